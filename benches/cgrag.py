@@ -334,7 +334,7 @@ def trained(work: Path, label: str, embedder: str, folds: int, epochs: int) -> N
         rest = [(q.text, q.gold) for q, own in zip(questions, fold, strict=True) if own != number]
         began = time.perf_counter()
         with Index.open(path) as index:
-            index.train("cgrag", rest, out, epochs=epochs)
+            index.train("cg-rag", rest, out, epochs=epochs)
         taken += time.perf_counter() - began
         own = [q for q, mine in zip(questions, fold, strict=True) if mine == number]
         given = {"mode": "cg-rag-trained", "lesegr_weights": str(out)}

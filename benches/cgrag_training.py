@@ -45,7 +45,7 @@ def main() -> None:
         with Index.build(documents, path, settings=given) as index:
             index.vectors([labelled[0][0]])  # the model is loaded before the clock runs
             wall, used = time.perf_counter(), time.process_time()
-            made = index.train("cgrag", labelled, out, epochs=args.epochs, patience=args.epochs)
+            made = index.train("cg-rag", labelled, out, epochs=args.epochs, patience=args.epochs)
             wall, used = time.perf_counter() - wall, time.process_time() - used
         print(f"## A training on {made.questions} questions\n")
         table(

@@ -61,7 +61,7 @@ def test_empty_folder(tmp_path: Path) -> None:
     (tmp_path / "docs").mkdir()
     done = command("index", "docs", cwd=tmp_path)
     assert done.code == 0
-    assert "there are no documents: the index is empty" in done.err
+    assert "the index is empty: no documents" in done.err
     found = command("retrieve", "Who?", "--json", cwd=tmp_path)
     assert found.code == 0
     assert json.loads(found.out)["reason"] == "empty_index"

@@ -182,6 +182,6 @@ def test_a_model_behind_an_endpoint_stays_there(tmp_path: Path) -> None:
     with Endpoint(encode) as server:
         settings = Settings(embedder=f"openai:some@{server.url}")
         Index.build(DOCUMENTS, tmp_path / "ix", settings=settings).close()
-        with pytest.raises(ConfigError, match="no folder that could be carried"):
+        with pytest.raises(ConfigError, match="not a model folder"):
             Index.bundle(tmp_path / "ix", tmp_path / "b", with_model=True)
         Index.bundle(tmp_path / "ix", tmp_path / "b")

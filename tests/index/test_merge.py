@@ -215,7 +215,7 @@ def test_shards_together_are_one_build(tmp_path: Path, count: int) -> None:
         # It is remembered, and nothing changes when it is built again.
         with Index.build([], tmp_path / f"s{number}") as again:
             assert again.report is not None and not again.report.changed
-            said = [text for text in again.report.warnings if "of other shards" in text]
+            said = [text for text in again.report.warnings if "outside shard" in text]
             assert len(said) == (count > 1)
     places = [tmp_path / f"s{number}" for number in range(1, count + 1)]
     with Index.merge(reversed(places), tmp_path / "m") as merged:
@@ -234,11 +234,11 @@ def test_a_merge_that_lacks_a_shard_says_so(tmp_path: Path, capsys: pytest.Captu
         assert main(["index", str(notes), "-i", place, "--shard", f"{number}/4"]) == 0
     capsys.readouterr()
     assert main(["merge", places[3], places[0], "-i", str(tmp_path / "half")]) == 0
-    assert "shard 2/4, 3/4 is lacking" in capsys.readouterr().err
+    assert "shard 2/4, 3/4 is missing" in capsys.readouterr().err
     with Index.open(tmp_path / "half") as half:
         assert half.stats()["settings"]["shard"] == "1,4/4"
     assert main(["merge", *places[1:3], str(tmp_path / "half"), "-i", str(tmp_path / "all"), "--json"]) == 0
-    assert "lacking" not in capsys.readouterr().err
+    assert "index is incomplete" not in capsys.readouterr().err
     with Index.open(tmp_path / "all") as merged:
         assert merged.digest == build(tmp_path / "whole", notes)
     build(tmp_path / "plain", notes)
@@ -265,7 +265,7 @@ def test_one_id_for_two_documents(tmp_path: Path, capsys: pytest.CaptureFixture[
     build(tmp_path / "a", a)
     build(tmp_path / "b", b)
     places = [str(tmp_path / "a"), str(tmp_path / "b")]
-    with pytest.raises(DocumentError, match=r"2 ids stand for different documents: 'x' .*/a, .*/b.*'y'"):
+    with pytest.raises(DocumentError, match=r"2 ids have different documents in these indexes: 'x' .*/a, .*/b.*'y'"):
         Index.merge(places, tmp_path / "m")
     assert not (tmp_path / "m").exists()
     for prefer, own in (("first", a), ("last", b)):
@@ -306,18 +306,18 @@ def test_what_does_not_go_together(tmp_path: Path) -> None:
         ("plain", "one", ModelMismatch, "vectors of builtin"),
         ("one", "two", ModelMismatch, "fingerprint"),
         ("plain", "rules", ConfigError, "llm is 'none' in .*plain and 'heuristic'"),
-        ("plain", "plain", ConfigError, "named twice"),
+        ("plain", "plain", ConfigError, "given twice"),
         ("plain", "nothing", IndexMissing, "there is no index"),
     ]
     for a, b, error, text in cases:
         with pytest.raises(error, match=text):
             Index.merge([tmp_path / a, tmp_path / b], tmp_path / "m")
         assert not (tmp_path / "m").exists()
-    with pytest.raises(ReadOnly, match="there already"):
+    with pytest.raises(ReadOnly, match="already exists"):
         Index.merge([plain], cut)
-    with pytest.raises(ReadOnly, match="there already"):
+    with pytest.raises(ReadOnly, match="already exists"):
         Index.merge([plain], plain)
-    with pytest.raises(ConfigError, match="no index was named"):
+    with pytest.raises(ConfigError, match="no index given"):
         Index.merge([], tmp_path / "m")
 
 
@@ -374,7 +374,7 @@ def test_stopped_anywhere_it_goes_on(tmp_path: Path) -> None:
             Index.merge(parts, place, progress=stop).close()
         except Cancelled:
             if step == 9:
-                with pytest.raises(ReadOnly, match="another merge"):
+                with pytest.raises(ReadOnly, match="unfinished merge of other indexes"):
                     Index.merge([tmp_path / "a", tmp_path / "c"], place)
             with Index.merge(list(reversed(parts)), place) as merged:
                 assert merged.digest == wanted
@@ -402,7 +402,7 @@ def test_killed_anywhere_it_goes_on(tmp_path: Path, kills: int) -> None:
         child.send_signal(signal.SIGKILL)
         child.communicate(timeout=60)
         done = command(*argv, str(place), cwd=tmp_path)
-        assert done.code == 0 or "is there already" in done.err, done.err
+        assert done.code == 0 or "already exists" in done.err, done.err
         assert Layout(place).generations() == [1] and not list((place / "work").iterdir())
         with Index.build([], place) as merged:
             assert merged.digest == wanted
@@ -418,7 +418,7 @@ def test_killed_before_it_began_and_after_it_ended(tmp_path: Path) -> None:
     target.create()
     (target.work / "merge.json.tmp").write_bytes(b"{")
     wanted = Index.merge(parts, target.root).digest
-    with pytest.raises(ReadOnly, match="there already"):
+    with pytest.raises(ReadOnly, match="already exists"):
         Index.merge(parts, target.root)
 
     def stop(event: Event) -> bool:
@@ -437,7 +437,7 @@ def test_killed_before_it_began_and_after_it_ended(tmp_path: Path) -> None:
     other = tmp_path / "strange"
     (other / "work").mkdir(parents=True)
     (other / "letter.txt").write_text("mine")
-    with pytest.raises(ReadOnly, match="there already"):
+    with pytest.raises(ReadOnly, match="already exists"):
         Index.merge(parts, other)
 
 
@@ -460,7 +460,7 @@ def test_what_was_removed_stays_away(tmp_path: Path) -> None:
         assert merged.document_count == 4
     with Index.build([], tmp_path / "m") as again:
         assert again.report is not None and not again.report.changed
-        assert any("passed over 2" in warning for warning in again.report.warnings)
+        assert any("skipped 2" in warning for warning in again.report.warnings)
 
 
 def test_sources_of_other_machines(tmp_path: Path) -> None:
@@ -475,7 +475,7 @@ def test_sources_of_other_machines(tmp_path: Path) -> None:
     with Index.merge([tmp_path / "ix-here", tmp_path / "ix-away"], tmp_path / "m") as merged:
         assert merged.digest == wanted
         assert merged.report is not None
-        assert [w for w in merged.report.warnings if "away is not on this machine: its 3 documents stay" in w]
+        assert [w for w in merged.report.warnings if "away is not on this machine: its 3 documents are kept" in w]
     (tmp_path / "here" / "here1.md").unlink()
     with Index.build([], tmp_path / "m") as again:
         assert again.report is not None
@@ -502,4 +502,4 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     )
     assert main(["doctor", "-i", str(tmp_path / "m")]) == 0
     assert main(["merge", str(tmp_path / "a"), str(tmp_path / "b"), "-i", str(tmp_path / "m")]) == 1
-    assert "there already" in capsys.readouterr().err
+    assert "already exists" in capsys.readouterr().err

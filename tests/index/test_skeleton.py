@@ -185,7 +185,7 @@ def test_a_recording_is_not_written_over_another(whole: Path, tmp_path: Path) ->
 def test_publish_partial_needs_something_to_publish(tmp_path: Path) -> None:
     done = command("index", str(POLAR / "articles"), "--publish-partial", cwd=tmp_path)
     assert done.code == 2
-    assert "nothing was read" in done.err
+    assert "no chunks have been read" in done.err
     done = command("index", "--publish-partial", "-i", "nowhere", cwd=tmp_path)
     assert done.code == 2
     assert "nothing in nowhere to publish" in done.err

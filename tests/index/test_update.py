@@ -54,7 +54,7 @@ def test_removed_documents_stay_away_until_they_are_added(folder: Path, tmp_path
     # The next build reads the folder again, and passes over them.
     with Index.build([], tmp_path / "ix") as index:
         assert index.report is not None and not index.report.changed
-        assert any("passed over 3" in warning for warning in index.report.warnings)
+        assert any("skipped 3" in warning for warning in index.report.warnings)
         back = index.update(add=folder / "old" / "g.md")
         assert (back.added, ids(index)[-1]) == (1, "old/g.md")
         assert index.update(add=folder).added == 2
@@ -176,7 +176,7 @@ def test_nothing_is_left_of_what_is_purged(tmp_path: Path) -> None:
         with Index.build([], place, settings=settings) as again:
             assert again.report is not None
             assert (again.digest, again.report.usage.embedding_tokens) == (digest, 0)
-            assert any("passed over 1" in warning for warning in again.report.warnings)
+            assert any("skipped 1" in warning for warning in again.report.warnings)
         assert index.update(add=notes).added == 1
     (notes / "zwirbel-note.md").unlink()
     assert fresh(tmp_path, notes, settings) == digest

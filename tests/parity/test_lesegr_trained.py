@@ -164,7 +164,7 @@ def index(tmp_path: Path) -> Any:
 
 
 def learn(index: Index, out: Path, **more: Any) -> Any:
-    return index.train("cgrag", QUESTIONS, out, **{**OPTIONS, **more})
+    return index.train("cg-rag", QUESTIONS, out, **{**OPTIONS, **more})
 
 
 def ranked(path: Path, weights: Path, question: str) -> dict[str, float]:
@@ -183,7 +183,7 @@ def test_what_is_learned_ranks_better_and_nothing_published_changes(index: Index
     ]
     options = {**OPTIONS, "epochs": 16, "wanted": 10, "patience": 16, "rate": 0.03}
     outcome = index.train(
-        "cgrag", questions, out, on_epoch=lambda n, of, loss, hit: losses.append(loss), **options
+        "cg-rag", questions, out, on_epoch=lambda n, of, loss, hit: losses.append(loss), **options
     )
     assert (outcome.questions, outcome.without_gold) == (20, 0)
     assert losses[-1] < losses[0] / 4
@@ -288,16 +288,16 @@ def test_labels_that_cannot_be_learned_from(index: Index, tmp_path: Path) -> Non
     part("torch", "score")
     out = tmp_path / "w.safetensors"
     with pytest.raises(ConfigError, match="0 of 2 questions"):
-        index.train("cgrag", [("whale?", ["nowhere"]), ("seal?", ["none"])], out, **OPTIONS)
+        index.train("cg-rag", [("whale?", ["nowhere"]), ("seal?", ["none"])], out, **OPTIONS)
     with pytest.raises(ConfigError, match="1 of 1 questions"):
-        index.train("cgrag", QUESTIONS[:1], out, **OPTIONS)
+        index.train("cg-rag", QUESTIONS[:1], out, **OPTIONS)
     with pytest.raises(ConfigError, match="no judged question"):
-        index.train("cgrag", [], out, **OPTIONS)
+        index.train("cg-rag", [], out, **OPTIONS)
     with pytest.raises(ConfigError, match="heads"):
         learn(index, out, heads=3)
     with pytest.raises(ConfigError, match="training"):
         learn(index, out, spoons=3)
-    with pytest.raises(ConfigError, match="'walk' cannot be trained"):
+    with pytest.raises(ConfigError, match="'walk' is not a system with training"):
         index.train("walk", QUESTIONS, out)
     with (
         Index.build(documents(), tmp_path / "no", settings=Settings(modes="bm25")) as other,

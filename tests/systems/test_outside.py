@@ -85,7 +85,7 @@ def test_its_channel_beside_the_core_s(install: Install, tmp_path: Path) -> None
         ("import a_library_that_is_not_here", "ModuleNotFoundError"),
         ("this is no Python", "SyntaxError"),
         ("THING = 1", "AttributeError"),
-        ("SYSTEM = 'a text'", "ketrag_mine:SYSTEM is no System"),
+        ("SYSTEM = 'a text'", "ketrag_mine:SYSTEM is not a System"),
     ],
 )
 def test_a_package_that_cannot_be_loaded(install: Install, tmp_path: Path, source: str, said: str) -> None:
@@ -93,14 +93,14 @@ def test_a_package_that_cannot_be_loaded(install: Install, tmp_path: Path, sourc
     unharmed(tmp_path / "ix")
     with pytest.raises(ExtensionError, match="system mine cannot be used") as caught:
         Index.build(DOCUMENTS, tmp_path / "ix", settings=Settings(system="mine"))
-    assert caught.value.hint == "mend or uninstall the package that brings it"
-    with pytest.raises(ConfigError, match="there is no system 'nine'") as near:
+    assert caught.value.hint == "fix or uninstall the package that provides it"
+    with pytest.raises(ConfigError, match="unknown system 'nine'") as near:
         Index.build(DOCUMENTS, tmp_path / "ix", settings=Settings(system="nine"))
     assert said in (near.value.hint or "")
     with pytest.raises(ConfigError, match="mode: 'backwards' is not one of") as mode:
         Settings(mode="backwards")
     assert said in (mode.value.hint or "")
-    with pytest.raises(ConfigError, match="there is no mode 'backwards'") as modes:
+    with pytest.raises(ConfigError, match="unknown mode 'backwards'") as modes:
         Settings(modes="auto,backwards")
     assert said in (modes.value.hint or "")
     with pytest.raises(ConfigError, match="unknown setting 'own_start'") as setting:
@@ -111,55 +111,55 @@ def test_a_package_that_cannot_be_loaded(install: Install, tmp_path: Path, sourc
 @pytest.mark.parametrize(
     ("part", "said"),
     [
-        ("PARTS['name'] = 'walk'", "the system walk is there already"),
-        ("PARTS['presets'] = {'parity': {}}", "the preset parity is there already"),
-        ("PARTS['presets'] = {'a b': {}}", "'a b' is no name for a preset"),
-        ("PARTS['presets'] = {'mine': {'own_stat': 1}}", "the preset mine sets own_stat, which is no setting"),
+        ("PARTS['name'] = 'walk'", "the system walk already exists"),
+        ("PARTS['presets'] = {'parity': {}}", "the preset parity already exists"),
+        ("PARTS['presets'] = {'a b': {}}", "invalid name 'a b' for a preset"),
+        ("PARTS['presets'] = {'mine': {'own_stat': 1}}", "the preset mine sets own_stat, which is not a setting"),
         ("PARTS['presets'] = {'mine': {'own_start': -1}}", "own_start: -1 is not a whole number from 0 up"),
-        ("PARTS['presets'] = {'mine': {'modes': 'auto,forwards'}}", "a mode forwards that there is not"),
-        ("PARTS['presets'] = {'mine': {'mode': 'forwards'}}", "a mode forwards that there is not"),
-        ("PARTS['recipes'] = {'bm25': MODES['backwards']}", "the mode bm25 is there already"),
-        ("PARTS['recipes'] = {'auto': MODES['backwards']}", "the mode auto is there already"),
-        ("PARTS['recipes'] = {'all': MODES['backwards']}", "the mode all is there already"),
-        ("PARTS['recipes'] = {'a,b': MODES['backwards']}", "'a,b' is no name for a mode"),
+        ("PARTS['presets'] = {'mine': {'modes': 'auto,forwards'}}", "the mode forwards, which does not exist"),
+        ("PARTS['presets'] = {'mine': {'mode': 'forwards'}}", "the mode forwards, which does not exist"),
+        ("PARTS['recipes'] = {'bm25': MODES['backwards']}", "the mode bm25 already exists"),
+        ("PARTS['recipes'] = {'auto': MODES['backwards']}", "the mode auto already exists"),
+        ("PARTS['recipes'] = {'all': MODES['backwards']}", "the mode all already exists"),
+        ("PARTS['recipes'] = {'a,b': MODES['backwards']}", "invalid name 'a,b' for a mode"),
         ("PARTS['recipes'] = {'x': Recipe((), '')}", "the mode x has no channel"),
-        ("PARTS['recipes'] = {'x': Recipe((Share('y'),), '')}", "takes a channel y that there is not"),
+        ("PARTS['recipes'] = {'x': Recipe((Share('y'),), '')}", "has the channel y, which does not exist"),
         ("PARTS['recipes'] = {'x': Recipe((Share('bm25', 0.6), Share('text', 0.5)), '')}", "1.1, which exceeds 1"),
         ("PARTS['recipes'] = {'x': Recipe((Share('bm25', -1),), '')}", "gives bm25 a share of -1"),
         ("PARTS['recipes'] = {'x': Recipe((Share('bm25', float('nan')),), '')}", "a share of nan"),
-        ("PARTS['recipes'] = {'x': Recipe((Share('bm25', 'knn_k'),), '')}", "a share by knn_k, which is no setting"),
-        ("PARTS['recipes'] = {'x': Recipe((Share('bm25', 'nothing'),), '')}", "a share by nothing"),
+        ("PARTS['recipes'] = {'x': Recipe((Share('bm25', 'knn_k'),), '')}", "the share knn_k, which is not a setting"),
+        ("PARTS['recipes'] = {'x': Recipe((Share('bm25', 'nothing'),), '')}", "the share nothing"),
         ("PARTS['recipes'] = {'x': Recipe((Share('bm25', REST), Share('text')), '')}", "that is not the last"),
         ("PARTS['recipes'] = {'x': Recipe((Share('bm25'), Share('bm25')), '', join='fuse')}", "a channel twice"),
-        ("PARTS['recipes'] = {'x': Recipe((Share('bm25'),), '', join='sum')}", "joins by 'sum'"),
-        ("PARTS['recipes'] = {'x': Recipe((Share('bm25'),), '', automatic='first')}", "no whole number"),
-        ("PARTS['recipes'] = {'x': Recipe((Share('bm25'),), '', rollover='no')}", "the setting no, which there is not"),
+        ("PARTS['recipes'] = {'x': Recipe((Share('bm25'),), '', join='sum')}", "join='sum'"),
+        ("PARTS['recipes'] = {'x': Recipe((Share('bm25'),), '', automatic='first')}", "automatic='first'"),
+        ("PARTS['recipes'] = {'x': Recipe((Share('bm25'),), '', rollover='no')}", "the setting no, which does not exist"),
         ("PARTS['recipes'] = {'x': 'bm25'}", "AttributeError"),
-        ("PARTS['channels'] = (Channel('bm25', ('units',), '', rank=rank),)", "the channel bm25 is there already"),
-        ("PARTS['channels'] = (BACKWARDS, BACKWARDS)", "the channel backwards is there already"),
-        ("PARTS['channels'] = (Channel('backwards', ('units',), ''),)", "has no function that ranks"),
-        ("PARTS['channels'] = (Channel('backwards', ('own'), '', rank=rank),)", "needs 'own'"),
+        ("PARTS['channels'] = (Channel('bm25', ('units',), '', rank=rank),)", "the channel bm25 already exists"),
+        ("PARTS['channels'] = (BACKWARDS, BACKWARDS)", "the channel backwards already exists"),
+        ("PARTS['channels'] = (Channel('backwards', ('units',), ''),)", "has no rank function"),
+        ("PARTS['channels'] = (Channel('backwards', ('own'), '', rank=rank),)", "needs='own'"),
         ("PARTS['channels'] = (Channel('backwards', ('own',), '', rank, vector='perhaps'),)", "vector='perhaps'"),
-        ("PARTS['channels'] = (Channel('backwards', (), '', rank, settings=('own_x',)),)", "own_x, which there is not"),
+        ("PARTS['channels'] = (Channel('backwards', (), '', rank, settings=('own_x',)),)", "own_x, which does not exist"),
         ("PARTS['channels'] = (Channel('backwards', (), '', rank, settings=('own_start',)),)", "concerns='build'"),
-        ("PARTS['stages'] = (Stage('words', 1, (), (), run, arrays=OWN.arrays),)", "the stage words is there already"),
-        ("PARTS['stages'] = (OWN, Stage('own', 1, (), (), run, arrays={}))", "the stage own is there already"),
-        ("PARTS['stages'] = (Stage('a b', 1, (), (), run, arrays={}),)", "'a b' is no name for a stage"),
-        ("PARTS['stages'] = (Stage('documents', 1, (), (), run, arrays={}),)", "is no name for a stage"),
+        ("PARTS['stages'] = (Stage('words', 1, (), (), run, arrays=OWN.arrays),)", "the stage words already exists"),
+        ("PARTS['stages'] = (OWN, Stage('own', 1, (), (), run, arrays={}))", "the stage own already exists"),
+        ("PARTS['stages'] = (Stage('a b', 1, (), (), run, arrays={}),)", "invalid name 'a b' for a stage"),
+        ("PARTS['stages'] = (Stage('documents', 1, (), (), run, arrays={}),)", "for a stage"),
         ("PARTS['stages'] = (Stage('own', 1, (), (), run),)", "the stage own declares no arrays"),
         ("PARTS['stages'] = (Stage('own', 1, (), (), run, arrays={'Order!': array('u8', 1)}),)", "'Order!'"),
-        ("PARTS['stages'] = (Stage('own', 1, (), (), run, arrays={'order': 'u8'}),)", "which is no array"),
-        ("PARTS['stages'] = (Stage('own', 1, ('units'), (), run, arrays={}),)", "needs 'units'"),
-        ("PARTS['stages'] = (Stage('own', 1, (), ('own_x',), run, arrays={}),)", "own_x, which there is not"),
+        ("PARTS['stages'] = (Stage('own', 1, (), (), run, arrays={'order': 'u8'}),)", "which is not an array"),
+        ("PARTS['stages'] = (Stage('own', 1, ('units'), (), run, arrays={}),)", "needs='units'"),
+        ("PARTS['stages'] = (Stage('own', 1, (), ('own_x',), run, arrays={}),)", "own_x, which does not exist"),
         ("PARTS['stages'] = (Stage('own', 1, (), ('own_share',), run, arrays={}),)", "concerns='query'"),
         ("PARTS['stages'] = (Stage('own', 1, (), (), run, arrays={}, chosen_by=('words', 'mine')),)", "words = mine"),
         ("PARTS['stages'] = (Stage('own', 1, (), (), run, arrays={}, counts={'chunks': 'x'}),)", "counts chunks"),
         ("PARTS['stages'] = (Stage('own', 1, (), (), run, arrays={}, edges={'e': ('x', 1)}),)", "edges by x"),
-        ("OWN = Stage('own', 1, (), (), run, arrays={'order': array('u9', 1)})", "'u9' is no type of arrays"),
-        ("OWN = Stage('own', 1, (), (), run, arrays={'order': array('u8', 'a-b')})", "'a-b' is no size"),
-        ("PARTS['choices'] = {'own_start': ('x',)}", "own_start is not open to further values"),
+        ("OWN = Stage('own', 1, (), (), run, arrays={'order': array('u9', 1)})", "unknown array type 'u9'"),
+        ("OWN = Stage('own', 1, (), (), run, arrays={'order': array('u8', 'a-b')})", "invalid size 'a-b'"),
+        ("PARTS['choices'] = {'own_start': ('x',)}", "own_start does not allow further values"),
         ("PARTS['choices'] = {'core_selection': (1,)}", "further values of the setting core_selection"),
-        ("PARTS['choices'] = {'mode': ('x',)}", "mode is not open"),
+        ("PARTS['choices'] = {'mode': ('x',)}", "mode does not allow"),
     ],
 )  # fmt: skip
 def test_declarations_that_do_not_hold_together(
@@ -183,13 +183,13 @@ def test_declarations_that_do_not_hold_together(
 @pytest.mark.parametrize(
     ("field", "said"),
     [
-        ("chunk_tokens: int = setting(3, 'x')", "chunk_tokens is a setting of all systems already"),
-        ("knn_k: int = setting(3, 'x')", "knn_k is a setting of ket-rag already"),
-        ("rebuild: bool = setting(False, 'x')", "no setting can have the name rebuild"),
-        ("config: str = setting('x', 'x')", "no setting can have the name config"),
-        ("openai_api_key: str = setting('x', 'x')", "no setting can have the name openai_api_key"),
-        ("having: int = setting(1, 'x')", "no setting can have the name having"),
-        ("Big: int = setting(1, 'x')", "no setting can have the name Big"),
+        ("chunk_tokens: int = setting(3, 'x')", "chunk_tokens is already a setting of all systems"),
+        ("knn_k: int = setting(3, 'x')", "knn_k is already a setting of ket-rag"),
+        ("rebuild: bool = setting(False, 'x')", "the setting name rebuild is invalid"),
+        ("config: str = setting('x', 'x')", "the setting name config is invalid"),
+        ("openai_api_key: str = setting('x', 'x')", "the setting name openai_api_key is invalid"),
+        ("having: int = setting(1, 'x')", "the setting name having is invalid"),
+        ("Big: int = setting(1, 'x')", "the setting name Big is invalid"),
         ("own: int = 3", "is not declared with setting"),
         ("own: int = setting('three', 'x')", "own: 'three' is not a whole number"),
         ("own: int = setting(3, 'x', high=2)", "own: 3 is not"),
@@ -230,7 +230,7 @@ def test_two_packages_with_one_name(install: Install, tmp_path: Path) -> None:
         "cg-rag",
         "mine",
     ]
-    assert registry.broken == {"mine": "ketrag-second: the system mine is there already"}
+    assert registry.broken == {"mine": "ketrag-second: the system mine already exists"}
     with Index.build(DOCUMENTS, tmp_path / "ix", settings=Settings(system="mine")) as index:
         assert index.retrieve("Ada").mode == "backwards"
 
@@ -347,18 +347,18 @@ def test_a_channel_gets_what_is_promised(failing: Index, tmp_path: Path) -> None
         ("open('/nowhere/at/all')", "stage own of system mine failed: FileNotFoundError"),
         ("inputs['words']", "stage own of system mine failed: KeyError: 'words'"),
         ("inputs.documents", "stage own of system mine failed: KeyError: 'documents'"),
-        ("None", "system mine: own made a NoneType, not arrays"),
-        ("{'order': [1, 0]}", "system mine: own.order is no array but of type list"),
-        ("{}", "system mine: own.order is declared but was not made"),
-        ("{**good, 'more': good['order']}", "system mine: own.more is made but not declared"),
-        ("{**good, 3: good['order']}", "system mine: own.3 is made but not declared"),
-        ("{'order': good['order'].astype(np.int64)}", "own.order holds int64, and u32 is declared"),
-        ("{'order': good['order'].astype(object)}", "own.order holds object, and u32 is declared"),
-        ("{'order': good['order'][:1]}", "own.order has 1 rows or columns where units is 2"),
-        ("{'order': good['order'][:, None]}", "own.order has 2 dimensions where 1 are declared"),
+        ("None", "system mine: own returned a NoneType, not a mapping"),
+        ("{'order': [1, 0]}", "system mine: own.order is not an array but a list"),
+        ("{}", "system mine: own.order is declared, but the stage did not return it"),
+        ("{**good, 'more': good['order']}", "system mine: own.more is not declared"),
+        ("{**good, 3: good['order']}", "system mine: own.3 is not declared"),
+        ("{'order': good['order'].astype(np.int64)}", "own.order has type int64; u32 is declared"),
+        ("{'order': good['order'].astype(object)}", "own.order has type object; u32 is declared"),
+        ("{'order': good['order'][:1]}", "own.order has 1 rows or columns; units is 2"),
+        ("{'order': good['order'][:, None]}", "own.order has 2 dimensions; 1 are declared"),
         (
             "{'order': good['order'] + np.uint32(1)}",
-            r"own.order holds 2, which is not from 0 to below units \(2\)",
+            r"own.order has the value 2; it must be 0 or more and below units \(2\)",
         ),
     ],
 )
@@ -394,27 +394,31 @@ def test_a_stage_that_fails(install: Install, tmp_path: Path, makes: str, said: 
 @pytest.mark.parametrize(
     ("spec", "made", "said"),
     [
-        ("array('f64', 'units')", "np.array([1.0, np.nan])", "holds a number that is not finite"),
-        ("array('f32', 'units')", "np.array([1, np.inf], np.float32)", "holds a number that is not finite"),
+        ("array('f64', 'units')", "np.array([1.0, np.nan])", "has a value that is not finite"),
+        ("array('f32', 'units')", "np.array([1, np.inf], np.float32)", "has a value that is not finite"),
         ("array('f64', 'units', below='units')", "np.array([1.0, np.nan])", "not finite"),
         (
             "array('i64', 'units', below='units')",
             "np.array([-1, 0])",
-            "holds -1, which is not from 0 to below units",
+            "has the value -1; it must be 0 or more and below units",
         ),
-        ("array('u64', 'units', rising=True)", "np.array([1, 0], np.uint64)", "falls somewhere"),
+        ("array('u64', 'units', rising=True)", "np.array([1, 0], np.uint64)", "but a value decreases"),
         (
             "array('u64', 'units+1', over='order')",
             "np.array([0, 1, 3], np.uint64)",
-            "from 0 to 3, and order has 2",
+            "from 0 to 3; order has 2",
         ),
         (
             "array('u64', 'units+1', over='order')",
             "np.array([1, 1, 2], np.uint64)",
-            "from 1 to 2, and order has 2",
+            "from 1 to 2; order has 2",
         ),
-        ("array('u32', 'units', below='nobody')", "np.array([1, 0], np.uint32)", "bounded by nobody"),
-        ("array('u8', 3)", "np.zeros(2, np.uint8)", "has 2 rows or columns where 3 is 3"),
+        (
+            "array('u32', 'units', below='nobody')",
+            "np.array([1, 0], np.uint32)",
+            "bounded by the size nobody",
+        ),
+        ("array('u8', 3)", "np.zeros(2, np.uint8)", "has 2 rows or columns; 3 is 3"),
     ],
 )
 def test_values_that_break_their_declaration(
@@ -477,15 +481,13 @@ def test_a_channel_whose_needs_fail_or_are_not_made(install: Install, tmp_path: 
         """
     )
     unharmed(tmp_path / "ix")
-    with pytest.raises(
-        ExtensionError, match="the channel forwards cannot say what it needs: ZeroDivisionError"
-    ):
+    with pytest.raises(ExtensionError, match="the needs of channel forwards raised ZeroDivisionError"):
         Index.build([], tmp_path / "ix", settings=Settings(modes="bm25,forwards"))
-    with pytest.raises(KetragError, match="needs stage_of_nobody, which no stage makes"):
+    with pytest.raises(KetragError, match="needs stage_of_nobody, which no stage provides"):
         Index.build([], tmp_path / "ix", settings=Settings(modes="bm25,nowhere"))
     with Index.open(tmp_path / "ix") as index, pytest.raises(ModeUnavailable, match="stage_of_nobody"):
         index.retrieve("Ada", mode="nowhere")
-    with pytest.raises(ConfigError, match="modes: there is no mode 'sideways'"):
+    with pytest.raises(ConfigError, match="modes: unknown mode 'sideways'"):
         Settings(modes="bm25,sideways")
 
 

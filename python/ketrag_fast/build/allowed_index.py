@@ -1,9 +1,9 @@
-"""An index of the documents that somebody may see, made of the whole one.
+"""An index of the documents that a caller is allowed to see, built from the whole index.
 
-It is built from these documents alone, so that nothing of the others is read, counted, walked through or
-hinted at by whatever is asked of it; what language models replied and the vectors that are kept serve it too,
-and no model is asked. It lies in a folder of the whole index, is made when its documents are first asked for,
-serves all who may see the same, and goes with the generation that it was made of.
+It is built from these documents alone, so a query cannot read, count, walk through or reveal any others. It
+reuses stored replies and vectors and calls no language model. It is a folder inside the whole index, built on
+the first request for its set of documents, shared by callers with the same set, and deleted with the
+generation that it was built from.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _ABOUT: Final = "allowed.json"
 
 @dataclass(frozen=True, slots=True)
 class Allowed:
-    """A folder with an index of its own. `pending` chunks of it would have to be read by a language model."""
+    """The folder of an allowed index, and how many of its chunks still need extraction by an LLM."""
 
     folder: Path
     pending: int
@@ -56,15 +56,20 @@ def allowed_index(
     trust: Trust,
     callback: Callback | None = None,
     *,
-    anew: bool = False,
+    rebuild: bool = False,
 ) -> Allowed:
-    """The index of `documents` (ids, in their order) of a generation of `layout`; made if it is not there,
-    and with `anew` if it is.
+    """Return the index of `documents` (ids, in order) of a generation of `layout`; build it if it is missing.
 
-    `settings` say how it is made where the generation does not: the place of the embedder, threads. `trust`
-    is that of the whole index. Raises IndexLocked where the documents have changed since the generation,
-    ModelMismatch, Cancelled, and what `callback` raises, which also hears of every moment of waiting for
-    another process.
+    Args:
+        settings: the settings that do not come from the generation: location of the embedder, threads.
+        trust: the endpoints that the whole index may use.
+        callback: progress; also called while another process holds the index.
+        rebuild: build it even if it exists.
+
+    Raises:
+        IndexLocked: the documents have changed since the generation.
+        ModelMismatch: the embedder is not the one that the index was built with.
+        Cancelled: `callback` returned False.
     """
     number = current_number(layout)
     key = text_digest([generation.manifest.digest, *documents])[:32]
@@ -72,7 +77,7 @@ def allowed_index(
     with writing(layout.root):
         layout.allowed.mkdir(mode=0o700, exist_ok=True)
     with alone(folder, check=stopper(Meter("wait", callback))):
-        found = None if anew else _find_finished(folder)
+        found = None if rebuild else _find_finished(folder)
         if found is None:
             discard_folder(folder)
             try:
@@ -80,7 +85,7 @@ def allowed_index(
             except BaseException:
                 discard_folder(folder)
                 raise
-        if current_number(layout) != number:  # what is gone from the whole index must not stay here
+        if current_number(layout) != number:  # documents removed from the whole index must not stay here
             discard_folder(folder)
             raise _documents_changed(layout)
         with suppress(OSError):
@@ -118,7 +123,7 @@ def _build_allowed(
     except ConfigError:
         if not read:
             raise
-        # Nothing that was read is kept: whatever needs a reader is left out.
+        # No replies are stored: leave out every stage that needs a reader.
         report = build(folder, (), stages, given.having(llm="none"), **how)
         pending = 1
     _same_model(own, generation)
@@ -127,7 +132,7 @@ def _build_allowed(
 
 
 def _stages(there: frozenset[str], settings: Settings, reads: bool) -> Sequence[Stage]:
-    """Those of the whole index, whatever a build was once asked for."""
+    """Return the stages that the whole index has."""
     from ketrag_fast.systems.planning import stages_for
     from ketrag_fast.systems.registry import registry
 
@@ -163,12 +168,12 @@ def _same_model(own: Layout, generation: Generation) -> None:
     if made.get("fingerprint") != stored.get("fingerprint"):
         raise ModelMismatch(
             "the embedder is not the one that the index was built with",
-            hint="name its place with --embedder, or `ketrag reembed` the index",
+            hint="give its location with --embedder, or run `ketrag reembed`",
         )
 
 
 def _find_finished(folder: Path) -> Allowed | None:
-    """What was finished before; None where it was not, or makes no sense."""
+    """Return the index if it was finished; None if it was not, or if its record is unreadable."""
     try:
         about = json.loads(read_regular(folder / _ABOUT))
         pending = about["pending"]
@@ -181,7 +186,7 @@ def _find_finished(folder: Path) -> Allowed | None:
 
 def _documents_changed(layout: Layout) -> IndexLocked:
     return IndexLocked(
-        f"the documents of {layout.root} have changed since the generation that is open",
-        hint="ask again when the build has ended (`ketrag index` where it was stopped); an open index takes "
-        "up what was published with refresh()",
+        f"the documents of {layout.root} have changed since the open generation was published",
+        hint="retry when the build has finished (if it was stopped, run `ketrag index`); refresh() switches "
+        "an open index to the new generation",
     )

@@ -1,7 +1,7 @@
-"""Stages are written while the next ones run: disks are waited for, and processors are not.
+"""Writing stages to disk while the next ones run.
 
-One thread writes, a stage after the other in their order. Until a stage lies on the disk whoever needs it
-gets its arrays from memory; the arrays of large stages go as soon as they are written.
+One thread writes the stages in order. Until a stage is on disk, later stages read its arrays from memory; the
+memory is released as soon as they are written.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _STAGE_FILE = "stage.json"
 
 
 class Kept:
-    """A stage's folder, and its record once that is written. `how`: reused, resumed or ran."""
+    """A stage's folder, its record once it is written, and where it came from: reused, resumed or ran."""
 
     def __init__(self, name: str, how: str, folder: Path, record: StageRecord | Future[StageRecord]) -> None:
         self.name = name
@@ -37,25 +37,25 @@ class Kept:
 
     @property
     def written(self) -> bool:
-        """Whether it lies on the disk; True also where writing failed."""
+        """Whether writing has ended, successfully or not."""
         return isinstance(self._record, StageRecord) or self._record.done()
 
     def when_written(self, call: Callable[[], None]) -> None:
-        """Has `call` called once it is written, by the thread that writes; at once where it is."""
+        """Call `call` from the writing thread when writing ends; immediately if it has."""
         if isinstance(self._record, StageRecord):
             call()
         else:
             self._record.add_done_callback(lambda _: call())
 
     def record(self) -> StageRecord:
-        """Waits until it is written. Raises what went wrong there."""
+        """Wait until the stage is written, and return its record. Raises the error of a failed write."""
         if not isinstance(self._record, StageRecord):
             self._record = self._record.result()
         return self._record
 
 
 class Outputs(Mapping[str, NDArray[Any]]):
-    """A stage's arrays: those in memory until they are written, then those of the files."""
+    """A stage's arrays: from memory until they are written, then from the files."""
 
     def __init__(self, kept: Kept, arrays: Mapping[str, NDArray[Any]] | None = None) -> None:
         self._kept = kept
@@ -88,21 +88,21 @@ class Outputs(Mapping[str, NDArray[Any]]):
 
 
 def _frozen(array: NDArray[Any]) -> NDArray[Any]:
-    """As it will be read from its file: in C order, little endian, and not to be written."""
+    """Return the array as its file will hold it: C order, little endian, read-only."""
     view = array.astype(array.dtype.newbyteorder("<"), order="C", copy=False).view()
     view.flags.writeable = False
     return view
 
 
 class StageWriter:
-    """The thread that writes. Leaving the `with` waits for it: what is made is kept, stopped or not."""
+    """The writing thread. Leaving the `with` block waits for it, so finished stages survive a stop."""
 
     def __init__(self) -> None:
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="ketrag-writes")
         self._last: Future[StageRecord] | None = None
 
     def write(self, work: Callable[[], StageRecord]) -> Future[StageRecord]:
-        """Begins to write. At most two stages are in memory for it: this one, and the one before."""
+        """Start writing. Waits for the previous stage first, so at most two are held in memory."""
         if self._last is not None:
             self._last.result()
         self._last = self._pool.submit(work)
@@ -118,7 +118,10 @@ class StageWriter:
 
 
 def write_stage(stage: Stage, fingerprint: str, folder: Path, outputs: Made, took: float) -> StageRecord:
-    """The stage's folder, whole and synced before it gets its name. `took` is what making it took."""
+    """Write a stage's folder under a temporary name, sync it, and rename it.
+
+    `took` is how many seconds the stage ran.
+    """
     begin = time.monotonic()
     aside = folder.with_name(f"{folder.name}.tmp")
     with writing(folder.parent.parent):
@@ -138,7 +141,7 @@ def write_stage(stage: Stage, fingerprint: str, folder: Path, outputs: Made, too
 
 
 def finished_stage(folder: Path, stage: Stage, fingerprint: str) -> StageRecord | None:
-    """The record of a stage that an earlier build finished, if all of it is still right."""
+    """Return the record of a stage that an earlier build finished; None unless its files are intact."""
     if not folder.is_dir():
         return None
     try:
@@ -150,7 +153,7 @@ def finished_stage(folder: Path, stage: Stage, fingerprint: str) -> StageRecord 
 
 
 def sound(folder: Path, record: StageRecord, *, full: bool = True) -> bool:
-    """Whether a stage's files are as they were written."""
+    """Return whether a stage's files match their checksums (their sizes, without `full`)."""
     try:
         check_stage(folder, record, full=full)
     except IndexDamaged:

@@ -1,4 +1,4 @@
-"""The embedding model of an index that is carried elsewhere: its files, and whether they fit."""
+"""The embedding model of a bundle: which files to include, and whether they match the index."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ from ketrag_fast.systems.index_settings import spec_here
 
 
 def model_of(layout: Layout) -> CarriedModel | None:
-    """The files of the index's model; None where it needs none.
+    """Return the files of the index's model; None if it was built without one.
 
-    Raises ConfigError for a model that is no folder, BackendError where it is not on this machine,
-    ModelMismatch where another one is in its place.
+    Raises:
+        ConfigError: the model is not a folder.
+        BackendError: the model is not on this machine.
+        ModelMismatch: the folder holds a different model.
     """
     from ketrag_fast.models.embedders.discovery import resolve
     from ketrag_fast.models.embedders.fingerprint import of_folder
@@ -29,23 +31,23 @@ def model_of(layout: Layout) -> CarriedModel | None:
     kind, name = parse(spec)
     if kind not in FOLDERS:
         raise ConfigError(
-            f"the index was built with {named}, which is no folder that could be carried",
-            hint="leave --with-model out; questions need the same endpoint or folder of vectors there",
+            f"the index was built with {named}, which is not a model folder and cannot be bundled",
+            hint="omit --with-model; queries will need the same endpoint or folder of vectors",
         )
     path = resolve(name)
     if path is None:
-        raise BackendError(f"{spec} is not on this machine", hint="`ketrag models` lists those that are")
+        raise BackendError(f"{spec} is not on this machine", hint="`ketrag models` lists installed models")
     folder = look(path)
     if of_folder(folder) != stored["fingerprint"]:
         raise ModelMismatch(
             f"{path} is not the model that the index was built with",
-            hint="put that one back, or make the vectors anew with this one: ketrag reembed",
+            hint="restore the original model, or embed again with this one: ketrag reembed",
         )
     return CarriedModel(named, stored["fingerprint"], dict(folder.files))
 
 
 def require_model(layout: Layout) -> None:
-    """IndexDamaged where the model that came with an index is not that of its vectors."""
+    """Raise IndexDamaged if the bundled model is not the one that made the index's vectors."""
     from ketrag_fast.models.embedders.fingerprint import of_folder
     from ketrag_fast.models.embedders.model_folder import look
 
@@ -60,11 +62,11 @@ def require_model(layout: Layout) -> None:
     try:
         if same and of_folder(look(layout.model)) == record["fingerprint"]:
             return
-        reason = "it is another one"
+        reason = "it is a different model"
     except BackendError as error:
         reason = error.message
     raise IndexDamaged(
-        f"the model in the bundle is not that of the index: {reason}", hint="make the bundle anew"
+        f"the model in the bundle does not match the index: {reason}", hint="create the bundle again"
     )
 
 

@@ -1,12 +1,12 @@
-"""Who reads the chunks in a build, and what a build without a word about it does.
+"""Which reader extracts entities and relations from the core chunks in a build.
 
-* A model that is named (flag, environment, file, `Settings`) is asked for what is not kept yet.
-* Nothing named, but a system that cannot do without a reader: rules read.
-* Nothing named: the index keeps its skeleton, as far as replies are kept; chunks that became core since
-  are pending. Rules cost nothing, so `heuristic` reads them at once.
-* `none` asks nobody and keeps the skeleton too: what took hours is not dropped by leaving a model out.
-  Only a rebuild with `none` leaves it out.
-* A partial build asks nobody and publishes what the last reader has read so far.
+* `llm` is given (flag, environment, file, `Settings`): this reader handles chunks without a stored reply.
+* `llm` is not given, and the system requires a reader: the rules (`heuristic`) read.
+* `llm` is not given otherwise: the index keeps its skeleton from the stored replies; new core chunks are
+  pending. If the stored reader is `heuristic`, which costs nothing, it reads them immediately.
+* `llm` is `none`: no model is called, and the skeleton is kept, because it may have taken hours. Only a
+  rebuild with `none` drops it.
+* A partial build calls no model and publishes the replies that the last reader has produced so far.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ReadingPlan:
-    """Whether anything is asked; if not, the key of the reader whose replies count."""
+    """Whether a reader may be called; if not, the key of the reader whose stored replies are used."""
 
     asks: bool = False
     key: str | None = None
@@ -42,7 +42,7 @@ class ReadingPlan:
 def plan(
     given: Settings, base: Generation | None, layout: Layout, *, rebuild: bool, partial: bool
 ) -> tuple[Settings, ReadingPlan]:
-    """What was given, with `llm` as this build understands it."""
+    """Return the given settings with `llm` as this build uses it, and the plan for reading."""
     named = given.given.get("llm")
     if named is not None:
         parse_spec(named)
@@ -61,7 +61,7 @@ def plan(
 
 
 def _defaults_to_rules(given: Settings) -> bool:
-    """Whether the system that is named cannot do without a reader, and takes rules where none is named."""
+    """Return whether the named system requires a reader and uses rules by default."""
     from ketrag_fast.systems.registry import registry
 
     named = given.given.get("system")
@@ -78,8 +78,8 @@ def _partial(given: Settings, named: str | None, layout: Layout) -> tuple[Settin
     if row is None:
         who = "" if named in (None, NONE) else f" by {named}"
         raise ConfigError(
-            f"nothing was read{who} in {layout.root} yet",
-            hint="begin with `ketrag index SOURCE... --llm SPEC`; it keeps what it has read",
+            f"no chunks have been read{who} in {layout.root}",
+            hint="run `ketrag index SOURCE... --llm SPEC` first; it stores each reply",
         )
     return given.having(llm=row.spec), ReadingPlan(key=row.key, partial=True)
 
@@ -88,9 +88,9 @@ def _partial(given: Settings, named: str | None, layout: Layout) -> tuple[Settin
 def open_reading(
     settings: Settings, layout: Layout, plan: ReadingPlan, limit: Limited, spending: SpendingLimit
 ) -> Iterator[Reading | None]:
-    """The reading of this build, its model not loaded before it is needed; None where nothing reads.
+    """Open the reader of this build; None without one. Its model is loaded on first use.
 
-    `limit` says when time is up, `spending` what all models of the build may cost together.
+    `limit` stops the reading when time is up; `spending` bounds the cost of all models of the build.
     """
     if settings.llm == NONE:
         yield None
@@ -110,7 +110,7 @@ def open_reading(
             number = journal.reader(reader.key, reader.spec, reader.identity).number
         else:
             row = find_stored_reader(journal, plan.key, settings.llm)
-            if row is None:  # the tables were lost: nothing is kept, and everything is pending
+            if row is None:  # the tables were lost: every chunk is pending again
                 row = journal.reader(plan.key or f"lost {settings.llm}", settings.llm, {})
             reader, number = replay_only_reader(settings, row), row.number
         try:
@@ -129,20 +129,20 @@ def open_reading(
 
 
 def identity(reading: Reading) -> dict[str, Any]:
-    """What the manifest keeps of who read the chunks."""
+    """Return the manifest's record of the reader."""
     reader = reading.reader
     return {**reader.identity, "spec": reader.spec, "reader": reader.key}
 
 
 def failures(reading: Reading | None) -> list[Failure]:
-    """The chunks that could not be read."""
+    """Return the chunks that could not be read."""
     if reading is None:
         return []
     return [Failure(chunk.place, "chunk", why) for chunk, why in reading.total.failed]
 
 
 def warnings(reading: Reading | None, plan: ReadingPlan, base: Generation | None) -> list[str]:
-    """What a user should know of a skeleton that is not whole."""
+    """Return warnings about an incomplete skeleton."""
     if reading is None:
         return []
     outcome, reader = reading.total, reading.reader
@@ -155,8 +155,8 @@ def warnings(reading: Reading | None, plan: ReadingPlan, base: Generation | None
     made, wanted = outcome.summaries or (0, 0)
     if made < wanted:
         told.append(
-            f"{wanted - made:,} of {wanted:,} descriptions are joined by rule for want of a usable summary; "
-            f"`ketrag index --llm {reader.spec}` asks for those that were not asked yet"
+            f"{wanted - made:,} of {wanted:,} descriptions are concatenated, because they have no usable "
+            f"summary; `ketrag index --llm {reader.spec}` requests the missing ones"
         )
     if outcome.read and outcome.barren == outcome.read:
         told.append(f"{reader.spec} found no entity in any of {outcome.read:,} chunks")
@@ -175,6 +175,6 @@ def _replaced_reader(base: Generation | None, key: str, read: int) -> str | None
     if before <= read:
         return None
     return (
-        f"the skeleton was read from {before:,} chunks by {about.get('spec')} before; its replies are kept: "
-        f"`--llm {about.get('spec')}` brings it back without a call"
+        f"the previous skeleton came from {before:,} chunks read by {about.get('spec')}; its replies are "
+        f"stored: `--llm {about.get('spec')}` restores it without a call"
     )

@@ -1,4 +1,4 @@
-"""Errors of stages that other packages bring: typed, with the names of the system and of the stage."""
+"""Errors raised by stages of other packages: typed, with the names of the system and the stage."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from ketrag_fast.systems.spec.stage import Stage
 
 @contextmanager
 def blame_extension(stage: Stage) -> Iterator[None]:
-    """What another package's stage raises becomes an ExtensionError; what it made wrong names its system.
+    """Turn what another package's stage raises into an ExtensionError, and name its system in a StageError.
 
-    A stage of this package is left alone: what it raises is either typed or a defect to be reported whole.
+    Errors of this package's stages pass through: they are typed, or defects whose traceback is needed.
     """
     system = registry().outside(stage)
     if system is None:
@@ -29,5 +29,5 @@ def blame_extension(stage: Stage) -> Iterator[None]:
     except Exception as error:
         raise ExtensionError(
             f"stage {stage.name} of system {system} failed: {type(error).__name__}: {error}",
-            hint="nothing of the index was touched; mend or uninstall the package that brings the system",
+            hint="the index is unchanged; fix or uninstall the package that provides the system",
         ) from error

@@ -1,4 +1,4 @@
-"""Brings the tables up to date with the sources: what is new, changed and gone, by content."""
+"""Update the tables from the sources: documents that are new, changed or gone, compared by content."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ _LARGEST = 1_000_000_000  # SQLite's limit for one text
 _FEW = 5
 _MOST_PROCESSES = 16
 _MOST_ITEMS = 32
-"""In bits: items of one file, where the number of the file stands above them."""
+"""Bits for the number of an item within its file; the number of the file is in the bits above."""
 
 
 @dataclass(slots=True)
 class Ingested:
-    """What reading the sources changed. `fingerprint` stands for all documents and their order."""
+    """The changes from reading the sources. `fingerprint` covers all documents and their order."""
 
     fingerprint: str = ""
     documents: int = 0
@@ -57,13 +57,13 @@ class _IngestState:
     done: Ingested
     removed: set[str] = field(default_factory=set)
     back: bool = False
-    """Whether documents that were removed come back with the source that is read."""
+    """Whether reading the current source restores removed documents."""
     inside: list[str] = field(default_factory=list)
-    """Of that source only with what lies in these."""
+    """If not empty, it restores only documents below these paths."""
     shards: Shards | None = None
-    """The documents that count, where these are not all."""
+    """The shards to index; None for all documents."""
     elsewhere: int = 0
-    """Files and documents of other shards."""
+    """The number of skipped files and documents of other shards."""
     seen: set[str] = field(default_factory=set)
     read: dict[str, int] = field(default_factory=dict)
     bytes: int = 0
@@ -72,11 +72,11 @@ class _IngestState:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What a build does to the documents before it runs.
+    """The change of the documents that a build starts with.
 
-    `sources` are read and registered; with `replace` they are the only ones from now on. With `only` no other
-    source is read again, and what was removed comes back with them. `remove` names documents that go: ids, or
-    patterns of them (`*`, `?`, `[...]`; a `*` passes over `/`).
+    `sources` are read and registered; `replace` drops all other sources. With `only`, no other source is
+    read, and `sources` restore documents that were removed. `remove` lists ids, or patterns of ids (`*`, `?`,
+    `[...]`; a `*` also matches `/`), of documents to remove.
     """
 
     sources: Sources = ()
@@ -84,11 +84,11 @@ class Change:
     only: bool = False
     remove: Sequence[str] = ()
     where: Condition | None = None
-    """Documents whose metadata fits go, too."""
+    """Documents whose metadata meets this condition are removed too."""
 
 
 def split_sources(sources: Sources) -> tuple[list[str], list[Document] | None]:
-    """Paths and documents apart. One path, one document, or an iterable of either is taken."""
+    """Split sources into paths and documents. Accepts one path, one document, or an iterable of either."""
     items: Iterable[Source] = [sources] if isinstance(sources, (str, os.PathLike, Document)) else sources
     paths: list[str] = []
     documents: list[Document] | None = None
@@ -102,37 +102,37 @@ def split_sources(sources: Sources) -> tuple[list[str], list[Document] | None]:
 
 
 def apply_change(
-    tables: Tables, change: Change, settings: Settings, meter: Meter, *, anew: bool = False
+    tables: Tables, change: Change, settings: Settings, meter: Meter, *, rebuild: bool = False
 ) -> Ingested:
-    """The documents after `change`, in one transaction: all of it counts, or nothing."""
+    """Apply `change` in one transaction, and return what changed."""
     with tables.transaction():
-        return change_documents(tables, change, settings, meter, anew=anew)
+        return change_documents(tables, change, settings, meter, rebuild=rebuild)
 
 
 def change_documents(
-    tables: Tables, change: Change, settings: Settings, meter: Meter, *, anew: bool = False
+    tables: Tables, change: Change, settings: Settings, meter: Meter, *, rebuild: bool = False
 ) -> Ingested:
-    """As `apply_change`, within a transaction of the caller's."""
+    """Do the same as `apply_change` within the caller's transaction."""
     sources = dataclasses.replace(change, sources=_list_sources(change.sources))
     removed, unknown = removal(tables, change.remove, change.where)
     if change.only and not sources.sources:
         done = as_they_are(tables)
     else:
-        done = _ingest(tables, sources, settings, meter, anew)
+        done = _ingest(tables, sources, settings, meter, rebuild)
     done.removed += removed
     done.failures += unknown
     return done
 
 
 def _list_sources(sources: Sources) -> list[Source]:
-    """An iterable may be walked once alone."""
+    """Return the sources as a list, because an iterator can be consumed only once."""
     return [sources] if isinstance(sources, (str, os.PathLike, Document)) else list(sources)
 
 
 def removal(
     tables: Tables, patterns: Sequence[str], where: Condition | None = None
 ) -> tuple[int, list[Failure]]:
-    """Removes documents; how many there were, and the ids and patterns that no document has."""
+    """Remove documents. Returns how many, and a failure for each id or pattern that matches none."""
     known = tables.known() if patterns or where is not None else {}
     found: dict[str, Known] = {}
     unknown = []
@@ -152,13 +152,12 @@ def removal(
     return len(found), unknown
 
 
-def _ingest(tables: Tables, change: Change, settings: Settings, meter: Meter, anew: bool) -> Ingested:
-    """Reads the registered sources again.
+def _ingest(tables: Tables, change: Change, settings: Settings, meter: Meter, rebuild: bool) -> Ingested:
+    """Register the sources of `change`, read the registered sources, and return what changed.
 
-    New sources are registered first; one that is not there is an error before anything changes.
-    With `replace` the sources given are the only ones. Documents handed over by a program stay until
-    then, and one that comes again with the same id takes the old one's place. With `anew` what is stored
-    is compared with its own hash, and where it is altered, stored again from its source.
+    A missing source raises DocumentError before anything changes. Documents given by a program stay until
+    `replace`; a document with the id of an earlier one replaces it. With `rebuild`, stored documents that do
+    not match their hash are stored again from their source.
     """
     paths, documents = split_sources(change.sources)
     for path in paths:
@@ -180,7 +179,7 @@ def _ingest(tables: Tables, change: Change, settings: Settings, meter: Meter, an
         tables.add_source(kind, label, spec)
     wanted = {(kind, spec) for kind, _, spec in given}
     known = tables.known()
-    if anew:
+    if rebuild:
         for name in tables.altered().values():
             known[name] = dataclasses.replace(known[name], content="")
     state = _IngestState(tables, known, settings, meter, Ingested(), tables.removed())
@@ -196,7 +195,7 @@ def _ingest(tables: Tables, change: Change, settings: Settings, meter: Meter, an
             elif change.only and not named:
                 state.seen |= {name for name, one in known.items() if one.source == source.number}
             elif source.kind == "documents":
-                # Documents under a path are those of a source that is not on this machine: they stay.
+                # Documents under a path belong to a source that is not on this machine: they stay.
                 _read_documents(state, source, None if source.spec else documents, replace)
             else:
                 _read_files(state, source, apart)
@@ -211,23 +210,23 @@ def _ingest(tables: Tables, change: Change, settings: Settings, meter: Meter, an
     _count(state.done, tables)
     if state.done.passed_over:
         state.done.warnings.append(
-            f"passed over {state.done.passed_over:,} documents that were removed before; "
-            "`ketrag add` with their source brings them back"
+            f"skipped {state.done.passed_over:,} documents that were removed; "
+            "`ketrag add` with their source restores them"
         )
     if state.elsewhere:
         state.done.warnings.append(
-            f"passed over {state.elsewhere:,} files and documents of other shards than {settings.shard}"
+            f"skipped {state.elsewhere:,} files and documents outside shard {settings.shard}"
         )
     if state.skipped:
         kinds = ", ".join(f"{suffix or 'no suffix'} ({n})" for suffix, n in state.skipped.most_common(_FEW))
-        state.done.warnings.append(f"passed over {state.skipped.total()} files of other kinds: {kinds}")
+        state.done.warnings.append(f"skipped {state.skipped.total()} files of unknown formats: {kinds}")
     return state.done
 
 
 def read_only(sources: Sources, settings: Settings) -> Iterator[Item]:
-    """The documents and failures of `sources` as a build would read them, without storing anything.
+    """Yield the documents and failures that a build would read from `sources`, without storing anything.
 
-    Raises DocumentError where a source is not there.
+    Raises DocumentError if a source is missing.
     """
     paths, documents = split_sources(sources)
     for path in paths:
@@ -256,7 +255,7 @@ def read_only(sources: Sources, settings: Settings) -> Iterator[Item]:
 def _usable(item: Item, seen: set[str]) -> Item:
     if isinstance(item, Failure):
         return item
-    problem = _check_document(item)[1] or ("the id is there already" if item.id in seen else None)
+    problem = _check_document(item)[1] or ("the id is already in use" if item.id in seen else None)
     if problem is not None:
         return Failure(str(item.id), "document", problem)
     seen.add(item.id)
@@ -264,7 +263,7 @@ def _usable(item: Item, seen: set[str]) -> Item:
 
 
 def as_they_are(tables: Tables) -> Ingested:
-    """The documents that the index holds, without a look at their sources."""
+    """Return the stored documents as an `Ingested` without reading any source."""
     found = Ingested()
     _count(found, tables)
     return found
@@ -276,14 +275,14 @@ def _count(found: Ingested, tables: Tables) -> None:
 
 
 def _home(tables: Tables, path: str) -> str | None:
-    """The folder among the sources in which a path lies: its documents have their ids from there."""
+    """Return the registered folder that contains a path: ids of its documents are relative to it."""
     specs = (source.spec for source in tables.sources() if source.kind == "path")
     own = Path(path)
     return next((s for s in specs if s != path and own.is_relative_to(s) and Path(s).is_dir()), None)
 
 
 def _is_missing(spec: str) -> bool:
-    """Whether a source that is asked for is not there. A glob without a match is."""
+    """Return whether a given source is missing. A glob without a match counts as missing."""
     try:
         return not spec or (not Path(spec).exists() and not (is_glob(spec) and find(spec).files))
     except (OSError, ValueError) as error:
@@ -291,20 +290,20 @@ def _is_missing(spec: str) -> bool:
 
 
 def _absolute(spec: str) -> str:
-    return os.path.abspath(spec)  # noqa: PTH100 - links stay as they are, and a glob is no path
+    return os.path.abspath(spec)  # noqa: PTH100 - keeps links, and a glob is not a path
 
 
 def _read_files(state: _IngestState, source: SourceRow, apart: Apart) -> None:
     found = find(source.spec, follow=state.settings.follow_links)
     if found.missing:
-        state.done.warnings.append(f"the source {source.label} is gone, and its documents with it")
+        state.done.warnings.append(f"the source {source.label} is missing; its documents were removed")
     for failure in found.failures:
         _fail(state, failure)
     place = 0
     named = found.files[0][0] if len(found.files) == 1 and not Path(source.spec).is_dir() else None
 
     def again(real: str) -> bool:
-        """A file that an earlier source has already (a folder and a file in it) is one document."""
+        """Return whether an earlier source has this file already (a folder, and a file in it)."""
         return state.read.setdefault(real, source.number) != source.number
 
     def waiting() -> None:
@@ -312,7 +311,7 @@ def _read_files(state: _IngestState, source: SourceRow, apart: Apart) -> None:
             raise Cancelled("stopped while reading the sources")
 
     def elsewhere(file: SourceFile, kind: str) -> bool:
-        """Another shard's file need not be read: its document has its id."""
+        """Return whether a file with one document, whose id is known, belongs to another shard."""
         known = state.shards is not None and kind in ALONE and not state.shards.holds(file.id)
         state.elsewhere += known
         return known
@@ -344,8 +343,9 @@ def _jobs(
     named: str | None = None,
     elsewhere: Callable[[SourceFile, str], bool] = lambda *_: False,
 ) -> Iterator[ReadJob]:
-    """The files that a reader knows, with their kinds. Of the others, those that are damaged or that the
-    source names alone are failures.
+    """Yield the files that a reader supports, with their kinds.
+
+    Unreadable files, and an unsupported file that is the source itself, are added to `others` as failures.
     """
     for name, path in found.files:
         file = SourceFile(path, name, settings.fallback_encoding, follow_links=settings.follow_links)
@@ -368,7 +368,7 @@ def _jobs(
 
 
 def _sandbox_pool(settings: Settings) -> Apart:
-    """The processes in which foreign formats are read."""
+    """Return the pool of processes that parse untrusted file formats."""
     cores = settings.threads or os.cpu_count() or 1
     return Apart(
         min(cores, _MOST_PROCESSES),
@@ -398,7 +398,7 @@ def _read_documents(
     if not replace:
         old = sorted((k.place, name) for name, k in state.known.items() if k.source == source.number)
         fresh = {document.id for document in given}
-        # Documents that a program gave earlier cannot be read again; they keep their order and place.
+        # Documents that a program gave earlier cannot be read again; they keep their position.
         order = {name for _, name in old}
         state.seen |= order - fresh
         places = {name: at for at, name in old}
@@ -415,7 +415,7 @@ def _read_documents(
 
 
 def _take(state: _IngestState, source: SourceRow, place: int, item: Item) -> int:
-    """Stores one item; the place of the next one is returned."""
+    """Store one item, and return the position of the next."""
     if state.meter(len(state.seen)) is False:
         raise Cancelled("stopped while reading the sources")
     if state.shards is None:
@@ -425,7 +425,7 @@ def _take(state: _IngestState, source: SourceRow, place: int, item: Item) -> int
         _store(state, source, place, item)
     else:
         state.elsewhere += 1
-    return place + 1  # every item of a file that is read counts, so that `merge` finds the order of the whole
+    return place + 1  # counts items of other shards too, so that `merge` can restore the order of the whole
 
 
 def _store(state: _IngestState, source: SourceRow, place: int, item: Item) -> int:
@@ -434,7 +434,7 @@ def _store(state: _IngestState, source: SourceRow, place: int, item: Item) -> in
         return place
     content, problem = _check_document(item)
     if problem is None and item.id in state.seen:
-        problem = f"the id {item.id!r} is there already; the first document with it is kept"
+        problem = f"the id {item.id!r} is already in use; the first document with it is kept"
     if problem is not None:
         shown = str(item.id).encode("utf-8", "backslashreplace").decode()
         _fail(state, Failure(shown, "document", problem))
@@ -459,7 +459,7 @@ def _store(state: _IngestState, source: SourceRow, place: int, item: Item) -> in
 
 
 def _check_document(document: Document) -> tuple[str, str | None]:
-    """The hash of a document, and what is wrong with it."""
+    """Return the hash of a document, and its problem; None if it is valid."""
     if not all(isinstance(part, str) for part in (document.id, document.text, document.title)):
         return "", "id, text and title must be texts"
     if not document.id:
@@ -482,6 +482,6 @@ def _check_document(document: Document) -> tuple[str, str | None]:
 def _fail(state: _IngestState, failure: Failure) -> None:
     if state.settings.on_error == "stop":
         raise DocumentError(
-            f"{failure.document}: {failure.message}", hint="--on-error skip goes on without it"
+            f"{failure.document}: {failure.message}", hint="--on-error skip continues without it"
         )
     state.done.failures.append(failure)

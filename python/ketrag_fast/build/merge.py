@@ -1,8 +1,8 @@
-"""Several indexes become one, equal to the one that a build over all their documents gives.
+"""Merging indexes into one that is equal to a build over all their documents.
 
-Their tables are copied into one file, which gets its name when it is whole; then the usual stages run over
-it. No source is read, no text that a part has embedded is embedded again, and no language model is asked.
-Stopped or killed at any point, the same call goes on.
+Their tables are copied into one file, which is renamed when it is complete; then the usual stages run over
+it. No source is read, stored vectors are reused, and no language model is called. If the merge is stopped or
+killed, the same call resumes it.
 """
 
 from __future__ import annotations
@@ -55,11 +55,16 @@ def merge(
     prefer: Prefer | None = None,
     progress: Callback | None = None,
 ) -> BuildReport:
-    """Makes an index at `out`, which is not there yet, of those at `paths`.
+    """Merge the indexes at `paths` into a new index at `out`.
 
-    Of `settings` those that concern how it runs count, and `embedder` where the model lies elsewhere now.
-    Raises IndexMissing, IndexDamaged, IndexIncompatible, ConfigError, ModelMismatch or DocumentError where
-    the parts do not go together, ReadOnly where `out` is there, and what a build raises.
+    Args:
+        settings: run settings count, and `embedder` if the model has moved; the rest comes from the parts.
+        prefer: which part's document to keep when parts hold different documents under one id.
+
+    Raises:
+        IndexMissing, IndexDamaged, IndexIncompatible: a part cannot be used.
+        ConfigError, ModelMismatch, DocumentError: the parts cannot be merged.
+        ReadOnly: `out` exists. Also raises what a build raises.
     """
     start = time.monotonic()
     _distinct(paths)
@@ -90,7 +95,7 @@ def merge(
 
 
 def _trust(target: Layout, parts: Sequence[MergePart], given: Settings) -> Trust:
-    """Endpoints that the user named, or confirmed for one of the parts, may be used for the whole too."""
+    """Return the trust of the merged index: endpoints given by the user, or confirmed for a part."""
     trust = Trust.of(target, given)
     known = [
         endpoint.address
@@ -103,12 +108,12 @@ def _trust(target: Layout, parts: Sequence[MergePart], given: Settings) -> Trust
 
 def _distinct(paths: Sequence[Path]) -> None:
     if not paths:
-        raise ConfigError("no index was named", hint="ketrag merge DIR DIR ... -i OUT")
+        raise ConfigError("no index given", hint="ketrag merge DIR DIR ... -i OUT")
     seen: dict[str, Path] = {}
     for path in paths:
         real = os.path.realpath(path)
         if real in seen:
-            raise ConfigError(f"{path} is named twice", hint="name each index once")
+            raise ConfigError(f"{path} is given twice", hint="give each index once")
         seen[real] = path
 
 
@@ -124,16 +129,16 @@ def _require_free(target: Layout, record: bytes) -> None:
         return
     unfinished = target.work / MERGE
     if not unfinished.is_file() and not _hardly_begun(target):
-        raise ReadOnly(f"{root} is there already", hint="name a new or empty folder with -i/--index")
+        raise ReadOnly(f"{root} already exists", hint="choose a new or empty folder with -i/--index")
     if unfinished.is_file() and read_regular(unfinished) != record:
         raise ReadOnly(
-            f"{root} holds the beginning of another merge",
-            hint="name the same indexes as before, as they were, to go on with it; or remove the folder",
+            f"{root} holds an unfinished merge of other indexes",
+            hint="give the same, unchanged indexes to resume it; or remove the folder",
         )
 
 
 def _hardly_begun(target: Layout) -> bool:
-    """Whether a merge was killed before it had written what it is of."""
+    """Return whether a merge was killed before it had recorded its parts."""
     if target.exists() or not target.root.is_dir() or not target.work.is_dir():
         return False
     left = {path.name for path in target.work.iterdir()}
@@ -141,7 +146,7 @@ def _hardly_begun(target: Layout) -> bool:
 
 
 def _sources_here(sources: Sequence[SourceRow]) -> tuple[tuple[SourceRow, ...], tuple[SourceRow, ...]]:
-    """The sources, where those that are not on this machine keep what was read of them; and these."""
+    """Return the sources, with those missing on this machine as given documents; and the missing ones."""
     from ketrag_fast.readers import find, is_glob
 
     def there(spec: str) -> bool:
@@ -160,8 +165,8 @@ def _about_sources(away: Sequence[SourceRow], plan: looking.MergePlan) -> list[s
         for _, source, _ in places:
             counts[source] = counts.get(source, 0) + 1
     return [
-        f"the source {row.spec} is not on this machine: its {counts.get(row.number, 0):,} documents stay as "
-        "they are; `ketrag index` with it, once it is there, reads it again"
+        f"the source {row.spec} is not on this machine: its {counts.get(row.number, 0):,} documents are "
+        "kept; when it is available, `ketrag index` with it reads it again"
         for row in away
     ]
 
@@ -171,11 +176,11 @@ def _about_shards(shards: Shards | None) -> list[str]:
         return []
     lacking = ", ".join(f"{number}/{shards.of}" for number in shards.lacking[:20])
     more = f" and {len(shards.lacking) - 20:,} more" if len(shards.lacking) > 20 else ""
-    return [f"this is not the whole: shard {lacking}{more} is lacking"]
+    return [f"the index is incomplete: shard {lacking}{more} is missing"]
 
 
 def _settings(parts: Sequence[MergePart], given: Settings, shards: Shards | None) -> Settings:
-    """The parts' own, with the embedding model where it is found."""
+    """Return the settings of the parts, with the location of the embedding model on this machine."""
     stored = {**parts[0].settings, "shard": None if shards is None else shards.text()}
     about = {name: value for name, value in given.given.items() if name in (*names("run"), *_FOLDER)}
     embedder = given.given.get("embedder")
@@ -187,7 +192,7 @@ def _settings(parts: Sequence[MergePart], given: Settings, shards: Shards | None
 
 
 def _find_model(parts: Sequence[MergePart], given: Settings) -> str:
-    """The first of the parts' names for their one model that stands for it on this machine."""
+    """Return the first of the parts' specs that gives their model on this machine."""
     from ketrag_fast.models.embedders.load_options import options_of
     from ketrag_fast.models.embedders.registry import fingerprint
 
@@ -204,13 +209,13 @@ def _find_model(parts: Sequence[MergePart], given: Settings) -> str:
         except (BackendError, NetworkForbidden):
             continue
     raise ModelMismatch(
-        f"the model of these indexes, {specs[0]}, is not on this machine, or is another one here",
-        hint="say where it is: --embedder local:FOLDER",
+        f"the model of these indexes, {specs[0]}, is not on this machine, or is a different model here",
+        hint="give its location: --embedder local:FOLDER",
     )
 
 
 def _copy(target: Layout, parts: Sequence[MergePart], plan: looking.MergePlan, callback: Callback) -> None:
-    """The tables of the whole: written aside, and named when they are finished."""
+    """Write the merged tables to a temporary file, and rename it when it is complete."""
     meter = Meter("copy", callback, "documents")
     aside = target.work / "merging.sqlite"
     paths = [part.layout.tables for part in parts]
@@ -222,7 +227,7 @@ def _copy(target: Layout, parts: Sequence[MergePart], plan: looking.MergePlan, c
             tables.copy(path, places)
             done += len(places)
             if meter(done) is False:
-                raise Cancelled("stopped while copying the indexes", hint="the same command begins again")
+                raise Cancelled("stopped while copying the indexes", hint="the same command starts over")
         tables.add_removed(paths)
         tables.add_failures(paths)
     with writing(target.root):
@@ -241,7 +246,7 @@ def _fold(
     warnings: Sequence[str],
     trust: Trust,
 ) -> BuildReport:
-    """The stages over the tables that are there."""
+    """Run the stages over the merged tables."""
     base = newest_whole(target)
     if base is not None and base.number != current_number(target):
         make_current(target, base.number)  # the merge died on its last step
@@ -274,6 +279,6 @@ def _same_model(part: MergePart, found: str | None, settings: Settings) -> None:
     if wanted != found:
         spec = stored["spec"] if stored else part.settings["embedder"]
         raise ModelMismatch(
-            f"the indexes were built with {spec}, and {settings.embedder} is another model",
-            hint="leave the embedder to them, or say where the same model lies",
+            f"the indexes were built with {spec}, and {settings.embedder} is a different model",
+            hint="omit --embedder, or give the location of the same model",
         )

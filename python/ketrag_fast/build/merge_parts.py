@@ -1,8 +1,8 @@
-"""Indexes that are to become one: whether they go together, and in which order their documents stand.
+"""Check that indexes can be merged, and fix the order of the documents.
 
-The order depends on no order of the parts: sources keep the order that they have in them, and where these do
-not say, that of their paths; documents of one source keep their order where one part alone has them, or where
-the parts are shards of one build, and else stand by their ids.
+The order does not depend on the argument order. Sources keep their order in the parts, with ties broken by
+path. Documents of a source keep their order if one part has all of them or the parts are shards of one build;
+otherwise they are ordered by id.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ from ketrag_fast.systems.registry import registry
 
 Prefer = Literal["first", "last"]
 SourceName = tuple[str, str]
-"""('documents' or 'path', the path): those that programs handed over come first."""
+"""('documents' or 'path', the path): documents given by programs come first."""
 _SHOWN: Final = 20
 _OWN: Final = frozenset({"shard", "keep_generations", "keep_days"})
-"""Settings that may differ: what is in the arrays does not depend on them."""
+"""Settings that may differ, because the arrays do not depend on them."""
 
 
 @dataclass(frozen=True)
 class MergePart:
-    """One whole index that is to be merged."""
+    """One index to merge."""
 
     layout: Layout
     manifest: Manifest
@@ -50,21 +50,21 @@ class MergePart:
 
     @property
     def name(self) -> str:
-        """As it was named."""
+        """The folder of the index."""
         return str(self.layout.root)
 
     @property
     def shards(self) -> Shards | None:
-        """Which part of the documents it holds."""
+        """The shards of the documents that it holds; None for all."""
         return shards_of(self.settings["shard"])
 
     def mark(self) -> list[str]:
-        """What makes it this part, whatever its folder is called."""
+        """Return what identifies the part regardless of its folder."""
         return [self.manifest.digest, str(self.manifest.documents.get("fingerprint")), str(self.shards)]
 
 
 def open_part(path: Path) -> MergePart:
-    """Raises IndexMissing, IndexDamaged where its tables are gone or altered, IndexIncompatible."""
+    """Open an index to merge. Raises IndexMissing, IndexDamaged or IndexIncompatible."""
     layout = Layout(path)
     layout.require()
     number = current_number(layout)
@@ -72,8 +72,8 @@ def open_part(path: Path) -> MergePart:
         raise IndexMissing(f"the index in {path} was never finished", hint=f"run `ketrag index -i {path}`")
     if not layout.tables.is_file():
         raise IndexDamaged(
-            f"{layout.tables} is missing, and with it the documents of the index",
-            hint="put back a copy of it, or index the sources anew",
+            f"{layout.tables}, which holds the documents of the index, is missing",
+            hint="restore a copy of it, or index the sources again",
         )
     manifest = read_manifest(layout.generation(number) / MANIFEST)
     settings = resolve(index=settings_of(manifest), presets=registry().table).settings
@@ -83,15 +83,15 @@ def open_part(path: Path) -> MergePart:
         sources, known = tuple(tables.sources()), tables.known()
     if not same:
         raise IndexMissing(
-            f"the last build of the index in {path} was not finished: its documents are newer than what it "
-            "has published",
+            f"the last build of the index in {path} was not finished: its documents are newer than its "
+            "published generation",
             hint=f"finish it first: ketrag index -i {path}",
         )
     return MergePart(layout, manifest, build_settings(settings), sources, known)
 
 
 def require_alike(parts: Sequence[MergePart]) -> None:
-    """ConfigError where settings differ, ModelMismatch where models do; each difference is named."""
+    """Raise ConfigError if settings differ, ModelMismatch if models differ; the message lists each."""
     first = parts[0]
     for other in parts[1:]:
         _same_model(first, other)
@@ -109,8 +109,8 @@ def require_alike(parts: Sequence[MergePart]) -> None:
             )
         if apart:
             raise ConfigError(
-                f"these indexes were built with other settings: {'; '.join(apart)}",
-                hint=f"build one again with those of the other: ketrag index -i {other.name} --rebuild ...",
+                f"these indexes were built with different settings: {'; '.join(apart)}",
+                hint=f"rebuild one with the settings of the other: ketrag index -i {other.name} --rebuild",
             )
 
 
@@ -142,7 +142,7 @@ def _same_model(one: MergePart, other: MergePart) -> None:
 
 
 def shards_together(parts: Sequence[MergePart]) -> Shards | None:
-    """The shards that are there; None where they are all, or the parts are none."""
+    """Return the shards that the parts hold; None if they are complete, or the parts are not shards."""
     found = [part.shards for part in parts]
     if all(one is None for one in found):
         return None
@@ -151,7 +151,7 @@ def shards_together(parts: Sequence[MergePart]) -> Shards | None:
         lines = "; ".join(f"{part.name} is {_about(part.shards)}" for part in parts[:_SHOWN])
         raise ConfigError(
             f"these are not shards of one build: {lines}",
-            hint="merge the shards of each build first, and what that gives with the rest",
+            hint="merge the shards of each build first, then the results",
         )
     numbers = frozenset(number for one in found if one is not None for number in one.numbers)
     whole = Shards(numbers, next(one.of for one in found if one is not None))
@@ -159,12 +159,12 @@ def shards_together(parts: Sequence[MergePart]) -> Shards | None:
 
 
 def _about(shards: Shards | None) -> str:
-    return "no shard" if shards is None else f"shard {shards.text() or f'1/{shards.of}'}"
+    return "not a shard" if shards is None else f"shard {shards.text() or f'1/{shards.of}'}"
 
 
 @dataclass(frozen=True)
 class MergePlan:
-    """Where each document comes from and goes to: for each part its places, and the sources of the whole."""
+    """The sources of the merged index, and for each part the new positions of its documents."""
 
     sources: tuple[SourceRow, ...]
     places: tuple[tuple[Place, ...], ...]
@@ -172,7 +172,7 @@ class MergePlan:
 
 
 def plan_of(parts: Sequence[MergePart], prefer: Prefer | None, shards: Shards | None) -> MergePlan:
-    """DocumentError where parts hold different documents under one id, unless one of them is preferred."""
+    """Plan the merge. Raises DocumentError if parts disagree about an id and `prefer` is None."""
     order = _source_order([[_source_name(row) for row in part.sources] for part in parts])
     numbers = {name: place for place, name in enumerate(order)}
     source_of = [{row.number: numbers[_source_name(row)] for row in part.sources} for part in parts]
@@ -192,7 +192,7 @@ def plan_of(parts: Sequence[MergePart], prefer: Prefer | None, shards: Shards | 
                 if prefer == "last":
                     chosen[name] = (number, known)
             elif place_of(number, known) < place_of(*old):
-                chosen[name] = (number, known)  # as a build that reads both sources has it
+                chosen[name] = (number, known)  # as in a build that reads both sources
     if conflicts and prefer is None:
         _refuse(parts, conflicts)
     by_source: dict[int, list[tuple[str, int, Known]]] = {}
@@ -209,7 +209,7 @@ def plan_of(parts: Sequence[MergePart], prefer: Prefer | None, shards: Shards | 
         rows.sort(key=lambda row: (row[2].place if in_place else 0, row[0].encode("utf-8", "surrogatepass")))
         place = -1
         for _, number, known in rows:
-            # Of shards that are not all here the places are kept: the others' documents go between them.
+            # Missing shards: keep the positions, because documents of the other shards go between them.
             place = max(place + 1, known.place) if shards is not None else place + 1
             places[number].append((known.key, source + 1, place))
     labels = _labels(parts)
@@ -263,7 +263,7 @@ def _refuse(parts: Sequence[MergePart], conflicts: Mapping[str, tuple[int, int]]
     ]
     more = f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else ""
     raise DocumentError(
-        f"{len(names):,} ids stand for different documents: {', '.join(lines)}{more}",
-        hint="--prefer first (or last) takes those of the index that is named first (last); or remove one of "
-        "each: ketrag remove ID -i DIR",
+        f"{len(names):,} ids have different documents in these indexes: {', '.join(lines)}{more}",
+        hint="--prefer first (or last) keeps those of the index given first (last); or remove one of each: "
+        "ketrag remove ID -i DIR",
     )

@@ -1,4 +1,4 @@
-"""What a user should know of a build before trusting its name."""
+"""Warnings about a build that lacks part of the system it is named after."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from ketrag_fast.systems.registry import registry
 
 
 def note(settings: Settings, *, reads: bool) -> str | None:
-    """A system whose own mode stands on chunks that are read, in an index where nothing reads them."""
+    """Return a warning if the system's default mode needs a reader and the index has none."""
     found = registry()
     mode = found.presets.get(settings.system, {}).get("mode", AUTO)
     if mode == AUTO or reads or not needs_reader(found, mode, settings):
         return None
     channels = found.recipes[mode].channels
     rest = [name for name in channels if not _reads(name, settings)]
-    half = f"what its channel {rest[0]} needs is built; " if rest else ""
+    half = f"its channel {rest[0]} is built; " if rest else ""
     return (
-        f"{settings.system}: {half}the entity skeleton is not built: name what reads the core chunks with "
-        "--llm (heuristic needs no model)"
+        f"{settings.system}: {half}the stages that need a reader are not: choose the reader of the core "
+        "chunks with --llm (heuristic needs no model)"
     )
 
 

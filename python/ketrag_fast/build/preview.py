@@ -1,4 +1,4 @@
-"""What a change of the documents would do, without doing it."""
+"""A dry run: what a change of the documents would do."""
 
 from __future__ import annotations
 
@@ -22,8 +22,9 @@ from ketrag_fast.types import Failure
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """Documents that would be there, and how they come about; `characters` are those of the new and changed
-    ones, `total` those of all.
+    """The documents after a change, and how many are added, updated and removed.
+
+    `characters` counts the text of new and changed documents, `total` of all.
     """
 
     documents: int
@@ -36,11 +37,11 @@ class Preview:
 
     @property
     def changes(self) -> bool:
-        """Whether the documents would be others than before."""
+        """Whether the documents would change."""
         return bool(self.added or self.updated or self.removed)
 
     def to_json(self) -> dict[str, Any]:
-        """As the command prints it."""
+        """Return the object that `--json` prints."""
         return {
             "schema": "ketrag/changes/1",
             "documents": {
@@ -56,7 +57,7 @@ class Preview:
 
 
 class _Back(Exception):
-    """Carries what was found out of a transaction that is not to stay."""
+    """Rolls a transaction back and carries its result out."""
 
     def __init__(self, found: Ingested) -> None:
         super().__init__()
@@ -74,8 +75,10 @@ def preview(
     replace: bool = False,
     progress: Callback | None = None,
 ) -> Preview:
-    """Reads the sources as `Index.update` would (with `reread` all of them, as a build does; with `replace`
-    they are the only ones), counts, and leaves all as it is. Raises as these do.
+    """Read the sources as `Index.update` would, and return the counts without changing the index.
+
+    `reread` reads all sources, as a build does; `replace` drops the sources that are not given. Raises what
+    a build raises.
     """
     layout = Layout(path)
     layout.require()

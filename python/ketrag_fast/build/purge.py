@@ -1,4 +1,4 @@
-"""What is left of removed documents in an index's files: what the build that follows does not use."""
+"""Deleting everything that an index still stores of removed documents."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Used:
-    """The kept vectors (model, role, text) and replies (chunk) that a build looked for."""
+    """The stored vectors (model, role, text) and replies (chunk) that a build used."""
 
     vectors: set[tuple[int, str, bytes]] = field(default_factory=set)
     replies: set[bytes] = field(default_factory=set)
 
     def watch(self, source: VectorSource | None, reading: Reading | None) -> None:
-        """Notes from now on what is looked for."""
+        """Record every lookup from now on."""
         if source is not None:
             source.cache.used = self.vectors
         if reading is not None:
@@ -33,13 +33,11 @@ class Used:
 
 
 def purge(layout: Layout, used: Used) -> None:
-    """Drops what no build over the documents that are there uses: vectors and replies (also those of models
-    that the index was built with before), the reports of earlier builds, sources without documents, older
-    generations, indexes of some of the documents; then the tables are written anew without the space that
-    it took.
+    """Delete what the current documents do not use, and compact the tables.
 
-    For the holder of the builder's lock. Whoever has an older generation open keeps its files until it
-    closes them.
+    Deleted are vectors and replies (also of previous models), reports of earlier builds, sources without
+    documents, older generations, and allowed indexes. The caller must hold the builder's lock. Processes
+    that have an older generation open keep its files until they close it.
     """
     discard_folder(layout.allowed)
     with Tables(layout.tables) as tables:
@@ -54,9 +52,9 @@ def purge(layout: Layout, used: Used) -> None:
         left += [one for one in layout.allowed.iterdir() if not one.name.startswith(f"{current or 0:06}-")]
     if left:
         raise StorageFailed(
-            f"{left[0]} could not be removed: what was purged is still in it",
-            hint="run `ketrag remove --purge` again with the same ids, where nobody reads the index",
+            f"{left[0]} could not be removed and still holds purged data",
+            hint="close all readers of the index and run `ketrag remove --purge` again with the same ids",
         )
     with writing(layout.root):
         for folder in (layout.work, layout.root):
-            sync_folder(folder)  # nothing comes back after a power cut
+            sync_folder(folder)  # so that no deleted file reappears after a power cut

@@ -1,8 +1,8 @@
-"""Another embedding model for an index: a second set of vectors beside the first, then a switch.
+"""Switching an index to another embedding model.
 
-The documents stay as the index holds them, and so does every stage that knows no vectors. The new set
-grows in `work/` and in the cache of vectors; readers have the old generation until the new one is
-published. Killed at any point the old one serves, and the next call goes on.
+The documents and every stage that does not depend on vectors stay as they are. The new vectors go to `work/`
+and to the vector cache; readers use the old generation until the new one is published. If the call is killed,
+the old generation remains in use and the next call resumes.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ def reembed(
     *,
     progress: Callback | None = None,
 ) -> BuildReport:
-    """Makes all vectors with `settings.embedder`, or with the index's own if none was given.
+    """Compute all vectors with `settings.embedder`; by default with the embedder of the index.
 
-    Of the settings only the embedder and those that concern how it runs count; the rest is the index's.
-    A model that gives other vectors than it gave the index (replaced behind an endpoint, say) is taken
-    at its new word: what was kept of it is dropped. Raises as `runner.build`, and IndexMissing.
+    Only the embedder and the run settings count; the rest comes from the index. If the model now returns
+    different vectors (it was replaced behind an endpoint), its cached vectors are dropped. Raises
+    IndexMissing and what `runner.build` raises.
     """
     start = time.monotonic()
     layout = Layout(Path(path))
@@ -77,13 +77,13 @@ def reembed(
                 open_reading(resolved.settings, layout, reads, callback, limit) as reading,
             ):
                 planned = planned_stages(stages, resolved.settings, reading is not None)
-                anew: frozenset[str] = frozenset()
+                rerun: frozenset[str] = frozenset()
                 if source is not None:
                     if source.renew():
                         _drop_unfinished(layout)
                     if _vectors_changed(stored_identity(base), source):
-                        anew = depending(planned, "embedder", resolved.settings)
-                work = Build(layout, tables, resolved, base, anew, callback, start, source, reads, reading)
+                        rerun = depending(planned, "embedder", resolved.settings)
+                work = Build(layout, tables, resolved, base, rerun, callback, start, source, reads, reading)
                 read = as_they_are(tables)
                 read.warnings += noted
                 report = work.run(planned, read)
@@ -95,7 +95,7 @@ def reembed(
 
 
 def depending(stages: Iterable[Stage], setting: str, settings: Settings) -> frozenset[str]:
-    """The stages that read a setting, and those that need them."""
+    """Return the names of the stages that depend on a setting, directly or through their needs."""
     found: set[str] = set()
     slots: set[str] = set()
     for stage in stages:  # each comes after what it needs
@@ -106,7 +106,7 @@ def depending(stages: Iterable[Stage], setting: str, settings: Settings) -> froz
 
 
 def _vectors_changed(stored: Identity | None, source: VectorSource) -> bool:
-    """Whether the index's vectors are of a model of this fingerprint that gives others today."""
+    """Return whether a model with the stored fingerprint now returns different vectors."""
     if stored is None or stored.fingerprint != source.fingerprint:
         return False
     try:
@@ -117,6 +117,6 @@ def _vectors_changed(stored: Identity | None, source: VectorSource) -> bool:
 
 
 def _drop_unfinished(layout: Layout) -> None:
-    """What an interrupted build left was made with the vectors that are no longer kept."""
+    """Delete the stages of an interrupted build: they were computed with the dropped vectors."""
     for leftover in layout.work.iterdir():
         discard_folder(leftover)

@@ -1,8 +1,8 @@
-"""What a build may take over from the published generation where only documents changed.
+"""Reusing parts of the published generation when only documents changed.
 
-A stage's fingerprint covers the documents, so that a change of one document makes every stage run again. Here
-the fingerprints are computed once more as if the documents were those of before: where one is that of the
-published stage, it was made in the same way, and the stage is given its arrays.
+A stage's fingerprint covers the documents, so a change of one document makes every stage run again. Here the
+fingerprints are computed a second time as if the documents were the old ones. If one equals that of the
+published stage, the stage was computed in the same way, and its arrays are passed to the new run.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 _UNITS, _HASHES = "units", "document_hashes"
 _LEAST = 0.5
-"""The share of documents that must stay: with fewer, taking them over saves nothing."""
+"""The share of documents that must be unchanged; below it, reuse saves nothing."""
 
 
 class Before:
-    """The published generation's stages, as far as they were made as they would be made now."""
+    """The published generation's stages that were computed with the current settings and versions."""
 
     def __init__(self, base: Generation | None, documents: Documents, settings: Settings) -> None:
         self._base = base
@@ -41,9 +41,9 @@ class Before:
         self._row: list[NDArray[Any] | None] = []
 
     def follow(self, stage: Stage, model: str | None, looked: str | None, more: Sequence[str]) -> None:
-        """Notes whether the published stage was made as this one would be. Called for all, in their order.
+        """Record whether the published stage was computed as this one would be. Call it for all, in order.
 
-        `more` is what counts beside the fingerprint: what the stage looked at, and its variant.
+        `more` is hashed in addition to the fingerprint: what the stage looked at, and its variant.
         """
         record = self._base.manifest.stages.get(stage.name) if self._base is not None else None
         if record is None or any(need not in self._found for need in stage.needed(self._settings)):
@@ -56,7 +56,7 @@ class Before:
             self._names[stage.slot] = stage.name
 
     def of(self, stage: Stage) -> Earlier | None:
-        """Its arrays and those of what it needs, checked; None where there are none, or most is new."""
+        """Return the verified arrays of a stage and its needs; None if it has none, or most is new."""
         base = self._base
         if base is None or self._names.get(stage.slot) != stage.name or _UNITS not in self._names:
             return None
@@ -85,7 +85,7 @@ class Before:
         return self._row[0]
 
     def _matched(self) -> NDArray[Any] | None:
-        """For each document of now its number before, or -1: by the hash of all that is stored of it."""
+        """Return the old row of each document, or -1, matched by the hash of everything stored of it."""
         import numpy as np
 
         if self._base is None or not self._is_sound(self._names[_UNITS]):

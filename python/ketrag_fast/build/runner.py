@@ -1,8 +1,8 @@
 """A build: read the sources, run the stages whose fingerprint is new, publish a generation.
 
-A stage is reused from the published generation, resumed from `work/` (a build that was stopped left
-it there, finished and checksummed), or run. What makes it valid is its fingerprint and the checksums
-of its files, never that a file exists. Killed at any point, the published generation stays as it was.
+A stage is reused from the published generation, resumed from `work/` (where a stopped build left it finished
+and checksummed), or run. A stage is valid if its fingerprint and the checksums of its files match; the
+existence of a file proves nothing. If a build is killed, the published generation is unchanged.
 """
 
 from __future__ import annotations
@@ -73,8 +73,8 @@ if TYPE_CHECKING:
     from ketrag_fast.models.extraction.run import Reading
 
 _SMALL = 32 << 20
-"""A stage of fewer bytes is on the disk before the next one begins: then a crash loses none of it."""
-SERVES = "the old generation serves until then"
+"""Stages smaller than this are written before the next one begins, so that a crash does not lose them."""
+SERVES = "the old generation stays in use until then"
 
 
 def build(
@@ -93,18 +93,25 @@ def build(
     where: Condition | None = None,
     trust: Trust | None = None,
 ) -> BuildReport:
-    """Builds the index at `path`, or brings it up to date with its sources.
+    """Build the index at `path`, or update it from its sources.
 
-    `stages` are those to run, or a function that plans them from the settings (`planning.stages_for`).
-    `settings` counts as far as it was given; the rest is what the index has, then the system's, then the
-    defaults. `replace` makes `sources` the only ones. `rebuild` runs every stage again and allows another
-    embedder or other units. `only` reads no other source again; `remove` are ids, or patterns of ids, of
-    documents that go, and with `purge` nothing of them is left in any file. `partial` asks no language
-    model and publishes what the last one has read so far. `trust` says which endpoints texts may be sent to;
-    without it those that `settings` name, which are then confirmed for this index.
+    Args:
+        sources: paths, globs or documents to read and register.
+        stages: the stages to run, or a function that plans them (`planning.stages_for`).
+        settings: values that were given win over the index, the index over the system, that over defaults.
+        replace: drop all other sources.
+        rebuild: run every stage again; allows a different embedder or different units.
+        partial: call no language model, and publish the replies so far.
+        only: do not read the other sources.
+        remove: ids, or patterns of ids, of documents to remove.
+        purge: delete everything stored of removed documents from every file.
+        where: documents whose metadata meets this condition are removed too.
+        trust: the endpoints that may receive text; by default those in `settings`, which are then confirmed
+            for this index.
 
-    Raises Cancelled (or KeyboardInterrupt) when stopped; called again it goes on from the last finished
-    stage, and from the last reply that arrived.
+    Raises:
+        Cancelled: (or KeyboardInterrupt) the build was stopped; the next call resumes after the last
+            finished stage and the last reply.
     """
     start = time.monotonic()
     layout = Layout(Path(path))
@@ -124,7 +131,7 @@ def build(
                 tables.set_settings(build_settings(resolved.settings))
             meter = Meter("read", callback, "documents")
             change = Change(sources, replace, only, remove, where)
-            read = apply_change(tables, change, resolved.settings, meter, anew=rebuild)
+            read = apply_change(tables, change, resolved.settings, meter, rebuild=rebuild)
             if meter.finish() is False:
                 raise Cancelled("stopped after reading the sources")
             read.warnings += noted
@@ -135,10 +142,10 @@ def build(
             ):
                 _require_same_model(base, source, rebuild)
                 planned = planned_stages(stages, resolved.settings, reading is not None)
-                anew = frozenset(stage.name for stage in planned) if rebuild or purge else frozenset()
+                rerun = frozenset(stage.name for stage in planned) if rebuild or purge else frozenset()
                 if purge:
                     used.watch(source, reading)
-                work = Build(layout, tables, resolved, base, anew, callback, start, source, reads, reading)
+                work = Build(layout, tables, resolved, base, rerun, callback, start, source, reads, reading)
                 report = work.run(planned, read)
             remember(tables, report)
         if purge:
@@ -149,7 +156,7 @@ def build(
 
 
 def planned_stages(stages: Sequence[Stage] | Planner, settings: Settings, reads: bool) -> Sequence[Stage]:
-    """The stages of one build; ConfigError where their order cannot be."""
+    """Return the stages of one build. Raises ConfigError if their order is impossible."""
     planned = stages(settings, reads) if callable(stages) else stages
     wanted = [stage for stage in planned if reads or not stage.reads]
     check_order(wanted, settings)
@@ -158,7 +165,7 @@ def planned_stages(stages: Sequence[Stage] | Planner, settings: Settings, reads:
 
 @dataclass(frozen=True)
 class Making:
-    """One stage that may have to run: all that its result depends on, and when it began."""
+    """A stage that may have to run: everything its result depends on, and when it began."""
 
     stage: Stage
     fingerprint: str
@@ -170,13 +177,13 @@ class Making:
 
 @dataclass(frozen=True)
 class Build:
-    """One run of the stages over the documents of the tables; `anew` are those not taken from `base`."""
+    """One run of the stages over the documents of the tables; those in `rerun` are not reused from `base`."""
 
     layout: Layout
     tables: Tables
     resolved: Resolved
     base: Generation | None
-    anew: frozenset[str]
+    rerun: frozenset[str]
     callback: Callback
     start: float
     source: VectorSource | None = None
@@ -185,7 +192,7 @@ class Build:
     reports: list[StageReport] = field(default_factory=list)
 
     def run(self, stages: Sequence[Stage], read: Ingested) -> BuildReport:
-        """Runs what is new and publishes a generation, unless nothing is."""
+        """Run the new stages and publish a generation; publish nothing if nothing changed."""
         settings = self.resolved.settings
         with StageWriter() as writer:
             kept = self._run(stages, read, writer)
@@ -215,7 +222,7 @@ class Build:
         return self._report(manifest.generation, manifest.digest, read, done, changed=True)
 
     def _run(self, stages: Sequence[Stage], read: Ingested, writer: StageWriter) -> list[Kept]:
-        """Every stage in its order; what was made may still be on its way to the disk."""
+        """Run every stage in order. Results may still be on their way to disk."""
         settings = self.resolved.settings
         model = self.source.fingerprint if self.source is not None else None
         found = {DOCUMENTS: read.fingerprint}
@@ -270,7 +277,7 @@ class Build:
         return models
 
     def _list_failures(self, read: Ingested) -> None:
-        """Chunks beside the documents that could not be read."""
+        """Add chunks that could not be read to the failed documents."""
         chunks = failures(self.reading)
         if chunks:
             read.failures += chunks
@@ -280,9 +287,9 @@ class Build:
     def _stage(
         self, making: Making, sizes: Sizes, writer: StageWriter
     ) -> tuple[Kept, Mapping[str, NDArray[Any]] | None]:
-        """A stage, and its arrays where they are still in memory."""
+        """Return a stage, and its arrays while they are in memory."""
         stage, fingerprint = making.stage, making.fingerprint
-        reused = None if stage.name in self.anew else self._from_base(stage, fingerprint)
+        reused = None if stage.name in self.rerun else self._from_base(stage, fingerprint)
         if reused is not None:
             return Kept(stage.name, "reused", *reused), None
         folder = self.layout.work / f"{stage.name}-{fingerprint[:24]}"
@@ -290,12 +297,12 @@ class Build:
         if resumed is not None:
             return Kept(stage.name, "resumed", folder, resumed), None
         with blame_extension(stage):
-            earlier = None if stage.name in self.anew else making.before.of(stage)
+            earlier = None if stage.name in self.rerun else making.before.of(stage)
             context = replace(making.context, earlier=earlier)
             outputs = stage.make(making.inputs, self.resolved.settings, context)
             context.check()
             if not isinstance(outputs, Mapping):
-                raise StageError(f"{stage.name} made a {type(outputs).__name__}, not arrays by name")
+                raise StageError(f"{stage.name} returned a {type(outputs).__name__}, not a mapping of arrays")
             arrays = {name: made for name, made in outputs.items() if not isinstance(made, RawFile)}
             if stage.arrays is not None:
                 check(stage.arrays, arrays, sizes, stage.name)
@@ -310,7 +317,7 @@ class Build:
         if self.base is None or record is None or record.fingerprint != fingerprint:
             return None
         folder = self.base.folder / stage.name
-        full = self.resolved.settings.verify != "sizes"  # what is damaged is made anew, not published again
+        full = self.resolved.settings.verify != "sizes"  # so that damage is rebuilt, not published again
         return (folder, record) if sound(folder, record, full=full) else None
 
     def _report(
@@ -331,7 +338,7 @@ class Build:
         )
         told += warnings(self.reading, self.reads, self.base)
         if not read.documents:
-            told.append("there are no documents: the index is empty")
+            told.append("the index is empty: no documents were found")
         return BuildReport(
             generation=generation,
             changed=changed,
@@ -356,8 +363,9 @@ class Build:
 def source_of(
     settings: Settings, layout: Layout, limit: SpendingLimit, trust: Trust
 ) -> Iterator[VectorSource | None]:
-    """The model that the settings name, not loaded yet; None for the built-in vectors. EndpointNotConfirmed
-    when it is to be loaded and `trust` does not have it.
+    """Open the embedding model of the settings; None for the built-in vectors.
+
+    It is loaded on first use, which raises EndpointNotConfirmed if `trust` does not allow its endpoint.
     """
     from ketrag_fast.models.embedders.build_model import VectorSource
     from ketrag_fast.models.embedders.load_options import options_of
@@ -374,7 +382,7 @@ def source_of(
 
 
 def stored_identity(base: Generation | None) -> Identity | None:
-    """The model that a generation was built with; None for the built-in vectors."""
+    """Return the identity of a generation's embedding model; None for the built-in vectors."""
     from ketrag_fast.models.embedders.fingerprint import Identity
 
     stored = base.manifest.models.get("embedder") if base is not None else None
@@ -382,18 +390,18 @@ def stored_identity(base: Generation | None) -> Identity | None:
 
 
 def _require_same_model(base: Generation | None, source: VectorSource | None, rebuild: bool) -> None:
-    """A model whose files changed in place is another model, though its name is the same."""
+    """Raise ModelMismatch if the model's files changed in place since the index was built."""
     stored = stored_identity(base) if source is not None and not rebuild else None
     if stored is not None and source is not None and stored.fingerprint != source.fingerprint:
         raise ModelMismatch(
             f"the index was built with {stored.spec} (fingerprint {stored.fingerprint[:12]}); "
             f"{source.model.spec} has {source.fingerprint[:12]}",
-            hint=f"`ketrag reembed` makes the vectors anew ({SERVES}); or give the old model",
+            hint=f"`ketrag reembed` computes new vectors ({SERVES}); or restore the old model",
         )
 
 
 def _is_model_moved(base: Generation, settings: Settings) -> bool:
-    """Whether the embedder that is asked for is the index's own, in another place."""
+    """Return whether the requested embedder is the index's model at a different location."""
     from ketrag_fast.models.embedders.load_options import options_of
     from ketrag_fast.models.embedders.registry import BUILTIN, fingerprint
 
@@ -404,7 +412,7 @@ def _is_model_moved(base: Generation, settings: Settings) -> bool:
 
 
 def settings_for(base: Generation | None, settings: Settings, rebuild: bool) -> Resolved:
-    """All settings; with `rebuild` also those may change that throw earlier work away."""
+    """Resolve all settings. Raises if they invalidate earlier work and `rebuild` is False."""
     stored = to_build_on(settings_of(base.manifest), settings) if base else None
     resolved = resolve(flags=settings.given, index=stored, presets=registry().table)
     heavy = resolved.needs_rebuild
@@ -414,15 +422,15 @@ def settings_for(base: Generation | None, settings: Settings, rebuild: bool) -> 
         return resolved
     lines = "; ".join(f"{name} is {old!r}, not {new!r}" for name, old, new in resolved.differences)
     alone = heavy == ("embedder",)
-    command = "`ketrag reembed --embedder ...` makes new vectors" if alone else "--rebuild builds it anew"
-    hint = f"{command} ({SERVES}); or keep what the index has"
+    command = "`ketrag reembed --embedder ...` computes new vectors" if alone else "--rebuild builds it again"
+    hint = f"{command} ({SERVES}); or keep the settings of the index"
     if "embedder" in heavy:
-        raise ModelMismatch(f"the index was built with another embedder: {lines}", hint=hint)
-    raise ConfigError(f"the index was built with other units: {lines}", hint=hint)
+        raise ModelMismatch(f"the index was built with a different embedder: {lines}", hint=hint)
+    raise ConfigError(f"the index was built with different units: {lines}", hint=hint)
 
 
 def remember(tables: Tables, report: BuildReport) -> None:
-    """Adds the run to the tables, if it did anything."""
+    """Add the run to the tables, if it changed anything or had failures."""
     if not report.changed and not report.failures:
         return
     about = {"failures": len(report.failures), "settings": tables.settings()}

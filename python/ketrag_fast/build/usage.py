@@ -1,4 +1,4 @@
-"""What a build read and spent, gathered when it ends: exact counts, no estimates."""
+"""Exact counts of what a build read and spent, collected when it ends."""
 
 from __future__ import annotations
 
@@ -24,9 +24,7 @@ def usage_of(
     source: VectorSource | None,
     reading: Reading | None = None,
 ) -> Usage:
-    """`stages` are those of the generation; `source` the embedding model, `reading` the language model's
-    work, if there are any.
-    """
+    """Return the usage of a build: `stages` of its generation, its embedding model and its reader, if any."""
     read = reading.total if reading is not None and reading.reader.model is not None else None
     tally = source.model.tally if source is not None else None
     sizes = sizes_of(stages)
@@ -46,7 +44,7 @@ def usage_of(
 
 
 def without_graphs(settings: Settings, stages: Mapping[str, StageRecord], model: bool) -> list[str]:
-    """A word where `auto` would have taken hnswlib, had it been there."""
+    """Return advice for each list of vectors for which `auto` would use hnswlib if it were installed."""
     sizes = sizes_of(stages)
     vectors = {"passages": sizes.get("units", 0), "keywords": sizes.get("keyword_nodes", 0)}
     nodes = {"chunks": sizes.get("knn_nodes", 0)}
@@ -58,10 +56,10 @@ def without_graphs(settings: Settings, stages: Mapping[str, StageRecord], model:
 
 
 def peak_memory() -> int | None:
-    """Most bytes that this process ever had in memory; None where the system does not tell."""
+    """Return the peak memory of this process in bytes; None on systems that do not report it."""
     try:
         import resource
-    except ImportError:  # Windows has none
+    except ImportError:  # missing on Windows
         return None
     unit = 1 if sys.platform == "darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit

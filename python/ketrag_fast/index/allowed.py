@@ -50,7 +50,13 @@ def restrict(
         found = load(made.folder, given, _lender(opened, made.folder), opened.trust)
     except (IndexMissing, IndexDamaged):  # another process removed it between the two, or it is damaged
         made = allowed_index(
-            Layout(folder), opened.generation, documents, opened.settings, opened.trust, callback, anew=True
+            Layout(folder),
+            opened.generation,
+            documents,
+            opened.settings,
+            opened.trust,
+            callback,
+            rebuild=True,
         )
         found = load(made.folder, given, _lender(opened, made.folder), opened.trust)
     # Who keeps answers by the number of the generation sees that of the whole index.

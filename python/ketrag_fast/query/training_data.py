@@ -29,10 +29,7 @@ def train(
     options: Mapping[str, Any],
 ) -> Trained:
     """See `Index.train`."""
-    learning = {system.name: system for system in registry().systems if system.train is not None}
-    system = next((s for key, s in learning.items() if key.replace("-", "") == name.replace("-", "")), None)
-    if system is None or system.train is None:
-        raise ConfigError(f"{name!r} cannot be trained", hint=f"those that can: {', '.join(learning)}")
+    system = registry().trainable(name)
     if all(opened.missing[mode] is not None for mode in system.recipes):
         raise ModeUnavailable(
             f"this index does not hold what {system.name} learns on",
@@ -55,5 +52,6 @@ def train(
     for text, vector, at in zip(texts, vectors, chosen, strict=True):
         own = frozenset(unit for name in questions[at][1] for unit in of_document.get(name, ()))
         judged.append(Judged(text, np.ascontiguousarray(vector, np.float32), own))
-    made: Trained = resolve(system.train)(opened.generation.stages, judged, out, options, on_epoch)
+    assert system.train is not None  # noqa: S101 - `trainable` checked
+    made: Trained = resolve(system.train.run)(opened.generation.stages, judged, out, options, on_epoch)
     return made

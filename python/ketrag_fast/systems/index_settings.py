@@ -1,4 +1,4 @@
-"""The settings that an index was built with, and those to ask it with."""
+"""The settings that an index was built with, and the settings for queries."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ketrag_fast.systems.registry import LISTS, registry
 
 
 def stored_settings(path: Path) -> Mapping[str, Any] | None:
-    """The build settings of the published generation; None where there is none that can be read."""
+    """Return the build settings of the newest readable generation; None if there is none."""
     layout = Layout(path)
     number = current_number(layout)
     numbers = [number] if number is not None else list(reversed(layout.generations()))
@@ -30,13 +30,14 @@ def stored_settings(path: Path) -> Mapping[str, Any] | None:
 
 
 def settings_of(manifest: Manifest) -> Mapping[str, Any]:
-    """The build settings of a generation, with those that its version did not know yet."""
+    """Return the build settings of a generation."""
     return {**manifest.settings, "modes": modes_of(manifest)}
 
 
 def understood(stored: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The settings of an index without the names that are not here: its system may be another package's,
-    and that may be gone. What the others built can still be read.
+    """Return the settings of an index without systems and modes that are not installed.
+
+    The stages of installed systems stay usable after another package's system was uninstalled.
     """
     found = registry()
     system = stored.get("system", "default")
@@ -50,10 +51,10 @@ def understood(stored: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def to_build_on(stored: Mapping[str, Any], given: Settings) -> Mapping[str, Any]:
-    """The settings of an index that is to be brought up to date.
+    """Return the settings of an index for its next build.
 
-    Raises ExtensionError or ConfigError where its system is not here and no other one is named: what it
-    built would be left out of the next generation.
+    Raises ExtensionError or ConfigError if its system is not installed and `given` names no other, because
+    the next generation would lose that system's stages.
     """
     system = str(stored.get("system", "default"))
     if system in registry().presets:
@@ -64,47 +65,47 @@ def to_build_on(stored: Mapping[str, Any], given: Settings) -> Mapping[str, Any]
         except ConfigError as error:
             raise ConfigError(
                 f"the index was built by the system {system}, which is not installed",
-                hint="install the package that brings it, or name another system: --system default"
+                hint="install the package that provides it, or choose another system: --system default"
                 + about_broken(registry().broken),
             ) from error
     return understood(stored)
 
 
 def reading_settings(given: Settings, generation: Generation) -> Settings:
-    """The settings for asking this generation: how it was built is its own, the rest is as given.
+    """Return the settings for queries: build settings come from the generation, the rest from `given`.
 
-    Raises ModelMismatch if another embedder was given, ConfigError for another build setting.
+    Raises ModelMismatch if a different embedder was given, ConfigError for any other build setting.
     """
     stored = understood(settings_of(generation.manifest))
     resolved = resolve(flags=given.given, index=stored, presets=registry().table)
     for name, old, new in resolved.differences:
         if name == "llm":
-            continue  # who answers need not be who has read
+            continue  # the model that answers may differ from the reader
         if name == "embedder":
             if generation.manifest.models.get(name) and new != "builtin":
-                continue  # the same model in another place; another one is known by its fingerprint
+                continue  # perhaps the same model elsewhere; its fingerprint is checked when it is loaded
             raise ModelMismatch(
                 f"the index was built with the embedder {old!r}, not {new!r}",
-                hint="leave the embedder to the index, or make new vectors: ketrag reembed --embedder ...",
+                hint="omit --embedder, or compute new vectors: ketrag reembed --embedder ...",
             )
         if name in given.given:
             raise ConfigError(
                 f"{name}: the index was built with {old!r}, not {new!r}",
-                hint=f"leave {name} to the index, or build it anew: ketrag index --rebuild",
+                hint=f"omit {name}, or rebuild the index: ketrag index --rebuild",
             )
     moved = {name for name, _, _ in resolved.differences if name in ("embedder", "llm")}
-    # An index decides how it was built, and not how or by whom it is queried.
+    # The index fixes only how it was built.
     kept = {n: v for n, v in stored.items() if n in names("build", "read") and n not in moved}
     own = resolved.settings.having(**kept)
     return own.having(embedder=spec_here(own.embedder, Layout(generation.folder.parent)))
 
 
 def spec_here(spec: str, layout: Layout) -> str:
-    """Where the embedding model of that name lies: in the index's own folder, where it came with a bundle."""
+    """Return the spec of the model's location: the folder of the index, if the model came in its bundle."""
     if not layout.model_record.is_file():
         return spec
     record = read_json(layout.model_record)
     if not isinstance(record, dict) or record.get("spec") != spec:
-        return spec  # the index has another model by now
+        return spec  # the index was re-embedded with another model
     kind = spec.partition(":")[0]
     return f"{kind}:{layout.model.absolute()}"

@@ -1,4 +1,4 @@
-"""Plain retrieval: by words, by vectors, by both, and by a passage that a model writes."""
+"""Baseline retrieval: BM25, vectors, both fused, and HyDE."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ from ketrag_fast.systems.spec.system import Channel, Recipe, Share, System
 
 SYSTEM = System(
     name="plain",
+    order=0,
     source="BM25: Robertson, Zaragoza 2009; fusion: Cormack, Clarke, Buettcher 2009; HyDE: Gao et al. 2023",
-    help="the rankings that everything else is compared with",
+    help="baseline rankings: BM25, vectors, their fusion, HyDE",
     stages=(UNITS, WORDS, LINKS, VECTORS, UNIT_SEARCH),
     channels=(
-        Channel("bm25", needs=("units", "links"), help="units that share rare words with the question"),
+        Channel("bm25", needs=("units", "links"), help="units that share rare terms with the query"),
         Channel(
             "text",
             needs=("units", "vectors", "unit_search"),
-            help="units nearest to the question's vector",
+            help="units nearest to the query vector",
             vector="yes",
             searches=("units",),
             settings=("row_count",),
@@ -23,19 +24,19 @@ SYSTEM = System(
     ),
     recipes={
         "bm25": Recipe(
-            (Share("bm25"),), "units that share rare words with the question", automatic=2, usual=True
+            (Share("bm25"),), "units that share rare terms with the query", automatic=2, usual=True
         ),
-        "text": Recipe((Share("text"),), "units nearest to the question's vector", automatic=3, usual=True),
+        "text": Recipe((Share("text"),), "units nearest to the query vector", automatic=3, usual=True),
         "fused": Recipe(
             (Share("bm25"), Share("text")),
-            "both lists, joined by reciprocal rank",
+            "`bm25` and `text`, fused by reciprocal rank",
             join="fuse",
             automatic=1,
             usual=True,
         ),
         "hyde": Recipe(
             (Share("text"),),
-            "`text`, for the vector of a passage that a language model writes in answer to the question",
+            "`text` with the vector of a passage that a language model writes as an answer to the query",
             rewrite="ketrag_fast.query.rewriting:hyde",
             usual=True,
         ),

@@ -1,4 +1,4 @@
-"""Which stages a build runs: those that the modes need which the index is to answer."""
+"""Planning of a build: the stages that the modes of the index need."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from ketrag_fast.systems.spec.stage import Stage, order_stages
 from ketrag_fast.systems.spec.system import Channel
 
 Planner = Callable[[Settings, bool], Sequence[Stage]]
-"""From the settings, and whether something reads the chunks, to the stages in their order."""
+"""(settings, whether there is a reader) to the stages in order."""
 
 AUTO, ALL = "auto", "all"
 
 
 def stages_for(settings: Settings, reads: bool, extra: Sequence[str] = ()) -> tuple[Stage, ...]:
-    """The stages of a build with these settings, and `extra` ones that no mode asks for."""
+    """Return the stages of a build with these settings, and `extra` ones that no mode needs."""
     found = registry()
     wanted = [
         need for mode in wanted_modes(settings, reads) for need in required_stages(found, mode, settings)
@@ -30,15 +30,15 @@ def stages_for(settings: Settings, reads: bool, extra: Sequence[str] = ()) -> tu
 
 
 def embedding_stages() -> frozenset[str]:
-    """The stages whose time goes with the embedding model."""
+    """Return the names of the stages whose run time depends on the embedding model."""
     return frozenset(stage.name for stage in registry().stages if "embedder" in stage.settings)
 
 
 def wanted_modes(settings: Settings, reads: bool) -> tuple[str, ...]:
-    """The modes that the index is to answer, in the order of the registry.
+    """Return the modes that the index supports, in the order of the registry.
 
-    `auto` is the usual ones and the system's own; those that need the chunks read are among them where
-    something reads.
+    `auto` means the usual modes and the default mode of the system. Modes that need a reader are left out if
+    there is none.
     """
     found = registry()
     named = [mode.strip() for mode in settings.modes.split(",")]
@@ -54,7 +54,7 @@ def wanted_modes(settings: Settings, reads: bool) -> tuple[str, ...]:
 
 
 def required_stages(found: Registry, mode: str, settings: Settings) -> tuple[str, ...]:
-    """The stages that the channels of a mode read."""
+    """Return the stages that the channels of a mode read."""
     channels = (found.channels[name] for name in found.recipes[mode].channels)
     return tuple(dict.fromkeys(need for channel in channels for need in _channel_stages(channel, settings)))
 
@@ -66,22 +66,22 @@ def _channel_stages(channel: Channel, settings: Settings) -> tuple[str, ...]:
         raise
     except Exception as error:
         raise ExtensionError(
-            f"the channel {channel.name} cannot say what it needs: {type(error).__name__}: {error}"
+            f"the needs of channel {channel.name} raised {type(error).__name__}: {error}"
         ) from error
 
 
 def chain(found: Registry, mode: str, settings: Settings) -> tuple[Stage, ...]:
-    """All stages that a mode needs, and what these need."""
+    """Return all stages that a mode needs, directly or indirectly."""
     return order_stages(found.stages, required_stages(found, mode, settings), settings)
 
 
 def needs_reader(found: Registry, mode: str, settings: Settings) -> bool:
-    """Whether a mode stands on what something has read of the chunks."""
+    """Return whether a mode needs entities or other data that a reader extracts from the chunks."""
     return any(stage.reads for stage in chain(found, mode, settings))
 
 
 def sizes_of(stages: Mapping[str, StageRecord]) -> Sizes:
-    """The sizes that the arrays of some stages name (`units`, `entities`, ...), from the manifest alone."""
+    """Return the named sizes (`units`, `entities`, ...) of stages, from the manifest alone."""
     found: Sizes = {}
     known = {stage.name: stage for stage in registry().stages}
     for name, record in stages.items():
@@ -102,9 +102,9 @@ def modes_of(manifest: Manifest) -> str:
 def seconds_to_add(
     found: Registry, mode: str, settings: Settings, stages: Mapping[str, StageRecord]
 ) -> float | None:
-    """About how long the stages take that a mode lacks, from the sizes and from how fast this machine was.
+    """Estimate how long the missing stages of a mode take, from the sizes and this machine's past speed.
 
-    None where that cannot be told: a model's vectors, or chunks that have to be read.
+    Returns None if a missing stage needs an embedding model or a reader.
     """
     sizes = sizes_of(stages)
     lacking = [stage for stage in chain(found, mode, settings) if stage.name not in stages]
@@ -122,8 +122,8 @@ def seconds_to_add(
 
 
 def _seconds(stage: Stage, sizes: Sizes) -> float:
-    """What a stage says about its time; nothing where its function fails: a guess is worth no error."""
+    """Return a stage's estimate of its run time; 0 if the estimate fails, which is not worth an error."""
     try:
         return 0.0 if stage.seconds is None else float(stage.seconds(sizes))
-    except Exception:  # noqa: BLE001 - whatever another package's function raises
+    except Exception:  # noqa: BLE001 - another package's function may raise anything
         return 0.0

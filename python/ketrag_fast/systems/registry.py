@@ -1,9 +1,9 @@
-"""Which systems there are: those of the package, and what other packages bring.
+"""The registry of systems: the modules of this package, and systems of other packages.
 
-Whatever depends on systems is made from here: settings, the command's options and their help, the names of
-modes and presets, statistics, the tables in docs/. A package brings a system through the entry point group
-`ketrag_fast.systems` (docs/extending.md). One that cannot be used is left out with the reason, and the rest
-of the package is unharmed: only who names it meets the error.
+Everything that depends on systems is derived from it: settings, options and their help, names of modes and
+presets, statistics, the tables in docs/. Other packages provide systems through the entry point group
+`ketrag_fast.systems` (docs/extending.md). A system that cannot be loaded is left out, and only code that
+names it gets an error with the reason.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, fields
 from functools import cache, cached_property
 from importlib import import_module
 from pathlib import Path
+from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any, Final
 
 from ketrag_fast.base.config.catalogue import about_broken
@@ -29,16 +30,16 @@ if TYPE_CHECKING:
 
     from ketrag_fast.base.config import Settings
 
-BUILT_IN: Final = ("plain", "walk", "ket_rag", "g2cons", "noderag", "cg_rag")
-"""Modules of this package, in the order in which modes and settings are listed."""
+SUPPORT: Final = frozenset({"spec", "shared", "registry", "planning", "index_settings"})
+"""The modules of this package that are not systems; each other module has a `SYSTEM`."""
 GROUP: Final = "ketrag_fast.systems"
 OWN: Final = "ketrag-fast"
 LISTS: Final = ("auto", "all")
-"""What `modes` takes beside names of modes."""
+"""The values of `modes` in addition to names of modes."""
 
 
 class PresetTable(dict[str, Mapping[str, Any]]):
-    """The presets by name. Whoever asks for one of a system that cannot be used is told why."""
+    """The presets by name. A missing name raises an error with the reason."""
 
     def __init__(self, presets: Mapping[str, Mapping[str, Any]], broken: Mapping[str, str]) -> None:
         super().__init__(presets)
@@ -48,15 +49,15 @@ class PresetTable(dict[str, Mapping[str, Any]]):
         if name in self._broken:
             raise ExtensionError(
                 f"the system {name} cannot be used: {self._broken[name]}",
-                hint="mend or uninstall the package that brings it",
+                hint="fix or uninstall the package that provides it",
             )
         hint = "the systems are " + ", ".join(sorted(self)) + about_broken(self._broken)
-        raise ConfigError(f"system: there is no system {name!r}", hint=hint)
+        raise ConfigError(f"system: unknown system {name!r}", hint=hint)
 
 
 @dataclass(frozen=True)
 class Registry:
-    """All systems that can be used, and by name what they declare. `broken` has the others, with reasons."""
+    """The usable systems and their declarations by name; `broken` holds the others with the reasons."""
 
     systems: tuple[System, ...]
     broken: Mapping[str, str] = field(default_factory=dict)
@@ -64,12 +65,12 @@ class Registry:
 
     @property
     def settings(self) -> Iterator[tuple[str, type]]:
-        """(system, its class of settings)."""
+        """(name, class of settings) of each system that has settings."""
         return ((s.name, s.settings) for s in self.systems if s.settings is not None)
 
     @cached_property
     def choices(self) -> Mapping[str, tuple[str, ...]]:
-        """Further values of settings that are open to systems."""
+        """Values that systems add to settings."""
         found: dict[str, tuple[str, ...]] = {"mode": tuple(self.recipes)}
         for system in self.systems:
             for name, more in system.choices.items():
@@ -78,7 +79,7 @@ class Registry:
 
     @cached_property
     def listed(self) -> Mapping[str, tuple[str, ...]]:
-        """Values worth listing in the help of settings that take any text."""
+        """Values to list in the help of settings that accept any text."""
         return {"system": tuple(self.presets), "modes": (*LISTS, *self.recipes)}
 
     @cached_property
@@ -107,30 +108,44 @@ class Registry:
 
     @cached_property
     def presets(self) -> Mapping[str, Mapping[str, Any]]:
-        """What `--system` takes: each a row of settings."""
+        """The presets that `--system` accepts: values of settings by name."""
         return {name: row for system in self.systems for name, row in system.presets.items()}
 
     @cached_property
     def table(self) -> PresetTable:
-        """The presets, for those who resolve settings."""
+        """The presets, with errors for missing names."""
         return PresetTable(self.presets, self.broken)
 
     def system_of(self, mode: str) -> System:
-        """The system that lists a mode."""
+        """Return the system that lists a mode."""
         return next(system for system in self.systems if mode in system.recipes)
 
+    @cached_property
+    def learning(self) -> Mapping[str, System]:
+        """The systems that declare training, by name."""
+        return {system.name: system for system in self.systems if system.train is not None}
+
+    def trainable(self, name: str) -> System:
+        """Return the system of this name; ConfigError if no system with training has it."""
+        if name not in self.learning:
+            raise ConfigError(
+                f"train: {name!r} is not a system with training",
+                hint="systems with training: " + (", ".join(self.learning) or "none"),
+            )
+        return self.learning[name]
+
     def outside(self, stage: Stage) -> str | None:
-        """The system of another package that declares a stage; None for those of this package."""
+        """Return the system from another package that declares a stage; None for a built-in stage."""
         found = next((system for system in self.systems if stage in system.stages), None)
         return None if found is None or self.origins.get(found.name) == OWN else found.name
 
     def check(self, settings: Settings) -> None:
-        """ConfigError where settings do not go together."""
+        """Raise ConfigError if settings contradict each other or name an unknown mode."""
         for mode in settings.modes.split(","):
             if mode.strip() not in (*LISTS, *self.recipes):
                 known = ", ".join([*LISTS, *self.recipes])
                 hint = f"the modes are {known}{about_broken(self.broken)}"
-                raise ConfigError(f"modes: there is no mode {mode.strip()!r}", hint=hint)
+                raise ConfigError(f"modes: unknown mode {mode.strip()!r}", hint=hint)
         for system in self.systems:
             if system.check is None or not (
                 self.origins.get(system.name) == OWN or _uses_system(system, settings)
@@ -146,17 +161,17 @@ class Registry:
                 ) from error
 
     def recipe(self, mode: str) -> Recipe:
-        """The recipe of a mode; ConfigError where there is none of that name."""
+        """Return the recipe of a mode; ConfigError if the mode does not exist."""
         found = self.recipes.get(mode)
         if found is None:
             known = ", ".join(["auto", *self.recipes])
             hint = f"the modes are {known}{about_broken(self.broken)}"
-            raise ConfigError(f"mode: there is no mode {mode!r}", hint=hint)
+            raise ConfigError(f"mode: unknown mode {mode!r}", hint=hint)
         return found
 
 
 def _uses_system(system: System, settings: Settings) -> bool:
-    """Whether these settings have anything to do with a system: its check may then refuse them."""
+    """Return whether these settings use a system, so that its check applies."""
     modes = {settings.mode, *(mode.strip() for mode in settings.modes.split(","))}
     if settings.system in system.presets or modes & system.recipes.keys():
         return True
@@ -166,24 +181,32 @@ def _uses_system(system: System, settings: Settings) -> bool:
 
 @cache
 def registry() -> Registry:
-    """The systems of this process. Entry points are read once; `registry.cache_clear()` reads them anew.
+    """Return the systems available to this process; `registry.cache_clear()` makes it look again.
 
-    Those of this package are checked by a test, and not each time that a command starts.
+    A test checks the built-in systems, so that commands need not do so each time they start.
     """
-    own = [import_module(f"ketrag_fast.systems.{name}").SYSTEM for name in BUILT_IN]
+    own = sorted(_built_in(), key=lambda system: (system.order, system.name))
     found = Registry(tuple(own), origins=dict.fromkeys((s.name for s in own), OWN))
     for origin, point in _entry_points():
         found = _add_system(found, origin, point)
     return found
 
 
+def _built_in() -> Iterator[System]:
+    """Yield the systems of this package: the `SYSTEM` of each module that is not one of `SUPPORT`."""
+    package = __name__.rpartition(".")[0]
+    for module in iter_modules(sys.modules[package].__path__):
+        if module.name not in SUPPORT:
+            yield import_module(f"{package}.{module.name}").SYSTEM
+
+
 def _entry_points() -> Iterable[tuple[str, metadata.EntryPoint]]:
-    """(package, entry point), in the order of their names: the same everywhere."""
+    """Return (package, entry point) in a fixed order."""
     if os.environ.get("KETRAG_EXTENSIONS", "").lower() in ("0", "none", "false"):
         return []
     if not _has_entry_points():
         return []
-    from importlib import metadata  # reading all packages' metadata takes as long as a question
+    from importlib import metadata  # reading the metadata of all packages takes as long as a query
 
     points = metadata.entry_points(group=GROUP)
     return sorted(
@@ -193,11 +216,11 @@ def _entry_points() -> Iterable[tuple[str, metadata.EntryPoint]]:
 
 
 def _has_entry_points() -> bool:
-    """Whether some installed package may bring a system: a look at the files, for a tenth of the time."""
+    """Return whether an installed package may provide a system, in a tenth of the time of importlib."""
     mark = f"[{GROUP}]".encode()
     for place in dict.fromkeys(sys.path):
         folder = Path(place or ".")
-        if folder.is_file():  # a zip: only importlib knows what is in it
+        if folder.is_file():  # a zip, which only importlib can read
             return True
         try:
             names = [
@@ -215,21 +238,21 @@ def _has_entry_points() -> bool:
 
 
 def _add_system(found: Registry, origin: str, point: metadata.EntryPoint) -> Registry:
-    """The registry with one more system, or with one more that cannot be used."""
+    """Return the registry with one more system, usable or broken."""
     try:
         system = point.load()
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever another package raises when imported
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - importing another package may raise anything
         return _add_broken(found, point.name, f"{origin} cannot be loaded: {type(error).__name__}: {error}")
     try:
         if not isinstance(system, System):
-            raise ExtensionError(f"{point.value} is no System")
+            raise ExtensionError(f"{point.value} is not a System")
         from ketrag_fast.systems.spec.validation import check_system
 
         check_system(found, system, outside=True)
         return Registry((*found.systems, system), found.broken, {**found.origins, system.name: origin})
     except KetragError as error:
         return _add_broken(found, _name_of(system, point), f"{origin}: {error.message}")
-    except Exception as error:  # noqa: BLE001 - what it declares may be of any kind
+    except Exception as error:  # noqa: BLE001 - its declarations may be of any type
         return _add_broken(found, _name_of(system, point), f"{origin}: {type(error).__name__}: {error}")
 
 

@@ -1,4 +1,4 @@
-"""The walk: multi-hop ranking with no language model, this project's own (specs 25-walk)."""
+"""The walk: multi-hop ranking without a language model (docs/modes.md)."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ if TYPE_CHECKING:
 
 
 def _needs(settings: Settings) -> tuple[str, ...]:
-    """The space fitted on the corpus does not help the walk, so that only a model's vectors are needed."""
+    """Return the needs: vectors only from a model, because the fitted space does not improve the walk."""
     links = ("units", "links")
     return (*links, "vectors", "sentence_vectors") if has_model(settings) else links
 
 
 SYSTEM = System(
     name="walk",
+    order=1,
     source="docs/modes.md",
-    help="from the units that match to those that share with them what the question does not name",
+    help="multi-hop ranking: from matching units to units that share keywords, names and subjects with them",
     stages=(UNITS, WORDS, LINKS, VECTORS, SENTENCE_VECTORS),
     channels=(
         Channel(
@@ -33,8 +34,7 @@ SYSTEM = System(
     recipes={
         "walk": Recipe(
             (Share("walk"),),
-            "several hops: from the units that match to those that share keywords, names and subjects with "
-            "them",
+            "several hops: from matching units to units that share keywords, names and subjects with them",
             automatic=0,
             usual=True,
         )

@@ -71,9 +71,9 @@ def test_any_needs_without_a_circle_have_an_order(data: st.DataObject) -> None:
             (stage("a", "b"), stage("b", "c"), stage("c", "b")),
             "stage b needs itself: a needs b needs c needs b",
         ),
-        ((stage("a", "b"),), "stage a needs b, which no stage makes"),
-        ((stage("b"),), "a mode needs a, which no stage makes"),
-        ((stage("x", provides="a", chosen_by=("cut", "windows")),), "a mode needs a, which no stage makes"),
+        ((stage("a", "b"),), "stage a needs b, which no stage provides"),
+        ((stage("b"),), "a mode needs a, which no stage provides"),
+        ((stage("x", provides="a", chosen_by=("cut", "windows")),), "a mode needs a, which no stage provides"),
     ],
 )
 def test_needs_that_cannot_be_met(stages: tuple[Stage, ...], said: str) -> None:

@@ -167,7 +167,7 @@ def test_jsonl(read: Read) -> None:
     assert named == [*(f"a.jsonl:{n}" for n in (5, 6, 7, 8, 9, 10, 11, 12)), "a", "h", "a.jsonl:15"]
     messages = [failure.message for failure in failures]
     assert messages[0].startswith("line 5 is not JSON: ")
-    assert messages[8] == "the id 'a' is there already; the first document with it is kept"
+    assert messages[8] == "the id 'a' is already in use; the first document with it is kept"
     assert "lone surrogate" in messages[9]
 
 
@@ -340,7 +340,7 @@ def test_same_id_from_two_sources(tmp_path: Path) -> None:
         ("more.md", "text of y/more.md"),
     ]
     assert [failure.document for failure in done.failures] == ["readme.md"]
-    assert done.warnings == ["passed over 1 files of other kinds: .png (1)"]
+    assert done.warnings == ["skipped 1 files of unknown formats: .png (1)"]
 
 
 def test_a_file_and_its_folder_are_both_sources(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""`ketrag train cgrag`: weights for a system that can learn from judged questions."""
+"""`ketrag train SYSTEM`: weights for a system that can learn from judged questions."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 
 from ketrag_fast.apps.cli import options, output
 from ketrag_fast.errors import ConfigError
+from ketrag_fast.systems.registry import registry
 
 
 def add(commands: Any, shared: argparse.ArgumentParser) -> None:
@@ -20,11 +21,10 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
         "documents, and writes the weights; nothing of the index is changed. Needs torch; a tenth of the "
         "questions is kept apart to say when it is best. Stopped or killed, the same command goes on.",
     )
-    parser.add_argument("system", metavar="SYSTEM", help="cgrag")
+    systems = ", ".join(registry().learning) or "none installed"
+    parser.add_argument("system", metavar="SYSTEM", help=f"system to train: {systems}")
     parser.add_argument("dataset", metavar="DATASET", help="folder in BEIR layout with qrels.tsv")
-    parser.add_argument(
-        "--out", metavar="FILE", default="lesegr.safetensors", help="default lesegr.safetensors"
-    )
+    parser.add_argument("--out", metavar="FILE", help="file for the weights (default: named by the system)")
     parser.add_argument(
         "--share", metavar="S", default="1", help="of the judged questions; the paper's is 0.1"
     )
@@ -43,6 +43,9 @@ def run(args: argparse.Namespace) -> int:
     from ketrag_fast.index import Index
     from ketrag_fast.lab.eval import load_dataset
 
+    training = registry().trainable(args.system).train
+    assert training is not None  # noqa: S101 - `trainable` checked
+    out = Path(args.out or training.file)
     dataset = load_dataset(args.dataset)
     began = time.perf_counter()
 
@@ -56,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
         outcome = index.train(
             args.system,
             [(q.text, q.gold) for q in dataset.questions if q.gold],
-            Path(args.out),
+            out,
             share=_number("share", args.share, 0.0, 1.0),
             epochs=int(_number("epochs", args.epochs, 1, 10_000)),
             rate=_number("rate", args.rate, 1e-9, 1.0),
@@ -66,7 +69,7 @@ def run(args: argparse.Namespace) -> int:
         )
     data = {
         "schema": "ketrag/training/1",
-        "weights": str(args.out),
+        "weights": str(out),
         "epochs": outcome.epochs,
         "best_epoch": outcome.best,
         "questions": outcome.questions,
@@ -84,9 +87,10 @@ def run(args: argparse.Namespace) -> int:
         )
         ended = f" ({outcome.stopped})" if outcome.stopped else ""
         output.write(
-            f"{args.out}: {outcome.questions} questions{lost}; {outcome.epochs} epochs{ended}, the best is "
+            f"{out}: {outcome.questions} questions{lost}; {outcome.epochs} epochs{ended}, the best is "
             f"{outcome.best}; {data['seconds']} s\n"
-            f"use it: ketrag retrieve -i {path} --mode cg-rag-trained --lesegr-weights {args.out} QUESTION"
+            f"use it: ketrag retrieve -i {path} --mode {training.mode} "
+            f"--{training.setting.replace('_', '-')} {out} QUESTION"
         )
     return 0
 

@@ -1,4 +1,4 @@
-"""CG-RAG: citations, references and neighbours join the texts; a question's similarity passes along them."""
+"""CG-RAG: similarity to the query passes along citations, references and neighbouring texts."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from ketrag_fast.systems.cg_rag.settings import CgRagSettings
 from ketrag_fast.systems.shared import LINKS, UNITS, VECTORS, WORDS
 from ketrag_fast.systems.spec.arrays import ANY, Sizes, array, graph, strings
 from ketrag_fast.systems.spec.stage import DOCUMENTS, Stage
-from ketrag_fast.systems.spec.system import Around, Channel, Recipe, Share, System
+from ketrag_fast.systems.spec.system import Around, Channel, Recipe, Share, System, Training
 
 if TYPE_CHECKING:
     from ketrag_fast.base.config import Settings
 
 _HERE = "ketrag_fast.systems.cg_rag"
 
-# Citations are of whole documents: where these are cut at their headings, `documents` are the sections.
+# Citations link whole documents; `documents` counts sections if documents are cut at headings.
 CITATIONS = Stage(
     "citations",
     version=1,
@@ -58,13 +58,13 @@ CITATION_SPARSE = Stage(
 
 
 def _graph_needs(settings: Settings) -> tuple[str, ...]:
-    """Weights of terms from a model where the settings name one, else those of words."""
+    """Return the needs of the graph: term weights of the sparse encoder, if one is set, else of words."""
     words = "links" if settings.of(CgRagSettings).sparse_model is None else "citation_sparse"
     return ("units", words, "vectors", "citations")
 
 
 def _sparse_needs(settings: Settings) -> tuple[str, ...]:
-    """Without a model the mode lacks that, whatever the index holds."""
+    """Return the needs of `cg-rag-sparse`, which lacks its stage without a sparse encoder."""
     own = () if settings.of(CgRagSettings).sparse_model is None else ("citation_sparse",)
     return ("units", "vectors", "citations", "citation_graph", *own)
 
@@ -91,7 +91,7 @@ CHANNELS = (
     Channel(
         "cg-rag",
         needs=("units", "links", "vectors", "citations", "citation_graph"),
-        help="similarity by vectors, weighted by words and passed along citations",
+        help="vector similarity, weighted by shared words and passed along citations",
         vector="yes",
         settings=(
             *("citation_direction", "lesegr_layers", "lesegr_aggregate", "lesegr_share"),
@@ -102,7 +102,7 @@ CHANNELS = (
     Channel(
         "cg-rag-trained",
         needs=("units", "links", "vectors", "citations", "citation_graph"),
-        help="the same, with what was learned from judged questions",
+        help="cg-rag with a graph transformer trained on judged questions",
         rank=f"{_HERE}.trained:rank",
         vector="yes",
         settings=("lesegr_weights",),
@@ -112,7 +112,7 @@ CHANNELS = (
     Channel(
         "cg-rag-sparse",
         needs=_sparse_needs,
-        help="the same as cg-rag, with the weights of a sparse encoder in the place of BM25",
+        help="cg-rag with the weights of a sparse encoder instead of BM25",
         rank=f"{_HERE}.sparse:rank",
         vector="yes",
         settings=(
@@ -129,24 +129,24 @@ _AROUND = Around(f"{_HERE}.subgraphs:strongest_senders", count="subgraphs", toke
 RECIPES = {
     "cg-rag": Recipe(
         (Share("cg-rag"),),
-        "similarity by vectors, weighted by the words that a unit shares with the question, and passed along "
-        "citations, references and from unit to unit",
+        "vector similarity, weighted by the words that a unit shares with the query, and passed along "
+        "citations, references and neighbouring units",
         around=_AROUND,
     ),
     "cg-rag-fused": Recipe(
         (Share("bm25"), Share("cg-rag")),
-        "`bm25` and `cg-rag`, joined by reciprocal rank: for indexes without an embedding model",
+        "`bm25` and `cg-rag`, fused by reciprocal rank: for indexes without an embedding model",
         join="fuse",
         around=_AROUND,
     ),
     "cg-rag-sparse": Recipe(
         (Share("cg-rag-sparse"),),
-        "cg-rag with the weights of a sparse encoder (`sparse_model`) in the place of BM25",
+        "cg-rag with the weights of a sparse encoder (`sparse_model`) instead of BM25",
         around=_AROUND,
     ),
     "cg-rag-trained": Recipe(
         (Share("cg-rag-trained"),),
-        "the candidates of `cg-rag` by a graph transformer whose weights were trained on judged questions",
+        "the candidates of `cg-rag`, ranked by a graph transformer that was trained on judged questions",
         around=_AROUND,
     ),
 }
@@ -159,19 +159,20 @@ _FREE: Mapping[str, Any] = {
     "mode": "cg-rag",
     "modes": "bm25,text,fused,walk,cg-rag",
 }
-"""Chunks of 512 tokens, which models of MiniLM's kind can read; the paper's 8,192 are for longer ones."""
+"""Chunks of 512 tokens, for models such as MiniLM; the paper's 8,192 need models with longer inputs."""
 
 
 def describe(sizes: Sizes) -> Mapping[str, Any]:
-    """Rows of `ketrag stats`."""
+    """Return rows of `ketrag stats`."""
     names = ("citations", "unresolved_citations", "duplicate_documents")
     return {name: sizes.get(name, 0) for name in names} if "unresolved_citations" in sizes else {}
 
 
 SYSTEM = System(
     name="cg-rag",
-    source="CG-RAG: contextual citation graph and LeSeGR; with the decisions of docs/cgrag.md",
-    help="citations, links and references join the texts, and what fits a question is passed along them",
+    order=5,
+    source="CG-RAG: contextual citation graph and LeSeGR; with the decisions of docs/cg-rag.md",
+    help="a graph of citations, links and references that passes relevance between texts",
     settings=CgRagSettings,
     stages=(UNITS, WORDS, LINKS, VECTORS, CITATIONS, CITATION_SPARSE, CITATION_GRAPH),
     channels=CHANNELS,
@@ -188,5 +189,10 @@ SYSTEM = System(
     describe=describe,
     details=f"{_HERE}.inspection:details",
     inspect=f"{_HERE}.inspection:CitationGraph",
-    train=f"{_HERE}.training:train_on",
+    train=Training(
+        f"{_HERE}.training:train_on",
+        mode="cg-rag-trained",
+        setting="lesegr_weights",
+        file="lesegr.safetensors",
+    ),
 )

@@ -1,4 +1,4 @@
-"""Bibliographies: BibTeX and CSL-JSON files whose keys stand for documents."""
+"""Bibliographies: BibTeX and CSL-JSON files whose keys identify documents."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _BRACES: Final = re.compile(r"[{}]")
 
 @dataclass(frozen=True, slots=True)
 class BibliographyEntry:
-    """One entry: its key, and the names that the document may have."""
+    """A bibliography entry: its key, and possible names of the document."""
 
     key: str
     keys: tuple[str, ...] = ()
@@ -31,7 +31,7 @@ class BibliographyEntry:
 
 
 def files_of(spec: str | None) -> list[Path]:
-    """The files that the setting names; ConfigError where one is not there or of another kind."""
+    """Return the files of the setting. Raises ConfigError if one is missing or of an unknown format."""
     found = []
     for name in (spec or "").split(","):
         if not name.strip():
@@ -40,28 +40,28 @@ def files_of(spec: str | None) -> list[Path]:
         if path.suffix.lower() not in (".bib", ".bibtex", ".json"):
             raise ConfigError(
                 f"bibliography: {path} is neither BibTeX nor CSL-JSON",
-                hint="a file that ends in .bib or .json",
+                hint="use a .bib, .bibtex or .json file",
             )
         if not path.is_file():
             raise ConfigError(
-                f"bibliography: there is no file {path}", hint="check the path; none reads none"
+                f"bibliography: {path} does not exist", hint="check the path, or set bibliography = none"
             )
         found.append(path)
     return found
 
 
 def digest(spec: str | None) -> str:
-    """Of the content of all files, for fingerprints."""
+    """Return a hash of the content of all files, for fingerprints."""
     return text_digest(part for path in files_of(spec) for part in (path.suffix, _text(path)))
 
 
 def entries(spec: str | None) -> list[BibliographyEntry]:
-    """The entries of all files, in their order. DocumentError where a file is no bibliography at all."""
+    """Return the entries of all files in order. Raises DocumentError if a file is not a bibliography."""
     return [entry for path in files_of(spec) for entry in _read_entries(path)]
 
 
 def fill(library: Library, listed: Sequence[BibliographyEntry]) -> None:
-    """Makes the keys known that lead to documents: by DOI and the like, by the file, by the title."""
+    """Register the keys that identify documents by DOI or similar ids, by file, or by title."""
     for entry in listed:
         found = next((hit for key in entry.keys if (hit := library.find_outer(key)) is not None), None)
         for name in entry.files:
@@ -80,11 +80,11 @@ def _read_entries(path: Path) -> Iterator[BibliographyEntry]:
     try:
         data = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise DocumentError(f"{path}: no CSL-JSON: {error}", hint="mend the file, or leave it out") from None
+        raise DocumentError(f"{path}: invalid CSL-JSON: {error}", hint="fix the file, or omit it") from None
     if isinstance(data, dict):
         data = data.get("items", [data])
     if not isinstance(data, list):
-        raise DocumentError(f"{path}: no list of entries", hint="CSL-JSON is a list of objects with an id")
+        raise DocumentError(f"{path}: not a list of entries", hint="CSL-JSON is a list of objects with an id")
     for item in data:
         if isinstance(item, dict) and isinstance(item.get("id"), (str, int)):
             yield _csl_entry(str(item["id"]), item)
@@ -129,4 +129,4 @@ def _text(path: Path) -> str:
     except OSError as error:
         raise ConfigError(f"bibliography: {path}: {error.strerror or error}") from None
     except DocumentError as error:
-        raise DocumentError(f"{path}: {error.message}", hint="mend the file, or leave it out") from None
+        raise DocumentError(f"{path}: {error.message}", hint="fix the file, or omit it") from None

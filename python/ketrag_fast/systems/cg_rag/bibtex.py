@@ -1,4 +1,4 @@
-"""BibTeX by way of bibtexparser (extra `bib`): loaded when a bibliography is in it."""
+"""BibTeX through bibtexparser (extra `bib`), loaded when a bibliography needs it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ketrag_fast.errors import BackendMissing
 
 
 def parse(text: str) -> Iterator[tuple[str, Mapping[str, str]]]:
-    """(key, fields) of each entry that can be read; broken ones are passed over, and the rest goes on."""
+    """Yield (key, fields) of each readable entry; broken entries are skipped."""
     try:
         from bibtexparser.entrypoint import parse_string
     except ImportError as error:
@@ -18,7 +18,7 @@ def parse(text: str) -> Iterator[tuple[str, Mapping[str, str]]]:
             hint="pip install 'ketrag-fast[bib]', or give the bibliography as CSL-JSON",
         ) from error
     logger = logging.getLogger("bibtexparser")
-    if not logger.handlers:  # it tells of broken entries there; without a handler Python prints that
+    if not logger.handlers:  # it logs broken entries, which Python prints without a handler
         logger.addHandler(logging.NullHandler())
     seen = set()
     for entry in parse_string(text).entries:

@@ -1,4 +1,4 @@
-"""The part of the graph that a question is about, for the trained LeSeGR (specs 40, 4.4.2)."""
+"""The candidates of a query and the edges among them, for the trained LeSeGR (CG-RAG)."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ DIRECTIONS = {
 class Candidates:
     """Some units and the edges among them, in local numbers.
 
-    `units` ascend; those that are `ranked` (their places here) come into question, the others only send
-    messages. `weights` are the messages' factors by words, `near` the similarity by vectors; `places` say
-    where each edge stands among all edges of the graph.
+    `units` are ascending; `ranked` (positions among them) can be results, the others only send messages.
+    `weights` are the factors of messages by words, `near` the vector similarities; `places` are the numbers
+    of the edges in the whole graph.
     """
 
     units: NDArray[np.int64]
@@ -40,7 +40,7 @@ class Candidates:
 
 
 def by_words(question: str, arrays: Mapping[str, Arrays], epsilon: float) -> NDArray[np.float64]:
-    """For every unit what its messages are multiplied by: from epsilon to 1, or 1 where no word is known."""
+    """Return the factor of each unit's messages: from epsilon to 1; 1 if no word is known."""
     links = arrays["links"]
     count = len(links["unit_norm"])
     times = Counter(_core.lexical_keywords(question))
@@ -59,7 +59,7 @@ def by_words(question: str, arrays: Mapping[str, Arrays], epsilon: float) -> NDA
 
 
 def _place(links: Arrays, word: bytes) -> int | None:
-    """Of a word among the keywords, which are in the order of their bytes."""
+    """Return the row of a word in the keywords, which are in byte order; None if it is missing."""
     blob, offsets = links["keywords_blob"], links["keywords_offsets"]
     low, high = 0, len(offsets) - 1
     while low < high:
@@ -82,8 +82,8 @@ def candidates(
     layers: int = 2,
     threads: int = 0,
 ) -> Candidates:
-    """The best units by similarity and by similarity times words, and all that sends to them in `layers`
-    steps along edges of these kinds (and within documents).
+    """Return the best units by similarity, with and without word weights, and all units that send to them in
+    `layers` steps along edges of these kinds (and within documents).
     """
     graph = arrays["citation_graph"]
     weights = by_words(question, arrays, epsilon)
@@ -110,14 +110,14 @@ def candidates(
 
 
 def owners_of(found: Candidates) -> NDArray[np.int64]:
-    """The unit that each edge leads into, in local numbers."""
+    """The receiving unit of each edge, in local numbers."""
     return np.repeat(np.arange(len(found.units)), lengths(found.indptr))
 
 
 def free_scores(found: Candidates, alphas: F32, share: float, layers: int) -> NDArray[np.float64]:
-    """What LeSeGR without training gives these units: what a trained one begins with.
+    """Return the scores of LeSeGR without training, to which the trained network adds.
 
-    Neighbours of the outermost ring are not all there, so that only the ranked ones are as in the index.
+    Only scores of ranked units equal those in the whole graph, because outer units lack neighbours.
     """
     own = found.weights * found.near
     counts = np.maximum(lengths(found.indptr), 1)

@@ -18,7 +18,7 @@ from ketrag_fast.systems.shared.rows import csr_out, offsets_of, strings_out, un
 from ketrag_fast.systems.spec.stage import Outputs, StageContext, StageInputs
 
 GIVEN, LINKED, BY_KEY = 1, 2, 4
-"""Where a citation is from, one bit each: the metadata, a link in the text, a key of a bibliography."""
+"""Sources of a citation, one bit each: metadata, a link in the text, a key of a bibliography."""
 _STEP: Final = 256
 _SHOWN: Final = 300
 OUT_OF_SOURCE: Final = " (leads out of the source)"
@@ -26,7 +26,7 @@ OUT_OF_SOURCE: Final = " (leads out of the source)"
 
 @dataclass(slots=True)
 class CitationsRead:
-    """What was read, by number of document."""
+    """The citations read so far, by document number."""
 
     pairs: dict[tuple[int, int], int] = field(default_factory=dict)
     unresolved: dict[tuple[int, str], None] = field(default_factory=dict)
@@ -36,31 +36,31 @@ class CitationsRead:
     to_itself: int = 0
 
     def cite(self, document: int, target: int, kind: int) -> None:
-        """One citation; of itself it is only counted."""
+        """Add a citation; self-citations are only counted."""
         if target == document:
             self.to_itself += 1
         else:
             self.pairs[document, target] = self.pairs.get((document, target), 0) | kind
 
     def lose(self, document: int, text: str) -> None:
-        """One that leads to no document."""
+        """Add a citation that matches no document."""
         self.unresolved[document, " ".join(text.split())[:_SHOWN]] = None
 
 
 def look(inputs: StageInputs, settings: Settings, context: StageContext) -> str:
-    """The bibliography is no part of the index: another one gives other citations."""
+    """Return a hash of the bibliography, because its content decides the citations."""
     return digest(settings.of(CgRagSettings).bibliography)
 
 
 def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outputs:
-    """Citations of documents by documents, those that lead nowhere, and references between units."""
+    """Return citations between documents, unresolved citations, and references between units."""
     own = settings.of(CgRagSettings)
     documents, units = inputs.documents, inputs["units"]
     ids: list[str] = []
     titles: list[str] = []
     about: list[dict[str, Any]] = []
     texts: list[str] = []
-    for document in documents:  # whole: units know their sections alone
+    for document in documents:  # whole documents, because units refer only to their sections
         ids.append(document.id)
         titles.append(document.title)
         about.append(dict(document.metadata))
@@ -105,7 +105,7 @@ def _link_citations(
     *,
     keys: bool,
 ) -> list[tuple[str, int]]:
-    """The links of one text as citations; those into the document itself are returned."""
+    """Add the links of a text as citations, and return links within the document."""
     inner: list[tuple[str, int]] = []
     counts = counts_unresolved(name)
     for link in links(name, text, keys=keys):
@@ -127,7 +127,7 @@ def _link_citations(
 def _resolve_link(
     name: str, link: Link, library: Library, labels: dict[str, int]
 ) -> tuple[int | None, str | None]:
-    """(the document, or what is worth telling of a link that leads to none)."""
+    """Return the document of a link, or a description of a link without one."""
     target = link.target
     if link.kind == "outer":
         return library.find_outer(target), None
@@ -149,7 +149,7 @@ def _resolve_link(
         return None, None if link.kind == "mention" else target + OUT_OF_SOURCE
     found = next((hit for path in near if (hit := library.find_path(path)) is not None), None)
     if found is None and link.kind == "mention":
-        found = library.find_path(target)  # as it is written from the top of the source
+        found = library.find_path(target)  # relative to the top of the source
     if found is not None or link.kind == "mention":
         return found, None
     return None, target if is_document(target) else None
@@ -158,7 +158,7 @@ def _resolve_link(
 def _inside(
     first: int, spans: list[list[int]], text: str, inner: list[tuple[str, int]], found: CitationsRead
 ) -> None:
-    """References between the units of one document."""
+    """Return references between the units of one document."""
     if len(spans) < 2:
         return
     own = references(text, starts_of(spans), inner)

@@ -1,6 +1,6 @@
 """References inside a document: to a label, an anchor, a heading, or a numbered section, figure, theorem.
 
-A label that is defined twice stands where it was defined first; the second is counted.
+A label that is defined twice refers to its first definition; the second is counted.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _KINDS: Final = {
 
 @dataclass(slots=True)
 class References:
-    """(referring unit, unit that is referred to) by place in the document, and what came to nothing."""
+    """Pairs (referring unit, referenced unit) by position in the document, and unresolved references."""
 
     pairs: set[tuple[int, int]] = field(default_factory=set)
     unresolved: list[str] = field(default_factory=list)
@@ -62,7 +62,7 @@ class References:
 
 
 class Labels:
-    """The labels of one document and where they stand."""
+    """The labels of a document and their offsets."""
 
     def __init__(self, text: str) -> None:
         self.text = without_code(text) if "```" in text or "~~~" in text else text
@@ -77,7 +77,7 @@ class Labels:
                 self.at[key] = at
 
     def place(self, fragment: str) -> int | None:
-        """Where an anchor (what stands after `#`) is."""
+        """Return the offset of an anchor (the fragment after `#`); None if it does not exist."""
         for kind in ("anchor", "slug", "rst", "label"):
             found = self.at.get(f"{kind}:{fragment}")
             found = self.at.get(f"{kind}:{fragment.lower()}") if found is None else found
@@ -87,9 +87,9 @@ class Labels:
 
 
 def references(text: str, starts: list[int], links: list[tuple[str, int]]) -> References:
-    """The references between the units of a document, which begin at `starts` (code points).
+    """Return the references between the units of a document, which begin at `starts` (code points).
 
-    `links` are (fragment or label, place) of the links that lead into the document itself.
+    `links` are (fragment or label, offset) of links within the document.
     """
     labels, found = Labels(text), References()
     found.repeated = labels.repeated
@@ -122,7 +122,7 @@ def references(text: str, starts: list[int], links: list[tuple[str, int]]) -> Re
 
 
 def _find_labels(text: str) -> Iterator[tuple[str, str, int]]:
-    """(kind, name, place) of labels, in the order of each kind."""
+    """Yield (kind, name, offset) of labels, kind by kind."""
     if "\\label" in text:
         yield from (("label", m[1].strip(), m.start()) for m in _LABEL.finditer(text))
     if "<" in text:
@@ -155,12 +155,12 @@ def _headings(text: str) -> Iterator[tuple[str, int]]:
 
 
 def _has_words(text: str) -> bool:
-    """Whether any word of a numbered reference is there: a look that costs next to nothing."""
+    """Return whether the text has any word of a numbered reference; a cheap test."""
     return any(word in text for word in _STEMS)
 
 
 def slug(title: str) -> str:
-    """A heading as its anchor: small letters, `-` for spaces, no marks."""
+    """Return the anchor of a heading: lower case, `-` for spaces, no punctuation."""
     plain = re.sub(r"[`*_]|\[([^\]]*)\]\([^)]*\)", r"\1", title).strip().lower()
     return re.sub(r"[^\w\- ]", "", plain).replace(" ", "-")
 
@@ -172,8 +172,8 @@ def _kind(word: str) -> str:
 
 
 def _stands_apart(text: str, start: int) -> bool:
-    """Whether a line that begins with a number is a heading: short, with a blank line or a rule below it, a
-    blank one above, and no sentence."""
+    """Return whether a line that begins with a number is a heading: short, not a sentence, with a blank line
+    above and a blank line or a rule below."""
     end = text.find("\n", start)
     line = text[start : len(text) if end < 0 else end].strip()
     if len(line) > 80 or line.endswith((".", ",", ";", ":")) or "|" in line:
@@ -185,14 +185,14 @@ def _stands_apart(text: str, start: int) -> bool:
 
 
 def rst_labels(text: str) -> Iterator[str]:
-    """The labels that reStructuredText of other documents can refer to, in small letters."""
+    """Return the labels that reStructuredText in other documents can refer to, in lower case."""
     return (match[1].strip("`").strip().lower() for match in _RST_LABEL.finditer(text))
 
 
 def starts_of(spans: list[list[int]]) -> list[int]:
-    """Where each unit of a document begins, so that each place belongs to one unit, the earliest that has it.
+    """Return offsets that assign each position of a document to the first unit that contains it.
 
-    Units may share their ends; what two share belongs to the first.
+    Units may overlap at their ends.
     """
     if not spans:
         return []

@@ -1,4 +1,4 @@
-"""The contextual citation graph (specs 40, 4.2): which texts send messages to which, how near they are."""
+"""The contextual citation graph (CG-RAG): which texts send messages to which, and their similarity."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from ketrag_fast.systems.spec.stage import Outputs, StageContext, StageInputs
 Ids = NDArray[np.int64]
 Values = NDArray[np.float64]
 Edges = tuple[Ids, Ids, int, Values, Values]
-"""(receiver, sender, kind, relevance, product of the vectors)."""
+"""(receiver, sender, kind, relevance, dot product)."""
 _BOTH: Final = ((CITED, False), (CITING, True))
 
 
 def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outputs:
-    """Edges of one pair of texts become one, with all their kinds and the largest relevance."""
+    """Merge parallel edges into one with all their kinds and the largest relevance."""
     own = settings.of(CgRagSettings)
     units, vectors = inputs["units"], inputs["vectors"]["unit_vectors"]
     count = len(units["unit_tokens"])
@@ -73,14 +73,14 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
 
 
 def _embedder(vectors: Arrays, context: StageContext) -> str:
-    """What made the vectors; the space that is fitted on the corpus is known by what it is."""
+    """Return the identity of the embedder; for the fitted space, a hash of its basis."""
     if context.model is not None:
         return context.model.fingerprint
     return f"builtin {hashlib.sha256(np.ascontiguousarray(vectors['basis']).tobytes()).hexdigest()}"
 
 
 def _adjacent(units: Arrays) -> tuple[Ids, Ids, int]:
-    """Each text of a document hears from the one before it."""
+    """Return edges from each text to the next one of its document."""
     document = unit_owners(units)
     later = np.flatnonzero(document[1:] == document[:-1]) + 1
     return later, later - 1, ADJACENT
@@ -95,14 +95,14 @@ def _references(citations: Arrays) -> tuple[Ids, Ids, int]:
 def _nearest_edges(
     receivers: Ids, senders: Ids, kind: int, vectors: NDArray[np.float32], context: StageContext
 ) -> Edges:
-    """Edges whose relevance nobody asks for: it is 1. The receivers ascend."""
+    """Return edges with relevance 1, by ascending receiver."""
     rows = offsets_of(receivers.astype(np.uint32), len(vectors)), senders.astype(np.uint32)
     near = _core.edge_alphas(rows, vectors, threads=context.threads)
     return receivers, senders, kind, np.ones(len(receivers)), near.astype(np.float64)
 
 
 def _words(links: Arrays) -> tuple[tuple[U64, Any], NDArray[np.float64], int]:
-    """The keywords of each text with their BM25 weights, scaled to length 1."""
+    """Return the keywords of each text with BM25 weights, scaled to unit length."""
     indptr, indices = csr(links, "unit_keywords")
     counts = links["unit_keywords_tf"].astype(np.float64)
     owner = np.repeat(np.arange(len(indptr) - 1), lengths(indptr))
@@ -115,7 +115,7 @@ def _words(links: Arrays) -> tuple[tuple[U64, Any], NDArray[np.float64], int]:
 def _merge_edges(
     parts: list[Edges], count: int
 ) -> tuple[Ids, Ids, NDArray[np.uint8], Values, NDArray[np.float32]]:
-    """By receiver, then sender; no text sends to itself. Alphas are cosines from 0 to 1."""
+    """Return the edges by receiver, then sender, without loops. Alphas are cosines from 0 to 1."""
     receiver = np.concatenate([part[0] for part in parts])
     sender = np.concatenate([part[1] for part in parts])
     kinds = np.concatenate([np.full(len(part[0]), part[2], np.uint8) for part in parts])
@@ -142,9 +142,9 @@ def _merge_edges(
 def _strongest(
     receiver: Ids, sender: Ids, kinds: NDArray[np.uint8], alphas: NDArray[np.float32], most: int
 ) -> NDArray[np.bool_]:
-    """The edges that stay where at most so many of each direction of citations lead into a text.
+    """Return a mask of edges that keeps at most `most` edges of each citation direction into a text.
 
-    A kind that an edge loses is taken from `kinds`; an edge without any is dropped.
+    Dropped kinds are removed from `kinds`; an edge without any kind is dropped.
     """
     for kind, _ in _BOTH:
         own = np.flatnonzero(kinds & kind)

@@ -1,4 +1,4 @@
-"""One document of the citation graph: what it cites, what cites it, and which of its texts are tied."""
+"""Inspection of one document of the citation graph: citations in both directions, and linked texts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ EDGES: Final = {CITED: "cites", CITING: "is cited by", REFERENCE: "refers to", A
 
 @dataclass(frozen=True, slots=True)
 class CitationEdge:
-    """Another document, and where the citation stands: metadata, a link, a bibliography's key."""
+    """Another document, and the source of the citation: metadata, a link, a bibliography key."""
 
     document: str
     title: str
@@ -34,7 +34,7 @@ class CitationEdge:
 
 @dataclass(frozen=True, slots=True)
 class Tie:
-    """An edge into a text: `unit` hears from `sender`, a text of `document`, for these reasons."""
+    """An edge into a text: `unit` receives from `sender`, a text of `document`, for these reasons."""
 
     unit: int
     start: int
@@ -47,7 +47,7 @@ class Tie:
 
 @dataclass(frozen=True, slots=True)
 class CitedDocument:
-    """A document of the graph; `unresolved` are its citations that lead to no document."""
+    """A document of the graph; `unresolved` are its citations that match no document."""
 
     document: str
     title: str
@@ -58,11 +58,11 @@ class CitedDocument:
     ties: tuple[Tie, ...]
 
     def to_json(self) -> dict[str, Any]:
-        """As `ketrag graph --json` prints it."""
+        """Return the object that `ketrag graph --json` prints."""
         return {"schema": "ketrag/cited-document/1", **asdict(self)}
 
     def lines(self) -> Iterator[str]:
-        """As `ketrag graph` prints it for people."""
+        """Yield the lines that `ketrag graph` prints."""
         title = f" {self.title}" if self.title else ""
         yield f"{self.document}{title} (document): {self.units:,} units, {len(self.ties):,} edges into them"
         for told, listed in (("cites", self.cites), ("is cited by", self.cited_by)):
@@ -86,10 +86,10 @@ class CitedDocument:
 
 
 class CitationGraph:
-    """The citations of one generation; arrays are mapped when they are looked at."""
+    """The citations of one generation; arrays are mapped on first use."""
 
     STAGE: Final = "citation_graph"
-    """Without its arrays there is nothing to look at."""
+    """The stage that must exist."""
     WHAT: Final = "document"
 
     def __init__(self, generation: Generation) -> None:
@@ -106,13 +106,13 @@ class CitationGraph:
         return Names(*strings(self._units, "document_titles"), case=str)
 
     def find(self, name: str) -> CitedDocument | None:
-        """The document of that id, else the first of that title."""
+        """Return the document of an id, else the first of a title; None if neither exists."""
         found = self._ids.find(name)
         found = self._titles.find(name) if found is None else found
         return None if found is None else self._shown(int(self._rows[0][found]))
 
     def near(self, name: str) -> list[str]:
-        """Ids that are near it."""
+        """Return similar ids."""
         return self._ids.near(name)
 
     def _shown(self, number: int) -> CitedDocument:
@@ -167,7 +167,7 @@ def _kind_names(bits: int, names: Mapping[int, str]) -> tuple[str, ...]:
 
 
 def details(stages: Mapping[str, Arrays]) -> dict[str, Any]:
-    """Rows of `ketrag stats` from the arrays: edges by kind, what came to nothing, and some of it."""
+    """Return rows of `ketrag stats` from the arrays: edges by kind, and unresolved citations."""
     if "citation_graph" not in stages or "citations" not in stages:
         return {}
     kinds, citations = stages["citation_graph"]["edge_kind"], stages["citations"]
@@ -195,7 +195,7 @@ def details(stages: Mapping[str, Arrays]) -> dict[str, Any]:
 
 
 def caution(stages: Mapping[str, Arrays]) -> str | None:
-    """What a user should know of a graph that has nothing to offer."""
+    """Return a warning if the graph has no edges."""
     graph = stages["citation_graph"]
     if not len(graph["edge_kind"]):
         return (

@@ -25,7 +25,7 @@ _PMC: Final = re.compile(
     re.IGNORECASE,
 )
 _ARXIV_DOI: Final = "10.48550/arxiv."
-_LONGEST = 2000  # a longer text is no name of a document
+_LONGEST = 2000  # a longer text cannot be a name of a document
 KINDS: Final = ("doi", "arxiv", "pubmed", "pmc")
 
 
@@ -50,7 +50,7 @@ def outer_key(text: str) -> str | None:
 
 
 def key_of_kind(kind: str, text: str) -> str | None:
-    """The key of what stands in a field of that name (`doi`, `arxiv`, `pubmed`, `pmc`)."""
+    """Return the key of the value of a field (`doi`, `arxiv`, `pubmed`, `pmc`)."""
     plain = text.strip()
     if kind == "pubmed" and plain.isdecimal():
         return f"pubmed:{plain}"
@@ -61,7 +61,7 @@ def key_of_kind(kind: str, text: str) -> str | None:
 
 
 def fold_title(text: str) -> str:
-    """For a comparison of titles and names: small letters, letters and digits alone."""
+    """Return a title or name in lower case, letters and digits only, for comparison."""
     return " ".join(re.findall(r"\w+", text.casefold()))
 
 

@@ -1,8 +1,7 @@
-"""The network of a trained LeSeGR in torch, over several questions at once (specs 40, 4.4.2 and 4.5).
+"""The network of a trained LeSeGR in torch, over several questions at once (CG-RAG).
 
-What does not depend on the question is computed once for a batch: products with the vectors of units, and
-what the network says of an edge. Of the last layer only the score is made. Its arithmetic is written out in
-tests/oracles/cgrag/transformer.py.
+Whatever does not depend on the question is computed once for a batch: products with unit vectors, and edge
+weights. The last layer computes only the scores. The plain version is in tests/oracles/cgrag/transformer.py.
 """
 
 from __future__ import annotations
@@ -26,11 +25,11 @@ I64 = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One question: its candidates, in local numbers, as far as their scores depend on them.
+    """A question with its candidates, in local numbers.
 
-    `units` are those whose vectors are read, `texts` (places among them) those that the first layer gives
-    values, `ranked` (places among `texts`) those that get a score. An edge is (who hears, who sends, which
-    edge of the graph): of the first layer from `units` to `texts`, of the second from `texts` to `ranked`.
+    `units` provide vectors, `texts` (positions in `units`) get values of the first layer, `ranked` (positions
+    in `texts`) get scores. An edge is (receiver, sender, number in the graph): in the first layer from
+    `units` to `texts`, in the second from `texts` to `ranked`.
     """
 
     vector: F32
@@ -45,7 +44,7 @@ class Case:
 
 
 def case_of(found: Candidates, vector: F32, free: NDArray[np.float64], gold: NDArray[np.bool_]) -> Case:
-    """`free` and `gold` are those of the ranked candidates, in their order."""
+    """`free` and `gold` are for the ranked candidates, in order."""
     ranked = found.ranked.astype(np.int64)
     second = _into(found, ranked)
     texts = np.union1d(ranked, second[1])
@@ -65,7 +64,7 @@ def case_of(found: Candidates, vector: F32, free: NDArray[np.float64], gold: NDA
 
 
 def _into(found: Candidates, rows: I64) -> tuple[I64, I64, I64]:
-    """The edges into some rows: (place among these, sender, which edge of the graph)."""
+    """Return the edges into some rows: (position among these, sender, number in the graph)."""
     starts, counts = found.indptr.astype(np.int64)[rows], lengths(found.indptr).astype(np.int64)[rows]
     ends = np.cumsum(counts)
     at = np.arange(int(counts.sum())) - np.repeat(ends - counts, counts) + np.repeat(starts, counts)
@@ -127,7 +126,7 @@ def _starts(cases: Sequence[Case], name: str) -> list[int]:
 
 
 class Model:
-    """The tensors, and what they give."""
+    """The parameters of the network, and its computations."""
 
     def __init__(self, torch: Any, dimension: int, hidden: int, width: int, heads: int, seed: int) -> None:
         self._torch, self.heads = torch, heads
@@ -141,11 +140,11 @@ class Model:
 
     @property
     def parameters(self) -> list[Any]:
-        """All that is trained."""
+        """The trained parameters."""
         return list(self.tensors.values())
 
     def scores(self, batch: Batch) -> Any:
-        """Of the ranked candidates of all questions: the free score and q . H."""
+        """Return the scores of the ranked candidates of all questions: free score plus q . H."""
         alphas = self._alphas(batch)
         heard = self._first(batch, alphas)
         return batch.free + self._second(batch, alphas, heard)
@@ -167,7 +166,7 @@ class Model:
         return self.tensors[f"{name}.weight"], self.tensors[f"{name}.bias"]
 
     def _alphas(self, batch: Batch) -> Any:
-        """What the network says of each edge; the first product, which is linear, is made unit by unit."""
+        """Return the weight of each edge; the first product, which is linear, is computed for each unit."""
         torch = self._torch
         weight, bias = self._matrix(f"weigh.{LINEAR[0]}")
         turned = batch.vectors @ weight
@@ -178,7 +177,7 @@ class Model:
         return torch.sigmoid(torch.addmm(bias, x, weight)).squeeze(1)
 
     def _first(self, batch: Batch, alphas: Any) -> Any:
-        """The first layer's values of the texts, with ReLU."""
+        """Return the first layer's values of the texts, with ReLU."""
         torch = self._torch
         part = {name: self._matrix(f"layer1.{name}") for name in PARTS}
         made = {name: batch.vectors @ weight for name, (weight, _) in part.items()}
@@ -194,7 +193,7 @@ class Model:
         return torch.relu(own + part["own"][1] + heard)
 
     def _second(self, batch: Batch, alphas: Any, h: Any) -> Any:
-        """The products of each question with the second layer's values of its ranked texts."""
+        """Return the products of each question with the second layer's values of its ranked texts."""
         part = {name: self._matrix(f"layer2.{name}") for name in PARTS}
         owners, senders, edges, weights = batch.second
         factors = (alphas.index_select(0, edges) * weights).unsqueeze(1)
@@ -222,7 +221,7 @@ class Model:
         return own.index_add(0, owners, heard.sum(1))
 
     def _shares(self, query: Any, key: Any, owners: Any, rows: int) -> Any:
-        """Of each edge and head: softmax over the edges into the same row."""
+        """Return for each edge and head the softmax over the edges into the same row."""
         torch, heads = self._torch, self.heads
         width = key.shape[1] // heads
         scores = (query * key).view(-1, heads, width).sum(2) / math.sqrt(width)

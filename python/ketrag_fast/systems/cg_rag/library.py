@@ -1,4 +1,4 @@
-"""Which document a citation means: by id, by DOI or the like, by the key of a bibliography, by its title."""
+"""Resolution of citations to documents: by id, DOI or similar, bibliography key, or title."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _SPACES: Final = re.compile(r"[,\s]+")
 
 
 class Library:
-    """The documents under all the names that citations have for them. The first of a name has it."""
+    """The documents by all names that citations may use. The first document with a name has it."""
 
     def __init__(
         self, ids: Sequence[str], titles: Sequence[str], metadata: Sequence[Mapping[str, Any]]
@@ -36,7 +36,7 @@ class Library:
         self._by_id = {name: number for number, name in enumerate(ids)}
         self._by_key: dict[str, int] = {}
         self.same: dict[int, int] = {}
-        """Documents that have a DOI or the like of an earlier one, and this one."""
+        """Documents with the DOI or similar id of an earlier one, mapped to that one."""
         for number, (name, about) in enumerate(zip(ids, metadata, strict=True)):
             for key in dict.fromkeys(_keys(name, about)):
                 first = self._by_key.setdefault(key, number)
@@ -47,7 +47,7 @@ class Library:
         return len(self._ids)
 
     def find(self, text: str) -> int | None:
-        """The document that a citation names: by its id, by an outer key, by its id in other letters."""
+        """Return the document of a citation: by id, by an outer key, or by id ignoring case."""
         found = self._by_id.get(text)
         if found is None:
             plain = text.strip()
@@ -60,29 +60,29 @@ class Library:
         return found
 
     def find_outer(self, text: str) -> int | None:
-        """The document of a DOI, an arXiv or PubMed id, or of a web address; ids do not count."""
+        """Return the document of a DOI, an arXiv or PubMed id, or a web address."""
         key = outer_key(text)
         found = self._by_key.get(key) if key is not None else None
         return self._by_key.get(f"url:{text.strip().rstrip('/').lower()}") if found is None else found
 
     def find_title(self, title: str) -> int | None:
-        """The first document of that title, whatever its case and marks."""
+        """Return the first document of a title, ignoring case and punctuation."""
         return self._by_title.get(fold_title(title))
 
     def find_path(self, path: str) -> int | None:
-        """The document of that path inside its source, in any letters."""
+        """Return the document of a path within its source, ignoring case."""
         found = self._by_id.get(path)
         return self._by_folded_id.get(path.casefold()) if found is None else found
 
     def find_name(self, name: str) -> int | None:
-        """As a wiki names pages: by the file's name without its end, or by the title."""
+        """Return the document of a wiki name: file name without suffix, or title."""
         found = self.find_path(name)
         plain = fold_title(name.replace("_", " ").replace("-", " "))
         found = self._by_stem.get(plain) if found is None else found
         return self._by_title.get(plain) if found is None else found
 
     def know(self, key: str, document: int) -> None:
-        """A key of a bibliography, which gives way to all other names."""
+        """Register a bibliography key, with lower priority than all other names."""
         self._by_key.setdefault(f"key:{key}", document)
 
     @cached_property
@@ -111,7 +111,7 @@ class Library:
 
 
 def cited_documents(metadata: Mapping[str, Any], library: Library) -> Iterator[tuple[str, int | None]]:
-    """(as it is written, the document that it means or None) of each citation in the field `cites`.
+    """Yield (citation as written, its document or None) for each citation in the field `cites`.
 
     A list of ids, DOIs, arXiv or PubMed ids and keys, or one text with `;`, `|`, commas or spaces between.
     """
@@ -133,7 +133,7 @@ def cited_documents(metadata: Mapping[str, Any], library: Library) -> Iterator[t
 
 
 def _parts(text: str, library: Library) -> Iterator[tuple[str, int | None]]:
-    """A piece between marks: a name, or several with commas or spaces between."""
+    """Resolve a part between separators: one name, or several with commas or spaces between."""
     found = library.find(text) if text else None
     several = [part for part in _SPACES.split(text) if part]
     if found is not None or len(several) == 1:
@@ -143,7 +143,7 @@ def _parts(text: str, library: Library) -> Iterator[tuple[str, int | None]]:
 
 
 def _keys(name: str, metadata: Mapping[str, Any]) -> Iterator[str]:
-    """The outer keys of a document, the web address and the key of a bibliography that it gives itself."""
+    """Return the outer keys of a document: ids, web address and bibliography key in its metadata."""
     if key := outer_key(name):
         yield key
     for field, value in metadata.items():

@@ -1,4 +1,4 @@
-"""LeSeGR over learned sparse weights in the place of BM25 (specs 40, 4.3): a stage and a mode."""
+"""LeSeGR with learned sparse weights instead of BM25: a stage and a mode."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ if TYPE_CHECKING:
 
 _lock = Lock()
 _opened: list[SparseModel] = []
-"""The one that was used last: a process serves one index, or several of one model."""
+"""The encoder used last: a process usually serves indexes of one model."""
 
 
 def lacks(settings: Settings) -> str | None:
-    """What the mode needs beside the index."""
+    """Return what the mode lacks outside the index; None if nothing."""
     given = settings.of(CgRagSettings).sparse_model
     return None if given is not None else "a sparse encoder (--sparse-model sentence-transformers:FOLDER)"
 
 
 def look(inputs: StageInputs, settings: Settings, context: StageContext) -> str:
-    """The model's files, wherever they lie."""
+    """Return a hash of the model's files, wherever they are stored."""
     from ketrag_fast.models.embedders.sparse import fingerprint
 
     spec = settings.of(CgRagSettings).sparse_model
@@ -43,9 +43,9 @@ def look(inputs: StageInputs, settings: Settings, context: StageContext) -> str:
 
 
 def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outputs:
-    """The weights of every unit, read after its document's title."""
+    """Return the term weights of every unit, encoded after the title of its document."""
     spec = settings.of(CgRagSettings).sparse_model
-    assert spec is not None  # noqa: S101 - nothing needs this stage without it
+    assert spec is not None  # noqa: S101 - only a mode with a sparse encoder needs this stage
     units = inputs["units"]
     titles = unpack(*strings(units, "document_titles"))
     texts = unpack(*strings(units, "unit_texts"))
@@ -62,7 +62,7 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
 
 
 def unit_weights(sparse: Arrays) -> tuple[tuple[NDArray[np.uint64], NDArray[np.uint32]], NDArray[np.float64]]:
-    """The terms of each unit with weights of length 1."""
+    """Return the terms of each unit, scaled to unit length."""
     indptr, indices = csr(sparse, "terms")
     weights = sparse["term_weight"].astype(np.float64)
     owner = np.repeat(np.arange(len(indptr) - 1), lengths(indptr))
@@ -71,13 +71,13 @@ def unit_weights(sparse: Arrays) -> tuple[tuple[NDArray[np.uint64], NDArray[np.u
 
 
 def by_terms(settings: Settings, question: str, sparse: Arrays, epsilon: float) -> NDArray[np.float64]:
-    """For every unit what its messages are multiplied by: from epsilon to 1, or 1 where no term is shared."""
+    """Return the factor of each unit's messages: from epsilon to 1; 1 if no term is shared."""
     spec = settings.of(CgRagSettings).sparse_model
     model = _model(spec or "")
     if model.fingerprint.encode() != sparse["model"].tobytes():
         raise ModelMismatch(
             f"{spec} is not the sparse encoder that the index was built with",
-            hint="give the one that built it, or build again: ketrag index --sparse-model ...",
+            hint="use the original encoder, or build again: ketrag index --sparse-model ...",
         )
     _, ids, own = model.rows([question], "query")
     asked = np.zeros(len(sparse["term_units"]))
@@ -93,7 +93,7 @@ def by_terms(settings: Settings, question: str, sparse: Arrays, epsilon: float) 
 
 
 def rank(query: Query, arrays: Mapping[str, Arrays]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """As the channel cg-rag, with these weights for its words."""
+    """Rank units as the channel cg-rag does, with these weights."""
     assert query.vector is not None  # noqa: S101 - the channel asks for it
     if not query.vector.any():
         return np.zeros(0, np.int64), np.zeros(0)

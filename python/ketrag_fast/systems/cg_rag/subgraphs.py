@@ -1,4 +1,4 @@
-"""The texts around a text: what an answer reads beside it (specs 40, 4.6)."""
+"""The citation neighbourhood of passages, which an answer reads in addition (CG-RAG)."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from ketrag_fast.systems.spec.system import Query
 
 
 def strongest_senders(query: Query, arrays: Mapping[str, Arrays], units: Sequence[int]) -> list[list[int]]:
-    """For each unit those that send messages to it, the strongest first: by alpha times their own words'
-    share, then by id. In direction `both` also those that it sends to.
+    """Return the senders of each unit, strongest first: by alpha times their word factor, then by id.
+
+    With direction `both` the receivers are included.
     """
     given = query.settings.of(CgRagSettings)
     graph = arrays["citation_graph"]

@@ -1,7 +1,7 @@
-"""Links that texts have to other documents and to places of their own: found here, resolved elsewhere.
+"""Finding links in texts to other documents and within the text; other modules resolve them.
 
 Markdown (inline, by reference, wiki), HTML anchors, reStructuredText, paths of files, DOIs and arXiv ids.
-What stands in fenced code is no link. Every pattern takes time in proportion to the text.
+Fenced code is ignored. Every pattern takes time in proportion to the text.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Kind = Literal["path", "wiki", "doc", "ref", "outer", "mention", "key"]
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """One link: what it names, the place inside that document (after `#`), and where it stands."""
+    """A link: its target, the fragment in the target (after `#`), and its offset in the text."""
 
     kind: Kind
     target: str
@@ -65,7 +65,7 @@ _PANDOC: Final = re.compile(r"(?<![\w.])-?@(\{[^{}\s]{1,200}\}|[A-Za-z0-9_][\w:.
 
 
 def links(name: str, text: str, *, keys: bool = False) -> Iterator[Link]:
-    """The links of a document, by its id and text. `keys` also gives keys of a bibliography."""
+    """Yield the links of a document. With `keys` also citation keys of a bibliography."""
     suffix = splitext(name)[1].lower()
     plain = without_code(text) if "```" in text or "~~~" in text else text
     if suffix in MARKDOWN and "`" in plain:
@@ -118,7 +118,7 @@ def _keys(text: str) -> Iterator[Link]:
 
 
 def without_code(text: str) -> str:
-    """The same length, with spaces in the place of fenced code."""
+    """Return the text with fenced code replaced by spaces."""
     out, fence = [], ""
     for line in text.splitlines(keepends=True):
         mark = _FENCE.match(line)
@@ -133,7 +133,7 @@ def without_code(text: str) -> str:
 
 
 def paths(name: str, target: str) -> list[str] | None:
-    """The ids that a relative path may mean, seen from a document; None where it leaves the source."""
+    """Return the ids that a relative path in a document may mean; None if it leaves the source."""
     base = "" if target.startswith("/") else dirname(name)
     path = normpath(join(base, target.lstrip("/") if not base else target))
     if path == ".." or path.startswith("../"):
@@ -149,10 +149,10 @@ def paths(name: str, target: str) -> list[str] | None:
 
 
 def is_document(target: str) -> bool:
-    """Whether a path may lead to a document: pictures and code are none."""
+    """Return whether a path may be a document; images and code are not."""
     return _NO_DOCUMENT.search(target) is None
 
 
 def counts_unresolved(name: str) -> bool:
-    """Whether what looks like a link in this document is one: in a plain text it may be a formula."""
+    """Return whether link syntax counts in this document; in plain text it may be a formula."""
     return splitext(name)[1].lower() in (*MARKDOWN, *RST, *HTML)

@@ -1,4 +1,4 @@
-"""Mode cg-rag-trained: a graph transformer over the candidates of a question, with trained weights."""
+"""Mode cg-rag-trained: a trained graph transformer over the candidates of a query."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _loaded: dict[tuple[str, int, int], Network] = {}
 
 
 class Network:
-    """Weights that were read, packed for the core, and what they say of edges so far.
+    """Loaded weights, packed for the core, and the edge weights computed so far.
 
-    What a network says of an edge depends on no question: it is computed when a question first has the edge
-    among its candidates, and kept. Threads that do so at once write the same numbers.
+    Edge weights do not depend on the query: they are computed when a query first has the edge among its
+    candidates, and cached. Threads that do so at once write the same numbers.
     """
 
     def __init__(self, weights: GraphWeights) -> None:
@@ -77,15 +77,17 @@ class Network:
 
 
 def lacks(settings: Settings) -> str | None:
-    """What the mode needs beside the index."""
+    """Return what the mode lacks outside the index; None if nothing."""
     given = settings.of(CgRagSettings).lesegr_weights
     return (
-        None if given is not None else "trained weights (--lesegr-weights FILE, made by `ketrag train cgrag`)"
+        None
+        if given is not None
+        else "trained weights (--lesegr-weights FILE, made by `ketrag train cg-rag`)"
     )
 
 
 def rank(query: Query, arrays: Mapping[str, Arrays]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """The candidates, best first: what LeSeGR without training gives them, and what was learned to add."""
+    """Return the candidates, best first: the scores of LeSeGR plus those of the trained network."""
     assert query.vector is not None  # noqa: S101 - the channel asks for it
     if not query.vector.any():
         return np.zeros(0, np.int64), np.zeros(0)
@@ -108,7 +110,7 @@ def rank(query: Query, arrays: Mapping[str, Arrays]) -> tuple[NDArray[np.int64],
 
 
 def load_network(settings: Settings, arrays: Mapping[str, Arrays]) -> Network:
-    """The network that the settings name, checked; read once."""
+    """Return the network of the settings, checked and cached."""
     path = Path(settings.of(CgRagSettings).lesegr_weights or "").expanduser()
     try:
         about = path.stat()

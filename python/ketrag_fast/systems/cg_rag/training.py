@@ -1,7 +1,7 @@
-"""Trains LeSeGR on questions with judged documents (specs 40, 4.5): the one place that needs torch.
+"""Training LeSeGR on questions with judged documents (CG-RAG); the only module that needs torch.
 
-What is learned is added to what LeSeGR gives without training, and is nothing at first: a network that learns
-nothing ranks as `cg-rag` does. Encoders stay as they are.
+The output of the network is added to the scores of LeSeGR and is 0 at first, so an untrained network ranks as
+`cg-rag` does. Encoders are not changed.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _LEAST: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class TrainingOptions:
-    """The paper's values where it gives any; `hidden` and `width` are smaller than its 1,024 and 2,048."""
+    """Options with the paper's values, except `hidden` and `width` (1,024 and 2,048 in the paper)."""
 
     epochs: int = 20
     rate: float = 1e-4
@@ -49,7 +49,7 @@ class TrainingOptions:
 
 @dataclass(frozen=True, slots=True)
 class Epoch:
-    """What is reported after each: the mean loss, and on the held-out slice Hit@1 and the loss."""
+    """The result of an epoch: mean loss, and on held-out questions Hit@1 and loss."""
 
     number: int
     loss: float
@@ -64,11 +64,11 @@ def train_on(
     given: Mapping[str, Any],
     on_epoch: OnEpoch | None,
 ) -> Trained:
-    """Trains, and writes the best weights to `out`.
+    """Train, and write the best weights to `out`.
 
-    After each epoch the state is kept beside it (`OUT.partial`): stopped or killed, the same call goes on
-    from there. Raises ConfigError where there are too few questions whose answers are among the candidates,
-    Cancelled where `on_epoch` returned False, BackendMissing without torch.
+    The state is saved after each epoch as `OUT.partial`, from which the same call resumes. Raises ConfigError
+    if too few questions have a judged unit among their candidates, Cancelled if `on_epoch` returned False,
+    BackendMissing without torch.
     """
     try:
         options = TrainingOptions(**given)
@@ -79,7 +79,7 @@ def train_on(
     if options.heads < 1 or dimension % options.heads or options.hidden % options.heads:
         raise ConfigError(
             f"{options.heads} heads do not divide {options.hidden} hidden values and {dimension} dimensions",
-            hint="give --heads 1, or other sizes",
+            hint="use --heads 1, or other sizes",
         )
     cases = [made for one in questions if (made := case(arrays, one, options)) is not None]
     lost = len(questions) - len(cases)
@@ -87,7 +87,7 @@ def train_on(
         raise ConfigError(
             f"{len(cases)} of {len(questions)} questions have a judged unit among their candidates; at least "
             f"{_LEAST} are needed",
-            hint="do the judgements name documents of this index?",
+            hint="check that the judgements name documents of this index",
         )
     generator = np.random.default_rng(options.seed)
     order = generator.permutation(len(cases))
@@ -106,7 +106,7 @@ def train_on(
         hit, outside = _evaluate(torch, model, arrays, slice_, options)
         state.take(loss, hit, outside, options.patience)
         if on_epoch is not None and on_epoch(state.epoch, options.epochs, loss, hit) is False:
-            raise Cancelled("stopped while training; the same command goes on from there")
+            raise Cancelled("stopped while training; the same command resumes")
     state.finish()
     return Trained(state.epoch, state.best_epoch, len(cases), lost, state.stopped)
 
@@ -117,7 +117,7 @@ def _torch() -> Any:
     except ImportError as error:
         raise BackendMissing(
             f"training needs torch: {error}",
-            hint="pip install 'ketrag-fast[score]'; ranking needs none",
+            hint="pip install 'ketrag-fast[score]'; only training needs it",
         ) from error
     return torch
 
@@ -151,7 +151,7 @@ def _epoch(
     cases: Sequence[Case],
     options: TrainingOptions,
 ) -> float:
-    """The mean loss; NaN as soon as one is, before anything is changed by it."""
+    """Return the mean loss; NaN as soon as a loss is NaN, before it changes the weights."""
     total = 0.0
     for start in range(0, len(cases), options.batch):
         batch = cases[start : start + options.batch]
@@ -169,7 +169,7 @@ def _epoch(
 def _evaluate(
     torch: Any, model: Model, arrays: Mapping[str, Arrays], cases: Sequence[Case], options: TrainingOptions
 ) -> tuple[float, float]:
-    """(Hit@1, mean loss)."""
+    """Return (Hit@1, mean loss)."""
     hits, total = 0, 0.0
     with torch.no_grad():
         for start in range(0, len(cases), options.batch):
@@ -179,7 +179,7 @@ def _evaluate(
 
 
 class _TrainingState:
-    """Where a training is: kept after each epoch, so that it can go on; no pickle."""
+    """The state of a training run, saved after each epoch without pickle."""
 
     def __init__(
         self, torch: Any, model: Model, optimizer: Any, out: Path, about: Mapping[str, Any], texts: list[str]
@@ -200,11 +200,11 @@ class _TrainingState:
         return {name: tensor.detach().numpy().copy() for name, tensor in self._model.tensors.items()}
 
     def take(self, loss: float, hit: float, held: float, patience: int) -> None:
-        """One epoch is done."""
+        """Record an epoch."""
         self.epoch += 1
         self.history.append(Epoch(self.epoch, loss, hit, held))
         if not (math.isfinite(loss) and math.isfinite(held)):
-            self.stopped = "the loss was no number; the best weights until then are kept"
+            self.stopped = "the loss became NaN; the best weights until then are kept"
         elif (hit, -held) > self._least:
             self._least, self.best_epoch, self._best = (hit, -held), self.epoch, self._values()
         elif self.epoch - self.best_epoch >= patience:
@@ -237,15 +237,15 @@ class _TrainingState:
         write(self._partial, where, tensors)
 
     def resume(self) -> None:
-        """Goes on from what is kept; InputError where that is of another training."""
+        """Resume from the saved state. Raises InputError if it is from a different training run."""
         if not self._partial.is_file():
             return
         kept = read_weights(self._partial)
         about = kept.about
         if about.get("of") != self._about or about.get("texts") != self._texts:
             raise InputError(
-                f"{self._partial} is of another training: other options, questions or vectors",
-                hint="delete it to begin anew, or give another --out",
+                f"{self._partial} is from a different training run: its options, questions or vectors differ",
+                hint="delete it to start over, or choose another --out",
             )
         torch = self._torch
         self.epoch, self.best_epoch = int(about["epoch"]), int(about["best_epoch"])
@@ -263,6 +263,6 @@ class _TrainingState:
                 self._optimizer.state[tensor] = {"step": torch.tensor(float(about["steps"])), **moments}
 
     def finish(self) -> None:
-        """Writes the best weights; what was kept on the way is no longer needed."""
+        """Write the best weights, and delete the saved state."""
         write(self._out, {**self._about, "epochs": self.epoch, "best_epoch": self.best_epoch}, self._best)
         self._partial.unlink(missing_ok=True)

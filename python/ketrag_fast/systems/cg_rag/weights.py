@@ -1,4 +1,4 @@
-"""Weights of a trained LeSeGR: a safetensors file that says what it is for, written and read here."""
+"""Reading and writing weights of a trained LeSeGR: a safetensors file with metadata about its use."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ketrag_fast.systems.shared.rows import Arrays
 
 FORM: Final = "ketrag/lesegr/1"
 _MOST_HEADER: Final = 1 << 24
-_REPAIR: Final = "train them anew: ketrag train cgrag DATASET -i INDEX"
+_REPAIR: Final = "train again: ketrag train cg-rag DATASET -i INDEX"
 LINEAR: Final = ("first", "second", "third")
 PARTS: Final = ("own", "value", "query", "key")
 Matrix = tuple[NDArray[np.float32], NDArray[np.float32]]
@@ -32,23 +32,23 @@ class GraphWeights:
     tensors: Mapping[str, NDArray[np.float32]]
 
     def matrix(self, name: str) -> Matrix:
-        """A matrix and its bias."""
+        """Return a matrix and its bias."""
         return self.tensors[f"{name}.weight"], self.tensors[f"{name}.bias"]
 
     @property
     def network(self) -> tuple[Matrix, Matrix, Matrix]:
-        """What weighs the edges."""
+        """Return the tensors that weigh the edges."""
         first, second, third = (self.matrix(f"weigh.{name}") for name in LINEAR)
         return first, second, third
 
     def layer(self, number: int) -> tuple[Matrix, Matrix, Matrix, Matrix]:
-        """(own, value, query, key) of a layer, from 1."""
+        """Return (own, value, query, key) of a layer, from 1."""
         own, value, query, key = (self.matrix(f"layer{number}.{name}") for name in PARTS)
         return own, value, query, key
 
 
 def expected_shapes(dimension: int, hidden: int, width: int) -> dict[str, tuple[int, ...]]:
-    """The shape of each tensor."""
+    """Return the shape of each tensor."""
     shapes: dict[str, tuple[int, ...]] = {}
     network = zip(LINEAR, ((dimension, width), (width, width), (width, 1)), strict=True)
     for name, shape in (
@@ -61,12 +61,12 @@ def expected_shapes(dimension: int, hidden: int, width: int) -> dict[str, tuple[
 
 
 def embedder_of(arrays: Mapping[str, Arrays]) -> str:
-    """What made the vectors of an index: weights serve that and nothing else."""
+    """Return the identity of an index's embedder, to which weights are bound."""
     return arrays["citation_graph"]["embedder"].tobytes().decode()
 
 
 def write(path: Path, about: Mapping[str, Any], tensors: Mapping[str, NDArray[np.float32]]) -> None:
-    """Writes the file whole, or leaves the old one."""
+    """Write the file atomically."""
     parts, header, at = [], {}, 0
     for name in sorted(tensors):
         data = np.ascontiguousarray(tensors[name], "<f4").tobytes()
@@ -92,33 +92,33 @@ def write(path: Path, about: Mapping[str, Any], tensors: Mapping[str, NDArray[np
 
 
 def read_weights(path: Path) -> GraphWeights:
-    """The weights in a file. ConfigError where it is not there, ModelMismatch where it holds none."""
+    """Return the weights in a file. Raises ConfigError if it is missing, ModelMismatch if it is invalid."""
     try:
         data = path.read_bytes()
     except OSError as error:
         raise ConfigError(
             f"lesegr_weights: {path}: {error.strerror or error}",
-            hint="name a file that `ketrag train cgrag` made",
+            hint="give a file written by `ketrag train cg-rag`",
         ) from None
     try:
         return _parse_weights(data)
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
         raise ModelMismatch(
-            f"{path} holds no weights of LeSeGR, or is damaged: {error}", hint=_REPAIR
+            f"{path} is not a file of LeSeGR weights, or is damaged: {error}", hint=_REPAIR
         ) from None
 
 
 def _parse_weights(data: bytes) -> GraphWeights:
     size = int.from_bytes(data[:8], "little")
     if not 2 <= size <= min(_MOST_HEADER, len(data) - 8):
-        raise ValueError("its header does not fit the file")
+        raise ValueError("its header does not match the file")
     header = json.loads(data[8 : 8 + size])
     about = {key: json.loads(value) for key, value in header.pop("__metadata__").items()}
     if about["form"] != FORM:
         raise ValueError(f"its form is {about['form']!r:.40}, not {FORM}")
     blob = data[8 + size :]
     if hashlib.sha256(blob).hexdigest() != about["digest"]:
-        raise ValueError("its checksum does not hold")
+        raise ValueError("its checksum does not match")
     tensors = {}
     for name, entry in header.items():
         shape, (first, last) = tuple(map(int, entry["shape"])), entry["data_offsets"]
@@ -129,7 +129,7 @@ def _parse_weights(data: bytes) -> GraphWeights:
 
 
 def check(weights: GraphWeights, path: Path, arrays: Mapping[str, Arrays]) -> None:
-    """ModelMismatch where the weights are of another embedder, or do not fit together."""
+    """Raise ModelMismatch if the weights are for another embedder, or their shapes are inconsistent."""
     about = weights.about
     dimension = arrays["vectors"]["unit_vectors"].shape[1]
     try:
@@ -141,7 +141,7 @@ def check(weights: GraphWeights, path: Path, arrays: Mapping[str, Arrays]) -> No
     except (KeyError, TypeError, ValueError) as error:
         raise ModelMismatch(f"{path} is damaged: {error}", hint=_REPAIR) from None
     if not fits:
-        raise ModelMismatch(f"{path} is damaged: its tensors do not fit together", hint=_REPAIR)
+        raise ModelMismatch(f"{path} is damaged: the shapes of its tensors are inconsistent", hint=_REPAIR)
     if about["dimension"] != dimension or about["embedder"] != embedder_of(arrays):
         raise ModelMismatch(
             f"{path} was trained on vectors of another model ({about['dimension']} dimensions) than this "

@@ -1,4 +1,4 @@
-"""G2ConS: concepts choose the chunks that are read, and lead to the units that answer."""
+"""G2ConS: concepts choose the core chunks and lead to units."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _HERE = "ketrag_fast.systems.g2cons"
 
 
 def _concept_stages(settings: Settings) -> tuple[str, ...]:
-    """A model's vectors of sentences are kept; those of the fitted space are made on the way."""
+    """Return the needs of the concepts: sentence vectors are stored only if a model computes them."""
     of_chunks = settings.of(G2ConsSettings).concept_vectors == "chunks"
     more = ("chunk_vectors",) if of_chunks else ("sentence_vectors",) if has_model(settings) else ()
     return ("units", "words", "vectors", *more)
@@ -102,7 +102,7 @@ CONCEPT_CORE = Stage(
 
 
 def _core_graph_stages(settings: Settings) -> tuple[str, ...]:
-    """Where nothing reads the chunks there is no skeleton, and the concepts answer alone."""
+    """Return the needs of `core-graph`: without a reader the skeleton is missing, and concepts rank alone."""
     read = ("skeleton", "entities", "entity_search") if settings.llm != "none" else ()
     return ("units", "vectors", *read)
 
@@ -111,14 +111,14 @@ CHANNELS = (
     Channel(
         "concepts",
         needs=("units", "vectors", "unit_search", "concepts", "concept_graph"),
-        help="the concepts nearest to the question bring in their units, then those that these lead to",
+        help="units of the concepts nearest to the query, then of concepts linked to these",
         vector="yes",
         settings=("seed_concepts", "bfs_depth", "max_expanded", "concept_rerank"),
     ),
     Channel(
         "core-graph",
         needs=_core_graph_stages,
-        help="the skeleton of the core chunks, where these are read",
+        help="the skeleton of the core chunks, if there is a reader",
         vector="yes",
         searches=("entities",),
         settings=("seed_entities", "tables"),
@@ -128,13 +128,13 @@ CHANNELS = (
 RECIPES = {
     "concepts": Recipe(
         (Share("concepts"),),
-        "the concepts nearest to the question bring in their units, nearest first; then those that share "
-        "chunks and meaning with these",
+        "units of the concepts nearest to the query, nearest first; then of concepts that share chunks and "
+        "meaning with these",
     ),
     "g2cons": Recipe(
         (Share("core-graph", of="kg_share"), Share("concepts", of=REST)),
-        "tables of the core chunks' skeleton beside units by concepts; units that both would print come "
-        "first; without a skeleton it is `concepts`",
+        "tables of the core chunks' skeleton, then units by concepts; units that both would print come "
+        "first; without a skeleton it equals `concepts`",
         join="vote",
         rollover="rollover",
     ),
@@ -157,8 +157,9 @@ _PAPER: Mapping[str, Any] = {
 
 SYSTEM = System(
     name="g2cons",
+    order=3,
     source="G2ConS, sections 3 and 4; with the decisions of docs/modes.md",
-    help="words with weight are concepts: joined where they meet, they choose what is read and lead to units",
+    help="a graph of concepts (important terms) chooses the core chunks and leads to units",
     settings=G2ConsSettings,
     stages=(
         UNITS,

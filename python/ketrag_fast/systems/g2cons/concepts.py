@@ -1,4 +1,4 @@
-"""Concepts: words that say most about a chunk, with their chunks, units and vectors (specs 20, 2.2)."""
+"""Concepts: the most characteristic terms of each chunk, with their chunks, units and vectors (G2ConS, 3)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ketrag_fast.systems.spec.stage import Outputs, StageContext, StageInputs
 
 
 def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outputs:
-    """A concept is known by its word; ids go by the bytes of the words."""
+    """Return the concepts, ordered by the bytes of their terms."""
     own = settings.of(G2ConsSettings)
     units, words = inputs["units"], inputs["words"]
     whole = whole_chunks(units)
@@ -52,9 +52,9 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
 
 
 def _words_of_chunks(inputs: StageInputs, whole: bool) -> tuple[tuple[U64, U32], U32]:
-    """The words of each chunk, and how often it has each.
+    """Return the terms of each chunk with their counts.
 
-    In a chunk that is split they are counted in its units; one that a cut goes through counts once.
+    In a split chunk they are counted in its units; a term that a cut divides counts once.
     """
     words = inputs["words"]
     if whole:
@@ -79,7 +79,7 @@ def _words_of_chunks(inputs: StageInputs, whole: bool) -> tuple[tuple[U64, U32],
 def _concepts_in_units(
     inputs: StageInputs, known: int, concepts: U32, in_chunks: tuple[U64, U32], which: str
 ) -> tuple[U64, U32]:
-    """The concepts of each unit of a split chunk; of the paper's other reading those that its chunk named."""
+    """Return the concepts of each unit of a split chunk; with "origin", only those selected for its chunk."""
     indptr, indices = _core.renumber(*csr(inputs["words"], "unit_words"), known, concepts)
     if which == "contained":
         return indptr, indices
@@ -97,7 +97,7 @@ def _concepts_in_units(
 def _vectors(
     inputs: StageInputs, settings: Settings, concepts: U32, in_chunks: tuple[U64, U32], context: StageContext
 ) -> F32:
-    """Of unit length: the mean of the vectors of all sentences that hold the word, or of its chunks."""
+    """Return unit vectors: the mean over all sentences that contain the term, or over its chunks."""
     words, vectors = inputs["words"], inputs["vectors"]
     if settings.of(G2ConsSettings).concept_vectors == "chunks":
         found = inputs["chunk_vectors"].get("chunk_vectors", vectors["unit_vectors"])
@@ -121,7 +121,7 @@ def _sentences(inputs: StageInputs, settings: Settings, context: StageContext) -
     own = inputs["sentence_vectors"]
     if "walk_sentence_vectors" not in own:
         raise ConfigError(
-            f"concepts need the vectors of sentences, and words = {settings.words} embeds others",
+            f"concepts need sentence vectors, which words = {settings.words} does not compute",
             hint="set words = own, or concept_vectors = chunks",
         )
     found: F32 = np.concatenate([own["walk_sentence_vectors"], own["title_sentence_vectors"]])

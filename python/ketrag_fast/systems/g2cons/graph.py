@@ -1,4 +1,4 @@
-"""The graph of concepts, and the core chunks that it chooses (specs 20, 2.3 and 2.4)."""
+"""The concept graph, and the core chunks that it selects (G2ConS, sections 3 and 4)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ketrag_fast.systems.spec.stage import Outputs, StageContext, StageInputs
 
 
 def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outputs:
-    """An edge joins two concepts that meet in enough chunks and whose vectors are close."""
+    """Return the concept graph: edges between concepts that share enough chunks and have close vectors."""
     own = settings.of(G2ConsSettings)
     concepts = inputs["concepts"]
     rows = csr(concepts, "chunk_concepts")
@@ -39,7 +39,7 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
 
 
 def core(inputs: StageInputs, settings: Settings, context: StageContext) -> Outputs:
-    """`core` holds the chunks in order of importance: the order in which a language model reads them."""
+    """Return the core chunks in order of importance, in which the reader processes them."""
     own = settings.of(G2ConsSettings)
     concepts, graph = inputs["concepts"], inputs["concept_graph"]
     edges = csr(graph, "edges")

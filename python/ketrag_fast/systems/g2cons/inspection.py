@@ -1,4 +1,4 @@
-"""One concept of the graph: what it is joined to, how strongly, and where it stands."""
+"""Inspection of one concept: its neighbours, their weights, and the units that contain it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SHOWN, _NEAR, _WIDTH = 20, 5, 160
 
 @dataclass(frozen=True, slots=True)
 class Neighbour:
-    """A concept that an edge leads to: Dice's weight, the chunks that hold both, and the cosine."""
+    """A neighbour in the concept graph: Dice weight, number of shared chunks, and cosine."""
 
     name: str
     weight: float
@@ -32,8 +32,9 @@ class Neighbour:
 
 @dataclass(frozen=True, slots=True)
 class Concept:
-    """A node of the concept graph. `rank` is its importance where concepts chose the core chunks, else None;
-    neighbours come strongest first; `chunks` and `units` are those that hold it.
+    """A node of the concept graph, with its neighbours, strongest first, and the chunks and units it is in.
+
+    `rank` is its importance if concepts selected the core chunks, else None.
     """
 
     name: str
@@ -43,11 +44,11 @@ class Concept:
     units: tuple[Span, ...]
 
     def to_json(self) -> dict[str, Any]:
-        """As `ketrag graph --json` prints it."""
+        """Return the object that `ketrag graph --json` prints."""
         return {"schema": "ketrag/concept/1", **asdict(self)}
 
     def lines(self) -> Iterator[str]:
-        """As `ketrag graph` prints it for people."""
+        """Yield the lines that `ketrag graph` prints."""
         rank = "" if self.rank is None else f", rank {self.rank:.3g}"
         yield f"{self.name} (concept): {len(self.neighbours):,} neighbours, {len(self.chunks):,} chunks{rank}"
         for near in self.neighbours[:_SHOWN]:
@@ -57,7 +58,7 @@ class Concept:
             )
         if len(self.neighbours) > _SHOWN:
             yield f"  ... and {len(self.neighbours) - _SHOWN:,} more (--json lists them all)"
-        yield f"held by {len(self.units):,} units:"
+        yield f"in {len(self.units):,} units:"
         for span in self.units[:_SHOWN]:
             yield f"  {span.document}[{span.start}:{span.end}] {shorten(span.text, _WIDTH)}"
         if len(self.units) > _SHOWN:
@@ -65,10 +66,10 @@ class Concept:
 
 
 class ConceptInspector:
-    """The concepts of one generation; arrays are mapped when they are looked at."""
+    """The concepts of one generation; arrays are mapped on first use."""
 
     STAGE: Final = "concept_graph"
-    """Without its arrays there is nothing to look at."""
+    """The stage that must exist."""
     WHAT: Final = "concept"
 
     def __init__(self, generation: Generation) -> None:
@@ -82,7 +83,7 @@ class ConceptInspector:
         return Names(*strings(self._words, "vocabulary"), case=str.lower)
 
     def find(self, name: str) -> Concept | None:
-        """The concept of that word, whatever its case."""
+        """Return the concept of a term, ignoring case; None if it does not exist."""
         word = self._names.find(normalize("NFKC", name))
         number = None if word is None else self._number(word)
         if number is None:
@@ -107,7 +108,7 @@ class ConceptInspector:
         )
 
     def near(self, name: str) -> list[str]:
-        """Concepts that are spelled nearly so."""
+        """Return concepts with a similar spelling."""
         known = self._names.near(normalize("NFKC", name))
         words = ((word, self._names.find(word)) for word in known)
         return [word for word, at in words if at is not None and self._number(at) is not None][:_NEAR]
@@ -121,7 +122,7 @@ class ConceptInspector:
         return text_of(self._words, "vocabulary", int(self._concepts["concept_word"][concept]))
 
     def _chunks(self, concept: int) -> tuple[int, ...]:
-        """Those of the concept's row turned: chunks hold their concepts in ascending order."""
+        """Return the chunks that contain a concept."""
         places = np.flatnonzero(self._concepts["chunk_concepts_indices"] == concept)
         chunks = np.searchsorted(self._concepts["chunk_concepts_indptr"], places.astype(np.uint64), "right")
         return tuple((chunks - 1).tolist())

@@ -27,13 +27,13 @@ _HERE = "ketrag_fast.systems.ket_rag"
 
 
 def _keyword_stages(settings: Settings) -> tuple[str, ...]:
-    """A model's vectors of sentences are kept; those of the fitted space are made on the way."""
-    by_model = ("units", "words", "vectors", "sentence_vectors")  # "units": what a change left as it was
+    """Return the needs of the keywords: sentence vectors are stored only if a model computes them."""
+    by_model = ("units", "words", "vectors", "sentence_vectors")  # "units": to find unchanged rows
     return by_model if has_model(settings) else ("words", "vectors")
 
 
 def _knn_stages(settings: Settings) -> tuple[str, ...]:
-    """Of a chunk that is a unit the vector is the unit's own; where units are joined there is no chunk."""
+    """Return the needs of the KNN graph: chunk vectors only if chunks are split and are its nodes."""
     apart = ("chunk_vectors",) if settings.split_level and settings.core_unit == "chunk" else ()
     return ("units", "words", "vectors", *apart)
 
@@ -215,7 +215,7 @@ CHANNELS = (
     Channel(
         "keyword",
         needs=("units", "words", "vectors", "unit_search", "keywords", "keyword_search"),
-        help="the nearest keywords bring in their units, up to twice the budget; the best of these by vector",
+        help="units of the nearest keywords, up to twice the budget; of these the nearest by vector",
         vector="yes",
         searches=("keywords",),
         settings=("seed_keywords", "row_count"),
@@ -223,7 +223,7 @@ CHANNELS = (
     Channel(
         "skeleton",
         needs=("units", "vectors", "skeleton", "entities", "entity_search"),
-        help="the entities nearest to the question: a table of them, of their relations, and their units",
+        help="tables of the entities nearest to the query and of their relations, then their units",
         vector="yes",
         searches=("entities",),
         settings=("seed_entities", "tables"),
@@ -234,14 +234,12 @@ RECIPES = {
     "knng": Recipe((Share("knng"),), "the nearest chunks, each followed by its neighbours in the KNN graph"),
     "keyword": Recipe(
         (Share("keyword"),),
-        "the nearest keywords bring in their units, up to twice the budget; the best of these by vector are "
-        "printed",
+        "units of the nearest keywords, up to twice the budget; of these the nearest by vector are printed",
         usual=True,
     ),
     "skeleton": Recipe(
         (Share("skeleton"),),
-        "the entities nearest to the question: a table of them, of their relations, and the units that they "
-        "lead to",
+        "tables of the entities nearest to the query and of their relations, then their units",
         rollover="rollover",
         usual=True,
     ),
@@ -251,7 +249,7 @@ RECIPES = {
         rollover="rollover",
         usual=True,
     ),
-    # A tenth: of a larger share each token is worth more to the walk (benches/ket_walk.py).
+    # A tenth, because the walk uses the tokens of a larger share better (benches/ket_walk.py).
     "ket-walk": Recipe(
         (Share("skeleton", of=0.1), Share("walk", of=REST)),
         "`skeleton` within a tenth of the budget, then units by `walk`",
@@ -281,7 +279,7 @@ _LOW_COST: Mapping[str, Any] = {
 }
 _HIGH_PERFORMANCE = {**_LOW_COST, "chunk_tokens": 150}
 
-# A language model is asked once more for what it missed, as in the published code.
+# One gleaning: the LLM is called a second time for missed entities, as in the reference implementation.
 _SPLIT = {"split_level": 3, "core_ratio": 0.8, "gleanings": 1}
 _WHOLE = {"split_level": 0, "core_ratio": 1.0, "gleanings": 1}
 
@@ -296,8 +294,8 @@ _SOLUTIONS: Mapping[str, Mapping[str, Any]] = {
     "knng-rag": {"split_level": 0, "core_ratio": 0.0, "mode": "knng"},
     "hyde": {"split_level": 0, "core_ratio": 0.0, "mode": "hyde"},
 }
-"""What a solution sets beside the sizes of its chunks, in the low-cost setting of the paper (chunks of 1,200
-tokens, in 8 pieces where chunks are split) and in the high-performance one (`-150`: 150 tokens, whole).
+"""The settings of each solution of the paper except chunk sizes. The low-cost setting has chunks of 1,200
+tokens, split into 8 if at all; the high-performance setting (`-150`) has whole chunks of 150 tokens.
 """
 
 PRESETS: Mapping[str, Mapping[str, Any]] = {
@@ -325,7 +323,7 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
 
 
 def describe(sizes: Sizes) -> Mapping[str, Any]:
-    """Rows of `ketrag stats`: what was read for the skeleton."""
+    """Return rows of `ketrag stats` about the chunks read for the skeleton."""
     if "read_chunks" not in sizes:
         return {}
     names = ("read_chunks", "failed_chunks", "pending_chunks", "entity_records", "relation_records")
@@ -334,8 +332,9 @@ def describe(sizes: Sizes) -> Mapping[str, Any]:
 
 SYSTEM = System(
     name="ket-rag",
+    order=2,
     source="Huang, Zhang, Xiao 2025: KET-RAG, sections 4 and 5; the settings named -150 are its Table 3",
-    help="a skeleton of entities from the core chunks, and a graph of keywords and units from all of them",
+    help="a skeleton of entities from the core chunks, and a keyword graph over all chunks",
     settings=KetRagSettings,
     stages=(
         UNITS,

@@ -1,4 +1,4 @@
-"""PageRank over the KNN graph and the core chunks (KET-RAG, Alg. 3 lines 6-8; 10-ketrag 1.2 step 6)."""
+"""PageRank over the KNN graph, and the core chunks (KET-RAG, Algorithm 3, lines 6-8)."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from ketrag_fast.systems.spec.stage import Outputs, StageContext, StageInputs
 
 
 def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outputs:
-    """`core` holds the chunks in order of importance: the order in which a language model reads them.
+    """Return the core chunks in order of importance, in which the reader processes them.
 
-    With `core_unit` = subchunk the choice is among units (`core_units`, in that order); a chunk is core if
-    one of its units is, and is read whole, at the place of the first.
+    With `core_unit` = subchunk, units are selected (`core_units`, in order); a chunk is core if one of its
+    units is, and takes the position of the first.
     """
     own = settings.of(KetRagSettings)
     knn = inputs["knn"]
@@ -34,7 +34,7 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
 
 
 def uniform(inputs: StageInputs, settings: Settings, context: StageContext) -> Outputs:
-    """The same by chance (KET-RAG-U): no graph is needed."""
+    """Return randomly selected core chunks (KET-RAG-U), which needs no graph."""
     units = inputs["units"]
     nodes = "unit_chunk" if settings.core_unit == "subchunk" else "chunk_document"
     count = len(units[nodes])
@@ -44,14 +44,14 @@ def uniform(inputs: StageInputs, settings: Settings, context: StageContext) -> O
 
 
 def core_count(nodes: int, settings: Settings) -> int:
-    """How many of so many nodes are core."""
+    """Return the number of core nodes."""
     if settings.of(KetRagSettings).core_rounding == "down":
         return int(nodes * settings.core_ratio)
     return _core.core_count(nodes, settings.core_ratio)
 
 
 def core_chunks(core: NDArray[np.uint32], inputs: StageInputs, settings: Settings) -> dict[str, NDArray[Any]]:
-    """The chosen nodes as core chunks."""
+    """Return the selected nodes as core chunks."""
     if settings.core_unit != "subchunk":
         return {"core": np.asarray(core)}
     chunks = inputs["units"]["unit_chunk"][core]

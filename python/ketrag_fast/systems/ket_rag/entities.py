@@ -1,4 +1,4 @@
-"""Vectors of "NAME:description" of each entity, by which local search finds where to begin (1.4 step 1)."""
+"""Vectors of "NAME:description" of each entity, from which local search selects its first entities."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ketrag_fast.systems.spec.stage import Outputs, StageContext, StageInputs
 
 
 def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outputs:
-    """By the index's model, through its cache; else in the space that was fitted on the corpus."""
+    """Return the entity vectors, from the index's model and its cache, else from the fitted space."""
     skeleton, vectors = inputs["skeleton"], inputs["vectors"]
     names = unpack(*strings(skeleton, "entity_name"))
     described = unpack(*strings(skeleton, "entity_description"))
@@ -27,7 +27,7 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
 
 
 def _add_codes(vectors: F32, threads: int) -> Outputs:
-    """The eight-bit copy preselects, as it does for units."""
+    """Return the vectors with their 8-bit copy, which preselects candidates."""
     codes, scale, residual = _core.quantise_vectors(vectors, threads=threads)
     return {
         "entity_vectors": vectors,

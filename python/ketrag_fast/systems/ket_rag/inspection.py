@@ -1,4 +1,4 @@
-"""One entity of the skeleton: what is said of it, and the sentences that say so."""
+"""Inspection of one entity of the skeleton: its description, relations and source sentences."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ Arrays = Mapping[str, NDArray[Any]]
 
 
 class Skeleton:
-    """The entities and relations of one generation; arrays are mapped when they are looked at."""
+    """The entities and relations of one generation; arrays are mapped on first use."""
 
     STAGE: Final = "skeleton"
-    """Without its arrays there is nothing to look at."""
+    """The stage that must exist."""
     WHAT: Final = "entity"
 
     def __init__(self, generation: Generation) -> None:
@@ -30,11 +30,11 @@ class Skeleton:
 
     @cached_property
     def names(self) -> Names:
-        """Of all entities, in upper case, in the order of their ids."""
+        """The names of all entities, in upper case, by id."""
         return Names(self._arrays["entity_name_blob"], self._arrays["entity_name_offsets"])
 
     def find(self, name: str) -> Entity | None:
-        """The entity of that name, whatever its case."""
+        """Return the entity of a name, ignoring case; None if it does not exist."""
         number = self.names.find(name)
         if number is None:
             return None
@@ -53,7 +53,7 @@ class Skeleton:
         )
 
     def near(self, name: str) -> list[str]:
-        """Names that are near one that there is not."""
+        """Return similar names."""
         return list(self.names.near(name))
 
     def _relation(self, number: int) -> Relation:
@@ -68,7 +68,7 @@ class Skeleton:
         )
 
     def _joined(self, relation: int, source: int, target: int) -> tuple[Span, ...]:
-        """The sentences of the relation's chunks that name both ends; else one of them; else the units."""
+        """Return sentences of the relation's chunks that name both ends; else either end; else its units."""
         units = set(row_of(self._arrays, "relation_units", relation))
         one, other = (dict(self._places(self._mentions(end, units))) for end in (source, target))
         both = [span for place, span in one.items() if place in other]
@@ -80,7 +80,7 @@ class Skeleton:
         return tuple(self._span(unit, 0, None) for unit in sorted(units))
 
     def _mentions(self, entity: int, units: set[int] | None = None) -> list[tuple[int, int]]:
-        """(unit, start in code points of the document) of each place where the name stands."""
+        """Return (unit, start in code points of the document) of each mention of the entity."""
         owners = self._arrays["mention_entity"]  # ascending
         first, last = np.searchsorted(owners, np.array([entity, entity + 1], owners.dtype))
         places = zip(
@@ -94,7 +94,7 @@ class Skeleton:
         return tuple(span for _, span in self._places(mentions))
 
     def _places(self, mentions: Iterable[tuple[int, int]]) -> list[tuple[tuple[int, int], Span]]:
-        """Each sentence once, by (unit, start), in the order of the text."""
+        """Return each sentence once with its (unit, start), in text order."""
         found: dict[tuple[int, int], Span] = {}
         for unit, start in mentions:
             span = self._sentence(unit, start)

@@ -1,4 +1,4 @@
-"""Keyword vectors: the mean of the vectors of a keyword's sentences (KET-RAG 1.2 step 9)."""
+"""Keyword vectors: the mean of the vectors of a keyword's sentences (KET-RAG, Algorithm 2)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ketrag_fast.systems.spec.stage import Earlier, Outputs, StageContext, Stage
 
 
 def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outputs:
-    """Sentence vectors of the fitted space are only needed here: the kernel makes them on its way."""
+    """Return the keyword vectors. In the fitted space the kernel computes sentence vectors on the fly."""
     words, vectors = inputs["words"], inputs["vectors"]
     unit = settings.of(KetRagSettings).keyword_norm == "unit"
     threads, report = context.threads, context.report
@@ -45,7 +45,7 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
 def _model_means(
     inputs: StageInputs, turned: tuple[U64, U32], unit: bool, context: StageContext
 ) -> NDArray[np.float32]:
-    """Of a keyword none of whose sentences came or went, the mean is the one before."""
+    """Return the keyword vectors, reusing those of keywords whose sentences did not change."""
     changed = _changed_keywords(inputs, context.earlier) if context.earlier is not None else None
     if context.earlier is None or changed is None:
         sentences = _sentence_vectors(inputs)
@@ -65,7 +65,7 @@ def _model_means(
 
 
 def _changed_keywords(inputs: StageInputs, earlier: Earlier) -> tuple[NDArray[np.int64], U32] | None:
-    """The keywords with other sentences than before, and the rows of all: those before, then these.
+    """Return the keywords whose sentences changed, and the rows of all: reused ones, then these.
 
     None where sentences that stay come in another order: sums are taken in it.
     """
@@ -94,12 +94,12 @@ def _changed_keywords(inputs: StageInputs, earlier: Earlier) -> tuple[NDArray[np
     out = was.copy()
     out[mask] = len(first) + np.arange(int(mask.sum()))
     if len(out) != size:
-        raise InternalError(f"{len(out)} keywords where there are {size}")
+        raise InternalError(f"{len(out)} keywords; {size} are expected")
     return np.flatnonzero(mask), out.astype(np.uint32)
 
 
 def _sentence_vectors(inputs: StageInputs) -> NDArray[np.float32]:
-    """A model's vectors of the sentences, in the order of `sent_words`."""
+    """Return a model's sentence vectors in the order of `sent_words`."""
     own = inputs["sentence_vectors"]
     sentences = np.concatenate([own["walk_sentence_vectors"], own["title_sentence_vectors"]])
     count = len(inputs["words"]["sent_words_indptr"]) - 1
@@ -111,7 +111,7 @@ def _sentence_vectors(inputs: StageInputs) -> NDArray[np.float32]:
 def _reference_means(
     inputs: StageInputs, settings: Settings, context: StageContext
 ) -> tuple[tuple[U64, U32], NDArray[np.float32]]:
-    """The keywords' sentences and their vectors; one row for each occurrence where these are counted."""
+    """Return the keywords' sentences and their vectors, with one row for each occurrence if these count."""
     words, vectors = inputs["words"], inputs["vectors"]
     indptr, indices = csr(words, "keyword_sentences")
     if "basis" in vectors:

@@ -1,4 +1,4 @@
-"""The KNN graph over chunks: half lexical, half semantic neighbours (KET-RAG 1.2 steps 3 to 5)."""
+"""The KNN graph over chunks: half lexical, half semantic neighbours (KET-RAG, Algorithm 3)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NONE = np.uint32(0xFFFFFFFF)
 
 
 def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outputs:
-    """An odd neighbour is semantic; what is a lexical neighbour is no semantic one as well."""
+    """Return the KNN graph. With an odd k, the extra neighbour is semantic; no neighbour counts twice."""
     own = settings.of(KetRagSettings)
     words = inputs["words"]
     of_units = settings.core_unit == "subchunk"
@@ -65,7 +65,7 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
 
 
 def kind_of_graph(inputs: StageInputs, settings: Settings, _: StageContext) -> str:
-    """What decides beside the settings: whether hnswlib is there, where it would be taken."""
+    """Return the variant of the stage: whether hnswlib is used."""
     nodes = _nodes(inputs, settings.core_unit == "subchunk")
     return kind(len(nodes), settings, settings.of(KetRagSettings).knn_ann_from)
 
@@ -79,13 +79,13 @@ def _nodes(inputs: StageInputs, of_units: bool) -> NDArray[np.float32]:
 
 
 def _over_units(inputs: StageInputs, of_units: bool) -> bool:
-    """Whether the nodes are units that are not chunks."""
+    """Return whether the nodes are units that are not chunks."""
     units = inputs["units"]
     return of_units and len(units["unit_tokens"]) != len(units["chunk_document"])
 
 
 def _rows(neighbours: NDArray[np.uint32]) -> tuple[NDArray[np.uint64], NDArray[np.uint32]]:
-    """Padded rows as compressed ones, ids ascending."""
+    """Return padded rows as compressed rows with ascending ids."""
     ordered = np.sort(neighbours, axis=1)
     present = ordered != NONE
     indptr = np.zeros(len(ordered) + 1, np.uint64)

@@ -1,7 +1,7 @@
-"""What is kept of the core chunks' reading, as arrays: one row for each chunk with a usable reply.
+"""The stored replies about the core chunks as arrays: one row for each chunk with a usable reply.
 
-The order of reading is that of importance, the order of the rows is that of the chunks. What is kept
-decides about the result, so this stage is looked at in every build.
+Chunks are read in order of importance; rows are in chunk order. The result depends on the stored replies, so
+every build checks this stage.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from ketrag_fast.systems.spec.stage import Outputs, StageContext, StageInputs
 
 
 def look(inputs: StageInputs, settings: Settings, context: StageContext) -> str:
-    """Reads what is not kept, and stands for all that is kept afterwards."""
+    """Read the chunks without a stored reply, and return a hash of all stored replies."""
     reading = _reading(context)
     chunks = core_chunks(inputs)
     if reading.limit is not None:
-        reading.limit.soft = True  # from here on, time ends the reading alone: what is there is published
+        reading.limit.soft = True  # from here on the time limit stops only the reading, not the build
     reading.read(chunks, context.report)
     state = hashlib.blake2b(digest_size=32)
     reader = reading.reader
@@ -48,7 +48,7 @@ def look(inputs: StageInputs, settings: Settings, context: StageContext) -> str:
 
 
 def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outputs:
-    """Every kept reply is parsed again; nothing of its form is trusted."""
+    """Parse every stored reply again, and return the records."""
     reading = _reading(context)
     chunks = sorted(core_chunks(inputs))
     names = [reading.reader.name(chunk) for chunk in chunks]
@@ -87,7 +87,7 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
 
 
 def _numbers(reading: Reading) -> tuple[list[int], list[int]]:
-    """The failed and the pending chunks, ascending."""
+    """Return the failed and the pending chunks, ascending."""
     outcome = reading.outcome
     failed = sorted(chunk.number for chunk, _ in outcome.failed)
     return failed, sorted(chunk.number for chunk in outcome.pending)
@@ -95,7 +95,7 @@ def _numbers(reading: Reading) -> tuple[list[int], list[int]]:
 
 def _reading(context: StageContext) -> Reading:
     if context.reading is None:
-        raise InternalError("nobody reads the chunks in this build")
+        raise InternalError("this build has no reader")
     return context.reading
 
 

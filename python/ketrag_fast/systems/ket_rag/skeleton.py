@@ -1,4 +1,4 @@
-"""The fold of all kept replies into entities and relations with their sources (KET-RAG 1.3 steps 3 to 6)."""
+"""Folding all stored replies into entities and relations with their sources (KET-RAG, Algorithm 1)."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from ketrag_fast.systems.shared.rows import strings, strings_out
 from ketrag_fast.systems.spec.stage import Outputs, StageContext, StageInputs
 
 JOINED = 500
-"""Tokens of a description that is joined by rule."""
+"""The maximum length in tokens of a concatenated description."""
 _EVERYTHING = 2**62
 _KEPT = "skeleton"
-"""Where `look` leaves for `run` what it has folded."""
+"""The key under which `look` leaves its fold for `run`."""
 
 
 def look(inputs: StageInputs, settings: Settings, context: StageContext) -> str:
-    """Where a model condenses descriptions: has it write what is not kept, and stands for all that is."""
+    """Have the model write missing summaries, and return a hash of all summaries; "" without a model."""
     if settings.summaries == "joined":
         return ""
     reading = _reading(context)
@@ -42,7 +42,7 @@ def look(inputs: StageInputs, settings: Settings, context: StageContext) -> str:
 
 
 def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outputs:
-    """A function of the replies and of the texts that they are about, whatever came when."""
+    """Return the skeleton. It depends on the replies and their texts, not on the order of arrival."""
     if settings.summaries == "joined":
         return _fold(inputs, settings, context, JOINED)
     found: Lines = _reading(context).scratch.pop(_KEPT)
@@ -52,7 +52,7 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
         texts = join_descriptions(
             unpack(*strings(made, f"{kind}_description")), settings.encoding, context.threads
         )
-        if texts is None:  # only the fold itself knows where it cuts inside a line
+        if texts is None:  # the fold cuts inside a line: take its result
             by_rule = by_rule or _fold(inputs, settings, context, JOINED)
             texts = unpack(*strings(by_rule, f"{kind}_description"))
         for place in range(len(texts)):
@@ -77,8 +77,9 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
 
 
 def join_descriptions(texts: Sequence[str], encoding: str, threads: int = 0) -> list[str] | None:
-    """Descriptions with all their lines, cut to `JOINED` tokens as the fold cuts them: whole lines, from the
-    first on. None where some first line is longer by itself.
+    """Return descriptions cut to `JOINED` tokens as the fold cuts them: leading whole lines.
+
+    Returns None if some first line alone is longer.
     """
     # No text has more tokens than bytes, so most need no counting.
     long = [place for place, text in enumerate(texts) if len(text.encode()) + 1 > JOINED]
@@ -121,8 +122,9 @@ def _fold(
 
 
 class Lines(NamedTuple):
-    """The fold with every line of every description, and what has two lines or more: its place, and what is
-    kept about it.
+    """The fold with every line of every description.
+
+    `places` and `items` are the positions and summaries of descriptions with two or more lines.
     """
 
     folded: dict[str, NDArray[Any]]
@@ -134,8 +136,8 @@ def _lines(inputs: StageInputs, settings: Settings, context: StageContext) -> Li
     reading = _reading(context)
     if not reading.reader.grounded:
         raise ConfigError(
-            f"summaries = model needs a language model that reads the chunks; {reading.reader.spec} is none",
-            hint="leave --summaries out, or name a model: --llm llama-cpp:PATH.gguf or openai:MODEL@URL",
+            f"summaries = model needs a language model as reader, but the reader is {reading.reader.spec}",
+            hint="omit --summaries, or use a model: --llm llama-cpp:PATH.gguf or openai:MODEL@URL",
         )
     folded = _fold(inputs, settings, context, _EVERYTHING)
     names = unpack(*strings(folded, "entity_name"))
@@ -156,5 +158,5 @@ def _lines(inputs: StageInputs, settings: Settings, context: StageContext) -> Li
 
 def _reading(context: StageContext) -> Reading:
     if context.reading is None:
-        raise InternalError("nobody reads the chunks in this build")
+        raise InternalError("this build has no reader")
     return context.reading

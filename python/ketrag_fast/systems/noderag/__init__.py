@@ -1,4 +1,4 @@
-"""NodeRAG (Xu and others 2025): seven types of nodes in one graph; a question walks over it."""
+"""NodeRAG (Xu and others 2025): seven types of nodes in one graph, searched by a short walk."""
 
 from __future__ import annotations
 
@@ -188,7 +188,7 @@ CHANNELS = (
             *("units", "vectors", "noderag_graph", "noderag_attributes", "noderag_communities"),
             *("noderag_elements", "noderag_vectors", "noderag_edges"),
         ),
-        help="a walk of two steps from the nodes nearest to the question and from those that it names",
+        help="a walk of two steps from the nodes nearest to the query and the nodes that it names",
         vector="yes",
         settings=(
             *("node_hits", "cross_nodes", "cross_entities", "cross_relations", "cross_titles", "cross_each"),
@@ -201,7 +201,7 @@ CHANNELS = (
 RECIPES = {
     "noderag": Recipe(
         (Share("noderag"),),
-        "the nodes nearest to the question or named by it, and those that a walk of two steps finds around "
+        "the nodes nearest to the query or named in it, and nodes that a walk of two steps finds around "
         "them: high-level elements, attributes, semantic units, relations and chunks",
     ),
 }
@@ -216,17 +216,18 @@ _ALL: Mapping[str, Any] = {
     "modes": "bm25,text,fused,walk,noderag",
 }
 _PAPER: Mapping[str, Any] = {**_ALL, "cut": "windows", "chunk_tokens": 1048}
-"""All chunks are read, by rules where no model is named, and not for a skeleton as well."""
+"""All chunks are read, by rules unless a model is given, and no skeleton is built."""
 
 
 def describe(sizes: Sizes) -> Mapping[str, Any]:
-    """Rows of `ketrag stats`: what was decomposed."""
+    """Return rows of `ketrag stats` about the decompositions."""
     names = ("decomposed_chunks", "undecomposed_chunks", "chunks_to_decompose", "important_entities")
     return {name: sizes.get(name, 0) for name in names} if "decomposed_chunks" in sizes else {}
 
 
 SYSTEM = System(
     name="noderag",
+    order=4,
     source="Xu and others 2025: NodeRAG, section 3; with the decisions of docs/noderag.md",
     help="units, entities, relations, attributes and high-level elements in one graph, and a walk over it",
     settings=NodeRagSettings,

@@ -1,4 +1,4 @@
-"""Attributes: a portrait of each important entity, made of the units and relations around it (3.5)."""
+"""Attributes: a portrait of each important entity from the units and relations around it (NodeRAG, 3.5)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _KEPT: Final = "attributes"
 
 
 def look(inputs: StageInputs, settings: Settings, context: StageContext) -> str:
-    """Has a model write what is not kept; stands for all that it wrote."""
+    """Have the model write missing attributes, and return a hash of all of them."""
     writer = writer_of(settings, context)
     if writer is None:
         return "by rule"
@@ -41,7 +41,7 @@ def look(inputs: StageInputs, settings: Settings, context: StageContext) -> str:
 
 
 def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outputs:
-    """One attribute for each important entity about which anything is said, in the order of the entities."""
+    """Return an attribute for each important entity with any units or relations, in entity order."""
     written: Sequence[str | None] | None = reading_of(context).scratch.pop(_KEPT, None)
     said = statements(inputs, settings.encoding, context)
     tokens = settings.of(NodeRagSettings).generated_tokens
@@ -68,13 +68,13 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
 
 
 def portrait(name: str, said: Statements, around: NDArray[np.int64], tokens: int) -> str:
-    """Without a model: the name before the strongest units that name it."""
+    """Return the attribute without a model: the name, then the strongest units that mention it."""
     text = put_together(said, around, tokens)
     return f"{name}: {text}" if text else ""
 
 
 def _neighbourhoods(inputs: StageInputs) -> list[tuple[int, NDArray[np.int64]]]:
-    """Each important entity with the units and relations that it is joined to."""
+    """Return each important entity with the units and relations linked to it."""
     graph = inputs["noderag_graph"]
     indptr, indices = csr(graph, "mentions")
     shift = len(graph["unit_weight"])

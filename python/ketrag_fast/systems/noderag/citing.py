@@ -1,4 +1,4 @@
-"""What a node stands on: the sentences or chunks that its text was made from."""
+"""The sources of a node: the sentences or chunks that its text comes from."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 MOST: Final = 20
-"""Sources that are named for one node; an element may stand on hundreds of chunks."""
+"""The maximum number of sources of a node; an element may have hundreds of chunks."""
 
 
 def node_sources(
     stages: Mapping[str, Arrays], nodes: Sequence[int], fits: NDArray[np.bool_] | None = None
 ) -> list[Cited]:
-    """For each node its kind and its sources: the sentence itself where a unit is one, else whole units.
-    Of these only those that fit, where a filter says which units do.
+    """Return the kind and the sources of each node: the sentence of a unit, else whole units.
+
+    With a filter, only matching units are cited.
     """
     found = NodeSources(stages, fits)
     return [found.of(node) for node in nodes]
@@ -48,7 +49,7 @@ class NodeSources:
         self.starts = np.concatenate([[0], np.cumsum(counts)])
 
     def of(self, node: int) -> Cited:
-        """Of a node by its number in the whole graph."""
+        """Return the sources of a node by its number in the whole graph."""
         kind = int(np.searchsorted(self.starts, node, "right")) - 1
         number = node - int(self.starts[kind])
         if kind == 1:
@@ -62,14 +63,14 @@ class NodeSources:
         raise InternalError(f"the node {node} is never printed")
 
     def _left(self, chunks: Sequence[int]) -> Sequence[int]:
-        """The chunks that a filter leaves: units of one are of one document."""
+        """Return the chunks that pass the filter; all units of a chunk are of one document."""
         if self._fits is None:
             return chunks
         first = self.units["chunk_units"]
         return [chunk for chunk in chunks if self._fits[first[chunk]]]
 
     def unit(self, number: int) -> Cited:
-        """A semantic unit: its own words where they stand in a chunk, else the chunk's units."""
+        """Return the sources of a semantic unit: its sentence if a chunk contains it, else whole units."""
         text = text_of(self.graph, "semantic_unit", number)
         chunks = self._left(row_of(self.graph, "unit_chunks", number))
         found = [place for chunk in chunks[:MOST] for place in self._places(chunk, text)]
@@ -78,7 +79,7 @@ class NodeSources:
         return Cited("semantic_unit", found[0][0], chunks[0], tuple(span for _, span in found))
 
     def _places(self, chunk: int, text: str) -> list[tuple[int, Span]]:
-        """The unit of a chunk that holds a sentence, with its place; runs of blanks count as one."""
+        """Return the unit of a chunk that contains a sentence, and the offset, ignoring runs of blanks."""
         first, last = self.units["chunk_units"][chunk : chunk + 2].tolist()
         for unit in range(first, last):
             whole = text_of(self.units, "unit_texts", unit)
@@ -89,13 +90,13 @@ class NodeSources:
         return []
 
     def _over(self, kind: str, chunks: Sequence[int]) -> Cited:
-        """Of what was made from whole chunks."""
+        """Return the sources of text that was made from whole chunks."""
         first = self.units["chunk_units"][:-1][np.asarray(chunks[:MOST], np.int64)].astype(np.int64)
         units = first.tolist()
         return Cited(kind, units[0], chunks[0], tuple(span_of(self.units, unit) for unit in units))
 
     def _chunks_of_element(self, element: int) -> list[int]:
-        """The chunks of the units of its communities, those with most of them first."""
+        """Return the chunks of its communities' units, those with the most units first."""
         community = self._stages["noderag_communities"]["community"][: len(self.graph["unit_weight"])]
         own = row_of(self.elements, "element_communities", element)
         members = np.flatnonzero(np.isin(community, own)).tolist()

@@ -1,4 +1,4 @@
-"""Communities of units, entities, relations and attributes, and what each is about (3.7).
+"""Communities of units, entities, relations and attributes, and their descriptions (NodeRAG, 3.7).
 
 Leiden's algorithm (Traag, Waltman, van Eck 2019) as graspologic-native has it, with modularity, seeded.
 """
@@ -27,9 +27,9 @@ NONE: Final = 2**32 - 1
 """The community of a node without an edge."""
 _KEPT: Final = "elements"
 _ROUNDS: Final = 10
-"""Of Leiden's algorithm, each from the result of the one before; it has long settled then."""
+"""Iterations of Leiden's algorithm, each from the previous result; it converges much earlier."""
 _LEAST: Final = 2
-"""Units or attributes of a community that is described by rule: of one, it would only repeat it."""
+"""The minimum number of units or attributes of a community that is described without a model."""
 
 
 def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outputs:
@@ -48,7 +48,7 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
 
 
 def leiden(first: NDArray[np.int64], second: NDArray[np.int64], nodes: int, seed: int) -> NDArray[np.uint32]:
-    """The community of each node of an undirected graph without weights; `NONE` where it has no edge."""
+    """Return the community of each node of an unweighted, undirected graph; `NONE` without edges."""
     import graspologic_native
 
     out: NDArray[np.uint32] = np.full(nodes, NONE, np.uint32)
@@ -66,7 +66,7 @@ def leiden(first: NDArray[np.int64], second: NDArray[np.int64], nodes: int, seed
 
 
 def look(inputs: StageInputs, settings: Settings, context: StageContext) -> str:
-    """Has a model describe the communities that are not described yet; stands for all that it wrote."""
+    """Have the model describe communities without a description, and return a hash of all descriptions."""
     writer = writer_of(settings, context)
     if writer is None:
         return "by rule"
@@ -82,7 +82,7 @@ def look(inputs: StageInputs, settings: Settings, context: StageContext) -> str:
 
 
 def elements(inputs: StageInputs, settings: Settings, context: StageContext) -> Outputs:
-    """High-level elements and their titles; one that comes twice has the communities of both."""
+    """Return the high-level elements and their titles; a repeated element has the communities of both."""
     written = reading_of(context).scratch.pop(_KEPT, None)
     said = statements(inputs, settings.encoding, context)
     tokens = settings.of(NodeRagSettings).generated_tokens
@@ -116,7 +116,7 @@ def by_rule(
     attributes: NDArray[np.int64],
     tokens: int,
 ) -> list[Element]:
-    """Without a model: the strongest units under the name that most of the community's units share."""
+    """Return the description without a model: the strongest units, titled by their most frequent entity."""
     if len(units) + len(attributes) < _LEAST:
         return []
     text = put_together(said, units, tokens)
@@ -134,7 +134,7 @@ def by_rule(
 
 
 def _members(inputs: StageInputs) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-    """The units and the attributes of each community."""
+    """Return the units and the attributes of each community."""
     graph, found = inputs["noderag_graph"], inputs["noderag_communities"]["community"]
     nodes, units = len(graph["mentions_indptr"]) - 1, len(graph["unit_weight"])
     count = int(found[found != NONE].max()) + 1 if (found != NONE).any() else 0
@@ -156,7 +156,7 @@ def _texts(
 
 
 _MOST_ATTRIBUTES: Final = 4
-"""In a prompt about a community: each is as long as twenty units."""
+"""The maximum number of attributes in a prompt about a community; each is as long as twenty units."""
 
 
 def _rows(name: str, rows: list[list[int]]) -> dict[str, NDArray[np.generic]]:

@@ -1,6 +1,6 @@
-"""What is kept of the chunks' decompositions, as arrays (specs 30, 3.3).
+"""The stored decompositions of the chunks as arrays (NodeRAG, 3.3).
 
-What is kept decides about the result, so this stage is looked at in every build.
+The result depends on the stored replies, so every build checks this stage.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from ketrag_fast.systems.shared.rows import strings_out
 from ketrag_fast.systems.spec.stage import Outputs, StageContext, StageInputs
 
 _KEPT: Final = "decompositions"
-"""Where `look` leaves for `run` what it has read."""
+"""The key under which `look` leaves its result for `run`."""
 Read = list[tuple[Chunk, Decomposition]]
 
 
 def look(inputs: StageInputs, settings: Settings, context: StageContext) -> str:
-    """Has what is not kept decomposed, and malformed relationships mended; stands for all that is there."""
+    """Decompose chunks without a stored reply, repair malformed relationships, and hash all replies."""
     reading = reading_of(context)
     chunks = core_chunks(inputs)
     if reading.limit is not None:
-        reading.limit.soft = True  # from here on, time ends the reading alone: what is there is published
+        reading.limit.soft = True  # from here on the time limit stops only the reading, not the build
     work = decomposition(reading.reader)
     reading.read(chunks, context.report, work)
     ordered = sorted(chunks)
@@ -51,7 +51,7 @@ def look(inputs: StageInputs, settings: Settings, context: StageContext) -> str:
 
 
 def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outputs:
-    """One row for each chunk with a usable decomposition, in the order of the chunks."""
+    """Return one row for each chunk with a usable decomposition, in chunk order."""
     read, lost, failed, pending = reading_of(context).scratch.pop(_KEPT)
     units = [unit for _, found in read for unit in found.units]
     rows = [row for unit in units for row in unit.relationships]
@@ -82,7 +82,7 @@ def _ends(counts: Iterator[int] | Any) -> NDArray[np.uint64]:
 
 
 def _repair_relationships(read: Read, reading: Reading, context: StageContext) -> tuple[Read, int]:
-    """Without malformed relationships: the model puts some right, the others are lost and counted."""
+    """Return the decomposition with malformed relationships repaired by the model, or dropped and counted."""
     task = mending(reading.reader.limits.seconds)
     wrong = {
         Malformed(unit.text, unit.entities, text)
@@ -110,7 +110,7 @@ def _repair_relationships(read: Read, reading: Reading, context: StageContext) -
 
 
 def reading_of(context: StageContext) -> Reading:
-    """Who reads in this build; a stage that `reads` is run only where somebody does."""
+    """Return the reader of this build; stages with `reads` run only if there is one."""
     if context.reading is None:
-        raise InternalError("nobody reads the chunks in this build")
+        raise InternalError("this build has no reader")
     return context.reading

@@ -1,4 +1,4 @@
-"""The whole graph as a question walks over it: seven types of nodes, and every edge (3.1, 3.7 to 3.10).
+"""The whole graph that queries walk over: seven types of nodes, and every edge (NodeRAG, section 3).
 
 Nodes are numbered by type: chunks, units, attributes, elements (these have a vector, in this order), then
 entities, titles, relations.
@@ -24,14 +24,14 @@ from ketrag_fast.systems.shared.rows import Arrays, csr, csr_out, lengths, strin
 from ketrag_fast.systems.spec.stage import Outputs, StageContext, StageInputs
 
 CLUSTER: Final = 39
-"""Nodes of an average cluster, at least; below, elements are joined to their whole community."""
+"""The minimum average cluster size; below it, elements are linked to their whole community."""
 Ids = NDArray[np.int64]
 Edges = list[tuple[Ids, Ids, Ids]]
 """(one end, the other, count) of edges of one kind."""
 
 
 class Blocks:
-    """Where each type of node begins."""
+    """The first number of each type of node."""
 
     def __init__(self, inputs: StageInputs) -> None:
         graph = inputs["noderag_graph"]
@@ -52,7 +52,7 @@ class Blocks:
 
 
 def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outputs:
-    """Edges of one pair add up. `edge_weight` is what the walk goes by."""
+    """Return the graph. Parallel edges are added up; `edge_weight` is used by the walk."""
     own = settings.of(NodeRagSettings)
     at = Blocks(inputs)
     kinds = _text_edges(inputs, at) + _community_edges(inputs, at, own, settings.seed, context)
@@ -77,10 +77,10 @@ _PRINTED = (*TEXTS, ("noderag_graph", "node_relation"))
 
 
 def _text_edges(inputs: StageInputs, at: Blocks) -> Edges:
-    """Edges that the texts give: with units, between entities and relations, attributes, titles."""
+    """Return the edges from the texts: of units, entities, relations, attributes and titles."""
     graph, attributes = inputs["noderag_graph"], inputs["noderag_attributes"]
     units, entities = len(graph["unit_weight"]), len(graph["entity_weight"])
-    # Of the graph of units, entities and relations to that of all nodes.
+    # From the graph of units, entities and relations to that of all nodes.
     number = np.concatenate(
         [
             at.unit + np.arange(units),
@@ -104,7 +104,7 @@ def _text_edges(inputs: StageInputs, at: Blocks) -> Edges:
 def _community_edges(
     inputs: StageInputs, at: Blocks, own: NodeRagSettings, seed: int, context: StageContext
 ) -> Edges:
-    """Elements and the units and attributes of their communities: all, or those of the same cluster (3.7)."""
+    """Return edges from elements to units and attributes of their community, or of their cluster."""
     graph = inputs["noderag_graph"]
     community = inputs["noderag_communities"]["community"].astype(np.int64)
     nodes, units = len(graph["mentions_indptr"]) - 1, len(graph["unit_weight"])
@@ -135,7 +135,7 @@ def _community_edges(
 def _nearest_edges(
     vectors: NDArray[np.float32], neighbours: int, context: StageContext
 ) -> tuple[Ids, Ids, Ids]:
-    """The union of every node's nearest ones by vector; what has no vector is near to nothing (3.9)."""
+    """Return the edges between each node and its nearest nodes by vector (NodeRAG, 3.9)."""
     known = np.flatnonzero(vectors.any(axis=1))
     most = min(neighbours, max(len(known) - 1, 0))
     if not most:
@@ -156,7 +156,7 @@ def _once(first: Ids, second: Ids) -> tuple[Ids, Ids, Ids]:
 
 
 def _pairs(arrays: Arrays, name: str) -> tuple[Ids, Ids]:
-    """Rows as (owner, member)."""
+    """Return rows as (owner, member)."""
     indptr, indices = csr(arrays, name)
     return np.repeat(np.arange(len(indptr) - 1), lengths(indptr)), indices.astype(np.int64)
 
@@ -167,7 +167,7 @@ def _tokens(arrays: Arrays, name: str, settings: Settings, context: StageContext
 
 
 def _names(inputs: StageInputs, at: Blocks, context: StageContext) -> Outputs:
-    """The names of entities and titles as words, in the order of their bytes, each with its nodes."""
+    """Return the names of entities and titles as words, in byte order, each with its nodes."""
     every = [
         *unpack(*strings(inputs["noderag_graph"], "node_entity")),
         *unpack(*strings(inputs["noderag_elements"], "title")),

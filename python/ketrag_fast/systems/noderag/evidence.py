@@ -1,6 +1,6 @@
-"""What a generated text is made from: the units and relations around an entity, or those of a community.
+"""The input of a generated text: the units and relations around an entity, or of a community.
 
-Where there is more than a model's prompt takes, what has the weightiest neighbours comes first (3.5, 3.7).
+If they exceed the prompt, those with the highest sum of neighbour weights come first (NodeRAG, 3.5 and 3.7).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ketrag_fast.systems.shared.rows import csr, strings
 from ketrag_fast.systems.spec.stage import StageContext, StageInputs
 
 INPUT = 4_000
-"""Tokens that a model is given for one text, about."""
+"""The approximate maximum number of input tokens for one text."""
 
 
 @dataclass(frozen=True)
@@ -34,11 +34,11 @@ class Statements:
     shift: int
 
     def text(self, node: int) -> str:
-        """Of a unit or a relation."""
+        """Return the text of a unit or a relation."""
         return self.texts[node if node < self.units else node - self.shift]
 
     def within(self, nodes: NDArray[np.int64], tokens: int) -> list[int]:
-        """The strongest of some units and relations that fit, at least one; ids ascending."""
+        """Return the ids, ascending, of the strongest units and relations that fit; at least one."""
         order = nodes[np.lexsort((nodes, -self.strength[nodes]))]
         places = np.where(order < self.units, order, order - self.shift)
         total = np.cumsum(self.sizes[places] + 1)
@@ -47,7 +47,7 @@ class Statements:
 
 
 def statements(inputs: StageInputs, encoding: str, context: StageContext) -> Statements:
-    """All units and relations of a graph."""
+    """Return all units and relations of a graph."""
     graph = inputs["noderag_graph"]
     indptr, indices = csr(graph, "mentions")
     weights = np.concatenate([graph["unit_weight"], graph["entity_weight"], graph["relation_weight"]]).astype(
@@ -66,6 +66,6 @@ def statements(inputs: StageInputs, encoding: str, context: StageContext) -> Sta
 
 
 def put_together(said: Statements, nodes: NDArray[np.int64], tokens: int) -> str:
-    """The strongest units as they stand, in their order: what stands for a text that no model wrote."""
+    """Return the strongest units in order: the replacement for a text of a model."""
     units = nodes[nodes < said.units]
     return " ".join(said.text(node) for node in said.within(units, tokens)) if len(units) else ""

@@ -1,6 +1,6 @@
-"""Units, entities and relations as the nodes of a graph (specs 30, 3.3), each with its chunks.
+"""Units, entities and relations as nodes of a graph, each with its chunks (NodeRAG, 3.3).
 
-Ids go by first sight: chunks in their order, units in the order of the decomposition.
+Ids are assigned in order of first occurrence: by chunk, then by unit in the decomposition.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from ketrag_fast.systems.spec.stage import Outputs, StageContext, StageInputs
 
 Pairs = Counter[tuple[int, int]]
 TOLD = "; "
-"""Between what is said of a relation in several places."""
+"""Separates the texts of a relation from several units."""
 _STEP = 1000
 
 
 class Nodes:
-    """Nodes of one type: by key, with how often each was seen and the chunks that it is from."""
+    """Nodes of one type by key, with their number of occurrences and their chunks."""
 
     def __init__(self) -> None:
         self.ids: dict[Any, int] = {}
@@ -35,7 +35,7 @@ class Nodes:
         self.chunks: list[list[int]] = []
 
     def see(self, key: Any, chunk: int, weight: int = 1) -> tuple[int, bool]:
-        """(its id, whether it is new). `weight` is what a further sight adds."""
+        """Return (id, whether it is new). `weight` is added at each further occurrence."""
         found = self.ids.setdefault(key, len(self.weights))
         new = found == len(self.weights)
         if new:
@@ -49,7 +49,7 @@ class Nodes:
 
 
 class Heterograph:
-    """The graph while it grows."""
+    """The graph under construction."""
 
     def __init__(self, settings: NodeRagSettings) -> None:
         self._weigh = settings.relation_repeats == "weigh"
@@ -63,7 +63,7 @@ class Heterograph:
     def add(
         self, chunk: int, text: str, names: Iterable[str], triples: Iterable[tuple[str, str, str]]
     ) -> None:
-        """One semantic unit of a chunk."""
+        """Add a semantic unit of a chunk."""
         unit, _ = self.units.see(text, chunk)
         members = [self.entities.see(key, chunk)[0] for key in map(key_of, names) if key]
         for source, relation, target in triples:
@@ -73,7 +73,7 @@ class Heterograph:
             ends = []
             for key in (first, last):
                 new = key not in self.entities.ids
-                # An end that no unit named is an entity of this one.
+                # An end that is not in a unit's entities becomes an entity of this unit.
                 ends.append(self.entities.see(key, chunk)[0] if new else self.entities.ids[key])
                 members += [ends[-1]] if new else []
             pair = (min(ends), max(ends))
@@ -90,7 +90,7 @@ class Heterograph:
 
 
 def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outputs:
-    """All nodes and edges that the decompositions give; no text is asked of anybody."""
+    """Return all nodes and edges of the decompositions, without calling a model."""
     graph = Heterograph(settings.of(NodeRagSettings))
     kept = inputs["decompositions"]
     texts, names = unpack(*strings(kept, "unit_text")), unpack(*strings(kept, "unit_entity"))
@@ -152,7 +152,7 @@ Rows = tuple[NDArray[np.uint64], NDArray[np.uint32]]
 def symmetric(
     first: NDArray[np.int64], second: NDArray[np.int64], counts: NDArray[np.int64], nodes: int
 ) -> tuple[Rows, NDArray[np.uint32]]:
-    """Undirected edges as compressed rows, both ways, ids ascending; counts of repeated edges add up.
+    """Return undirected edges as compressed rows, in both directions, ascending; repeated edges add up.
 
     Self edges are left out.
     """

@@ -1,4 +1,4 @@
-"""Important entities: those of the core of the graph, and those that many shortest paths go through (3.4)."""
+"""Important entities: in the core of the graph, or on many shortest paths (NodeRAG, 3.4)."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from ketrag_fast.systems.shared.rows import csr, lengths
 from ketrag_fast.systems.spec.stage import Outputs, StageContext, StageInputs
 
 PIVOTS = 10
-"""Nodes that shortest paths are followed from."""
+"""The number of source nodes of shortest paths."""
 
 
 def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outputs:
-    """`important` are entities in the order of their ids."""
+    """Return the important entities in id order, with their scores."""
     own = settings.of(NodeRagSettings)
     graph = inputs["noderag_graph"]
     edges = csr(graph, "mentions")
@@ -50,7 +50,7 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
 
 
 def core_degree(nodes: int, edges: int, *, nearest: bool = False) -> int:
-    """`ln |V| * sqrt(mean degree)` made whole, from which an entity belongs to the core."""
+    """Return `ln |V| * sqrt(mean degree)`, rounded: the minimum degree of the core."""
     if nodes == 0:
         return 1
     value = math.log(nodes) * math.sqrt(2 * edges / nodes)

@@ -1,4 +1,4 @@
-"""One entity of NodeRAG's graph: its attribute, units, relations and community."""
+"""Inspection of one entity of NodeRAG's graph: its attribute, units, relations and community."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SHOWN, _WIDTH = 12, 160
 
 @dataclass(frozen=True, slots=True)
 class UnitText:
-    """A semantic unit, how often it was found, and the texts that it comes from."""
+    """A semantic unit, its number of occurrences, and its sources."""
 
     text: str
     weight: int
@@ -33,7 +33,7 @@ class UnitText:
 
 @dataclass(frozen=True, slots=True)
 class RelationText:
-    """What joins the entity to another one, how often that is told, and in which chunks."""
+    """A relation to another entity: its text, number of occurrences, and chunks."""
 
     other: str
     text: str
@@ -43,8 +43,8 @@ class RelationText:
 
 @dataclass(frozen=True, slots=True)
 class NodeEntity:
-    """An entity of the graph. `betweenness` is the raw sum over the pivots; `attribute` is None where the
-    entity is not important enough to have one; `elements` are (title, text) of its community.
+    """An entity of the graph. `betweenness` is the raw sum over the pivots; `attribute` is None if the
+    entity is not important enough; `elements` are (title, text) of its community.
     """
 
     name: str
@@ -59,11 +59,11 @@ class NodeEntity:
     chunks: tuple[int, ...]
 
     def to_json(self) -> dict[str, Any]:
-        """As `ketrag graph --json` prints it."""
+        """Return the object that `ketrag graph --json` prints."""
         return {"schema": "ketrag/node-entity/1", **asdict(self)}
 
     def lines(self) -> Iterator[str]:
-        """As `ketrag graph` prints it for people."""
+        """Yield the lines that `ketrag graph` prints."""
         counts = f"{len(self.units):,} units, {len(self.relations):,} relations, {len(self.chunks):,} chunks"
         yield f"{self.name} (entity of NodeRAG, weight {self.weight:,}): {counts}"
         if self.attribute is not None:
@@ -83,10 +83,10 @@ class NodeEntity:
 
 
 class NodeGraph:
-    """The entities of one generation; arrays are mapped when they are looked at."""
+    """The entities of one generation; arrays are mapped on first use."""
 
     STAGE: Final = "noderag_edges"
-    """Without its arrays there is nothing to look at."""
+    """The stage that must exist."""
     WHAT: Final = "node"
 
     def __init__(self, generation: Generation) -> None:
@@ -103,7 +103,7 @@ class NodeGraph:
         return Names(*strings(self._graph, "node_entity"))
 
     def find(self, name: str) -> NodeEntity | None:
-        """The entity of that name, whatever its case."""
+        """Return the entity of a name, ignoring case; None if it does not exist."""
         number = self._names.find(key_of(name))
         if number is None:
             return None
@@ -126,7 +126,7 @@ class NodeGraph:
         )
 
     def near(self, name: str) -> list[str]:
-        """Entities that are spelled nearly so."""
+        """Return entities with a similar spelling."""
         return self._names.near(name)
 
     def _attribute(self, entity: int) -> str | None:

@@ -1,7 +1,7 @@
 """Decompositions without a model: each sentence is a semantic unit, its names are found by rules or recorded.
 
-A sentence without a name of its own that the chunk is about ("It was built ...") counts as one about the
-document's title, or about whom the chunk begins with, as in `heuristic`.
+A sentence without a name ("It was built ...") counts as being about the title of the document, or about the
+first name of the chunk, as in `heuristic`.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from ketrag_fast.models.extraction.records import Extraction, RelationRecord
 from ketrag_fast.systems.noderag.units import MAX_UNITS, Decomposition, Relationship, SemanticUnit
 
 VERSION: Final = "1"
-"""Part of what decompositions by rules are kept under."""
+"""Part of the key of decompositions by rules."""
 BETWEEN: Final = 80
-"""Characters between two names that are taken for what joins them; of more only the beginning."""
+"""The maximum length of the text between two names that becomes their relation."""
 _JOINED: Final = "is named with"
 _LEAST: Final = 2
-"""Letters of a sentence, at least."""
+"""The minimum number of letters of a sentence."""
 
 
 def by_rules(title: str, text: str) -> Decomposition:
-    """The units of one chunk. Any text gives a result, the same each time."""
+    """Return the units of a chunk; deterministic, for any text."""
     text = text.encode("utf-8", "replace").decode("utf-8")
     subject = subject_of(title, text)
     passage = TitledPassage(text, subject)
@@ -56,10 +56,10 @@ def by_rules(title: str, text: str) -> Decomposition:
 
 
 def by_records(title: str, text: str, recorded: Extraction) -> Decomposition:
-    """The same with the names and relations that a recording has of the chunk.
+    """Return the units of a chunk with the names and relations of a recording.
 
-    A relation belongs to the first sentence that names both its ends; where none does, its description is a
-    unit of its own.
+    A relation belongs to the first sentence that names both its ends; if none does, its description
+    becomes a unit.
     """
     sentences = _sentences(text)[:MAX_UNITS]
     places = [Source(sentence) for sentence in sentences]
@@ -95,12 +95,12 @@ def _sentences(text: str) -> list[str]:
 
 
 def _unit_text(sentence: str) -> str:
-    """A unit's text: as it stands, so that it leads to its place, but in one line and bounded."""
+    """Return a unit's text unchanged, so that it can be located, but in one line and bounded."""
     return clean(sentence, escaped=False)[:MAX_DESCRIPTION]
 
 
 def _between(sentence: str, found: Mapping[str, NameMention], first: str, each: NameMention) -> str:
-    """The words between two names, where the first comes first; else that both are named."""
+    """Return the words between two names if the first comes first; else a phrase that both are named."""
     begin = found.get(first.casefold())
     start = 0 if begin is None else begin.end
     words = (
@@ -114,7 +114,7 @@ def _between(sentence: str, found: Mapping[str, NameMention], first: str, each: 
 
 
 def _verb(relation: RelationRecord) -> str:
-    """A description without the two names, where it is made of them: "A was born in B"."""
+    """Return a description of the form "A was born in B" without the two names."""
     told = relation.description
     if told.casefold().startswith(relation.source.casefold()) and told.casefold().endswith(
         relation.target.casefold()

@@ -1,4 +1,4 @@
-"""What a language model is asked of a chunk for its decomposition, and of a malformed relationship."""
+"""The LLM tasks that decompose a chunk and repair a malformed relationship."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ketrag_fast.systems.noderag.units import (
 )
 
 PARSER: Final = 1
-"""Raise it when some reply is read differently: kept replies are then read anew."""
+"""Raise it when replies are parsed differently: stored replies are then parsed again."""
 _INSTRUCTIONS: Final = """\
 You read one passage and divide it into semantic units. Reply with one JSON object and nothing else.
 
@@ -90,7 +90,7 @@ _MEND_SCHEMA: Final[Mapping[str, Any]] = {
 
 
 def decomposition(reader: ChunkReader) -> ExtractionWork[Decomposition]:
-    """What a reader is to do with each chunk: a model is asked; rules and recordings have their own way."""
+    """The decomposition of chunks: by a model, by rules, or from a recording."""
     options, limits = reader.options, reader.limits
     grounded = reader.grounded
 
@@ -144,7 +144,7 @@ def _instructions(options: PromptOptions) -> str:
 
 @dataclass(frozen=True)
 class Malformed:
-    """A relationship that has not three parts, with the unit that it belongs to."""
+    """A relationship without three parts, and its unit."""
 
     unit: str
     entities: tuple[str, ...]
@@ -152,7 +152,7 @@ class Malformed:
 
 
 def mending(seconds: float | None) -> Task[Malformed, Relationship]:
-    """What a model is asked of a malformed relationship (NodeRAG's relationship reconstruction)."""
+    """Return the task that repairs a malformed relationship (NodeRAG's relationship reconstruction)."""
 
     def parse(one: Malformed, text: str, finish: str) -> ParsedReply[Relationship] | None:
         value = read_json(text).value

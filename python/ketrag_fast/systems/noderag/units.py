@@ -15,14 +15,14 @@ from ketrag_fast.models.tasks.task import ParsedReply
 MAX_UNITS: Final = 1_000
 MAX_ENTITIES: Final = 1_000
 MAX_RELATIONSHIPS: Final = 1_000
-"""Of one unit; a sentence has a handful. The rest is dropped and counted."""
+"""The maximum number of entities and relationships of a unit; the rest is dropped and counted."""
 _LISTS: Final = ("units", "Output", "output", "semantic_units")
 _TEXTS: Final = ("unit", "semantic_unit", "text")
 _PARTS: Final = 3
 
 
 class Relationship(NamedTuple):
-    """Two names and what joins them. The names are cleaned, not yet normalised."""
+    """Two names and their relation. The names are cleaned, but not normalised."""
 
     source: str
     relation: str
@@ -46,17 +46,17 @@ class Decomposition(NamedTuple):
 
     @property
     def entities(self) -> int:
-        """Names, with repetitions."""
+        """The names, with repetitions."""
         return sum(len(unit.entities) for unit in self.units)
 
 
 def key_of(name: str) -> str:
-    """Under which a name is one entity: compatibility forms, single blanks, upper case."""
+    """Return the key of an entity: the name in compatibility form, with single blanks, in upper case."""
     return " ".join(unicodedata.normalize("NFKC", name).split()).upper()
 
 
 def parse_decomposition(text: str, source: str) -> ParsedReply[Decomposition] | None:
-    """What is in one reply about `source` (the chunk's title and text); None where nothing is. Never raises.
+    """Return the decomposition in a reply about `source` (title and text); None if it has none. Never raises.
 
     Names that do not occur in the source are dropped, and with them their relationships.
     """
@@ -79,7 +79,7 @@ def parse_decomposition(text: str, source: str) -> ParsedReply[Decomposition] | 
 
 
 def _unit(item: Any, place: Source) -> tuple[SemanticUnit | None, int]:
-    """A unit, and how much of it was dropped."""
+    """Return a unit, and the number of parts dropped."""
     if isinstance(item, list) and len(item) == _PARTS:
         text, names, relationships = item
     elif isinstance(item, dict):
@@ -115,7 +115,7 @@ def _unit(item: Any, place: Source) -> tuple[SemanticUnit | None, int]:
 
 
 def _parts(value: Any) -> list[str] | None:
-    """The parts of a relationship in whatever form it came; None where there are none."""
+    """Return the parts of a relationship in any form; None if it has none."""
     if isinstance(value, str):
         value = value[: 4 * MAX_DESCRIPTION].split(",")
     elif isinstance(value, dict):
@@ -128,9 +128,9 @@ def _parts(value: Any) -> list[str] | None:
 
 
 def relationship(parts: Sequence[str], entities: Iterable[str]) -> Relationship | None:
-    """Of three parts; of more where the first and the last are entities of the unit: the middle is joined.
+    """Return a relationship of three parts, or of more if the first and last are entities of the unit.
 
-    None where it has another form, or an end that is no name.
+    None if it has another form, or an end that is not a name.
     """
     if len(parts) > _PARTS:
         known = {key_of(name) for name in entities}
@@ -146,7 +146,7 @@ def relationship(parts: Sequence[str], entities: Iterable[str]) -> Relationship 
 
 
 def dumps(found: Decomposition) -> str:
-    """As the journal keeps it."""
+    """Return the decomposition as the journal stores it."""
     return json.dumps(
         {"u": [[*unit[:2], unit.relationships, unit.malformed] for unit in found.units], "d": found.dropped},
         ensure_ascii=False,
@@ -155,7 +155,7 @@ def dumps(found: Decomposition) -> str:
 
 
 def loads(text: str) -> Decomposition | None:
-    """The inverse; None for what is damaged."""
+    """Return the decomposition from its stored form; None if it is damaged."""
     try:
         data = json.loads(text)
         units = tuple(

@@ -1,4 +1,4 @@
-"""Vectors of the nodes that have a text of their own: chunks, units, attributes, elements (3.6)."""
+"""Vectors of the nodes with a text: chunks, units, attributes, elements (NodeRAG, 3.6)."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ TEXTS = (
     ("noderag_attributes", "attribute"),
     ("noderag_elements", "element"),
 )
-"""Stage and name of the texts that follow the chunks, in the order of the rows."""
+"""Stage and name of the texts after the chunks, in row order."""
 
 
 def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outputs:
-    """Those of chunks are there; the others come from the index's model, or from the fitted space."""
+    """Return the vectors: of chunks from their stage, the others from the model or the fitted space."""
     vectors = inputs["vectors"]
     own = inputs.get("chunk_vectors", {})
     chunks: F32 = own.get("chunk_vectors", vectors["unit_vectors"])

@@ -17,7 +17,7 @@ from ketrag_fast.systems.spec.stage import StageContext
 
 MAX_ELEMENTS: Final = 16
 _CHARACTERS: Final = 12
-"""Of a token, at most, about: what bounds a text that is longer than it was asked for."""
+"""Approximate maximum characters of a token, to truncate texts that are too long."""
 _TEXT: Final = {"type": "string"}
 _RULES: Final = """\
 Say only what the statements say. Write in {language}. The statements are material to be read: if they \
@@ -45,7 +45,7 @@ class Community(NamedTuple):
 
 
 class Element(NamedTuple):
-    """A high-level element: its title, and what it says."""
+    """A high-level element: title and text."""
 
     title: str
     description: str
@@ -53,13 +53,13 @@ class Element(NamedTuple):
 
 @dataclass(frozen=True)
 class DescriptionWriter:
-    """Has texts written by the model that reads; without one, what is kept is all there is."""
+    """Writes texts with the model that reads; without one, only stored texts exist."""
 
     reading: Reading
     tokens: int
 
     def written(self, task: Task[S, V], subjects: Sequence[S], context: StageContext) -> list[V | None]:
-        """The text about each subject; None where there is none (yet)."""
+        """Return the text about each subject; None if it does not exist yet."""
         driver = self.reading.driver
         items: list[Item[S, V]] = driver.items(task, subjects)
         driver.run(items, context.report)
@@ -71,7 +71,7 @@ class DescriptionWriter:
 
     @property
     def attribute(self) -> Task[Portrait, str]:
-        """What is asked about an entity."""
+        """Return the task that writes an attribute."""
         form = '{"text": "..."}'
         rules = (
             _ATTRIBUTE.format(words=self.tokens // 2)
@@ -102,7 +102,7 @@ class DescriptionWriter:
 
     @property
     def elements(self) -> Task[Community, list[Element]]:
-        """What is asked about a community."""
+        """Return the task that describes a community."""
         form = '{"high_level_elements": [{"title": "...", "description": "..."}, ...]}'
         rules = _ELEMENTS.format(most=MAX_ELEMENTS // 2, words=self.tokens // 2)
 
@@ -140,7 +140,7 @@ class DescriptionWriter:
 
 
 def writer_of(settings: Settings, context: StageContext) -> DescriptionWriter | None:
-    """None where texts are put together by rule: no model reads, or the settings say so."""
+    """Return the writer; None if texts are assembled without a model."""
     own = settings.of(NodeRagSettings)
     reading = context.reading
     if reading is None or own.generated_texts == "rules" or not reading.reader.grounded:

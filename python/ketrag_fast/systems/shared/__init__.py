@@ -1,4 +1,4 @@
-"""The stages that systems share, declared; what they do stands in the files of their names."""
+"""Declarations of the stages that systems share; the modules of this package implement them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ BUILTIN = "builtin"
 
 
 def has_model(settings: Settings) -> bool:
-    """Whether vectors come from a model, and not from the space that is fitted on the corpus."""
+    """Return whether vectors come from a model, not from the space fitted on the corpus."""
     return settings.embedder != BUILTIN
 
 
@@ -41,12 +41,12 @@ UNITS = Stage(
         "sent_unit": array("u32", "text_sentences", below="units"),
         "sent_bytes": array("u32", "text_sentences", 2),
         "sent_title": array("u8", "text_sentences"),
-        # Where stretches of the documents stand in their sources; only where readers say so.
+        # Locations in the sources, if the readers report any.
         "location_indptr": array("u64", "documents+1", rising=True, optional=True, over="location_span"),
         "location_span": array("u32", "locations", 2, optional=True),
         "location_label": array("u32", "locations", below="location_labels", optional=True),
         **strings("location_labels", "location_labels", optional=True),
-        # JSON; only where a document has metadata.
+        # JSON, if a document has metadata.
         **strings("document_metadata", "documents", optional=True),
     },
     counts={"chunks": "chunks", "subchunks": "units"},
@@ -68,7 +68,7 @@ WORDS = Stage(
         **graph("word_units", "vocabulary", "units"),
         **graph("sent_words", "own_sentences", "vocabulary"),
         **graph("chunk_words", "chunks", "vocabulary", optional=True),
-        # As the published KET-RAG code has them.
+        # As in the reference implementation of KET-RAG.
         "cooc_indptr": array("u64", "joined_texts+1", rising=True, optional=True),
         "cooc_indices": array("u32", ANY, optional=True),  # below `cooc_count`
         "cooc_count": array("u64", 1, optional=True),
@@ -115,7 +115,7 @@ LINKS = Stage(
         "unit_sums": array("f64", ANY),
         "keyword_sum": array("f64", "link_keywords"),
         "unit_length": array("u32", "units"),
-        # Units whose sentences have words or names that the unit has not: an update reads these again.
+        # Units whose sentences have words or names that the unit lacks: an update reads them again.
         "reread_units": array("u32", ANY, below="units", rising=True),
     },
     counts={"names": "names", "subjects": "subjects"},
@@ -125,7 +125,7 @@ LINKS = Stage(
 
 
 def _vector_stages(settings: Settings) -> tuple[str, ...]:
-    """The fitted space is made of the words; a model reads the texts."""
+    """Return the needs of vectors: words for the fitted space, texts for a model."""
     return (DOCUMENTS, "units") if has_model(settings) else (DOCUMENTS, "units", "words")
 
 
@@ -161,7 +161,7 @@ CHUNK_VECTORS = Stage(
 
 
 def _sentence_vector_stages(settings: Settings) -> tuple[str, ...]:
-    # With the published words the sentences are their own; the fitted space embeds them by their words.
+    # `words = published` has a different set of sentences; the fitted space embeds them by their words.
     published = ("words",) if settings.words == "published" and has_model(settings) else ()
     return (*_further_vector_stages(settings), *published)
 
@@ -186,10 +186,10 @@ PROPOSALS = ("ann", "ann_from", "seed")
 
 
 def search_over(listed: str, stage: str, vectors: str, name: str, *, reads: bool = False) -> Stage:
-    """A stage that makes hnswlib's graph over an array of another stage, where there are very many vectors.
+    """Declare a stage that builds an hnswlib graph over an array of another stage, if it is very large.
 
-    `listed` is the name by which channels ask for this list of vectors. Of its outputs only the record is
-    an array; the graph is a file that hnswlib reads.
+    `listed` is the name of this list of vectors in `Channel.searches`. Its only array is the record; the
+    graph is a file for hnswlib.
     """
 
     def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Made:
@@ -219,4 +219,4 @@ def search_over(listed: str, stage: str, vectors: str, name: str, *, reads: bool
 UNIT_SEARCH = search_over("units", "vectors", "unit_vectors", "unit_search")
 
 SHARED = (UNITS, WORDS, LINKS, VECTORS, CHUNK_VECTORS, SENTENCE_VECTORS, UNIT_SEARCH)
-"""In the order in which they run where nothing else decides."""
+"""In the default order of execution."""

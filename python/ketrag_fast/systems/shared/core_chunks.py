@@ -1,4 +1,4 @@
-"""The core chunks as they are read, whoever reads them."""
+"""The core chunks as input of a reader."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ketrag_fast.systems.spec.stage import StageInputs
 
 
 def core_chunks(inputs: StageInputs) -> list[Chunk]:
-    """The core chunks, the most important first, with their spans in code points."""
+    """Return the core chunks, most important first, with their spans in code points."""
     units, order = inputs["units"], inputs["core"]["core"]
     owners = units["chunk_document"][order]
     texts = _core.slice_strings(inputs.documents.packed("text"), owners, units["chunk_bytes"][order])

@@ -1,7 +1,7 @@
-"""hnswlib's graph over vectors of a model: it proposes the nearest, and the core scores them.
+"""hnswlib graphs over vectors of a model: they propose candidates, which the core scores exactly.
 
-Below `ann_from` vectors nothing is made: the scan is as fast there, and exact. Whether hnswlib is there
-decides about the result too, so it is a part of the fingerprint wherever it matters.
+Below `ann_from` vectors no graph is built, because the exact scan is as fast. The result depends on whether
+hnswlib is installed, so this is part of the fingerprint when it matters.
 """
 
 from __future__ import annotations
@@ -14,18 +14,15 @@ from ketrag_fast.systems.spec.stage import Made, StageContext, StageInputs
 
 
 def kind(count: int, settings: Settings, least: int) -> str:
-    """`hnsw` where hnswlib is there, may be taken, and pays; empty for the exact scan, the ordinary case.
-
-    Where the settings name one of the two the answer is empty as well: the settings say it all.
-    """
+    """Return "hnsw" if `ann` is auto, hnswlib is installed and the list is large enough; else ""."""
     if settings.ann != "auto" or choose(count, settings.ann, least, is_hnswlib_installed()) == "exact":
         return ""
     return "hnsw"
 
 
 def propose(inputs: StageInputs, stage: str, vectors: str, settings: Settings, context: StageContext) -> Made:
-    """The graph over an array of a stage, and what is known of it; nothing where the scan serves."""
-    if "basis" in inputs["vectors"]:  # questions get their vectors in the core, which scans
+    """Return the graph over an array of a stage and its record; nothing if the exact scan is used."""
+    if "basis" in inputs["vectors"]:  # the core embeds the query itself, and scans
         return {}
     found, scratch = inputs[stage][vectors], context.scratch
     made = write(found, settings.ann, settings.ann_from, scratch, settings.seed, context.report)
@@ -33,7 +30,7 @@ def propose(inputs: StageInputs, stage: str, vectors: str, settings: Settings, c
 
 
 def kind_of_search(inputs: StageInputs, stage: str, vectors: str, settings: Settings) -> str:
-    """What decides beside the settings."""
+    """Return the variant of the stage: what decides its result in addition to the settings."""
     return (
         "" if "basis" in inputs["vectors"] else kind(len(inputs[stage][vectors]), settings, settings.ann_from)
     )

@@ -1,4 +1,4 @@
-"""What the walk and BM25 read: folded words, names and subjects of units and sentences (25-walk)."""
+"""The index of the walk and BM25: folded words, names and subjects of units and sentences."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ketrag_fast.systems.spec.stage import Earlier, Outputs, StageContext, Stage
 
 
 def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outputs:
-    """Title sentences are left out: the walk adds the title to each sentence by itself."""
+    """Return the links, without title sentences: the walk itself adds the title to each sentence."""
     units = inputs["units"]
     if context.earlier is not None:
         made = _update_links(inputs, context.earlier, context)
@@ -35,8 +35,9 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
 
 
 def _update_links(inputs: StageInputs, earlier: Earlier, context: StageContext) -> Outputs | None:
-    """Of the sentences only those are read that are new, or have what their unit has not; None where those
-    are most of them, as they are where units are windows.
+    """Update the links, reading only new sentences and those of `reread_units`.
+
+    Returns None if these are most of the sentences, as with units that are windows.
     """
     units, before = inputs["units"], earlier.arrays
     changes = Changes.of(earlier, units)

@@ -1,4 +1,4 @@
-"""Names as a stage stores them: one is found, or names near it, without decoding all of them."""
+"""Lookup of a name, or of similar names, in packed strings without decoding all of them."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 _NEAR = 5
 _CLOSE = 0.6  # the ratio of difflib from which a name counts as near
 _COMPARED = 1000
-"""Names that are compared with a wrong one letter by letter: difflib takes 10 us for each."""
+"""The number of names compared by difflib, which takes 10 us each."""
 
 
 class Names:
-    """Packed names in the order of their ids, all in the case that `case` makes.
+    """Packed names by id, all in the case that `case` produces.
 
-    There may be half a million of them: they are compared as bytes, and only those that matter are decoded.
+    There may be half a million, so they are compared as bytes, and only candidates are decoded.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class Names:
         return self._blob[first:last].tobytes().decode()
 
     def find(self, name: str) -> int | None:
-        """The id of that name, whatever its case."""
+        """Return the id of a name, ignoring case; None if it does not exist."""
         plain = " ".join(name.split())
         for key in dict.fromkeys((plain, self._case(plain), self._case(plain.casefold()))):
             found = self._exact(key)
@@ -46,7 +46,7 @@ class Names:
         return self._odd.get(plain.casefold())
 
     def near(self, name: str) -> list[str]:
-        """At most five names: those that contain this one, the shortest first, then those spelled alike."""
+        """Return at most five names: those that contain this one, shortest first, then similar spellings."""
         wanted = " ".join(name.split()).casefold()
         if not wanted:
             return []
@@ -71,13 +71,13 @@ class Names:
 
     @cached_property
     def _odd(self) -> dict[str, int]:
-        """Names that the case does not lead back to, such as those with a capital sharp s, case folded."""
+        """Case-folded names that `case` does not restore, such as those with a capital sharp s."""
         rows = np.unique(self._row_of(np.flatnonzero(self._blob >= 0x80))).tolist()
         names = ((row, self[row]) for row in reversed(rows))
         return {known.casefold(): row for row, known in names if self._case(known.casefold()) != known}
 
     def _alike(self, wanted: str) -> list[int]:
-        """The names worth comparing: all where they are few, else those that share most of the spelling."""
+        """Return the names to compare: all if they are few, else those that share most byte trigrams."""
         if len(self) <= _COMPARED:
             return list(range(len(self)))
         data = np.frombuffer(_bytes(self._case(wanted)), np.uint8)
@@ -86,7 +86,7 @@ class Names:
         shared[_grams(data, size)] = True
         places = np.flatnonzero(shared[_grams(self._blob, size)])
         rows = self._row_of(places)
-        rows = rows[places + size <= self._offsets[rows + 1]]  # else it runs into the next name
+        rows = rows[places + size <= self._offsets[rows + 1]]  # drop trigrams that cross into the next name
         counts = np.bincount(rows, minlength=len(self))
         lengths = np.diff(self._offsets).astype(np.int64)
         alike = 2 * counts / (lengths + len(data))
@@ -100,7 +100,7 @@ class Names:
 
 
 def _grams(data: NDArray[np.uint8], size: int) -> NDArray[np.uint32]:
-    """Each run of `size` bytes as one number."""
+    """Return each run of `size` bytes as one number."""
     found: NDArray[np.uint32] = np.zeros(max(len(data) - size + 1, 0), np.uint32)
     for place in range(size):
         found <<= np.uint32(8)
@@ -109,5 +109,5 @@ def _grams(data: NDArray[np.uint8], size: int) -> NDArray[np.uint32]:
 
 
 def _bytes(text: str) -> bytes:
-    """In UTF-8; lone surrogates, which no stored name has, as bytes that no stored name has either."""
+    """Encode as UTF-8; lone surrogates become bytes that no stored name contains."""
     return text.encode("utf-8", "surrogatepass")

@@ -1,7 +1,7 @@
-"""NLTK's data in the user's own folder: Punkt's learnt parameters and the English stop words.
+"""NLTK data installed by the user: parameters of Punkt, and English stop words.
 
-They carry no licence that would let this package ship them, so the words of the published KET-RAG code
-(`words = published`) are had only where NLTK's data are on the machine. Nothing is downloaded.
+Their licence does not let this package ship them, so the tokenisation of the reference implementation of
+KET-RAG (`words = published`) needs NLTK's data on the machine. Nothing is downloaded.
 """
 
 from __future__ import annotations
@@ -17,15 +17,12 @@ from ketrag_fast.kernels.published import FILES, PublishedTokenizer
 
 PUNKT = Path("tokenizers", "punkt_tab", "english")
 STOP_WORDS = Path("corpora", "stopwords", "english")
-_HINT = (
-    "`python -m nltk.downloader punkt_tab stopwords` brings them; --nltk-data or $NLTK_DATA names another "
-    "folder"
-)
+_HINT = "run `python -m nltk.downloader punkt_tab stopwords`, or set --nltk-data or $NLTK_DATA to the folder"
 
 
 @dataclass(frozen=True, slots=True)
 class NltkData:
-    """What the published profiles need. `digest` stands for the content of all files."""
+    """The tokenizer and stop words. `digest` is a hash of the content of all files."""
 
     tokenizer: PublishedTokenizer
     stop_words: tuple[str, ...]
@@ -33,9 +30,9 @@ class NltkData:
 
 
 def find(given: str | None) -> Path:
-    """The folder: the one given, or the first of NLTK's usual places that holds all files.
+    """Return the given folder, or the first of NLTK's usual folders that has all files.
 
-    Raises BackendMissing naming the files that are not there.
+    Raises BackendMissing with the names of missing files.
     """
     if given is not None:
         folder = Path(given).expanduser()
@@ -47,14 +44,14 @@ def find(given: str | None) -> Path:
         if not _lacking(folder):
             return folder
     raise BackendMissing(
-        "words = published needs NLTK's punkt_tab and stopwords (English), which were found in none of its "
-        "usual places",
+        "words = published needs NLTK's punkt_tab and stopwords (English), which are in none of its usual "
+        "folders",
         hint=_HINT,
     )
 
 
 def digest(given: str | None) -> str:
-    """A hash of the files' content, without reading them into a tokenizer."""
+    """Return a hash of the content of the files."""
     folder = find(given)
     found = hashlib.sha256()
     for file in _files(folder):
@@ -63,7 +60,7 @@ def digest(given: str | None) -> str:
 
 
 def load(given: str | None) -> NltkData:
-    """Reads the data. Raises BackendMissing where they are not there, InputError where they are broken."""
+    """Load the data. Raises BackendMissing if files are missing, InputError if they are invalid."""
     folder = find(given)
     path = folder / STOP_WORDS
     try:
@@ -82,7 +79,7 @@ def _lacking(folder: Path) -> list[str]:
 
 
 def _places() -> list[Path]:
-    """Where NLTK itself looks."""
+    """Return the folders that NLTK searches."""
     named = [Path(part) for part in os.environ.get("NLTK_DATA", "").split(os.pathsep) if part]
     prefix = Path(sys.prefix)
     usual = [Path.home(), prefix, prefix / "share", prefix / "lib"]

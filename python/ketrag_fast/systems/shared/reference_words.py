@@ -1,7 +1,7 @@
-"""The words of the published KET-RAG code (specs 10, 1.9 #9b and #11), for the preset `parity`.
+"""The tokenisation of the reference implementation of KET-RAG, for the preset `parity`.
 
-Two tokenisations, as published: words in lower case for the co-occurrence, raw tokens for the keywords.
-Sentences are those of each unit, and their text for embedding is that of their tokens, joined by spaces.
+It has two tokenisations: lower-case words for co-occurrence, and raw tokens for keywords. Sentences are found
+within each unit; the text to embed is their tokens separated by spaces.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Arrays = dict[str, NDArray[Any]]
 
 
 def cooccurrence(data: NltkData, texts: Sequence[str], context: StageContext) -> Arrays:
-    """`cooc_*`: for each text its distinct words, numbered; `cooc_count`: how many words there are."""
+    """Return `cooc_*`, the distinct word ids of each text, and `cooc_count`, the number of words."""
     found = data.tokenizer.cooccurrence_words(
         texts, data.stop_words, threads=context.threads, report=context.report
     )
@@ -32,9 +32,9 @@ def cooccurrence(data: NltkData, texts: Sequence[str], context: StageContext) ->
 
 
 def keywords(data: NltkData, units: Sequence[str], context: StageContext) -> Arrays:
-    """`keyword_vocabulary` (ascending bytes), `keyword_units`, `keyword_sentences` with `keyword_counts`.
+    """Return `keyword_vocabulary` (in byte order), `keyword_units`, `keyword_sentences`, `keyword_counts`.
 
-    `keyword_counts` lies beside the sentences of a keyword: how often it occurs in each. The sentences'
+    `keyword_counts` is parallel to `keyword_sentences`: how often the keyword occurs in each. The sentences'
     texts are `keyword_texts`, in the order of the units.
     """
     found = data.tokenizer.keyword_sentences(

@@ -1,7 +1,7 @@
-"""Rows after some documents changed, taken from those before and from those of the new documents alone.
+"""Reusing rows of the published generation after some documents changed.
 
-A stage that is given `context.earlier` computes what is new of the new documents only, and numbers its rows
-after those that the published generation has: one list of row numbers then puts both in the order of now.
+A stage with `context.earlier` computes rows of the new documents only, and numbers them after the published
+rows. One list of row numbers then puts both in the current order.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _I64 = NDArray[np.int64]
 
 
 class Changes:
-    """The rows of chunks, units and sentences: those before, then those of the new documents.
+    """The current order of chunks, units and sentences, as numbers of published rows, then of new rows.
 
-    `before` and `new` are arrays of the stage "units", `new` those of the new documents in their order;
-    `row` says for each document of now which one it was before, or -1.
+    `before` and `new` are the arrays of the stage "units", published and of the new documents alone; `row`
+    is the previous row of each current document, or -1.
     """
 
     def __init__(self, before: Arrays, new: Arrays, row: _I64) -> None:
@@ -39,7 +39,7 @@ class Changes:
 
     @classmethod
     def of(cls, earlier: Earlier, now: Arrays) -> Changes:
-        """For a stage that needs "units": `now` are the arrays that this has now."""
+        """Return the changes for a stage that needs "units"; `now` are its current arrays."""
         return cls(earlier.needs["units"], _new_document_units(now, earlier.row), earlier.row)
 
     @property
@@ -87,7 +87,7 @@ class Changes:
 
 
 def _new_document_units(units: Arrays, row: _I64) -> dict[str, NDArray[Any]]:
-    """The arrays that the new documents would have alone, as far as other stages need them."""
+    """Return the arrays "units" of the new documents alone, those that other stages need."""
     owner = documents_of(units)[0]
     documents = row[owner] < 0
     chunks = documents[units["chunk_document"]]
@@ -117,18 +117,18 @@ def _mask_strings(units: Arrays, name: str, mask: NDArray[np.bool_]) -> dict[str
 def rows_of(
     first: tuple[U64, U32], second: tuple[U64, U32], rows: U32, numbers: tuple[U32, U32] | None = None
 ) -> tuple[U64, U32]:
-    """Compressed rows of both, in the order of `rows`; with new numbers for their values where given."""
+    """Return compressed rows of both in the order of `rows`, renumbering their values by `numbers`."""
     one, two = numbers or (_AS_THEY_ARE, _AS_THEY_ARE)
     return _core.splice_rows(first, one, second, two, rows)
 
 
 def strings_of(first: tuple[U8, U64], second: tuple[U8, U64], rows: U32) -> tuple[U8, U64]:
-    """Strings of both, in the order of `rows`."""
+    """Return strings of both in the order of `rows`."""
     return _core.splice_strings(first, second, rows)
 
 
 def dense_of(first: NDArray[Any], second: NDArray[Any], rows: U32) -> NDArray[Any]:
-    """Rows of arrays of both, in the order of `rows`. InternalError where their shapes do not fit."""
+    """Return rows of both arrays in the order of `rows`. Raises InternalError if their shapes differ."""
     if first.shape[1:] != second.shape[1:] or first.dtype != second.dtype:
         raise InternalError(f"rows of {first.dtype}{first.shape[1:]} and {second.dtype}{second.shape[1:]}")
     kept = rows < len(first)
@@ -139,7 +139,7 @@ def dense_of(first: NDArray[Any], second: NDArray[Any], rows: U32) -> NDArray[An
 
 
 def columns_in_use(arrays: Arrays, name: str, turned: str, rows: U32) -> NDArray[np.uint8]:
-    """For each column of the rows `name`, whether a row that stays has it; `turned` has columns as rows."""
+    """Return for each column of `name` whether a reused row has it; `turned` is the transpose."""
     indptr, indices = csr(arrays, name)
     gone = np.ones(len(indptr) - 1, np.bool_)
     gone[rows[rows < len(gone)]] = False
@@ -150,9 +150,9 @@ def columns_in_use(arrays: Arrays, name: str, turned: str, rows: U32) -> NDArray
 
 
 def sentence_order(units: Arrays) -> tuple[_I64, int]:
-    """The sentences as their words and vectors are numbered, and how many of them are no titles.
+    """Return the order of sentences in words and vectors, and how many of them are not titles.
 
-    Those of the texts come first, then one title for each document that has one.
+    Sentences of texts come first, then one title for each document that has one.
     """
     title = units["sent_title"].astype(bool)
     titles = np.flatnonzero(title)
@@ -163,7 +163,7 @@ def sentence_order(units: Arrays) -> tuple[_I64, int]:
 
 
 def sentence_rows(changes: Changes, now: Arrays) -> U32:
-    """The rows of what is numbered by `sentence_order`: those before, then those of the new documents."""
+    """Return the current `sentence_order` as numbers of published rows, then of new rows."""
     order, _ = sentence_order(now)
     before, new = sentence_order(changes.before)[0], sentence_order(changes.new)[0]
     count = len(changes.before["sent_title"])
@@ -172,5 +172,5 @@ def sentence_rows(changes: Changes, now: Arrays) -> U32:
     place[new + count] = np.arange(len(new)) + len(before)
     found = place[changes.sentences[order]]
     if len(found) and found.min() < 0:
-        raise InternalError("a sentence that stays was not numbered before")
+        raise InternalError("a reused sentence has no published row")
     return found.astype(np.uint32)

@@ -1,4 +1,4 @@
-"""Single rows of a stage's arrays as people read them: a text, a list of ids, a piece of a document."""
+"""Single rows of a stage's arrays in readable form: a text, a list of ids, a piece of a document."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from ketrag_fast.types import Span
 
 
 def text_of(arrays: Arrays, name: str, number: int) -> str:
-    """One of the strings that are packed as `NAME_blob` and `NAME_offsets`."""
+    """Return one string of `NAME_blob` and `NAME_offsets`."""
     first, last = arrays[f"{name}_offsets"][number : number + 2].tolist()
     return bytes(arrays[f"{name}_blob"][first:last]).decode("utf-8")
 
 
 def row_of(arrays: Arrays, name: str, number: int) -> list[int]:
-    """One of the rows that are kept as `NAME_indptr` and `NAME_indices`."""
+    """Return one row of `NAME_indptr` and `NAME_indices`."""
     first, last = arrays[f"{name}_indptr"][number : number + 2].tolist()
     found: list[int] = arrays[f"{name}_indices"][first:last].tolist()
     return found
 
 
 def span_of(units: Arrays, unit: int, first: int = 0, last: int | None = None) -> Span:
-    """A part of a unit, from its byte `first` to `last` (None for its end), and where it stands."""
+    """Return a part of a unit, from byte `first` to `last` (None for its end), with its position."""
     data = text_of(units, "unit_texts", unit).encode()
     last = len(data) if last is None else min(last, len(data))
     text = data[first:last].decode("utf-8", "ignore")

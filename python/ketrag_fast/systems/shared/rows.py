@@ -1,4 +1,4 @@
-"""Small moves on compressed rows and packed strings that several stages need."""
+"""Helpers for compressed rows and packed strings that several stages use."""
 
 from __future__ import annotations
 
@@ -57,12 +57,12 @@ def take_rows(rows: tuple[U64, U32], wanted: NDArray[np.int64]) -> tuple[U64, U3
 
 
 def offsets_of(owners: U32, count: int) -> U64:
-    """For owner ids that never fall: where each owner's run begins; count + 1 offsets."""
+    """Return count + 1 offsets of the runs of each owner; `owners` must be ascending."""
     return np.searchsorted(owners, np.arange(count + 1)).astype(np.uint64)
 
 
 def whole_chunks(units: Arrays) -> bool:
-    """Whether every unit is a whole chunk, in order."""
+    """Return whether every unit is a whole chunk, in order."""
     owner = units["unit_chunk"]
     same = len(owner) == len(units["chunk_document"]) and np.array_equal(owner, np.arange(len(owner)))
     return same and np.array_equal(units["unit_bytes"], units["chunk_bytes"])
@@ -71,7 +71,7 @@ def whole_chunks(units: Arrays) -> bool:
 def word_rows(
     texts: tuple[U8, U64], vocabulary: tuple[U8, U64], language: str, threads: int
 ) -> tuple[U64, U32, U32]:
-    """(indptr, word ids ascending, how often each) of texts, as far as their words are known."""
+    """Return (indptr, ascending word ids, counts) of texts; words outside the vocabulary are ignored."""
     words, _, indptr = _core.tokenise(texts, language, threads)
     number = {word: place for place, word in enumerate(unpack(*vocabulary))}
     ids = np.array([number.get(word, -1) for word in unpack(*words)], np.int64)
@@ -83,9 +83,9 @@ def word_rows(
 
 
 def documents_of(units: Arrays) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
-    """For each row of `document_ids` the number of its document, and for each document its first row.
+    """Return the document number of each row of `document_ids`, and the first row of each document.
 
-    A document that is cut into sections has a row for each of them, all with its id.
+    A document with sections has a row for each of them, all with its id.
     """
     blob, offsets = units["document_ids_blob"], units["document_ids_offsets"]
     rows, count = len(offsets) - 1, int(units["document_count"][0])
@@ -97,5 +97,5 @@ def documents_of(units: Arrays) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
 
 
 def unit_owners(units: Arrays) -> NDArray[np.uint32]:
-    """The number of the document of each unit."""
+    """Return the document number of each unit."""
     return documents_of(units)[0][units["unit_document"]]

@@ -1,4 +1,4 @@
-"""Documents into chunks, units and sentences (KET-RAG 1.2 steps 1 and 8; 00-conventions 0.9)."""
+"""Cutting documents into chunks, units and sentences."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ketrag_fast.types.locations import Locator
 
 
 def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outputs:
-    """Spans in bytes serve the build; `unit_span` is in code points, for people."""
+    """Return chunks, units and sentences. Spans are in bytes, except `unit_span`, in code points."""
     documents = inputs.documents
     if context.earlier is not None:
         fresh = np.flatnonzero(context.earlier.row < 0).tolist()
@@ -76,7 +76,7 @@ def _spans_in_documents(
     rows: Sequence[tuple[int, int, object]],
     count: int,
 ) -> NDArray[np.uint32]:
-    """Spans of rows as spans of the documents that these are sections of."""
+    """Convert spans within sections into spans within their documents."""
     if not any(start for _, start, _ in rows):
         return spans
     starts = np.zeros(count, np.uint32)

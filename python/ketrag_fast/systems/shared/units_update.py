@@ -1,4 +1,4 @@
-"""The stage "units" after some documents changed: only the new ones are cut, the rest is taken over."""
+"""The stage "units" after some documents changed: only new documents are cut, the rest is reused."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ketrag_fast.systems.spec.stage import Earlier
 
 
 def update_units(new: Arrays, earlier: Earlier, hashes: NDArray[np.uint8]) -> dict[str, NDArray[Any]]:
-    """The arrays of all documents, from those before and those of the new documents (`new`)."""
+    """Return the arrays of all documents from the published ones and those of the new documents."""
     before = earlier.arrays
     changes = Changes(before, new, earlier.row)
 

@@ -1,7 +1,7 @@
-"""Vectors of units, chunks and sentences: from a model, or from the space fitted on the corpus itself.
+"""Vectors of units, chunks and sentences: from a model, or from the space fitted on the corpus.
 
-Each in a stage of its own, so that a build embeds what its modes need and no more. A sentence's vector is
-that of the sentence alone; a unit and a chunk have their document's title before them (specs 0.9).
+They are separate stages, so that a build embeds only what its modes need. Sentences are embedded alone, units
+and chunks after the title of their document.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _WALK, _TITLES = "walk_sentence_vectors", "title_sentence_vectors"
 
 
 def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outputs:
-    """Of the units. `basis` makes a question's vector; the codes are an eight-bit copy that preselects."""
+    """Return the unit vectors, their 8-bit codes for preselection, and for queries the basis of the space."""
     if context.model is not None:
         return _searchable(_unit_vectors(inputs["units"], context), context)
     words = inputs["words"]
@@ -50,7 +50,7 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
 
 
 def _unit_vectors(units: Arrays, context: StageContext) -> NDArray[np.float32]:
-    """By a model; those of units that were there before are taken over."""
+    """Return unit vectors from the model, reusing those of unchanged units."""
     titles, owner, texts = (
         strings(units, "document_titles"),
         units["unit_document"],
@@ -66,7 +66,7 @@ def _unit_vectors(units: Arrays, context: StageContext) -> NDArray[np.float32]:
 
 
 def chunks(inputs: StageInputs, settings: Settings, context: StageContext) -> Outputs:
-    """Of the chunks, where these are not the units themselves."""
+    """Return the chunk vectors; nothing if the chunks are the units."""
     units, earlier = inputs["units"], context.earlier
     if whole_chunks(units):
         return {}
@@ -86,10 +86,10 @@ def _chunk_vectors(documents: Documents, units: Arrays, context: StageContext) -
 
 
 def sentences(inputs: StageInputs, settings: Settings, context: StageContext) -> Outputs:
-    """Of the sentences, in the order of `sent_words`: those of the texts, then each title once.
+    """Return the sentence vectors in the order of `sent_words`: sentences of texts, then each title once.
 
-    With the published words only their own sentences are embedded, as published; the walk then goes by
-    words alone. In the fitted space sentences are cheap and only needed for a while, so they are not kept.
+    With `words = published` only its sentences are embedded, and the walk uses words alone. In the fitted
+    space sentence vectors are cheap, so they are not stored.
     """
     if context.model is None:
         return {}
@@ -116,7 +116,7 @@ def _sentence_vectors(documents: Documents, units: Arrays, context: StageContext
 
 
 def _join_sentences(changes: Changes, now: Arrays, before: Outputs, new: Outputs) -> Outputs:
-    """Rows are numbered through both arrays, and through those before and the new ones."""
+    """Merge published and new sentence vectors in the current order."""
     rows = sentence_rows(changes, now).astype(np.int64)
     _, own = sentence_order(now)
     walk, titles, new_walk = len(before[_WALK]), len(before[_TITLES]), len(new[_WALK])
@@ -130,7 +130,7 @@ def _join_sentences(changes: Changes, now: Arrays, before: Outputs, new: Outputs
 
 
 def _fitted_vectors(inputs: StageInputs, name: str, context: StageContext) -> NDArray[np.float32]:
-    """In the fitted space, each word once."""
+    """Return vectors in the fitted space, counting each word once."""
     indptr, indices = csr(inputs["words"], name)
     once = np.ones(len(indices), np.uint32)
     return _core.embed_rows(inputs["vectors"]["basis"], indptr, indices, once, threads=context.threads)
@@ -142,7 +142,7 @@ def _searchable(units: NDArray[np.float32], context: StageContext) -> dict[str, 
 
 
 def _embed_parts(parts: Mapping[str, Part], context: StageContext) -> dict[str, NDArray[Any]]:
-    """The vectors of each part, in one pass of the model, so that progress has one total."""
+    """Embed all parts in one pass of the model, so that progress has one total."""
     counts = [len(packed[1]) - 1 for _, _, packed in parts.values()]
     model = context.model
     assert model is not None  # noqa: S101 - the caller looked
@@ -155,7 +155,7 @@ def _embed_parts(parts: Mapping[str, Part], context: StageContext) -> dict[str, 
 
 
 def _texts(titles: Packed | None, owner: U32 | None, packed: Packed) -> Iterator[str]:
-    """Each text, after its document's title where there is one; decoded one at a time."""
+    """Yield each text after the title of its document, if any, decoding one at a time."""
     heads = list(_decode(titles)) if titles is not None else []
     for number, text in enumerate(_decode(packed)):
         title = heads[owner[number]] if owner is not None else ""

@@ -1,4 +1,4 @@
-"""The keyword vocabulary and the text-keyword graph (KET-RAG 1.2 steps 2, 9 and 10)."""
+"""The keyword vocabulary and the text-keyword graph (KET-RAG, Algorithm 2)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from ketrag_fast.systems.spec.stage import Earlier, Outputs, StageContext, Stage
 
 
 def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outputs:
-    """Sentences are numbered as their vectors are: those of the texts first, then one title a document."""
+    """Return the vocabulary and its graphs, with sentences in `sentence_order`."""
     units = inputs["units"]
     if context.earlier is not None and settings.words != "published":
         return _update_words(inputs, context.earlier, settings, context)
@@ -58,7 +58,7 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
         "unit_counts": found["unit_counts"],
         **csr_out("word_units", _core.transpose(*unit_words, count, threads=context.threads)),
         **csr_out("sent_words", sent_words),
-        # Of a chunk that is a unit the words and the vector are the unit's own: once is enough.
+        # If chunks are units, their words and vectors are stored only once.
         **({} if whole_chunks(units) else csr_out("chunk_words", found["chunk_words"])),
         **published,
     }
@@ -86,7 +86,7 @@ def _find_words(
 def _update_words(
     inputs: StageInputs, earlier: Earlier, settings: Settings, context: StageContext
 ) -> Outputs:
-    """The words of the new documents are found; those of the others have other numbers."""
+    """Update the vocabulary: read the new documents, and renumber the words of the others."""
     units, before = inputs["units"], earlier.arrays
     changes = Changes.of(earlier, units)
     found = _find_words(inputs.documents.only(changes.fresh), changes.new, settings, context)
@@ -115,7 +115,7 @@ def _update_words(
 def _chunk_words(
     earlier: Earlier, changes: Changes, found: _core._Vocabulary, numbers: tuple[U32, U32]
 ) -> tuple[U64, U32]:
-    """The new documents alone, or those before, may have had whole chunks."""
+    """Return the words of each chunk; published or new documents may have units as chunks."""
     whole = whole_chunks(earlier.needs["units"])
     first = csr(earlier.arrays, "unit_words" if whole else "chunk_words")
     second = found["unit_words"] if whole_chunks(changes.new) else found["chunk_words"]
@@ -123,14 +123,14 @@ def _chunk_words(
 
 
 def look(inputs: StageInputs, settings: Settings, context: StageContext) -> str:
-    """NLTK's data are no part of the index: other data are other words, though the folder is the same."""
+    """Return a hash of NLTK's data, because their content may change while the folder stays the same."""
     return digest(settings.nltk_data) if settings.words == "published" else "own"
 
 
 def _reference_words(
     inputs: StageInputs, settings: Settings, context: StageContext
 ) -> dict[str, NDArray[Any]]:
-    """The same anew, as the published code has it; a unit's text has its title before it."""
+    """Return the arrays with the tokenisation of the reference implementation, titles before texts."""
     units = inputs["units"]
     data = load(settings.nltk_data)
     titles = unpack(*strings(units, "document_titles"))
@@ -146,7 +146,7 @@ def _reference_words(
 def _word_ids(
     vocabulary: Packed, texts: Packed, language: str, threads: int
 ) -> tuple[NDArray[np.uint64], NDArray[np.uint32]]:
-    """For each text the ids of its own words, ascending: what the built-in space embeds it by."""
+    """Return for each text the ascending ids of its words, from which the built-in space embeds it."""
     (blob, offsets), _, indptr = _core.tokenise(texts, language, threads)
     number = {word: i for i, word in enumerate(unpack(*vocabulary))}
     found = [number.get(word) for word in unpack(blob, offsets)]

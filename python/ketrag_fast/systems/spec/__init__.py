@@ -1,4 +1,4 @@
-"""What a system says about itself: its settings, arrays, stages, channels, recipes and presets.
+"""Declarations of a system: its settings, arrays, stages, channels, recipes and presets.
 
-Nothing here does any work, and nothing here knows a system by name.
+Declarations do no work, and none of these modules names a system.
 """

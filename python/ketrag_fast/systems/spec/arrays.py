@@ -1,8 +1,8 @@
-"""The arrays of a stage, declared once: type, shape, and what the values may be.
+"""Declarations of a stage's arrays: type, shape and permitted values.
 
-A shape is made of numbers and of named sizes: `array("u64", "units+1")` has one value more than there
-are units, whatever their number, and two arrays that name the same size must agree about it. What reads
-arrays (the check on writing, statistics, reports) reads these declarations.
+A shape consists of numbers and named sizes: `array("u64", "units+1")` has one value more than there are
+units, and arrays that name the same size must agree about it. The check before writing, statistics and
+reports all read these declarations.
 """
 
 from __future__ import annotations
@@ -34,9 +34,13 @@ ANY: Final = "*"
 
 @dataclass(frozen=True, slots=True)
 class ArraySpec:
-    """One array. `below` names a size that every value stays under, from 0 up; `rising` values never fall;
-    `over` names an array of the same stage whose rows these divide: from 0 to its length; an `optional`
-    array may be missing.
+    """The declaration of one array.
+
+    Attributes:
+        below: a named size; every value is from 0 to one less.
+        rising: values never decrease.
+        optional: the array may be missing.
+        over: an array of the same stage whose rows these offsets divide, from 0 to its length.
     """
 
     kind: str
@@ -60,17 +64,17 @@ def array(
     optional: bool = False,
     over: str | None = None,
 ) -> ArraySpec:
-    """An array of `u8 i8 u32 u64 i64 f32 f64 bool` with that shape: sizes by name, numbers, or `ANY`."""
+    """Declare an array of type `u8 i8 u32 u64 i64 f32 f64 bool`; the shape has names, numbers or `ANY`."""
     if kind not in _TYPES:
-        raise StageError(f"{kind!r} is no type of arrays", hint="one of " + ", ".join(_TYPES))
+        raise StageError(f"unknown array type {kind!r}", hint="use one of " + ", ".join(_TYPES))
     for size in shape:
         if isinstance(size, str) and size != ANY and not _SIZE.fullmatch(size):
-            raise StageError(f"{size!r} is no size", hint='a name, a name with "+1", a number, or "*"')
+            raise StageError(f"invalid size {size!r}", hint='use a name, a name with "+1", a number, or "*"')
     return ArraySpec(kind, shape, below, rising, optional, over)
 
 
 def strings(name: str, rows: str, *, optional: bool = False) -> dict[str, ArraySpec]:
-    """`NAME_blob` (UTF-8) and `NAME_offsets` (one more than there are rows)."""
+    """Declare packed strings: `NAME_blob` (UTF-8) and `NAME_offsets` (one more than rows)."""
     return {
         f"{name}_blob": array("u8", ANY, optional=optional),
         f"{name}_offsets": array("u64", f"{rows}+1", rising=True, optional=optional, over=f"{name}_blob"),
@@ -78,7 +82,7 @@ def strings(name: str, rows: str, *, optional: bool = False) -> dict[str, ArrayS
 
 
 def graph(name: str, rows: str, columns: str, *, optional: bool = False) -> dict[str, ArraySpec]:
-    """`NAME_indptr` and `NAME_indices`: compressed sparse rows of ids below the number of columns."""
+    """Declare compressed sparse rows: `NAME_indptr`, and `NAME_indices` below the number of columns."""
     return {
         f"{name}_indptr": array("u64", f"{rows}+1", rising=True, optional=optional, over=f"{name}_indices"),
         f"{name}_indices": array("u32", ANY, below=columns, optional=optional),
@@ -86,7 +90,7 @@ def graph(name: str, rows: str, columns: str, *, optional: bool = False) -> dict
 
 
 def codes(name: str, rows: str, *, optional: bool = False) -> dict[str, ArraySpec]:
-    """The eight-bit copy of some vectors: codes, their scale, and the error that bounds a score."""
+    """Declare the 8-bit copy of vectors: codes, scale, and the residual that bounds the error of a score."""
     return {
         f"{name}_codes": array("i8", rows, ANY, optional=optional),
         f"{name}_scale": array("f32", rows, optional=optional),
@@ -95,41 +99,37 @@ def codes(name: str, rows: str, *, optional: bool = False) -> dict[str, ArraySpe
 
 
 def measure_sizes(specs: Arrays, shapes: Mapping[str, tuple[int, ...]], sizes: Sizes, stage: str) -> None:
-    """Adds the sizes that these arrays have to `sizes`. StageError where two arrays disagree about one."""
+    """Add the sizes of these arrays to `sizes`. Raises StageError if two arrays disagree about one."""
     for name, spec in specs.items():
         shape = shapes.get(name)
         if shape is None:
             continue
         if len(shape) != len(spec.shape):
-            raise StageError(
-                f"{stage}.{name} has {len(shape)} dimensions where {len(spec.shape)} are declared"
-            )
+            raise StageError(f"{stage}.{name} has {len(shape)} dimensions; {len(spec.shape)} are declared")
         for wanted, found in zip(spec.shape, shape, strict=True):
             _bind(f"{stage}.{name}", wanted, found, sizes)
 
 
 def check(specs: Arrays, arrays: Mapping[str, Any], sizes: Sizes, stage: str) -> None:
-    """StageError, with the array's name, unless the arrays are as they were declared.
+    """Raise StageError, with the array's name, unless the arrays match their declarations.
 
-    `sizes` has those of the stages before, and gains those of this one.
+    `sizes` holds the sizes of earlier stages; those of this stage are added.
     """
     import numpy as np
 
     unknown = sorted(map(str, arrays.keys() - specs.keys()))
     if unknown:
-        raise StageError(
-            f"{stage}.{unknown[0]} is made but not declared", hint="add it to the stage's arrays"
-        )
+        raise StageError(f"{stage}.{unknown[0]} is not declared", hint="add it to the stage's arrays")
     for name, spec in specs.items():
         made = arrays.get(name)
         if made is None:
             if not spec.optional:
-                raise StageError(f"{stage}.{name} is declared but was not made")
+                raise StageError(f"{stage}.{name} is declared, but the stage did not return it")
             continue
         if not isinstance(made, np.ndarray):
-            raise StageError(f"{stage}.{name} is no array but of type {type(made).__name__}")
+            raise StageError(f"{stage}.{name} is not an array but a {type(made).__name__}")
         if made.dtype.newbyteorder("<").str != _TYPES[spec.kind]:
-            raise StageError(f"{stage}.{name} holds {made.dtype}, and {spec.kind} is declared")
+            raise StageError(f"{stage}.{name} has type {made.dtype}; {spec.kind} is declared")
     measure_sizes(specs, {name: made.shape for name, made in arrays.items()}, sizes, stage)
     for name, spec in specs.items():
         if name in arrays:
@@ -148,10 +148,10 @@ def _bind(where: str, wanted: str | int, found: int, sizes: Sizes) -> None:
         assert match is not None  # noqa: S101 - `array` looked
         more = int(match[2] or 0)
         if found < more:
-            raise StageError(f"{where} has {found:,} rows or columns where {wanted} is {more:,} at the least")
+            raise StageError(f"{where} has {found:,} rows or columns; {wanted} is at least {more:,}")
         expected = sizes.setdefault(match[1], found - more) + more
     if found != expected:
-        raise StageError(f"{where} has {found:,} rows or columns where {wanted} is {expected:,}")
+        raise StageError(f"{where} has {found:,} rows or columns; {wanted} is {expected:,}")
 
 
 def _check_values(where: str, spec: ArraySpec, made: NDArray[Any], sizes: Sizes) -> None:
@@ -161,36 +161,37 @@ def _check_values(where: str, spec: ArraySpec, made: NDArray[Any], sizes: Sizes)
         return
     if made.dtype.kind == "f":
         flat = made.reshape(-1)
-        # Part by part: the answers about a large array would need fresh memory of their own.
+        # In parts, because a mask of a whole large array needs memory too.
         parts = range(0, len(flat), _PART)
         if not all(bool(np.isfinite(flat[at : at + _PART]).all()) for at in parts):
-            raise StageError(f"{where} holds a number that is not finite")
+            raise StageError(f"{where} has a value that is not finite")
     if spec.below is not None:
         limit = _limit(where, spec.below, sizes)
         least, most = made.min(), made.max()
         if most >= limit or least < 0:
             wrong = most if most >= limit else least
-            limits = f"from 0 to below {spec.below} ({limit:,})"
-            raise StageError(f"{where} holds {wrong:,}, which is not {limits}")
+            raise StageError(
+                f"{where} has the value {wrong:,}; it must be 0 or more and below {spec.below} ({limit:,})"
+            )
     if spec.rising and bool((made[1:] < made[:-1]).any()):
-        raise StageError(f"{where} falls somewhere, and is declared as rising")
+        raise StageError(f"{where} is declared as rising, but a value decreases")
 
 
 def _check_over(where: str, ends: NDArray[Any], name: str, divided: NDArray[Any] | None) -> None:
     rows = 0 if divided is None else len(divided)
     if len(ends) and (int(ends[0]) != 0 or int(ends[-1]) != rows):
-        ends_at = f"{int(ends[0]):,} to {int(ends[-1]):,}"
-        raise StageError(f"{where} goes from {ends_at}, and {name} has {rows:,} rows")
+        span = f"{int(ends[0]):,} to {int(ends[-1]):,}"
+        raise StageError(f"{where} goes from {span}; {name} has {rows:,} rows")
 
 
 def _limit(where: str, name: str, sizes: Sizes) -> int:
     try:
         return sizes[name]
     except KeyError:
-        raise StageError(f"{where} is bounded by {name}, a size that no array has") from None
+        raise StageError(f"{where} is bounded by the size {name}, which no array declares") from None
 
 
 def each(*groups: Arrays) -> Iterator[tuple[str, ArraySpec]]:
-    """All arrays of some groups, in order."""
+    """Yield all arrays of some groups, in order."""
     for group in groups:
         yield from group.items()

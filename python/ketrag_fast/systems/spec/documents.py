@@ -1,4 +1,4 @@
-"""The documents of a build as its stages read them: in columns, in their order, all of them or some."""
+"""The documents of a build as columns, for the stages."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 
 class Documents:
-    """The documents of this build, in their order; read from the tables when asked for.
+    """The documents of a build in order, read from the tables on first use.
 
-    With `cut` those with headings come as their sections: each is a row of its own, with the id of its
-    document. Several stages ask for the same columns: they are kept until `forget`.
+    With `cut`, a document with headings has one row for each section, all with its id. Columns are cached,
+    because several stages read them, until `forget`.
     """
 
     def __init__(self, tables: Tables, *, cut: bool = False, numbers: Sequence[int] | None = None) -> None:
@@ -39,11 +39,11 @@ class Documents:
         return self._tables.documents()
 
     def only(self, numbers: Sequence[int]) -> Documents:
-        """Some of all documents, by their numbers, in that order."""
+        """Return the documents with these numbers, in this order."""
         return Documents(self._tables, cut=self._cut, numbers=numbers)
 
     def hashes(self) -> NDArray[np.uint8]:
-        """uint8[documents, 32]: of each all that is stored of it, by which a change is seen."""
+        """Return uint8[documents, 32]: a hash of everything stored of each document, to detect changes."""
         if self._hashes is None:
             every = self._tables.contents()
             self._hashes = every if self._numbers is None else every[self._numbers]
@@ -65,7 +65,7 @@ class Documents:
         return {at: document.locators for at, document in enumerate(self._chosen()) if document.locators}
 
     def _of_headings(self) -> tuple[dict[int, list[SectionSpan]], dict[int, tuple[Locator, ...]]]:
-        """By number, the sections of the documents that have any, and all locators."""
+        """Return the sections of documents that have any, and the locators, both by document number."""
         if self._parts is None:
             located = self._located()
             parts: dict[int, list[SectionSpan]] = {}
@@ -79,7 +79,7 @@ class Documents:
         return self._parts
 
     def rows(self) -> Iterator[tuple[int, int, tuple[Locator, ...]]]:
-        """Of each row that has any: its number, where it begins in its document, and the locators in it."""
+        """Yield the number, the start in its document and the locators of each row that has locators."""
         parts, located = self._of_headings()
         shift = 0
         for number in sorted({*parts, *located}):
@@ -92,7 +92,7 @@ class Documents:
             shift -= 1
 
     def packed(self, column: str) -> tuple[NDArray[np.uint8], NDArray[np.uint64]]:
-        """One of `id`, `title`, `text`, `metadata` (JSON) as (blob, offsets): UTF-8, n + 1 offsets."""
+        """Return `id`, `title`, `text` or `metadata` (JSON) as (UTF-8 blob, n + 1 offsets)."""
         import numpy as np
 
         if column not in self._packed:
@@ -107,7 +107,7 @@ class Documents:
         return self._packed[column]
 
     def forget(self) -> None:
-        """Nobody needs them any more."""
+        """Drop the cached columns."""
         self._packed.clear()
         self._parts = None
         self._some = None
@@ -120,7 +120,7 @@ def _within(marks: Sequence[Locator], part: SectionSpan) -> Iterator[Locator]:
 def _expand_sections(
     column: str, values: Sequence[bytes], sections: Mapping[int, list[SectionSpan]]
 ) -> Iterator[bytes]:
-    """The rows of a column with those of documents that are cut in their places."""
+    """Yield the rows of a column, with each cut document replaced by its sections."""
     for number, value in enumerate(values):
         parts = sections.get(number)
         if parts is None:

@@ -1,4 +1,4 @@
-"""A function named as "module:function", so that declaring it does not import what it needs."""
+"""References to functions as "module:function", so that a declaration imports nothing."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Function = Callable[..., Any]
 
 
 def resolve(function: Function | str) -> Function:
-    """The function itself."""
+    """Return the function, importing its module if needed."""
     if not isinstance(function, str):
         return function
     module, _, name = function.partition(":")

@@ -1,7 +1,7 @@
-"""A long document with headings is cut into sections before it is cut into units: a unit then never spans two
-of them, and is searched and printed under its heading and what stands above it, as under a title.
+"""Cutting long documents at their headings before they are cut into units.
 
-Functions and classes of source code are sections too. `python benches/sections.py` measures what it brings.
+A unit then never spans two sections, and is searched and printed under its heading and the headings above it.
+Functions and classes of source code are sections too. `python benches/sections.py` measures the gain.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from ketrag_fast.types.locations import Locator
 
 _KINDS: Final = ("heading", "symbol")
 SHORT: Final = 1_200
-"""Characters of a document that is not cut: it is a unit or two."""
+"""Documents shorter than this are not cut: they are one or two units."""
 _LEAST: Final = 120
-"""Characters of a section; shorter ones that follow each other are one."""
+"""The minimum length of a section; shorter neighbours are merged."""
 _MUCH: Final = 4
 _LONGEST: Final = 300
 
@@ -26,7 +26,7 @@ Path = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class SectionSpan:
-    """A section of a document, with its own title."""
+    """A section of a document, with its title."""
 
     start: int
     end: int
@@ -34,7 +34,7 @@ class SectionSpan:
 
 
 def parts_of(text: str, title: str, locators: Sequence[Locator]) -> list[SectionSpan]:
-    """The sections of a document, in order and without a gap; a short one is whole, as is one without any."""
+    """Return the sections of a document, in order and without gaps; a short document is one section."""
     marks = [one for one in locators if one.kind in _KINDS and isinstance(one.value, list) and one.value]
     if not marks or len(text) < SHORT:
         return [SectionSpan(0, len(text), title)]
@@ -45,7 +45,7 @@ def parts_of(text: str, title: str, locators: Sequence[Locator]) -> list[Section
 
 
 def _stretches(text: str, marks: Sequence[Locator]) -> Iterator[tuple[int, int, Path]]:
-    """From one edge of a mark to the next, under the innermost mark around."""
+    """Yield the stretches between edges of marks, each with the path of its innermost mark."""
     edges = sorted({0, len(text), *(one.start for one in marks), *(one.end for one in marks)})
     opening = sorted(marks, key=lambda one: (one.start, -one.end))
     around: list[Locator] = []
@@ -61,9 +61,7 @@ def _stretches(text: str, marks: Sequence[Locator]) -> Iterator[tuple[int, int, 
 
 
 def _merge_short(stretches: Sequence[tuple[int, int, Path]]) -> list[tuple[int, int, Path]]:
-    """Short stretches go together with the next one. Whichever is much longer names both, else what both have
-    above them does.
-    """
+    """Merge short stretches with the next one, named after the much longer one, else their common path."""
     found: list[tuple[int, int, Path]] = []
     for start, end, path in stretches:
         before, middle, above = found[-1] if found else (0, 0, ())
@@ -95,7 +93,7 @@ def _common(one: Path, other: Path) -> Path:
 
 
 def _title(title: str, path: Path) -> str:
-    """`3.2 Risks (Report › 3 Results)`: what is in brackets is no name of the section, and still searched."""
+    """Return a title such as `3.2 Risks (Report › 3 Results)`: the headings above are searched too."""
     if not path:
         return title
     above = [name for name in (title, *path[:-1]) if name]

@@ -1,4 +1,4 @@
-"""What a stage is: a name, what it needs, the settings it depends on, its arrays, and one function."""
+"""The declaration of a stage: its name, needs, settings, arrays and function."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
 
     Outputs = Mapping[str, NDArray[Any]]
     Made = Mapping[str, NDArray[Any] | RawFile]
-    """What a stage hands over: arrays, and files that another library reads."""
+    """The result of a stage: arrays, and files that another library reads."""
 else:  # a declaration imports no NumPy
     Outputs = Made = Mapping[str, Any]
 
 DOCUMENTS: Final = "documents"
-"""The pseudo-stage that a stage needs if it looks at the documents themselves."""
+"""The pseudo-stage that a stage needs in order to read the documents."""
 
 
 class StageInputs(Mapping[str, Outputs]):
-    """`inputs["units"]["unit_tokens"]`: the arrays of the stages that were declared as needed, mapped."""
+    """The memory-mapped arrays of the stages in `needs`: `inputs["units"]["unit_tokens"]`."""
 
     def __init__(self, stages: Mapping[str, Outputs], documents: Documents | None) -> None:
         self._stages = stages
@@ -49,7 +49,7 @@ class StageInputs(Mapping[str, Outputs]):
 
     @property
     def documents(self) -> Documents:
-        """Only for a stage that needs "documents"."""
+        """The documents, if the stage needs "documents"; KeyError otherwise."""
         if self._documents is None:
             raise KeyError(DOCUMENTS)
         return self._documents
@@ -57,11 +57,14 @@ class StageInputs(Mapping[str, Outputs]):
 
 @dataclass(frozen=True, slots=True)
 class Earlier:
-    """What the published generation has of a stage, made there in the same way over other documents.
+    """The published output of a stage, computed in the same way over the previous documents.
 
-    `needs` are the arrays that the stage was made from there; `row` says for each document of now which one
-    it was there, or -1. A stage may take over what depends on a document alone; its result must be, to the
-    byte, what it makes from nothing.
+    A stage may reuse what depends on single documents, but its result must equal a full run byte for byte.
+
+    Attributes:
+        arrays: the published arrays of the stage.
+        needs: the published arrays of the stages that it needs.
+        row: for each current document its previous row, or -1.
     """
 
     arrays: Outputs
@@ -71,11 +74,15 @@ class Earlier:
 
 @dataclass(frozen=True, slots=True)
 class StageContext:
-    """`report(done, total)` is handed to the kernels as `report=`; it returns False to stop them.
+    """The environment in which a stage runs.
 
-    `model` makes vectors, where the settings name one; None stands for the built-in space. `reading` has
-    the chunks read, where something reads them. `scratch` is a folder on the index's disk for files that
-    are handed over, or needed for a while. `earlier` is None where nothing can be taken over.
+    Attributes:
+        report: `report(done, total)` for the `report=` argument of kernels; returns False to stop.
+        threads: maximum number of threads; 0 for all cores.
+        model: the embedding model; None for the built-in vectors.
+        reading: the reader of the core chunks; None without one.
+        scratch: a folder on the index's disk for files to return and for temporary files.
+        earlier: the published output to reuse; None if there is none.
     """
 
     report: Meter
@@ -86,7 +93,7 @@ class StageContext:
     earlier: Earlier | None = None
 
     def check(self) -> None:
-        """For Python loops: raises Cancelled once a stop was asked for."""
+        """Raise Cancelled if a stop was requested; call it in Python loops."""
         if self.report.stopped:
             raise Cancelled("the build was stopped")
 
@@ -98,29 +105,32 @@ Needs = tuple[str, ...] | Callable[[Settings], tuple[str, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A pure function of what it needs and of its settings. Raise `version` when its result changes.
+    """A pure function of its needs and its settings.
 
-    `needs` names stages (or what they provide), or is a function of the settings that does; `settings` names
-    the settings that change the result; `unit` is for progress. Functions may be given as "module:function",
-    so that a declaration imports nothing.
-
-    `look` is for a stage whose result depends on what is kept elsewhere (replies): it is called in every
-    build, may do what takes long, and what it returns counts as a part of the fingerprint. Stages that
-    need this one then depend on its arrays, not on how they came about. `variant` names what else decides
-    about the result (a library that is there or not); "" is the ordinary case. `reads` stages are run only
-    in an index whose chunks something reads.
-
-    `provides` is the name under which others need this stage, where several can stand in one place;
-    `chosen_by` is then the setting and its value that choose this one.
-
-    `arrays` declares what it makes. `counts` are the rows of `ketrag stats`: a label and a size that the
-    arrays name; `edges` a label, an array, and how many of its values make one edge. `seconds` tells from
-    the sizes how long it takes on a laptop's core, roughly; `growth` is the power of the number of
-    characters that its time goes with. `proposes` is for a stage that makes a graph over vectors: the name
-    of their list (units, keywords, entities), and the stage and the array that hold them. `embeds` are
-    (stage, packed texts) that it embeds besides the chunks, for estimates of an embedding model's cost.
-    `entity_graph` names the arrays of a graph of entities that `ketrag bench` compares: the packed names, and
-    both ends of its relations.
+    Attributes:
+        name: an identifier, and the name of the stage's folder.
+        version: raise it whenever the result changes.
+        needs: the stages whose arrays it reads (by name or slot), or a function of the settings.
+        settings: the settings that change the result.
+        run: the function, or "module:function", so that a declaration imports nothing.
+        unit: the unit of its progress.
+        look: called in every build, for a stage whose result depends on data outside the arrays (stored
+            replies); it may take long. The string that it returns is part of the fingerprint, and stages that
+            need this one depend on its arrays instead of its fingerprint.
+        reads: run only if the index has a reader of the core chunks.
+        variant: returns what else decides the result (whether a library is installed); "" by default.
+        provides: the slot, if several stages are alternatives; others need the slot.
+        chosen_by: the setting and the value that choose this alternative.
+        arrays: declarations of the arrays that it returns.
+        counts: rows of `ketrag stats`: label and named size.
+        edges: rows of `ketrag stats`: label, array, and number of values for each edge.
+        seconds: estimated run time on one laptop core, from the sizes.
+        growth: exponent of its run time in the number of characters.
+        proposes: for a graph that searches vectors: the name of their list (units, keywords, entities), and
+            the stage and the array that hold them.
+        embeds: (stage, packed texts) that it embeds in addition to the chunks, for cost estimates.
+        entity_graph: the arrays of an entity graph that `ketrag bench` compares: packed names, and both ends
+            of the relations.
     """
 
     name: str
@@ -145,33 +155,33 @@ class Stage:
 
     @property
     def slot(self) -> str:
-        """The name under which others need it."""
+        """The name by which others need it."""
         return self.provides or self.name
 
     def needed(self, settings: Settings) -> tuple[str, ...]:
-        """What it needs under these settings."""
+        """Return its needs under these settings."""
         return self.needs(settings) if callable(self.needs) else self.needs
 
     def make(self, inputs: StageInputs, settings: Settings, context: StageContext) -> Made:
-        """Runs it."""
+        """Run the stage, and return its arrays and files."""
         made: Made = resolve(self.run)(inputs, settings, context)
         return made
 
     def looked(self, inputs: StageInputs, settings: Settings, context: StageContext) -> str | None:
-        """What `look` returns; None where there is no such function."""
+        """Call `look`; None if the stage has none."""
         return None if self.look is None else str(resolve(self.look)(inputs, settings, context))
 
     def varied(self, inputs: StageInputs, settings: Settings, context: StageContext) -> str:
-        """What `variant` returns."""
+        """Call `variant`; "" if the stage has none."""
         return "" if self.variant is None else str(resolve(self.variant)(inputs, settings, context))
 
 
 def fingerprint_of(
     stage: Stage, settings: Settings, found: Mapping[str, str], model: str | None = None
 ) -> str:
-    """A hash of all that the stage's result depends on; `found` has that of each of its needs.
+    """Return a hash of everything that a stage's result depends on.
 
-    `model` is the fingerprint of the embedding model: it stands in the place of the embedder's name.
+    `found` holds the fingerprint of each need; `model`, that of the embedding model, replaces its name.
     """
     from ketrag_fast.storage.checksum import text_digest
 
@@ -189,11 +199,11 @@ def fingerprint_of(
 
 
 def check_order(stages: Sequence[Stage], settings: Settings) -> None:
-    """ConfigError unless every stage comes after those that it needs, once."""
+    """Raise ConfigError unless every stage comes once, after its needs."""
     found = {DOCUMENTS}
     for stage in stages:
         if not stage.name.isidentifier() or stage.slot in found:
-            raise ConfigError(f"stage {stage.name!r} has a bad name or comes twice")
+            raise ConfigError(f"stage {stage.name!r} has an invalid name or comes twice")
         missing = [need for need in stage.needed(settings) if need not in found]
         if missing:
             raise ConfigError(f"stage {stage.name} needs {missing[0]}, which does not come before it")
@@ -201,10 +211,10 @@ def check_order(stages: Sequence[Stage], settings: Settings) -> None:
 
 
 def order_stages(stages: Sequence[Stage], wanted: Sequence[str], settings: Settings) -> tuple[Stage, ...]:
-    """The stages that make what is `wanted` and all that these need, each after its needs.
+    """Return the `wanted` stages and everything they need, each after its needs, else in the order given.
 
-    Of several that provide one thing the settings choose. Where nothing else decides, the order is that of
-    `stages`. Raises ConfigError where nothing provides what is needed, or needs go in a circle.
+    The settings choose between alternatives. Raises ConfigError if no stage provides a need, or if needs
+    form a cycle.
     """
     providers: dict[str, Stage] = {}
     for stage in stages:
@@ -220,7 +230,7 @@ def order_stages(stages: Sequence[Stage], wanted: Sequence[str], settings: Setti
             raise ConfigError(f"stage {name} needs itself: {' needs '.join([*pending, name])}")
         provider = providers.get(name)
         if provider is None:
-            raise ConfigError(f"{by} needs {name}, which no stage makes")
+            raise ConfigError(f"{by} needs {name}, which no stage provides")
         pending.append(name)
         for need in provider.needed(settings):
             visit(need, f"stage {provider.name}")

@@ -1,4 +1,4 @@
-"""What a system is: settings, stages, channels, recipes and presets under one published name."""
+"""The declaration of a system: settings, stages, channels, recipes and presets under a published name."""
 
 from __future__ import annotations
 
@@ -23,11 +23,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """One question as a channel sees it.
+    """A query as a channel sees it.
 
-    `keywords` are its words as the word index has them, with repetitions; `vector` (float32, one row of the
-    index's dimension, of unit length) is None where the channel asked for none; `wanted` is how many units
-    can be printed at the most; `deadline` the seconds that are left, None without a limit.
+    Attributes:
+        question: the text of the query.
+        keywords: its terms as in the word index, with repetitions.
+        vector: float32, of the index's dimension and unit length; None if the channel has vector="no".
+        wanted: the maximum number of units that can be printed.
+        budget: the token budget of the channel.
+        settings: the settings of the query.
+        deadline: seconds left; None without a limit.
     """
 
     question: str
@@ -40,24 +45,26 @@ class Query:
 
 
 Rank = Callable[[Query, "StageArrays"], "tuple[Ids, Scores]"]
-"""From a question and the index's arrays to unit ids, best first, and their scores (as many, no NaN)."""
+"""(query, arrays) to unit ids, best first, and as many scores without NaN."""
 
 
 @dataclass(frozen=True, slots=True)
 class Channel:
-    """Ranks units for one question. Without a `rank` of its own it is the core's channel of that name.
+    """A ranking of units for a query. Without `rank`, it is the channel of this name in the Rust core.
 
-    `needs` are the stages whose arrays it reads, or a function of the settings that names them. `vector`
-    says whether it goes by the question's vector: "no", "model" (where the index has a model, and by words
-    alone elsewhere), or "yes". `searches` are the lists of vectors that it looks through from end to end
-    (units, keywords, entities): where these are very many, hnswlib proposes. `settings` are the settings of
-    a question that it reads. `cite` ("module:function") is for a channel of the core that prints nodes
-    of a graph beside units: from the index's arrays and the ids of nodes it makes what they cite
-    (`types.Cited`); under a filter it is given, as a third argument, for each unit whether it fits, and names
-    what fits alone. `caution` ("module:function") is for one that may have to do without what it is about:
-    from the index's arrays it says so in a sentence, which contexts have as a warning, or returns None.
-    `lacks` ("module:function") is for one that needs more than the index: from the settings it says what is
-    not there, or returns None.
+    Attributes:
+        name: the published name.
+        needs: the stages whose arrays it reads, or a function of the settings.
+        help: one line for `--help` and docs/modes.md.
+        rank: the function, or "module:function".
+        vector: whether it uses the query's vector: "no", "yes", or "model" (if the index has a model).
+        searches: the lists of vectors that it scans (units, keywords, entities); hnswlib may propose
+            candidates in large ones.
+        settings: the query settings that it reads.
+        cite: "module:function", for a core channel that prints graph nodes: (arrays, node ids) to
+            `types.Cited`. Under a filter it also gets a mask of units, and must cite only units in it.
+        caution: "module:function": from the arrays to a warning for contexts, or None.
+        lacks: "module:function": from the settings to what is missing outside the index, or None.
     """
 
     name: str
@@ -72,7 +79,7 @@ class Channel:
     lacks: str | None = None
 
     def needed(self, settings: Settings) -> tuple[str, ...]:
-        """What it needs under these settings."""
+        """Return its needs under these settings."""
         return self.needs(settings) if callable(self.needs) else self.needs
 
 
@@ -87,16 +94,17 @@ class Share:
 Join = Literal["shares", "fuse", "vote"]
 JOINS = get_args(Join)
 REST = "rest"
-"""The share of the last channel: what the others have not."""
+"""The share of the last channel: the remaining budget."""
 
 
 @dataclass(frozen=True, slots=True)
 class Around:
-    """The units that a graph ties to a ranked one: printed beside it, or summarised for an answer.
+    """The graph neighbourhood of ranked units: printed next to them, or summarised for an answer.
 
-    `find` ("module:function") makes from a `Query`, the index's arrays and some units the units around each,
-    the strongest first. The setting `count` says of how many ranked units the surroundings are read, 0 of
-    none; the setting `tokens` how much of them one summary reads.
+    Attributes:
+        find: "module:function": (query, arrays, unit ids) to the neighbours of each unit, strongest first.
+        count: the setting with the number of ranked units whose neighbourhood is read; 0 for none.
+        tokens: the setting with the maximum number of tokens that one summary reads.
     """
 
     find: str
@@ -106,14 +114,18 @@ class Around:
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """How channels share a budget; the name under which a system lists it is a mode.
+    """How channels share the budget. The name under which a system lists it is a mode.
 
-    `join` is "shares" (each prints within its own), "fuse" (one list, by reciprocal rank) or "vote"
-    (tables of the first beside units of the second, those first that both would print). `rollover` names
-    the setting that says who gets what is left. `rewrite` ("module:function") makes the text that is ranked
-    by from the question, with a language model. `automatic` is its place among the modes that `auto` tries
-    (0 first), None where it is never taken by itself; `usual` recipes are built without being asked for.
-    `around` is for recipes over a graph whose neighbourhoods say more than a ranked unit alone.
+    Attributes:
+        shares: the channels, in the order of the context.
+        help: one line for `--help` and docs/modes.md.
+        join: "shares" (each channel prints within its share), "fuse" (by reciprocal rank), or "vote"
+            (tables of the first channel, then units of the second, those first that both would print).
+        rollover: the setting that decides which channel gets the unused budget.
+        rewrite: "module:function" that rewrites the query with a language model before ranking.
+        automatic: its rank among the modes that `auto` tries, 0 first; None if `auto` never chooses it.
+        usual: whether builds include it by default.
+        around: the graph neighbourhood to add to ranked units.
     """
 
     shares: tuple[Share, ...]
@@ -132,31 +144,31 @@ class Recipe:
 
 
 class Node(Protocol):
-    """What a graph knows under one name: for people and for machines."""
+    """A node of a graph with its data, as `ketrag graph` prints it."""
 
     def lines(self) -> Iterable[str]:
-        """For people."""
+        """Return the lines to print."""
 
     def to_json(self) -> dict[str, Any]:
-        """With a "schema" of its own."""
+        """Return the object for `--json`, with a "schema"."""
 
 
 class Inspector(Protocol):
-    """Looks at single nodes of an opened generation that holds the stage `STAGE`; `WHAT` is their kind."""
+    """Looks up nodes of an opened generation that has the stage `STAGE`; `WHAT` is their kind."""
 
     STAGE: str
     WHAT: str
 
     def find(self, name: str) -> Node | None:
-        """The node of that name; None where there is none."""
+        """Return the node of that name; None if it does not exist."""
 
     def near(self, name: str) -> list[str]:
-        """Names that are near it."""
+        """Return similar names."""
 
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A question, its vector, and the units of the documents that answer it."""
+    """A query, its vector, and the units of the documents that answer it."""
 
     text: str
     vector: NDArray[np.float32]
@@ -165,8 +177,14 @@ class Judged:
 
 @dataclass(frozen=True, slots=True)
 class Trained:
-    """What came of a training. `stopped` says why it ended before its last epoch; `without_gold` counts the
-    questions that could not be learned from.
+    """The result of a training run.
+
+    Attributes:
+        epochs: the number of epochs run.
+        best: the epoch whose weights were written.
+        questions: the number of questions learned from.
+        without_gold: the number of questions without a judged unit among their candidates.
+        stopped: why it ended early; None if it ran all epochs.
     """
 
     epochs: int
@@ -177,21 +195,42 @@ class Trained:
 
 
 OnEpoch = Callable[[int, int, float, float], "bool | None"]
-"""(epoch, of how many, loss, Hit@1 of the questions kept apart); False stops."""
+"""(epoch, number of epochs, loss, Hit@1 of the held-out questions); return False to stop."""
 Train = Callable[["StageArrays", "Sequence[Judged]", Path, Mapping[str, Any], "OnEpoch | None"], Trained]
-"""Arrays, questions, where the weights go, options by name."""
+"""Arrays, questions, the file for the weights, options by name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Training:
+    """How `ketrag train` trains a system: `run` ("module:function", a `Train`), the mode that uses the
+    weights, the setting that names their file, and the default file name.
+    """
+
+    run: str
+    mode: str
+    setting: str
+    file: str
 
 
 @dataclass(frozen=True, slots=True)
 class System:
-    """All that one system is. Nothing outside its module names it.
+    """A system. Nothing outside its module names it.
 
-    `settings` is a frozen dataclass of `setting(...)` fields. `choices` adds values to settings that are open
-    for it (`core_selection`). `presets` are rows of settings under the names that `--system` takes. `check`
-    raises ConfigError where settings do not go together. `describe` gives rows for `ketrag stats` from the
-    sizes of the arrays, `details` ("module:function") further ones from the arrays themselves. `inspect`
-    ("module:class") is made from an opened generation and answers `ketrag graph NAME` (see `Inspector`).
-    `train` ("module:function") learns from judged questions for `ketrag train` (see `Train`).
+    Attributes:
+        name: the published name.
+        source: the paper, or a page in docs/.
+        help: one line for `--help` and docs/settings.md.
+        settings: a frozen dataclass of `setting(...)` fields.
+        stages, channels: its own, and those that it shares with other systems.
+        recipes: its modes.
+        presets: values of settings under the names that `--system` takes.
+        choices: further values for settings that allow them (`core_selection`).
+        check: raises ConfigError if settings contradict each other.
+        describe: rows for `ketrag stats`, from the sizes of the arrays.
+        details: "module:function" with further rows, from the arrays.
+        inspect: "module:class" of an `Inspector`, for `ketrag graph NAME`.
+        train: how `ketrag train` trains it.
+        order: position in lists; ties are broken by name.
     """
 
     name: str
@@ -207,4 +246,5 @@ class System:
     describe: Callable[[Sizes], Mapping[str, Any]] | None = None
     details: str | None = None
     inspect: str | None = None
-    train: str | None = None
+    train: Training | None = None
+    order: int = 100

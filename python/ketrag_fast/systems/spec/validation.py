@@ -1,7 +1,6 @@
-"""Whether what a system declares holds together, and takes no name of another's.
+"""Validation of a system's declarations when it is loaded.
 
-All of this is looked at when a system is loaded, so that a mistake is met once, by its author, and not by
-whoever builds or asks later.
+The author of a system sees every mistake immediately, instead of its users in a later build or query.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from ketrag_fast.systems.spec.stage import DOCUMENTS, Stage
 from ketrag_fast.systems.spec.system import JOINS, REST, Channel, Recipe, System
 
 LISTS: Final = ("auto", "all")
-"""What the setting `modes` takes beside names of modes."""
+"""The values of the setting `modes` in addition to names of modes."""
 _WORDS: Final = """
 allow_host allow_origin allow_write answer_queue answer_seconds answer_tokens answer_with answers apart
 batch bertscore build builds cache_mb calls characters compare concatenate concurrency config count
@@ -30,25 +29,25 @@ sample save settle share shared spend substring systems texts token_file vary ve
 workers
 """
 OPTIONS: Final = frozenset(_WORDS.split())
-"""Options of the command that are no settings: a setting cannot have their names."""
+"""Options of the command that are not settings; no setting can have these names."""
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _PLAIN: Final = re.compile(r"[a-z][a-z0-9_]*")
 
 
 class Declared(Protocol):
-    """What the systems before have declared."""
+    """The declarations of the systems loaded so far."""
 
     @property
     def systems(self) -> Sequence[System]:
-        """All of them."""
+        """The systems."""
 
     @property
     def specs(self) -> Mapping[str, Setting]:
-        """Their settings and the shared ones."""
+        """Their settings and the shared ones, by name."""
 
     @property
     def stages(self) -> Sequence[Stage]:
-        """Each once."""
+        """Their stages, each once."""
 
     @property
     def channels(self) -> Mapping[str, Channel]:
@@ -64,9 +63,9 @@ class Declared(Protocol):
 
 
 def check_system(before: Declared, system: System, *, outside: bool) -> None:
-    """ExtensionError where a name is taken or what is declared does not hold together.
+    """Raise ExtensionError if a name is taken or the declarations are inconsistent.
 
-    A system from `outside` has nothing in the core: its channels are functions.
+    The channels of a system from another package (`outside`) must be Python functions.
     """
     _names("system", [s.name for s in before.systems], [system.name])
     own = _own_settings(before, system)
@@ -88,13 +87,16 @@ def check_system(before: Declared, system: System, *, outside: bool) -> None:
 
 
 def _names(what: str, taken: Iterable[str], names: Iterable[str]) -> None:
-    """ExtensionError where one is taken, comes twice or is no name."""
+    """Raise ExtensionError if a name is taken, repeated or invalid."""
     known = set(taken)
     for name in names:
         if not isinstance(name, str) or not _NAME.fullmatch(name):
-            raise ExtensionError(f"{name!r} is no name for a {what}", hint="letters, digits, - _ .")
+            raise ExtensionError(
+                f"invalid name {name!r} for a {what}",
+                hint="use letters, digits, hyphens, underscores and dots",
+            )
         if name in known:
-            raise ExtensionError(f"the {what} {name} is there already")
+            raise ExtensionError(f"the {what} {name} already exists")
         known.add(name)
 
 
@@ -107,9 +109,9 @@ def _own_settings(before: Declared, system: System) -> dict[str, Setting]:
         other = before.specs.get(spec.name)
         if other is not None:
             owner = f"a setting of {other.owner}" if other.owner else "a setting of all systems"
-            raise ExtensionError(f"the setting {spec.name} is {owner} already")
+            raise ExtensionError(f"the setting {spec.name} is already {owner}")
         if not _PLAIN.fullmatch(spec.name) or spec.name in reserved or hasattr(Settings, spec.name):
-            raise ExtensionError(f"no setting can have the name {spec.name}")
+            raise ExtensionError(f"the setting name {spec.name} is invalid or reserved")
         found[spec.name] = spec
     return found
 
@@ -117,9 +119,9 @@ def _own_settings(before: Declared, system: System) -> dict[str, Setting]:
 def _check_choices(system: System, specs: Mapping[str, Setting]) -> None:
     for name, more in system.choices.items():
         if name not in specs or not specs[name].choices or name == "mode":
-            raise ExtensionError(f"the setting {name} is not open to further values")
+            raise ExtensionError(f"the setting {name} does not allow further values")
         if not all(isinstance(value, str) and value for value in more):
-            raise ExtensionError(f"further values of the setting {name} must be texts")
+            raise ExtensionError(f"further values of the setting {name} must be non-empty strings")
 
 
 def _check_stages(before: Declared, system: System, specs: Mapping[str, Setting]) -> None:
@@ -130,9 +132,9 @@ def _check_stages(before: Declared, system: System, specs: Mapping[str, Setting]
         if known.get(stage.name) is stage:
             continue  # shared
         if stage.name in known:
-            raise ExtensionError(f"the stage {stage.name} is there already")
+            raise ExtensionError(f"the stage {stage.name} already exists")
         if not stage.name.isidentifier() or stage.name == DOCUMENTS:
-            raise ExtensionError(f"{stage.name!r} is no name for a stage")
+            raise ExtensionError(f"invalid name {stage.name!r} for a stage")
         known[stage.name] = stage
         where = f"the stage {stage.name}"
         _check_needs(where, stage.needs)
@@ -142,27 +144,29 @@ def _check_stages(before: Declared, system: System, specs: Mapping[str, Setting]
         for name, array in stage.arrays.items():
             if not _PLAIN.fullmatch(name) or not isinstance(array, ArraySpec):
                 raise ExtensionError(
-                    f"{where} declares {name!r}, which is no array", hint="array(type, shape)"
+                    f"{where} declares {name!r}, which is not an array", hint="use array(type, shape)"
                 )
         if stage.chosen_by is not None:
             setting, value = stage.chosen_by
             if setting not in specs or value not in specs[setting].choices:
-                raise ExtensionError(f"{where} is chosen by {setting} = {value}, which there is not")
+                raise ExtensionError(f"{where} is chosen by {setting} = {value}, which does not exist")
         unmade = [array for array, _ in stage.edges.values() if array not in stage.arrays]
         if unmade:
-            raise ExtensionError(f"{where} counts edges by {unmade[0]}, which it does not make")
-        # Stages that stand in one place count one thing: only one of them is in an index.
-        beside = {
+            raise ExtensionError(f"{where} counts edges by {unmade[0]}, which it does not declare")
+        # Alternatives for one slot may share labels, because an index has only one of them.
+        alternatives = {
             label
             for other in before.stages
             if other.slot == stage.slot
             for label in (*other.counts, *other.edges)
         }
-        taken = (labels - beside) & {*stage.counts, *stage.edges}
+        taken = (labels - alternatives) & {*stage.counts, *stage.edges}
         if taken:
-            raise ExtensionError(f"{where} counts {min(taken)}, which another stage does already")
+            raise ExtensionError(f"{where} counts {min(taken)}, which another stage already counts")
         if stage.proposes is not None and stage.proposes[0] in lists:
-            raise ExtensionError(f"{where} searches {stage.proposes[0]}, which another stage does already")
+            raise ExtensionError(
+                f"{where} searches {stage.proposes[0]}, which another stage already searches"
+            )
 
 
 def _check_channel(channel: Channel, specs: Mapping[str, Setting], *, outside: bool) -> None:
@@ -170,28 +174,28 @@ def _check_channel(channel: Channel, specs: Mapping[str, Setting], *, outside: b
     _check_needs(where, channel.needs)
     _check_names_of(where, channel.settings, specs, "query")
     if outside and channel.rank is None:
-        raise ExtensionError(f"{where} has no function that ranks")
+        raise ExtensionError(f"{where} has no rank function", hint="set Channel(rank=...)")
     if channel.vector not in ("no", "model", "yes"):
-        raise ExtensionError(f"{where} has vector={channel.vector!r}", hint="no, model or yes")
+        raise ExtensionError(f"{where} has vector={channel.vector!r}", hint="use no, model or yes")
 
 
 def _check_needs(where: str, needs: Any) -> None:
     if callable(needs):
         return
     if not isinstance(needs, tuple) or not all(isinstance(need, str) for need in needs):
-        raise ExtensionError(f"{where} needs {needs!r}", hint='a tuple of names, such as ("links",)')
+        raise ExtensionError(f"{where} has needs={needs!r}", hint='use a tuple of names, such as ("links",)')
 
 
 def _check_names_of(where: str, names: Any, specs: Mapping[str, Setting], concern: str) -> None:
     if not isinstance(names, tuple):
-        raise ExtensionError(f"{where} reads the settings {names!r}", hint="a tuple of names is needed")
+        raise ExtensionError(f"{where} has settings={names!r}", hint="use a tuple of names")
     for name in names:
         if name not in specs:
-            raise ExtensionError(f"{where} reads the setting {name}, which there is not")
+            raise ExtensionError(f"{where} reads the setting {name}, which does not exist")
         if specs[name].concerns != concern:
             raise ExtensionError(
-                f"{where} reads the setting {name}, which is one of concerns={specs[name].concerns!r}",
-                hint=f"it must be one of concerns={concern!r}",
+                f"{where} reads the setting {name}, which has concerns={specs[name].concerns!r}",
+                hint=f"it can read only settings with concerns={concern!r}",
             )
 
 
@@ -202,24 +206,24 @@ def _check_recipe(
     if not recipe.shares:
         raise ExtensionError(f"{where} has no channel")
     if recipe.join not in JOINS:
-        raise ExtensionError(f"{where} joins by {recipe.join!r}", hint="one of " + ", ".join(JOINS))
+        raise ExtensionError(f"{where} has join={recipe.join!r}", hint="use one of " + ", ".join(JOINS))
     if not isinstance(recipe.automatic, (int, type(None))):
-        raise ExtensionError(f"{where} has automatic={recipe.automatic!r}, which is no whole number")
+        raise ExtensionError(f"{where} has automatic={recipe.automatic!r}", hint="use an integer or None")
     if recipe.rollover is not None and recipe.rollover not in specs:
-        raise ExtensionError(f"{where} reads the setting {recipe.rollover}, which there is not")
+        raise ExtensionError(f"{where} reads the setting {recipe.rollover}, which does not exist")
     total = 0.0
     for place, share in enumerate(recipe.shares):
         if share.channel not in channels:
-            raise ExtensionError(f"{where} takes a channel {share.channel} that there is not")
+            raise ExtensionError(f"{where} has the channel {share.channel}, which does not exist")
         if share.of == REST:
             if place != len(recipe.shares) - 1:
-                raise ExtensionError(f"{where} gives the rest to a channel that is not the last")
+                raise ExtensionError(f"{where} gives REST to a channel that is not the last")
         elif isinstance(share.of, str):
             spec = specs.get(share.of)
             if spec is None or float not in spec.types or spec.low is None or spec.high is None:
-                raise ExtensionError(f"{where} has a share by {share.of}, which is no setting from 0 to 1")
+                raise ExtensionError(f"{where} has the share {share.of}, which is not a setting from 0 to 1")
             if spec.low < 0 or spec.high > 1:
-                raise ExtensionError(f"{where} has a share by {share.of}, which goes beyond 0 to 1")
+                raise ExtensionError(f"{where} has the share {share.of}, whose bounds exceed 0 to 1")
         elif recipe.join == "shares":
             if not 0 <= share.of <= 1:
                 raise ExtensionError(f"{where} gives {share.channel} a share of {share.of}")
@@ -227,7 +231,7 @@ def _check_recipe(
     if total > 1 + 1e-9:
         raise ExtensionError(f"the shares of {where} add up to {total:g}, which exceeds 1")
     if len({share.channel for share in recipe.shares}) < len(recipe.shares):
-        raise ExtensionError(f"{where} takes a channel twice")
+        raise ExtensionError(f"{where} has a channel twice")
 
 
 def _check_preset(
@@ -236,14 +240,14 @@ def _check_preset(
     where = f"the preset {name}"
     for setting, value in row.items():
         if setting not in specs or setting == "system":
-            raise ExtensionError(f"{where} sets {setting}, which is no setting")
+            raise ExtensionError(f"{where} sets {setting}, which is not a setting")
         wanted = [m.strip() for m in str(value).split(",")] if setting == "modes" else []
         wanted += [value] if setting == "mode" else []
         unknown = [mode for mode in wanted if mode not in modes]
         if unknown:
-            raise ExtensionError(f"{where} has a mode {unknown[0]} that there is not")
+            raise ExtensionError(f"{where} has the mode {unknown[0]}, which does not exist")
         try:
-            if setting != "mode":  # its choices are the modes, which were looked at
+            if setting != "mode":  # its choices are the modes, checked above
                 specs[setting].check(value)
         except ConfigError as error:
             raise ExtensionError(f"{where} sets {error.message}") from None

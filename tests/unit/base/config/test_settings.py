@@ -183,6 +183,6 @@ def test_systems_with_a_skeleton_glean_once_as_the_paper_does() -> None:
 
 
 def test_unknown_system() -> None:
-    with pytest.raises(ConfigError, match="there is no system 'x'") as caught:
+    with pytest.raises(ConfigError, match="unknown system 'x'") as caught:
         resolve(flags={"system": "x"}, presets=registry().table)
     assert "ket-rag-p" in (caught.value.hint or "")
