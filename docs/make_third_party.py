@@ -53,7 +53,7 @@ Written by `python docs/make_third_party.py`; do not edit. The package itself is
 
 | part | source | licence |
 |---|---|---|
-| rust/text/src/treebank.rs, rust/text/src/punkt.rs | NLTK 3.10, Copyright (C) 2001-2025 NLTK Project | Apache-2.0 |
+| rust/text/src: treebank.rs, punkt.rs | NLTK 3.10, Copyright (C) 2001-2025 NLTK Project | Apache-2.0 |
 
 ## Rust crates compiled into the core
 
