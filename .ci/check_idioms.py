@@ -5,7 +5,7 @@
     python .ci/check_idioms.py --ratchet    # lower the limits to the present counts; never raises one
 
 Kinds: `prose` (README, docs, examples, benches), `docstring`, `comment` and `message` (strings with a blank,
-help included) of python/ketrag_fast, and `rust` (comments in rust/). A count is the number of texts with a match.
+help included) of python/ketrag_fast, and `rust` (comments in rust/). It counts the texts that have a match.
 """
 
 from __future__ import annotations

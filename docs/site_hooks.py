@@ -1,7 +1,7 @@
 """Hooks of the documentation site (mkdocs.yml).
 
-They add pages from outside docs/, turn links to other files of the repository into plain text, insert the help
-of the commands and the table of errors, and fail the build if a page would load anything from another host.
+They add pages from outside docs/, turn links to other files of the repository into text, insert the help of
+the commands and the table of errors, and fail the build if a page would load anything from another host.
 """
 
 from __future__ import annotations
