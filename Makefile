@@ -9,7 +9,7 @@ DEMO   := examples/polar
 
 SOURCES := $(shell find rust -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock pyproject.toml
 
-.PHONY: demo test lint rust-test python-test processors soak soak-tests bench bench-llm clean
+.PHONY: demo test lint docs rust-test python-test processors soak soak-tests bench bench-llm clean
 
 demo: $(VENV)/.demo
 	@rm -rf demo-index
@@ -48,11 +48,23 @@ lint: $(VENV)/.dev
 	cargo clippy --quiet --all-targets -- -D warnings
 	cargo clippy --quiet --workspace --all-targets -- -D warnings
 	$(BIN)/python docs/make_third_party.py --check
+	$(BIN)/python benches/stamps.py --check
+	$(BIN)/python .ci/check_idioms.py
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/python -m mypy.stubtest ketrag_fast._core --mypy-config-file pyproject.toml \
 		--allowlist .ci/stubtest-allowlist.txt --ignore-unused-allowlist
+
+# The documentation site in site/, from docs/ and the pages that mkdocs.yml adds. It fails on a broken link, a page outside
+# the navigation, and anything that a browser would load from another host. Once the extra is installed no network is used.
+docs: $(VENV)/.docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
+
+$(VENV)/.docs: $(VENV)/.dev pyproject.toml
+	$(BIN)/python -c "import tomllib; print('\n'.join(tomllib.load(open('pyproject.toml', 'rb'))['project']['optional-dependencies']['docs']))" \
+		| xargs -d '\n' $(BIN)/python -m pip install --quiet --disable-pip-version-check
+	@touch $@
 
 rust-test:
 	cargo test --quiet

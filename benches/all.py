@@ -1,6 +1,6 @@
-"""Runs benchmarks in turn and puts their sections into benches/BENCHMARKS.md; `make bench` is this.
+"""Run benchmarks one after the other and write their sections into benches/BENCHMARKS.md (`make bench`).
 
-Benchmarks that are not run, because a model is missing or they were not selected, keep their section, its date and its machine.
+Benchmarks that are not selected, or whose model is missing, keep their section with its date and machine.
 """
 
 from __future__ import annotations
@@ -12,8 +12,10 @@ from pathlib import Path
 
 from common import ROOT
 from page import merged, page, sections_of
+from stamps import stamp
 
 HERE = Path(__file__).resolve().parent
+PAGE = ROOT / "benches" / "BENCHMARKS.md"
 RUNS = (
     ("coverage.py",),
     ("retrieval.py",),
@@ -85,17 +87,19 @@ ATTACKS = (("hostile.py",), ("soak.py",), ("serving.py", "--seconds", "4", "--ov
 
 PREFACE = """# Benchmarks
 
-Beware first: one run on one small machine, named in each section with its date; absolute times of other machines differ,
-ratios within a section less so. Real data is a few thousand passages of public question sets, 100 questions each: one
-question is one point of coverage, and differences below two or three points are noise. The constants of the walk and
-of the built-in vectors were chosen on musique-train100 and hotpotqa-train100, so their rows there are those of
-development sets. Generated text is harder than real text for some kernels and easier for others.
+Each section is one run on one small machine and names the machine and the date. Absolute times differ on other machines;
+ratios within a section differ less. The real data is a few thousand passages from public question sets. Sets named
+`...100` have 100 questions: one question is one percentage point, and differences below three points are noise. The constants
+of the walk and of the built-in vectors were tuned on these sets, so scores there are development scores. Generated text
+is harder than real text for some kernels and easier for others.
 
-A column `target` says what the project set out to reach, and by how much a number misses it (benches/targets.py).
+A section marked *stale* was measured before a change of the code that it depends on. `python benches/stamps.py --check` lists
+these sections, and `make bench` measures them again. The column `target` shows the project's goal and by how much a result
+misses it (`benches/targets.py`).
 
-`make bench` makes the sections anew that need no model; `python benches/all.py --model FOLDER --llm` all of them (extras
-`embed`, `ann`, `llm`; FOLDER is all-MiniLM-L6-v2's); `--attacks` those that attack; `--only NAME,NAME` some. The others stay as they are. It needs the
-question sets in `$KETRAG_DATA`.
+`make bench` runs the sections that need no model. `python benches/all.py --model FOLDER --llm` runs all of them (extras
+`embed`, `ann`, `llm`; FOLDER holds all-MiniLM-L6-v2), `--attacks` the attacks, `--only NAME,NAME` a selection. Question sets
+are read from `$KETRAG_DATA`.
 """
 
 
@@ -120,7 +124,7 @@ def main() -> int:
     parser.add_argument("--llm", action="store_true", help="adds what needs llama-cpp-python")
     parser.add_argument("--attacks", action="store_true", help="adds what attacks calls and indexes")
     parser.add_argument("--compiled", default="not said", help="how llama.cpp was compiled, for the page")
-    parser.add_argument("--page", type=Path, default=ROOT / "benches" / "BENCHMARKS.md")
+    parser.add_argument("--page", type=Path, default=PAGE)
     args = parser.parse_args()
     wanted = set(args.only.split(",")) if args.only else None
     runs = RUNS + (WITH_MODEL if args.model else ()) + (WITH_LLM if args.llm else ())
@@ -148,6 +152,8 @@ def main() -> int:
         )  # after each one, so that nothing is lost when the next is stopped
         fresh.write_text(page(PREFACE, merged(old, new, order)), "utf-8")
         fresh.replace(args.page)
+        if args.page == PAGE:
+            stamp(f"benches/BENCHMARKS.md: {name}")
     if not new:
         args.page.write_text(page(PREFACE, merged(old, new, order)), "utf-8")
     return 1 if failed else 0

@@ -46,7 +46,7 @@ def header(title: str, caveats: Sequence[str]) -> None:
     """Prints what is measured, where and when, and what to beware of, before any number."""
     busy = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
     if busy > 0.5:
-        caveats = [*caveats, f"Other work was done beside it: the load was {busy:.1f} at the start."]
+        caveats = [*caveats, f"Other processes were running: the load was {busy:.1f} at the start."]
     when = dt.datetime.now(dt.UTC).date().isoformat()
     lines = [f"# {title}", "", f"Machine: {machine()}. {when}.", *(f"- {caveat}" for caveat in caveats), ""]
     _header[:] = lines

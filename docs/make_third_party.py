@@ -22,7 +22,7 @@ from typing import Any, Final
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 FILE: Final = ROOT / "THIRD-PARTY.md"
-OWN: Final = "ketrag-fast"
+ROOT_CRATE: Final = "ketrag-py"
 # Which licence is chosen of those that a crate offers: the first of these.
 PREFERRED: Final = ("Apache-2.0", "MIT", "BSD-2-Clause", "BSD-3-Clause", "Zlib", "Unicode-3.0")
 # The file that holds a licence's text, by the names that crates give it.
@@ -47,13 +47,13 @@ Written by `python docs/make_third_party.py`; do not edit. The package itself is
 
 | data | source | licence |
 |---|---|---|
-| `cl100k_base`, `o200k_base` (rust/text/data) | the vocabularies of tiktoken, made by OpenAI | MIT |
+| `cl100k_base`, `o200k_base` (rust/text/src/data) | the vocabularies of tiktoken, made by OpenAI | MIT |
 
 ## Code that was rewritten from others' code
 
 | part | source | licence |
 |---|---|---|
-| rust/text/treebank.rs, rust/text/punkt.rs | NLTK 3.10, Copyright (C) 2001-2025 NLTK Project | Apache-2.0 |
+| rust/text/src: treebank.rs, punkt.rs | NLTK 3.10, Copyright (C) 2001-2025 NLTK Project | Apache-2.0 |
 
 ## Rust crates compiled into the core
 
@@ -89,7 +89,7 @@ class Crate:
 
 def metadata() -> dict[str, Any]:
     """What cargo knows of the locked crates, for all platforms."""
-    command = ["cargo", "metadata", "--format-version", "1", "--features", "python", "--locked"]
+    command = ["cargo", "metadata", "--format-version", "1", "--locked"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)  # noqa: S603
     found: dict[str, Any] = json.loads(done.stdout)
     return found
@@ -115,7 +115,8 @@ def shipped(facts: dict[str, Any]) -> list[Crate]:
     def is_macro(number: str) -> bool:
         return any("proc-macro" in target["kind"] for target in packages[number]["targets"])
 
-    reached, left = set(), [facts["resolve"]["root"]]
+    own = set(facts["workspace_members"])
+    reached, left = set(), [number for number in own if packages[number]["name"] == ROOT_CRATE]
     while left:
         number = left.pop()
         if number in reached or is_macro(number):
@@ -123,7 +124,7 @@ def shipped(facts: dict[str, Any]) -> list[Crate]:
         reached.add(number)
         for dependency in nodes[number]["deps"]:
             left += [dependency["pkg"]] * any(kind["kind"] is None for kind in dependency["dep_kinds"])
-    crates = [packages[number] for number in reached if packages[number]["name"] != OWN]
+    crates = [packages[number] for number in reached - own]
     return sorted(
         (
             Crate(c["name"], c["version"], c["license"], taken(c["license"]), Path(c["manifest_path"]).parent)
@@ -155,7 +156,7 @@ def page(facts: dict[str, Any]) -> str:
     out = [HEAD, "| crate | version | offered under | used under |\n|---|---|---|---|\n"]
     out += [f"| {c.name} | {c.version} | {c.offered} | {' AND '.join(c.taken)} |\n" for c in crates]
     inside = {(crate.name, crate.version) for crate in crates}
-    tools = sorted({(p["name"], p["version"]) for p in facts["packages"]} - inside - {(OWN, _own(facts))})
+    tools = sorted({(p["name"], p["version"]) for p in facts["packages"]} - inside - _own(facts))
     out.append("\n## Crates that only build or test the core\n\n")
     out.append(", ".join(f"{name} {version}" for name, version in tools) + ".\n")
     out.append(TESTS)
@@ -173,9 +174,9 @@ def page(facts: dict[str, Any]) -> str:
     return "".join([*out, *notices(crates)])
 
 
-def _own(facts: dict[str, Any]) -> str:
-    version: str = next(p["version"] for p in facts["packages"] if p["name"] == OWN)
-    return version
+def _own(facts: dict[str, Any]) -> set[tuple[str, str]]:
+    members = set(facts["workspace_members"])
+    return {(p["name"], p["version"]) for p in facts["packages"] if p["id"] in members}
 
 
 def _quoted(text: str) -> str:
