@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from ketrag_fast.base.config.catalogue import about_broken
-from ketrag_fast.base.config.fields import Setting, declared_settings
+from ketrag_fast.base.config.fields import Setting, declared_settings, suggest
 from ketrag_fast.base.config.shared import SharedSettings
 from ketrag_fast.errors import ConfigError, ExtensionError, KetragError
 from ketrag_fast.systems.spec.stage import Stage
@@ -50,7 +50,9 @@ class PresetTable(dict[str, Mapping[str, Any]]):
                 f"the system {name} cannot be used: {self._broken[name]}",
                 hint="mend or uninstall the package that brings it",
             )
-        hint = "the systems are " + ", ".join(sorted(self)) + about_broken(self._broken)
+        hint = f"the systems are {', '.join(sorted(self))}{about_broken(self._broken)}"
+        if near := suggest(str(name), self):
+            hint = f"{near} {hint}"
         raise ConfigError(f"system: there is no system {name!r}", hint=hint)
 
 
@@ -111,6 +113,11 @@ class Registry:
         return {name: row for system in self.systems for name, row in system.presets.items()}
 
     @cached_property
+    def preset_owners(self) -> Mapping[str, str]:
+        """The system of each preset, by the name of the preset."""
+        return {name: system.name for system in self.systems for name in system.presets}
+
+    @cached_property
     def table(self) -> PresetTable:
         """The presets, for those who resolve settings."""
         return PresetTable(self.presets, self.broken)
@@ -130,6 +137,8 @@ class Registry:
             if mode.strip() not in (*LISTS, *self.recipes):
                 known = ", ".join([*LISTS, *self.recipes])
                 hint = f"the modes are {known}{about_broken(self.broken)}"
+                if near := suggest(mode.strip(), (*LISTS, *self.recipes)):
+                    hint = f"{near} {hint}"
                 raise ConfigError(f"modes: there is no mode {mode.strip()!r}", hint=hint)
         for system in self.systems:
             if system.check is None or not (
@@ -151,6 +160,8 @@ class Registry:
         if found is None:
             known = ", ".join(["auto", *self.recipes])
             hint = f"the modes are {known}{about_broken(self.broken)}"
+            if near := suggest(str(mode), self.recipes):
+                hint = f"{near} {hint}"
             raise ConfigError(f"mode: there is no mode {mode!r}", hint=hint)
         return found
 

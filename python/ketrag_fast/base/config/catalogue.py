@@ -1,4 +1,4 @@
-"""All settings that there are: the shared ones, then those that each system declares."""
+"""All settings: the shared ones, then those that each system declares."""
 
 from __future__ import annotations
 
@@ -7,85 +7,85 @@ from functools import cache
 from importlib import import_module
 from typing import Any, Protocol
 
-from ketrag_fast.base.config.fields import Concern, Setting, Topic, declared_settings
+from ketrag_fast.base.config.fields import Concern, Setting, Topic, declared_settings, suggest
 from ketrag_fast.base.config.shared import SharedSettings
 from ketrag_fast.errors import ConfigError
 
 Catalogue = Mapping[str, Setting]
 
 _REGISTRY = "ketrag_fast.systems.registry"
-"""Read by name and when it is first needed, because systems stand above settings: whoever wants to know a
-setting's name must know the systems, and systems are plug-ins."""
+"""Imported by name when it is first needed: systems are plug-ins in a higher layer, and declare settings."""
 
 
 class Declares(Protocol):
-    """What the registry of systems says about settings."""
+    """The part of the registry of systems that concerns settings."""
 
     @property
     def settings(self) -> Iterable[tuple[str, type]]:
-        """(system, its class of settings)."""
+        """Pairs of a system and its class of settings."""
 
     @property
     def choices(self) -> Mapping[str, tuple[str, ...]]:
-        """Further values of settings that are open to systems: their modes, their ways to choose."""
+        """More choices of settings that systems may extend, such as their modes."""
 
     @property
     def listed(self) -> Mapping[str, tuple[str, ...]]:
-        """Values worth listing in the help of settings that take any text: presets, lists of modes."""
+        """Values to list in the help of settings that take any text: presets, modes."""
+
+    @property
+    def preset_owners(self) -> Mapping[str, str]:
+        """The system of each preset."""
 
     @property
     def broken(self) -> Mapping[str, str]:
-        """Systems that cannot be used, and why."""
+        """Systems that cannot be used, with the reason."""
 
     def check(self, settings: Any) -> None:
-        """ConfigError where settings do not go together."""
+        """Raise ConfigError if settings contradict each other."""
 
 
 def systems() -> Declares:
-    """What the systems say."""
-    found: Declares = import_module(_REGISTRY).registry()
-    return found
+    """Return the registry of systems."""
+    registry: Declares = import_module(_REGISTRY).registry()
+    return registry
 
 
 @cache
 def catalogue() -> Catalogue:
-    """Every setting by name, the shared ones first."""
+    """Return every setting by name, the shared ones first."""
     registry = systems()
-    found = {spec.name: spec for spec in declared_settings(SharedSettings)}
+    specs = {spec.name: spec for spec in declared_settings(SharedSettings)}
     for owner, cls in registry.settings:
-        found |= {spec.name: spec for spec in declared_settings(cls, owner)}
+        specs |= {spec.name: spec for spec in declared_settings(cls, owner)}
     for name, more in registry.choices.items():
-        found[name] = found[name].extended(more)
-    return found
+        specs[name] = specs[name].extended(more)
+    return specs
 
 
 def names(*concerns: Concern) -> tuple[str, ...]:
-    """The settings that concern these, in the order of the catalogue; all with no argument."""
+    """Return the names of the settings with these concerns, or of all settings without arguments."""
     return tuple(n for n, spec in catalogue().items() if not concerns or spec.concerns in concerns)
 
 
 def of_topic(*topics: Topic) -> tuple[str, ...]:
-    """The settings of these topics, in the order of the catalogue."""
+    """Return the names of the settings of these topics, in the order of the catalogue."""
     return tuple(n for n, spec in catalogue().items() if spec.topic in topics)
 
 
 def find_setting(name: str, where: str = "") -> str:
-    """The setting of that name (`-` and `_` alike), or a ConfigError with the nearest one."""
+    """Return the name of a setting (`-` and `_` are equal); ConfigError suggests the closest name."""
     plain = name.strip().lower().replace("-", "_")
     if plain in catalogue():
         return plain
-    from difflib import get_close_matches  # here, so that `--help` does not wait for it
-
-    near = get_close_matches(plain, catalogue(), 1)
-    hint = f"did you mean {near[0]}?" if near else "`ketrag config show` lists all settings"
+    hint = suggest(plain, catalogue()) or "`ketrag config list` lists all settings"
     raise ConfigError(f"there is no setting {name!r}{where}", hint=hint + about_broken(systems().broken))
 
 
 def about_broken(broken: Mapping[str, str]) -> str:
-    """What to add to a hint about a name that there is not: a system that cannot be used may have it."""
+    """Return an addition to a hint about an unknown name: a system that cannot be used may declare it."""
     return "".join(f"; the system {name} cannot be used: {reason}" for name, reason in broken.items())
 
 
 def parse(name: str, text: str) -> Any:
-    """The value that a setting gets from text (an environment variable)."""
+    """Return the value of a setting given as text, such as an environment variable."""
     return catalogue()[name].parse(text)
