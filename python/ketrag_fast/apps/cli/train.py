@@ -93,7 +93,7 @@ def run(args: argparse.Namespace) -> int:
         output.write(
             f"{args.out}: {outcome.questions} questions{lost}; {outcome.epochs} epochs{ended}, the best is "
             f"{outcome.best}; {data['seconds']} s\n"
-            f"use it: ketrag retrieve -i {path} --mode cg-rag-trained --lesegr-weights {args.out} QUESTION"
+            f"use it: ketrag retrieve -i {path} --mode cg-rag-trained -o lesegr_weights={args.out} QUESTION"
         )
     return 0
 

@@ -1,4 +1,4 @@
-"""The settings of G2ConS: what a concept is, which concepts are joined, and how a question uses them."""
+"""Settings of G2ConS: concepts, their links, and retrieval by them."""
 
 from __future__ import annotations
 
@@ -14,71 +14,78 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class G2ConsSettings:
-    """The paper's values, and its variants (specs 20, 2.2 to 2.5)."""
+    """Defaults of the paper, and its variants."""
 
     concepts_per_chunk: int = setting(
         50, "words of a chunk that become concepts, by TF-IDF", low=1, high=1_000_000
     )
     concept_idf: Literal["smooth", "ramos"] = setting(
         "smooth",
-        "what a rare word is worth: ln((n+1)/(df+1))+1, or ln(n/df), which drops words of all chunks",
+        "IDF formula: ln((n+1)/(df+1))+1, or ln(n/df), which drops words that occur in all chunks",
     )
-    concept_min_df: int = setting(1, "concepts are in so many chunks, at least", low=1, high=2**32 - 1)
+    concept_min_df: int = setting(1, "minimum document frequency of a concept", low=1, high=2**32 - 1)
     concept_max_df: float = setting(
-        1.0, "words in more than this share of the chunks are no concepts", low=0.0, high=1.0
+        1.0, "maximum share of chunks that a concept may occur in", low=0.0, high=1.0
     )
     concept_chars: int = setting(
-        2, "letters of a concept, at least, in scripts with spaces between words", low=1, high=1000
+        2, "minimum length of a concept in letters, for scripts with spaces between words", low=1, high=1000
     )
     concept_chunks: Literal["contained", "origin"] = setting(
-        "contained", "the chunks of a concept: all that contain it, or those that it was taken from"
+        "contained", "chunks of a concept: all that contain it, or those it was extracted from"
     )
     concept_vectors: Literal["sentences", "chunks"] = setting(
-        "sentences", "a concept's vector is the mean of its sentences' vectors, or of its chunks'"
+        "sentences", "concept vector: mean over its sentences or over its chunks"
     )
     concept_level: Literal["chunk", "sentence"] = setting(
-        "chunk", "where two concepts meet: in a chunk, or in a sentence (the paper's variant A)"
+        "chunk", "scope of co-occurrence: a chunk, or a sentence (variant A of the paper)"
     )
     theta_co: int = setting(
-        3, "chunks that two concepts share, at least, to be joined", low=0, high=2**32 - 1
+        3, "minimum number of chunks that two linked concepts share", low=0, high=2**32 - 1
     )
     theta_sem: float = setting(
-        0.65, "the least cosine of two concepts that are joined; -1 joins all that meet", low=-1.0, high=1.0
+        0.65, "minimum cosine of two linked concepts; -1 links all that co-occur", low=-1.0, high=1.0
     )
     theta_quantile: float | None = setting(
         None,
-        "instead of theta_sem: the cosine that this share of the pairs that meet does not exceed",
+        "quantile of the cosines of co-occurring concepts, used instead of theta_sem",
         low=0.0,
         high=1.0,
     )
     concept_rank: Literal["pagerank", "degree"] = setting(
-        "pagerank", "the importance of a concept, by which it chooses core chunks"
+        "pagerank", "importance of a concept in core selection"
     )
-    concept_weights: bool = setting(True, "PageRank goes by the weights of the edges")
+    concept_weights: bool = setting(True, "use edge weights in the PageRank of concepts")
     concept_score: Literal["sum", "max", "mean"] = setting(
-        "sum", "the importance of a chunk: of its concepts together, of the best ones, or on average"
+        "sum", "importance of a chunk: sum, maximum or mean over its concepts"
     )
     seed_concepts: int = setting(
-        60, "concepts nearest to the question that a search begins with", concerns="query", low=0, high=10_000
+        60,
+        "number of concepts nearest to the query that a search starts from",
+        concerns="query",
+        low=0,
+        high=10_000,
     )
     bfs_depth: int = setting(
-        2, "how many edges a search follows from its first concepts", concerns="query", low=0, high=1000
+        2, "number of edges that a search follows from its first concepts", concerns="query", low=0, high=1000
     )
     max_expanded: int | None = setting(
-        None, "concepts that a search reaches by edges, at most; none is all", concerns="query", low=0
+        None,
+        "maximum number of concepts that a search reaches by edges; none: no limit",
+        concerns="query",
+        low=0,
     )
     concept_rerank: Literal["turns", "local", "naive"] = setting(
         "turns",
-        "units come in by turns, each first concept's nearest, then each one's next; or concept by concept "
-        "(the paper's); or all in one list by their cosine (its ablation D)",
+        "order of units: in turns over the concepts, concept by concept (paper), or by cosine alone"
+        " (ablation D of the paper)",
         concerns="query",
     )
 
 
 def check(settings: Settings) -> None:
-    """ConfigError where settings do not go together."""
+    """Raise ConfigError if settings contradict each other."""
     if settings.value("core_selection") == "concept" and settings.core_unit == "subchunk":
         raise ConfigError(
-            "core_selection = concept chooses chunks, and core_unit is subchunk",
-            hint="leave core_unit at chunk",
+            "core_selection = concept needs core_unit = chunk, got subchunk",
+            hint="give -o core_unit=chunk, or another core_selection",
         )

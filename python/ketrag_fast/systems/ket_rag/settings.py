@@ -1,4 +1,4 @@
-"""The settings of KET-RAG: its graphs, its choice of core chunks, and how its tables are made."""
+"""Settings of KET-RAG: its graphs, core selection and entity tables."""
 
 from __future__ import annotations
 
@@ -14,62 +14,70 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class KetRagSettings:
-    """Huang, Zhang, Xiao 2025, and where the published code departs from the paper (specs 10, 1.9)."""
+    """Defaults of Huang, Zhang, Xiao (2025), and the variants of their reference implementation."""
 
     knn_k: int = setting(2, "neighbours of a unit in the KNN graph", low=0, high=10_000)
     max_df_ratio: float | None = setting(
-        None, "words in more than this share of units are not counted as shared", low=0.0, high=1.0
+        None, "ignore shared words that occur in more than this share of units", low=0.0, high=1.0
     )
-    core_selection: str = setting("pagerank", "how core chunks are picked", choices=("pagerank", "uniform"))
-    keyword_norm: Literal["none", "unit"] = setting("none", "whether keyword vectors are normalised")
+    core_selection: str = setting(
+        "pagerank",
+        "selection of core chunks: by PageRank, or uniformly at random",
+        choices=("pagerank", "uniform"),
+    )
+    keyword_norm: Literal["none", "unit"] = setting("none", "normalisation of keyword vectors")
     knn_ann_from: int = setting(
-        500_000, "chunks from which auto makes the KNN graph with hnswlib", low=1, high=2**32 - 1
+        500_000,
+        "number of chunks from which ann = auto builds the KNN graph with hnswlib",
+        low=1,
+        high=2**32 - 1,
     )
     keyword_mean: Literal["sentences", "occurrences"] = setting(
-        "sentences", "what a keyword's vector is the mean of; occurrences needs words = published"
+        "sentences",
+        "keyword vector: mean over its sentences or over its occurrences (needs words = published)",
     )
-    core_rounding: Literal["up", "down"] = setting("up", "how the number of core chunks is made whole")
+    core_rounding: Literal["up", "down"] = setting("up", "rounding of the number of core chunks")
     core_rank: Literal["converged", "networkx"] = setting(
-        "converged", "when PageRank stops: at its limit, or as early as networkx"
+        "converged", "end of PageRank: at convergence, or as early as networkx"
     )
-    knn_repeats: bool = setting(False, "a semantic neighbour may repeat a lexical one")
-    knn_zero: bool = setting(False, "a lexical neighbour need not share a word")
+    knn_repeats: bool = setting(False, "allow a semantic neighbour that is also a lexical one")
+    knn_zero: bool = setting(False, "allow lexical neighbours that share no word")
     rewire: Literal["all", "mention"] = setting(
         "all",
-        "an entity leads to all units of its chunks, or to those that name it where one does",
+        "units linked to an entity: all of its chunks, or those that mention it (all if none does)",
         topic="reading",
     )
     rollover: Literal["texts", "none", "graph"] = setting(
         "texts",
-        "who gets what the other half of ket or hybrid leaves of the budget: the texts, which then repeat no"
-        " source; nobody, as in the paper; or the graph, as in the published code",
+        "budget left over in modes ket and hybrid goes to: the texts, nothing (paper), or the graph"
+        " (reference implementation)",
         concerns="query",
     )
     seed_entities: int = setting(
         10,
-        "entities nearest to the question that the tables begin with",
+        "number of entities nearest to the query that the tables start from",
         concerns="query",
         low=1,
         high=10_000,
     )
     tables: Literal["own", "published"] = setting(
         "own",
-        "the skeleton's tables: fixed columns and each source once, or as the published code prints them",
+        "format of the entity tables: fixed columns, or as the reference implementation prints them",
         concerns="query",
     )
     seed_keywords: int | None = setting(
         None,
-        "keywords that may bring in units, at most (the published code asks for 1,000)",
+        "maximum number of keywords that bring in units (reference implementation: 1000)",
         concerns="query",
         low=0,
     )
 
 
 def check(settings: Settings) -> None:
-    """ConfigError where settings do not go together."""
+    """Raise ConfigError if settings contradict each other."""
     occurrences = settings.of(KetRagSettings).keyword_mean == "occurrences"
     if occurrences and settings.words == "own" and "words" in settings.given:
         raise ConfigError(
             "keyword_mean = occurrences needs words = published",
-            hint="our own words are known once for each sentence",
+            hint="words = own counts a word once per sentence; give -o words=published",
         )

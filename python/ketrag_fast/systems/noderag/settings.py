@@ -1,4 +1,4 @@
-"""The settings of NodeRAG: how its graph is made, and how a question walks over it (specs 30)."""
+"""Settings of NodeRAG: its graph, and the walk over it."""
 
 from __future__ import annotations
 
@@ -10,79 +10,82 @@ from ketrag_fast.base.config.fields import setting
 
 @dataclass(frozen=True, kw_only=True)
 class NodeRagSettings:
-    """The paper's values; where the published code has others, one of the choices is the code's."""
+    """Defaults of the paper; where the reference implementation differs, a choice gives its behaviour."""
 
     entity_core: Literal["kcore", "degree"] = setting(
-        "kcore", "important entities: those of the k-core, or those of at least its degree (Algorithm 1)"
+        "kcore", "important entities: the k-core, or all with at least its degree (NodeRAG, Algorithm 1)"
     )
     entity_rounding: Literal["down", "nearest"] = setting(
-        "down", "how the degree of the core and the scale of the betweenness are made whole; code: nearest"
+        "down", "rounding of the core degree and the betweenness scale; reference implementation: nearest"
     )
     min_entity_weight: int = setting(
-        2, "mentions of an entity, at least, to be given an attribute", low=0, high=2**32 - 1
+        2, "minimum mentions of an entity that gets an attribute", low=0, high=2**32 - 1
     )
     max_attributes: int | None = setting(
-        None, "entities that are given an attribute, at most: those of the largest betweenness", low=0
+        None, "maximum number of entities with an attribute, by betweenness", low=0
     )
     relation_repeats: Literal["weigh", "text"] = setting(
         "weigh",
-        "a relation that is told again weighs more and joins the names to its unit, or (code) only its words "
-        "are kept",
+        "a repeated relation adds weight and links, or only keeps its text (reference implementation)",
     )
-    link_relations: bool = setting(False, "relations are joined to their units (the paper's prose)")
+    link_relations: bool = setting(False, "link relations to their units (prose of the paper)")
     generated_texts: Literal["auto", "rules"] = setting(
         "auto",
-        "attributes and high-level elements: by the language model that reads where there is one, or always "
-        "put together from the units",
+        "attributes and high-level elements: by the LLM if there is one, or always assembled from units",
         topic="reading",
     )
     generated_tokens: int = setting(
-        400, "tokens of an attribute or a high-level element, at most", low=16, high=4000, topic="reading"
+        400, "maximum tokens of an attribute or a high-level element", low=16, high=4000, topic="reading"
     )
     semantic_match: Literal["auto", "always"] = setting(
         "auto",
-        "elements are joined to the nodes of their cluster where a cluster would have 39 nodes or more, else "
-        "to their whole community; or always by clusters",
+        "link elements to the nodes of their cluster: if clusters have 39 nodes or more, or always",
     )
     semantic_neighbours: int = setting(
-        25, "nearest nodes by vector that each node with a vector is joined to", low=0, high=1000
+        25, "number of nearest nodes by vector that each node is linked to", low=0, high=1000
     )
     balanced_edges: bool = setting(
         True,
-        "an edge weighs 1 / the larger degree of its ends, as in the code; else its count, as in the paper",
+        "edge weight: 1 / larger degree of its ends (reference implementation), or its count (paper)",
     )
     node_hits: int = setting(
-        10, "nodes nearest to the question that the walk starts from", concerns="query", low=0, high=10_000
+        10,
+        "number of nodes nearest to the query that the walk starts from",
+        concerns="query",
+        low=0,
+        high=10_000,
     )
     cross_nodes: int = setting(
         10,
-        "units, attributes, elements and chunks that the walk adds",
+        "number of units, attributes, elements and chunks that the walk adds",
         concerns="query",
         low=0,
         high=10_000,
     )
     cross_entities: int = setting(
         10,
-        "entities that the walk adds; their attributes come with them",
+        "number of entities that the walk adds, with their attributes",
         concerns="query",
         low=0,
         high=10_000,
     )
-    cross_relations: int = setting(30, "relations that the walk adds", concerns="query", low=0, high=10_000)
+    cross_relations: int = setting(
+        30, "number of relations that the walk adds", concerns="query", low=0, high=10_000
+    )
     cross_titles: int = setting(
-        10, "titles that the walk adds; their elements come with them", concerns="query", low=0, high=10_000
+        10, "number of titles that the walk adds, with their elements", concerns="query", low=0, high=10_000
     )
     cross_each: bool = setting(
         False,
-        "cross_nodes counts for each type of node (paper), not for all together (code)",
+        "apply cross_nodes to each node type (paper), not to all together (reference implementation)",
         concerns="query",
     )
     node_walk: Literal["teleport", "lazy"] = setting(
         "teleport",
-        "a step returns to the entry points (paper), or stays where it is (code)",
+        "a step returns to the entry points (paper), or stays in place (reference implementation)",
         concerns="query",
     )
-    node_steps: int = setting(2, "steps of the walk", concerns="query", low=0, high=100)
+    node_steps: int = setting(2, "number of steps of the walk", concerns="query", low=0, high=100)
     node_teleport: float = setting(
-        0.5, "the share that returns, or stays, in each step", concerns="query", low=0.001, high=1.0
+        0.5, "probability of returning, or of staying, in each step", concerns="query", low=0.001, high=1.0
     )
