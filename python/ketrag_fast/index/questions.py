@@ -248,9 +248,9 @@ class Questions(Carrying):
         `llm` is a spec (`llama-cpp:PATH.gguf`, `openai:MODEL@URL`) or an opened model; without it the
         setting `answer_llm` counts, then `llm`. If no model is set, the answer has a `reason` and the
         context. `tokens` and `seconds` bound the reply, and a `deadline` all of it: retrieval, loading the
-        model and the answer, which is then cut with a warning. `on_text` is given the answer piece by piece, and stops it by
-        returning False; `on_context` is given the context before, and stops likewise. `kind` is "free",
-        "yes-no" (the answer has a `decision`) or "choice" among `options` (it has a `ranking`). The other
+        model and the answer, which is then cut with a warning. `on_text` is given the answer piece by piece,
+        and stops it by returning False; `on_context` is given the context before, and stops likewise. `kind`
+        is "free", "yes-no" (the answer has a `decision`) or "choice" among `options` (it has a `ranking`). The other
         options are those of `retrieve`. With the setting `subgraphs` the model first summarises what the
         passages are tied to. Raises what `retrieve` does, and BackendMissing, BackendError,
         NetworkForbidden, ConfigError.

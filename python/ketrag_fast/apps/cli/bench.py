@@ -21,6 +21,23 @@ if TYPE_CHECKING:
 _BUDGETS = "12000,6000,3000"
 _SYSTEMS = "text-rag,knng-rag,keyword-rag,ket-rag-u,ket-rag-p,default"
 _ALL_FAILED = 1
+_EXAMPLES = {
+    "builds": (
+        'ketrag bench builds dataset/ --build "plain: seed=42" --build "rules: llm=heuristic"',
+        "ketrag bench builds dataset/ --builds builds.toml --html report.html",
+        "ketrag bench builds dataset/ --builds builds.toml --shared --keep indexes",
+    ),
+    "systems": (
+        "ketrag bench systems dataset/ --html report.html",
+        "ketrag bench systems dataset/ --systems walk,noderag,cg-rag --budget 2000,1000",
+        "ketrag bench systems dataset/ --systems all --documents docs/ --answer-with openai:MODEL@URL",
+    ),
+    "sweep": (
+        "ketrag bench sweep dataset/ --vary core_ratio=0.2,0.8 --mode walk",
+        "ketrag bench sweep dataset/ --vary knn_k=1,2,4 --vary budget=500,2000",
+        "ketrag bench sweep dataset/ --vary core_ratio=0.2,0.8 --vary knn_k=1,4 --grid",
+    ),
+}
 
 
 def add(commands: Any, shared: argparse.ArgumentParser) -> None:
@@ -67,7 +84,13 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
 
 
 def _kind(kinds: Any, shared: argparse.ArgumentParser, name: str, text: str) -> argparse.ArgumentParser:
-    parser: argparse.ArgumentParser = kinds.add_parser(name, parents=[shared], help=text, description=text)
+    parser: argparse.ArgumentParser = kinds.add_parser(
+        name,
+        parents=[shared],
+        help=text,
+        description=f"{text[0].upper()}{text[1:]}.",
+        examples=_EXAMPLES[name],
+    )
     parser.add_argument("dataset", metavar="DATASET", help="folder or file of the data set")
     parser.add_argument(
         "--documents",

@@ -6,14 +6,11 @@ import argparse
 import shutil
 import sys
 from collections.abc import Iterable, Sequence
+from textwrap import wrap
 from typing import Any, Final, NoReturn
 
 from ketrag_fast.apps.cli.terminal_text import inline
 
-COMMON: Final = "common options"
-"""Title of the options that every command takes; helps show them last."""
-COMMON: Final = "common options"
-"""Title of the options that every command takes; helps show them last."""
 COMMON: Final = "common options"
 """Title of the options that every command takes; helps show them last."""
 _WIDEST: Final = 100
@@ -26,6 +23,9 @@ class _Formatter(argparse.HelpFormatter):
     def __init__(self, prog: str, **_: Any) -> None:
         width = min(shutil.get_terminal_size().columns, _WIDEST)
         super().__init__(prog, max_help_position=29, width=max(width, 60))
+
+    def _split_lines(self, text: str, width: int) -> list[str]:
+        return wrap(" ".join(text.split()), width, break_on_hyphens=False)  # specs must not be split
 
 
 class _HelpAction(argparse.Action):
@@ -48,10 +48,10 @@ class CommandParser(argparse.ArgumentParser):
     """
 
     def __init__(self, *args: Any, examples: Sequence[str] = (), **kwargs: Any) -> None:
-        kwargs["allow_abbrev"] = False  # a script would break when a new option makes a prefix ambiguous
         with_help = kwargs.pop("add_help", True)
-        kwargs.setdefault("formatter_class", _Formatter)
-        super().__init__(*args, add_help=False, **kwargs)
+        kwargs = {"formatter_class": _Formatter, **kwargs, "add_help": False}
+        kwargs["allow_abbrev"] = False  # a script would break when a new option makes a prefix ambiguous
+        super().__init__(*args, **kwargs)
         self.examples = tuple(examples)
         self.more: list[tuple[str, str]] = []
         self.notes: list[str] = []
@@ -99,10 +99,6 @@ class CommandParser(argparse.ArgumentParser):
         formatter = self._get_formatter()
         formatter.add_text(self.description)
         shown = [action for action in self._actions if not getattr(action, "rare", False)]
-        common = [a for group in self._action_groups if group.title == COMMON for a in group._group_actions]
-        shown.sort(key=lambda action: action in common or action.dest == "help")
-        common = [a for group in self._action_groups if group.title == COMMON for a in group._group_actions]
-        shown.sort(key=lambda action: action in common or action.dest == "help")
         common = [a for group in self._action_groups if group.title == COMMON for a in group._group_actions]
         shown.sort(key=lambda action: action in common or action.dest == "help")
         for title, actions in (

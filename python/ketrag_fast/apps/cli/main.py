@@ -56,7 +56,7 @@ GROUPS: Final = {
 COMMANDS: Final = {name: row for commands in GROUPS.values() for name, row in commands.items()}
 
 _DESCRIPTION = "Graph indexes for retrieval, built and queried on this machine."
-_EPILOG = """`ketrag COMMAND -h` shows the common options of a command, `ketrag COMMAND --help` all of them.
+EPILOG = """`ketrag COMMAND -h` shows the common options of a command, `ketrag COMMAND --help` all of them.
 Exit codes: 0 done, 1 failed, 2 wrong usage, 3 partly done (failures are listed), 4 index missing,
 damaged or incomplete, 5 network or endpoint not allowed, 130 interrupted."""
 _RESUME = "run the same command again"
@@ -88,7 +88,7 @@ class _TopParser(CommandParser):
             lines.append("")
         return (
             "\n".join(
-                [*lines, "  -h, --help  print this help", "  --version   print the version", "", _EPILOG]
+                [*lines, "  -h, --help  print this help", "  --version   print the version", "", EPILOG]
             )
             + "\n"
         )
@@ -138,6 +138,8 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     args, unknown = top.parse_known_args(argv)
     if unknown:
         args.parser.reject(unknown)
+    if getattr(args, "quiet", False) and args.verbose:
+        args.parser.error("-q and -v contradict each other")
     return args
 
 

@@ -49,9 +49,8 @@ def common() -> CommandParser:
         help="set any setting; repeatable (`ketrag config list`)",
     )
     group.add_argument("--json", action="store_true", help="print JSON")
-    loudness = group.add_mutually_exclusive_group()
-    loudness.add_argument("-q", "--quiet", action="store_true", help="print only errors to stderr")
-    loudness.add_argument("-v", "--verbose", action="store_true", help="print more to stderr")
+    group.add_argument("-q", "--quiet", action="store_true", help="print only errors to stderr")
+    group.add_argument("-v", "--verbose", action="store_true", help="print more to stderr")
     mark_rare(
         group.add_argument(
             "--config", metavar="FILE", help="settings file (default: $KETRAG_CONFIG, else ./ketrag.toml)"
@@ -140,18 +139,6 @@ def choices_of_system() -> list[str]:
     main = [name for name, owner in owners.items() if name in (owner, "default")]
     presets = [name for name in owners if name not in main]
     return [f"systems: {', '.join(main)}", f"presets: {', '.join(presets)}"]
-
-
-def _fill(text: str) -> str:
-    from textwrap import fill
-
-    return fill(text, 90, subsequent_indent="  ", break_on_hyphens=False)
-
-
-def _fill(text: str) -> str:
-    from textwrap import fill
-
-    return fill(text, 90, subsequent_indent="  ", break_on_hyphens=False)
 
 
 def _fill(text: str) -> str:

@@ -80,7 +80,7 @@ def lacks(settings: Settings) -> str | None:
     """What the mode needs beside the index."""
     given = settings.of(CgRagSettings).lesegr_weights
     return (
-        None if given is not None else "trained weights (-o lesegr_weights=FILE, made by `ketrag train cgrag`)"
+        None if given is not None else "trained weights (-o lesegr_weights=FILE, from `ketrag train cgrag`)"
     )
 
 

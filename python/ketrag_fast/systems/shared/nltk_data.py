@@ -18,8 +18,8 @@ from ketrag_fast.kernels.published import FILES, PublishedTokenizer
 PUNKT = Path("tokenizers", "punkt_tab", "english")
 STOP_WORDS = Path("corpora", "stopwords", "english")
 _HINT = (
-    "`python -m nltk.downloader punkt_tab stopwords` brings them; -o nltk_data=FOLDER or $NLTK_DATA names another "
-    "folder"
+    "`python -m nltk.downloader punkt_tab stopwords` installs them; -o nltk_data=FOLDER or $NLTK_DATA "
+    "names another folder"
 )
 
 
