@@ -250,9 +250,9 @@ class Questions(Carrying):
         context. `tokens` and `seconds` bound the reply, and a `deadline` all of it: retrieval, loading the
         model and the answer, which is then cut with a warning. `on_text` is given the answer piece by piece,
         and stops it by returning False; `on_context` is given the context before, and stops likewise. `kind`
-        is "free", "yes-no" (the answer has a `decision`) or "choice" among `options` (it has a `ranking`). The other
-        options are those of `retrieve`. With the setting `subgraphs` the model first summarises what the
-        passages are tied to. Raises what `retrieve` does, and BackendMissing, BackendError,
+        is "free", "yes-no" (the answer has a `decision`) or "choice" among `options` (it has a `ranking`).
+        The other options are those of `retrieve`. With the setting `subgraphs` the model first summarises
+        what the passages are tied to. Raises what `retrieve` does, and BackendMissing, BackendError,
         NetworkForbidden, ConfigError.
         """
         from ketrag_fast.query.answer.forms import form_of
