@@ -45,7 +45,7 @@ def built(folder: Path, server: Endpoint, **more: Any) -> Path:
 def foreign(tmp_path: Path, server: Endpoint, monkeypatch: pytest.MonkeyPatch) -> Path:
     """What somebody else bundled, unbundled by a user who has a key. The endpoint has recorded nothing."""
     built(tmp_path / "theirs", server)
-    assert main(["bundle", "-i", str(tmp_path / "theirs"), "-o", str(tmp_path / "file")]) == 0
+    assert main(["bundle", "-i", str(tmp_path / "theirs"), str(tmp_path / "file")]) == 0
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state of the user"))
     monkeypatch.setenv("KETRAG_OPENAI_API_KEY", KEY)
     assert main(["unbundle", str(tmp_path / "file"), "-i", str(tmp_path / "mine")]) == 0

@@ -18,7 +18,7 @@ _MORE: Final = "`%s --help` lists all options, `ketrag config list` all settings
 
 
 class _Formatter(argparse.HelpFormatter):
-    """Two columns, at most 100 characters wide."""
+    """Two columns in a width of up to 100 characters."""
 
     def __init__(self, prog: str, **_: Any) -> None:
         width = min(shutil.get_terminal_size().columns, _WIDEST)

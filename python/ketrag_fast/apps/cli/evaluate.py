@@ -157,7 +157,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-# ---------------------------------------------------------------- what is asked
+# ---------------------------------------------------------------- arguments
 
 
 def _modes(args: argparse.Namespace) -> list[str]:

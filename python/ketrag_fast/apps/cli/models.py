@@ -152,7 +152,7 @@ def _check(args: argparse.Namespace) -> int:
 
 
 def _cost(embedder: Embedder, source: str | None, exact: EmbedderOptions) -> PrecisionLoss | None:
-    """What the precision costs on the texts of `source`, if one is given."""
+    """Return the loss of precision on the texts of `source`, or None without a source."""
     if source is None:
         return None
     from ketrag_fast.models.embedders.precision_loss import cost, texts_of

@@ -1,4 +1,4 @@
-"""What a service is started with. Workers get it as JSON; the token never stands in it."""
+"""Options of the service. Workers get them as JSON, without the token."""
 
 from __future__ import annotations
 
@@ -29,24 +29,24 @@ class ServerOptions:
     """Bounds hold for each worker. Times are in seconds, sizes in bytes."""
 
     indexes: Mapping[str, str]
-    """Names and folders; the first one answers where a request names none."""
+    """Names and folders; the first is the default of requests."""
     settings: Mapping[str, Any] = field(default_factory=dict)
-    """What was given of the settings of `Index.open`."""
+    """Settings for `Index.open`."""
     host: str = "127.0.0.1"
     port: int = 8765
     workers: int = 1
     concurrency: int = field(default_factory=cores)
     """Threads that answer questions; the event loop is another one."""
     queue: int = 512
-    """Questions that may wait; one more is answered with 429."""
+    """Queries that may wait; more get status 429."""
     answers: int = 8
-    """Answers of a language model that may wait."""
+    """LLM answers that may wait."""
     batch: int | None = None
     """Questions that are put to the core together, at most; without it 32 where a model embeds them, which it
     does faster together, else 8: then a batch only saves what it costs to hand questions over to a thread.
     """
     questions: int = 256
-    """Questions of one request, at most."""
+    """Maximum number of queries in one request."""
     body: int = 1_000_000
     deadline: float = 30.0
     """For the passages of a request, from its last byte on."""
@@ -84,14 +84,14 @@ class ServerOptions:
 
 
 def parse_indexes(folders: list[str]) -> dict[str, str]:
-    """Names and folders from `DIR` and `NAME=DIR`. ConfigError where a name is given twice or is none."""
+    """Return names and folders from `DIR` and `NAME=DIR`; ConfigError for a repeated or invalid name."""
     found: dict[str, str] = {}
     for given in folders:
         name, mark, folder = given.partition("=")
         if not mark or not set(name) <= _NAME_LETTERS:
             name, folder = DEFAULT_NAME, given
         if not name or len(name) > _LONGEST_NAME or not folder:
-            raise ConfigError(f"-i {given}: that is no NAME=DIR", hint="for example -i notes=./notes-index")
+            raise ConfigError(f"-i {given}: not NAME=DIR", hint="for example -i notes=./notes-index")
         if name in found:
             raise ConfigError(
                 f"-i: two indexes have the name {name!r}", hint="give each its own: -i a=DIR -i b=DIR"

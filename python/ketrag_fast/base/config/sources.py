@@ -1,4 +1,4 @@
-"""Where settings come from: flag > environment > file > what the index has > the system > default."""
+"""Sources of settings, by priority: flag, environment, file, index, system, default."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ OTHER_VARIABLES = frozenset(
         "KETRAG_EXTENSIONS",
     }
 )
-"""Not settings: where the index, the settings and the question sets lie, an endpoint's key, the service's
-token, which instructions the encoder uses (kernels/encoder.py) and which nothing uses
-(rust/base/src/cpu.rs), and whether systems of other packages are loaded (systems/registry.py)."""
+"""Variables that are not settings: paths of the index, the settings file and the data sets, API key and
+token, the instructions of the encoder (kernels/encoder.py), instructions to avoid (rust/base/src/cpu.rs),
+and whether systems of other packages are loaded (systems/registry.py)."""
 DEFAULT_FILE = "ketrag.toml"
 
 Presets = Mapping[str, Mapping[str, Any]]
@@ -35,7 +35,7 @@ Presets = Mapping[str, Mapping[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """The settings that hold, where each comes from, and what differs from the index."""
+    """The effective settings, their origins, and the differences from the index."""
 
     settings: Settings
     origins: Mapping[str, str]
@@ -43,12 +43,12 @@ class Resolved:
 
     @property
     def needs_rebuild(self) -> tuple[str, ...]:
-        """Changed settings that throw all earlier work away."""
+        """Changed settings that discard all earlier work."""
         return tuple(name for name, _, _ in self.differences if catalogue()[name].rebuild)
 
 
 def from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
-    """`KETRAG_CHUNK_TOKENS=150` and the like. An unknown `KETRAG_` name is an error, not a surprise."""
+    """Return the settings of variables such as `KETRAG_CHUNK_TOKENS=150`; ConfigError for an unknown name."""
     found: dict[str, Any] = {}
     for variable in sorted(environ):
         if not variable.startswith(PREFIX) or variable in OTHER_VARIABLES:
@@ -62,7 +62,7 @@ def from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
 
 
 def from_file(path: Path | None) -> dict[str, Any]:
-    """The settings of a TOML file. None: `./ketrag.toml` if there is one."""
+    """Return the settings of a TOML file; with None, of `./ketrag.toml` if it exists."""
     from ketrag_fast.base.config.files import (
         read_toml,  # here, so that `--help` does not wait for a TOML parser
     )
@@ -96,10 +96,10 @@ def resolve(
     index: Mapping[str, Any] | None = None,
     presets: Presets | None = None,
 ) -> Resolved:
-    """The first source that has a setting wins; 0, False and "" are values like any other.
+    """Return the effective settings: the first source with a value wins; 0, False and "" are values.
 
-    A system that is asked for anew brings its own values, which then go before what the index has;
-    a system that the index already has leaves the index's values alone.
+    If a user names another system than that of the index, its preset has priority over the index; otherwise
+    the values of the index have priority over the preset.
     """
     asked = (("flag", flags), ("environment", environment), ("file", file))
     layers: list[tuple[str, Mapping[str, Any]]] = [(origin, values) for origin, values in asked if values]
@@ -143,6 +143,6 @@ def _preset(system: Any, presets: Presets | None) -> Mapping[str, Any]:
 
 
 def build_settings(settings: Settings) -> dict[str, Any]:
-    """What an index remembers of the settings it was built with."""
+    """Return the settings that an index stores."""
     kept = set(names("build", "read"))
     return {name: settings.value(name) for name in names() if name in kept}
