@@ -97,7 +97,8 @@ def _settings(recipe: Recipe) -> list[str]:
     names = [share.of for share in recipe.shares if isinstance(share.of, str) and share.of != "rest"]
     if recipe.join == "shares":
         names += [name for channel in recipe.channels for name in registry().channels[channel].settings]
-    names += [name for name in (recipe.rollover, "writer" if recipe.rewrite else None) if name is not None]
+    more = (recipe.rollover, "answer_llm" if recipe.rewrite else None)
+    names += [name for name in more if name is not None]
     return list(dict.fromkeys(names))
 
 

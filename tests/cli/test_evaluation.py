@@ -86,8 +86,8 @@ def test_a_model_writes_the_answers_that_are_judged(place: Path, tiny_gguf: Path
     assert rows[0]["counted"]["em"] == 1
     assert rows[0]["em"] == 0.0  # its weights are random
     about = json.loads((place / "asked" / "run.json").read_text("utf-8"))
-    assert about["answers"]["fingerprint"] == about["writer"]["fingerprint"]
-    assert len(about["answers"]["prompt"]) == len(about["writer"]["prompt"]) == 64
+    assert about["answers"]["fingerprint"] == about["hyde_model"]["fingerprint"]
+    assert len(about["answers"]["prompt"]) == len(about["hyde_model"]["prompt"]) == 64
     code, _, err = ketrag("eval", "hotpot.json", "--mode", "bm25", "--answers", "--json", "-q", cwd=place)
     assert code == 2
     assert "no model is named" in err
@@ -251,7 +251,7 @@ def test_runs_on_different_questions_are_not_compared(place: Path) -> None:
 
 def test_what_a_system_needs_is_named(place: Path, tmp_path: Path) -> None:
     code, out, err = ketrag(
-        "index", POLAR, "--system", "parity", "--nltk-data", str(tmp_path), "--json", cwd=tmp_path
+        "index", POLAR, "--system", "parity", "-o", f"nltk_data={tmp_path}", "--json", cwd=tmp_path
     )
     assert (code, out) == (1, "")
     error = json.loads(err.splitlines()[-1])

@@ -88,7 +88,7 @@ def test_wrong_usage_cannot_move_the_cursor(tmp_path: Path, argv: list[str]) -> 
 
 def test_config_show_names_each_origin(tmp_path: Path) -> None:
     (tmp_path / "ketrag.toml").write_text("seed = 7\n")
-    done = ketrag("config", "show", "--knn-k", "0", "--json", cwd=tmp_path, KETRAG_CORE_RATIO="0.0")
+    done = ketrag("config", "show", "-o", "knn_k=0", "--json", cwd=tmp_path, KETRAG_CORE_RATIO="0.0")
     assert done.returncode == 0, done.stderr
     settings = json.loads(done.stdout)["settings"]
     assert settings["knn_k"] == {"value": 0, "origin": "flag"}

@@ -153,10 +153,10 @@ def test_first_of_two_equal_ids_is_kept(tmp_path: Path) -> None:
 
 def test_fallback_encoding_is_named_where_it_does_not_exist(docs: Path) -> None:
     (docs / "latin.txt").write_bytes("Orléans liegt an der Loire.".encode("cp1252"))
-    done = indexed(docs.parent, "--fallback-encoding", "klingon")
+    done = indexed(docs.parent, "-o", "fallback_encoding=klingon")
     assert done.code == 3
     assert "'klingon' is no encoding" in done.err
-    assert indexed(docs.parent, "--fallback-encoding", "cp1252").code == 0
+    assert indexed(docs.parent, "-o", "fallback_encoding=cp1252").code == 0
     found = json.loads(command("retrieve", "Orléans?", "--json", cwd=docs.parent).out)
     assert found["passages"][0]["text"] == "Orléans liegt an der Loire."
 

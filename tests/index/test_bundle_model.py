@@ -32,7 +32,7 @@ def model(tmp_path: Path) -> Path:
 def made(model: Path, tmp_path: Path) -> Path:
     """The bundle; the model is not on this machine any more."""
     Index.build(DOCUMENTS, tmp_path / "ix", settings=Settings(embedder=f"native:{model}")).close()
-    assert main(["bundle", "-i", str(tmp_path / "ix"), "-o", str(tmp_path / "b"), "--with-model"]) == 0
+    assert main(["bundle", "-i", str(tmp_path / "ix"), str(tmp_path / "b"), "--with-model"]) == 0
     model.rename(tmp_path / "hidden")
     return tmp_path / "b"
 
@@ -55,7 +55,7 @@ def test_it_answers_and_is_built_upon_with_nothing_else(made: Path, tmp_path: Pa
     with Index.build([], there) as again:
         assert again.report is not None and not again.report.changed
     # And it can be carried on from here, with its model.
-    assert main(["bundle", "-i", str(there), "-o", str(tmp_path / "b2"), "--with-model"]) == 0
+    assert main(["bundle", "-i", str(there), str(tmp_path / "b2"), "--with-model"]) == 0
     Index.unbundle(tmp_path / "b2", tmp_path / "third")
     shutil.rmtree(tmp_path / "moved")
     with Index.open(tmp_path / "third") as index:

@@ -45,7 +45,7 @@ def built(folder: Path, server: Endpoint, **more: Any) -> Path:
 def foreign(tmp_path: Path, server: Endpoint, monkeypatch: pytest.MonkeyPatch) -> Path:
     """What somebody else bundled, unbundled by a user who has a key. The endpoint has recorded nothing."""
     built(tmp_path / "theirs", server)
-    assert main(["bundle", "-i", str(tmp_path / "theirs"), "-o", str(tmp_path / "file")]) == 0
+    assert main(["bundle", "-i", str(tmp_path / "theirs"), str(tmp_path / "file")]) == 0
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state of the user"))
     monkeypatch.setenv("KETRAG_OPENAI_API_KEY", KEY)
     assert main(["unbundle", str(tmp_path / "file"), "-i", str(tmp_path / "mine")]) == 0
@@ -185,10 +185,10 @@ def test_the_rest_of_the_settings_is_not_the_indexs(foreign: Path, server: Endpo
     """How an index is queried, and by which model, is not for its manifest to decide."""
     with Endpoint(words_encoder()) as evil:
         spec = f"openai:mini@{evil.url}"
-        alter(foreign, lambda data: data["settings"].update(writer=spec, rerank="native:/tmp", budget=7))
+        alter(foreign, lambda data: data["settings"].update(answer_llm=spec, rerank="native:/tmp", budget=7))
         with Index.open(foreign, settings=Settings(budget=900)) as index:
             found = index._opened.settings
-            assert (found.writer, found.rerank, found.budget) == (None, None, 900)
+            assert (found.answer_llm, found.rerank, found.budget) == (None, None, 900)
             assert index.ask(QUESTION, mode="bm25").reason == "no_model"
         assert untouched(evil)
     assert untouched(server)
@@ -205,7 +205,7 @@ def test_the_language_model_of_the_index(tmp_path: Path, monkeypatch: pytest.Mon
             with pytest.raises(EndpointNotConfirmed, match=r"language model.*query would be sent") as caught:
                 index.retrieve(QUESTION, mode="hyde")
             with pytest.raises(EndpointNotConfirmed):
-                index.writer()
+                index.hyde_model()
         assert not chat.requests and not chat.keys and not chat.listings
         assert main(command_of(caught.value)) == 0
         with Index.open(place) as index:

@@ -265,7 +265,9 @@ def test_one_id_for_two_documents(tmp_path: Path, capsys: pytest.CaptureFixture[
     build(tmp_path / "a", a)
     build(tmp_path / "b", b)
     places = [str(tmp_path / "a"), str(tmp_path / "b")]
-    with pytest.raises(DocumentError, match=r"2 ids have different documents in these indexes: 'x' .*/a, .*/b.*'y'"):
+    with pytest.raises(
+        DocumentError, match=r"2 ids have different documents in these indexes: 'x' .*/a, .*/b.*'y'"
+    ):
         Index.merge(places, tmp_path / "m")
     assert not (tmp_path / "m").exists()
     for prefer, own in (("first", a), ("last", b)):
@@ -475,7 +477,9 @@ def test_sources_of_other_machines(tmp_path: Path) -> None:
     with Index.merge([tmp_path / "ix-here", tmp_path / "ix-away"], tmp_path / "m") as merged:
         assert merged.digest == wanted
         assert merged.report is not None
-        assert [w for w in merged.report.warnings if "away is not on this machine: its 3 documents are kept" in w]
+        assert [
+            w for w in merged.report.warnings if "away is not on this machine: its 3 documents are kept" in w
+        ]
     (tmp_path / "here" / "here1.md").unlink()
     with Index.build([], tmp_path / "m") as again:
         assert again.report is not None

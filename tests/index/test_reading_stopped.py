@@ -153,8 +153,8 @@ def test_money_is_up(docs: Path, undisturbed: dict[str, Any], tmp_path: Path) ->
         money = (
             "--limit-usd",
             "0.03",
-            "--llm-usd-per-million",
-            "2",
+            "-o",
+            "llm_usd_per_million=2",
             "--llm-slots",
             "1",
             "--llm-tokens",

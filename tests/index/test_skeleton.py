@@ -85,7 +85,7 @@ def test_a_changed_graph_setting_that_changes_no_reply_keeps_the_skeleton(
     whole: Path, tmp_path: Path
 ) -> None:
     place = copied(whole, tmp_path)
-    report = built(place, "--keyword-norm", "unit")
+    report = built(place, "-o", "keyword_norm=unit")
     assert [how(report)[name] for name in ("keywords", *SKELETON)] == ["ran", "reused", "reused", "reused"]
 
 

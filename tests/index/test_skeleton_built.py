@@ -111,7 +111,7 @@ def test_an_entity_may_lead_to_the_units_that_name_it_alone(tmp_path: Path) -> N
     target = tmp_path / ".ketrag"
     Index.build(POLAR / "articles", target, settings=BUILD).close()
     before = arrays(target)
-    done = command("index", "--rewire", "mention", "--json", cwd=tmp_path)
+    done = command("index", "-o", "rewire=mention", "--json", cwd=tmp_path)
     assert done.code == 0, done.err
     report = json.loads(done.out)
     assert report["extraction"]["asked"] == 0

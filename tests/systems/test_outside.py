@@ -532,7 +532,7 @@ def test_a_rewriting_and_an_inspector_that_fail(install: Install, tmp_path: Path
     with Index.open(tmp_path / "plain") as index, pytest.raises(ModeUnavailable, match="no graph of named"):
         index.node("Ada")
     with Index.build(
-        DOCUMENTS, tmp_path / "ix", settings=Settings(modes="bm25,backwards", writer=WRITER)
+        DOCUMENTS, tmp_path / "ix", settings=Settings(modes="bm25,backwards", answer_llm=WRITER)
     ) as index:
         with pytest.raises(ExtensionError, match="the system mine cannot show its graph: AttributeError"):
             index.node("Ada")

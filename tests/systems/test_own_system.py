@@ -71,7 +71,7 @@ def fresh(tmp_path_factory: pytest.TempPathFactory) -> Environment:
     made.run("-m", "pip", "install", *options, str(source))
     shutil.rmtree(source)  # what is used from here on is what was installed
     made.ketrag(
-        "index", str(POLAR / "articles"), "-i", "ix", "--system", "feedback", "--feedback-spread", "0.2"
+        "index", str(POLAR / "articles"), "-i", "ix", "--system", "feedback", "-o", "feedback_spread=0.2"
     )
     return made
 
@@ -104,7 +104,7 @@ def test_a_question(fresh: Environment) -> None:
     assert {passage["channel"] for passage in context["passages"]} == {"feedback"}
     # The preset's mode is what a question gets that names none.
     assert fresh.json("retrieve", QUESTION, "-i", "ix", "--budget", "600")["context"] == context["context"]
-    alone = ("--feedback-weight", "0", "--budget", "600")
+    alone = ("-o", "feedback_weight=0", "--budget", "600")
     likelihood = fresh.json("retrieve", QUESTION, "-i", "ix", "--mode", "likelihood", "--budget", "600")
     unweighted = fresh.json("retrieve", QUESTION, "-i", "ix", "--mode", "feedback", *alone)
     assert [p["unit"] for p in unweighted["passages"]] == [p["unit"] for p in likelihood["passages"]]
@@ -119,17 +119,18 @@ def test_an_evaluation(fresh: Environment) -> None:
 
 def test_help_and_settings(fresh: Environment) -> None:
     said = fresh.ketrag("index", "--help")
-    assert "what is built (feedback):" in said
-    assert "--feedback-spread" in said and "--feedback-mu" not in said
+    assert "ketrag config list {" in said and "feedback" in said and "feedback_spread" not in said
+    listed = {row["name"]: row for row in fresh.json("config", "list", "feedback")["settings"]}
+    assert listed["feedback_mu"]["default"] == 100.0 and listed["feedback_mu"]["concerns"] == "query"
+    assert all(row["system"] == "feedback" for row in listed.values())
     said = fresh.ketrag("retrieve", "--help")
-    assert "--feedback-mu" in said and "(default 100.0)" in said
     assert "likelihood, feedback" in " ".join(said.split())  # among the modes
-    shown = fresh.json("config", "show", "-i", "ix", "--feedback-mu", "50")["settings"]
+    shown = fresh.json("config", "show", "-i", "ix", "-o", "feedback_mu=50")["settings"]
     assert shown["feedback_mu"] == {"value": 50.0, "origin": "flag"}
     assert shown["feedback_spread"] == {"value": 0.2, "origin": "index"}
     assert shown["feedback_units"]["origin"] == "default"
     assert "below" not in fresh.ketrag("config", "show")
-    said = fresh.ketrag("retrieve", QUESTION, "-i", "ix", "--feedback-weight", "2", code=2)
+    said = fresh.ketrag("retrieve", QUESTION, "-i", "ix", "-o", "feedback_weight=2", code=2)
     assert "feedback_weight: 2.0 is not a number from 0.0 to 1.0" in said
 
 

@@ -45,7 +45,7 @@ def test_a_question_is_ranked_by_the_passage_written_for_it(place: Path, tiny_gg
     assert told == ()
     assert texts != QUESTIONS
     assert len(set(texts)) == 2
-    with Index.open(place, settings=Settings(writer=f"llama-cpp:{tiny_gguf}")) as index:
+    with Index.open(place, settings=Settings(answer_llm=f"llama-cpp:{tiny_gguf}")) as index:
         many = index.retrieve_budgets(QUESTIONS, mode="hyde", budgets=[200, 40])
         for text, question, contexts in zip(texts, QUESTIONS, many, strict=True):
             plain = index.retrieve_budgets([text], mode="text", budgets=[200, 40])[0]
@@ -56,7 +56,7 @@ def test_a_question_is_ranked_by_the_passage_written_for_it(place: Path, tiny_gg
             assert contexts[0].timings_ms["embed"] > 0
             one = index.retrieve(question, mode="hyde", budget=200)
             assert one.text == contexts[0].text
-            assert index.writer() == hyde.about()
+            assert index.hyde_model() == hyde.about()
             assert all(text not in c.text for c in contexts)  # what a model wrote is never context
 
 
@@ -78,20 +78,20 @@ def test_without_a_model_it_says_what_to_name(place: Path) -> None:
     assert "language model" in caught.value.message
     assert "--llm" in (caught.value.hint or "")
     with pytest.raises(ModeUnavailable, match="is none"):
-        Index.open(place, settings=Settings(writer="heuristic"))
-    with Index.open(place, settings=Settings(writer="none")) as index:
-        assert index.writer() is None
+        Index.open(place, settings=Settings(answer_llm="heuristic"))
+    with Index.open(place, settings=Settings(answer_llm="none")) as index:
+        assert index.hyde_model() is None
     with pytest.raises(ConfigError, match="is not one of"):
-        Index.open(place, settings=Settings(writer="what"))
+        Index.open(place, settings=Settings(answer_llm="what"))
     asked = DataSet(place, None, (Question("q", "Who?", ("x",), frozenset(), {}),), 0, 0, ())
     with Index.open(place) as index:
-        assert index.writer() is None
+        assert index.hyde_model() is None
         row = evaluate(index, asked, ["hyde"], [100])[0]
     assert (row.status, row.coverage, row.n) == ("not run", None, 0)
 
 
 def test_a_model_that_is_not_there_is_an_error_of_the_question_alone(place: Path, tmp_path: Path) -> None:
-    with Index.open(place, settings=Settings(writer=f"llama-cpp:{tmp_path / 'no.gguf'}")) as index:
+    with Index.open(place, settings=Settings(answer_llm=f"llama-cpp:{tmp_path / 'no.gguf'}")) as index:
         assert index.retrieve("Who built the Fram?", mode="text", budget=100).passages
         with pytest.raises(BackendError):
             index.retrieve("Who?", mode="hyde")
@@ -135,7 +135,7 @@ def test_an_index_opens_its_model_once(place: Path, tiny_gguf: Path, monkeypatch
 
     monkeypatch.setattr(models_module, "open_model", counting)
     spec = f"llama-cpp:{tiny_gguf}"
-    with Index.open(place, settings=Settings(writer=spec)) as index:
+    with Index.open(place, settings=Settings(answer_llm=spec)) as index:
         index.retrieve(QUESTIONS[0], mode="hyde", budget=200)
         assert index.ask(QUESTIONS[0], mode="text", budget=200, tokens=4).model is not None
         index.refresh()
@@ -152,7 +152,7 @@ def test_none_is_no_model_whatever_read_the_chunks(
     folder, spec = tmp_path / "read", f"llama-cpp:{tiny_gguf}"
     settings = Settings(llm=spec, llm_tokens=32, on_barren="continue")
     with Index.build(DOCUMENTS[:1], folder, settings=settings) as index:
-        assert index.writer() is not None
+        assert index.hyde_model() is not None
     argv = [command, QUESTIONS[0], "-i", str(folder), "--mode", "hyde", "--budget", "100", "--json"]
     assert main([*argv, "--llm", "none"]) == 4
     assert "needs a language model that writes a passage" in capsys.readouterr().err

@@ -227,7 +227,12 @@ class Contents(ABC):
 
         return train(self._opened, system, questions, Path(out), share, on_epoch, options)
 
-    def writer(self) -> dict[str, Any] | None:
-        """Which model writes the passages of mode hyde, with its fingerprint and the hash of the prompt."""
+    @property
+    def has_answer_llm(self) -> bool:
+        """Whether a language model answers questions (settings `answer_llm` and `llm`)."""
+        return self._opened.writer is not None
+
+    def hyde_model(self) -> dict[str, Any] | None:
+        """Return spec and fingerprint of the model that mode hyde uses, and the hash of its prompt."""
         writer = self._opened.writer
         return None if writer is None else writer.about()

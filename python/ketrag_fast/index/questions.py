@@ -245,14 +245,14 @@ class Questions(Carrying):
     ) -> Answer:
         """A language model's answer from the context of a question, with citations of its passages.
 
-        `llm` is a spec (`llama-cpp:PATH.gguf`, `openai:MODEL@URL`) or an opened model; else the setting
-        `writer`. Without one nobody is asked: the answer has a `reason` and the context. `tokens` and
-        `seconds` bound the reply, and a `deadline` all of it: retrieval, the model's opening and its answer,
-        which is then cut with a warning. `on_text` is given the answer piece by piece, and stops it by
-        returning False; `on_context` is given the context before, and stops likewise. `kind` is "free",
-        "yes-no" (the answer has a `decision`) or "choice" among `options` (it has a `ranking`). The other
-        options are those of `retrieve`. With the setting `subgraphs` the model first summarises what the
-        passages are tied to. Raises what `retrieve` does, and BackendMissing, BackendError,
+        `llm` is a spec (`llama-cpp:PATH.gguf`, `openai:MODEL@URL`) or an opened model; without it the
+        setting `answer_llm` counts, then `llm`. If no model is set, the answer has a `reason` and the
+        context. `tokens` and `seconds` bound the reply, and a `deadline` all of it: retrieval, loading the
+        model and the answer, which is then cut with a warning. `on_text` is given the answer piece by piece,
+        and stops it by returning False; `on_context` is given the context before, and stops likewise. `kind`
+        is "free", "yes-no" (the answer has a `decision`) or "choice" among `options` (it has a `ranking`).
+        The other options are those of `retrieve`. With the setting `subgraphs` the model first summarises
+        what the passages are tied to. Raises what `retrieve` does, and BackendMissing, BackendError,
         NetworkForbidden, ConfigError.
         """
         from ketrag_fast.query.answer.forms import form_of
@@ -274,12 +274,15 @@ class Questions(Carrying):
         retrieval.pop("allow", None)
         clock = Clock(self._opened.settings.deadline if deadline is None else deadline, 1)
         form = form_of(kind, options)
-        chosen = (self._opened.settings.writer or "none") if llm is None else llm
+        writer = self._opened.writer if llm is None else None
+        chosen = (writer.spec if writer is not None else "none") if llm is None else llm
         context = self._context(question, chosen == "none", **retrieval)
         if on_context is not None and on_context(context) is False:
             return answer_without_model(context, "cancelled")
         if not context.passages or chosen == "none":
             return answer_without_model(context, "no_model" if context.passages else None)
+        if writer is not None:
+            writer.require_permission()
         return answer_with_model(
             self._opened, chosen, context, clock, tokens=most, seconds=longest, on_text=on_text, form=form
         )

@@ -18,7 +18,7 @@ from ketrag_fast.models.http.openai_endpoint import address_of
 from ketrag_fast.storage.confirmations import confirm, is_confirmed
 from ketrag_fast.storage.layout import Layout
 
-_NAMING: Final = ("embedder", "llm", "writer")
+_NAMING: Final = ("embedder", "llm", "answer_llm")
 _FLAGS: Final = {"embedder": "--embedder", "llm": "--llm"}
 _PURPOSES: Final = {"embedder": "embedder", "llm": "language model"}
 
@@ -40,7 +40,7 @@ class Endpoint:
 
     def sentence(self) -> str:
         """Return what is sent there, in words."""
-        what = "embeds queries" if self.setting == "embedder" else "writes passages in mode hyde"
+        what = "embeds queries" if self.setting == "embedder" else "answers, and writes passages in mode hyde"
         state = "confirmed" if self.trusted else "not confirmed: nothing is sent there"
         return f"{self.address} {what} ({state})"
 

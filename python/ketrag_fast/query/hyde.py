@@ -104,18 +104,21 @@ class Hyde:
         texts = [found[question] or question for question in questions]
         return texts, (warning,) if lost else ()
 
-    def about(self) -> dict[str, Any]:
-        """Which model and which prompt, for the record of a run."""
+    def require_permission(self) -> None:
+        """Raise EndpointNotConfirmed if the model is an endpoint that only the index names."""
         if self._permit is not None:
             self._permit()
+
+    def about(self) -> dict[str, Any]:
+        """Return the model and the hash of the prompt, for the record of a run."""
+        self.require_permission()
         identity = self._models.identity(self.spec)
         return {"spec": identity.spec, "fingerprint": identity.fingerprint, "prompt": prompt_hash()}
 
     def _write(self, questions: Sequence[str], limit: Limited) -> dict[str, str | None]:
         from ketrag_fast.models.tasks.driver import Driver
 
-        if self._permit is not None:
-            self._permit()
+        self.require_permission()
         with self._models.lend(self.spec, limit.left) as model:
             found = self._recent.known(questions)  # others may have asked the same while this waited
             driver = Driver(model, limit=limit)
@@ -133,14 +136,14 @@ class Hyde:
 
 
 def writer_of(settings: Settings, models: Models, permit: Callable[[str], None] | None = None) -> Hyde | None:
-    """Who writes passages under these settings: `writer`, else the index's `llm` if it can be asked.
+    """Return the model that answers and writes the passages of mode hyde, or None.
 
-    "none" is a word of its own: no model at all, whatever read the chunks. `permit` raises if nothing may be
-    sent to the model of a spec that only the index names.
+    It is the setting `answer_llm`, else `llm` if that is a language model; "none" means no model. `permit`
+    raises if nothing may be sent to the model of a spec that only the index names.
     """
     from ketrag_fast.models.llms.registry import NONE, is_model
 
-    spec = settings.writer
+    spec = settings.answer_llm
     if spec == NONE:
         return None
     if spec is None:

@@ -105,7 +105,7 @@ def add_summaries(
     if driver.spent.stopped == "limit_seconds":
         raise DeadlineExceeded(
             "the texts around the passages were not summarised in time",
-            hint="give more seconds, or --subgraphs 0",
+            hint="give more seconds, or -o subgraphs=0",
         )
     fresh = {key: next(iter(item.values)) for (key, _), item in zip(lost, items, strict=True) if item.values}
     recent.add(fresh)

@@ -19,7 +19,7 @@ from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any, Final
 
 from ketrag_fast.base.config.catalogue import about_broken
-from ketrag_fast.base.config.fields import Setting, declared_settings
+from ketrag_fast.base.config.fields import Setting, declared_settings, suggest
 from ketrag_fast.base.config.shared import SharedSettings
 from ketrag_fast.errors import ConfigError, ExtensionError, KetragError
 from ketrag_fast.systems.spec.stage import Stage
@@ -51,8 +51,10 @@ class PresetTable(dict[str, Mapping[str, Any]]):
                 f"the system {name} cannot be used: {self._broken[name]}",
                 hint="fix or uninstall the package that provides it",
             )
-        hint = "the systems are " + ", ".join(sorted(self)) + about_broken(self._broken)
-        raise ConfigError(f"system: unknown system {name!r}", hint=hint)
+        hint = f"the systems are {', '.join(sorted(self))}{about_broken(self._broken)}"
+        if near := suggest(str(name), self):
+            hint = f"{near} {hint}"
+        raise ConfigError(f"system: there is no system {name!r}", hint=hint)
 
 
 @dataclass(frozen=True)
@@ -112,6 +114,11 @@ class Registry:
         return {name: row for system in self.systems for name, row in system.presets.items()}
 
     @cached_property
+    def preset_owners(self) -> Mapping[str, str]:
+        """The system of each preset, by the name of the preset."""
+        return {name: system.name for system in self.systems for name in system.presets}
+
+    @cached_property
     def table(self) -> PresetTable:
         """The presets, with errors for missing names."""
         return PresetTable(self.presets, self.broken)
@@ -145,7 +152,9 @@ class Registry:
             if mode.strip() not in (*LISTS, *self.recipes):
                 known = ", ".join([*LISTS, *self.recipes])
                 hint = f"the modes are {known}{about_broken(self.broken)}"
-                raise ConfigError(f"modes: unknown mode {mode.strip()!r}", hint=hint)
+                if near := suggest(mode.strip(), (*LISTS, *self.recipes)):
+                    hint = f"{near} {hint}"
+                raise ConfigError(f"modes: there is no mode {mode.strip()!r}", hint=hint)
         for system in self.systems:
             if system.check is None or not (
                 self.origins.get(system.name) == OWN or _uses_system(system, settings)
@@ -166,7 +175,9 @@ class Registry:
         if found is None:
             known = ", ".join(["auto", *self.recipes])
             hint = f"the modes are {known}{about_broken(self.broken)}"
-            raise ConfigError(f"mode: unknown mode {mode!r}", hint=hint)
+            if near := suggest(str(mode), self.recipes):
+                hint = f"{near} {hint}"
+            raise ConfigError(f"mode: there is no mode {mode!r}", hint=hint)
         return found
 
 

@@ -73,7 +73,10 @@ def test_any_needs_without_a_circle_have_an_order(data: st.DataObject) -> None:
         ),
         ((stage("a", "b"),), "stage a needs b, which no stage provides"),
         ((stage("b"),), "a mode needs a, which no stage provides"),
-        ((stage("x", provides="a", chosen_by=("cut", "windows")),), "a mode needs a, which no stage provides"),
+        (
+            (stage("x", provides="a", chosen_by=("cut", "windows")),),
+            "a mode needs a, which no stage provides",
+        ),
     ],
 )
 def test_needs_that_cannot_be_met(stages: tuple[Stage, ...], said: str) -> None:

@@ -107,7 +107,7 @@ def answers(server: Hostile, built: Folders) -> Any:
 
 def writes(server: Hostile, built: Folders) -> Any:
     """A question that is ranked by a passage that an endpoint writes."""
-    settings = Settings(threads=1, writer=spec(server), deadline=DEADLINE)
+    settings = Settings(threads=1, answer_llm=spec(server), deadline=DEADLINE)
     with Index.open(built.plain, settings=settings) as index:
         return index.retrieve(QUESTION, mode="hyde").to_json()
 

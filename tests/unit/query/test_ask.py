@@ -187,7 +187,7 @@ def test_the_command_streams_and_cites(
     told, _, rest = out.partition("\n")
     assert told.rstrip() == "Fridtjof Nansen [1]. Not this."
     assert rest.startswith("\nSources:\n  [1] fram:0-")
-    assert "1 citation led nowhere" in err
+    assert "1 citation without a passage removed" in err
 
 
 def test_the_command_explains_its_sources(
@@ -218,15 +218,26 @@ def test_the_command_prints_json(folder: Path, server: Chat, capsys: pytest.Capt
     assert said["citations_removed"] == 1
 
 
+def test_the_setting_llm_answers_unless_answer_llm_is_set(folder: Path, server: Chat) -> None:
+    with Index.open(folder, settings=Settings(llm=spec(server))) as index:
+        assert index.has_answer_llm
+        assert index.ask(QUESTION).reason is None
+    with Index.open(folder, settings=Settings(llm=spec(server), answer_llm="none")) as index:
+        assert not index.has_answer_llm
+        assert index.ask(QUESTION).reason == "no_model"
+    with Index.open(folder, settings=Settings(llm="heuristic", answer_llm=spec(server))) as index:
+        assert index.ask(QUESTION).reason is None
+
+
 def test_the_command_without_a_model(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("KETRAG_WRITER", "openai:m@https://example.org/v1")
+    monkeypatch.setenv("KETRAG_LLM", "openai:m@https://example.org/v1")
     assert main(["ask", "-i", str(folder), "--llm", "none", QUESTION]) == 0
     out, err = capsys.readouterr()
     assert "[1]\nFram\nThe Fram drifted" in out
     assert "no language model" in err
-    monkeypatch.delenv("KETRAG_WRITER")
+    monkeypatch.delenv("KETRAG_LLM")
     assert main(["ask", "-i", str(folder), "--json", QUESTION]) == 0
     said = json.loads(capsys.readouterr().out)
     assert (said["answer"], said["reason"], len(said["passages"])) == ("", "no_model", 3)

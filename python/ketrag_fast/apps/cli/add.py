@@ -1,4 +1,4 @@
-"""`ketrag add SOURCE...`: reads these sources alone, and brings back what was removed of them."""
+"""`ketrag add SOURCE...`: read these sources only, and restore documents removed from them."""
 
 from __future__ import annotations
 
@@ -9,23 +9,29 @@ from ketrag_fast.apps.cli import changes, options
 
 
 def add(commands: Any, shared: argparse.ArgumentParser) -> None:
-    """Declares the command."""
+    """Declare the command."""
     parser = commands.add_parser(
         "add",
         parents=[shared],
-        description="Adds files, folders, globs or data sets to an index that is there, or reads them again; "
-        "the other sources are left as they are. Documents that were removed come back with their source.",
+        description="Add files, folders, globs or data sets to an index, or read them again. Other "
+        "sources are not read. Removed documents come back with their source.",
+        examples=(
+            "ketrag add notes/new.md",
+            "ketrag add 'reports/2024-*.pdf' --dry-run",
+            "ketrag add notes/ --llm llama-cpp:model.gguf",
+        ),
     )
-    parser.add_argument("sources", nargs="+", metavar="SOURCE", help="file, folder, glob or data set")
+    parser.add_argument("sources", nargs="+", metavar="SOURCE", help="file, folder, glob or .jsonl data set")
     changes.declare(parser)
-    options.reading(
+    options.topic(
         parser,
-        "the skeleton: what reads the core chunks",
-        "Without --llm no model is asked: chunks that it has not read are pending.",
+        "extraction by a language model (without --llm, new chunks stay pending)",
+        "reading",
+        shown=("llm",),
     )
     parser.set_defaults(run=run, go_on=changes.GO_ON)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Runs the command."""
+    """Run the command."""
     return changes.run(args, sources=args.sources)

@@ -1,4 +1,4 @@
-"""`ketrag ask QUESTION`: an answer from the index, with numbered citations."""
+"""`ketrag ask QUESTION`: answer from the index, with numbered citations."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ketrag_fast.apps.cli import options, output
+from ketrag_fast.apps.cli.command_parser import mark_rare
 from ketrag_fast.apps.cli.retrieve import for_people, place_of, reasons
 from ketrag_fast.apps.cli.terminal_text import visible
 from ketrag_fast.base.config.fields import LONGEST_SECONDS
@@ -21,55 +22,61 @@ _MOST_TOKENS = 1_000_000
 
 
 def add(commands: Any, shared: argparse.ArgumentParser) -> None:
-    """Declares the command."""
+    """Declare the command."""
     parser = commands.add_parser(
         "ask",
         parents=[shared],
-        description="Retrieves the context of a question and has a language model answer from it, with "
-        "numbered citations of its passages. Without a model the passages are printed.",
+        description="Retrieve the context for a question and let a language model answer from it, with "
+        "numbered citations. Without a model the passages are printed.",
+        examples=(
+            'ketrag ask "Who built the Fram?" --llm llama-cpp:model.gguf',
+            'ketrag ask "Is a model needed?" --kind yes-no --mode cg-rag -o subgraphs=5',
+            'ketrag ask "Who led the men?" --html answer.html',
+        ),
     )
-    parser.add_argument("question", metavar="QUESTION")
-    parser.add_argument("--explain", action="store_true", help="say for each source why it was found")
+    parser.add_argument("question", metavar="QUESTION", help="question to answer")
+    options.answering(parser, shown=("llm", "answer_llm"))
+    options.topic(parser, "retrieval", "query", shown=("mode", "budget", "filter", "allow", "deadline"))
+    parser.add_argument("--explain", action="store_true", help="print why each source was retrieved")
     parser.add_argument(
         "--kind",
         choices=("free", "yes-no", "choice"),
-        help="what the answer begins with: text, one of Yes, No and Maybe, or an order of the --options",
+        help="form of the answer: text; Yes, No or Maybe; or one --option (default free)",
     )
     parser.add_argument(
-        "--option", action="append", default=[], metavar="TEXT", help="one of several answers; repeat it"
+        "--option", action="append", default=[], metavar="TEXT", help="possible answer; repeatable"
     )
+    parser.add_argument("--html", metavar="FILE", help="write answer and passages as a web page")
     parser.add_argument(
-        "--html",
-        metavar="FILE",
-        help="write answer and passages as one page with links that open the sources",
-    )
-    options.topic(parser, "how passages are found", "query")
-    answering = parser.add_argument_group("the language model")
-    options.writer(answering)
-    options.setting(answering, "embedder")
-    answering.add_argument(
         "--answer-tokens",
         type=int,
         default=512,
         metavar="N",
-        help="tokens of the answer, at most (default 512)",
+        help="maximum tokens of the answer (default 512)",
     )
-    answering.add_argument(
-        "--answer-seconds", type=float, default=300.0, metavar="X", help="seconds it may take (default 300)"
+    mark_rare(
+        parser.add_argument(
+            "--answer-seconds",
+            type=float,
+            default=300.0,
+            metavar="X",
+            help="time limit of the answer in seconds (default 300)",
+        )
     )
-    options.setting(answering, "llm_context", "llm_usd_per_million", "llm_usd_per_million_out")
+    group = parser.add_argument_group("embedding model")
+    options.setting(group, "embedder", rare=True)
     options.model(parser)
     parser.set_defaults(run=run, go_on="run the same command again")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Runs the command."""
+    """Run the command."""
     if not args.question.strip():
         raise EmptyQuery("the question is empty")
     if not 0 < args.answer_tokens <= _MOST_TOKENS or not 0 < args.answer_seconds <= LONGEST_SECONDS:
         raise ConfigError(
-            f"--answer-tokens and --answer-seconds must be above 0, at most {_MOST_TOKENS:,} and "
-            f"{LONGEST_SECONDS:g}"
+            f"--answer-tokens must be from 1 to {_MOST_TOKENS:,} and --answer-seconds above 0 and at most "
+            f"{LONGEST_SECONDS:g}, got {args.answer_tokens} and {args.answer_seconds:g}"
         )
     html = None if args.html is None else Path(args.html)
     if html is not None:
@@ -102,7 +109,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 class _Screen:
-    """Writes an answer as it comes, then where it comes from."""
+    """Prints an answer as it streams, then its sources."""
 
     def __init__(self, explain: bool) -> None:
         self._begun = False
@@ -114,7 +121,7 @@ class _Screen:
         sys.stdout.flush()
 
     def finish(self, answer: Answer, *, quiet: bool) -> None:
-        """The rest, after the answer's last piece."""
+        """Print warnings and sources after the answer."""
         if self._begun:
             output.write("")
         if not quiet:
@@ -122,10 +129,10 @@ class _Screen:
                 output.warn(warning)
             if answer.citations_removed:
                 count = answer.citations_removed
-                output.warn(f"{count} {'citation' if count == 1 else 'citations'} led nowhere, taken out")
+                output.warn(f"{count} {'citation' if count == 1 else 'citations'} without a passage removed")
         if answer.reason == "no_model":
             if not quiet:
-                output.say("no language model was given (--llm SPEC): these are the passages")
+                output.say("no language model is set (--llm SPEC): printing the passages")
             output.write(for_people(answer.context, self._explain))
         elif answer.reason is not None:
             output.write(answer.text)

@@ -1,4 +1,4 @@
-"""`ketrag bench`: builds, systems or settings compared on the same documents and questions."""
+"""`ketrag bench`: compare builds, systems or settings on the same documents and queries."""
 
 from __future__ import annotations
 
@@ -21,70 +21,110 @@ if TYPE_CHECKING:
 _BUDGETS = "12000,6000,3000"
 _SYSTEMS = "text-rag,knng-rag,keyword-rag,ket-rag-u,ket-rag-p,default"
 _ALL_FAILED = 1
+_EXAMPLES = {
+    "builds": (
+        'ketrag bench builds dataset/ --build "plain: seed=42" --build "rules: llm=heuristic"',
+        "ketrag bench builds dataset/ --builds builds.toml --html report.html",
+        "ketrag bench builds dataset/ --builds builds.toml --shared --keep indexes",
+    ),
+    "systems": (
+        "ketrag bench systems dataset/ --html report.html",
+        "ketrag bench systems dataset/ --systems walk,noderag,cg-rag --budget 2000,1000",
+        "ketrag bench systems dataset/ --systems all --documents docs/ --answer-with openai:MODEL@URL",
+    ),
+    "sweep": (
+        "ketrag bench sweep dataset/ --vary core_ratio=0.2,0.8 --mode walk",
+        "ketrag bench sweep dataset/ --vary knn_k=1,2,4 --vary budget=500,2000",
+        "ketrag bench sweep dataset/ --vary core_ratio=0.2,0.8 --vary knn_k=1,4 --grid",
+    ),
+}
 
 
 def add(commands: Any, shared: argparse.ArgumentParser) -> None:
-    """Declares the command."""
+    """Declare the command."""
     parser = commands.add_parser(
         "bench",
-        description="Runs the same documents and questions through several configurations and prints one "
-        "report: what each build takes, what its graph holds, what it scores, and where they differ.",
+        description="Run the same documents and queries through several configurations and print one "
+        "report: the cost of each build, the size of its graph, its scores, and where they "
+        "differ.",
+        examples=(
+            "ketrag bench systems dataset/ --html report.html",
+            'ketrag bench builds dataset/ --build "plain: seed=42" --build "rules: llm=heuristic"',
+            "ketrag bench sweep dataset/ --vary core_ratio=0.2,0.8 --mode walk",
+        ),
     )
     kinds = parser.add_subparsers(dest="kind", metavar="KIND", required=True)
-    builds = _kind(kinds, shared, "builds", "configurations from a file or from flags")
-    builds.add_argument("--builds", metavar="FILE", help="TOML with a table [[build]] for each configuration")
+    builds = _kind(kinds, shared, "builds", "compare configurations from a file or from flags")
+    builds.add_argument("--builds", metavar="FILE", help="TOML file with a table [[build]] per configuration")
     builds.add_argument(
         "--build",
         metavar="ROW",
         action="append",
         default=[],
-        help="NAME: setting=value, setting=value (again and again)",
+        help="NAME: setting=value, setting=value; repeatable",
     )
     builds.add_argument(
-        "--shared", action="store_true", help="make vectors and replies once for all; times are then reckoned"
+        "--shared", action="store_true", help="compute vectors and replies once for all; times are estimated"
     )
-    systems = _kind(kinds, shared, "systems", "the presets of published systems")
+    systems = _kind(kinds, shared, "systems", "compare the presets of published systems")
     systems.add_argument(
-        "--systems", metavar="LIST", default=_SYSTEMS, help=f"presets (default {_SYSTEMS}); all for every one"
+        "--systems", metavar="LIST", default=_SYSTEMS, help=f"presets, or all (default {_SYSTEMS})"
     )
-    systems.add_argument("--apart", action="store_true", help="share nothing, and measure every build whole")
-    sweep = _kind(kinds, shared, "sweep", "values of settings, every finished stage re-used")
+    systems.add_argument("--apart", action="store_true", help="share nothing, and measure each build in full")
+    sweep = _kind(kinds, shared, "sweep", "compare values of settings; finished stages are reused")
     sweep.add_argument(
         "--vary",
         metavar="SETTING=VALUES",
         action="append",
         default=[],
-        help="core_ratio=0.1,0.2,0.4 (again for another setting)",
+        help="values of a setting, such as core_ratio=0.1,0.2,0.4; repeatable",
     )
     sweep.add_argument("--grid", action="store_true", help="every combination, not one setting at a time")
     parser.set_defaults(json=False)
 
 
 def _kind(kinds: Any, shared: argparse.ArgumentParser, name: str, text: str) -> argparse.ArgumentParser:
-    parser: argparse.ArgumentParser = kinds.add_parser(name, parents=[shared], help=text, description=text)
+    parser: argparse.ArgumentParser = kinds.add_parser(
+        name,
+        parents=[shared],
+        help=text,
+        description=f"{text[0].upper()}{text[1:]}.",
+        examples=_EXAMPLES[name],
+    )
     parser.add_argument("dataset", metavar="DATASET", help="folder or file of the data set")
     parser.add_argument(
-        "--documents", metavar="SOURCE", action="append", help="index these and not the set's own passages"
+        "--documents",
+        metavar="SOURCE",
+        action="append",
+        help="index these instead of the passages of the data set",
     )
-    parser.add_argument("--mode", metavar="MODES", help="a list (default: each configuration's own)")
-    parser.add_argument("--budget", metavar="TOKENS", default=_BUDGETS, help=f"a list (default {_BUDGETS})")
+    parser.add_argument("--mode", metavar="LIST", help="modes (default: those of each configuration)")
     parser.add_argument(
-        "--answer-with", metavar="SPEC", help="a language model that answers every question, for EM and F1"
+        "--budget", metavar="LIST", default=_BUDGETS, help=f"budgets in tokens (default {_BUDGETS})"
     )
-    parser.add_argument("--html", metavar="FILE", help="write the report as one page with plots")
-    parser.add_argument("--keep", metavar="FOLDER", help="keep the indexes there, and go on from them")
-    parser.add_argument("--prices", metavar="FILE", help="price table (default ./prices.toml if it is there)")
-    every = "what all configurations have, unless they say otherwise"
-    options.topic(parser, every, "build", "query", "writing", but=("mode", "budget"))
-    options.reading(parser, "what reads the core chunks")
+    parser.add_argument(
+        "--answer-with", metavar="SPEC", help="LLM that answers every question, for EM and F1"
+    )
+    parser.add_argument("--html", metavar="FILE", help="write the report as a web page with plots")
+    parser.add_argument("--keep", metavar="FOLDER", help="keep the indexes there, to continue from them")
+    parser.add_argument("--prices", metavar="FILE", help="price table (default ./prices.toml if it exists)")
+    every = "settings of all configurations, unless they set another value"
+    options.topic(
+        parser,
+        every,
+        *("build", "query", "writing"),
+        shown=("embedder", "llm", "chunk_tokens", "top"),
+        but=("mode", "budget"),
+    )
+    options.topic(parser, "extraction by a language model (--llm)", "reading", but=("llm",))
     options.model(parser)
-    go_on = "with --keep FOLDER the same command goes on from what is finished"
+    go_on = "with --keep FOLDER the same command continues from finished builds"
     parser.set_defaults(run=run, go_on=go_on)
     return parser
 
 
 def run(args: argparse.Namespace) -> int:
-    """Runs the command."""
+    """Run the command."""
     from ketrag_fast.lab.comparison import sweep as sweeps
     from ketrag_fast.lab.comparison.configurations import (
         check_configurations,
@@ -129,15 +169,13 @@ def _measure(args: argparse.Namespace, common: Settings, configurations: Sequenc
     budgets = _list("budget", args.budget)
     modes = _list("mode", args.mode) if args.mode else []
     if common.on_error == "stop":
-        raise ConfigError("on_error: a comparison skips what cannot be read")
+        raise ConfigError("on_error = stop is not supported here: a comparison skips unreadable documents")
     if args.html is not None:
         output.has_place(Path(args.html))
     dataset = load_dataset(args.dataset)
     sources = list(args.documents or dataset.sources)
     if not sources:
-        raise DocumentError(
-            f"{args.dataset} holds no passages", hint="name the documents: --documents SOURCE"
-        )
+        raise DocumentError(f"{args.dataset} has no passages", hint="name the documents: --documents SOURCE")
     if not args.quiet:
         for warning in dataset.warnings:
             output.warn(warning)
@@ -160,7 +198,7 @@ def _measure(args: argparse.Namespace, common: Settings, configurations: Sequenc
 
 
 def _answers(spec: str | None) -> Answers | None:
-    """The same model answers for all configurations, from the context that each of them gives."""
+    """Return the model that answers for all configurations."""
     if spec is None:
         return None
     from ketrag_fast.lab.comparison.answering import answers_by
@@ -187,7 +225,7 @@ def _folder(keep: str | None) -> Iterator[Path]:
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise ReadOnly(f"{folder}: cannot be made: {error.strerror or error}") from None
+            raise ReadOnly(f"{folder}: cannot be created: {error.strerror or error}") from None
         yield folder
         return
     with tempfile.TemporaryDirectory(prefix="ketrag-", ignore_cleanup_errors=True) as name:

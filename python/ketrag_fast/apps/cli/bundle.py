@@ -1,4 +1,4 @@
-"""`ketrag bundle -o FILE`: an index as one file."""
+"""`ketrag bundle FILE`: write an index into one file."""
 
 from __future__ import annotations
 
@@ -11,25 +11,26 @@ from ketrag_fast.apps.cli.terminal_text import inline
 
 
 def add(commands: Any, shared: argparse.ArgumentParser) -> None:
-    """Declares the command."""
+    """Declare the command."""
     parser = commands.add_parser(
         "bundle",
         parents=[shared],
-        description="Writes an index into one file, to be carried elsewhere: `ketrag unbundle FILE -i DIR` "
-        "makes it an index again and checks every byte.",
+        description="Write an index into one file, to move it to another machine. `ketrag unbundle` "
+        "restores it and verifies every byte.",
+        examples=(
+            "ketrag bundle notes.bundle -i notes-index",
+            "ketrag bundle notes.bundle --with-model",
+            "ketrag unbundle notes.bundle -i elsewhere",
+        ),
     )
-    parser.add_argument("-o", "--output", required=True, metavar="FILE", help="the file that is written")
-    parser.add_argument("--replace", action="store_true", help="write over a file that is there")
-    parser.add_argument(
-        "--with-model",
-        action="store_true",
-        help="the embedding model goes along: its files, which the index finds in its own folder there",
-    )
+    parser.add_argument("output", metavar="FILE", help="file to write")
+    parser.add_argument("--replace", action="store_true", help="overwrite an existing file")
+    parser.add_argument("--with-model", action="store_true", help="include the files of the embedding model")
     parser.set_defaults(run=run, go_on="run the same command again")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Runs the command."""
+    """Run the command."""
     path, _ = options.index_path(args)
     from ketrag_fast.index import Index
 

@@ -1,21 +1,20 @@
-"""What `ketrag add` and `ketrag remove` share."""
+"""Common parts of `ketrag add` and `ketrag remove`."""
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
 
-from ketrag_fast.apps.cli import cost_preview as foresight
-from ketrag_fast.apps.cli import index, options, output
+from ketrag_fast.apps.cli import cost_preview, index, options, output
 from ketrag_fast.apps.cli.terminal_text import inline
 
-GO_ON = "what is finished is kept: run the same command again and it goes on from there"
+GO_ON = "finished work is kept: run the same command again to continue"
 
 
 def declare(parser: argparse.ArgumentParser) -> None:
-    """Their options."""
-    foresight.declare(parser)
-    options.topic(parser, "how it runs", "running")
+    """Add the options of both commands."""
+    cost_preview.declare(parser)
+    options.topic(parser, "running", "running")
     options.model(parser)
 
 
@@ -27,9 +26,9 @@ def run(
     where: str | None = None,
     purge: bool = False,
 ) -> int:
-    """Changes the documents of an index that is there, and publishes it."""
+    """Change the documents of an index and publish it."""
     if args.dry_run:
-        return foresight.run(args, sources=sources, remove=remove, where=where)
+        return cost_preview.run(args, sources=sources, remove=remove, where=where)
     from ketrag_fast.index import Index
 
     path, _ = options.index_path(args)

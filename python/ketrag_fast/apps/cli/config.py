@@ -1,4 +1,4 @@
-"""`ketrag config show`: each setting with its origin."""
+"""`ketrag config list` and `ketrag config show`: all settings, and the values with their origins."""
 
 from __future__ import annotations
 
@@ -6,26 +6,123 @@ import argparse
 from typing import Any
 
 from ketrag_fast.apps.cli import options, output
+from ketrag_fast.apps.cli.command_parser import suggestion
 from ketrag_fast.apps.cli.terminal_text import inline
-from ketrag_fast.base.config import catalogue, names, resolve
+from ketrag_fast.base.config import Setting, catalogue, names, resolve
+from ketrag_fast.errors import ConfigError
+
+_SHARED = "shared"
 
 
 def add(commands: Any, shared: argparse.ArgumentParser) -> None:
-    """Declares the command."""
-    parser = commands.add_parser("config")
+    """Declare the command."""
+    parser = commands.add_parser(
+        "config",
+        description="List all settings, or show the value of each and where it comes from.",
+        examples=(
+            "ketrag config list noderag",
+            "ketrag config show -i docs-index",
+            "ketrag config show --system ket-rag-p -o seed=7 --json",
+        ),
+    )
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    listing = actions.add_parser(
+        "list",
+        parents=[shared],
+        help="list settings: name, type, default, range, help",
+        description="List settings: name, type, default, range and help. Each one can be given as -o "
+        "NAME=VALUE, as NAME = VALUE in ketrag.toml, or as KETRAG_NAME.",
+        examples=("ketrag config list", "ketrag config list noderag", "ketrag config list shared --json"),
+    )
+    listing.add_argument(
+        "system",
+        nargs="?",
+        metavar="SYSTEM",
+        help="list those of one system, or `shared`",
+    )
+    listing.set_defaults(run=run_list)
     show = actions.add_parser(
         "show",
         parents=[shared],
-        help="each setting with its origin",
-        description="Prints each setting with its origin: flag, environment, file, index, system or default.",
+        help="show the value of each setting and its origin",
+        description="Print the value of each setting and its origin: flag, environment, file, index, "
+        "system or default.",
+        examples=(
+            "ketrag config show -i docs-index",
+            "ketrag config show --system ket-rag-p",
+            "KETRAG_SEED=7 ketrag config show --json",
+        ),
     )
-    options.setting(show.add_argument_group("settings"), *_flags())
-    show.set_defaults(run=run, go_on="run the same command again")
+    flags = tuple(name for name, spec in catalogue().items() if spec.flag and spec.topic != "common")
+    group = show.add_argument_group("settings")
+    options.setting(group, "system", "modes", "embedder", "llm")
+    options.setting(
+        group, *(name for name in flags if name not in ("system", "modes", "embedder", "llm")), rare=True
+    )
+    show.set_defaults(run=run)
+
+
+def run_list(args: argparse.Namespace) -> int:
+    """Print the declarations of the settings."""
+    owners = list(dict.fromkeys(spec.owner or _SHARED for spec in catalogue().values()))
+    if args.system is not None and args.system not in owners:
+        near = suggestion(args.system, owners)
+        raise ConfigError(
+            f"there is no system {args.system!r} with settings",
+            hint=f"{near + ' ' if near else ''}systems with settings: {', '.join(owners)}",
+        )
+    specs = [
+        spec for spec in catalogue().values() if args.system is None or (spec.owner or _SHARED) == args.system
+    ]
+    if args.json:
+        output.write_json({"schema": "ketrag/settings/1", "settings": [_as_json(spec) for spec in specs]})
+        return 0
+    rows = [(s.name, type_of(s), _format_value(s.default), range_of(s), s.help) for s in specs]
+    head = ("name", "type", "default", "range", "help")
+    widths = [max(len(row[column]) for row in (head, *rows)) for column in range(4)]
+    widths = [min(width, limit) for width, limit in zip(widths, (24, 8, 16, 28), strict=True)]
+    lines = []
+    for row in (head, *rows):
+        cells = [f"{inline(cell):<{width}}" for cell, width in zip(row[:4], widths, strict=True)]
+        lines.append("  ".join([*cells, inline(row[4])]))
+    output.write("\n".join(lines))
+    return 0
+
+
+def type_of(spec: Setting) -> str:
+    """Return the type of a setting: text, integer, number or boolean."""
+    kinds = {int: "integer", float: "number", bool: "boolean", str: "text"}
+    return next(kinds[kind] for kind in spec.types if kind in kinds)
+
+
+def range_of(spec: Setting) -> str:
+    """Return the choices or the bounds of a setting; an empty text if it has none."""
+    if spec.choices:
+        return "|".join(spec.choices)
+    if spec.types == (bool,):
+        return "true|false"
+    low = "" if spec.low is None else f"{spec.low:g}" if abs(spec.low) < 1e6 else f"{int(spec.low)}"
+    high = "" if spec.high is None else f"{spec.high:g}" if abs(spec.high) < 1e6 else f"{int(spec.high)}"
+    return f"{low}..{high}" if low or high else ""
+
+
+def _as_json(spec: Setting) -> dict[str, Any]:
+    return {
+        "name": spec.name,
+        "system": spec.owner or None,
+        "type": type_of(spec),
+        "default": spec.default,
+        "optional": type(None) in spec.types,
+        "choices": list(spec.choices),
+        "min": spec.low,
+        "max": spec.high,
+        "concerns": spec.concerns,
+        "help": spec.help,
+    }
 
 
 def run(args: argparse.Namespace) -> int:
-    """Runs the command."""
+    """Print the values of the settings with their origins."""
     from ketrag_fast.systems.index_settings import stored_settings
     from ketrag_fast.systems.registry import registry
 
@@ -45,10 +142,6 @@ def run(args: argparse.Namespace) -> int:
     widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
     output.write("\n".join(f"{n:<{widths[0]}}  {v:<{widths[1]}}  {o}" for n, v, o in rows))
     return 0
-
-
-def _flags() -> tuple[str, ...]:
-    return tuple(name for name, spec in catalogue().items() if spec.topic != "common")
 
 
 def _format_value(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""`--dry-run`: what a command would change and cost, and nothing is done."""
+"""`--dry-run`: print what a command would change and cost, without doing it."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 
 def declare(parser: argparse.ArgumentParser) -> None:
-    """The option."""
+    """Add the option."""
     parser.add_argument(
         "--dry-run",
         action="store_true",
-        help="say what would change and what it would take, and leave the index as it is",
+        help="print what would change and cost, and change nothing",
     )
 
 
@@ -31,7 +31,7 @@ def run(
     reread: bool = False,
     replace: bool = False,
 ) -> int:
-    """Prints it."""
+    """Print the preview."""
     from ketrag_fast.index import Index
     from ketrag_fast.lab.cost.changing import cost_of
     from ketrag_fast.lab.cost.prices import read_prices

@@ -1,4 +1,4 @@
-"""`ketrag diff A B`: what differs between two indexes, or two generations of one."""
+"""`ketrag diff A B`: compare two indexes, or two generations of one."""
 
 from __future__ import annotations
 
@@ -10,27 +10,33 @@ from ketrag_fast.apps.cli.terminal_text import inline
 
 
 def add(commands: Any, shared: argparse.ArgumentParser) -> None:
-    """Declares the command."""
+    """Declare the command."""
     parser = commands.add_parser(
         "diff",
         parents=[shared],
-        description="Says what differs between two indexes: documents, settings, models, entities, "
-        "relations, and the passages of some questions. A and B are folders of indexes, or of generations of "
-        "one (my-index/gen-000003). The exit code is 0 whether they differ or not (--json: same).",
+        description="Compare two indexes, or two generations of one (my-index/gen-000003): documents, "
+        "settings, models, entities, relations, and the passages for some queries. The exit "
+        "code is 0 also if they differ (--json: same).",
+        examples=(
+            "ketrag diff old-index new-index",
+            "ketrag diff .ketrag/gen-000003 .ketrag",
+            "ketrag diff old-index new-index --questions queries.jsonl --mode walk",
+        ),
     )
     parser.add_argument("before", metavar="A", help="folder of an index or of a generation")
     parser.add_argument("after", metavar="B", help="folder of another")
     parser.add_argument(
-        "--questions", metavar="FILE", help="lines of {_id, text} whose passages are compared; - is stdin"
+        "--questions", metavar="FILE", help="JSONL file of {_id, text}: compare their passages; - is stdin"
     )
-    options.topic(parser, "how the questions are ranked", "query")
-    options.setting(parser, "embedder")
+    options.topic(parser, "retrieval", "query", shown=("mode", "budget", "top", "filter"))
+    group = parser.add_argument_group("embedding model")
+    options.setting(group, "embedder", rare=True)
     options.model(parser)
     parser.set_defaults(run=run, go_on="run the same command again")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Runs the command."""
+    """Run the command."""
     questions = [] if args.questions is None else retrieve.questions_of(args.questions)
     from ketrag_fast.index import Index
     from ketrag_fast.index.difference import summary

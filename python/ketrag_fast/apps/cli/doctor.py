@@ -1,4 +1,4 @@
-"""`ketrag doctor`: whether everything in an index folder is as it was written."""
+"""`ketrag doctor`: verify every byte of an index folder."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ _DAMAGED = 4
 
 
 def add(commands: Any, shared: argparse.ArgumentParser) -> None:
-    """Declares the command."""
+    """Declare the command."""
     parser = commands.add_parser(
         "doctor",
         parents=[shared],
-        description="Reads the whole index, compares it with its checksums and says what to do about damage, "
-        "and about what builds that were stopped have left. Changes nothing. Exit code 4 where something is "
-        "damaged.",
+        description="Verify the checksums of the whole index and print how to fix damage and leftovers of "
+        "interrupted builds. Changes nothing. The exit code is 4 if something is damaged.",
+        examples=("ketrag doctor", "ketrag doctor -i docs-index", "ketrag doctor --json"),
     )
     parser.set_defaults(run=run, go_on="run the same command again")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Runs the command."""
+    """Run the command."""
     path, _ = options.index_path(args)
     from ketrag_fast.storage.health import examine
 

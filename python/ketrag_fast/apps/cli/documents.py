@@ -1,4 +1,4 @@
-"""`ketrag documents`: which documents an index has."""
+"""`ketrag documents`: list the documents of an index."""
 
 from __future__ import annotations
 
@@ -10,23 +10,26 @@ from ketrag_fast.apps.cli.terminal_text import inline
 
 
 def add(commands: Any, shared: argparse.ArgumentParser) -> None:
-    """Declares the command."""
+    """Declare the command."""
     parser = commands.add_parser(
         "documents",
         parents=[shared],
-        description="Lists the documents of an index in its order: id, number of passages, title.",
+        description="List the documents of an index: id, number of passages, title.",
+        examples=("ketrag documents", "ketrag documents polar --count 20", "ketrag documents --json"),
     )
     parser.add_argument(
-        "containing", nargs="?", default="", metavar="TEXT", help="of those with it in id or title"
+        "containing", nargs="?", default="", metavar="TEXT", help="list those with TEXT in id or title"
     )
-    parser.add_argument("--first", type=int, default=0, metavar="N", help="from this one on (default 0)")
-    parser.add_argument("--count", type=int, default=1_000_000, metavar="N", help="so many at most")
+    parser.add_argument(
+        "--first", type=int, default=0, metavar="N", help="number of the first one (default 0)"
+    )
+    parser.add_argument("--count", type=int, default=1_000_000, metavar="N", help="maximum number to list")
     options.setting(parser, "allow")
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Runs the command."""
+    """Run the command."""
     path, _ = options.index_path(args)
     from ketrag_fast.index import Index
 

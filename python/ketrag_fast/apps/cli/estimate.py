@@ -1,4 +1,4 @@
-"""`ketrag estimate SOURCE...`: what a build will take, before anything is spent."""
+"""`ketrag estimate SOURCE...`: predict what a build takes, before anything is spent."""
 
 from __future__ import annotations
 
@@ -11,30 +11,42 @@ from ketrag_fast.errors import ConfigError, IndexLocked, ReadOnly
 
 
 def add(commands: Any, shared: argparse.ArgumentParser) -> None:
-    """Declares the command."""
+    """Declare the command."""
     parser = commands.add_parser(
         "estimate",
         parents=[shared],
-        description="Reads the documents, builds a sample of them in a temporary folder, and says what the "
-        "whole will take. A model on this machine is timed on a few chunks; an endpoint is only asked with "
-        "--spend. With -i DIR the builds that DIR remembers are learnt from, and the estimate is kept there: "
-        "the report of the build then shows both.",
+        description="Predict what a build takes: read the documents, build a sample in a temporary "
+        "folder, and extrapolate. A local model is timed on a few chunks; an endpoint is "
+        "called only with --spend. With -i DIR, earlier builds of DIR are used, and its next "
+        "build report shows the estimate.",
+        examples=(
+            "ketrag estimate docs/",
+            "ketrag estimate docs/ --llm openai:MODEL@URL --prices prices.toml",
+            "ketrag estimate docs/ -i docs-index --system ket-rag-p",
+        ),
     )
-    parser.add_argument("sources", nargs="+", metavar="SOURCE", help="file, folder, glob or data set")
-    parser.add_argument("--sample", metavar="N", default="2000", help="its documents (default 2000)")
-    parser.add_argument("--calls", metavar="N", default="3", help="calls of the model to time (default 3)")
+    parser.add_argument("sources", nargs="+", metavar="SOURCE", help="file, folder, glob or .jsonl data set")
+    parser.add_argument(
+        "--sample", metavar="N", default="2000", help="documents in the sample (default 2000)"
+    )
+    parser.add_argument("--calls", metavar="N", default="3", help="LLM calls to time (default 3)")
     parser.add_argument(
         "--spend", action="store_true", help="allow calls of an endpoint, which may cost money"
     )
-    parser.add_argument("--prices", metavar="FILE", help="price table (default ./prices.toml if it is there)")
-    options.topic(parser, "what would be built", "build")
-    options.reading(parser, "what reads the core chunks")
+    parser.add_argument("--prices", metavar="FILE", help="price table (default ./prices.toml if it exists)")
+    options.topic(
+        parser,
+        "what to build",
+        "build",
+        shown=("system", "modes", "embedder", "llm", "chunk_tokens", "core_ratio"),
+    )
+    options.topic(parser, "extraction by a language model (--llm)", "reading", but=("llm",))
     options.model(parser)
     parser.set_defaults(run=run, go_on="run the same command again; nothing was built")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Runs the command."""
+    """Run the command."""
     from ketrag_fast.lab.cost.estimate import render
     from ketrag_fast.lab.cost.history import save_estimate
     from ketrag_fast.lab.cost.predicting import Wish, predict
@@ -54,16 +66,16 @@ def run(args: argparse.Namespace) -> int:
     try:
         kept = save_estimate(path, estimate.to_json(), create=origin != "default")
     except (IndexLocked, ReadOnly) as error:
-        output.warn(f"the estimate is not kept: {error.message}")
+        output.warn(f"the estimate was not stored: {error.message}")
     if args.json:
         output.write_json(estimate.to_json())
     else:
         output.write(render(estimate))
     if not args.quiet:
         if estimate.failures:
-            output.warn(f"{estimate.failures:,} documents cannot be read; `ketrag index` will list them")
+            output.warn(f"{estimate.failures:,} documents cannot be read; `ketrag index` lists them")
         if kept:
-            output.say(f"kept in {path}: the report of the build will show estimate and truth")
+            output.say(f"stored in {path}: the build report will compare it with the build")
     return 0
 
 

@@ -1,4 +1,4 @@
-"""`ketrag eval`: scores retrieval, and answers where there are any; sets two runs side by side."""
+"""`ketrag eval`: score retrieval and answers on a data set; compare two runs."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ketrag_fast.apps.cli import options, output
+from ketrag_fast.apps.cli.command_parser import mark_rare
 from ketrag_fast.apps.cli.index import report_of
 from ketrag_fast.base.config import Settings, catalogue, parse
 from ketrag_fast.errors import ConfigError, DocumentError
@@ -24,78 +25,75 @@ _BUDGETS = "12000,6000,3000"
 
 
 def add(commands: Any, shared: argparse.ArgumentParser) -> None:
-    """Declares the command."""
+    """Declare the command."""
     parser = commands.add_parser(
         "eval",
         parents=[shared],
-        description="Scores a data set: a row for each mode and budget. DATASET is a folder in BEIR layout "
-        "(corpus.jsonl, queries.jsonl, qrels.tsv), or a file of MuSiQue, HotpotQA or 2WikiMultihopQA as its "
-        "authors publish it. Without -i it is indexed in a temporary folder with the options given.",
+        description="Score a data set: one row per mode and budget. DATASET is a folder in BEIR layout "
+        "(corpus.jsonl, queries.jsonl, qrels.tsv), or a file of MuSiQue, HotpotQA or "
+        "2WikiMultihopQA as published. Without -i it is indexed in a temporary folder.",
+        examples=(
+            "ketrag eval dataset/ --mode bm25,walk --budget 6000,3000",
+            "ketrag eval dataset/ -i docs-index --compare text walk",
+            "ketrag eval --compare runs/a:walk runs/b:walk",
+        ),
     )
     parser.add_argument("dataset", metavar="DATASET", nargs="?", help="folder or file of the data set")
     parser.add_argument(
-        "--mode",
-        metavar="MODES",
-        help="a list (default: those that an index serves unasked, or that the one of -i serves)",
+        "--mode", metavar="LIST", help="modes, comma-separated (default: all that need no language model)"
     )
-    parser.add_argument("--budget", metavar="TOKENS", help=f"a list (default {_BUDGETS})")
-    parser.add_argument(
-        "--save", metavar="FOLDER", help="write every question's result there, and the runs in TREC format"
-    )
+    parser.add_argument("--budget", metavar="LIST", help=f"budgets in tokens (default {_BUDGETS})")
+    parser.add_argument("--save", metavar="FOLDER", help="write all results, and the runs in TREC format")
     parser.add_argument(
         "--compare",
         nargs=2,
         metavar=("A", "B"),
-        help="two modes (with DATASET), or two saved runs (FOLDER or FOLDER:MODE): paired tests, and the "
-        "questions that changed sides",
+        help="two modes, or two saved runs (FOLDER or FOLDER:MODE): paired tests",
     )
     parser.add_argument(
         "--answers",
         nargs="?",
         const="",
         metavar="FILE",
-        help="judge answers by EM and F1: those of FILE (JSONL of {_id, answer[, mode, budget]}), or without "
-        "a FILE those that the model of --llm writes",
+        help="score answers by EM and F1: those in FILE (JSONL), or those of --llm",
     )
-    parser.add_argument(
-        "--bertscore", metavar="FOLDER", help="folder of a model that judges the answers by BERTScore"
+    parser.add_argument("--judge", metavar="SPEC", help="with --compare: LLM that picks the better answer")
+    mark_rare(
+        parser.add_argument(
+            "--bertscore", metavar="FOLDER", help="model folder: score the answers by BERTScore"
+        ),
+        parser.add_argument(
+            "--substring", action="store_true", help="count an answer inside a longer word as covered"
+        ),
+        parser.add_argument(
+            "--explain",
+            action="store_true",
+            help="store why each passage was retrieved (needs --save or --json)",
+        ),
+        parser.add_argument(
+            "--concatenate",
+            metavar="SEED",
+            help="put all passages into one document, shuffled with SEED, as the KET-RAG reference"
+            " implementation does",
+        ),
     )
-    parser.add_argument(
-        "--judge", metavar="SPEC", help="with --compare: a language model that says which answer is better"
+    options.topic(parser, "retrieval", "query", shown=("top", "filter"), but=("mode", "budget", "deadline"))
+    options.topic(
+        parser, "what to build without -i", "build", shown=("system", "embedder", "llm", "chunk_tokens")
     )
-    parser.add_argument(
-        "--substring", action="store_true", help="an answer inside a word counts as covered too"
-    )
-    parser.add_argument(
-        "--explain",
-        action="store_true",
-        help="keep with each result why its passages are in the context (needs --save or --json)",
-    )
-    parser.add_argument(
-        "--concatenate",
-        metavar="SEED",
-        help="all passages in one document, in an order shuffled with SEED, as the published KET-RAG code "
-        "has it",
-    )
-    options.topic(parser, "how passages are found", "query", but=("mode", "budget", "deadline"))
-    options.topic(parser, "what is built without -i", "build")
-    options.reading(
-        parser,
-        "the skeleton: what reads the core chunks without -i",
-        "A language model that --llm names also writes the passages of mode hyde, with -i too.",
-    )
+    options.topic(parser, "extraction by a language model (--llm)", "reading", but=("llm",))
     options.model(parser)
     parser.set_defaults(run=run, go_on="run the same command again")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Runs the command."""
+    """Run the command."""
     if args.dataset is None:
         return _compare_saved(args)
     if args.judge is not None and args.compare is None:
-        raise ConfigError("--judge prefers one of two answers", hint="name the two sides: --compare A B")
+        raise ConfigError("--judge needs two sides to compare", hint="name them: --compare A B")
     if args.explain and (args.compare is not None or not args.json) and args.save is None:
-        raise ConfigError("--explain keeps its reasons with the results", hint="add --save FOLDER or --json")
+        raise ConfigError("--explain has nowhere to store its reasons", hint="add --save FOLDER or --json")
     modes = _modes(args)
     budgets = _budgets(args.budget or _BUDGETS)
     seed = None if args.concatenate is None else Settings(seed=parse("seed", args.concatenate)).seed
@@ -131,7 +129,7 @@ def run(args: argparse.Namespace) -> int:
         if args.save is not None:
             more = {"concatenated": seed, "substring": args.substring, "top": settings.top, **scorer}
             if "hyde" in modes and "hyde" not in found.skipped:
-                more["writer"] = index.writer()
+                more["hyde_model"] = index.hyde_model()
             if asked is not None:
                 more["answers"] = asked.about()
             save(Path(args.save), describe(dataset, index.stats(), **more), dataset, found)
@@ -159,7 +157,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-# ---------------------------------------------------------------- what is asked
+# ---------------------------------------------------------------- arguments
 
 
 def _modes(args: argparse.Namespace) -> list[str]:
@@ -196,9 +194,7 @@ def _budgets(text: str) -> list[int]:
 def _answers(args: argparse.Namespace, dataset: DataSet) -> tuple[Answerer | None, tuple[str, ...]]:
     if args.answers is None:
         if args.bertscore is not None:
-            raise ConfigError(
-                "--bertscore judges answers, and there are none", hint="name them: --answers FILE"
-            )
+            raise ConfigError("--bertscore needs answers", hint="name them: --answers FILE")
         return None, ()
     if args.answers == "":
         return None, ()  # a model writes them, once there is an index to ask
@@ -220,18 +216,16 @@ def _bertscore(
 
 
 def _absent(args: argparse.Namespace, dataset: DataSet) -> dict[str, str]:
-    """The scores that were not made, and what they need."""
+    """Return the scores that were not computed, with the reason."""
     absent: dict[str, str] = {}
     if not any(question.answers for question in dataset.questions):
         reason = "the data set has no gold answers"
         return dict.fromkeys(("em", "f1", "bertscore", "win_rate"), reason)
     if args.answers is None:
-        absent |= dict.fromkeys(
-            ("em", "f1"), "there are no answers to judge: --answers FILE, or --answers --llm SPEC"
-        )
+        absent |= dict.fromkeys(("em", "f1"), "no answers to score: --answers FILE, or --answers --llm SPEC")
     if args.bertscore is None:
-        absent["bertscore"] = "no model is named that judges them: --bertscore FOLDER"
-    absent["win_rate"] = "two sides and a judge are needed: --compare A B --answers FILE --judge SPEC"
+        absent["bertscore"] = "no model was named: --bertscore FOLDER"
+    absent["win_rate"] = "needs two sides and a judge: --compare A B --answers FILE --judge SPEC"
     return absent
 
 
@@ -294,7 +288,7 @@ def _compare_saved(args: argparse.Namespace) -> int:
 
 
 def _load_saved_run(name: str) -> tuple[Run, str | None]:
-    """A run and the mode that is named with it, if one is."""
+    """Return a saved run, and the mode of `FOLDER:MODE` or None."""
     from ketrag_fast.lab.eval import load
 
     folder, _, mode = name.rpartition(":")
@@ -339,7 +333,7 @@ def _judge(args: argparse.Namespace) -> Iterator[Judge | None]:
         return
     from ketrag_fast.lab.eval.judge import Judge, options_for
 
-    with Judge(args.judge, options_for(options.query_settings_of(args))) as judge:
+    with Judge(args.judge, options_for(options.query_settings_of(args, strict=False))) as judge:
         yield judge
 
 
@@ -351,18 +345,14 @@ def _index(args: argparse.Namespace, dataset: DataSet) -> Iterator[Index]:
     from ketrag_fast.index import Index
 
     if args.index is not None:
-        flags = options.flags(args)
-        llm = flags.pop("llm", None)
-        # The index's own model may lie elsewhere; opening the index refuses another one.
-        given = [n for n in flags if catalogue()[n].concerns == "build" and n != "embedder"]
-        if given:
-            flag = given[0].replace("_", "-")
-            raise ConfigError(f"--{flag} says how to build, but -i names an index that is built")
-        if args.concatenate is not None:
-            raise ConfigError("--concatenate says what to build, but -i names an index that is built")
+        # The embedder may be in another folder than when the index was built; opening the index checks it.
+        built = {name for name, spec in catalogue().items() if spec.concerns == "build"}
+        lost = next((name for name in options.flags(args) if name in built - {"embedder", "llm"}), None)
+        if lost is None and args.concatenate is not None:
+            lost = "--concatenate"
+        if lost is not None:
+            raise ConfigError(f"{lost} changes the build, but the index of -i is already built")
         settings = options.query_settings_of(args)
-        if llm is not None:
-            settings = settings.having(writer=llm)
         with Index.open(Path(args.index), settings=settings) as index:
             yield index
         return

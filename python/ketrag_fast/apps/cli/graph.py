@@ -1,4 +1,4 @@
-"""`ketrag graph NAME`: what the graphs of an index know under a name: an entity, a concept."""
+"""`ketrag graph NAME`: show a node of the graphs: an entity, a concept, a document."""
 
 from __future__ import annotations
 
@@ -11,38 +11,43 @@ from ketrag_fast.errors import ConfigError
 
 
 def add(commands: Any, shared: argparse.ArgumentParser) -> None:
-    """Declares the command."""
+    """Declare the command."""
     parser = commands.add_parser(
         "graph",
         parents=[shared],
-        description="Shows what the index's graphs know under a name. Case does not matter; names that are "
-        "near a wrong one are listed.",
+        description="Show the neighbourhood of a node in the graphs of the index: an entity, a concept or "
+        "a document. Names are matched without case; similar names are suggested.",
+        examples=(
+            "ketrag graph Fram",
+            "ketrag graph Fram --kind concept --json",
+            "ketrag graph --document docs/intro.md",
+        ),
     )
-    parser.add_argument("name", metavar="NAME", nargs="?", help="of an entity, or of what else a graph names")
+    parser.add_argument("name", metavar="NAME", nargs="?", help="name of an entity or another node")
     parser.add_argument(
         "--document",
         metavar="ID",
-        help="a document of the graph of citations, by its id or title: what it cites, what cites it, and "
-        "which units are tied (the same as ID --kind document)",
+        help="document of the citation graph, by id or title (same as ID --kind document)",
     )
     parser.add_argument(
-        "--kind",
-        metavar="KIND",
-        help="where several graphs have the name: entity, concept, ...",
+        "--kind", metavar="KIND", help="graph to search if several have the name: entity, concept, ..."
     )
     options.setting(parser, "filter", "allow")
     parser.set_defaults(run=run, go_on="run the same command again")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Runs the command."""
+    """Run the command."""
     name, kind = args.name, args.kind
     if args.document is not None:
         if name is not None or kind not in (None, "document"):
-            raise ConfigError("--document ID names what is shown", hint="leave out NAME and --kind")
+            raise ConfigError(
+                "--document ID cannot be combined with NAME or another --kind",
+                hint="leave out NAME and --kind",
+            )
         name, kind = args.document, "document"
     if name is None:
-        raise ConfigError("nothing is named", hint="ketrag graph NAME, or ketrag graph --document ID")
+        raise ConfigError("no node was named", hint="ketrag graph NAME, or ketrag graph --document ID")
     path, _ = options.index_path(args)
     from ketrag_fast.index import Index
 

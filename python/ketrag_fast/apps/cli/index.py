@@ -1,4 +1,4 @@
-"""`ketrag index SOURCE...`: builds the index, or brings it up to date."""
+"""`ketrag index SOURCE...`: build an index, or update it."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ketrag_fast.apps.cli import cost_preview as foresight
-from ketrag_fast.apps.cli import options, output
+from ketrag_fast.apps.cli import cost_preview, options, output
 from ketrag_fast.apps.cli.terminal_text import inline
 from ketrag_fast.errors import ConfigError, IndexMissing, InternalError, KetragError
 
@@ -17,59 +16,66 @@ if TYPE_CHECKING:
     from ketrag_fast.types import BuildReport
 
 _GO_ON = (
-    "what is finished is kept: run the same command again and it goes on from there; "
-    "with --publish-partial it publishes what a language model has read so far"
+    "finished work is kept: run the same command again to continue, "
+    "or with --publish-partial to publish what has been extracted so far"
 )
 
 _SIDES = ("estimate", "actual")
 
 
 def add(commands: Any, shared: argparse.ArgumentParser) -> None:
-    """Declares the command."""
+    """Declare the command."""
     parser = commands.add_parser(
         "index",
         parents=[shared],
-        description="Reads files, folders or globs (docs/documents.md lists the formats) and builds "
-        "the index. Sources accumulate: without any, those that the index has are read again.",
+        description="Build an index of files, folders or globs, or update it. Sources accumulate: without "
+        "SOURCE, all sources of the index are read again.",
+        examples=(
+            "ketrag index docs/",
+            "ketrag index docs/ --embedder native:all-MiniLM-L6-v2 --modes auto,knng",
+            "ketrag index --llm llama-cpp:model.gguf -o knn_k=4",
+        ),
     )
-    parser.add_argument("sources", nargs="*", metavar="SOURCE", help="file, folder, glob or data set")
-    parser.add_argument("--replace", action="store_true", help="these sources are the only ones from now on")
-    parser.add_argument("--rebuild", action="store_true", help="build all anew; needed for another unit size")
+    parser.add_argument("sources", nargs="*", metavar="SOURCE", help="file, folder, glob or .jsonl data set")
+    options.topic(
+        parser,
+        "what to build",
+        "build",
+        shown=("system", "modes", "embedder", "llm", "chunk_tokens", "language", "core_ratio"),
+    )
+    parser.add_argument("--replace", action="store_true", help="drop all sources that are not named now")
+    parser.add_argument(
+        "--rebuild", action="store_true", help="discard earlier work; needed to change the chunk size"
+    )
+    cost_preview.declare(parser)
     parser.add_argument(
         "--publish-partial",
         action="store_true",
-        help="ask no language model; publish what the last one has read so far",
+        help="publish what an interrupted build has extracted so far",
     )
-    foresight.declare(parser)
-    options.topic(parser, "what is built", "build")
-    options.topic(parser, "how it runs", "running")
-    options.model(parser)
-    options.reading(
-        parser,
-        "the skeleton: what reads the core chunks",
-        "Replies are kept: a chunk is read once, whatever else changes. Without --llm the index keeps the "
-        "skeleton that it has; `--rebuild --llm none` leaves it out.",
-    )
+    options.topic(parser, "running", "running")
+    options.model(parser, shown=("limit_usd",))
+    options.topic(parser, "extraction by a language model (--llm)", "reading", but=("llm",))
     parser.set_defaults(run=run, go_on=_GO_ON)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Runs the command."""
+    """Run the command."""
     path, _ = options.index_path(args)
     settings = options.build_settings_of(args)
     if args.publish_partial and not args.sources and not (path / "index.sqlite").exists():
-        raise ConfigError(f"there is nothing in {path} to publish", hint="ketrag index SOURCE... --llm SPEC")
+        raise ConfigError(f"{path} has nothing to publish", hint="ketrag index SOURCE... --llm SPEC")
     if not args.sources and (args.replace or not (path / "index.sqlite").exists()):
         raise ConfigError(
-            "no source was named", hint="ketrag index SOURCE...: files, folders, globs or .jsonl files"
+            "no source was named", hint="ketrag index SOURCE...: files, folders, globs or .jsonl data sets"
         )
     if args.dry_run:
         if not (path / "index.sqlite").exists():
             raise IndexMissing(
-                f"there is no index in {path} that could change",
-                hint="`ketrag estimate SOURCE...` says what building one takes",
+                f"there is no index in {path}",
+                hint="`ketrag estimate SOURCE...` predicts what building one takes",
             )
-        return foresight.run(args, sources=args.sources, reread=True, replace=args.replace)
+        return cost_preview.run(args, sources=args.sources, reread=True, replace=args.replace)
     from ketrag_fast.index import Index
 
     index = Index.build(
@@ -94,19 +100,19 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _against_estimate(path: Path, report: BuildReport) -> list[dict[str, Any]]:
-    """What `ketrag estimate -i` said before, beside what came."""
+    """Return the rows that compare an earlier `ketrag estimate -i` with this build."""
     from ketrag_fast.lab.cost.history import compare_estimate
 
     try:
         return compare_estimate(path, report)
-    except KetragError:  # the index is built; a word about an estimate is not worth failing for
+    except KetragError:  # a failed comparison must not fail the build
         return []
 
 
 def _estimate_lines(compared: Sequence[dict[str, Any]]) -> list[str]:
     if not compared:
         return []
-    lines = [f"  {'estimated':<18} {'said':>14} {'came':>14}"]
+    lines = [f"  {'estimated':<18} {'estimate':>14} {'actual':>14}"]
     for row in compared:
         numbers = [f"{row[side]:,.1f}" if row["name"] == "seconds" else f"{row[side]:,}" for side in _SIDES]
         off = "" if row["off_percent"] is None else f"  {row['off_percent']:+.0f} %"
@@ -115,7 +121,7 @@ def _estimate_lines(compared: Sequence[dict[str, Any]]) -> list[str]:
 
 
 def _cut_short(args: argparse.Namespace, report: BuildReport) -> bool:
-    """Whether chunks are left that this command was meant to read."""
+    """Return whether chunks are left that this command was to extract from."""
     found = report.extraction
     if found is None or not found["pending"]:
         return False
@@ -123,14 +129,14 @@ def _cut_short(args: argparse.Namespace, report: BuildReport) -> bool:
 
 
 def report_of(index: Index) -> BuildReport:
-    """What a build did; an index that was only opened has none."""
+    """Return the report of the build that made `index`."""
     if index.report is None:
         raise InternalError("a build ended without a report")
     return index.report
 
 
 def summary(report: BuildReport, path: str) -> str:
-    """One line about a build."""
+    """Return one line about a build."""
     if not report.changed:
         count, number = report.documents, report.generation
         return f"{path} is up to date: {count:,} documents, generation {number}; nothing was done" + (
@@ -148,7 +154,7 @@ def summary(report: BuildReport, path: str) -> str:
 
 
 def _read_line(report: BuildReport) -> str:
-    """What was read of the core chunks."""
+    """Return a line about extraction from the core chunks."""
     found = report.extraction
     if found is None:
         return ""
@@ -163,7 +169,7 @@ def _read_line(report: BuildReport) -> str:
 
 
 def tell(args: argparse.Namespace, report: BuildReport) -> None:
-    """What else there is to say about it, on stderr."""
+    """Print warnings, changed settings and failures to stderr."""
     for warning in report.warnings:
         output.warn(warning)
     if args.verbose:

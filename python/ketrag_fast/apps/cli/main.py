@@ -1,4 +1,4 @@
-"""The entry of the command: parses, runs one command, turns errors into exit codes."""
+"""Entry point of the command: parses arguments, runs one command, maps errors to exit codes."""
 
 from __future__ import annotations
 
@@ -7,44 +7,59 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from typing import Final, NoReturn
+from typing import Any, Final
 
 from ketrag_fast.apps.cli import output
-from ketrag_fast.apps.cli.terminal_text import inline
+from ketrag_fast.apps.cli.command_parser import CommandParser, suggestion
 from ketrag_fast.errors import KetragError, OutOfMemory
 
-COMMANDS: Final = {
-    "index": ("index", "build the index, or bring it up to date with its sources"),
-    "add": ("add", "add documents to an index; no other source is read"),
-    "remove": ("remove", "remove documents from an index"),
-    "watch": ("watch", "build again whenever a folder changes"),
-    "documents": ("documents", "list the documents of an index"),
-    "bundle": ("bundle", "write an index into one file, to be carried elsewhere"),
-    "unbundle": ("unbundle", "make an index of such a file"),
-    "merge": ("merge", "make one index of several"),
-    "diff": ("diff", "what differs between two indexes, or generations of one"),
-    "reembed": ("reembed", "give the index the vectors of another model"),
-    "retrieve": ("retrieve", "print the context for a question"),
-    "ask": ("ask", "answer a question, with citations"),
-    "eval": ("evaluate", "score retrieval on a data set"),
-    "estimate": ("estimate", "tokens, calls, USD and hours of a build, before anything is spent"),
-    "bench": ("bench", "compare builds, systems or settings on one data set"),
-    "read": ("read", "what a reader makes of a file: text, places in it, metadata"),
-    "graph": ("graph", "an entity, its relations and the sentences they come from"),
-    "stats": ("stats", "what the index holds"),
-    "doctor": ("doctor", "check every byte of an index, and say what to do about damage"),
-    "trust": ("trust", "confirm the endpoints that an index names"),
-    "train": ("train", "train a system on judged questions"),
-    "serve": ("serve", "the index as a service, with OpenAI's protocol and a page"),
-    "mcp": ("mcp", "the index as tools of an assistant (Model Context Protocol)"),
-    "models": ("models", "embedding models found on this machine"),
-    "recording": ("recording", "turn another tool's extraction into a recording"),
-    "config": ("config", "the settings and where they come from"),
+GROUPS: Final = {
+    "Build": {
+        "index": ("index", "build an index, or update it from its sources"),
+        "add": ("add", "add documents; no other source is read"),
+        "remove": ("remove", "remove documents"),
+        "watch": ("watch", "rebuild whenever a folder changes"),
+        "reembed": ("reembed", "replace the vectors by those of another embedding model"),
+    },
+    "Query": {
+        "retrieve": ("retrieve", "print the context for a query"),
+        "ask": ("ask", "answer a question, with citations"),
+        "graph": ("graph", "show an entity, its relations and its sentences"),
+        "documents": ("documents", "list the documents of an index"),
+        "read": ("read", "preview how a file is read: text, locations, metadata"),
+    },
+    "Share": {
+        "serve": ("serve", "serve indexes over HTTP, with a web page"),
+        "mcp": ("mcp", "offer indexes to an assistant (Model Context Protocol)"),
+        "bundle": ("bundle", "write an index into one file"),
+        "unbundle": ("unbundle", "restore an index from such a file"),
+        "merge": ("merge", "merge several indexes into one"),
+        "recording": ("recording", "convert the extraction of another tool"),
+    },
+    "Measure": {
+        "eval": ("evaluate", "score retrieval and answers on a data set"),
+        "bench": ("bench", "compare builds, systems or settings on a data set"),
+        "estimate": ("estimate", "predict tokens, calls, USD and hours of a build"),
+        "diff": ("diff", "compare two indexes, or two generations of one"),
+        "train": ("train", "train a system on judged queries"),
+    },
+    "Maintain": {
+        "stats": ("stats", "print what an index contains"),
+        "doctor": ("doctor", "verify every byte of an index"),
+        "config": ("config", "list settings and show where their values come from"),
+        "models": ("models", "list, check or install embedding models"),
+        "trust": ("trust", "confirm the endpoints that an index names"),
+        "completion": ("completion", "print a completion script for bash, zsh or fish"),
+    },
 }
-"""Each command with its module and what it does. Only the module of the command that runs is imported."""
+"""The commands by group: name, module and help. Only the module of the command that runs is imported."""
+COMMANDS: Final = {name: row for commands in GROUPS.values() for name, row in commands.items()}
 
-_EPILOG = """exit codes: 0 done, 1 failed, 2 wrong usage, 3 done in part (failures are listed),
-4 index missing, damaged or lacking what is needed, 5 network or endpoint not allowed, 130 interrupted"""
+_DESCRIPTION = "Graph indexes for retrieval, built and queried on this machine."
+EPILOG = """`ketrag COMMAND -h` shows the common options of a command, `ketrag COMMAND --help` all of them.
+Exit codes: 0 done, 1 failed, 2 wrong usage, 3 partly done (failures are listed), 4 index missing,
+damaged or incomplete, 5 network or endpoint not allowed, 130 interrupted."""
+_RESUME = "run the same command again"
 
 
 class _Version(argparse.Action):
@@ -57,42 +72,81 @@ class _Version(argparse.Action):
         parser.exit()
 
 
-class _Parser(argparse.ArgumentParser):
-    """Its messages repeat what was typed, or what a script put there: nothing of it moves the cursor."""
+class _TopParser(CommandParser):
+    """The parser of `ketrag` itself: its help lists the commands by group."""
 
-    def error(self, message: str) -> NoReturn:
-        """As argparse's."""
-        super().error(inline(message))
+    def format_usage(self) -> str:
+        """Return the usage line."""
+        return "usage: ketrag COMMAND [options]\n"
+
+    def format_help(self) -> str:
+        """Return the commands by group."""
+        lines = [self.format_usage(), f"{_DESCRIPTION}\n"]
+        for title, commands in GROUPS.items():
+            lines.append(f"{title}:")
+            lines += [f"  {name:<12}{text}" for name, (_, text) in commands.items()]
+            lines.append("")
+        return (
+            "\n".join(
+                [*lines, "  -h, --help  print this help", "  --version   print the version", "", EPILOG]
+            )
+            + "\n"
+        )
+
+    def format_short_help(self) -> str:
+        """Return the same."""
+        return self.format_help()
 
 
-def parser(argv: Sequence[str] | None = None) -> argparse.ArgumentParser:
-    """The command line; where the words are given, with the options of the command among them alone."""
-    top = _Parser(
-        prog="ketrag",
-        description="Graph indexes for retrieval, built and queried on this machine.",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def parser(argv: Sequence[str] | None = None) -> CommandParser:
+    """Return the parser of the command line.
+
+    With `argv`, only the options of the command in it are declared, because declaring all takes longer.
+    """
+    top = _TopParser(prog="ketrag", description=_DESCRIPTION)
     top.add_argument("--version", action=_Version, nargs=0, help="print the version")
-    commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    top.set_defaults(go_on=_RESUME, json=False)
+    commands = top.add_subparsers(
+        dest="command", metavar="COMMAND", required=True, parser_class=CommandParser
+    )
     chosen = next((word for word in argv if word in COMMANDS), None) if argv is not None else None
     for name, (module, text) in COMMANDS.items():
-        if (
-            argv is not None and name != chosen
-        ):  # its options would take long to declare, and are not asked for
+        if argv is not None and name != chosen:
             commands.add_parser(name, help=text)
             continue
         from ketrag_fast.apps.cli import options
 
         import_module(f"ketrag_fast.apps.cli.{module}").add(commands, options.common())
+        _set_parser(commands.choices[name])
     return top
 
 
+def _set_parser(command: Any) -> None:
+    """Let a command and its sub-commands record the parser that read their arguments."""
+    command.set_defaults(parser=command)
+    for action in command._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for inner in action.choices.values():
+                _set_parser(inner)
+
+
+def parse(argv: Sequence[str]) -> argparse.Namespace:
+    """Return the parsed arguments; exit with 2 and a suggestion if they are wrong."""
+    top = parser(argv)
+    if argv and not argv[0].startswith("-") and argv[0] not in COMMANDS:
+        top.error(f"there is no command {argv[0]!r}", suggestion(argv[0], COMMANDS) or "ketrag -h lists them")
+    args, unknown = top.parse_known_args(argv)
+    if unknown:
+        args.parser.reject(unknown)
+    if getattr(args, "quiet", False) and args.verbose:
+        args.parser.error("-q and -v contradict each other")
+    return args
+
+
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the command and returns its exit code."""
+    """Run the command and return its exit code."""
     output.prepare()
-    words = sys.argv[1:] if argv is None else list(argv)
-    args = parser(words).parse_args(words)
+    args = parse(sys.argv[1:] if argv is None else list(argv))
     try:
         code: int = args.run(args)
         sys.stdout.flush()
@@ -101,13 +155,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         return output.fail(error, as_json=args.json)
     except KeyboardInterrupt:
         return output.report_interrupt(args.go_on, as_json=args.json)
-    except BrokenPipeError:  # whoever read our output has gone; nothing is wrong here
+    except BrokenPipeError:  # the reader of our output has gone: not an error
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except OSError as error:
-        return output.fail(KetragError(f"the system says: {error}"), as_json=args.json)
+        return output.fail(KetragError(f"I/O error: {error}"), as_json=args.json)
     except MemoryError:
-        return output.fail(OutOfMemory("this machine's memory does not suffice"), as_json=args.json)
+        return output.fail(OutOfMemory("out of memory"), as_json=args.json)
 
 
 if __name__ == "__main__":

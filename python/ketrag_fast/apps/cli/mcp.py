@@ -1,4 +1,4 @@
-"""`ketrag mcp`: the index as tools of an assistant."""
+"""`ketrag mcp`: offer indexes to an assistant."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import os
 from typing import Any
 
 from ketrag_fast.apps.cli import options, output
+from ketrag_fast.apps.cli.command_parser import mark_rare
 from ketrag_fast.errors import BackendMissing, ConfigError
 
 _PORT = 8766
@@ -15,52 +16,66 @@ _MOST_PORT = 65_535
 
 
 def add(commands: Any, shared: argparse.ArgumentParser) -> None:
-    """Declares the command."""
+    """Declare the command."""
     parser = commands.add_parser(
         "mcp",
         parents=[shared],
         conflict_handler="resolve",
-        description="Offers indexes to an assistant by the Model Context Protocol: search, ask, "
-        "read_passage, entity, list_documents. By standard input and output, or with --http by streamable "
-        "HTTP at /mcp.",
+        description="Offer indexes to an assistant by the Model Context Protocol: search, ask, "
+        "read_passage, entity, list_documents. Over standard input and output, or over HTTP "
+        "with --http.",
+        examples=(
+            "ketrag mcp -i docs-index",
+            "ketrag mcp -i notes=./notes -i laws=./laws --llm llama-cpp:model.gguf",
+            "ketrag mcp -i docs-index --http --port 8766",
+        ),
     )
     parser.add_argument(
         "-i",
         "--index",
         action="append",
         metavar="[NAME=]DIR",
-        help="folder of an index, and its name; again for more (else $KETRAG_INDEX, else ./.ketrag)",
+        help="index folder and its name; repeatable (default: $KETRAG_INDEX, else ./.ketrag)",
     )
-    group = parser.add_argument_group("streamable HTTP")
-    group.add_argument("--http", action="store_true", help="listen at an address, not on standard input")
-    group.add_argument("--host", default="127.0.0.1", help="address to listen at (default 127.0.0.1)")
-    group.add_argument("--port", type=int, default=_PORT, metavar="N", help=f"0 for any (default {_PORT})")
-    group.add_argument("--token-file", metavar="FILE", help="what clients must show (else $KETRAG_TOKEN)")
+    group = parser.add_argument_group("HTTP")
+    group.add_argument("--http", action="store_true", help="listen on a port instead of standard input")
+    group.add_argument("--host", default="127.0.0.1", help="address to listen on (default 127.0.0.1)")
     group.add_argument(
-        "--allow-host", action="append", default=[], metavar="NAME", help="a name of this server"
+        "--port", type=int, default=_PORT, metavar="N", help=f"port; 0: any free one (default {_PORT})"
     )
-    options.topic(parser, "how passages are found", "query")
-    models = parser.add_argument_group("the models")
-    options.setting(models, "embedder")
-    options.writer(models)
-    options.setting(models, "llm_context", "llm_usd_per_million", "llm_usd_per_million_out")
+    group.add_argument(
+        "--token-file", metavar="FILE", help="file with the token that clients send (default: $KETRAG_TOKEN)"
+    )
+    mark_rare(
+        group.add_argument(
+            "--allow-host",
+            action="append",
+            default=[],
+            metavar="NAME",
+            help="host name that clients use for this server; repeatable",
+        )
+    )
+    options.answering(parser)
+    options.topic(parser, "retrieval", "query", shown=("mode", "budget", "filter", "allow"))
+    models = parser.add_argument_group("embedding model")
+    options.setting(models, "embedder", rare=True)
     options.model(parser)
     parser.set_defaults(run=run, go_on="run the same command again")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Runs the command."""
+    """Run the command."""
     try:
         from ketrag_fast.apps.server.mcp_tools import create_mcp_app, over_pipes
         from ketrag_fast.apps.server.options import ServerOptions, parse_indexes
         from ketrag_fast.apps.server.running import listen_sockets, serve, token_of
     except ImportError as error:
         raise BackendMissing(
-            f"the protocol needs a package that is not installed: {error.name}",
+            f"ketrag mcp needs the package {error.name}, which is not installed",
             hint="pip install 'ketrag-fast[mcp]'",
         ) from None
     if not 0 <= args.port <= _MOST_PORT:
-        raise ConfigError(f"--port is from 0 to {_MOST_PORT:,}")
+        raise ConfigError(f"--port must be from 0 to {_MOST_PORT:,}, got {args.port}")
     given = ServerOptions(
         indexes=parse_indexes(args.index or [os.environ.get("KETRAG_INDEX") or ".ketrag"]),
         settings=options.query_settings_of(args).given,

@@ -1,4 +1,4 @@
-"""`ketrag merge DIR...`: one index of several."""
+"""`ketrag merge DIR...`: merge several indexes into one."""
 
 from __future__ import annotations
 
@@ -10,31 +10,34 @@ from ketrag_fast.apps.cli.terminal_text import inline
 
 
 def add(commands: Any, shared: argparse.ArgumentParser) -> None:
-    """Declares the command."""
+    """Declare the command."""
     parser = commands.add_parser(
         "merge",
         parents=[shared],
-        description="Makes one index (-i OUT) of several: the same, to the byte, as one build over all their "
-        "documents, in whatever order they are named. No source is read, no text is embedded again and no "
-        "language model is asked. The indexes must have been built with the same settings and models.",
+        description="Merge several indexes into one (-i OUT), byte for byte the index of one build over "
+        "all their documents. Nothing is read, embedded or extracted again. The indexes must "
+        "have the same settings and models.",
+        examples=(
+            "ketrag merge part1 part2 part3 -i whole",
+            "ketrag merge north south -i whole --prefer last",
+            "ketrag index corpus/ -i part1 --shard 1/3",
+        ),
     )
-    parser.add_argument("parts", nargs="+", metavar="DIR", help="folder of an index")
+    parser.add_argument("parts", nargs="+", metavar="DIR", help="index folder")
     parser.add_argument(
         "--prefer",
         choices=("first", "last"),
-        help="where they hold different documents under one id, whose counts: that of the index named first "
-        "or last (else it is an error that lists them)",
+        help="index that wins if two have different documents with one id (default: an error)",
     )
-    options.setting(parser, "embedder")
-    options.topic(parser, "how it runs", "running")
+    group = parser.add_argument_group("embedding model")
+    options.setting(group, "embedder")
+    options.topic(parser, "running", "running")
     options.model(parser)
-    parser.set_defaults(
-        run=run, go_on="what is finished is kept: run the same command again and it goes on from there"
-    )
+    parser.set_defaults(run=run, go_on="finished work is kept: run the same command again to continue")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Runs the command."""
+    """Run the command."""
     path, _ = options.index_path(args)
     from ketrag_fast.index import Index
 

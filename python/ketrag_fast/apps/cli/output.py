@@ -1,4 +1,4 @@
-"""What the command prints: the result alone on stdout, everything else on stderr."""
+"""Output of the command: the result on stdout, everything else on stderr."""
 
 from __future__ import annotations
 
@@ -31,38 +31,39 @@ _SHOWN = 20
 
 
 def prepare() -> None:
-    """UTF-8 whatever the system's locale; a character that a terminal lacks is no reason to fail."""
+    """Switch stdout and stderr to UTF-8; characters that a terminal cannot show are escaped."""
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")
 
 
 def exit_code(error: KetragError) -> int:
-    """The exit code of a typed error (85-interface)."""
+    """Return the exit code of a typed error."""
     return _CODES.get(error.code, 1)
 
 
 def write_json(data: Mapping[str, Any]) -> None:
-    """One JSON document on one line of stdout, at once. What a terminal would obey in a text is escaped."""
+    """Write one line of JSON to stdout and flush it; terminal control characters are escaped."""
     write(_json(data))
 
 
 def write(text: str) -> None:
-    """A line (or lines) of the result."""
+    """Write lines of the result to stdout."""
     sys.stdout.write(visible(redact(text)) + "\n")
     sys.stdout.flush()
 
 
 def has_place(path: Path) -> None:
-    """Long work should not end in a page that has no place: ConfigError where it could not be written."""
+    """Raise ConfigError if the page of `--html` could not be written, before long work starts."""
     if path.is_dir() or not path.absolute().parent.is_dir():
         raise ConfigError(
-            f"--html {path}: no file can be written there", hint="name a file in a folder that exists"
+            f"--html {path}: the folder does not exist, or the path is a folder",
+            hint="name a file in a folder that exists",
         )
 
 
 def write_page(path: Path, text: str) -> None:
-    """The page of `--html`."""
+    """Write the page of `--html`."""
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as error:
@@ -70,22 +71,22 @@ def write_page(path: Path, text: str) -> None:
 
 
 def say(text: str) -> None:
-    """A line for people, on stderr."""
+    """Print a line to stderr."""
     _tell(visible(redact_all(text)))
 
 
 def warn(text: str) -> None:
-    """A warning for people."""
+    """Print a warning to stderr."""
     _tell(f"{_paint('ketrag: warning:', 33)} {inline(redact_all(text))}")
 
 
 def error_json(error: KetragError) -> dict[str, Any]:
-    """An error as data."""
+    """Return an error as JSON data."""
     return {"schema": "ketrag/error/1", "code": error.code, "message": error.message, "hint": error.hint}
 
 
 def fail(error: KetragError, *, as_json: bool) -> int:
-    """Says what went wrong and what to do about it; returns the exit code."""
+    """Print an error and its hint to stderr; return the exit code."""
     if as_json:
         say(_json(error_json(error)))
     else:
@@ -96,7 +97,7 @@ def fail(error: KetragError, *, as_json: bool) -> int:
 
 
 def report_interrupt(hint: str, *, as_json: bool) -> int:
-    """After Ctrl-C."""
+    """Report an interruption and how to continue; return the exit code."""
     if as_json:
         say(
             json.dumps(
@@ -109,7 +110,7 @@ def report_interrupt(hint: str, *, as_json: bool) -> int:
 
 
 def list_failures(failures: Iterable[Any]) -> None:
-    """The documents that could not be read."""
+    """Print the documents that could not be read to stderr."""
     lines = [f"  {inline(failure.document)}: {inline(failure.message)}" for failure in failures]
     for line in lines[:_SHOWN]:
         say(line)
@@ -118,7 +119,7 @@ def list_failures(failures: Iterable[Any]) -> None:
 
 
 def size_text(count: float) -> str:
-    """`1.2 MB`."""
+    """Return a size in bytes as text, such as `1.2 MB`."""
     for unit in ("bytes", "kB", "MB"):
         if count < 1000:
             return f"{count:.0f} {unit}" if unit == "bytes" else f"{count:.1f} {unit}"

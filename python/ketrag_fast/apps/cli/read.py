@@ -1,4 +1,4 @@
-"""`ketrag read FILE`: what a reader makes of a file. The place to look when an answer is odd."""
+"""`ketrag read FILE`: preview how a file is read. Start here if an answer looks odd."""
 
 from __future__ import annotations
 
@@ -14,27 +14,32 @@ from ketrag_fast.types import Document, Failure
 from ketrag_fast.types.locations import describe_location, location_of, sort_locators
 
 _DIVIDING: Final = ("part", "sheet", "slide", "page", "heading", "symbol")
-"""Locators that divide the text as it is shown; boxes, lines and paths are in the JSON."""
+"""Locators that divide the printed text; boxes, lines and paths are in the JSON only."""
 
 
 def add(commands: Any, shared: argparse.ArgumentParser) -> None:
-    """Declares the command."""
+    """Declare the command."""
     parser = commands.add_parser(
         "read",
         parents=[shared],
-        description="Shows what is made of a file before it is indexed: its text as it is stored, divided "
-        "by pages, slides and headings, and its title and metadata. With --json every locator too.",
+        description="Preview how files are read: their text, divided by pages, slides and headings, with "
+        "title and metadata. With --json also all locators.",
+        examples=(
+            "ketrag read report.pdf",
+            "ketrag read 'mail/*.eml' --characters 500",
+            "ketrag read page.html --json",
+        ),
     )
-    parser.add_argument("source", metavar="FILE", help="a file, a folder or a glob")
+    parser.add_argument("source", metavar="FILE", help="file, folder or glob")
     parser.add_argument(
-        "--characters", type=int, metavar="N", help="show so many characters of each document, at most"
+        "--characters", type=int, metavar="N", help="maximum characters to print of each document"
     )
-    options.setting(parser, "read_seconds", "read_memory", "read_text", "fallback_encoding", "follow_links")
+    options.setting(parser, "follow_links")
     parser.set_defaults(run=run, go_on="run the same command again")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Runs the command."""
+    """Run the command."""
     from ketrag_fast.build.ingest import read_only
 
     failures: list[Failure] = []
@@ -50,14 +55,14 @@ def run(args: argparse.Namespace) -> int:
         else:
             output.write("\n".join(_document_lines(item, args.characters)) + "\n")
     if args.json:
-        told = [failure.to_json() for failure in failures]
-        output.write_json({"schema": "ketrag/read/1", "documents": documents, "failures": told})
+        rows = [failure.to_json() for failure in failures]
+        output.write_json({"schema": "ketrag/read/1", "documents": documents, "failures": rows})
     elif failures:
         output.warn(f"{len(failures):,} could not be read:")
         output.list_failures(failures)
     if not count and not failures:
         raise DocumentError(
-            f"{args.source}: no file that a reader knows", hint="`ketrag index --help` lists what is read"
+            f"{args.source}: no file of a known format", hint="docs/documents.md lists the formats"
         )
     return output.PARTIAL if failures else 0
 
@@ -90,7 +95,7 @@ def _document_lines(document: Document, most: int | None) -> Iterator[str]:
     before = None
     for start, stop in pairwise(places):
         if start >= end:
-            yield f"... and {len(document.text) - end:,} characters more"
+            yield f"... and {len(document.text) - end:,} more characters"
             return
         near = [one for one in marks if one.start <= start < one.end]
         where = describe_location(location_of(near, start, start + 1))

@@ -1,4 +1,4 @@
-"""`ketrag recording`: what was extracted elsewhere, as a recording for `--llm replay:FILE`."""
+"""`ketrag recording`: convert the extraction of another tool for `--llm replay:FILE`."""
 
 from __future__ import annotations
 
@@ -10,23 +10,27 @@ from ketrag_fast.apps.cli import output
 
 
 def add(commands: Any, shared: argparse.ArgumentParser) -> None:
-    """Declares the command."""
+    """Declare the command."""
     parser = commands.add_parser(
         "recording",
         parents=[shared],
-        description="Writes a recording, for `ketrag index --llm replay:FILE`, of another tool's extraction.",
+        description="Convert the extraction of another tool into a recording for `ketrag index --llm "
+        "replay:FILE`.",
+        examples=(
+            "ketrag recording from-graphrag graphrag-root --output extraction.jsonl",
+            "ketrag index docs/ --llm replay:extraction.jsonl",
+            "ketrag recording from-graphrag graphrag-root --output extraction.jsonl --replace",
+        ),
     )
-    parser.add_argument(
-        "action", choices=("from-graphrag",), help="from graphrag's tables (*.parquet), else from its cache"
-    )
-    parser.add_argument("folder", metavar="FOLDER", help="graphrag's root, output or cache folder")
-    parser.add_argument("-o", "--output", metavar="FILE", required=True, help="the recording (.jsonl)")
-    parser.add_argument("--replace", action="store_true", help="write over an existing file")
+    parser.add_argument("action", choices=("from-graphrag",), help="its tables (*.parquet), else its cache")
+    parser.add_argument("folder", metavar="FOLDER", help="root, output or cache folder of graphrag")
+    parser.add_argument("--output", metavar="FILE", required=True, help="recording to write (.jsonl)")
+    parser.add_argument("--replace", action="store_true", help="overwrite an existing file")
     parser.set_defaults(run=run, go_on="run the same command again")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Runs the command."""
+    """Run the command."""
     from ketrag_fast.models.extraction.graphrag import record_graphrag
 
     found = record_graphrag(Path(args.folder), Path(args.output), replace=args.replace)

@@ -1,4 +1,4 @@
-"""`ketrag reembed`: another embedding model for an index that is there."""
+"""`ketrag reembed`: replace the vectors of an index."""
 
 from __future__ import annotations
 
@@ -9,23 +9,28 @@ from ketrag_fast.apps.cli import index, options, output
 
 
 def add(commands: Any, shared: argparse.ArgumentParser) -> None:
-    """Declares the command."""
+    """Declare the command."""
     parser = commands.add_parser(
         "reembed",
         parents=[shared],
-        description="Makes all vectors anew beside those that the index has, with what depends on them, and "
-        "switches at once when they are complete; until then questions are answered from the old ones. "
-        "Documents are taken from the index, not from their sources. Run it again after an interruption "
-        "and it goes on. Without --embedder the index's own model is used again, if it gives other vectors.",
+        description="Compute all vectors again, with another model or the same one, and publish them at "
+        "once when they are complete; queries use the old ones until then. Documents are read "
+        "from the index, not from their sources. Run it again after an interruption to "
+        "continue.",
+        examples=(
+            "ketrag reembed --embedder native:all-MiniLM-L6-v2",
+            "ketrag reembed --embedder openai:MODEL@http://127.0.0.1:8080/v1",
+            "ketrag reembed --limit-seconds 3600",
+        ),
     )
-    options.setting(parser, "embedder")
-    options.setting(parser.add_argument_group("how it runs"), "limit_seconds")
-    options.model(parser)
-    parser.set_defaults(run=run, go_on="what is embedded is kept: run the same command again")
+    group = parser.add_argument_group("what to build")
+    options.setting(group, "embedder", "limit_seconds")
+    options.model(parser, shown=("precision", "device", "limit_usd"))
+    parser.set_defaults(run=run, go_on="embedded texts are kept: run the same command again")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Runs the command."""
+    """Run the command."""
     path, _ = options.index_path(args)
     settings = options.query_settings_of(args)
     from ketrag_fast.index import Index

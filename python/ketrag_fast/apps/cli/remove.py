@@ -1,4 +1,4 @@
-"""`ketrag remove ID...`: documents go, and stay away although their source has them."""
+"""`ketrag remove ID...`: remove documents and keep them out although their source has them."""
 
 from __future__ import annotations
 
@@ -10,34 +10,39 @@ from ketrag_fast.errors import ConfigError
 
 
 def add(commands: Any, shared: argparse.ArgumentParser) -> None:
-    """Declares the command."""
+    """Declare the command."""
     parser = commands.add_parser(
         "remove",
         parents=[shared],
-        description="Removes documents from an index. No source is read and no model is asked. They stay "
-        "away although their source has them, until `ketrag add` names it, or the document's own file.",
-        epilog="ids are those that `ketrag documents` lists. In a pattern * stands for any characters, also "
-        "for /; ? for one; [abc] for one of these. Quote it, so that the shell leaves it alone.",
+        description="Remove documents from an index. No source is read and no model is called. They stay "
+        "removed although their source has them, until `ketrag add` names the source or their "
+        "file.",
+        epilog="In a pattern, * matches any characters (also /), ? one character, [abc] one of these.\n"
+        "Quote patterns, so that the shell does not expand them.",
+        examples=(
+            "ketrag remove old.md 'drafts/*'",
+            "ketrag remove --filter 'year<1990' --dry-run",
+            "ketrag remove --purge secret.md",
+        ),
     )
-    parser.add_argument("ids", nargs="*", metavar="ID|GLOB", help="a document's id, or a pattern of ids")
+    parser.add_argument("ids", nargs="*", metavar="ID|GLOB", help="document id, or pattern of ids")
     parser.add_argument(
         "--filter",
         dest="where",
-        metavar="TEXT",
-        help="documents whose metadata fits: 'year<1990'",
+        metavar="CONDITION",
+        help="documents whose metadata match, such as 'year<1990'",
     )
     parser.add_argument(
         "--purge",
         action="store_true",
-        help="leave no text, vector, reply or id of them in any file of the index; what earlier models left "
-        "and the reports of earlier builds go with it",
+        help="erase their text, vectors, replies and ids from all files of the index",
     )
     changes.declare(parser)
     parser.set_defaults(run=run, go_on=changes.GO_ON)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Runs the command."""
+    """Run the command."""
     if not args.ids and args.where is None and not args.purge:
-        raise ConfigError("nothing was named", hint="ketrag remove ID..., or --filter 'year<1990'")
+        raise ConfigError("no document was named", hint="ketrag remove ID..., or --filter 'year<1990'")
     return changes.run(args, remove=args.ids, where=args.where, purge=args.purge)

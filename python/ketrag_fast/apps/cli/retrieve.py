@@ -1,4 +1,4 @@
-"""`ketrag retrieve QUESTION`: the context for one question, or for many."""
+"""`ketrag retrieve QUERY`: print the context for one query, or for many."""
 
 from __future__ import annotations
 
@@ -25,37 +25,40 @@ _BATCH = 256
 
 
 def add(commands: Any, shared: argparse.ArgumentParser) -> None:
-    """Declares the command."""
+    """Declare the command."""
     parser = commands.add_parser(
         "retrieve",
         parents=[shared],
-        description="Prints the context for one question with its sources; "
-        "with --queries one JSON line for each.",
+        description="Print the context for a query, with its sources; with --queries, one JSON line for "
+        "each query.",
+        examples=(
+            'ketrag retrieve "Who built the Fram?" --budget 2000',
+            "ketrag retrieve \"Who built the Fram?\" --filter 'year>=1990 and lang=en' --explain",
+            "ketrag retrieve --queries queries.jsonl > contexts.jsonl",
+        ),
     )
-    parser.add_argument("question", nargs="?", metavar="QUESTION")
+    parser.add_argument("question", nargs="?", metavar="QUERY", help="query text")
     parser.add_argument(
-        "--queries", metavar="FILE", help="a .jsonl of {_id, text}; - answers standard input line by line"
+        "--queries", metavar="FILE", help="JSONL file of {_id, text}; - answers standard input line by line"
     )
-    parser.add_argument("--explain", action="store_true", help="say for each passage why it is there")
-    parser.add_argument(
-        "--html",
-        metavar="FILE",
-        help="write context and reasons as one page: links open the sources, the walk's chains are drawn",
+    options.topic(
+        parser, "retrieval", "query", shown=("mode", "budget", "top", "filter", "allow", "rerank", "deadline")
     )
-    options.topic(parser, "how passages are found", "query")
-    group = parser.add_argument_group("the models")
+    parser.add_argument("--explain", action="store_true", help="print why each passage was retrieved")
+    parser.add_argument("--html", metavar="FILE", help="write context and reasons as a web page")
+    group = parser.add_argument_group("embedding model")
     options.setting(group, "embedder")
-    options.writer(group)
+    options.answering(parser)
     options.model(parser)
     parser.set_defaults(run=run, go_on="run the same command again")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Runs the command."""
+    """Run the command."""
     if (args.question is None) == (args.queries is None):
-        raise ConfigError("give either a QUESTION or --queries FILE")
+        raise ConfigError("give either a QUERY or --queries FILE")
     if args.html is not None and args.queries is not None:
-        raise ConfigError("--html draws one context", hint="give a QUESTION instead of --queries")
+        raise ConfigError("--html takes one query", hint="give a QUERY instead of --queries")
     html = None if args.html is None else Path(args.html)
     if html is not None:
         output.has_place(html)
@@ -89,7 +92,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def for_people(context: Context, explain: bool = False) -> str:
-    """The context, and where its passages come from."""
+    """Return the context and its sources as text."""
     counted = f"{context.tokens:,} of {context.budget:,} tokens"
     lines = [
         quote_source_lines(context.text.rstrip("\n")),
@@ -104,18 +107,18 @@ def for_people(context: Context, explain: bool = False) -> str:
 
 
 def place_of(passage: Passage) -> str:
-    """Where a passage stands: document, span, page and heading where they are known, title."""
+    """Return the location of a passage: document, span, page, heading and title."""
     location = dict(passage.location)
     for kind in ("heading", "symbol"):
         path = location.get(kind)
         if isinstance(path, list) and path and passage.title.startswith(str(path[-1])):
-            del location[kind]  # its title says so
+            del location[kind]  # the title repeats it
     parts = [f"{passage.document}:{passage.start}-{passage.end}", describe_location(location), passage.title]
     return "  ".join(inline(part) for part in parts if part)
 
 
 def reasons(passage: Passage) -> list[str]:
-    """Why a passage is there: the question's words that it holds in one line, then a line for each reason."""
+    """Return why a passage was retrieved: one line with the query terms in it, then one line per reason."""
     words, lines = [], []
     for reason in passage.why:
         if isinstance(reason, Mapping) and "word" in reason:
@@ -128,7 +131,7 @@ def reasons(passage: Passage) -> list[str]:
 
 
 def questions_of(name: str) -> list[str]:
-    """The questions of a file that `--queries` takes. Raises what is wrong with the first bad line."""
+    """Return the queries of a file for `--queries`. Raises the error of the first bad line."""
     with _lines(name) as lines:
         queries = [_query(number, line) for number, line in enumerate(lines, 1) if line.strip()]
     for query in queries:
@@ -145,7 +148,7 @@ class _Query:
 
 
 def _many(index: Index, lines: Iterable[bytes], *, live: bool, explain: bool) -> int:
-    """Answers in the order of the lines; a bad line gets an error in its place."""
+    """Print the results in the order of the lines; a bad line gives an error instead."""
     queries = (_query(number, line) for number, line in enumerate(lines, 1) if line.strip())
     partial = False
     while batch := list(islice(queries, 1 if live else _BATCH)):
@@ -167,7 +170,7 @@ def _answers(index: Index, batch: list[_Query], explain: bool) -> list[Context |
     except KetragError as error:
         if len(good) == 1:
             found = iter([error])
-        else:  # one of them is at fault; the others have a right to their answers
+        else:  # one query is at fault: run each alone
             found = iter([_answers(index, [query], explain)[0] for query in good])
     return [next(found) if query.error is None else query.error for query in batch]
 
@@ -185,7 +188,7 @@ def _query(number: int, line: bytes) -> _Query:
     if not text.strip():
         return _Query(identity, "", EmptyQuery(f"line {number}: the question is empty"))
     if not _is_text(text):
-        return _Query(identity, "", DocumentError(f"line {number}: the question is not a valid text"))
+        return _Query(identity, "", DocumentError(f"line {number}: the query is not valid Unicode"))
     return _Query(identity, text)
 
 
@@ -203,7 +206,7 @@ def _lines(name: str) -> Iterator[IO[bytes]]:
         yield sys.stdin.buffer
         return
     try:
-        file = Path(name).open("rb")  # noqa: SIM115 - closed below; errors of the body are not ours
+        file = Path(name).open("rb")  # noqa: SIM115 - closed below; errors of the body are raised as they are
     except OSError as error:
         raise DocumentError(f"cannot read {name}: {error.strerror}") from None
     with file:

@@ -1,4 +1,4 @@
-"""`ketrag stats`: what the index holds."""
+"""`ketrag stats`: print what an index contains."""
 
 from __future__ import annotations
 
@@ -11,18 +11,19 @@ from ketrag_fast.apps.cli.terminal_text import inline
 
 
 def add(commands: Any, shared: argparse.ArgumentParser) -> None:
-    """Declares the command."""
+    """Declare the command."""
     parser = commands.add_parser(
         "stats",
         parents=[shared],
-        description="Prints counts, sizes, times, failures, the generation and the digest of an index.",
+        description="Print counts, sizes, times, failures, the generation and the digest of an index.",
+        examples=("ketrag stats", "ketrag stats -i docs-index --json", "ketrag stats --allow 'group=sales'"),
     )
     options.setting(parser, "allow")
     parser.set_defaults(run=run, go_on="run the same command again")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Runs the command."""
+    """Run the command."""
     path, _ = options.index_path(args)
     from ketrag_fast.index import Index
 

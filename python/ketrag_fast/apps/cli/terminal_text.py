@@ -1,5 +1,5 @@
-"""Text of strangers on a terminal: what would move the cursor, change colours, turn the writing direction or
-begin a line of its own is shown as a picture (␛) or an escape (`\\x9b`).
+"""Untrusted text on a terminal: characters that would move the cursor, change colours, change the writing
+direction or break the line are printed as a picture (␛) or an escape (`\\x9b`).
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ _SOURCES: Final = re.compile(r"^(?=[^\S\n]*(?:Sources(?: \(|:)|\[\d+\][^\S\n]+\S
 
 
 def visible(text: str) -> str:
-    """Lines and tabs stay as they are."""
+    """Return text with control characters escaped; line ends and tabs are kept."""
     return text.replace("\r\n", "\n").translate(_LINES)
 
 
 def inline(text: object) -> str:
-    """On one line: what stands in a list, a table or a message."""
+    """Return text for one line of a list, a table or a message, with control characters escaped."""
     return str(text).translate(_LINE)
 
 
 def in_json(text: str) -> str:
-    """What JSON leaves as it is and a terminal obeys, as JSON's own escapes: who reads it gets the same."""
+    """Return JSON with control characters as JSON escapes, which parse to the same text."""
     return text.translate(_JSON)
 
 
 def quote_source_lines(text: str) -> str:
-    """A text above a list of sources: its lines that could be taken for such a list begin with a mark."""
+    """Return text with a mark before lines that look like the list of sources below it."""
     return _SOURCES.sub("> ", text)

@@ -13,32 +13,36 @@ from ketrag_fast.systems.registry import registry
 
 
 def add(commands: Any, shared: argparse.ArgumentParser) -> None:
-    """Declares the command."""
+    """Declare the command."""
     parser = commands.add_parser(
         "train",
         parents=[shared],
-        description="Trains a system on the judged questions of a data set, over an index that holds its "
-        "documents, and writes the weights; nothing of the index is changed. Needs torch; a tenth of the "
-        "questions is kept apart to say when it is best. Stopped or killed, the same command goes on.",
+        description="Train a system on the judged queries of a data set, over an index of its documents, "
+        "and write the weights. The index does not change. Needs torch. A tenth of the "
+        "queries is held out to find the best epoch. Run it again after an interruption to "
+        "continue.",
+        examples=(
+            "ketrag train cg-rag dataset/ -i docs-index --out weights.safetensors",
+            "ketrag train cg-rag dataset/ -i docs-index --epochs 5 --share 0.1",
+            "ketrag retrieve QUERY --mode cg-rag-trained -o lesegr_weights=weights.safetensors",
+        ),
     )
     systems = ", ".join(registry().learning) or "none installed"
     parser.add_argument("system", metavar="SYSTEM", help=f"system to train: {systems}")
     parser.add_argument("dataset", metavar="DATASET", help="folder in BEIR layout with qrels.tsv")
     parser.add_argument("--out", metavar="FILE", help="file for the weights (default: named by the system)")
     parser.add_argument(
-        "--share", metavar="S", default="1", help="of the judged questions; the paper's is 0.1"
+        "--share", metavar="X", default="1", help="share of the judged queries to use (default 1; paper: 0.1)"
     )
-    parser.add_argument("--epochs", metavar="N", default="20", help="at most (default 20)")
-    parser.add_argument("--rate", metavar="R", default="1e-4", help="of learning (default 1e-4)")
-    parser.add_argument(
-        "--hidden", metavar="N", default="256", help="values of a unit between the two layers"
-    )
-    parser.add_argument("--heads", metavar="N", default="4", help="of attention (default 4)")
+    parser.add_argument("--epochs", metavar="N", default="20", help="maximum number of epochs (default 20)")
+    parser.add_argument("--rate", metavar="X", default="1e-4", help="learning rate (default 1e-4)")
+    parser.add_argument("--hidden", metavar="N", default="256", help="hidden dimension (default 256)")
+    parser.add_argument("--heads", metavar="N", default="4", help="attention heads (default 4)")
     parser.set_defaults(run=run, go_on="run the same command again")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Runs the command."""
+    """Run the command."""
     path, _ = options.index_path(args)
     from ketrag_fast.index import Index
     from ketrag_fast.lab.eval import load_dataset
@@ -89,8 +93,7 @@ def run(args: argparse.Namespace) -> int:
         output.write(
             f"{out}: {outcome.questions} questions{lost}; {outcome.epochs} epochs{ended}, the best is "
             f"{outcome.best}; {data['seconds']} s\n"
-            f"use it: ketrag retrieve -i {path} --mode {training.mode} "
-            f"--{training.setting.replace('_', '-')} {out} QUESTION"
+            f"use it: ketrag retrieve -i {path} --mode {training.mode} -o {training.setting}={out} QUESTION"
         )
     return 0
 

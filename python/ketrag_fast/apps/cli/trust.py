@@ -11,21 +11,27 @@ from ketrag_fast.errors import ConfigError
 
 
 def add(commands: Any, shared: argparse.ArgumentParser) -> None:
-    """Declares the command."""
+    """Declare the command."""
     parser = commands.add_parser(
         "trust",
         parents=[shared],
-        description="Lists the endpoints that an index names, and with --endpoint confirms one: queries, and "
-        "the API key if one is set, may then be sent there. Nothing is sent to an endpoint that only the "
-        "index names. The confirmation is stored for this user, folder and index, not in the index.",
+        description="List the endpoints that an index names, and confirm one with --endpoint: queries, "
+        "and the API key if one is set, may then be sent there. Nothing is sent to an "
+        "endpoint that only the index names. The confirmation is stored for this user, folder "
+        "and index, not in the index.",
+        examples=(
+            "ketrag trust -i their-index",
+            "ketrag trust -i their-index --endpoint http://10.0.0.7:8080/v1",
+            "ketrag trust -i their-index --endpoint http://10.0.0.7:8080/v1 --forget",
+        ),
     )
     parser.add_argument("--endpoint", metavar="URL", help="address to confirm")
-    parser.add_argument("--forget", action="store_true", help="take the confirmation of --endpoint back")
+    parser.add_argument("--forget", action="store_true", help="withdraw the confirmation of --endpoint")
     parser.set_defaults(run=run, go_on="run the same command again")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Runs the command."""
+    """Run the command."""
     if args.forget and args.endpoint is None:
         raise ConfigError("--forget needs an address", hint="name it with --endpoint URL")
     path, _ = options.index_path(args)

@@ -1,4 +1,4 @@
-"""`ketrag unbundle FILE`: an index from one file."""
+"""`ketrag unbundle FILE`: restore an index from one file."""
 
 from __future__ import annotations
 
@@ -10,20 +10,25 @@ from ketrag_fast.apps.cli.terminal_text import inline
 
 
 def add(commands: Any, shared: argparse.ArgumentParser) -> None:
-    """Declares the command."""
+    """Declare the command."""
     parser = commands.add_parser(
         "unbundle",
         parents=[shared],
-        description="Makes an index of a file that `ketrag bundle` wrote, in a new or empty folder, and "
-        "checks every byte. An index with a model's vectors needs that model for questions: it is in the "
-        "file where `ketrag bundle --with-model` wrote it, else --embedder says where it is.",
+        description="Restore an index from a file that `ketrag bundle` wrote, into a new or empty folder, "
+        "and verify every byte. Queries need the embedding model of the index: it is in the "
+        "file if `ketrag bundle --with-model` wrote it; otherwise name it with --embedder.",
+        examples=(
+            "ketrag unbundle notes.bundle -i notes-index",
+            "ketrag unbundle notes.bundle -i notes-index --json",
+            "ketrag bundle notes.bundle --with-model",
+        ),
     )
-    parser.add_argument("file", metavar="FILE", help="what `ketrag bundle` wrote")
+    parser.add_argument("file", metavar="FILE", help="file written by `ketrag bundle`")
     parser.set_defaults(run=run, go_on="run the same command again")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Runs the command."""
+    """Run the command."""
     path, _ = options.index_path(args)
     from ketrag_fast.index import Index
 
@@ -35,7 +40,7 @@ def run(args: argparse.Namespace) -> int:
         about = {"schema": "ketrag/unbundle/1", "index": str(path), "file": str(args.file)}
         output.write_json({**about, "endpoints": rows})
         return 0
-    output.write(f"{inline(path)} is ready; `ketrag stats -i {inline(path)}` says what it holds")
+    output.write(f"{inline(path)} is ready; `ketrag stats -i {inline(path)}` prints what it contains")
     for endpoint in endpoints:
         output.write(f"it names an endpoint as its {endpoint.setting}: {inline(endpoint.sentence())}")
     if any(not endpoint.trusted for endpoint in endpoints):

@@ -1,4 +1,4 @@
-"""`ketrag watch SOURCE...`: builds, and builds again after changes settle, until it is stopped."""
+"""`ketrag watch SOURCE...`: build, and update whenever the sources change, until stopped."""
 
 from __future__ import annotations
 
@@ -16,32 +16,46 @@ if TYPE_CHECKING:
     from ketrag_fast.base.config import Settings
 
 _LOOK = 2000
-"""Milliseconds after which the watch looks whether its folders are still there."""
+"""Milliseconds between two checks that the watched folders still exist."""
 _POLL = 1.0
-"""Seconds between two looks for a folder that is not there, or for the end of another build."""
+"""Seconds between two checks for a missing folder, or for the end of another build."""
 
 
 def add(commands: Any, shared: argparse.ArgumentParser) -> None:
-    """Declares the command."""
+    """Declare the command."""
     parser = commands.add_parser(
         "watch",
         parents=[shared],
-        description="Builds the index of some folders or files, and builds it again whenever they change. "
-        "Readers keep their answers until the new generation is there. Ctrl-C ends it.",
+        description="Build the index of some folders or files, and update it whenever they change, until "
+        "Ctrl-C. Queries use the old generation until the new one is published.",
+        examples=(
+            "ketrag watch notes/",
+            "ketrag watch notes/ --settle 10 -i notes-index",
+            "ketrag watch notes/ --embedder native:all-MiniLM-L6-v2",
+        ),
     )
     parser.add_argument("sources", nargs="+", metavar="SOURCE", help="folder or file")
     parser.add_argument(
-        "--settle", type=float, default=2.0, metavar="SECONDS", help="wait until nothing changed for so long"
+        "--settle",
+        type=float,
+        default=2.0,
+        metavar="SECONDS",
+        help="build when nothing has changed for this long (default 2)",
     )
-    options.topic(parser, "what is built", "build")
-    options.topic(parser, "how it runs", "running")
+    options.topic(
+        parser,
+        "what to build",
+        "build",
+        shown=("system", "modes", "embedder", "llm", "chunk_tokens", "language"),
+    )
+    options.topic(parser, "running", "running")
     options.model(parser)
-    options.reading(parser, "the skeleton: what reads the core chunks")
+    options.topic(parser, "extraction by a language model (--llm)", "reading", but=("llm",))
     parser.set_defaults(run=run, go_on="run the same command again")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Runs the command until it is stopped."""
+    """Run the command until it is stopped."""
     try:
         import watchfiles
     except ImportError:
@@ -55,16 +69,14 @@ def run(args: argparse.Namespace) -> int:
     own = path.resolve()
 
     def others(_: Any, changed: str) -> bool:
-        """Changes that are not the index's own."""
+        """Return whether a change is outside the index folder."""
         return not Path(changed).resolve().is_relative_to(own)
 
     milliseconds = round(1000 * args.settle)
     while True:
         _wait(args, sources)
-        first, places = (
-            True,
-            _places(sources),
-        )  # what changed between the build and the watch was told to nobody
+        # The first round builds again: changes between the build and the watch were not reported.
+        first, places = True, _places(sources)
         try:
             for changes in watchfiles.watch(
                 *sources,
@@ -76,38 +88,38 @@ def run(args: argparse.Namespace) -> int:
                 yield_on_timeout=True,
             ):
                 if _places(sources) != places:
-                    break  # what vanished may come back: its documents stay until then
+                    break  # a missing source may come back: its documents stay until then
                 if changes or first:
                     first = False
                     _build(args, path, settings, [])
         except FileNotFoundError:
-            continue  # gone between the look and the watch
+            continue  # it vanished between the check and the watch
 
 
 def _places(sources: list[str]) -> list[tuple[int, int] | None]:
-    """Which folders and files the sources are; a watch does not follow a name to another."""
-    found: list[tuple[int, int] | None] = []
+    """Return device and inode of each source: a watch does not follow a name to another folder."""
+    places: list[tuple[int, int] | None] = []
     for source in sources:
         try:
             about = Path(source).stat()
         except OSError:
-            found.append(None)
+            places.append(None)
         else:
-            found.append((about.st_dev, about.st_ino))
-    return found
+            places.append((about.st_dev, about.st_ino))
+    return places
 
 
 def _wait(args: argparse.Namespace, sources: list[str]) -> None:
-    """Until all sources are there."""
+    """Wait until all sources exist."""
     gone = [source for source in sources if not Path(source).exists()]
     if gone and not args.quiet:
-        output.warn(inline(f"waiting for {', '.join(gone)}, which is gone; its documents stay until then"))
+        output.warn(inline(f"waiting for {', '.join(gone)}, which is missing; its documents stay until then"))
     while any(not Path(source).exists() for source in gone):
         time.sleep(_POLL)
 
 
 def _build(args: argparse.Namespace, path: Path, settings: Settings, sources: list[str]) -> None:
-    """One build. What is wrong is said, and the next change tried; a wrong setting ends it all."""
+    """Build once. Errors are printed and the watch continues, except for a wrong setting."""
     from ketrag_fast.index import Index
 
     while True:

@@ -116,7 +116,7 @@ async def indexes(request: Request) -> Response:
                 "documents": entry.index.document_count,
                 "modes": list(entry.index.modes),
                 "kinds": list(entry.index.kinds),
-                "answers": service.options.settings.get("writer") not in (None, "none"),
+                "answers": entry.index.has_answer_llm,
             }
             for entry in service.indexes
         ]

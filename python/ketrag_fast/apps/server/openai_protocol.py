@@ -140,7 +140,7 @@ async def chat(request: Request) -> Response:
     service: Service = request.app.state.service
     body = await read_body(request, request.app.state.shapes["chat"], strict=False)
     entry, mode = _index_of(service, body["model"])
-    if service.options.settings.get("writer") in (None, "none"):
+    if not entry.index.has_answer_llm:
         raise Problem(
             422,
             "no_model",

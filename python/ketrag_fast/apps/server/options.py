@@ -1,4 +1,4 @@
-"""Options of a service. Workers get them as JSON, without the token."""
+"""Options of the service. Workers get them as JSON, without the token."""
 
 from __future__ import annotations
 
@@ -29,24 +29,24 @@ class ServerOptions:
     """Limits hold for each worker. Times are in seconds, sizes in bytes."""
 
     indexes: Mapping[str, str]
-    """Names and folders; the first one is the default."""
+    """Names and folders; the first is the default of requests."""
     settings: Mapping[str, Any] = field(default_factory=dict)
-    """Settings of `Index.open`."""
+    """Settings for `Index.open`."""
     host: str = "127.0.0.1"
     port: int = 8765
     workers: int = 1
     concurrency: int = field(default_factory=cores)
     """Threads that answer questions, in addition to the event loop."""
     queue: int = 512
-    """Maximum number of waiting questions; more are answered with 429."""
+    """Queries that may wait; more get status 429."""
     answers: int = 8
-    """Maximum number of LLM answers in progress or waiting."""
+    """LLM answers that may wait."""
     batch: int | None = None
     """Maximum batch size. Default: 32 if a model embeds the questions, which is faster together, else 8,
     because a batch then only saves the cost of handing questions to a thread.
     """
     questions: int = 256
-    """Maximum number of questions in one request."""
+    """Maximum number of queries in one request."""
     body: int = 1_000_000
     deadline: float = 30.0
     """For the passages of a request, counted from its last byte."""

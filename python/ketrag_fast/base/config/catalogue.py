@@ -1,4 +1,4 @@
-"""The catalogue of settings: the shared ones, then those that each system declares."""
+"""All settings: the shared ones, then those that each system declares."""
 
 from __future__ import annotations
 
@@ -7,35 +7,38 @@ from functools import cache
 from importlib import import_module
 from typing import Any, Protocol
 
-from ketrag_fast.base.config.fields import Concern, Setting, Topic, declared_settings
+from ketrag_fast.base.config.fields import Concern, Setting, Topic, declared_settings, suggest
 from ketrag_fast.base.config.shared import SharedSettings
 from ketrag_fast.errors import ConfigError
 
 Catalogue = Mapping[str, Setting]
 
 _REGISTRY = "ketrag_fast.systems.registry"
-"""Imported by name on first use, because systems depend on settings while the names of settings depend on
-the systems, which are plug-ins."""
+"""Imported by name when it is first needed: systems are plug-ins in a higher layer, and declare settings."""
 
 
 class Declares(Protocol):
-    """The part of the registry of systems that is about settings."""
+    """The part of the registry of systems that concerns settings."""
 
     @property
     def settings(self) -> Iterable[tuple[str, type]]:
-        """(system, its settings class) for each system."""
+        """Pairs of a system and its class of settings."""
 
     @property
     def choices(self) -> Mapping[str, tuple[str, ...]]:
-        """Additional values of settings that systems extend: their modes, their selection methods."""
+        """More choices of settings that systems may extend, such as their modes."""
 
     @property
     def listed(self) -> Mapping[str, tuple[str, ...]]:
-        """Values shown in the help of settings that take any text: presets, lists of modes."""
+        """Values to list in the help of settings that take any text: presets, modes."""
+
+    @property
+    def preset_owners(self) -> Mapping[str, str]:
+        """The system of each preset."""
 
     @property
     def broken(self) -> Mapping[str, str]:
-        """Systems that cannot be used, and why."""
+        """Systems that cannot be used, with the reason."""
 
     def check(self, settings: Any) -> None:
         """Raise ConfigError if settings contradict each other."""
@@ -43,49 +46,46 @@ class Declares(Protocol):
 
 def systems() -> Declares:
     """Return the registry of systems."""
-    found: Declares = import_module(_REGISTRY).registry()
-    return found
+    registry: Declares = import_module(_REGISTRY).registry()
+    return registry
 
 
 @cache
 def catalogue() -> Catalogue:
     """Return every setting by name, the shared ones first."""
     registry = systems()
-    found = {spec.name: spec for spec in declared_settings(SharedSettings)}
+    specs = {spec.name: spec for spec in declared_settings(SharedSettings)}
     for owner, cls in registry.settings:
-        found |= {spec.name: spec for spec in declared_settings(cls, owner)}
+        specs |= {spec.name: spec for spec in declared_settings(cls, owner)}
     for name, more in registry.choices.items():
-        found[name] = found[name].extended(more)
-    return found
+        specs[name] = specs[name].extended(more)
+    return specs
 
 
 def names(*concerns: Concern) -> tuple[str, ...]:
-    """Return the settings of these concerns, in catalogue order; all without an argument."""
+    """Return the names of the settings with these concerns, or of all settings without arguments."""
     return tuple(n for n, spec in catalogue().items() if not concerns or spec.concerns in concerns)
 
 
 def of_topic(*topics: Topic) -> tuple[str, ...]:
-    """Return the settings of these topics, in catalogue order."""
+    """Return the names of the settings of these topics, in the order of the catalogue."""
     return tuple(n for n, spec in catalogue().items() if spec.topic in topics)
 
 
 def find_setting(name: str, where: str = "") -> str:
-    """Return the setting's name (`-` and `_` alike), or raise a ConfigError with the nearest one."""
+    """Return the name of a setting (`-` and `_` are equal); ConfigError suggests the closest name."""
     plain = name.strip().lower().replace("-", "_")
     if plain in catalogue():
         return plain
-    from difflib import get_close_matches  # imported here to keep `--help` fast
-
-    near = get_close_matches(plain, catalogue(), 1)
-    hint = f"did you mean {near[0]}?" if near else "`ketrag config show` lists all settings"
-    raise ConfigError(f"unknown setting {name!r}{where}", hint=hint + about_broken(systems().broken))
+    hint = suggest(plain, catalogue()) or "`ketrag config list` lists all settings"
+    raise ConfigError(f"there is no setting {name!r}{where}", hint=hint + about_broken(systems().broken))
 
 
 def about_broken(broken: Mapping[str, str]) -> str:
-    """Return a hint suffix for an unknown name: a system that cannot be loaded may declare it."""
+    """Return an addition to a hint about an unknown name: a system that cannot be used may declare it."""
     return "".join(f"; the system {name} cannot be used: {reason}" for name, reason in broken.items())
 
 
 def parse(name: str, text: str) -> Any:
-    """Return the value of a setting from text (an environment variable)."""
+    """Return the value of a setting given as text, such as an environment variable."""
     return catalogue()[name].parse(text)

@@ -1,11 +1,11 @@
-"""Declaration of a setting: a dataclass field with its default, help, bounds and concern.
+"""Declaration of a setting: a dataclass field with default, help, bounds, and what it concerns.
 
-`concerns`: "build" settings decide what the index contains and are part of the fingerprints of the stages
-that name them; "read" settings decide how documents are read (their effect is in the documents'
-hashes) and which generations are kept, and are stored like build settings; "query" settings apply to each
-query; "run" settings change no result.
-`rebuild` marks a build setting whose change discards all earlier work, which needs `--rebuild`.
-`topic` is the group of command-line options that it is listed in.
+`concerns`: "build" settings decide what the index contains and enter the fingerprints of the stages that
+name them; "read" settings decide how documents are read (the document hashes show their effect) and how
+long generations are kept, and are stored like build settings; "query" settings apply to each query; "run"
+settings change no result.
+`rebuild` marks a build setting whose change discards all earlier work, so that it needs `--rebuild`.
+`topic` is the group of options that shows it in the help of a command.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ Concern = Literal["build", "read", "query", "run"]
 Topic = Literal["build", "reading", "query", "embedding", "writing", "running", "common"]
 
 MOST = 2**63 - 1
-"""Upper bound of numbers that declare none: larger than any count."""
+"""Upper bound of numbers that declare none."""
 LONGEST_SECONDS = 1e9
-"""Upper bound of times, 31 years, which every clock and lock can handle."""
+"""Upper bound of times in seconds: 31 years, which every clock and lock can still wait for."""
 _TOPICS: dict[Concern, Topic] = {"build": "build", "read": "build", "query": "query", "run": "running"}
 _BOOLEANS = dict.fromkeys(("1", "true", "yes", "on"), True)
 _BOOLEANS |= dict.fromkeys(("0", "false", "no", "off"), False)
@@ -42,11 +42,19 @@ def setting(
     topic: Topic | None = None,
     choices: tuple[str, ...] = (),
     protects: bool = False,
+    flag: bool = False,
+    metavar: str = "",
 ) -> Any:
-    """Declare a field of a settings class; its annotation is its type. `choices` may be extended by systems.
+    """Return a field of a settings class; its annotation is its type.
 
-    `protects` marks a setting that restricts access: an empty value or `none` is an error instead of "not
-    set", so that an unset variable in a command or a file never lifts the restriction.
+    Args:
+        default: The value if no source gives one.
+        text: One line of help: a noun phrase or an imperative, without a full stop.
+        choices: Values of a text setting that systems may extend.
+        protects: The setting restricts access. An empty value or `none` is an error instead of "not set",
+            so that an unset variable in a command or a file never lifts the restriction.
+        flag: The setting has a flag; every setting can also be given as `-o name=value`.
+        metavar: Placeholder of the value in help texts, such as SPEC.
     """
     meta = {
         "help": text,
@@ -57,15 +65,18 @@ def setting(
         "topic": topic or _TOPICS[concerns],
         "choices": choices,
         "protects": protects,
+        "flag": flag,
+        "metavar": metavar,
     }
     return field(default=default, metadata=meta)
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One declared setting. `types` are the permitted types of a value.
+    """One declared setting.
 
-    `choices` are the permitted texts, if limited; `owner` is the system that declares it, or "".
+    `types` are the types that a value may have, `choices` the values of a text setting that takes only
+    certain ones, and `owner` the system that declares it ("" for shared settings).
     """
 
     name: str
@@ -80,9 +91,11 @@ class Setting:
     choices: tuple[str, ...]
     owner: str
     protects: bool = False
+    flag: bool = False
+    metavar: str = ""
 
     def expected(self) -> str:
-        """Describe the permitted values."""
+        """Return the values that the setting takes, in words."""
         if self.choices:
             return "one of " + ", ".join(self.choices)
         text = " or ".join(_WORDS[kind] for kind in self.types)
@@ -93,16 +106,24 @@ class Setting:
         return text
 
     def check(self, value: Any) -> None:
-        """Raise ConfigError unless `value` has the type and is within the bounds."""
+        """Raise ConfigError unless `value` has the right type and is within the bounds."""
         if self.protects and isinstance(value, str):
             self.require_restriction(value)
         if value == "" and isinstance(value, str):
             raise ConfigError(f"{self.name} is empty", hint=f"give {self.expected()}")
         if not (self._fits(value) and self._in_range(value)):
-            raise ConfigError(f"{self.name}: {short_repr(value)} is not {self.expected()}")
+            raise ConfigError(
+                f"{self.name}: {short_repr(value)} is not {self.expected()}", hint=self._suggest(value)
+            )
+
+    def _suggest(self, value: Any) -> str | None:
+        """Return a hint with the choice most similar to a misspelt one."""
+        if not isinstance(value, str) or not self.choices:
+            return None
+        return suggest(value, self.choices) or None
 
     def parse(self, text: str) -> Any:
-        """Return the value for a text (a flag, an environment variable)."""
+        """Return the value of a text from a flag or an environment variable; ConfigError if it is invalid."""
         plain = text.strip()
         if self.protects:
             self.require_restriction(plain)
@@ -124,11 +145,11 @@ class Setting:
         """Raise ConfigError if the text of a setting that restricts access is empty or `none`."""
         plain = text.strip()
         if plain.lower() in ("", "none"):
-            found = f"{plain!r}" if plain else "empty"
+            state = f"{plain!r}" if plain else "empty"
             raise ConfigError(
-                f"{self.name} is {found}, which restricts nothing: is a variable unset?",
-                hint=f"give a condition such as 'group=sales', or leave {self.name} out altogether to show "
-                "every document",
+                f"{self.name} is {state}, which restricts nothing: is a variable unset?",
+                hint=f"give a condition such as 'group=sales', or leave {self.name} out to show all "
+                "documents",
             )
 
     def _fits(self, value: Any) -> bool:
@@ -151,12 +172,12 @@ class Setting:
         return bool((self.low is None or value >= self.low) and value <= high)
 
     def extended(self, more: Iterable[str]) -> Setting:
-        """Return the setting with additional choices."""
+        """Return a copy with more choices."""
         return replace(self, choices=tuple(dict.fromkeys((*self.choices, *more))))
 
 
 def short_repr(value: Any) -> str:
-    """Format a value of any size and depth for an error message."""
+    """Return a bounded text for a value of any length and depth, for error messages."""
     short = reprlib.Repr()
     short.maxstring = short.maxother = 80
     try:
@@ -165,8 +186,16 @@ def short_repr(value: Any) -> str:
         return f"a {type(value).__name__}"
 
 
+def suggest(word: str, names: Iterable[str]) -> str:
+    """Return `did you mean NAME?` for a misspelt name, or an empty text."""
+    from difflib import get_close_matches  # imported here, because `-h` does not need it
+
+    near = get_close_matches(word[:200], list(names), 1)
+    return f"did you mean {near[0]}?" if near else ""
+
+
 def declared_settings(cls: type, owner: str = "") -> tuple[Setting, ...]:
-    """Return the settings of a class, in order. ConfigError for a field not made by `setting`."""
+    """Return the settings of a class in order; ConfigError if a field was not declared with `setting`."""
     hints = get_type_hints(cls)
     return tuple(
         _read_field(spec.name, spec.default, spec.metadata, hints[spec.name], owner) for spec in fields(cls)
@@ -180,7 +209,7 @@ def _read_field(name: str, default: Any, meta: Any, hint: Any, owner: str) -> Se
     types = (str,) if literal else tuple(get_args(hint)) or (hint,)
     if not set(types) <= _WORDS.keys():
         raise ConfigError(f"{owner}: the setting {name} must be a text, a number or true/false, not {hint}")
-    found = Setting(
+    spec = Setting(
         name=name,
         types=types,
         default=default,
@@ -193,7 +222,9 @@ def _read_field(name: str, default: Any, meta: Any, hint: Any, owner: str) -> Se
         choices=tuple(get_args(hint)) if literal else meta["choices"],
         owner=owner,
         protects=meta["protects"],
+        flag=meta["flag"],
+        metavar=meta["metavar"],
     )
-    if not found.choices:
-        found.check(default)
-    return found
+    if not spec.choices:
+        spec.check(default)
+    return spec

@@ -1,4 +1,4 @@
-"""Reading of small settings files; a device, a pipe or an endless file is refused before it is read."""
+"""Reading of settings files; devices, pipes and oversized files are refused before they are read."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ _MOST: Final = 4_000_000
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """Return the table of a TOML file. Raises FileNotFoundError if it is missing, else ConfigError."""
+    """Return the table of a TOML file. Raises FileNotFoundError, or ConfigError with the reason."""
     try:
         data = read_regular(path, _MOST)
     except FileNotFoundError:
         raise
     except OSError as error:
         if error.errno == errno.EINVAL:
-            raise ConfigError(f"{path} is not a regular file", hint="name a TOML file of settings") from None
+            raise ConfigError(f"{path} is not a regular file", hint="name a settings file (TOML)") from None
         if error.errno == errno.EFBIG:
-            raise ConfigError(f"{path} has more than {_MOST:,} bytes, the limit of a settings file") from None
+            raise ConfigError(f"{path} has more than {_MOST:,} bytes, too many for a settings file") from None
         raise ConfigError(f"cannot read {path}: {error.strerror}") from None
     try:
         return tomllib.loads(data.decode("utf-8-sig"))
     except RecursionError:
-        raise ConfigError(f"{path} cannot be parsed: it is nested too deeply") from None
+        raise ConfigError(f"{path} is not readable TOML: it is nested too deeply") from None
     except ValueError as error:  # of TOML, of UTF-8, or a number of thousands of digits
         raise ConfigError(f"{path} is not TOML: {str(error)[:300]}") from None

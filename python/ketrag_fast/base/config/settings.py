@@ -1,4 +1,4 @@
-"""One set of values for all settings: the shared ones, and those that systems declare."""
+"""Values of all settings: the shared ones and those of the systems."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ T = TypeVar("T")
 
 
 class Settings(SharedSettings):
-    """All settings. Only values that are passed count as *given*; the others may come from other sources.
+    """All settings. Only the values passed count as *given*; others may come from other sources.
 
-    Shared settings are typed attributes; those of a system are in its settings class, which `of` returns
-    (`settings.of(KetRagSettings).knn_k`). At run time they are attributes here too: `settings.knn_k`.
-    Raises ConfigError for an unknown name and for a value out of bounds.
+    Shared settings are typed attributes. `of` returns the settings of one system as its class
+    (`settings.of(KetRagSettings).knn_k`); at run time they are attributes here too (`settings.knn_k`).
+    Raises ConfigError for an unknown name and for a value outside its bounds.
     """
 
     def __init__(self, **values: Any) -> None:
@@ -27,7 +27,7 @@ class Settings(SharedSettings):
         listed = values.get("modes")
         if isinstance(listed, (list, tuple)) and all(isinstance(mode, str) for mode in listed):
             values["modes"] = ",".join(listed)
-        if isinstance(values.get("modes"), str):  # normalised, so that equal lists are equal texts
+        if isinstance(values.get("modes"), str):  # normalised: equal lists are equal texts
             values["modes"] = ",".join(mode.strip() for mode in values["modes"].split(","))
         unknown = next((name for name in values if name not in known), None)
         if unknown is not None:
@@ -47,7 +47,7 @@ class Settings(SharedSettings):
         if self.overlap >= self.chunk_tokens:
             raise ConfigError(
                 f"overlap ({self.overlap}) must be below chunk_tokens ({self.chunk_tokens})",
-                hint="a window must move on by at least one token",
+                hint="a window must advance by at least one token",
             )
         shards_of(self.shard)
         systems().check(self)
@@ -59,7 +59,7 @@ class Settings(SharedSettings):
         return dict(found)
 
     def of(self, kind: type[T]) -> T:
-        """Return the settings of one system, as an instance of its class."""
+        """Return the settings of one system as its class."""
         return kind(**{spec.name: self.__dict__[spec.name] for spec in fields(kind)})  # type: ignore[arg-type]
 
     def value(self, name: str) -> Any:
@@ -67,11 +67,11 @@ class Settings(SharedSettings):
         return self.__dict__[catalogue()[name].name]
 
     def having(self, **changes: Any) -> Settings:
-        """Return a copy with some settings changed; what was not given stays so."""
+        """Return a copy with other values of some settings."""
         return Settings(**{**self.given, **changes})
 
     def only(self, names: Iterable[str]) -> dict[str, Any]:
-        """Return these settings by name, for a fingerprint."""
+        """Return the values of these settings by name, for a fingerprint."""
         return {name: self.value(name) for name in names}
 
     def __eq__(self, other: object) -> bool:

@@ -1,4 +1,4 @@
-"""The settings that no single system owns: documents, units, vectors, reading, questions, how work runs."""
+"""The settings that no single system owns: documents, units, vectors, extraction, queries, running."""
 
 from __future__ import annotations
 
@@ -10,257 +10,322 @@ from ketrag_fast.base.config.fields import LONGEST_SECONDS, setting
 
 @dataclass(frozen=True, kw_only=True)
 class SharedSettings:
-    """Each with its one default. What a system adds stands in a class of its own, beside the system."""
+    """Each setting with its one default. A system declares its own settings in a class next to the system."""
 
-    system: str = setting("default", "the preset that the build follows")
+    system: str = setting("default", "system or preset to build", flag=True, metavar="PRESET")
     modes: str = setting(
         "auto",
-        "modes that the index is to answer, with commas between: only what these need is built; auto is bm25,"
-        " text, fused, walk, keyword, hyde, the system's own, and those of the skeleton where something reads"
-        " the chunks",
+        "retrieval modes to build, comma-separated; auto: all that need nothing extra; all: every mode",
+        flag=True,
+        metavar="LIST",
     )
     embedder: str = setting(
         "builtin",
-        "what makes vectors: builtin, local:NAME_OR_PATH (native: or sentence-transformers: by force), "
-        "openai:MODEL@URL or vectors:FOLDER",
+        "embedding model: builtin, local:NAME_OR_PATH, native:FOLDER, openai:MODEL@URL or vectors:FOLDER",
         rebuild=True,
+        flag=True,
+        metavar="SPEC",
     )
-    chunk_tokens: int = setting(200, "tokens of a unit, at most", low=8, high=1_000_000, rebuild=True)
-    overlap: int = setting(0, "tokens that neighbouring chunks share", low=0, rebuild=True)
-    split_level: int = setting(0, "each chunk is cut into about 2**N units", low=0, high=16, rebuild=True)
+    chunk_tokens: int = setting(
+        200, "maximum chunk size in tokens", low=8, high=1_000_000, rebuild=True, flag=True
+    )
+    overlap: int = setting(0, "tokens shared by neighbouring chunks", low=0, rebuild=True)
+    split_level: int = setting(
+        0, "split each chunk into about 2**N units for ranking", low=0, high=16, rebuild=True
+    )
     cut: Literal["sentences", "windows"] = setting(
-        "sentences", "units end at sentence ends, or are plain windows of tokens", rebuild=True
+        "sentences", "end units at sentence ends, or cut plain windows of tokens", rebuild=True
     )
     encoding: Literal["cl100k_base", "o200k_base"] = setting(
-        "cl100k_base", "the tokens that sizes and budgets are counted in", rebuild=True
+        "cl100k_base", "tokeniser that sizes and budgets are counted with", rebuild=True
     )
-    language: str = setting("english", "whose stop words are dropped; none keeps all words")
-    builtin_dim: int = setting(256, "dimensions of the built-in vectors", low=1, high=4096)
-    core_ratio: float = setting(0.8, "share of chunks that are core", low=0.0, high=1.0)
+    language: str = setting(
+        "english", "stop-word language; none keeps all words", flag=True, metavar="LANGUAGE"
+    )
+    builtin_dim: int = setting(256, "dimension of the built-in vectors", low=1, high=4096)
+    core_ratio: float = setting(
+        0.8, "share of chunks that an LLM extracts from (the core)", low=0.0, high=1.0, flag=True
+    )
     ann: Literal["auto", "exact", "hnsw"] = setting(
-        "auto",
-        "how nearest vectors are found: exact scan or hnswlib (extra ann); auto goes by their number",
+        "auto", "nearest-neighbour search: exact scan or hnswlib (extra ann); auto chooses by size"
     )
     ann_from: int = setting(
-        300_000, "vectors of a model from which auto searches with hnswlib", low=1, high=2**32 - 1
+        300_000, "number of vectors from which ann = auto uses hnswlib", low=1, high=2**32 - 1
     )
     words: Literal["own", "published"] = setting(
         "own",
-        "words and sentences: our own, or as the published KET-RAG code has them (needs NLTK's data)",
+        "word and sentence splitting: built in, or as in the KET-RAG reference implementation (needs NLTK"
+        " data)",
     )
     core_unit: Literal["chunk", "subchunk"] = setting(
-        "chunk", "what the KNN graph joins and the core is chosen from"
+        "chunk", "unit that the KNN graph links and the core is selected from"
     )
     llm: str = setting(
         "none",
-        "what reads the core chunks: none, heuristic, llama-cpp:PATH.gguf, openai:MODEL@URL"
-        " or replay:FILE.jsonl",
+        "language model: none, heuristic (rules), llama-cpp:PATH.gguf, openai:MODEL@URL or replay:FILE.jsonl",
         topic="reading",
+        flag=True,
+        metavar="SPEC",
     )
     entity_types: str = setting(
         "person,organization,place,event,work,date,concept",
-        "types of entities that are asked for, with commas between; any leaves them to the model",
+        "entity types to extract, comma-separated; any: the model decides",
         topic="reading",
+        flag=True,
+        metavar="LIST",
     )
     gleanings: int = setting(
-        0, "how often a model is asked for what it missed", low=0, high=8, topic="reading"
+        0, "extra extraction rounds for entities missed", low=0, high=8, topic="reading", flag=True
     )
     terse_replies: bool = setting(
-        True, "a model replies in arrays, which cost fewer tokens than objects", topic="reading"
+        True, "ask for extraction replies as arrays, which cost fewer tokens than objects", topic="reading"
     )
     summaries: Literal["joined", "model"] = setting(
         "joined",
-        "descriptions that several chunks give: their lines joined by a fixed rule, or condensed by the model"
-        " that reads",
+        "descriptions of one entity from several chunks: concatenated, or condensed by the LLM",
         topic="reading",
+        flag=True,
     )
-    llm_tokens: int = setting(2048, "tokens of one reply, at most", low=16, high=1_000_000, topic="reading")
-    seed: int = setting(42, "of everything that is drawn by chance", low=0, high=2**64 - 1)
+    llm_tokens: int = setting(
+        2048, "maximum tokens of one extraction reply", low=16, high=1_000_000, topic="reading", flag=True
+    )
+    seed: int = setting(42, "random seed", low=0, high=2**64 - 1, flag=True)
     nltk_data: str | None = setting(
-        None, "folder of NLTK's data; none looks in its usual places", concerns="run", topic="build"
+        None,
+        "folder with NLTK data; none searches NLTK's usual folders",
+        concerns="run",
+        topic="build",
+        metavar="FOLDER",
     )
-    fallback_encoding: str = setting("cp1252", "for files that are not UTF-8", concerns="read")
+    fallback_encoding: str = setting(
+        "cp1252", "encoding of files that are not UTF-8", concerns="read", metavar="NAME"
+    )
     shard: str | None = setting(
         None,
-        "I/N: only the documents whose ids fall to part I of N, for `ketrag merge`; none is all of them",
+        "index only shard I of N of the documents, for `ketrag merge`; none: all",
         concerns="read",
+        flag=True,
+        metavar="I/N",
     )
     keep_generations: int = setting(
         2,
-        "generations that stay in the folder, with the new one; what a reader has open it keeps anyway",
+        "generations kept in the index folder, including the new one",
         concerns="read",
         low=1,
         high=1_000_000,
         topic="running",
+        flag=True,
     )
     keep_days: float | None = setting(
         None,
-        "older generations also stay for so many days",
+        "also keep generations younger than this many days",
         concerns="read",
         low=0,
         high=1_000_000,
         topic="running",
+        flag=True,
     )
     read_seconds: float | None = setting(
         300.0,
-        "seconds that reading one PDF, page, archive ... may take; none is no limit",
+        "time limit for reading one PDF, web page or archive, in seconds; none: no limit",
         concerns="run",
         low=0.1,
         high=LONGEST_SECONDS,
         topic="build",
     )
     read_memory: int = setting(
-        1500, "MB that reading one of them may take", concerns="run", low=200, high=1_000_000, topic="build"
+        1500,
+        "memory limit for reading one such file, in MB",
+        concerns="run",
+        low=200,
+        high=1_000_000,
+        topic="build",
     )
     read_text: int = setting(
         200,
-        "million characters that one file may give; a large file may give 4 for each of its bytes",
+        "maximum text of one file in million characters, or 4 per byte of the file if that is more",
         concerns="run",
         low=1,
         high=1_000_000,
         topic="build",
     )
     follow_links: bool = setting(
-        False, "follow links that lead out of a source folder", concerns="run", topic="build"
+        False,
+        "follow symbolic links that lead out of a source folder",
+        concerns="run",
+        topic="build",
+        flag=True,
     )
     mode: str = setting(
         "auto",
-        "how passages are ranked; auto is the best that the index allows",
+        "retrieval mode; auto: the best one in the index",
         concerns="query",
         choices=("auto",),
+        flag=True,
+        metavar="MODE",
     )
-    writer: str | None = setting(
+    answer_llm: str | None = setting(
         None,
-        "the language model that writes answers, and passages for mode hyde: llama-cpp:PATH.gguf"
-        " or openai:MODEL@URL",
+        "language model for answers and for mode hyde; none: no model (without it: the setting llm)",
         concerns="query",
         topic="writing",
+        flag=True,
+        metavar="SPEC",
     )
-    budget: int = setting(4000, "tokens of a context, at most", concerns="query", low=0)
+    budget: int = setting(4000, "maximum tokens of the context", concerns="query", low=0, flag=True)
     kg_share: float = setting(
         0.4,
-        "the skeleton's share of the budget in modes ket and hybrid; the texts have the rest",
+        "share of the budget for the entity graph in modes ket and hybrid; texts get the rest",
         concerns="query",
         low=0.0,
         high=1.0,
     )
-    top: int | None = setting(None, "passages of a context, at most", concerns="query", low=0)
+    top: int | None = setting(None, "maximum number of passages", concerns="query", low=0, flag=True)
     fill_policy: Literal["first_overflow_stops", "skip_and_continue"] = setting(
-        "first_overflow_stops", "what happens at the first passage that does not fit", concerns="query"
+        "first_overflow_stops", "at the first passage that does not fit: stop, or skip it", concerns="query"
     )
     oversize_policy: Literal["truncate", "drop"] = setting(
-        "truncate", "what happens when not even the first passage fits", concerns="query"
+        "truncate", "if not even the first passage fits: truncate or drop it", concerns="query"
     )
     row_count: Literal["parts", "whole"] = setting(
         "parts",
-        "a row costs the sum of its parts, or is counted again and printed as the published code does",
+        "tokens of a table row: sum over its parts, or counted whole as in the reference implementation",
         concerns="query",
     )
     rerank: str | None = setting(
         None,
-        "a cross-encoder that reads the first 30 passages with the question and puts them in its order:"
-        " native:FOLDER",
+        "cross-encoder that reranks the first 30 passages: native:FOLDER",
         concerns="query",
+        flag=True,
+        metavar="SPEC",
     )
     filter: str | None = setting(
         None,
-        "only passages of documents whose metadata fits: 'year>=1990 and lang=en'; the others may still lead"
-        " to them",
+        "return only passages whose metadata match, such as 'year>=1990 and lang=en'",
         concerns="query",
+        flag=True,
+        metavar="CONDITION",
     )
     allow: str | None = setting(
         None,
-        "only documents whose metadata fits are there at all: 'group=sales'; answers are those of an index of"
-        " these alone, which is made when it is first asked",
+        "access control: answer as if only matching documents were indexed, such as 'group=sales'",
         concerns="query",
         protects=True,
+        flag=True,
+        metavar="CONDITION",
     )
     deadline: float | None = setting(
-        None, "seconds that one question may take", concerns="query", low=0, high=LONGEST_SECONDS
+        None, "time limit per query in seconds", concerns="query", low=0, high=LONGEST_SECONDS, flag=True
     )
     threads: int = setting(
-        0, "cores to use; 0 is all of them", concerns="run", low=0, high=4096, topic="common"
+        0, "CPU threads; 0: all cores", concerns="run", low=0, high=4096, topic="common", flag=True
     )
     verify: Literal["full", "blocks", "sizes"] = setting(
         "blocks",
-        "checksums: all on opening, of each block when first read, or none",
+        "checksums: verify all on opening, each block when first read, or file sizes only",
         concerns="run",
         topic="common",
+        flag=True,
     )
     on_error: Literal["skip", "stop"] = setting(
-        "skip", "whether a document that cannot be read ends the build", concerns="run"
+        "skip", "if a document cannot be read: skip it or stop the build", concerns="run", flag=True
     )
     limit_seconds: float | None = setting(
         None,
-        "a build stops after so long; the next one goes on. Chunks read by then are published",
+        "time limit of a build in seconds; extracted chunks are published, the next build continues",
         concerns="run",
         low=0,
         high=LONGEST_SECONDS,
+        flag=True,
     )
     llm_seconds: float | None = setting(
         120.0,
-        "seconds that one reply may take; none is no limit",
+        "time limit of one extraction reply in seconds; none: no limit",
         concerns="run",
         low=0.1,
         high=LONGEST_SECONDS,
         topic="reading",
+        flag=True,
     )
     llm_slots: int = setting(
         0,
-        "chunks that a model reads at once; 0 leaves it to the backend",
+        "chunks extracted in parallel; 0: the backend decides",
         concerns="run",
         low=0,
         high=1024,
         topic="reading",
+        flag=True,
     )
     llm_context: int | None = setting(
         None,
-        "tokens of prompt and reply that memory is taken for; none is as many as needed",
+        "context window of the LLM in tokens; none: as large as needed",
         concerns="run",
         low=64,
         topic="reading",
+        flag=True,
     )
     on_barren: Literal["stop", "continue"] = setting(
         "stop",
-        "whether ten chunks in a row with no entity at the start end the build",
+        "if the first ten chunks give no entity: stop or continue the build",
         concerns="run",
         topic="reading",
+        flag=True,
     )
     retry_failed: bool = setting(
-        False, "chunks whose replies could not be used are asked for again", concerns="run", topic="reading"
+        False,
+        "extract again from chunks whose replies were unusable",
+        concerns="run",
+        topic="reading",
+        flag=True,
     )
     record: str | None = setting(
-        None, "a file that the replies are written to, for replay:FILE.jsonl", concerns="run", topic="reading"
+        None,
+        "write the extraction replies to a file, for --llm replay:FILE",
+        concerns="run",
+        topic="reading",
+        flag=True,
+        metavar="FILE",
     )
-    offline: bool = setting(False, "forbid the network", concerns="run", topic="common")
+    offline: bool = setting(False, "forbid network access", concerns="run", topic="common", flag=True)
     precision: Literal["auto", "fp32", "bf16", "int8"] = setting(
         "auto",
-        "how a model computes; auto takes what is fastest and verified; int8: native: alone",
+        "arithmetic of the embedding model; auto: the fastest that is verified; int8 only with native:",
         concerns="run",
         topic="embedding",
+        flag=True,
     )
     device: str = setting(
-        "auto", "where a model computes: auto, cpu, cuda, cuda:N, mps", concerns="run", topic="embedding"
+        "auto",
+        "device of the embedding model: auto, cpu, cuda, cuda:N or mps",
+        concerns="run",
+        topic="embedding",
+        flag=True,
+        metavar="DEVICE",
     )
     allow_download: bool = setting(
-        False, "a model that is not here may be downloaded", concerns="run", topic="embedding"
+        False, "download a missing embedding model", concerns="run", topic="embedding", flag=True
     )
     limit_usd: float | None = setting(
-        None, "what an endpoint may cost; needs usd_per_million", concerns="run", low=0, topic="embedding"
+        None,
+        "maximum spend in USD; the build stops and stays usable; needs usd_per_million",
+        concerns="run",
+        low=0,
+        topic="embedding",
+        flag=True,
     )
     usd_per_million: float | None = setting(
-        None, "price of a million tokens at the endpoint", concerns="run", low=0, topic="embedding"
+        None, "price in USD of a million tokens at the endpoint", concerns="run", low=0, topic="embedding"
     )
     llm_usd_per_million: float | None = setting(
         None,
-        "the same for the language model; none takes usd_per_million",
+        "price in USD of a million LLM prompt tokens; none: usd_per_million",
         concerns="run",
         low=0,
         topic="reading",
     )
     llm_usd_per_million_out: float | None = setting(
         None,
-        "the same for its replies; none takes the price of the prompts",
+        "price in USD of a million LLM reply tokens; none: that of prompts",
         concerns="run",
         low=0,
         topic="reading",

@@ -1,4 +1,4 @@
-"""Origins of settings: flag > environment > file > index > system preset > default."""
+"""Sources of settings, by priority: flag, environment, file, index, system, default."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ OTHER_VARIABLES = frozenset(
         "KETRAG_EXTENSIONS",
     }
 )
-"""Not settings: paths of the index, the settings file and the question sets, the key of an endpoint, the
-token of the service, the instruction sets that the encoder uses (kernels/encoder.py) and that are disabled
-(rust/base/src/cpu.rs), and whether systems of other packages are loaded (systems/registry.py)."""
+"""Variables that are not settings: paths of the index, the settings file and the data sets, API key and
+token, the instructions of the encoder (kernels/encoder.py), instructions to avoid (rust/base/src/cpu.rs),
+and whether systems of other packages are loaded (systems/registry.py)."""
 DEFAULT_FILE = "ketrag.toml"
 
 Presets = Mapping[str, Mapping[str, Any]]
@@ -35,7 +35,7 @@ Presets = Mapping[str, Mapping[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """The effective settings, the origin of each, and the differences from the index."""
+    """The effective settings, their origins, and the differences from the index."""
 
     settings: Settings
     origins: Mapping[str, str]
@@ -48,7 +48,7 @@ class Resolved:
 
 
 def from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
-    """Read `KETRAG_CHUNK_TOKENS=150` and the like. An unknown `KETRAG_` name is an error."""
+    """Return the settings of variables such as `KETRAG_CHUNK_TOKENS=150`; ConfigError for an unknown name."""
     found: dict[str, Any] = {}
     for variable in sorted(environ):
         if not variable.startswith(PREFIX) or variable in OTHER_VARIABLES:
@@ -62,7 +62,7 @@ def from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
 
 
 def from_file(path: Path | None) -> dict[str, Any]:
-    """Read the settings of a TOML file. None: `./ketrag.toml` if it exists."""
+    """Return the settings of a TOML file; with None, of `./ketrag.toml` if it exists."""
     from ketrag_fast.base.config.files import (
         read_toml,  # imported here to keep `--help` fast
     )
@@ -96,10 +96,10 @@ def resolve(
     index: Mapping[str, Any] | None = None,
     presets: Presets | None = None,
 ) -> Resolved:
-    """Combine the sources of settings; the first that has a setting wins, and 0, False and "" are values.
+    """Return the effective settings: the first source with a value wins; 0, False and "" are values.
 
-    A system that differs from the index's brings its preset, which then precedes the values of the
-    index; the system that the index already has leaves its values unchanged.
+    If a user names another system than that of the index, its preset has priority over the index; otherwise
+    the values of the index have priority over the preset.
     """
     asked = (("flag", flags), ("environment", environment), ("file", file))
     layers: list[tuple[str, Mapping[str, Any]]] = [(origin, values) for origin, values in asked if values]

@@ -17,7 +17,7 @@ _CITED: Final = re.compile(r"\s*\[\d+\]")
 
 
 class ModelAnswers:
-    """Calls `llm` (else the index's setting `writer`) once for each question, mode and budget.
+    """Asks `llm` (else the model of the index, see `Index.ask`) once for each question, mode and budget.
 
     A question that the model fails on has no answer and is counted in `failed`; a model that fails on the
     first question raises. `model` names the model that answered.

@@ -28,5 +28,5 @@ def advice(counts: Mapping[str, int], choice: Choice, least: int) -> str | None:
         return None
     return (
         f"hnswlib is not installed, so {' and '.join(many)} are searched by an exact scan "
-        "(pip install 'ketrag-fast[ann]', then ketrag index --rebuild; or --ann exact)"
+        "(pip install 'ketrag-fast[ann]', then ketrag index --rebuild; or -o ann=exact)"
     )

@@ -31,7 +31,7 @@ _opened: list[SparseModel] = []
 def lacks(settings: Settings) -> str | None:
     """Return what the mode lacks outside the index; None if nothing."""
     given = settings.of(CgRagSettings).sparse_model
-    return None if given is not None else "a sparse encoder (--sparse-model sentence-transformers:FOLDER)"
+    return None if given is not None else "a sparse encoder (-o sparse_model=sentence-transformers:FOLDER)"
 
 
 def look(inputs: StageInputs, settings: Settings, context: StageContext) -> str:
@@ -77,7 +77,7 @@ def by_terms(settings: Settings, question: str, sparse: Arrays, epsilon: float) 
     if model.fingerprint.encode() != sparse["model"].tobytes():
         raise ModelMismatch(
             f"{spec} is not the sparse encoder that the index was built with",
-            hint="use the original encoder, or build again: ketrag index --sparse-model ...",
+            hint="give the one that built it, or build again: ketrag index -o sparse_model=...",
         )
     _, ids, own = model.rows([question], "query")
     asked = np.zeros(len(sparse["term_units"]))

@@ -80,9 +80,7 @@ def lacks(settings: Settings) -> str | None:
     """Return what the mode lacks outside the index; None if nothing."""
     given = settings.of(CgRagSettings).lesegr_weights
     return (
-        None
-        if given is not None
-        else "trained weights (--lesegr-weights FILE, made by `ketrag train cg-rag`)"
+        None if given is not None else "trained weights (-o lesegr_weights=FILE, from `ketrag train cg-rag`)"
     )
 
 

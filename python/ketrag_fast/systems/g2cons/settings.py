@@ -1,4 +1,4 @@
-"""The settings of G2ConS: selection of concepts, edges between them, and search."""
+"""Settings of G2ConS: concepts, their links, and retrieval by them."""
 
 from __future__ import annotations
 
@@ -14,28 +14,30 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class G2ConsSettings:
-    """The paper's values, and its variants (G2ConS, sections 3 and 4)."""
+    """Defaults of the paper, and its variants."""
 
     concepts_per_chunk: int = setting(
-        50, "maximum number of concepts of a chunk, by TF-IDF", low=1, high=1_000_000
+        50, "words of a chunk that become concepts, by TF-IDF", low=1, high=1_000_000
     )
     concept_idf: Literal["smooth", "ramos"] = setting(
         "smooth",
-        "IDF formula: ln((n+1)/(df+1))+1, or ln(n/df), which drops terms that are in every chunk",
+        "IDF formula: ln((n+1)/(df+1))+1, or ln(n/df), which drops words that occur in all chunks",
     )
     concept_min_df: int = setting(1, "minimum document frequency of a concept", low=1, high=2**32 - 1)
-    concept_max_df: float = setting(1.0, "maximum share of chunks that contain a concept", low=0.0, high=1.0)
+    concept_max_df: float = setting(
+        1.0, "maximum share of chunks that a concept may occur in", low=0.0, high=1.0
+    )
     concept_chars: int = setting(
-        2, "minimum length of a concept, in scripts with spaces between words", low=1, high=1000
+        2, "minimum length of a concept in letters, for scripts with spaces between words", low=1, high=1000
     )
     concept_chunks: Literal["contained", "origin"] = setting(
-        "contained", "chunks of a concept: all that contain it, or only those that it was selected for"
+        "contained", "chunks of a concept: all that contain it, or those it was extracted from"
     )
     concept_vectors: Literal["sentences", "chunks"] = setting(
-        "sentences", "a concept's vector is the mean over its sentences, or over its chunks"
+        "sentences", "concept vector: mean over its sentences or over its chunks"
     )
     concept_level: Literal["chunk", "sentence"] = setting(
-        "chunk", "scope of co-occurrence: a chunk, or a sentence (the paper's variant A)"
+        "chunk", "scope of co-occurrence: a chunk, or a sentence (variant A of the paper)"
     )
     theta_co: int = setting(
         3, "minimum number of chunks that two linked concepts share", low=0, high=2**32 - 1
@@ -45,20 +47,20 @@ class G2ConsSettings:
     )
     theta_quantile: float | None = setting(
         None,
-        "sets theta_sem to this quantile of the cosines of co-occurring pairs",
+        "quantile of the cosines of co-occurring concepts, used instead of theta_sem",
         low=0.0,
         high=1.0,
     )
     concept_rank: Literal["pagerank", "degree"] = setting(
-        "pagerank", "importance of a concept when core chunks are selected"
+        "pagerank", "importance of a concept in core selection"
     )
-    concept_weights: bool = setting(True, "use edge weights in PageRank")
+    concept_weights: bool = setting(True, "use edge weights in the PageRank of concepts")
     concept_score: Literal["sum", "max", "mean"] = setting(
         "sum", "importance of a chunk: sum, maximum or mean over its concepts"
     )
     seed_concepts: int = setting(
         60,
-        "number of concepts nearest to the query that start a search",
+        "number of concepts nearest to the query that a search starts from",
         concerns="query",
         low=0,
         high=10_000,
@@ -67,12 +69,15 @@ class G2ConsSettings:
         2, "number of edges that a search follows from its first concepts", concerns="query", low=0, high=1000
     )
     max_expanded: int | None = setting(
-        None, "maximum number of concepts that a search reaches by edges", concerns="query", low=0
+        None,
+        "maximum number of concepts that a search reaches by edges; none: no limit",
+        concerns="query",
+        low=0,
     )
     concept_rerank: Literal["turns", "local", "naive"] = setting(
         "turns",
-        "order of units: round robin over the first concepts; concept by concept (the paper's); or all by "
-        "cosine (its ablation D)",
+        "order of units: in turns over the concepts, concept by concept (paper), or by cosine alone"
+        " (ablation D of the paper)",
         concerns="query",
     )
 
@@ -81,6 +86,6 @@ def check(settings: Settings) -> None:
     """Raise ConfigError if settings contradict each other."""
     if settings.value("core_selection") == "concept" and settings.core_unit == "subchunk":
         raise ConfigError(
-            "core_selection = concept selects whole chunks, but core_unit is subchunk",
-            hint="set core_unit = chunk",
+            "core_selection = concept needs core_unit = chunk, got subchunk",
+            hint="give -o core_unit=chunk, or another core_selection",
         )

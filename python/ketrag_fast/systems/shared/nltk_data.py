@@ -17,7 +17,10 @@ from ketrag_fast.kernels.published import FILES, PublishedTokenizer
 
 PUNKT = Path("tokenizers", "punkt_tab", "english")
 STOP_WORDS = Path("corpora", "stopwords", "english")
-_HINT = "run `python -m nltk.downloader punkt_tab stopwords`, or set --nltk-data or $NLTK_DATA to the folder"
+_HINT = (
+    "`python -m nltk.downloader punkt_tab stopwords` installs them; -o nltk_data=FOLDER or $NLTK_DATA "
+    "names another folder"
+)
 
 
 @dataclass(frozen=True, slots=True)

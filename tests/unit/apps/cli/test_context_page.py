@@ -88,4 +88,4 @@ def test_the_command_writes_it_and_refuses_what_it_cannot_draw(
     assert main([*asked, "--html", str(tmp_path / "none" / "x.html")]) == 2
     assert "folder that exists" in capsys.readouterr().err
     assert main(["retrieve", "-i", str(folder), "--queries", "-", "--html", str(file)]) == 2
-    assert "draws one context" in capsys.readouterr().err
+    assert "--html takes one query" in capsys.readouterr().err

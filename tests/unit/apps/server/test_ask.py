@@ -30,7 +30,7 @@ def model() -> Iterator[Chat]:
 
 @pytest.fixture
 def asking(folder: Path, model: Chat) -> Iterator[Running]:
-    with running(folder, settings={"writer": f"openai:mini@{model.url}"}) as service:
+    with running(folder, settings={"answer_llm": f"openai:mini@{model.url}"}) as service:
         yield service
 
 
@@ -78,7 +78,7 @@ def test_without_a_model_the_passages_are_there(client: Any) -> None:
 def test_a_client_that_vanishes_stops_the_model(folder: Path, stream: bool) -> None:
     with (
         Chat(lambda _: "word " * 400, pause=0.02) as chat,
-        running(folder, settings={"writer": f"openai:mini@{chat.url}"}) as service,
+        running(folder, settings={"answer_llm": f"openai:mini@{chat.url}"}) as service,
     ):
         body = json.dumps({"question": QUESTION, "stream": stream}).encode()
         head = b"POST /v1/ask HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
@@ -103,7 +103,7 @@ def test_a_client_that_vanishes_stops_the_model(folder: Path, stream: bool) -> N
 def test_a_client_that_does_not_read_holds_up_nobody(folder: Path) -> None:
     with (
         Chat(lambda _: "word " * 2000) as chat,
-        running(folder, settings={"writer": f"openai:mini@{chat.url}"}) as service,
+        running(folder, settings={"answer_llm": f"openai:mini@{chat.url}"}) as service,
         service.client() as client,
     ):
         body = json.dumps({"question": QUESTION, "stream": True}).encode()
@@ -125,7 +125,7 @@ def test_answers_wait_for_their_turn_and_more_are_refused(folder: Path) -> None:
 
     with (
         Chat(slow) as chat,
-        running(folder, answers=3, settings={"writer": f"openai:mini@{chat.url}"}) as service,
+        running(folder, answers=3, settings={"answer_llm": f"openai:mini@{chat.url}"}) as service,
         service.client() as client,
     ):
         replies: list[Any] = []
@@ -149,7 +149,7 @@ def test_answers_wait_for_their_turn_and_more_are_refused(folder: Path) -> None:
 
 
 def test_a_model_that_fails_is_said_without_its_address(folder: Path) -> None:
-    settings = {"writer": "openai:mini@http://127.0.0.1:9/v1"}
+    settings = {"answer_llm": "openai:mini@http://127.0.0.1:9/v1"}
     with running(folder, settings=settings) as service, service.client() as client:
         reply = client.post("/v1/ask", json={"question": QUESTION})
         assert (reply.status_code, reply.json()["code"]) == (502, "backend")
@@ -250,7 +250,7 @@ def test_the_official_client_gets_its_own_errors(asking: Running, client: Any) -
 def test_a_local_model_answers_by_every_way(folder: Path, tiny_gguf: Path) -> None:
     """The weights are random: what is looked at is that text comes, whole and in pieces."""
     openai = part("openai", "dev")
-    with running(folder, settings={"writer": f"llama-cpp:{tiny_gguf}", "threads": 1}) as service:
+    with running(folder, settings={"answer_llm": f"llama-cpp:{tiny_gguf}", "threads": 1}) as service:
         client = openai.OpenAI(base_url=f"{service.url}/v1", api_key="none", max_retries=0)
         user = [{"role": "user", "content": QUESTION}]
         done = client.chat.completions.create(model="ketrag", messages=user, max_tokens=12)

@@ -59,7 +59,7 @@ def test_an_answer_streams_and_its_numbers_lead_to_passages(
 ) -> None:
     with (
         Chat(lambda _: SAID, pause=0.01) as chat,
-        running(folder, settings={"writer": f"openai:mini@{chat.url}"}) as service,
+        running(folder, settings={"answer_llm": f"openai:mini@{chat.url}"}) as service,
     ):
         page.look(width, 844 if width < 500 else 900, dark=dark, phone=width < 500)
         page.go(service.url)

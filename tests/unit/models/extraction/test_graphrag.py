@@ -58,7 +58,7 @@ def test_the_passage_is_found_in_a_prompt() -> None:
 def test_a_cache_becomes_a_recording(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     target = tmp_path / "r.jsonl"
     folder = cache(tmp_path / "root")
-    assert main(["recording", "from-graphrag", str(folder), "-o", str(target), "--json"]) == 3
+    assert main(["recording", "from-graphrag", str(folder), "--output", str(target), "--json"]) == 3
     said = json.loads(capsys.readouterr().out)
     assert (said["origin"], said["passages"], said["entities"], said["relations"]) == ("cache", 1, 3, 1)
     assert (said["skipped"], said["dropped"]) == (1, 0)
@@ -66,7 +66,7 @@ def test_a_cache_becomes_a_recording(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert found is not None
     assert found.entities[2] == EntityRecord("PIERRE", "PERSON", "A husband")
     assert found.relations == (RelationRecord("MARIE CURIE", "WARSAW", "was born in", 8.0),)
-    assert main(["recording", "from-graphrag", str(folder), "-o", str(target)]) == 2
+    assert main(["recording", "from-graphrag", str(folder), "--output", str(target)]) == 2
 
 
 @pytest.mark.parametrize("names", [("entities", "relationships", "text_units"), None])

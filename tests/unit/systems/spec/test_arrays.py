@@ -119,9 +119,7 @@ def test_texts(texts: list[str]) -> None:
     assert sizes == {"texts": len(texts)}
     with pytest.raises(StageError, match=r"s\.t_offsets goes from 0 to .*; t_blob has"):
         check(specs, {"t_blob": np.append(blob, np.uint8(65)), "t_offsets": offsets}, {}, "s")
-    with pytest.raises(
-        StageError, match=r"s\.t_offsets has 0 rows or columns; texts\+1 is at least 1"
-    ):
+    with pytest.raises(StageError, match=r"s\.t_offsets has 0 rows or columns; texts\+1 is at least 1"):
         check(specs, {"t_blob": blob, "t_offsets": offsets[:0]}, {}, "s")
 
 

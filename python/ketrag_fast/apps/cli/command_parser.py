@@ -1,0 +1,173 @@
+"""The parser of the command line: short and full help, examples, and suggestions for misspelt options."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+from collections.abc import Iterable, Sequence
+from textwrap import wrap
+from typing import Any, Final, NoReturn
+
+from ketrag_fast.apps.cli.terminal_text import inline
+
+COMMON: Final = "common options"
+"""Title of the options that every command takes; helps show them last."""
+_WIDEST: Final = 100
+_MORE: Final = "`%s --help` lists all options, `ketrag config list` all settings (-o NAME=VALUE)"
+
+
+class _Formatter(argparse.HelpFormatter):
+    """Two columns in a width of up to 100 characters."""
+
+    def __init__(self, prog: str, **_: Any) -> None:
+        width = min(shutil.get_terminal_size().columns, _WIDEST)
+        super().__init__(prog, max_help_position=29, width=max(width, 60))
+
+    def _split_lines(self, text: str, width: int) -> list[str]:
+        return wrap(" ".join(text.split()), width, break_on_hyphens=False)  # specs must not be split
+
+
+class _HelpAction(argparse.Action):
+    """`-h` prints the short help, `--help` all of it."""
+
+    def __call__(
+        self, parser: argparse.ArgumentParser, _values: Any, _extra: Any, option_string: str | None = None
+    ) -> None:
+        assert isinstance(parser, CommandParser)  # noqa: S101 - argparse passes the parser that owns the action
+        sys.stdout.write(parser.format_help() if option_string == "--help" else parser.format_short_help())
+        parser.exit()
+
+
+class CommandParser(argparse.ArgumentParser):
+    """A parser whose `-h` shows the common options and whose `--help` shows all of them.
+
+    `examples` are commands that the help ends with. `more` are rows (NAME=VALUE, help) of settings that have
+    no flag, `notes` further lines of the full help. Usage errors escape control characters, because they echo
+    user input.
+    """
+
+    def __init__(self, *args: Any, examples: Sequence[str] = (), **kwargs: Any) -> None:
+        with_help = kwargs.pop("add_help", True)
+        kwargs = {"formatter_class": _Formatter, **kwargs, "add_help": False}
+        kwargs["allow_abbrev"] = False  # a script would break when a new option makes a prefix ambiguous
+        super().__init__(*args, **kwargs)
+        self.examples = tuple(examples)
+        self.more: list[tuple[str, str]] = []
+        self.notes: list[str] = []
+        self._hint = ""
+        if with_help:
+            self.add_argument(
+                "-h",
+                "--help",
+                action=_HelpAction,
+                nargs=0,
+                help="print the common options (-h) or all (--help)",
+            )
+
+    def format_usage(self) -> str:
+        """Return the usage line: what is required, and `[options]`."""
+        formatter = _Formatter(self.prog)
+        words = [self.prog]
+        for action in self._actions:
+            if action.help == argparse.SUPPRESS:
+                continue
+            if not action.option_strings:
+                default = str(action.metavar or action.dest)
+                words.append(formatter._format_args(action, default))
+            elif action.required:
+                words.append(f"{action.option_strings[-1]} {action.metavar}")
+        return f"usage: {' '.join(words)} [options]\n"
+
+    def format_help(self) -> str:
+        """Return the full help."""
+        formatter = self._get_formatter()
+        formatter.add_text(self.description)
+        for group in sorted(self._action_groups, key=lambda group: group.title == COMMON):
+            formatter.start_section(group.title)
+            formatter.add_text(group.description)
+            formatter.add_arguments(group._group_actions)
+            formatter.end_section()
+        if self.more:
+            formatter.start_section("settings without a flag (-o NAME=VALUE)")
+            formatter.add_arguments([_row(*row) for row in self.more])
+            formatter.end_section()
+        return self._finish(formatter, self.notes)
+
+    def format_short_help(self) -> str:
+        """Return the help with the common options only."""
+        formatter = self._get_formatter()
+        formatter.add_text(self.description)
+        shown = [action for action in self._actions if not getattr(action, "rare", False)]
+        common = [a for group in self._action_groups if group.title == COMMON for a in group._group_actions]
+        shown.sort(key=lambda action: action in common or action.dest == "help")
+        for title, actions in (
+            ("arguments", [action for action in shown if not action.option_strings]),
+            ("options", [action for action in shown if action.option_strings]),
+        ):
+            formatter.start_section(title)
+            formatter.add_arguments(actions)
+            formatter.end_section()
+        hidden = len(shown) < len(self._actions) or bool(self.more)
+        return self._finish(formatter, [_MORE % self.prog] if hidden else [])
+
+    def _finish(self, formatter: argparse.HelpFormatter, notes: Sequence[str]) -> str:
+        text = self.format_usage() + "\n" + formatter.format_help()
+        if self.examples:
+            text += "\nexamples:\n" + "".join(f"  {line}\n" for line in self.examples)
+        closing = [*notes, self.epilog] if self.epilog else list(notes)
+        return text + ("\n" + "\n".join(closing) + "\n" if closing else "")
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        try:
+            super()._check_value(action, value)
+        except argparse.ArgumentError:
+            self._hint = suggestion(str(value), (str(choice) for choice in action.choices or ()))
+            raise
+
+    def error(self, message: str, hint: str = "") -> NoReturn:
+        """Print usage, error and hint; exit with 2."""
+        sys.stderr.write(inline(self.format_usage().rstrip("\n")) + "\n")
+        sys.stderr.write(f"ketrag: error: {inline(message)}\n")
+        hint = hint or self._hint
+        sys.stderr.write(f"hint: {inline(hint or f'{self.prog} -h')}\n")
+        sys.exit(2)
+
+    def reject(self, words: Sequence[str]) -> NoReturn:
+        """Report an argument that the command does not take; exit with 2."""
+        word = words[0]
+        if not word.startswith("-") or word == "-":
+            self.error(f"unexpected argument {word!r}")
+        flag = word.partition("=")[0]
+        from ketrag_fast.base.config import catalogue
+
+        name = flag.lstrip("-").replace("-", "_")
+        if name in catalogue():
+            self.error(f"{flag} is not an option of `{self.prog}`", f"give the setting as -o {name}=VALUE")
+        settings = {f"--{setting.replace('_', '-')}": f"-o {setting}=VALUE" for setting in catalogue()}
+        near = closest(flag, [*self._option_string_actions, *settings])
+        near = near if near is None or near in self._option_string_actions else settings[near]
+        self.error(f"there is no option {flag}", f"did you mean {near}?" if near else "")
+
+
+def closest(word: str, names: Iterable[str]) -> str | None:
+    """Return the name most similar to a misspelt one, or None."""
+    from difflib import get_close_matches  # imported here, because `-h` does not need it
+
+    return next(iter(get_close_matches(word, list(names), 1)), None)
+
+
+def suggestion(word: str, names: Iterable[str]) -> str:
+    """Return a hint with the closest name, or an empty text."""
+    near = closest(word, names)
+    return f"did you mean {near}?" if near else ""
+
+
+def mark_rare(*actions: argparse.Action) -> None:
+    """Leave options out of the short help."""
+    for action in actions:
+        action.rare = True  # type: ignore[attr-defined]
+
+
+def _row(name: str, text: str) -> argparse.Action:
+    return argparse.Action(option_strings=[], dest=name, metavar=name, help=text)

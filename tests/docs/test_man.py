@@ -1,0 +1,36 @@
+"""docs/ketrag.1 is the page that docs/make_man.py writes."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from tests.process import ROOT
+
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT / "python"), "COLUMNS": "80"}
+
+
+def test_the_manual_page_is_up_to_date() -> None:
+    done = subprocess.run(
+        [sys.executable, ROOT / "docs" / "make_man.py", "--check"], env=ENVIRONMENT, check=False
+    )
+    assert done.returncode == 0, "python docs/make_man.py"
+
+
+def test_the_manual_page_is_valid_roff() -> None:
+    if shutil.which("groff") is None:
+        pytest.skip("groff is not installed")
+    page = ROOT / "docs" / "ketrag.1"
+    done = subprocess.run(
+        ["groff", "-man", "-Tutf8", "-ww", "-P-cbou", page],
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        check=True,
+    )
+    assert done.stderr == ""
+    assert "ketrag retrieve" in done.stdout and "chunk_tokens" in done.stdout

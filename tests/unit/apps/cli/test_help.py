@@ -1,0 +1,199 @@
+"""Help, suggestions, -o, `config list` and completion."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ketrag_fast.apps.cli.command_parser import CommandParser
+from ketrag_fast.apps.cli.completion import walk_commands
+from ketrag_fast.apps.cli.main import COMMANDS, main, parser
+from ketrag_fast.base.config import catalogue
+
+Run = pytest.CaptureFixture[str]
+
+
+@pytest.fixture(autouse=True)
+def place(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.chdir(tmp_path)
+
+
+def declared() -> Iterator[tuple[str, CommandParser]]:
+    return ((path, command) for path, command in walk_commands(parser()) if path)
+
+
+def ended(capsys: Run, *argv: str) -> tuple[int, str, str]:
+    try:
+        code = main(argv)
+    except SystemExit as stop:
+        code = int(stop.code or 0)
+    seen = capsys.readouterr()
+    return code, seen.out, seen.err
+
+
+@pytest.mark.parametrize("path", [path for path, _ in walk_commands(parser()) if path])
+def test_short_help_fits_a_screen(path: str, capsys: Run) -> None:
+    command = dict(declared())[path]
+    code, out, _ = ended(capsys, *path.split(), "-h")
+    assert code == 0
+    flags = re.findall(r"^  (?:-\w, |-\w [A-Z=]+, )?--?[\w-]+", out, re.MULTILINE)
+    assert len(flags) <= 20
+    assert len(out.splitlines()) <= 45
+    assert len(command.examples) == 3
+    assert all(f"  {example}\n" in out for example in command.examples)
+
+
+def test_help_of_the_program_lists_every_command_in_one_screen(capsys: Run) -> None:
+    code, out, _ = ended(capsys, "-h")
+    assert code == 0
+    assert [line for line in out.splitlines() if line.endswith(":") and line[0].isupper()] == [
+        "Build:", "Query:", "Share:", "Measure:", "Maintain:"
+    ]  # fmt: skip
+    assert all(re.search(rf"^  {name} ", out, re.MULTILINE) for name in COMMANDS)
+    assert len(out.splitlines()) <= 50
+
+
+def test_examples_are_accepted() -> None:
+    """Each example that calls ketrag is a command line that the parser takes."""
+    import shlex
+
+    from ketrag_fast.apps.cli.main import parse
+    from ketrag_fast.apps.cli.options import flags
+
+    for _, command in declared():
+        for example in command.examples:
+            words = shlex.split(example.partition(">")[0] if "> " in example else example, comments=True)
+            words = words[next(at for at, word in enumerate(words) if word == "ketrag") + 1 :]
+            flags(parse(words))
+
+
+def test_full_help_adds_the_other_shared_settings(capsys: Run) -> None:
+    _, short, _ = ended(capsys, "index", "-h")
+    _, full, _ = ended(capsys, "index", "--help")
+    assert "--record" not in short and "--record FILE" in full
+    assert "overlap=N" in full and "knn_k" not in full.partition("examples:")[0]
+    assert "systems: default, walk" in full and "presets: ket-rag-p" in full
+    assert "ketrag config list {ket-rag,g2cons,noderag,cg-rag}" in full
+
+
+@pytest.mark.parametrize(
+    ("argv", "hint"),
+    [
+        (("idnex",), "did you mean index?"),
+        (("index", "--embeder", "x"), "did you mean --embedder?"),
+        (("index", "--knn-k", "3"), "-o knn_k=VALUE"),
+        (("index", "--knnk", "3"), "did you mean -o knn_k=VALUE?"),
+        (("index", ".", "-o", "knnk=3"), "did you mean knn_k?"),
+        (("index", ".", "--system", "nodrag"), "did you mean noderag?"),
+        (("index", ".", "--modes", "auto,wlk"), "did you mean walk?"),
+        (("retrieve", "Who?", "--mode", "wlk"), "did you mean walk?"),
+        (("retrieve", "Who?", "-o", "fill_policy=skip_and_continu"), "did you mean skip_and_continue?"),
+        (("stats", "--progress", "jsn"), "did you mean json?"),
+        (("config", "lst"), "did you mean list?"),
+        (("config", "list", "nodrag"), "did you mean noderag?"),
+        (("completion", "bsh"), "did you mean bash?"),
+    ],
+)
+def test_misspelt_names_get_a_suggestion_and_exit_with_2(
+    argv: tuple[str, ...], hint: str, capsys: Run
+) -> None:
+    code, out, err = ended(capsys, *argv)
+    assert (code, out) == (2, "")
+    assert "hint: " in err and hint in err
+
+
+def test_o_sets_any_setting(capsys: Run) -> None:
+    options = ("-o", "knn_k=7", "-o", "subgraphs=5", "-o", "read-text=10", "-o", "knn_k=8")
+    _, out, _ = ended(capsys, "config", "show", *options, "--json")
+    shown = json.loads(out)["settings"]
+    assert shown["knn_k"] == {"value": 8, "origin": "flag"}  # the last one counts
+    assert (shown["subgraphs"]["value"], shown["read_text"]["value"]) == (5, 10)
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (("config", "show", "-o", "seed"), "-o 'seed' has no value"),
+        (("config", "show", "-o", "seed=1", "--seed", "2"), "seed is given twice"),
+        (("config", "show", "-o", "seed=x"), "seed: 'x' is not a whole number"),
+        (("retrieve", "Who?", "-o", "chunk_tokens=100"), "chunk_tokens is a build setting"),
+        (("stats", "-o", "allow="), "allow is empty, which restricts nothing"),
+    ],
+)
+def test_o_reports_wrong_use(argv: tuple[str, ...], message: str, capsys: Run) -> None:
+    code, out, err = ended(capsys, *argv)
+    assert (code, out) == (2, "")
+    assert message in err
+
+
+def test_config_list(capsys: Run) -> None:
+    _, out, _ = ended(capsys, "config", "list", "--json")
+    rows = {row["name"]: row for row in json.loads(out)["settings"]}
+    assert set(rows) == set(catalogue())
+    assert rows["core_ratio"] == {
+        "name": "core_ratio",
+        "system": None,
+        "type": "number",
+        "default": 0.8,
+        "optional": False,
+        "choices": [],
+        "min": 0.0,
+        "max": 1.0,
+        "concerns": "build",
+        "help": catalogue()["core_ratio"].help,
+    }
+    _, out, _ = ended(capsys, "config", "list", "noderag")
+    lines = out.splitlines()
+    assert lines[0].split() == ["name", "type", "default", "range", "help"]
+    assert {line.split()[0] for line in lines[1:]} == {
+        n for n, s in catalogue().items() if s.owner == "noderag"
+    }
+    assert next(line for line in lines if line.startswith("node_steps")).split()[1:4] == [
+        "integer",
+        "2",
+        "0..100",
+    ]
+
+
+def test_help_of_settings_is_one_short_line() -> None:
+    for name, spec in catalogue().items():
+        assert "\n" not in spec.help and len(spec.help) <= 125, name
+        assert spec.help[-1] not in ".,;" and not spec.help.startswith("what "), name
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["ketrag", "retr"], {"retrieve"}),
+        (["ketrag", "index", "--emb"], {"--embedder"}),
+        (["ketrag", "retrieve", "--mode", "cg-rag-s"], {"cg-rag-sparse"}),
+        (["ketrag", "index", "-o", "knn_a"], {"knn_ann_from="}),
+        (["ketrag", "config", "sh"], {"show"}),
+        (["ketrag", "bench", "systems", "--systems"], {"--systems"}),
+        (["ketrag", "completion", "f"], {"fish"}),
+    ],
+)
+def test_bash_completes(words: list[str], expected: set[str], capsys: Run) -> None:
+    _, script, _ = ended(capsys, "completion", "bash")
+    listed = " ".join(f"'{word}'" for word in words)
+    ask = f'COMP_WORDS=({listed}); COMP_CWORD={len(words) - 1}; _ketrag; printf "%s\\n" "${{COMPREPLY[@]}}"'
+    done = subprocess.run(["bash", "-c", script + ask], capture_output=True, text=True, check=True)
+    assert (done.stderr, set(done.stdout.split())) == ("", expected)
+
+
+@pytest.mark.parametrize("shell", ["zsh", "fish"])
+def test_scripts_of_other_shells(shell: str, capsys: Run, tmp_path: Path) -> None:
+    code, script, _ = ended(capsys, "completion", shell)
+    assert code == 0 and "retrieve" in script and "knn_k=" in script.replace("knn_k ", "knn_k= ")
+    if shutil.which(shell) is not None:
+        file = tmp_path / "script"
+        file.write_text(script)
+        subprocess.run([shell, "-n", str(file)], check=True)
