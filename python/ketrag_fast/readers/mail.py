@@ -26,7 +26,6 @@ LARGEST: Final = 100_000_000
 """Bytes of one message."""
 MOST_PARTS: Final = 1_000
 _QUOTED = re.compile(r"\s*>")
-_WROTE = re.compile(r".{0,200}\b(?:wrote|schrieb|a écrit|escribió)\s*:\s*")
 _ORIGINAL = re.compile(
     r"\s*-{2,}\s*(?:Original Message|Ursprüngliche Nachricht|Forwarded message)\s*-{2,}\s*", re.I
 )

@@ -17,7 +17,7 @@ MAX_REPLY: Final = 1_000_000
 MAX_DEPTH: Final = 16
 _THOUGHTS: Final = ("think", "thinking", "reasoning")
 _TOKEN: Final = re.compile(
-    r'(?P<text>"[^"\\]*(?:\\.[^"\\]*)*")|(?P<mark>[\[\]{},:])|(?P<plain>[^\s\[\]{},:"]+)|(?P<open>")',
+    r'(?P<text>"[^"\\]*+(?:\\.[^"\\]*+)*+")|(?P<mark>[\[\]{},:])|(?P<plain>[^\s\[\]{},:"]+)|(?P<open>".*)',
     re.DOTALL,
 )
 _ESCAPE: Final = re.compile(r'\\(u[0-9a-fA-F]{4}|["\\/bfnrt]|.)', re.DOTALL)
