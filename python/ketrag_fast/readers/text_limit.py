@@ -29,8 +29,8 @@ def within(file: SourceFile, items: Iterable[Item], millions: int) -> Iterator[I
         produced += characters_of(item)
         if produced > limit:
             yield file.failure(
-                f"the file has more than {limit:,} characters of text (setting read_text: {millions:,} million"
-                f" or {_TIMES} times the file size); the text before that is kept"
+                f"the file gives more than {limit:,} characters (setting read_text: {millions:,} million"
+                f", or {_TIMES} times the file size); the text before that is kept"
             )
             return
         yield item
