@@ -13,9 +13,9 @@ class LimitReachedError(BackendError):
 
 
 class SpendingLimit:
-    """What a whole build, or an opened index, may cost: one limit over the accounts of all its models.
+    """The spending limit of a build or an open index, shared by the accounts of all its models.
 
-    Safe for threads. A limit needs the price of every model that is asked.
+    Thread-safe. With a limit, every model needs a price.
     """
 
     def __init__(self, usd: float | None = None) -> None:

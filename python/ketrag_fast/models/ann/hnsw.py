@@ -50,7 +50,7 @@ _WIDTHS: Final = (32, 64, 96, 128, 192, 256, 384, 512, 768, 1024)
 _SAMPLE: Final = 256
 _BATCH: Final = 2_000
 _TURN: Final = 1.0
-"""Noise on sample queries, which rotates them by about 45 degrees: queries are further from vectors."""
+"""Noise on the sample queries (rotates them by about 45 degrees): queries are further from vectors."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,8 +119,8 @@ class HnswIndex:
 
         With one thread, the same vectors, processor and hnswlib version give the same file; more threads are
         faster but not deterministic. The search width is the smallest step of at least `least_width` at which
-        recall@10 on a rotated sample of the vectors reaches `recall`. `report(done, total)` counts vectors and
-        raises Cancelled if it returns False.
+        recall@10 on a rotated sample of the vectors reaches `recall`. `report(done, total)` counts vectors; if
+        it returns False, Cancelled is raised.
         """
         stored = check_vectors(vectors)
         if not (2 <= links <= 256 and build_width >= 1 and 0 < recall <= 1):
