@@ -211,7 +211,7 @@ def test_bad_files() -> None:
         (b"%PDF", "not a PDF, or damaged"),
         (pdf([]), "PDF"),
         (good[:200], "not a PDF, or damaged"),
-        (simple(""), "no page has any text"),
+        (simple(""), "no page has text"),
     ):
         documents, failures = read_all("a.pdf", data)
         assert documents == [], why

@@ -111,13 +111,13 @@ def test_strange_texts_are_documents(read: Read, text: str) -> None:
 _HUGE = """
 import resource, sys
 from ketrag_fast.base.config import Settings
-from ketrag_fast.build.ingest import Change, applied
+from ketrag_fast.build.ingest import Change, apply_change
 from ketrag_fast.base.progress import Meter
 from pathlib import Path
 from ketrag_fast.storage.tables import Tables
 with Tables(Path("t.sqlite")) as tables:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    done = applied(tables, Change(sys.argv[1], replace=True), Settings(), Meter("read", None))
+    done = apply_change(tables, Change(sys.argv[1], replace=True), Settings(), Meter("read", None))
     after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     print(done.documents, len(done.failures), after - before)
 """

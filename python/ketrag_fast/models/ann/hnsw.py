@@ -119,8 +119,8 @@ class HnswIndex:
 
         With one thread, the same vectors, processor and hnswlib version give the same file; more threads are
         faster but not deterministic. The search width is the smallest step of at least `least_width` at which
-        recall@10 on a rotated sample of the vectors reaches `recall`. `report(done, total)` counts vectors; if
-        it returns False, Cancelled is raised.
+        recall@10 on a rotated sample of the vectors reaches `recall`. `report(done, total)` counts vectors;
+        if it returns False, Cancelled is raised.
         """
         stored = check_vectors(vectors)
         if not (2 <= links <= 256 and build_width >= 1 and 0 < recall <= 1):
