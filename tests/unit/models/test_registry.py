@@ -92,7 +92,7 @@ def test_folders_are_found_with_what_is_wrong_with_them(tmp_path: Path) -> None:
     bad = model(tmp_path / "models" / "bad", auto_map={"AutoModel": "evil.Model"})
     listed = {e.path: e for e in find.find_models([tmp_path / "models"]) if e.source == "folder"}
     assert len(listed) == 2
-    assert "run code of its own" in str(listed[str(bad)].problem)
+    assert "custom code" in str(listed[str(bad)].problem)
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_folders_are_found_with_what_is_wrong_with_them(tmp_path: Path) -> None:
         (lambda f: (f / "modules.json").unlink(), "no modules.json"),
         (lambda f: (f / "modules.json").write_text("[]"), "lists no module"),
         (lambda f: (f / "modules.json").write_text("[{"), "damaged"),
-        (lambda f: (f / "modules.json").write_text('[{"type": "os.system", "path": ""}]'), "code of its own"),
+        (lambda f: (f / "modules.json").write_text('[{"type": "os.system", "path": ""}]'), "custom code"),
         (
             lambda f: (f / "modules.json").write_text(
                 '[{"type": "sentence_transformers.models.Transformer", "path": "../.."}]'

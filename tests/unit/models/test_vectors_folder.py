@@ -87,5 +87,5 @@ def test_no_folder_and_no_pickle(tmp_path: Path) -> None:
         load(f"vectors:{tmp_path / 'none'}")
     spec = brought(tmp_path / "v")
     np.save(tmp_path / "v" / "vectors.npy", np.array([{"a": 1}], object), allow_pickle=True)
-    with pytest.raises(BackendError, match="no array that can be read"):
+    with pytest.raises(BackendError, match="not a valid NumPy array"):
         load(spec)

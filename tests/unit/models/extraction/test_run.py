@@ -233,7 +233,7 @@ def test_another_backend_error_ends_the_build_with_a_hint(place: Place) -> None:
 
     with pytest.raises(BackendError, match="the key is refused") as caught:
         place.read(Scripted(refuses))
-    assert "what was done is kept" in str(caught.value.hint)
+    assert "finished work is kept" in str(caught.value.hint)
 
 
 def test_the_progress_line_says_how_it_goes(place: Place) -> None:

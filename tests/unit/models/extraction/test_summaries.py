@@ -65,7 +65,7 @@ def test_each_once(write: Callable[..., tuple[list[Summary], Reading]]) -> None:
 
 def test_stopped_and_gone_on_with(write: Callable[..., tuple[list[Summary], Reading]]) -> None:
     first, second = Scripted(said), Scripted(said)
-    with pytest.raises(Cancelled, match="what was done is kept"):
+    with pytest.raises(Cancelled, match="finished work is kept"):
         write(first, lambda event: False if event.done >= 3 else None)
     assert 0 < len(first.asked) < COUNT
     every, _ = write(second)

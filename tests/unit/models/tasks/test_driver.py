@@ -85,7 +85,7 @@ def test_money_is_up() -> None:
 def test_stopped_from_outside() -> None:
     driver = Driver(Scripted(ok))
     meter = Meter("ask", lambda event: False if event.done >= 3 else None)
-    with pytest.raises(Cancelled, match="what was done is kept"):
+    with pytest.raises(Cancelled, match="finished work is kept"):
         driver.run(driver.items(TASK, WORDS), meter)
     assert driver.spent.asked == 3
 
