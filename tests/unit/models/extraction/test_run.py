@@ -118,7 +118,7 @@ def test_an_endpoint_that_is_gone_ends_the_build_and_loses_nothing(place: Place)
     def dies(prompt: Prompt) -> ModelReply | str:
         return good(prompt) if prompt.number < 4 else ModelReply(0, "", "error", error="refused")
 
-    with pytest.raises(BackendError, match="10 calls in a row failed; the last said: refused"):
+    with pytest.raises(BackendError, match="10 calls in a row failed; last error: refused"):
         place.read(Scripted(dies), 40)
     model = Scripted(good)
     assert place.read(model, 40).read == 40

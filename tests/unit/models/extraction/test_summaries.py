@@ -83,5 +83,5 @@ def test_lines_that_do_not_fit_are_no_dead_endpoint(
 
 
 def test_a_dead_endpoint_ends_it(write: Callable[..., tuple[list[Summary], Reading]]) -> None:
-    with pytest.raises(BackendError, match="10 calls in a row failed; the last said: gone"):
+    with pytest.raises(BackendError, match="10 calls in a row failed; last error: gone"):
         write(Scripted(lambda _: ModelReply(0, "", "error", error="gone")))

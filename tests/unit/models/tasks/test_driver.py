@@ -91,7 +91,7 @@ def test_stopped_from_outside() -> None:
 
 
 def test_a_dead_model_ends_it_and_one_bad_word_does_not() -> None:
-    with pytest.raises(BackendError, match=f"{ERRORS} calls in a row failed; the last said: gone"):
+    with pytest.raises(BackendError, match=f"{ERRORS} calls in a row failed; last error: gone"):
         run(Scripted(lambda _: ModelReply(0, "", "error", error="gone")))
     _, items = run(Scripted(lambda p: "no" if p.text == "w3" else ok(p)))
     assert [item.about for item in items if not item.values] == ["w3"]
