@@ -37,7 +37,7 @@ def docs(tmp_path: Path) -> Path:
 def test_missing_path(tmp_path: Path) -> None:
     done = ketrag("index", "nowhere", cwd=tmp_path)
     assert (done.code, done.out) == (1, "")
-    assert "there is no file or folder nowhere" in done.err
+    assert "no such file or folder: nowhere" in done.err
     assert "hint: check the path" in done.err
     with pytest.raises(DocumentError, match="nowhere") as caught:
         Index.build(tmp_path / "nowhere", tmp_path / "index")

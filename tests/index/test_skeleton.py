@@ -204,7 +204,7 @@ def test_no_core_chunk_and_no_document(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("argv", "code", "message"),
     [
-        (["--llm", "gpt-4"], 2, "is not one of none, heuristic"),
+        (["--llm", "gpt-4"], 2, "must be one of none, heuristic"),
         (["--llm", "replay:nowhere.jsonl"], 1, "cannot be read"),
         (["--llm", "heuristic", "--entity-types", "a,,b"], 2, "is not a valid type name"),
         (["--llm", "heuristic", "--on-barren", "maybe"], 2, "on_barren"),

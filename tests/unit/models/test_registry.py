@@ -108,7 +108,7 @@ def test_folders_are_found_with_what_is_wrong_with_them(tmp_path: Path) -> None:
             ),
             "outside",
         ),
-        (lambda f: (f / "model.safetensors").write_bytes(b"\x40\0\0\0\0\0\0\0{"), "cut short"),
+        (lambda f: (f / "model.safetensors").write_bytes(b"\x40\0\0\0\0\0\0\0{"), "truncated"),
         (
             lambda f: (f / "model.safetensors").write_bytes((f / "model.safetensors").read_bytes()[:-1]),
             "is damaged: it has",

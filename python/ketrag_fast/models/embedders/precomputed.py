@@ -40,7 +40,7 @@ class BroughtVectors(StreamingEmbedder):
         self.engine = Engine("vectors", "1", "file", str(self._rows.dtype), None)
 
     def count(self, texts: Sequence[str]) -> list[int]:
-        """Return word counts, because there is no tokenizer."""
+        """Return word counts, without a tokenizer."""
         return [len(text.split()) for text in texts]
 
     def _encode(self, texts: Sequence[str], role: Role, tick: Callable[[int], None]) -> NDArray[Any]:

@@ -34,7 +34,7 @@ T = TypeVar("T", EntityRecord, RelationRecord)
 
 
 class Recording:
-    """An open recording. Counts `malformed` lines and `missing` chunks, for which there is no record."""
+    """An open recording. Counts `malformed` lines and `missing` chunks, which have no record."""
 
     def __init__(self, path: Path, fingerprint: str, records: Iterable[Recorded], malformed: int) -> None:
         self.path = path

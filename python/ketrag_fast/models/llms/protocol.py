@@ -64,7 +64,7 @@ class ModelReply:
 
 @dataclass(frozen=True, slots=True)
 class ModelIdentity:
-    """The identity of a model. Equal fingerprints mean equal replies, as far as is known."""
+    """The identity of a model. Equal fingerprints should mean equal replies."""
 
     spec: str
     fingerprint: str
