@@ -37,7 +37,7 @@ def docs(tmp_path: Path) -> Path:
 def test_missing_path(tmp_path: Path) -> None:
     done = ketrag("index", "nowhere", cwd=tmp_path)
     assert (done.code, done.out) == (1, "")
-    assert "there is no file or folder nowhere" in done.err
+    assert "no such file or folder: nowhere" in done.err
     assert "hint: check the path" in done.err
     with pytest.raises(DocumentError, match="nowhere") as caught:
         Index.build(tmp_path / "nowhere", tmp_path / "index")
@@ -91,8 +91,8 @@ BAD_FILES = {
         b'{"_id":"x","text":"One."}\n{"_id": "y", "text"\n{"_id":"z","text":"Three."}\n',
         "line 2 is not JSON",
     ),
-    "no object": ("bad.jsonl", b"[1, 2]\n", "line 1 is no JSON object"),
-    "no text": ("bad.jsonl", b'{"_id": "x"}\n', "line 1: there is no text"),
+    "no object": ("bad.jsonl", b"[1, 2]\n", "line 1 is not a JSON object"),
+    "no text": ("bad.jsonl", b'{"_id": "x"}\n', "line 1: text is missing"),
     "deep": ("bad.jsonl", b"[" * 200_000 + b"\n", "line 1 is not"),
     "huge number": ("bad.jsonl", b'{"_id":"x","text":"a","metadata":{"n":' + b"9" * 9999 + b"}}\n", "line 1"),
     "lone surrogate": ("bad.jsonl", b'{"_id": "x", "text": "a \\ud800 b"}\n', "lone surrogate"),
@@ -155,7 +155,7 @@ def test_fallback_encoding_is_named_where_it_does_not_exist(docs: Path) -> None:
     (docs / "latin.txt").write_bytes("Orléans liegt an der Loire.".encode("cp1252"))
     done = indexed(docs.parent, "-o", "fallback_encoding=klingon")
     assert done.code == 3
-    assert "'klingon' is no encoding" in done.err
+    assert "'klingon' is not a known encoding" in done.err
     assert indexed(docs.parent, "-o", "fallback_encoding=cp1252").code == 0
     found = json.loads(command("retrieve", "Orléans?", "--json", cwd=docs.parent).out)
     assert found["passages"][0]["text"] == "Orléans liegt an der Loire."

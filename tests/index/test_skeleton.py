@@ -174,7 +174,7 @@ def test_a_recording_is_not_written_over_another(whole: Path, tmp_path: Path) ->
     (tmp_path / "mine.jsonl").write_text("{}\n")
     done = command("index", "--record", "mine.jsonl", cwd=place)
     assert done.code == 2
-    assert "no recording of this model" in done.err
+    assert "not a recording of this model" in done.err
     assert (tmp_path / "mine.jsonl").read_text() == "{}\n"
     assert command("index", "--record", "nowhere/x.jsonl", cwd=place).code == 2
     for _ in range(2):  # its own it may
@@ -204,9 +204,9 @@ def test_no_core_chunk_and_no_document(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("argv", "code", "message"),
     [
-        (["--llm", "gpt-4"], 2, "is not one of none, heuristic"),
+        (["--llm", "gpt-4"], 2, "must be one of none, heuristic"),
         (["--llm", "replay:nowhere.jsonl"], 1, "cannot be read"),
-        (["--llm", "heuristic", "--entity-types", "a,,b"], 2, "is no name of a type"),
+        (["--llm", "heuristic", "--entity-types", "a,,b"], 2, "is not a valid type name"),
         (["--llm", "heuristic", "--on-barren", "maybe"], 2, "on_barren"),
     ],
 )

@@ -19,13 +19,13 @@ from re import _parser as parser  # type: ignore[attr-defined]
 from typing import Any
 
 PACKAGE = Path(__file__).parents[2] / "python" / "ketrag_fast"
-_MAKERS = ("compile", "search", "match", "fullmatch", "sub", "subn", "split", "findall", "finditer")
+_FUNCTIONS = ("compile", "search", "match", "fullmatch", "sub", "subn", "split", "findall", "finditer")
 _ANCHORED = frozenset(("match", "fullmatch"))
-_USES = frozenset((*_MAKERS[1:], "scanner"))
+_USES = frozenset((*_FUNCTIONS[1:], "scanner"))
 
 
 @dataclass(frozen=True)
-class Found:
+class PackagePattern:
     """A pattern: where it is, and by which methods the package applies it ("search" if it is not known)."""
 
     module: str
@@ -39,7 +39,7 @@ class Found:
 
 
 @dataclass(frozen=True)
-class Unknown:
+class RuntimePattern:
     """A call whose pattern is made at run time."""
 
     module: str
@@ -48,7 +48,7 @@ class Unknown:
 
 
 class _Constants(dict[str, Any]):
-    """The names of a module, each evaluated from its assignment when an expression needs it."""
+    """The names of a module, each evaluate from its assignment when an expression needs it."""
 
     def __init__(self, tree: ast.Module, module: str) -> None:
         super().__init__(re=re, tuple=tuple, map=map, frozenset=frozenset, Final=None)
@@ -65,7 +65,7 @@ class _Constants(dict[str, Any]):
 
     def __missing__(self, name: str) -> Any:
         if name in self._values:
-            self[name] = evaluated(self._values[name], self)
+            self[name] = evaluate(self._values[name], self)
             return self[name]
         if name in self._imports:
             module, _, own = self._imports[name].partition(":")
@@ -74,7 +74,7 @@ class _Constants(dict[str, Any]):
         raise KeyError(name)
 
 
-def evaluated(node: ast.expr, names: _Constants) -> Any:
+def evaluate(node: ast.expr, names: _Constants) -> Any:
     """The value of an expression over the constants of its module. NameError if it needs anything else."""
     known: dict[str, Any] = {"__builtins__": {}}
     for one in ast.walk(node):
@@ -108,11 +108,11 @@ def modules() -> list[str]:
     return found
 
 
-def collected() -> tuple[list[Found], list[Unknown]]:
+def collect_patterns() -> tuple[list[PackagePattern], list[RuntimePattern]]:
     """All patterns of the package, and the calls whose patterns are made at run time."""
     uses = _uses()
-    known: list[Found] = []
-    unknown: list[Unknown] = []
+    known: list[PackagePattern] = []
+    unknown: list[RuntimePattern] = []
     for module in modules():
         if "import re" not in _path(module).read_text("utf-8"):
             continue
@@ -122,21 +122,21 @@ def collected() -> tuple[list[Found], list[Unknown]]:
             target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
             if value is None or not isinstance(target, ast.Name) or not any(_calls(value)):
                 continue
-            for pattern in _patterns(evaluated(value, names)):
+            for pattern in _patterns(evaluate(value, names)):
                 own = frozenset(uses.get((module, target.id), ("search",)))
-                known.append(Found(module, node.lineno, target.id, pattern, own))
+                known.append(PackagePattern(module, node.lineno, target.id, pattern, own))
             covered |= {id(call) for call in _calls(value)}
         for function, call in _with_functions(_tree(module)):
             if id(call) in covered:
                 continue
             assert isinstance(call.func, ast.Attribute)
             try:
-                pattern = re.compile(evaluated(call.args[0], names), _flags(call, names))
+                pattern = re.compile(evaluate(call.args[0], names), _flags(call, names))
             except NameError:
-                unknown.append(Unknown(module, call.lineno, function))
+                unknown.append(RuntimePattern(module, call.lineno, function))
                 continue
             use = "search" if call.func.attr == "compile" else call.func.attr
-            known.append(Found(module, call.lineno, function, pattern, frozenset((use,))))
+            known.append(PackagePattern(module, call.lineno, function, pattern, frozenset((use,))))
     return known, unknown
 
 
@@ -147,7 +147,7 @@ def _calls(node: ast.AST) -> Iterator[ast.Call]:
             and isinstance(call.func, ast.Attribute)
             and isinstance(call.func.value, ast.Name)
             and call.func.value.id == "re"
-            and call.func.attr in _MAKERS
+            and call.func.attr in _FUNCTIONS
         ):
             yield call
 
@@ -167,7 +167,7 @@ def _flags(call: ast.Call, names: _Constants) -> int:
     given = next((word.value for word in call.keywords if word.arg == "flags"), None)
     if given is None and len(call.args) > place:
         given = call.args[place]
-    return int(evaluated(given, names)) if given is not None else 0
+    return int(evaluate(given, names)) if given is not None else 0
 
 
 def _patterns(value: Any) -> Iterator[re.Pattern[Any]]:
@@ -205,7 +205,7 @@ def _uses() -> dict[tuple[str, str], set[str]]:
     return found
 
 
-def methods(found: Found) -> list[str]:
+def application_methods(found: PackagePattern) -> list[str]:
     """How a pattern is to be applied so that it takes as long as the package lets it take."""
     own = {"fullmatch" if use == "fullmatch" else "match" for use in found.uses & _ANCHORED}
     return [*sorted(own), *(["finditer"] if found.uses - _ANCHORED else [])]
@@ -216,7 +216,10 @@ def methods(found: Found) -> list[str]:
 _ALWAYS = " \n\ta1"
 
 
-def recipes(pattern: re.Pattern[Any]) -> list[tuple[str, str, str]]:
+Recipe = tuple[str, str, str]
+
+
+def hostile_recipes(pattern: re.Pattern[Any]) -> list[Recipe]:
     """(beginning, what is repeated, end) of texts that make a pattern try and fail as often as it can.
 
     For each repeat in the pattern: what leads to it, then any character of the pattern again and again, then
@@ -225,9 +228,9 @@ def recipes(pattern: re.Pattern[Any]) -> list[tuple[str, str, str]]:
     source = pattern.pattern
     text = source.decode("latin-1") if isinstance(source, bytes) else source
     tree = parser.parse(text, pattern.flags & ~re.UNICODE if isinstance(source, bytes) else pattern.flags)
-    signs = _chosen({*_signs(tree)} - {*_ALWAYS}, 8) + list(_ALWAYS)
-    leads = _chosen((lead for lead, _ in _leads(tree)), 12)
-    bodies = _chosen((body for _, body in _leads(tree) if body and body not in signs), 6)
+    signs = _choose({*_signs(tree)} - {*_ALWAYS}, 8) + list(_ALWAYS)
+    leads = _choose((lead for lead, _ in _leads(tree)), 12)
+    bodies = _choose((body for _, body in _leads(tree) if body and body not in signs), 6)
     found: dict[tuple[str, str, str], None] = {}
     for end in ("", "\n", "\0"):
         for lead in leads:
@@ -245,7 +248,7 @@ def recipes(pattern: re.Pattern[Any]) -> list[tuple[str, str, str]]:
     return list(found)
 
 
-def _chosen(texts: Iterable[str], most: int) -> list[str]:
+def _choose(texts: Iterable[str], most: int) -> list[str]:
     """At most so many of the texts, spread over all of them, the longest and the shortest among them."""
     every = sorted(dict.fromkeys(texts), key=lambda text: (len(text), text))
     if len(every) <= most:

@@ -35,7 +35,7 @@ class Endpoint:
     trusted: bool
 
     def to_json(self) -> dict[str, Any]:
-        """For `--json`."""
+        """Return the fields for `--json`."""
         return asdict(self)
 
     def sentence(self) -> str:
@@ -108,7 +108,7 @@ def endpoints_of(settings: Mapping[str, Any], trust: Trust) -> list[Endpoint]:
         spec = str(settings.get(name))
         try:
             address = address_of(spec)
-        except ConfigError:  # no address that anything could be sent to
+        except ConfigError:  # not a valid address, so nothing can be sent
             continue
         if address is not None:
             found.append(Endpoint(name, spec, address, trust.trusts(address)))

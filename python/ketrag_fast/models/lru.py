@@ -1,4 +1,4 @@
-"""What was found for recent questions: looked up at once, whoever is busy computing others."""
+"""A thread-safe LRU cache of results for recent queries."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ V = TypeVar("V")
 
 
 class Remembered(Generic[V]):
-    """The values of the last `most` questions. Safe for threads; its lock is held for look-ups alone."""
+    """The values of the last `most` queries. Thread-safe; its lock is held only for look-ups."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -19,7 +19,7 @@ class Remembered(Generic[V]):
         self._values: OrderedDict[str, V] = OrderedDict()
 
     def known(self, questions: Iterable[str]) -> dict[str, V]:
-        """Those of the questions that are remembered, with their values; they stay longer for it."""
+        """Return the values of the queries that are cached, and mark these as recently used."""
         with self._lock:
             found = {question: self._values[question] for question in questions if question in self._values}
             for question in found:
@@ -27,7 +27,7 @@ class Remembered(Generic[V]):
             return found
 
     def add(self, values: Mapping[str, V]) -> None:
-        """Remembers these, and forgets the oldest."""
+        """Add values and drop the least recently used ones."""
         with self._lock:
             for question, value in values.items():
                 self._values[question] = value

@@ -1,7 +1,7 @@
-"""`native:FOLDER`: a cross-encoder of the user's own that scores passages together with a question.
+"""`native:FOLDER`: score passages for a query with a local cross-encoder.
 
-A folder as transformers saves it: BERT with a pooler and a classifier of one label (`num_labels` 1), which is
-the form of the ms-marco-MiniLM models.
+The folder is saved by transformers: BERT with a pooler and a classifier with one label (`num_labels` 1),
+such as the ms-marco-MiniLM models.
 """
 
 from __future__ import annotations
@@ -23,16 +23,21 @@ _FORM: Final = "native:"
 _PRECISIONS: Final = {"auto": "auto", "fp32": "f32", "bf16": "bf16"}
 
 _BYTES_ALONE: Final = ("avx-vnni", "avx512-vnni")
-"""Kernels of int8 alone, which was not measured for pairs."""
+"""Kernels for int8 only, which has not been measured for pairs."""
 
 
 class CrossEncoder:
-    """A loaded model. Safe for many threads."""
+    """A loaded cross-encoder. Thread-safe."""
 
     def __init__(self, spec: str, *, precision: str = "auto", threads: int = 0) -> None:
-        """`precision` auto is the fastest measured here: f32, or bf16 where its numbers stay close. The
-        environment's kernel counts where it computes in these. Raises ConfigError for a spec of another
-        form, BackendError where the folder holds no such model.
+        """Load the model of a spec.
+
+        `precision` auto is the fastest measured on this machine: f32, or bf16 if its scores stay close. A
+        kernel set in the environment is used if it supports these.
+
+        Raises:
+            ConfigError: the spec has another form.
+            BackendError: the folder does not contain such a model.
         """
         path = path_of(spec)
         forced = os.environ.get(KERNEL_VARIABLE) or "auto"
@@ -40,9 +45,7 @@ class CrossEncoder:
         self.spec = spec
         self._threads = threads
         if not path.is_dir():
-            raise BackendError(
-                f"{spec}: there is no folder {path}", hint="give the folder of a cross-encoder"
-            )
+            raise BackendError(f"{spec}: no such folder: {path}", hint="give the folder of a cross-encoder")
         try:
             self._model = _core.Classifier.open(
                 path, precision=_PRECISIONS.get(precision, "auto"), kernel=kernel, threads=threads
@@ -57,9 +60,9 @@ class CrossEncoder:
     def scores(
         self, question: str, texts: Sequence[str], *, threads: int | None = None, seconds: float | None = None
     ) -> NDArray[np.float32]:
-        """The model's number for each text, the higher the better: float32[texts], before any sigmoid.
+        """Return the score (logit) of each text, higher is better: float32[texts].
 
-        Raises DeadlineExceeded after `seconds`, BackendError where the weights make no finite numbers.
+        Raises DeadlineExceeded after `seconds`, BackendError if scores are not finite.
         """
         clean = [text.encode("utf-8", "replace").decode("utf-8") for text in texts]
         workers = self._threads if threads is None else threads
@@ -70,23 +73,23 @@ class CrossEncoder:
 
     @property
     def precision(self) -> str:
-        """ "f32" or "bf16"."""
+        """The precision in use, "f32" or "bf16"."""
         return self._model.precision
 
     @property
     def kernel(self) -> str:
-        """The instructions in use."""
+        """The kernel (instruction set) in use."""
         return self._model.kernel
 
     @property
     def timings(self) -> list[tuple[str, str, float]]:
-        """(kernel, precision, microseconds of a token in one layer) of what was timed, the fastest first."""
+        """Measured (kernel, precision, microseconds per token and layer), fastest first."""
         return self._model.timings
 
 
 def path_of(spec: str) -> Path:
-    """The folder of a spec; ConfigError where it has another form."""
+    """Return the folder of a spec. Raises ConfigError if the spec has another form."""
     folder = spec.removeprefix(_FORM)
     if folder == spec or not folder.strip():
-        raise ConfigError(f"rerank {spec!r} is not native:FOLDER or none")
+        raise ConfigError(f"rerank must be native:FOLDER or none, got {spec!r}")
     return Path(folder).expanduser()

@@ -1,4 +1,4 @@
-"""What an endpoint costs: tokens counted, dollars limited before they are spent."""
+"""Count the tokens sent to endpoints and enforce a spending limit in USD."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from ketrag_fast.errors import BackendError, ConfigError
 
 
 class LimitReachedError(BackendError):
-    """The next request might pass the limit in USD; nothing was sent."""
+    """The next request could exceed the limit in USD; it was not sent."""
 
 
 class SpendingLimit:
-    """What a whole build, or an opened index, may cost: one limit over the accounts of all its models.
+    """The spending limit of a build or an open index, shared by the accounts of all its models.
 
-    Safe for threads. A limit needs the price of every model that is asked.
+    Thread-safe. With a limit, every model needs a price.
     """
 
     def __init__(self, usd: float | None = None) -> None:
@@ -25,32 +25,35 @@ class SpendingLimit:
         self._accounts: list[Account] = []
 
     def add(self, account: Account) -> None:
-        """Counts an account in."""
+        """Add an account."""
         with self.lock:
             self._accounts.append(account)
 
     @property
     def spent(self) -> float:
-        """USD of all accounts; those without a price count nothing."""
+        """USD spent by all accounts; those without a price count as 0."""
         return sum(account.usd or 0.0 for account in self._accounts)
 
     def require(self, more: float) -> None:
-        """LimitReachedError if `more` USD would pass the limit; the caller holds `lock`."""
+        """Raise LimitReachedError if `more` USD would exceed the limit; the caller holds `lock`."""
         if self.usd is not None and self.spent + more > self.usd:
             raise LimitReachedError(
-                f"the limit of {self.usd:g} USD would be passed (spent: {self.spent:.4f})",
-                hint="raise --limit-usd and run the same command again: what was done before is kept",
+                f"the limit of {self.usd:g} USD would be exceeded (spent: {self.spent:.4f})",
+                hint="raise --limit-usd and run the same command again: finished work is kept",
             )
 
 
 class Account:
-    """Tokens sent to one model behind an endpoint and received, at that model's price; refuses a request
-    that would pass the limit. Safe for threads.
+    """The tokens and costs of one model behind an endpoint. Thread-safe.
 
-    A request is booked by an estimate before it is sent and settled by the endpoint's own count after. The
-    price of a million tokens is that of the input; the output's is the same unless given. `limit` is in USD
-    for this account alone, or the limit that it shares with others. `usd_later` is kept back for each
-    million tokens received: what a model says of the chunks is embedded afterwards, from the same limit.
+    A request is booked with an estimate before it is sent, rejected if it would exceed the limit, and settled
+    with the token counts of the reply.
+
+    Args:
+        usd_per_million: price of a million input tokens, and of output tokens unless given.
+        limit: USD for this account, or a limit shared with other accounts.
+        usd_per_million_out: price of a million output tokens.
+        usd_later: USD reserved per million output tokens, because extracted text is embedded later.
     """
 
     def __init__(
@@ -77,26 +80,26 @@ class Account:
 
     @property
     def tokens(self) -> int:
-        """Spent or booked so far, in and out."""
+        """Input and output tokens so far, including booked ones."""
         return self._in + self._out
 
     @property
     def tokens_in(self) -> int:
-        """Sent so far, or booked to be."""
+        """Input tokens so far, including booked ones."""
         return self._in
 
     @property
     def tokens_out(self) -> int:
-        """Received so far, or booked to be."""
+        """Output tokens so far, including booked ones."""
         return self._out
 
     @property
     def usd(self) -> float | None:
-        """What they cost, if the price is known."""
+        """Cost in USD, or None if the price is unknown."""
         return None if self._price is None else self._cost(self._in, self._out)
 
     def book(self, tokens: int, out: int = 0) -> None:
-        """Before a request: its tokens, and the most that its reply may have."""
+        """Book the tokens of a request and the maximum of its reply, before it is sent."""
         with self._limit.lock:
             later = self._later * (self._out + out) / 1e6
             self._limit.require(self._cost(tokens, out) + later)
@@ -106,7 +109,7 @@ class Account:
     def settle(
         self, booked: int, counted: int | None, booked_out: int = 0, counted_out: int | None = None
     ) -> None:
-        """After the reply: the endpoint's counts take the estimates' places, if it gave them."""
+        """Replace the estimates by the counts of the reply, if it has any."""
         with self._limit.lock:
             if counted is not None:
                 self._in += counted - booked
@@ -119,4 +122,4 @@ class Account:
 
 def _require_amount(name: str, value: float | None) -> None:
     if value is not None and not (math.isfinite(value) and value >= 0):
-        raise ConfigError(f"{name} must be a number from 0 up, not {value!r}")
+        raise ConfigError(f"{name} must be a number of at least 0, got {value!r}")

@@ -1,4 +1,4 @@
-"""Readers: a file becomes documents. `reader_of` is the registry; a new format is one more row."""
+"""Readers turn files into documents. `FORMATS` is the registry; a new format is one more row."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from ketrag_fast.readers.text_limit import READ_TEXT, within
 _HERE = __name__
 _SMALL: Final = 1_000_000
 _SMALL_TABLE: Final = 10_000
-"""A row of one cell is given all columns of the header, so that time grows with the product of both."""
+"""Time grows with rows times columns, because a short row gets all columns of the header."""
 
 
 class Format(NamedTuple):
     """A reader as "module:function", loaded when a file needs it.
 
-    Files are read in a process of their own, which may be slow, greedy or die. Files of at most `inside`
-    bytes are read in the process of the caller: plain text, whose readers take time and memory in proportion
-    to its size. `alike`: its records are independent, so that the limit of time counts for each of them.
+    Files are read in a separate process, which may be slow, use too much memory or crash. Files of at most
+    `inside` bytes are read in the caller's process: plain text, whose readers take time and memory in
+    proportion to its size. With `alike`, records are independent and the time limit applies to each.
     """
 
     reader: str
@@ -31,11 +31,11 @@ class Format(NamedTuple):
     alike: bool = False
 
     def apart(self, file: SourceFile) -> bool:
-        """Whether a file is read in a process of its own."""
+        """Return whether a file is read in a separate process."""
         try:
             return not self.inside or file.size() > self.inside
         except OSError:
-            return False  # reading it gives the failure
+            return False  # reading it reports the failure
 
 
 FORMATS: Final[Mapping[str, Format]] = {
@@ -60,16 +60,16 @@ FORMATS: Final[Mapping[str, Format]] = {
     "old office": Format("legacy_office:read_old"),
     **dict.fromkeys((*LANGUAGES, "code"), Format("code:read_code")),
 }
-"""By the kinds of `kinds.py`."""
+"""Formats by the kinds of `file_types.py`."""
 
 ALONE: Final = frozenset(
     (*LANGUAGES, "code", "text", "markdown", "rst", "html", "pdf", "docx", "pptx", "odt", "epub")
 )
-"""Kinds of files that are one document each, under the file's own id."""
+"""Kinds of files that become one document each, with the id of the file."""
 
 
 def reader_of(kind: str) -> Reader:
-    """The reader of a kind. Raises DocumentError where there is none."""
+    """Return the reader of a kind. Raises DocumentError for an unknown kind."""
     found = FORMATS.get(kind)
     if found is None:
         raise DocumentError(f"no reader for {kind} files")
@@ -79,13 +79,13 @@ def reader_of(kind: str) -> Reader:
 
 
 def reader_for(suffix: str) -> Reader | None:
-    """The reader of files whose names end so (`.txt`), in any case; None if there is none."""
+    """Return the reader for a file suffix (`.txt`), ignoring case, or None."""
     kind = BY_SUFFIX.get(suffix.lower())
     return reader_of(kind) if kind is not None and kind in FORMATS else None
 
 
 def known_kind(file: SourceFile) -> str | None:
-    """The kind of a file, if there is a reader for it. Raises OSError, DocumentError."""
+    """Return the kind of a file if there is a reader for it. Raises OSError, DocumentError."""
     kind = kind_of(file)
     return kind if kind in FORMATS else None
 
@@ -93,9 +93,10 @@ def known_kind(file: SourceFile) -> str | None:
 def items_of(
     file: SourceFile, kind: str, largest: int | None = None, read_text: int = READ_TEXT
 ) -> Iterator[Item]:
-    """What a reader makes of a file. One bad file never ends a build: what its reader raises becomes a
-    failure of that file, and so does its being written while it is read, or giving more than `read_text`
-    million characters.
+    """Yield the documents and failures of a file. A bad file never ends a build.
+
+    Exceptions of its reader become a failure of the file, and so do a change of the file while it is read and
+    more than `read_text` million characters of text.
     """
     try:
         before = _stamp(file)
@@ -104,11 +105,11 @@ def items_of(
             return
         yield from within(file, reader_of(kind)(file), read_text)
         if _stamp(file) != before:
-            yield file.failure("it changed while it was read: index again when nobody writes it")
+            yield file.failure("the file changed while it was read: index it again when nothing writes to it")
     except DocumentError as error:
         yield file.failure(str(error) if error.hint is None else f"{error} ({error.hint})")
     except MemoryError:
-        yield file.failure("too large for this machine's memory")
+        yield file.failure("the file is too large for the memory of this machine")
     except KetragError as error:
         yield file.failure(str(error) if error.hint is None else f"{error} ({error.hint})")
     except OSError as error:

@@ -1,6 +1,6 @@
-"""Archives: `.gz` of one file, `.zip` of many, each read by the reader of its kind, within limits.
+"""Archives (`.gz`, `.zip`): each member is read by the reader of its kind, within limits.
 
-Nothing is unpacked to the disk, so that a name of a member leads nowhere; one that tries is named.
+Nothing is unpacked to disk, so member names cannot escape the archive; one that tries is reported.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ketrag_fast.readers.zip_xml import open_package, safe_name
 from ketrag_fast.types import Failure
 
 DEEPEST: Final = 3
-"""Archives in archives, and mails in mails."""
+"""Maximum nesting of archives in archives and messages in messages."""
 MOST_OF_ONE: Final = 200_000_000
 _SMALL: Final = 20_000_000
 _RATIO: Final = 400
@@ -26,7 +26,7 @@ _PIECE: Final = 1 << 20
 
 
 def read_gzip(file: SourceFile) -> Iterator[Item]:
-    """The file that was packed, under the name of the packed one."""
+    """Yield the documents of the compressed file, with the id of the `.gz` file."""
     _not_too_deep(file)
     packed = max(file.size(), 1)
     parts: list[bytes] = []
@@ -36,12 +36,12 @@ def read_gzip(file: SourceFile) -> Iterator[Item]:
             while piece := unpacked.read(_PIECE):
                 size += len(piece)
                 if size > MOST_OF_ONE:
-                    raise DocumentError(f"it unpacks to more than {MOST_OF_ONE:,} bytes")
+                    raise DocumentError(f"the file unpacks to more than {MOST_OF_ONE:,} bytes")
                 if size > _SMALL and size > _RATIO * packed:
-                    raise DocumentError(f"a bomb: it unpacks to more than {_RATIO} times its size")
+                    raise DocumentError(f"decompression bomb: unpacks to more than {_RATIO} times its size")
                 parts.append(piece)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise DocumentError(f"a damaged .gz file: {error}") from None
+        raise DocumentError(f"damaged .gz file: {error}") from None
     name = file.id[: -len(".gz")] if file.id.lower().endswith(".gz") else file.id
     inner = replace(file, id=name, data=b"".join(parts), depth=file.depth + 1)
     for item in _member(inner):
@@ -49,7 +49,7 @@ def read_gzip(file: SourceFile) -> Iterator[Item]:
 
 
 def _prefix_name(item: Item, name: str, packed: str) -> Item:
-    """The packed file's own name leads to it."""
+    """Return an item with the name of the `.gz` file in its id."""
     known = item.document if isinstance(item, Failure) else item.id
     if not known.startswith(name):
         return item
@@ -58,7 +58,7 @@ def _prefix_name(item: Item, name: str, packed: str) -> Item:
 
 
 def read_zip(file: SourceFile) -> Iterator[Item]:
-    """The members that a reader knows, in the order of their names; the others are passed over."""
+    """Yield the documents of all members that have a reader, ordered by name; skip the others."""
     _not_too_deep(file)
     found = False
     with open_package(file) as package:
@@ -68,7 +68,7 @@ def read_zip(file: SourceFile) -> Iterator[Item]:
                 continue
             if not safe_name(name):
                 found = True
-                yield file.failure(f"a member's name leads out of the archive: {name!r:.200}")
+                yield file.failure(f"member name outside the archive: {name!r:.200}")
                 continue
             try:
                 inner = file.member(name, package.bytes(name))
@@ -80,7 +80,7 @@ def read_zip(file: SourceFile) -> Iterator[Item]:
                 found = True
                 yield item
     if not found:
-        yield file.failure("it holds no file that a reader knows")
+        yield file.failure("the archive has no file in a supported format")
 
 
 def _member(file: SourceFile, *, others: bool = True) -> Iterator[Item]:
@@ -92,9 +92,9 @@ def _member(file: SourceFile, *, others: bool = True) -> Iterator[Item]:
     if kind is not None:
         yield from items_of(file, kind)
     elif others:
-        yield file.failure(f"no reader for a file {file.suffix or 'without a suffix'}")
+        yield file.failure(f"no reader for {file.suffix or 'a file without a suffix'}")
 
 
 def _not_too_deep(file: SourceFile) -> None:
     if file.depth >= DEEPEST:
-        raise DocumentError(f"an archive in more than {DEEPEST} others")
+        raise DocumentError(f"archives are nested more than {DEEPEST} levels deep")

@@ -1,4 +1,4 @@
-"""Citations in a table of their own: `citations.tsv` beside the `corpus.jsonl` of a data set."""
+"""Citations in a separate table: `citations.tsv` next to the `corpus.jsonl` of a data set."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ from ketrag_fast.types import Document, Failure
 
 NAME: Final = "citations.tsv"
 LARGEST: Final = 1_000_000_000
-"""Bytes of the table."""
+"""Maximum size of the table in bytes."""
 CORPUS: Final = "corpus.jsonl"
 _CITING: Final = ("citing", "a", "from", "source", "citing-id", "citing_id")
 _CITED: Final = ("cited", "b", "to", "target", "cited-id", "cited_id")
 
 
 def with_citations(file: SourceFile, items: Iterator[Item]) -> Iterator[Item]:
-    """The documents of a corpus; what the table beside it says that they cite is in `cites` of their
-    metadata. Lines of the table that cannot be used are failures, the documents stay.
+    """Yield the documents of a corpus with the ids they cite, from the table, in `cites` of the metadata.
+
+    Malformed lines of the table become failures; the documents are kept.
     """
     path = file.path.with_name(NAME)
     if file.path.name != CORPUS or file.data is not None or not os.path.lexists(path):
@@ -30,7 +31,7 @@ def with_citations(file: SourceFile, items: Iterator[Item]) -> Iterator[Item]:
         return
     table = SourceFile(path, file.id.removesuffix(CORPUS) + NAME, file.fallback_encoding)
     if not file.follow_links and not is_inside(path, path.parent):
-        yield table.failure("a link that leads out of its folder; --follow-links follows it")
+        yield table.failure("symbolic link to a file outside its folder; --follow-links follows it")
         yield from items
         return
     cites, failures = _read_table(table)
@@ -51,9 +52,9 @@ def _merge_metadata(metadata: dict[str, Any], more: list[str]) -> dict[str, Any]
 
 
 def _read_table(file: SourceFile) -> tuple[dict[str, list[str]], list[Failure]]:
-    """For each document those that it cites, in the order of the table: two ids a line, a tab between.
+    """Return the ids that each document cites, in table order: two tab-separated ids per line.
 
-    The first cites the second, unless the header names them `cited` and `citing`.
+    The first cites the second, unless the header is `cited` and `citing`.
     """
     cites: dict[str, list[str]] = {}
     failures: list[Failure] = []
@@ -70,7 +71,7 @@ def _read_table(file: SourceFile) -> tuple[dict[str, list[str]], list[Failure]]:
             turned = fields[0].lower() in _CITED
             continue
         if len(fields) != 2 or not all(fields):
-            failures.append(file.failure(f"line {number}: expected two ids with a tab between", number))
+            failures.append(file.failure(f"line {number}: expected two tab-separated ids", number))
             continue
         citing, cited = reversed(fields) if turned else fields
         cites.setdefault(citing, []).append(cited)

@@ -1,6 +1,6 @@
-"""Source code: the file as it is, its lines counted, functions and classes laid over it.
+"""Source code: the text unchanged, with locators for lines, functions and classes.
 
-tree-sitter finds these; without it, or in another language, lines alone are known.
+tree-sitter finds functions and classes; without it, or for other languages, there are only line locators.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from ketrag_fast.types import Document
 from ketrag_fast.types.locations import Locator
 
 LARGEST: Final = 10_000_000
-"""Characters of a file that is taken to pieces; a longer one is no code that somebody wrote."""
+"""Maximum number of characters of a file that is parsed; longer files are generated, not written."""
 _DEEPEST: Final = 60
 _BLOCK: Final = 1024
 _INNER: Final = bytes(range(0x80, 0xC0))
-"""Bytes that continue a character: code points are counted without them."""
+"""UTF-8 continuation bytes, which are left out when code points are counted."""
 _GRAMMARS: Final = {
     "python": ("tree_sitter_python", "language"),
     "javascript": ("tree_sitter_javascript", "language"),
@@ -68,7 +68,7 @@ _WRAPPERS: Final = frozenset(("decorated_definition", "export_statement", "templ
 
 
 def read_code(file: SourceFile) -> Iterator[Item]:
-    """One document."""
+    """Yield the file as one document."""
     data = file.read_bytes()
     if not data.strip():
         yield file.failure("the file is empty")
@@ -92,7 +92,7 @@ def _lines(text: str) -> Iterator[tuple[int, int, int]]:
 
 @cache
 def _parser(language: str) -> Any:
-    """None where its grammar is not installed."""
+    """Return the parser of a language, or None if its grammar is not installed."""
     module, function = _GRAMMARS[language]
     try:
         tree_sitter = import_module("tree_sitter")
@@ -103,7 +103,7 @@ def _parser(language: str) -> Any:
 
 
 def symbols(text: str, language: str) -> Iterator[Locator]:
-    """Functions, classes and the like, with the names of those around them."""
+    """Yield locators of functions, classes and the like, with the names of the enclosing ones."""
     parser = _parser(language)
     if parser is None:
         return
@@ -138,7 +138,7 @@ def _name(node: Any) -> str:
 
 
 class _Offsets:
-    """From bytes to code points."""
+    """Convert byte offsets to code point offsets."""
 
     def __init__(self, text: str, data: bytes) -> None:
         self._plain = len(text) == len(data)

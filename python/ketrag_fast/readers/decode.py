@@ -1,4 +1,4 @@
-"""Bytes to text: a byte order mark, else UTF-8, else the named fallback; binary data is refused."""
+"""Decode bytes: by byte order mark, else as UTF-8, else with the fallback; reject binary data."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import codecs
 
 from ketrag_fast.errors import DocumentError
 
-_MARKS = (  # UTF-32's little-endian mark begins with UTF-16's, so it is asked first
+_MARKS = (  # UTF-32's little-endian mark begins with UTF-16's, so it is tested first
     (codecs.BOM_UTF8, "utf-8"),
     (codecs.BOM_UTF32_LE, "utf-32-le"),
     (codecs.BOM_UTF32_BE, "utf-32-be"),
@@ -15,11 +15,11 @@ _MARKS = (  # UTF-32's little-endian mark begins with UTF-16's, so it is asked f
 )
 _CONTROLS = bytes(byte for byte in range(32) if byte not in b"\t\n\v\f\r\x1a\x1b")
 _SAMPLE = 1 << 16
-_MOST_CONTROLS = 0.01  # a share that text in any of the usual encodings stays far below
+_MOST_CONTROLS = 0.01  # text in any common encoding has a far smaller share
 
 
 def mark_of(data: bytes) -> tuple[int, str | None]:
-    """(length, encoding) of the byte order mark; (0, None) without one."""
+    """Return (length, encoding) of the byte order mark; (0, None) if there is none."""
     for mark, encoding in _MARKS:
         if data.startswith(mark):
             return len(mark), encoding
@@ -27,13 +27,15 @@ def mark_of(data: bytes) -> tuple[int, str | None]:
 
 
 def decode(data: bytes, fallback: str) -> str:
-    """The text; its code points are what all offsets count. Line ends stay as they are."""
+    """Return the text. All offsets count its code points; line ends are kept."""
     length, encoding = mark_of(data)
     if encoding is not None:
         try:
             return str(data[length:] if length else data, encoding)
         except UnicodeDecodeError as error:
-            raise DocumentError(f"marked as {encoding} but is not, at byte {error.start + length}") from None
+            raise DocumentError(
+                f"byte order mark of {encoding}, but invalid at byte {error.start + length}"
+            ) from None
     refuse_binary(data)
     try:
         return str(data, "utf-8")
@@ -42,18 +44,22 @@ def decode(data: bytes, fallback: str) -> str:
     try:
         return str(data, fallback)
     except (UnicodeDecodeError, LookupError) as error:
-        reason = f"nor {fallback}" if isinstance(error, UnicodeError) else f"and {fallback!r} is no encoding"
+        reason = (
+            f"nor {fallback}"
+            if isinstance(error, UnicodeError)
+            else f"and {fallback!r} is not a known encoding"
+        )
         raise DocumentError(
-            f"not UTF-8 (byte {where}) {reason}", hint="name its encoding with the setting fallback_encoding"
+            f"not UTF-8 (byte {where}) {reason}", hint="set its encoding with the setting fallback_encoding"
         ) from None
 
 
 def refuse_binary(data: bytes) -> None:
-    """DocumentError for what is not text in any encoding that has no mark."""
+    """Raise DocumentError if data without a byte order mark is not text."""
     zero = data.find(b"\0")
     if zero >= 0:
-        raise DocumentError(f"not a text: byte {zero} is zero", hint="save it as UTF-8 if it is UTF-16")
+        raise DocumentError(f"not text: byte {zero} is zero", hint="if it is UTF-16, save it as UTF-8")
     sample = data[:_SAMPLE]
     controls = len(sample) - len(sample.translate(None, _CONTROLS))
     if controls > _MOST_CONTROLS * len(sample):
-        raise DocumentError("not a text: too many control characters")
+        raise DocumentError("not text: too many control characters")

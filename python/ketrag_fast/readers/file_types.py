@@ -1,7 +1,7 @@
-"""Of what kind a file is: by its content where that can be told, else by the end of its name.
+"""Detect the kind of a file, by its content if possible, else by its suffix.
 
-Binary formats and web pages are known by their first bytes, whatever a file is called. What is plain text
-looks the same in all of its formats: there the name decides.
+Binary formats and web pages are recognised by their first bytes, whatever the file is called. Plain-text
+formats look alike, so the suffix decides.
 """
 
 from __future__ import annotations
@@ -50,15 +50,15 @@ BY_SUFFIX: Final = {
     **dict.fromkeys((".cc", ".cpp", ".cxx", ".hh", ".hpp"), "cpp"),
     **dict.fromkeys((".sh", ".bash", ".rb", ".php", ".cs", ".kt", ".swift", ".scala", ".sql"), "code"),
 }
-"""What the end of a name says."""
+"""Kinds by file suffix."""
 
 LANGUAGES: Final = ("python", "javascript", "typescript", "tsx", "rust", "java", "go", "c", "cpp")
-"""Of source code, those whose functions and classes are known."""
+"""Languages whose functions and classes are recognised."""
 
 IN_CONTENT: Final = frozenset(
     ("pdf", "docx", "pptx", "xlsx", "odt", "epub", "gzip", "zip", "html", "old office")
 )
-"""Kinds that are known by their content: a name alone does not make a file one of these."""
+"""Kinds that are detected by content only: a suffix alone is not enough."""
 
 _PACKAGES: Final = {
     "word/document.xml": "docx",
@@ -77,21 +77,21 @@ _PLAIN = frozenset(("text", "markdown", "rst", "table", "jsonl", "json", "mail",
 
 
 def kind_of(file: SourceFile) -> str | None:
-    """The kind of a file; None where no reader knows it. Raises OSError, DocumentError."""
+    """Return the kind of a file, or None if it is unknown. Raises OSError, DocumentError."""
     named = BY_SUFFIX.get(file.suffix)
     head = file.head(HEAD)
     found = _content_kind(file, head, named)
     if found is not None:
         return found
     if named in IN_CONTENT and head.strip():
-        # A name that promises another format: what is text after all is read as such.
+        # The suffix promises a binary format, but the content is text: read it as text.
         return "html" if named == "html" else _text_kind(head, named)
     return named
 
 
 def _text_kind(head: bytes, named: str | None) -> str | None:
     if mark_of(head)[1] is None and b"\0" in head:
-        return named  # its reader says what is wrong with it
+        return named  # its reader reports what is wrong
     text = not any(byte < 9 or 13 < byte < 27 for byte in head)
     return "text" if text else named
 
@@ -114,7 +114,7 @@ def _content_kind(file: SourceFile, head: bytes, named: str | None) -> str | Non
 
 
 def _package(file: SourceFile, named: str | None) -> str | None:
-    """A document in a zip archive, or an archive of others."""
+    """Return the kind of a zip archive: an Office document, a book or an archive of files."""
     try:
         with file.open() as stream, zipfile.ZipFile(stream) as archive:
             names = set(archive.namelist())
@@ -125,9 +125,9 @@ def _package(file: SourceFile, named: str | None) -> str | None:
     except (zipfile.BadZipFile, NotImplementedError, RuntimeError, ValueError, EOFError) as error:
         if named is None:
             return None
-        raise DocumentError(f"a damaged archive: {error}") from None
+        raise DocumentError(f"damaged archive: {error}") from None
     except Exception as error:  # noqa: BLE001 - zlib and struct raise theirs
-        raise DocumentError(f"a damaged archive: {error}") from None
+        raise DocumentError(f"damaged archive: {error}") from None
     for name, kind in _PACKAGES.items():
         if name in names:
             return kind

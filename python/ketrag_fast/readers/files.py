@@ -1,4 +1,4 @@
-"""The files of a source: a file, a folder or a glob, each with the id that its document gets."""
+"""Find the files of a source (a file, a folder or a glob) and the ids of their documents."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _CITATIONS = "citations.tsv"
 
 @dataclass(frozen=True, slots=True)
 class SourceFiles:
-    """The files of a source in the order of their ids' bytes, and what is in the way."""
+    """The files of a source, ordered by the bytes of their ids, and what could not be read."""
 
     files: tuple[tuple[str, Path], ...]
     failures: tuple[Failure, ...] = ()
@@ -34,16 +34,16 @@ class _Walk:
 
 
 def is_glob(spec: str) -> bool:
-    """Whether a source names files by a pattern: it does, unless a file has that very name."""
+    """Return whether a source is a glob pattern and not the name of an existing file."""
     return glob.has_magic(spec) and not os.path.lexists(spec)
 
 
 def find(spec: str, *, follow: bool = False) -> SourceFiles:
-    """All files of a source. Hidden ones and the folders of indexes are passed over.
+    """Return all files of a source except hidden files and index folders.
 
-    A folder in the layout of a data set (corpus.jsonl beside queries.jsonl) is its corpus alone. Links are
-    followed where they lead to a place inside the source (for a glob: inside the folder before its first
-    pattern), around loops once; those that lead out of it are failures unless `follow`.
+    In a data set folder (corpus.jsonl next to queries.jsonl) only the corpus is read. Symbolic links are
+    followed if they point inside the source (for a glob: inside the folder before its first pattern), and
+    loops are followed once; links that point outside are failures unless `follow` is set.
     """
     if is_glob(spec):
         return _glob(spec, follow)
@@ -56,7 +56,7 @@ def find(spec: str, *, follow: bool = False) -> SourceFiles:
             return SourceFiles(((_DATA_SET[0], corpus),))
         walk = _Walk()
         _folder(path, "", walk, None if follow else path)
-        while walk.links:  # real folders first, so that a file has its real path where it has one
+        while walk.links:  # real folders first, so that a file gets its real path if it has one
             links, walk.links = sorted(walk.links), []
             for prefix, target in links:
                 if follow or is_inside(target, path):
@@ -88,9 +88,9 @@ def _folder(folder: Path, prefix: str, walk: _Walk, root: Path | None) -> None:
         names = {entry.name for entry in entries}
         if _INDEX_MARK in names:
             continue
-        beside = {_CITATIONS} if _DATA_SET[0] in names else set()  # is read with the corpus
+        companions = {_CITATIONS} if _DATA_SET[0] in names else set()  # read with the corpus
         for entry in entries:
-            if entry.name.startswith(".") or entry.name in beside:
+            if entry.name.startswith(".") or entry.name in companions:
                 continue
             name = start + _name(entry.name)
             path = Path(entry.path)
@@ -106,13 +106,13 @@ def _folder(folder: Path, prefix: str, walk: _Walk, root: Path | None) -> None:
                 elif entry.is_file():
                     walk.files.append((name, path))
                 elif entry.is_symlink():
-                    walk.failures.append(Failure(name, "document", "a link that leads nowhere"))
+                    walk.failures.append(Failure(name, "document", "broken symbolic link"))
             except OSError as error:
                 walk.failures.append(Failure(name, "document", _why(error)))
 
 
 def _outside(name: str) -> Failure:
-    return Failure(name, "document", "a link that leads out of the source; --follow-links follows it")
+    return Failure(name, "document", "symbolic link to a path outside the source; --follow-links follows it")
 
 
 def _glob(pattern: str, follow: bool) -> SourceFiles:
@@ -141,7 +141,7 @@ def _glob(pattern: str, follow: bool) -> SourceFiles:
 
 
 def place_of(spec: str, name: str) -> Path | None:
-    """The file of a source that the document of this id is from, or is a part of; None where it is gone."""
+    """Return the file that a document id came from, or None if it no longer exists."""
     base = Path(spec)
     while glob.has_magic(str(base)) and not base.exists():
         base = base.parent
@@ -171,7 +171,7 @@ def _sort_files(walk: _Walk) -> SourceFiles:
 
 
 def _name(name: str) -> str:
-    """A file's name as text; bytes that are not UTF-8 are written as escapes."""
+    """Return a file name as text, with escapes for bytes that are not UTF-8."""
     return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
@@ -180,5 +180,5 @@ def _why(error: OSError) -> str:
 
 
 def missing(label: str) -> DocumentError:
-    """For a source that was asked for and is not there."""
-    return DocumentError(f"there is no file or folder {label}", hint="check the path; nothing was changed")
+    """Return the error for a source that does not exist."""
+    return DocumentError(f"no such file or folder: {label}", hint="check the path; nothing was changed")

@@ -1,7 +1,7 @@
-"""The front matter of a text: a block of `name: value` lines between `---`, or of TOML between `+++`.
+"""Front matter: a block of `name: value` lines between `---`, or of TOML between `+++`.
 
-Of YAML this reads what front matter is made of: plain and quoted texts, numbers, true and false, lists on one
-line or below. What is more than that stays a text; nothing of it is an error.
+Reads the part of YAML that front matter uses: plain and quoted strings, numbers, booleans, and lists on one
+line or below. Anything else is kept as a string; nothing is an error.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _PLAIN = {"true": True, "false": False, "null": None, "~": None, "": None}
 
 
 def front_matter(text: str) -> tuple[dict[str, Any], int]:
-    """What it says, and where the text behind it begins; ({}, 0) without one."""
+    """Return the front matter and the offset of the text after it; ({}, 0) if there is none."""
     mark = text[:3]
     if mark not in ("---", "+++") or text[3:].split("\n", 1)[0].strip():
         return {}, 0
@@ -65,7 +65,7 @@ def _yaml(lines: list[str]) -> dict[str, Any]:
         if entry is not None and not line[0].isspace():
             name = entry[1]
             found[name] = _value(entry[2] or "")
-        elif name and isinstance(found[name], str):  # a text goes on below
+        elif name and isinstance(found[name], str):  # a string continues below
             found[name] = f"{found[name]} {line.strip()}".strip()
     return {key: value for key, value in found.items() if value is not None}
 

@@ -1,4 +1,4 @@
-"""Headings become locators: each stretch from one heading to the next has the path of headings above it."""
+"""Turn headings into locators: the text from one heading to the next gets its path of headings."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from ketrag_fast.types.locations import Locator
 
 LONGEST = 200
-"""Characters of one heading in a path; a longer one is a paragraph in large letters."""
+"""Maximum length of a heading in a path; a longer one is a paragraph in large letters."""
 
 
 @dataclass(frozen=True, slots=True)
 class Heading:
-    """A heading that begins at `start`; the smaller the level, the higher it stands."""
+    """A heading that begins at offset `start`; level 1 is the highest."""
 
     start: int
     level: int
@@ -21,7 +21,7 @@ class Heading:
 
 
 def sections(headings: Iterable[Heading], length: int, title: str = "") -> list[Locator]:
-    """One locator for each section with a path. The document's own title is not repeated in paths."""
+    """Return a locator for each section that has a path. Paths leave out the document title."""
     ordered = sorted(headings, key=lambda heading: heading.start)
     path: list[tuple[int, str]] = []
     own = _short(title)
@@ -40,9 +40,7 @@ def sections(headings: Iterable[Heading], length: int, title: str = "") -> list[
 
 
 def without_closing(text: str) -> str:
-    """The name of a heading in Markdown: what follows its number signs, without blanks around it and without
-    number signs that close it.
-    """
+    """Return the text of a Markdown heading without surrounding blanks and closing number signs."""
     name = text.strip(" \t")
     inner = name.rstrip("#")
     return inner.rstrip(" \t") if inner.endswith((" ", "\t")) else name

@@ -1,6 +1,6 @@
-"""Web pages: the main text without navigation, headings laid over it, table rows as lines, links as metadata.
+"""Web pages: the main text without navigation, heading locators, table rows as lines, links as metadata.
 
-resiliparse chooses what is main text; what it gives is HTML of few elements, of which this makes text.
+resiliparse extracts the main content as simplified HTML, which this module turns into text.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from ketrag_fast.types import Document
 from ketrag_fast.types.locations import Locator
 
 LARGEST: Final = 64_000_000
-"""Bytes of one page: a page is held several times over while it is taken apart."""
+"""Maximum size of a page in bytes: several copies are in memory while it is parsed."""
 _MOST_LINKS: Final = 1_000
 _LEAST: Final = 250
-"""Characters of a main text below which the whole page is looked at too."""
+"""If the main text has fewer characters, the whole page is extracted too."""
 _SHARE: Final = 0.3
 _MOST_LISTS: Final = 2_000
 _MENU: Final = 0.5
-"""The share of a list's letters that are links from which it is a menu."""
+"""A list is a menu if more than this share of its characters is in links."""
 _PASSED: Final = [
     "#toc",
     ".toc",
@@ -57,7 +57,7 @@ _NAMES: Final = {
 
 
 def read_html(file: SourceFile) -> Iterator[Item]:
-    """One page."""
+    """Yield the page as one document."""
     if file.size() > LARGEST:
         yield file.failure(f"the page is larger than {LARGEST:,} bytes")
         return
@@ -74,7 +74,7 @@ def read_html(file: SourceFile) -> Iterator[Item]:
 
 @dataclass(slots=True)
 class Page:
-    """A page as text."""
+    """The text of a page."""
 
     text: str
     title: str = ""
@@ -84,7 +84,7 @@ class Page:
 
 
 def page_of(data: bytes | str, fallback: str = "cp1252", *, whole: bool = False) -> Page:
-    """A page as text; `whole` takes all of it, not its main text alone."""
+    """Return the main text of a page, or all of its text if `whole` is set."""
     tree_of = import_optional("resiliparse.parse.html", "a web page").HTMLTree.parse
     markup = decode_html(data, fallback) if isinstance(data, bytes) else data
     try:
@@ -106,7 +106,7 @@ def page_of(data: bytes | str, fallback: str = "cp1252", *, whole: bool = False)
 
 
 def decode_html(data: bytes, fallback: str) -> str:
-    """The encoding is that of the byte order mark, else the declared one, else UTF-8, else a good guess."""
+    """Decode a page: by byte order mark, else UTF-8 if valid, else as declared, else by detection."""
     length, marked = mark_of(data)
     if marked is not None:
         return data[length:].decode(marked, "replace")
@@ -115,13 +115,15 @@ def decode_html(data: bytes, fallback: str) -> str:
     name = declared[1].decode("ascii") if declared is not None else ""
     if not name.lower().startswith(_SEVEN_BITS):
         try:
-            return data.decode("utf-8")  # what is valid as UTF-8 is nothing else, whatever it says of itself
+            return data.decode("utf-8")  # valid UTF-8 is UTF-8, whatever the page declares
         except UnicodeDecodeError:
             pass
     try:
         known = codecs.lookup(name).name if name else ""
         known = {"iso8859-1": "cp1252", "ascii": "cp1252"}.get(known, known)
-        if known and not known.startswith(("utf-16", "utf-32")):  # those could not be read in the text itself
+        if known and not known.startswith(
+            ("utf-16", "utf-32")
+        ):  # a declaration in these could not have been read
             return _decode(data, known)
     except (LookupError, UnicodeError, ValueError):
         pass
@@ -135,7 +137,7 @@ def decode_html(data: bytes, fallback: str) -> str:
 
 
 def _decode(data: bytes, encoding: str) -> str:
-    """Text of a declared encoding: single wrong bytes are replaced, but a wrong name is not believed."""
+    """Decode with the declared encoding, replacing stray bytes. Raises if there are too many."""
     try:
         return data.decode(encoding)
     except UnicodeDecodeError:
@@ -146,7 +148,7 @@ def _decode(data: bytes, encoding: str) -> str:
 
 
 def _keep_lists(tree: Any) -> None:
-    """resiliparse takes bulleted lists for menus. Those that are not made of links become numbered ones."""
+    """Make bulleted lists numbered unless they are mostly links: resiliparse drops them as menus."""
     body = tree.body
     lists = (body.query_selector_all("ul") if body is not None else ()) or ()
     for found in list(lists)[:_MOST_LISTS]:
@@ -155,15 +157,15 @@ def _keep_lists(tree: Any) -> None:
         parent = found.parent_node
         if parent is None or not length or linked > _MENU * length:
             continue
-        made = tree.create_element("ol")
+        numbered = tree.create_element("ol")
         for child in list(found.child_nodes):
-            made.append_child(child)
-        parent.replace_child(made, found)
+            numbered.append_child(child)
+        parent.replace_child(numbered, found)
 
 
 def _minimal(tree: Any, *, main: bool) -> str:
     extract = import_optional("resiliparse.extract.html2text", "a web page").extract_plain_text
-    made: str = extract(
+    markup: str = extract(
         tree,
         preserve_formatting="minimal_html",
         main_content=main,
@@ -173,7 +175,7 @@ def _minimal(tree: Any, *, main: bool) -> str:
         list_bullets=False,
         skip_elements=_PASSED if main else [],
     )
-    return made
+    return markup
 
 
 def _about(tree: Any) -> tuple[dict[str, Any], str]:
@@ -193,7 +195,7 @@ def _about(tree: Any) -> tuple[dict[str, Any], str]:
 
 
 def _same_beginning(title: str, heading: str) -> bool:
-    """`Title - Site` and `Title`."""
+    """Return whether a title such as `Title - Site` begins with the heading `Title`."""
     plain = " ".join(heading.split())
     return bool(plain) and title.lower().startswith(plain.lower())
 
@@ -203,7 +205,7 @@ def _cell_gap(found: re.Match[str]) -> str:
 
 
 def _text(markup: str) -> tuple[str, list[Heading], list[str]]:
-    """Text of the few elements that the extraction leaves, with its headings and links."""
+    """Return text, headings and links of the simplified HTML."""
     out = _Writer()
     links: dict[str, None] = {}
     headings: list[Heading] = []
@@ -241,18 +243,18 @@ def _text(markup: str) -> tuple[str, list[Heading], list[str]]:
 
 
 class _Writer:
-    """Text in lines and paragraphs; blanks run together but in verbatim text. Rows of a long table come with
-    its first row again.
+    """Collects lines and paragraphs. Collapses blanks except in verbatim text; repeats the header of a long
+    table.
     """
 
     def __init__(self) -> None:
         self._parts: list[str] = []
         self._length = 0
         self._breaks = 0
-        self._blank = ""  # between what is written and what follows on the line
-        self._line = 0  # where the line begins
+        self._blank = ""  # the gap before the next text on the line
+        self._line = 0  # start of the current line
         self._verbatim = False
-        self._header: str | None = None  # of the table that the line before was a row of
+        self._header: str | None = None  # of the table that the previous line belongs to
         self._table = 0
 
     def add(self, text: str, verbatim: bool) -> None:
@@ -295,7 +297,7 @@ class _Writer:
         self._breaks = 2
 
     def settle(self) -> int:
-        """Writes the breaks that are due; where the next text begins."""
+        """Write pending line breaks and return the offset of the next text."""
         if self._breaks and self._parts:
             self._end_of_line()
             self._put("\n" * self._breaks)
@@ -306,7 +308,7 @@ class _Writer:
         return self._length
 
     def _end_of_line(self) -> None:
-        """Whether the line was a row of a table, and whether that is so long that its header is due."""
+        """Track whether the line was a table row, and repeat the header if the table is long."""
         text = self.since(self._line)
         if "\t" not in text or self._verbatim:
             self._header = None
@@ -321,7 +323,7 @@ class _Writer:
             self._header = None
 
     def since(self, start: int) -> str:
-        """What was written from there on."""
+        """Return the text written from offset `start` on."""
         found, length = [], self._length
         for part in reversed(self._parts):
             if length <= start:

@@ -1,4 +1,4 @@
-"""JSON lines: a line is a document. Read line by line; a broken line is named and the others go on."""
+"""JSON lines: one document per line. A malformed line is a failure; the other lines are read."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from ketrag_fast.readers.record import parse_line
 
 
 def read_jsonl(file: SourceFile) -> Iterator[Item]:
-    """{_id, title, text, metadata} on each line; blank lines are passed over. Citations that stand in a
-    table beside a corpus are added.
+    """Yield a document for each line, {_id, title, text, metadata}; skip blank lines.
+
+    Citations in a table next to a corpus are added to the metadata.
     """
     return with_citations(file, _lines(file))
 

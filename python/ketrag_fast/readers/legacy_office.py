@@ -1,4 +1,4 @@
-"""Office files of before 2007, and newer ones behind a password: both look the same from outside."""
+"""Office files from before 2007 and newer encrypted ones, which use the same container format."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ _HEAD: Final = 1 << 16
 
 
 def read_old(file: SourceFile) -> Iterator[Item]:
-    """Says what it is and what to do about it."""
+    """Yield a failure that says how to convert or decrypt the file."""
     if _ENCRYPTED in file.head(_HEAD):
-        yield file.failure("encrypted: it opens with a password only")
+        yield file.failure("encrypted: it needs a password")
     else:
-        yield file.failure("a file of Office 97 to 2003: save it as .docx, .xlsx or .pptx")
+        yield file.failure("Office 97-2003 format is not supported: save it as .docx, .xlsx or .pptx")

@@ -1,7 +1,7 @@
-"""E-mail: the text of a message with its sender and date as metadata, and what is attached to it.
+"""E-mail: the text of a message, its sender and date as metadata, and its attachments.
 
-Quoted text of earlier messages is folded to one line that says how long it was: those messages are there
-themselves, and their words would count in every answer to them.
+Long quotations of earlier messages are replaced by a line with their length: those messages are indexed
+themselves, and their terms would otherwise count in every reply.
 """
 
 from __future__ import annotations
@@ -23,26 +23,25 @@ from ketrag_fast.readers.protocol import Item, SourceFile
 from ketrag_fast.readers.text_builder import TextWriter
 
 LARGEST: Final = 100_000_000
-"""Bytes of one message."""
+"""Maximum size of a message in bytes."""
 MOST_PARTS: Final = 1_000
 _QUOTED = re.compile(r"\s*>")
-_WROTE = re.compile(r".{0,200}\b(?:wrote|schrieb|a écrit|escribió)\s*:\s*")
 _ORIGINAL = re.compile(
     r"\s*-{2,}\s*(?:Original Message|Ursprüngliche Nachricht|Forwarded message)\s*-{2,}\s*", re.I
 )
 _FEW: Final = 3
-"""Quoted lines that stay: an answer below a line of a question needs it."""
+"""Quotations of up to this many lines are kept: a reply below a quoted question needs it."""
 
 
 def read_mail(file: SourceFile) -> Iterator[Item]:
-    """One message and its attachments."""
+    """Yield a message and its attachments."""
     if file.size() > LARGEST:
         raise DocumentError(f"the message is larger than {LARGEST:,} bytes")
     yield from _message(file, file.read_bytes())
 
 
 def read_mbox(file: SourceFile) -> Iterator[Item]:
-    """The messages of a mailbox, by their number in it."""
+    """Yield the messages of a mailbox, with their number in the id."""
     lines: list[bytes] = []
     size = number = 0
     blank = True
@@ -61,7 +60,7 @@ def read_mbox(file: SourceFile) -> Iterator[Item]:
     if lines:
         yield from _message_items(file, max(number, 1), lines, size)
     else:
-        yield file.failure("its last message is empty" if number else "the file is empty")
+        yield file.failure("the last message is empty" if number else "the file is empty")
 
 
 def _message_items(file: SourceFile, number: int, lines: list[bytes], size: int) -> Iterator[Item]:
@@ -78,10 +77,10 @@ def _message_items(file: SourceFile, number: int, lines: list[bytes], size: int)
 def _message(file: SourceFile, data: bytes) -> Iterator[Item]:
     try:
         message = message_from_bytes(data, _class=EmailMessage, policy=policy.default)
-    except Exception as error:  # noqa: BLE001 - of the standard library's parser anything may come
+    except Exception as error:  # noqa: BLE001 - the standard parser may raise anything
         raise DocumentError(f"not usable as a message: {error!r:.200}") from None
     if not message.keys():
-        raise DocumentError("not a message: it has no header")
+        raise DocumentError("not an e-mail message: it has no header")
     metadata = _about(message)
     title = str(metadata.pop("subject", ""))
     writer = TextWriter()
@@ -89,7 +88,7 @@ def _message(file: SourceFile, data: bytes) -> Iterator[Item]:
     problems: list[str] = []
     for number, part in enumerate(_parts(message)):
         if number >= MOST_PARTS:
-            problems.append(f"it has more than {MOST_PARTS:,} parts; the others are not read")
+            problems.append(f"the message has more than {MOST_PARTS:,} parts; the rest is skipped")
             break
         try:
             _part(part, number, writer, attached, file)
@@ -107,7 +106,7 @@ def _message(file: SourceFile, data: bytes) -> Iterator[Item]:
     for name, content in attached:
         inner = file.member(name, content)
         if inner.depth > DEEPEST:
-            yield inner.failure(f"it is attached in more than {DEEPEST} others")
+            yield inner.failure(f"attachments are nested more than {DEEPEST} levels deep")
             continue
         try:
             kind = known_kind(inner)
@@ -119,7 +118,7 @@ def _message(file: SourceFile, data: bytes) -> Iterator[Item]:
 
 
 def _parts(message: Message) -> Iterator[Message]:
-    """What holds content: of two forms of one text the plain one, of a message in a message nothing here."""
+    """Yield the parts with content: the plain form if there is a choice, nested messages unopened."""
     pending: list[Message] = [message]
     while pending:
         part = pending.pop()
@@ -163,7 +162,7 @@ def _part(
 
 
 def fold_quotations(text: str) -> str:
-    """A text with its long quotations folded to a line."""
+    """Return a text with each long quotation replaced by one line."""
     out: list[str] = []
     quoted: list[str] = []
 
@@ -210,15 +209,15 @@ def _bytes(part: Message) -> bytes:
     try:
         data = part.get_payload(decode=True)
     except Exception as error:  # noqa: BLE001 - damaged base64 and the like
-        raise DocumentError(f"damaged: {error!r:.100}") from None
+        raise DocumentError(f"damaged content: {error!r:.100}") from None
     return data if isinstance(data, bytes) else b""
 
 
 def _flat(message: Message) -> bytes:
     try:
         return message.as_bytes()
-    except Exception as error:  # noqa: BLE001 - a message that cannot be written again
-        raise DocumentError(f"a damaged message: {error!r:.100}") from None
+    except Exception as error:  # noqa: BLE001 - a message that cannot be serialised
+        raise DocumentError(f"damaged message: {error!r:.100}") from None
 
 
 def _text(part: Message, data: bytes, file: SourceFile) -> str:
@@ -247,6 +246,6 @@ def _about(message: EmailMessage) -> dict[str, Any]:
             continue
         if value:
             found[own] = value[:2000].encode("utf-8", "replace").decode()
-    with suppress(Exception):  # no date, or none that can be read
+    with suppress(Exception):  # no date, or an invalid one
         found["date"] = parsedate_to_datetime(str(message.get("Date", ""))).isoformat()
     return found

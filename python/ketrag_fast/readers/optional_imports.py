@@ -1,4 +1,4 @@
-"""What is said where an optional package is not installed."""
+"""Import optional packages with an error that names the extra to install."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ketrag_fast.errors import BackendMissing
 
 
 def import_optional(module: str, what: str, extra: str = "documents") -> ModuleType:
-    """A module of an optional package. BackendMissing names the extra that brings it."""
+    """Return a module of an optional package. Raises BackendMissing, which names the extra."""
     try:
         return import_module(module)
     except ImportError as error:

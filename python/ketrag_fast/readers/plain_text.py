@@ -1,4 +1,4 @@
-"""Plain text, Markdown, reStructuredText: one document a file, its text as it is, headings laid over it."""
+"""Plain text, Markdown, reStructuredText: one document per file, text unchanged, with heading locators."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ketrag_fast.readers.protocol import Item, SourceFile
 from ketrag_fast.types import Document
 from ketrag_fast.types.locations import Locator
 
-_HEAD = 20_000  # a heading further down is no title
+_HEAD = 20_000  # a heading further down is not the title
 _FENCE = re.compile(r" {0,3}(```+|~~~+)")
 _ATX = re.compile(r" {0,3}(#{1,6})[ \t]")
 _SETEXT = re.compile(r" {0,3}(=+|-+)[ \t]*")
@@ -22,21 +22,21 @@ _FIELD = re.compile(r":([A-Za-z][\w -]{0,40}):[ \t]+(\S.*)")
 _MOST_HEADINGS = 100_000
 
 About = tuple[str, dict[str, Any], list[Locator]]
-"""What is known of a text: its title, metadata and locators."""
+"""Title, metadata and locators of a text."""
 
 
 def read_plain(file: SourceFile) -> Iterator[Item]:
-    """A .txt file: no title."""
+    """Yield a .txt file as a document without a title."""
     return _read_text(file, lambda _: ("", {}, []))
 
 
 def read_markdown(file: SourceFile) -> Iterator[Item]:
-    """A .md file: the title of its front matter, else its first heading; the rest of that is metadata."""
+    """Yield a .md file. The title is from its front matter, else its first heading."""
     return _read_text(file, about_markdown)
 
 
 def read_rst(file: SourceFile) -> Iterator[Item]:
-    """A .rst file: its first heading; a list of fields below that is metadata."""
+    """Yield a .rst file. The title is its first heading; a field list below it is metadata."""
     return _read_text(file, about_rst)
 
 
@@ -47,14 +47,14 @@ def _read_text(file: SourceFile, about: Callable[[str], About]) -> Iterator[Item
         return
     text = decode(data, file.fallback_encoding)
     if text.isspace() or not text:
-        yield file.failure("the file has no text, only white space")
+        yield file.failure("the file has only white space")
         return
     title, metadata, locators = about(text)
     yield Document(file.id, text, title, metadata, tuple(locators))
 
 
 def about_markdown(text: str) -> About:
-    """The title, front matter and headings of a text in Markdown."""
+    """Return title, front matter and heading locators of a Markdown text."""
     metadata, start = front_matter(text)
     headings = list(markdown_headings(text, start))
     named = next((value for name, value in metadata.items() if name.lower() == "title"), "")
@@ -64,12 +64,12 @@ def about_markdown(text: str) -> About:
 
 
 def markdown_title(text: str) -> str:
-    """The front matter's `title:`, else the first heading outside code, else nothing."""
+    """Return the `title:` of the front matter, else the first heading outside code, else ""."""
     return about_markdown(text[:_HEAD])[0]
 
 
 def markdown_headings(text: str, start: int = 0) -> Iterator[Heading]:
-    """The headings outside code, in order."""
+    """Yield the headings outside code blocks, in order."""
     fence = ""
     previous, before = "", start
     found = 0
@@ -91,7 +91,7 @@ def markdown_headings(text: str, start: int = 0) -> Iterator[Heading]:
 
 
 def about_rst(text: str) -> About:
-    """The first heading, the fields below it, and the headings of a text in reStructuredText."""
+    """Return the first heading, the fields below it, and heading locators of a reStructuredText."""
     headings = list(rst_headings(text))
     title = headings[0].name if headings and headings[0].start < _HEAD else ""
     metadata: dict[str, Any] = {}
@@ -106,12 +106,12 @@ def about_rst(text: str) -> About:
 
 
 def rst_title(text: str) -> str:
-    """The first line that is underlined (and perhaps overlined) at its full length."""
+    """Return the first line that is underlined (and maybe overlined) at full length, or ""."""
     return next((heading.name for heading in rst_headings(text[:_HEAD])), "")
 
 
 def rst_headings(text: str) -> Iterator[Heading]:
-    """Lines that are underlined at their full length. The style that comes first is of the highest level."""
+    """Yield lines underlined at full length. The first style to appear has the highest level."""
     levels: dict[str, int] = {}
     title, start = "", 0
     over, over_start = "", 0
@@ -132,7 +132,7 @@ def rst_headings(text: str) -> Iterator[Heading]:
 
 
 def _lines(text: str, start: int) -> Iterator[tuple[str, int]]:
-    """Each line without its end, and where it begins."""
+    """Yield each line without its line end, and its offset."""
     at = start
     for line in text[start:].splitlines(keepends=True):
         yield line.rstrip("\r\n\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029"), at

@@ -1,4 +1,4 @@
-"""What a reader gets and gives."""
+"""The interface of readers: a source file in, documents and failures out."""
 
 from __future__ import annotations
 
@@ -16,9 +16,11 @@ Item = Document | Failure
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """A file of a source. `id` is its path relative to the source, with `/`. `data` are the bytes of what is
-    no file of its own: a member of an archive, a part of a mail; `depth` says in how many it lies. With
-    `follow_links`, files that are read with this one may be links that lead out of its folder.
+    """A file of a source.
+
+    `id` is its path relative to the source, with `/`. `data` has the bytes of an archive member or a mail
+    attachment, and `depth` its nesting depth. With `follow_links`, companion files may be links to files
+    outside its folder.
     """
 
     path: Path
@@ -30,47 +32,47 @@ class SourceFile:
 
     @property
     def suffix(self) -> str:
-        """`.pdf`, in small letters."""
+        """The suffix in lower case, such as `.pdf`."""
         return PurePosixPath(self.id).suffix.lower() if self.data is not None else self.path.suffix.lower()
 
     def read_bytes(self) -> bytes:
-        """All of it."""
+        """Return the content."""
         return self.path.read_bytes() if self.data is None else self.data
 
     def open(self) -> BinaryIO:
-        """The same as a stream."""
+        """Open the content as a stream."""
         return self.path.open("rb") if self.data is None else io.BytesIO(self.data)
 
     def head(self, size: int) -> bytes:
-        """Its first bytes."""
+        """Return the first `size` bytes."""
         with self.open() as stream:
             return stream.read(size)
 
     def size(self) -> int:
-        """In bytes."""
+        """Return the size in bytes."""
         return self.path.stat().st_size if self.data is None else len(self.data)
 
     def member(self, name: str, data: bytes) -> SourceFile:
-        """What lies in this file under a name."""
+        """Return a member of this file as a source file."""
         return replace(self, id=f"{self.id}/{name}", data=data, depth=self.depth + 1)
 
     def failure(self, message: str, line: int | None = None) -> Failure:
-        """This file, or one line or row of it, could not be read."""
+        """Return the failure to read this file, or one line or row of it."""
         where = self.id if line is None else f"{self.id}:{line}"
         return Failure(where, "document", message)
 
 
 def is_inside(path: Path, root: Path) -> bool:
-    """Whether a path leads, past all links, to a place in a folder."""
+    """Return whether a path is inside a folder after all symbolic links are resolved."""
     real, top = os.path.realpath(path), os.path.realpath(root)
     return real == top or real.startswith(top.rstrip(os.sep) + os.sep)
 
 
 class Reader(Protocol):
-    """Gives the documents of one file, in order; what cannot be read is given as a Failure.
+    """Yields the documents of one file, in order, and a Failure for each part that cannot be read.
 
-    Raises DocumentError or OSError only where nothing (more) of the file can be read.
+    Raises DocumentError or OSError only if the file, or the rest of it, cannot be read.
     """
 
     def __call__(self, file: SourceFile, /) -> Iterator[Item]:
-        """The documents of `file`."""
+        """Yield the documents of `file`."""

@@ -1,4 +1,4 @@
-"""A record (a JSON line, a table row) as a document: the rules that both share."""
+"""Turn a record (a JSON line, a table row) into a document."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ ID_NAMES = ("_id", "id")
 
 
 def document_of(file: SourceFile, line: int, record: Mapping[str, Any]) -> Item:
-    """{_id, title, text, metadata} as a document; without an id it is named by file and line."""
+    """Return {_id, title, text, metadata} as a document; the default id is file and line."""
     name = next((record[key] for key in ID_NAMES if record.get(key) is not None), None)
     if name is None or name == "":
         name = f"{file.id}:{line}"
     elif isinstance(name, (bool, dict, list, float)):
-        return file.failure(f"line {line}: the id must be a text or a whole number", line)
+        return file.failure(f"line {line}: the id must be a string or an integer", line)
     text, title, metadata = record.get("text"), record.get("title"), record.get("metadata")
     if not isinstance(text, str):
         return file.failure(
-            f"line {line}: there is no text" if text is None else f"line {line}: text is no text", line
+            f"line {line}: text is missing" if text is None else f"line {line}: text must be a string", line
         )
     if title is not None and not isinstance(title, str):
-        return file.failure(f"line {line}: the title is no text", line)
+        return file.failure(f"line {line}: title must be a string", line)
     if metadata is not None and not isinstance(metadata, dict):
-        return file.failure(f"line {line}: metadata is no object", line)
+        return file.failure(f"line {line}: metadata must be an object", line)
     if not text.strip() and not (title or "").strip():
         return file.failure(f"line {line}: the text is empty", line)
     return Document(str(name), text, title or "", metadata or {})
 
 
 def parse_line(file: SourceFile, line: int, text: str) -> Item:
-    """One line of JSON as a document."""
+    """Return one line of JSON as a document."""
     try:
         record = json.loads(text)
     except json.JSONDecodeError as error:
@@ -42,5 +42,5 @@ def parse_line(file: SourceFile, line: int, text: str) -> Item:
     except (ValueError, RecursionError) as error:
         return file.failure(f"line {line} is not usable JSON: {error}", line)
     if not isinstance(record, dict):
-        return file.failure(f"line {line} is no JSON object", line)
+        return file.failure(f"line {line} is not a JSON object", line)
     return document_of(file, line, record)

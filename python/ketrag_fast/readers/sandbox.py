@@ -1,7 +1,7 @@
-"""Reads files in processes of their own, several at once, each within limits of time, memory and text.
+"""Read files in separate processes, several at once, with limits on time, memory and text.
 
-Items come in the order of the files, however many processes read. A file whose process crashes, takes too
-long or too much memory is a Failure; the others go on in a new process.
+Items come in the order of the files, whatever the number of processes. A file whose process crashes or
+exceeds a limit is a Failure; the next files are read in a new process.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from ketrag_fast.types import Document, Failure
 from ketrag_fast.types.locations import from_rows
 
 _AHEAD: Final = 2
-"""Files that are read ahead of the one whose items are taken, for each process."""
+"""Files that each process may read ahead of the one being consumed."""
 _LOOKED: Final = 64
 _QUEUED: Final = 64
 _POLL: Final = 0.2
@@ -36,15 +36,15 @@ _NO_MEMORY: Final = 77
 ReadJob = tuple[SourceFile, str]
 """A file and its kind."""
 Items = Queue[Item | None]
-"""What was read of one file; None is the end."""
+"""The items of one file; None marks the end."""
 _Job = tuple[SourceFile, str, Items]
 
 
 class Apart:
-    """The processes of one build. They are started when files need them, and end with `close`.
+    """The reader processes of one build. They start when files need them and end with `close`.
 
-    Files are given to processes in their order, so that the one whose items are taken is always being read:
-    processes that wait for room for the items of later files cannot keep it waiting.
+    Files are assigned in order, so the file being consumed is always being read: processes that wait for
+    queue space for later files cannot block it.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class Apart:
         self.close()
 
     def close(self) -> None:
-        """Ends all processes."""
+        """End all processes."""
         with self._lock:
             self._closed = True
             every, self._processes = self._processes, []
@@ -88,8 +88,9 @@ class Apart:
     def read(
         self, files: Iterable[ReadJob], waiting: Callable[[], None] = lambda: None
     ) -> Iterator[tuple[SourceFile, Iterator[Item]]]:
-        """Each file with its items, in order. `waiting` is called now and then while nothing comes; what it
-        raises ends the reading.
+        """Yield each file with its items, in order.
+
+        `waiting` is called regularly while no item arrives; an exception from it ends the reading.
         """
         source = iter(files)
         pending: deque[tuple[SourceFile, str, Items | None]] = deque()
@@ -116,7 +117,7 @@ class Apart:
             else:
                 items = _drain(queue, waiting)
                 yield file, items
-                for _ in items:  # who took only some is done with this file
+                for _ in items:  # drop items that the caller left
                     pass
                 running -= 1
 
@@ -132,21 +133,21 @@ class Apart:
         self._jobs.put(job)
 
     def _work(self) -> None:
-        """In a thread: one process that reads file after file."""
+        """Run one process that reads file after file (in a thread)."""
         process: _Process | None = None
         while (job := self._jobs.get()) is not None:
             file, kind, queue = job
             put = partial(self._put, queue)
             try:
                 if not self._closed:
-                    process = process or self._started()
+                    process = process or self._start()
                     if not process.read(file, kind, self._largest, self._read_text, put):
                         process = None
             except (OSError, TypeError) as error:
-                put(file.failure(f"no process could be started to read it: {error}"))
+                put(file.failure(f"cannot start a process to read the file: {error}"))
                 process = None
-            except ValueError as error:  # what it said is no reply
-                put(file.failure(f"its reader's reply makes no sense: {error}"))
+            except ValueError as error:  # not a reply
+                put(file.failure(f"invalid reply from the reader process: {error}"))
                 if process is not None:
                     process.kill()
                 process = None
@@ -155,7 +156,7 @@ class Apart:
                 with self._lock:
                     self._waiting -= 1
 
-    def _started(self) -> _Process:
+    def _start(self) -> _Process:
         process = _Process(self._megabytes, self._seconds)
         with self._lock:
             self._processes = [one for one in self._processes if one.alive()]
@@ -166,12 +167,12 @@ class Apart:
 
     def _put(self, queue: Items, item: Item | None) -> None:
         while not self._closed:
-            with suppress(Full):  # whoever takes the items is busy
+            with suppress(Full):  # the consumer is busy
                 queue.put(item, timeout=_POLL)
                 return
 
     def _guard(self) -> None:
-        """In a thread: ends processes that take too long."""
+        """End processes that take too long (in a thread)."""
         while not self._closed:
             time.sleep(_POLL)
             with self._lock:
@@ -193,7 +194,7 @@ def _drain(queue: Items, waiting: Callable[[], None]) -> Iterator[Item]:
 
 
 class _Process:
-    """One process that reads."""
+    """One reader process."""
 
     def __init__(self, megabytes: int, seconds: float | None) -> None:
         self._megabytes, self._seconds = megabytes, seconds
@@ -221,7 +222,7 @@ class _Process:
                     pipe.close()
 
     def end_if_late(self) -> None:
-        """Time counts while the process works, not while its items wait to be taken."""
+        """Kill the process if it exceeds the time limit; waiting for the consumer does not count."""
         since = self._since
         if since is None or self._seconds is None:
             return
@@ -237,8 +238,8 @@ class _Process:
         read_text: int,
         put: Callable[[Item | None], None],
     ) -> bool:
-        """Gives the items of a file; False where the process is of no more use."""
-        asked = {
+        """Pass the items of a file to `put`; return False if the process cannot be used again."""
+        request = {
             "path": os.fsencode(file.path).hex(),
             "id": file.id,
             "encoding": file.fallback_encoding,
@@ -252,7 +253,7 @@ class _Process:
         if stdin is None or stdout is None:
             return False
         try:
-            stdin.write(json.dumps(asked).encode() + b"\n")
+            stdin.write(json.dumps(request).encode() + b"\n")
             stdin.flush()
         except OSError:
             put(file.failure(self._why()))
@@ -265,15 +266,15 @@ class _Process:
             if not line.endswith(b"\n"):
                 put(file.failure(self._why()))
                 return False
-            made = json.loads(line)
-            if "end" in made:
+            reply = json.loads(line)
+            if "end" in reply:
                 return True
-            put(_item(made))
+            put(_item(reply))
             if FORMATS[kind].alike:
                 self._spent = 0.0
 
     def _why(self) -> str:
-        """What ended the process."""
+        """Return why the process ended."""
         code = self._child.wait()
         if self._late:
             return f"reading it took longer than {self._seconds:g} s (setting read_seconds)"
@@ -284,12 +285,12 @@ class _Process:
                 name = signal.Signals(-code).name
             except ValueError:
                 name = str(-code)
-            return f"its reader crashed ({name})"
-        return f"its reader ended with code {code}"
+            return f"the reader process crashed ({name})"
+        return f"the reader process ended with code {code}"
 
 
-def _item(made: dict[str, Any]) -> Item:
-    if "failure" in made:
-        return Failure(*made["failure"])
-    locators = from_rows(json.loads(made["locators"])) if made["locators"] else ()
-    return Document(made["id"], made["text"], made["title"], made["metadata"], locators)
+def _item(reply: dict[str, Any]) -> Item:
+    if "failure" in reply:
+        return Failure(*reply["failure"])
+    locators = from_rows(json.loads(reply["locators"])) if reply["locators"] else ()
+    return Document(reply["id"], reply["text"], reply["title"], reply["metadata"], locators)

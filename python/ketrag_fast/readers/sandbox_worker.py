@@ -1,7 +1,7 @@
-"""The process that takes foreign formats to pieces: a request a line on its input, items on its output.
+"""The process that parses untrusted formats: one request per line on its input, items on its output.
 
-It has a limit of memory. What it cannot survive (a crash of a parser, the limit) costs the file it was at:
-whoever started it sees the end of its output and starts another one.
+It has a memory limit. If a parser crashes or the limit is exceeded, only the current file is lost: the parent
+sees the end of the output and starts another process.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ketrag_fast.types.locations import to_text
 
 
 def limit_memory(megabytes: int) -> None:
-    """Where the system knows such limits."""
+    """Limit the memory of this process, if the system supports that."""
     try:
         import resource
     except ImportError:
@@ -33,12 +33,12 @@ def limit_memory(megabytes: int) -> None:
 
 
 def serve(requests: IO[bytes], replies: IO[bytes]) -> None:
-    """Until there are no more requests."""
+    """Answer requests until there are no more."""
     for line in requests:
-        asked = json.loads(line)
-        file = SourceFile(Path(os.fsdecode(bytes.fromhex(asked["path"]))), asked["id"], asked["encoding"])
-        file = replace(file, follow_links=asked["follow_links"])
-        for item in items_of(file, asked["kind"], asked["largest"], asked["read_text"]):
+        query = json.loads(line)
+        file = SourceFile(Path(os.fsdecode(bytes.fromhex(query["path"]))), query["id"], query["encoding"])
+        file = replace(file, follow_links=query["follow_links"])
+        for item in items_of(file, query["kind"], query["largest"], query["read_text"]):
             _write(replies, _fields(item))
         _write(replies, {"end": True})
 
@@ -60,13 +60,13 @@ def _write(replies: IO[bytes], data: dict[str, Any]) -> None:
         line = json.dumps(data, default=str)
     except (TypeError, ValueError, RecursionError) as error:
         name = str(data.get("id", ""))
-        line = json.dumps({"failure": [name, "document", f"its metadata cannot be kept: {error}"]})
+        line = json.dumps({"failure": [name, "document", f"its metadata cannot be stored: {error}"]})
     replies.write(line.encode("ascii") + b"\n")
     replies.flush()
 
 
 def main() -> None:
-    """Replies go to the output as it was at the start; what libraries print goes nowhere."""
+    """Serve requests. Replies go to the original output; what libraries print is discarded."""
     limit_memory(int(sys.argv[1]))
     replies = os.fdopen(os.dup(1), "wb")
     nowhere = os.open(os.devnull, os.O_WRONLY)
@@ -75,7 +75,7 @@ def main() -> None:
     try:
         serve(sys.stdin.buffer, replies)
     except (BrokenPipeError, KeyboardInterrupt):
-        os._exit(1)  # nobody listens any more
+        os._exit(1)  # the parent has ended
     except MemoryError:
         os._exit(77)
 

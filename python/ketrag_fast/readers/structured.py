@@ -1,4 +1,4 @@
-"""JSON and XML of any form: a line `name: value` for each value, with its path as a locator."""
+"""JSON and XML of any structure: a line `name: value` for each value, with its path as a locator."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MOST: Final = 2_000_000
 
 
 def read_json(file: SourceFile) -> Iterator[Item]:
-    """A list of {text, ...} is a document each, as in JSON lines; else one document of all values."""
+    """Yield a document per record of a list of {text, ...}, else one document of all values."""
     _check_size(file)
     text = decode(file.read_bytes(), file.fallback_encoding)
     try:
@@ -39,7 +39,7 @@ def read_json(file: SourceFile) -> Iterator[Item]:
     _walk(data, "$", "", writer, 0)
     title = data.get("title") if isinstance(data, dict) else None
     if not writer.text():
-        yield file.failure("there is no value in it")
+        yield file.failure("the file has no values")
         return
     yield writer.document(file, title if isinstance(title, str) else "", {})
 
@@ -50,9 +50,9 @@ def _check_size(file: SourceFile) -> None:
 
 
 def _walk(value: Any, path: str, name: str, writer: TextWriter, depth: int) -> None:
-    """Values of an object are lines of one paragraph; what is nested comes after them."""
+    """Write the values of an object as lines of one paragraph, then its nested values."""
     if depth > _DEEPEST or writer.length > LARGEST:
-        raise DocumentError(f"deeper than {_DEEPEST} levels, or too long")
+        raise DocumentError(f"nested more than {_DEEPEST} levels deep, or more than {LARGEST:,} characters")
     if not isinstance(value, (dict, list)):
         writer.paragraph(_line(name, value))
         return
@@ -85,13 +85,13 @@ def _plain(value: Any) -> str:
 
 
 def read_xml(file: SourceFile) -> Iterator[Item]:
-    """One document: a line for each text, `name: text` where an element holds nothing else."""
+    """Yield one document: a line for each text, `name: text` for elements that only have text."""
     _check_size(file)
     handler = _Tree()
     with file.open() as stream:
-        parse(iter(lambda: stream.read(_PIECE), b""), handler, "it")
+        parse(iter(lambda: stream.read(_PIECE), b""), handler, "the file")
     if not handler.writer.text():
-        yield file.failure("there is no text in it")
+        yield file.failure("the file has no text")
         return
     yield handler.writer.document(file, handler.title, {})
 
@@ -112,9 +112,9 @@ class _Tree(Handler):
         self._path.append(f"{name}[{count}]" if count > 1 else name)
         self._counts.append({})
         self._leaf = True
-        told = [f"{key}: {' '.join(value.split())}" for key, value in attributes.items() if value.strip()]
-        if told:
-            self._write(f"{name} ({', '.join(told)})")
+        fields = [f"{key}: {' '.join(value.split())}" for key, value in attributes.items() if value.strip()]
+        if fields:
+            self._write(f"{name} ({', '.join(fields)})")
 
     def text(self, text: str) -> None:
         self._text.append(text)

@@ -1,4 +1,4 @@
-"""Tables: the first row names the columns, every other row is a document."""
+"""Tables: the first row is the header, every other row becomes a document."""
 
 from __future__ import annotations
 
@@ -13,18 +13,17 @@ from ketrag_fast.readers.decode import decode
 from ketrag_fast.readers.protocol import Item, SourceFile
 from ketrag_fast.readers.record import ID_NAMES, document_of
 
-_LONGEST_CELL = 2**31 - 1  # what a C long holds everywhere; the library's own limit is 131,072
+_LONGEST_CELL = 2**31 - 1  # the largest C long on every platform; the library's default is 131,072
 _DELIMITERS = ",;\t|"
 _LINE = re.compile(r"[^\r\n]*(?:\r\n?|\n)|[^\r\n]+")
-_MOST_COLUMNS = 16_384  # as in a sheet: a row is given all of them
+_MOST_COLUMNS = 16_384  # as in a sheet: every row gets all of them
 
 
 @cache
 def _csv() -> ModuleType:
-    """An instance of the standard library's parser with a limit of its own.
+    """Return a private instance of the standard CSV parser with a larger cell limit.
 
-    The limit of a cell's size belongs to the module `_csv`: `csv.field_size_limit` would change what every
-    other user of csv in this process accepts.
+    The limit is global in the module `_csv`: `csv.field_size_limit` would change it for the whole process.
     """
     spec = find_spec("_csv")
     if spec is None or spec.loader is None:
@@ -36,9 +35,9 @@ def _csv() -> ModuleType:
 
 
 def read_table(file: SourceFile) -> Iterator[Item]:
-    """Columns `_id` or `id`, `title` and `text` are used as such and the others are metadata.
+    """Yield a document for each row: `_id` or `id`, `title` and `text`; other columns are metadata.
 
-    Without a column `text`, the text is all columns but id and title, as lines of `name: value`.
+    Without a column `text`, the text is all columns except id and title, as lines of `name: value`.
     """
     data = file.read_bytes()
     if not data:
@@ -60,7 +59,7 @@ def read_table(file: SourceFile) -> Iterator[Item]:
             continue
         if header is None:
             if len(row) > _MOST_COLUMNS:
-                yield file.failure(f"a table of {len(row):,} columns; at most {_MOST_COLUMNS:,} are read")
+                yield file.failure(f"the table has {len(row):,} columns; the maximum is {_MOST_COLUMNS:,}")
                 return
             header = header_of(row)
             continue
@@ -70,14 +69,14 @@ def read_table(file: SourceFile) -> Iterator[Item]:
 
 
 def header_of(row: Sequence[str]) -> list[str]:
-    """The columns' names."""
+    """Return the names of the columns."""
     return [_column(cell, place) for place, cell in enumerate(row, 1)]
 
 
 def row_document(file: SourceFile, line: int, header: list[str], row: list[str]) -> Item:
-    """One row as a document."""
+    """Return one row as a document."""
     if any(cell.strip() for cell in row[len(header) :]):
-        return file.failure(f"line {line}: {len(row)} cells where the header has {len(header)}", line)
+        return file.failure(f"line {line}: {len(row)} cells, but the header has {len(header)}", line)
     cells = dict(zip_longest(header, row[: len(header)], fillvalue=""))
     title = cells.pop("title", "")
     name = next((cells.pop(key) for key in ID_NAMES if cells.get(key)), None)

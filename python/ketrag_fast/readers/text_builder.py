@@ -1,4 +1,4 @@
-"""Text that grows paragraph by paragraph, with its headings, locators and tables."""
+"""Build a text paragraph by paragraph, with headings, tables and locators."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from ketrag_fast.types import Document
 from ketrag_fast.types.locations import Locator
 
 BLOCK: Final = 700
-"""Characters of a table after which its header comes again, so that a passage of its middle has it too."""
+"""The header of a table is repeated after this many characters, so that every passage has it."""
 _BLANK = re.compile(r"[^\S\n\t]+")
 
 
 class TextWriter:
-    """Paragraphs with blank lines between them; rows of a table are lines with tabs between the cells."""
+    """Writes paragraphs separated by blank lines, and table rows as lines with tabs between cells."""
 
     def __init__(self) -> None:
         self._parts: list[str] = []
@@ -27,7 +27,7 @@ class TextWriter:
         self._marks: list[list[int]] = []
 
     def paragraph(self, text: str, *, level: int | None = None, item: bool = False) -> int:
-        """Adds a paragraph (an item of a list is a line); where it begins. `level` makes it a heading."""
+        """Add a paragraph (or a list item) and return its offset. `level` makes it a heading."""
         plain = "\n".join(_BLANK.sub(" ", line).strip() for line in text.split("\n")).strip("\n")
         if not plain.strip():
             return self.length
@@ -38,7 +38,7 @@ class TextWriter:
         return start
 
     def table(self, rows: Sequence[Sequence[str]]) -> None:
-        """One row a line, cells by tabs; the header comes again where a table is long."""
+        """Add a table: one line per row, tabs between cells; the header of a long table is repeated."""
         lines = []
         for row in rows:
             cells = [" ".join(cell.split()) for cell in row]
@@ -58,13 +58,13 @@ class TextWriter:
             self._put(f"\n{line}")
 
     def mark(self) -> list[int]:
-        """For `located`: gets the place where the next text begins."""
+        """Return a mark for `located` that will hold the offset of the next text."""
         found: list[int] = []
         self._marks.append(found)
         return found
 
     def located(self, mark: list[int], kind: str, value: Any) -> None:
-        """What was written since the mark stands there."""
+        """Add a locator for the text written since the mark."""
         if mark:
             self.locators.append(Locator(mark[0], self.length, kind, value))
 
@@ -81,13 +81,13 @@ class TextWriter:
         self.length += len(text)
 
     def text(self) -> str:
-        """All of it."""
+        """Return the text."""
         whole = "".join(self._parts)
         self._parts = [whole] if whole else []
         return whole
 
     def document(self, file: SourceFile, title: str, metadata: dict[str, Any]) -> Document:
-        """What was written, as a document. Without a title the first heading at its beginning is one."""
+        """Return the document. The default title is a heading at its beginning."""
         text = self.text()
         first = self.headings[0] if self.headings else None
         if not title and first is not None and not text[: first.start].strip():

@@ -1,4 +1,4 @@
-"""How much one file may give: a small file can repeat one of its texts until it fills the disk."""
+"""Limit the text read from one file: a small file can repeat a text until it fills the disk."""
 
 from __future__ import annotations
 
@@ -10,16 +10,18 @@ from ketrag_fast.types import Failure
 
 MILLION: Final = 1_000_000
 READ_TEXT: Final = 200
-"""Millions of characters: the default of the setting read_text."""
+"""Default of the setting read_text, in millions of characters."""
 _TIMES: Final = 4
-"""A file larger than a quarter of the limit may give this many characters for each of its bytes."""
+"""A file larger than a quarter of the limit may give this many characters per byte."""
 _ENTRY: Final = 16
-"""Characters that a number, a name or a locator counts as, besides its texts."""
+"""Characters counted for a number, a name or a locator, in addition to its texts."""
 
 
 def within(file: SourceFile, items: Iterable[Item], millions: int) -> Iterator[Item]:
-    """The items of a file until their text, metadata and locators exceed `millions` of characters and
-    4 times the size of the file; then a Failure. What came before stays.
+    """Yield the items of a file until they exceed a limit; then yield a Failure and stop.
+
+    The limit for text, metadata and locators is `millions` of characters or 4 times the file size, whichever
+    is larger.
     """
     limit = max(millions * MILLION, _TIMES * file.size())
     produced = 0
@@ -27,15 +29,15 @@ def within(file: SourceFile, items: Iterable[Item], millions: int) -> Iterator[I
         produced += characters_of(item)
         if produced > limit:
             yield file.failure(
-                f"it gives more than {limit:,} characters of text (setting read_text: {millions:,} million,"
-                f" or {_TIMES} times the file's size); what was read before is kept"
+                f"the file gives more than {limit:,} characters (setting read_text: {millions:,} million"
+                f", or {_TIMES} times the file size); the text before that is kept"
             )
             return
         yield item
 
 
 def characters_of(item: Item) -> int:
-    """The characters of a document with its metadata and locators, or of a failure's message."""
+    """Return the characters of a document with metadata and locators, or of a failure."""
     if isinstance(item, Failure):
         return len(item.document) + len(item.message)
     found = len(item.id) + len(item.text) + len(item.title) + _characters(item.metadata)

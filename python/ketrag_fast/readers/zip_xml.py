@@ -1,7 +1,7 @@
-"""A zip archive of XML (DOCX, PPTX, XLSX, ODT, EPUB), read within limits and never unpacked to the disk.
+"""Read zip archives of XML (DOCX, PPTX, XLSX, ODT, EPUB) within limits and without unpacking to disk.
 
-Sizes are counted as bytes come, whatever the archive says of itself. XML is read by expat with every
-declaration of an entity refused: none is expanded, none is fetched.
+Sizes are counted while reading, whatever the archive declares. XML is parsed by expat, and entity
+declarations are rejected: no entity is expanded or fetched.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from ketrag_fast.readers.protocol import SourceFile
 
 MOST_MEMBERS: Final = 20_000
 MOST_BYTES: Final = 2_000_000_000
-"""Of everything in one archive that is read, unpacked."""
+"""Maximum number of unpacked bytes read from one archive."""
 MOST_OF_ONE: Final = 200_000_000
-"""Of a member that is held in memory as a whole."""
+"""Maximum size of a member that is read into memory."""
 _RATIO: Final = 400
-"""Unpacked bytes for each packed one, from `_SMALL` bytes on: no text and no sheet comes near."""
+"""Maximum compression ratio beyond `_SMALL` bytes; real texts and sheets stay far below."""
 _SMALL: Final = 20_000_000
 _PIECE: Final = 1 << 18
 _DEEPEST: Final = 400
@@ -40,37 +40,37 @@ class Package:
         self._infos = {info.filename: info for info in archive.infolist()}
         if len(self._infos) > MOST_MEMBERS:
             raise DocumentError(
-                f"an archive of {len(self._infos):,} members; at most {MOST_MEMBERS:,} are read"
+                f"the archive has {len(self._infos):,} members; the maximum is {MOST_MEMBERS:,}"
             )
 
     @property
     def names(self) -> list[str]:
-        """Of the members that are no folders, in their order."""
+        """Names of the members that are not folders, in archive order."""
         return [name for name in self._infos if not name.endswith("/")]
 
     def __contains__(self, name: str) -> bool:
         return name in self._infos
 
     def pieces(self, name: str) -> Iterator[bytes]:
-        """The bytes of a member, piece by piece. DocumentError for a bomb, a damaged or an encrypted one."""
+        """Yield the bytes of a member. Raises DocumentError for a bomb, damage or encryption."""
         info = self._infos.get(name)
         if info is None:
             raise DocumentError(f"the archive has no {name}")
         if info.flag_bits & 1:
-            raise DocumentError("encrypted: it opens with a password only")
+            raise DocumentError("encrypted: it needs a password")
         own = 0
         with _sound(name), self._archive.open(info) as stream:
             while piece := stream.read(_PIECE):
                 own += len(piece)
                 self._read += len(piece)
                 if own > _SMALL and own > _RATIO * max(info.compress_size, 1):
-                    raise DocumentError(f"a zip bomb: {name} unpacks to more than {_RATIO} times its size")
+                    raise DocumentError(f"zip bomb: {name} unpacks to more than {_RATIO} times its size")
                 if self._read > MOST_BYTES:
                     raise DocumentError(f"the archive unpacks to more than {MOST_BYTES:,} bytes")
                 yield piece
 
     def bytes(self, name: str) -> bytes:
-        """All of a member."""
+        """Return the content of a member."""
         parts: list[bytes] = []
         size = 0
         for piece in self.pieces(name):
@@ -81,14 +81,18 @@ class Package:
         return b"".join(parts)
 
     def xml(self, name: str, handler: Handler) -> None:
-        """Reads a member as XML."""
+        """Parse a member as XML."""
         parse(self.pieces(name), handler, name)
 
 
 @contextmanager
 def open_package(file: SourceFile) -> Iterator[Package]:
-    """The archive in a file."""
-    with _sound("it"), file.open() as stream, zipfile.ZipFile(stream) as archive:
+    """Open the archive in a file."""
+    with (
+        _sound(file.path.name if file.data is None else file.id),
+        file.open() as stream,
+        zipfile.ZipFile(stream) as archive,
+    ):
         yield Package(archive)
 
 
@@ -99,37 +103,37 @@ def _sound(name: str) -> Iterator[None]:
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
         if isinstance(error, RecursionError):
             raise
-        raise DocumentError(f"a damaged archive: {name}: {error}") from None
+        raise DocumentError(f"damaged archive: {name}: {error}") from None
     except (KeyError, IndexError, OverflowError) as error:
-        raise DocumentError(f"a damaged archive: {name}: {error!r}") from None
+        raise DocumentError(f"damaged archive: {name}: {error!r}") from None
 
 
 class Handler:
-    """What is done at the events of XML. Names come without their namespaces' prefixes."""
+    """Receives XML events. Names come without namespace prefixes."""
 
     def start(self, name: str, attributes: Mapping[str, str]) -> None:
-        """An element begins."""
+        """Handle the start of an element."""
 
     def end(self, name: str) -> None:
-        """An element ends."""
+        """Handle the end of an element."""
 
     def text(self, text: str) -> None:
-        """Text between."""
+        """Handle text."""
 
 
 def local(name: str) -> str:
-    """A name without its prefix."""
+    """Return a name without its namespace prefix."""
     return name.rpartition(":")[2]
 
 
 def parse(pieces: Iterable[bytes], handler: Handler, name: str) -> None:
-    """Feeds XML to a handler. DocumentError where it is none, or declares entities."""
+    """Feed XML to a handler. Raises DocumentError if it is not XML or declares entities."""
     for _ in steps(pieces, handler, name):
         pass
 
 
 def steps(pieces: Iterable[bytes], handler: Handler, name: str) -> Iterator[None]:
-    """The same, with a pause after each piece: what the handler has found by then can be taken."""
+    """Feed XML to a handler and yield after each piece, so that results can be taken early."""
     parser = expat.ParserCreate()
     parser.buffer_text = True
     parser.buffer_size = 1 << 16
@@ -139,8 +143,8 @@ def steps(pieces: Iterable[bytes], handler: Handler, name: str) -> Iterator[None
         nonlocal depth
         depth += 1
         if depth > _DEEPEST:
-            raise DocumentError(f"{name}: XML deeper than {_DEEPEST} elements")
-        if any(":" in key for key in attributes):  # one with a prefix stands before one of that name without
+            raise DocumentError(f"{name}: XML is nested more than {_DEEPEST} levels deep")
+        if any(":" in key for key in attributes):  # a prefixed name goes before the same name without prefix
             ordered = sorted(attributes.items(), key=lambda entry: ":" in entry[0])
             attributes = {local(key): value for key, value in ordered}
         handler.start(local(tag), attributes)
@@ -151,7 +155,7 @@ def steps(pieces: Iterable[bytes], handler: Handler, name: str) -> Iterator[None
         handler.end(local(tag))
 
     def refuse(*_: Any) -> int:
-        raise DocumentError(f"{name}: XML that declares entities is not read")
+        raise DocumentError(f"{name}: XML with entity declarations is not accepted")
 
     parser.StartElementHandler = start
     parser.EndElementHandler = end
@@ -185,7 +189,7 @@ class _Rels(Handler):
 
 
 def relations(package: Package, part: str) -> dict[str, tuple[str, str]]:
-    """By id, the kind and the path of what a part of an Office file refers to inside of it."""
+    """Return the internal relations of a part of an Office file: id -> (kind, path)."""
     folder, _, name = part.rpartition("/")
     own = f"{folder}/_rels/{name}.rels" if folder else f"_rels/{name}.rels"
     if own not in package:
@@ -230,7 +234,7 @@ class _Core(Handler):
 
 
 def core_properties(package: Package, part: str) -> tuple[dict[str, Any], str]:
-    """Metadata and title of an Office file; nothing where they cannot be read."""
+    """Return metadata and title of an Office file, empty if they cannot be read."""
     if part not in package:
         return {}, ""
     handler = _Core()
@@ -243,5 +247,5 @@ def core_properties(package: Package, part: str) -> tuple[dict[str, Any], str]:
 
 
 def safe_name(name: str) -> bool:
-    """Whether a member's name stays inside its archive."""
+    """Return whether a member's name stays inside its archive."""
     return bool(_NAME.fullmatch(name)) and ".." not in name.split("/")

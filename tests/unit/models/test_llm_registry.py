@@ -29,7 +29,7 @@ def test_other_specs_are_refused_with_the_forms(spec: str) -> None:
 
 @pytest.mark.parametrize("spec", ["none", "heuristic", "replay:r.jsonl"])
 def test_what_is_no_model_cannot_be_opened(spec: str) -> None:
-    with pytest.raises(ConfigError, match="no language model"):
+    with pytest.raises(ConfigError, match="not a language model"):
         open_model(spec)
 
 

@@ -127,11 +127,11 @@ def nothing(reply: dict[str, Any]) -> None:
     ("fault", "message"),
     [
         (altered(drop), "2 vectors for 3 texts"),
-        (altered(shorten), "15 dimensions where 16"),
+        (altered(shorten), "15 dimensions, expected 16"),
         (altered(poison), "NaN"),
         (altered(zero), "zero vector"),
-        (altered(repeat), "numbered its vectors wrongly"),
-        (altered(words), "no list of numbers"),
+        (altered(repeat), "invalid vector index"),
+        (altered(words), "not a list of numbers"),
         (altered(nothing), "without data"),
         (web_page, "text/html"),
         (endless, "more than 1,001,536 bytes"),
@@ -156,7 +156,7 @@ def test_base64_is_understood() -> None:
     data = [{"index": n, "embedding": base64.b64encode(row.tobytes()).decode()} for n, row in enumerate(rows)]
     assert np.array_equal(vectors_of({"data": data}, ["a", "b"], 3, "x"), rows)
     data[0]["embedding"] = "!!!"
-    with pytest.raises(BackendError, match="cannot be read"):
+    with pytest.raises(BackendError, match="invalid vector"):
         vectors_of({"data": data}, ["a", "b"], 3, "x")
 
 

@@ -28,7 +28,7 @@ def test_accounts_share_a_limit() -> None:
     one.book(500_000)
     other.book(20_000, 10_000)
     assert limit.spent == pytest.approx(0.9)
-    with pytest.raises(LimitReachedError, match="the limit of 1 USD would be passed"):
+    with pytest.raises(LimitReachedError, match="the limit of 1 USD would be exceeded"):
         one.book(200_000)
     other.settle(20_000, 0, 10_000, 0)
     one.book(200_000)

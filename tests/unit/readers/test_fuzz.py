@@ -60,7 +60,7 @@ def test_samples_are_read(name: str) -> None:
         part(module, "documents,code")
     documents, failures = read_all(name, samples()[name])
     assert documents
-    assert all("picture" in why for why in failures)
+    assert all("OCR" in why for why in failures)
 
 
 @pytest.mark.parametrize("name", NAMES)

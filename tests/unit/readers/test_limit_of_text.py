@@ -90,7 +90,7 @@ def test_a_table_of_too_many_columns_is_a_failure() -> None:
     file = SourceFile(Path("a.csv"), "a.csv", data=b"a," * 20_000 + b"\n" + b"x\n" * 3)
     (failure,) = items_of(file, "table")
     assert isinstance(failure, Failure)
-    assert "20,001 columns; at most 16,384" in failure.message
+    assert "20,001 columns" in failure.message and "16,384" in failure.message
 
 
 def test_lines_of_a_table_end_in_any_way() -> None:

@@ -198,7 +198,7 @@ def test_archives() -> None:
         nested = archive({"n.zip": nested})
     documents, failures = read_all("x.zip", nested)
     assert documents == []
-    assert "an archive in more than 3 others" in failures[0]
+    assert "more than 3 levels" in failures[0]
 
 
 def test_names_that_lead_out_of_an_archive() -> None:
@@ -207,7 +207,7 @@ def test_names_that_lead_out_of_an_archive() -> None:
     )
     assert [one.id for one in documents] == ["x.zip/c.txt"]
     assert len(failures) == 2
-    assert all("leads out of the archive" in why for why in failures)
+    assert all("outside the archive" in why for why in failures)
 
 
 def test_bombs_are_not_unpacked() -> None:
@@ -223,7 +223,7 @@ def test_entities_are_never_read(head: str) -> None:
     for name, data in (("a.docx", bad), ("a.xml", f"{head}<x>&a;</x>".encode())):
         documents, failures = read_all(name, data)
         assert documents == []
-        assert "declares entities" in failures[0]
+        assert "entity declarations" in failures[0]
 
 
 def test_kinds_are_found_by_content() -> None:

@@ -184,7 +184,7 @@ def test_pages_that_give_no_text_are_named() -> None:
     documents, failures = read_all("a.pdf", pdf([Page().text(60, 80, "some text"), scan, blank, scan, scan]))
     assert [document.text for document in documents] == ["some text"]
     assert len(failures) == 1
-    assert "pages 2, 4-5: a picture and no text" in failures[0]
+    assert "pages 2, 4-5: images without text" in failures[0]
     assert "OCR" in failures[0]
     documents, failures = read_all("a.pdf", pdf([scan]))
     assert documents == []
@@ -208,10 +208,10 @@ def test_bad_files() -> None:
     good = simple("some text here")
     for data, why in (
         (encrypted(), "encrypted"),
-        (b"%PDF", "not a usable PDF"),
+        (b"%PDF", "not a PDF, or damaged"),
         (pdf([]), "PDF"),
-        (good[:200], "not a usable PDF"),
-        (simple(""), "no page has any text"),
+        (good[:200], "not a PDF, or damaged"),
+        (simple(""), "no page has text"),
     ):
         documents, failures = read_all("a.pdf", data)
         assert documents == [], why

@@ -62,10 +62,10 @@ def test_encodings(data: bytes, text: str) -> None:
     [
         (b"a\0b", "cp1252", "byte 1 is zero"),
         (bytes(range(1, 32)) * 10, "cp1252", "control characters"),
-        (b"\xff\xfe\x00", "cp1252", "marked as utf-16-le but is not, at byte 2"),
-        (b"\xef\xbb\xbf\xff", "cp1252", "marked as utf-8 but is not, at byte 3"),
+        (b"\xff\xfe\x00", "cp1252", "utf-16-le, but invalid at byte 2"),
+        (b"\xef\xbb\xbf\xff", "cp1252", "utf-8, but invalid at byte 3"),
         (b"abc \x81", "cp1252", r"not UTF-8 \(byte 4\) nor cp1252"),
-        (b"abc \x81", "klingon", "'klingon' is no encoding"),
+        (b"abc \x81", "klingon", "'klingon' is not a known encoding"),
     ],
 )
 def test_not_a_text(data: bytes, fallback: str, message: str) -> None:
@@ -111,13 +111,13 @@ def test_strange_texts_are_documents(read: Read, text: str) -> None:
 _HUGE = """
 import resource, sys
 from ketrag_fast.base.config import Settings
-from ketrag_fast.build.ingest import Change, applied
+from ketrag_fast.build.ingest import Change, apply_change
 from ketrag_fast.base.progress import Meter
 from pathlib import Path
 from ketrag_fast.storage.tables import Tables
 with Tables(Path("t.sqlite")) as tables:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    done = applied(tables, Change(sys.argv[1], replace=True), Settings(), Meter("read", None))
+    done = apply_change(tables, Change(sys.argv[1], replace=True), Settings(), Meter("read", None))
     after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     print(done.documents, len(done.failures), after - before)
 """
@@ -202,7 +202,7 @@ def test_tables(read: Read) -> None:
     documents, failures = read("c.csv", "text;id\nx;1\ny;2;3\n;3\nz\n")
     assert documents == [Document("1", "x"), Document("c.csv:5", "z")]
     assert [(f.document, f.message) for f in failures] == [
-        ("c.csv:3", "line 3: 3 cells where the header has 2"),
+        ("c.csv:3", "line 3: 3 cells, but the header has 2"),
         ("c.csv:4", "line 4: the text is empty"),
     ]
     documents, _ = read("d.csv", "text\n" + "x" * 500_000 + "\n")  # beyond the library's own limit

@@ -14,7 +14,7 @@ from ketrag_fast.models.llms.registry import is_model
 if TYPE_CHECKING:
     from ketrag_fast.lab.comparison.running import Answers
 
-_CITED: Final = re.compile(r"\s*\[\d+\]")
+_CITED: Final = re.compile(r"(?<!\s)\s*+\[\d+\]")
 
 
 def answers_by(spec: str) -> Answers:

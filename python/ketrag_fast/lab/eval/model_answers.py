@@ -13,7 +13,7 @@ from ketrag_fast.lab.eval.question import Question
 if TYPE_CHECKING:
     from ketrag_fast.index import Index
 
-_CITED: Final = re.compile(r"\s*\[\d+\]")
+_CITED: Final = re.compile(r"(?<!\s)\s*+\[\d+\]")
 
 
 class ModelAnswers:

@@ -1,4 +1,4 @@
-"""Nearest vectors: an exact scan and hnswlib behind one protocol."""
+"""Nearest-neighbour search: an exact scan and hnswlib behind one protocol."""
 
 from ketrag_fast.models.ann.protocol import Nearest
 

@@ -1,4 +1,4 @@
-"""Which of the two is used, and for how many vectors."""
+"""Choose between the exact scan and hnswlib."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ Choice = Literal["auto", "exact", "hnsw"]
 
 
 def choose(count: int, choice: Choice, least: int, installed: bool) -> Literal["exact", "hnsw"]:
-    """`auto` prefers the exact scan below `least` vectors, and where hnswlib is missing."""
+    """Return the method; `auto` is the exact scan below `least` vectors or without hnswlib."""
     if choice != "auto":
         return choice
     return "hnsw" if installed and count >= least else "exact"
 
 
 def is_hnswlib_installed() -> bool:
-    """Whether hnswlib is here; it is not loaded."""
+    """Return whether hnswlib is installed, without importing it."""
     return importlib.util.find_spec("hnswlib") is not None
 
 
 def advice(counts: Mapping[str, int], choice: Choice, least: int) -> str | None:
-    """A word where `auto` did without hnswlib because it is not here."""
+    """Return a hint if `auto` uses the exact scan only because hnswlib is not installed."""
     many = [f"{count:,} {name}" for name, count in counts.items() if count >= least]
     if choice != "auto" or not many or is_hnswlib_installed():
         return None

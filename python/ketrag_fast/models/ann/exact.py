@@ -1,4 +1,4 @@
-"""The exact scan: every vector is compared. In NumPy; the compiled scan has the same face."""
+"""The exact scan in NumPy: every vector is compared."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _CLOSE: Final = 1e-4
 
 
 class ExactScan:
-    """See the module. Holds the vectors as they are; a map of a file stays one."""
+    """Exact nearest-neighbour search. Vectors are not copied; a memory map stays mapped."""
 
     kind = "exact"
     recall = 1.0
@@ -61,12 +61,12 @@ class ExactScan:
         return ids, scores
 
     def facts(self) -> dict[str, Any]:
-        """For `stats`."""
+        """Return the facts for `stats`."""
         return {"kind": self.kind, "count": self.count, "dimension": self.dimension, "recall": self.recall}
 
 
 def _candidates(row: Floats, k: int) -> Any:
-    """All that may be among the first k once scored exactly: k + 32 and what is near the k-th (specs 0.2)."""
+    """Return all rows that may be among the exact top k: the k + 32 best and those close to the k-th."""
     if k + _MARGIN >= len(row):
         return np.arange(len(row))
     top = np.argpartition(row, -(k + _MARGIN))[-(k + _MARGIN) :]

@@ -1,12 +1,12 @@
-"""hnswlib, wrapped so that none of its traps can be reached.
+"""A wrapper of hnswlib that avoids its pitfalls.
 
-* The search width falls back to 10 after loading: it is stored beside the index and set after every load.
-* A crafted or cut file overflows the heap on loading: the checksum is compared before hnswlib sees the file.
-* Asking for more than there is raises, and so does a graph with parts that cannot be reached: k is
-  clamped, and such a question is answered by the exact scan.
-* A filter costs up to a hundred times as much: filtered questions go to the exact scan.
+* The search width falls back to 10 after loading: it is stored with the index and set after every load.
+* A crafted or truncated file overflows the heap on loading: the checksum is verified first.
+* A k larger than the number of reachable vectors raises: k is clamped, and the exact scan answers if the
+  graph has unreachable parts.
+* A filter makes a query up to 100 times slower: filtered queries use the exact scan.
 * Searching while inserting is unsafe: an index is complete before it can be searched, and has no insert.
-* What is found is approximate: recall is measured at build time, stored, and shown.
+* Results are approximate: recall is measured at build time, stored and reported.
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ _WIDTHS: Final = (32, 64, 96, 128, 192, 256, 384, 512, 768, 1024)
 _SAMPLE: Final = 256
 _BATCH: Final = 2_000
 _TURN: Final = 1.0
-"""Questions lie further off than stored vectors do: the sample is turned by about 45 degrees."""
+"""Noise on the sample queries (rotates them by about 45 degrees): queries are further from vectors."""
 
 
 @dataclass(frozen=True, slots=True)
 class HnswMeta:
-    """What is stored beside the file, and without which the file is never opened."""
+    """The metadata stored with an index file, needed to open it."""
 
     format: int
     count: int
@@ -72,25 +72,25 @@ class HnswMeta:
     engine: str
 
     def to_json(self) -> dict[str, Any]:
-        """For the manifest."""
+        """Return the fields for the manifest."""
         return asdict(self)
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> HnswMeta:
-        """Of what `to_json` gave."""
+        """Return the metadata from the output of `to_json`."""
         try:
             meta = cls(**data)
         except TypeError as error:
             raise IndexDamaged(f"the record of the hnswlib index is damaged: {error}") from error
         if meta.format != FORMAT:
-            raise IndexIncompatible(f"the hnswlib index has format {meta.format}; {FORMAT} is read here")
+            raise IndexIncompatible(f"the hnswlib index has format {meta.format}, expected {FORMAT}")
         if not (0 < meta.search_width <= 1_000_000 and meta.count >= 0 and meta.dimension > 0):
-            raise IndexDamaged("the record of the hnswlib index has impossible numbers")
+            raise IndexDamaged("the record of the hnswlib index has invalid values")
         return meta
 
 
 class HnswIndex:
-    """An opened index over `vectors`, which are kept for exact scores and filtered questions."""
+    """An open index over `vectors`, which are used for exact scores and filtered queries."""
 
     kind = "hnsw"
 
@@ -115,16 +115,19 @@ class HnswIndex:
         threads: int = 1,
         report: Report | None = None,
     ) -> HnswIndex:
-        """Builds, measures, writes `path` aside, and opens what was written.
+        """Build an index, tune its search width, write it to `path` atomically and open it.
 
-        On one thread the file is equal for equal vectors, processor and version of hnswlib; on more it is
-        built faster and differs from run to run. The search width is the least of a ladder, and at least
-        `least_width`, at which recall@10 of a sample of the vectors, turned by 45 degrees, reaches
-        `recall`. `report(done, all)` counts vectors; False raises Cancelled.
+        With one thread, the same vectors, processor and hnswlib version give the same file; more threads are
+        faster but not deterministic. The search width is the smallest step of at least `least_width` at which
+        recall@10 on a rotated sample of the vectors reaches `recall`. `report(done, total)` counts vectors;
+        if it returns False, Cancelled is raised.
         """
         stored = check_vectors(vectors)
         if not (2 <= links <= 256 and build_width >= 1 and 0 < recall <= 1):
-            raise ConfigError("hnswlib: links must be 2 to 256, build_width at least 1, recall in (0, 1]")
+            raise ConfigError(
+                "hnswlib: links must be 2 to 256, build_width at least 1 and recall in (0, 1], "
+                f"got {links}, {build_width} and {recall}"
+            )
         library = _library()
         count, dimension = (int(size) for size in stored.shape)
         index = library.Index(space="ip", dim=dimension)
@@ -135,16 +138,15 @@ class HnswIndex:
                 rows = np.arange(start, min(start + _BATCH, count))
                 index.add_items(stored[rows[0] : rows[-1] + 1], rows, num_threads=cores)
                 if report is not None and report(int(rows[-1]) + 1, count) is False:
-                    raise Cancelled("building the vectors' graph was stopped")
+                    raise Cancelled("building the hnswlib graph was stopped")
         aside = path.with_name(path.name + ".part")
         index.save_index(str(aside))
-        if (
-            aside.stat().st_size != index.index_file_size()
-        ):  # hnswlib itself does not look whether it could write
+        # hnswlib does not check whether it could write.
+        if aside.stat().st_size != index.index_file_size():
             aside.unlink()
             raise StorageFull(
-                f"no space left to write {aside}, or its disk fails",
-                hint="free some space and run the same command again: it goes on from there",
+                f"cannot write {aside}: no space left, or a disk error",
+                hint="free some space and run the same command again: it resumes",
             )
         with aside.open("rb+") as file:
             os.fsync(file.fileno())
@@ -169,19 +171,19 @@ class HnswIndex:
 
     @classmethod
     def open(cls, path: Path, meta: HnswMeta, vectors: Floats) -> HnswIndex:
-        """Opens a file that is, byte for byte, the one that was written."""
+        """Open a file after verifying its size and checksum."""
         stored = check_vectors(vectors)
         if stored.shape != (meta.count, meta.dimension):
             raise IndexDamaged(
-                f"{path} was built over ({meta.count}, {meta.dimension}) vectors; {stored.shape} are there"
+                f"{path} was built for vectors of shape ({meta.count}, {meta.dimension}), got {stored.shape}"
             )
         library = _library()
         try:
-            right = path.stat().st_size == meta.bytes and _checksum(path) == meta.checksum
+            is_intact = path.stat().st_size == meta.bytes and _checksum(path) == meta.checksum
         except OSError as error:
             raise IndexDamaged(f"cannot read {path}: {error.strerror}") from error
-        if not right:
-            raise IndexDamaged(f"{path} is not the file that was written", hint="build the index again")
+        if not is_intact:
+            raise IndexDamaged(f"{path} is damaged: size or checksum differ", hint="build the index again")
         index = library.Index(space="ip", dim=meta.dimension)
         try:
             index.load_index(str(path), max_elements=max(meta.count, 1))
@@ -190,21 +192,21 @@ class HnswIndex:
                 f"{path} cannot be read by hnswlib {_version()}: {error}", hint="build the index again"
             ) from error
         if index.get_current_count() != meta.count:
-            raise IndexDamaged(f"{path} holds {index.get_current_count()} vectors, {meta.count} are due")
+            raise IndexDamaged(f"{path} has {index.get_current_count()} vectors, expected {meta.count}")
         index.set_ef(meta.search_width)
         return cls(index, meta, stored)
 
     def candidates(self, queries: Floats, count: int, threads: int = 0) -> Ids | None:
-        """[queries, count] ids that are probably the nearest, ascending in each row, not scored.
+        """Return the ids of the probable nearest vectors, [queries, count], ascending in each row, unscored.
 
-        None where this index cannot tell: `count` is above the stored search width or the number of
-        vectors, or a part of the graph cannot be reached.
+        None if `count` is above the stored search width or the number of vectors, or if a part of the graph
+        cannot be reached.
         """
-        asked = check_queries(queries, self.dimension)
+        rows = check_queries(queries, self.dimension)
         if not 0 < count <= min(self.count, self.meta.search_width):
             return None
         try:
-            found, _ = self._index.knn_query(asked, k=count, num_threads=threads if threads > 0 else -1)
+            found, _ = self._index.knn_query(rows, k=count, num_threads=threads if threads > 0 else -1)
         except RuntimeError:
             return None
         return np.sort(found.astype(np.uint32), axis=1)
@@ -212,32 +214,32 @@ class HnswIndex:
     def search(
         self, queries: Floats, k: int, allowed: Mask | None = None, threads: int = 0
     ) -> tuple[Ids, Floats]:
-        """See `Nearest.search`. A `k` above the stored search width is answered by the exact scan."""
-        asked = check_queries(queries, self.dimension)
+        """See `Nearest.search`. The exact scan answers for a `k` above the stored search width."""
+        rows = check_queries(queries, self.dimension)
         mask = check_mask(allowed, self.count)
         width = check_k(k, self.count)
-        if mask is not None or not width or not len(asked) or width > self.meta.search_width:
-            return self._exact.search(asked, width, mask, threads)
+        if mask is not None or not width or not len(rows) or width > self.meta.search_width:
+            return self._exact.search(rows, width, mask, threads)
         wanted = min(self.count, self.meta.search_width)
         try:
-            rough, _ = self._index.knn_query(asked, k=wanted, num_threads=threads if threads > 0 else -1)
-        except RuntimeError:  # some vector cannot be reached from the entry, so fewer than asked were found
-            return self._exact.search(asked, width, None, threads)
-        ids = np.empty((len(asked), width), np.uint32)
-        scores = np.empty((len(asked), width), np.float32)
+            rough, _ = self._index.knn_query(rows, k=wanted, num_threads=threads if threads > 0 else -1)
+        except RuntimeError:  # the graph has unreachable vectors, so fewer than `wanted` were found
+            return self._exact.search(rows, width, None, threads)
+        ids = np.empty((len(rows), width), np.uint32)
+        scores = np.empty((len(rows), width), np.float32)
         for place, row in enumerate(rough.astype(np.int64)):
             ids[place], scores[place] = sort_by_score(
-                row, exact_scores(self._vectors, row, asked[place]), width
+                row, exact_scores(self._vectors, row, rows[place]), width
             )
         return ids, scores
 
     def facts(self) -> dict[str, Any]:
-        """For `stats`."""
+        """Return the facts for `stats`."""
         return {"kind": self.kind, **self.meta.to_json()}
 
 
 def _tune(index: Any, vectors: Floats, target: float, least: int, seed: int) -> tuple[int, float, int]:
-    """(search width, recall there, questions asked)."""
+    """Return (search width, its recall, number of sample queries)."""
     count = len(vectors)
     widths = [least, *(width for width in _WIDTHS if width > least)]
     if not count:

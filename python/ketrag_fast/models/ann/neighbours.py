@@ -1,4 +1,4 @@
-"""The KNN graph's semantic half where there are too many chunks to compare each with each."""
+"""Nearest chunks for the KNN graph when there are too many chunks to compare all pairs."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ def nearest_rows(
     threads: int = 0,
     report: Report | None = None,
 ) -> tuple[NDArray[np.uint32], NDArray[np.float64]]:
-    """As `kernels.vectors.cosine_knn`, but hnswlib proposes who comes into question.
+    """Return the k nearest rows of each row, like `kernels.vectors.cosine_knn`, with hnswlib candidates.
 
-    Scores are exact and ties fall to the smaller id. A row for which too few are proposed, because
-    `exclude` names them or the graph cannot be left from there, is compared with all others.
+    Scores are exact and ties go to the smaller id. A row with too few candidates, after `exclude` or because
+    the graph is disconnected, is compared with all others.
     """
     count = len(vectors)
     wanted = max(min(k, count - 1), 0)
@@ -50,7 +50,7 @@ def nearest_rows(
             for place, query in enumerate(block):
                 row = start + place
                 others = [row, *indices[int(indptr[row]) : int(indptr[row + 1])].tolist()]
-                zero = not query.any()  # such a row has no neighbours (specs 0.2)
+                zero = not query.any()  # a zero vector has no neighbours
                 pool = None if found is None else np.setdiff1d(found[place], others)
                 if pool is None or len(pool) < wanted or zero:
                     pool = np.setdiff1d(np.arange(count, dtype=np.uint32), others)

@@ -1,6 +1,6 @@
-"""hnswlib's graph over an index's vectors: written by a stage, opened by a reader when it is first needed.
+"""The hnswlib graph over the vectors of an index: written by a stage, opened when it is first needed.
 
-The graph only proposes; what it proposes is scored exactly, and where it cannot tell all vectors are.
+The graph only gives candidates, which are scored exactly; without candidates all vectors are scored.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ketrag_fast.models.ann.protocol import Floats, Ids
 GRAPH: Final = "graph"
 RECORD: Final = "record"
 LEAST_WIDTH: Final = 256
-"""A budget of 4,000 tokens looks at some hundred passages; twice as many are fetched."""
+"""A budget of 4,000 tokens needs about 100 passages; twice as many are fetched."""
 LINKS: Final = 16
 BUILD_WIDTH: Final = 200
 """Half the time of 24 and 300 at the same recall on 100,000 vectors of 384 dimensions (benches/ann.py)."""
@@ -33,7 +33,7 @@ BUILD_WIDTH: Final = 200
 def write(
     vectors: Floats, choice: Choice, least: int, scratch: Path | None, seed: int, report: Report | None
 ) -> tuple[Path, NDArray[np.uint8]] | None:
-    """A stage's `GRAPH` (a file in `scratch`) and its `RECORD`, or None where the exact scan is chosen."""
+    """Write the `GRAPH` of a stage to `scratch`; return it and its `RECORD`, or None for the exact scan."""
     if not len(vectors) or choose(len(vectors), choice, least, is_hnswlib_installed()) == "exact":
         return None
     with tempfile.NamedTemporaryFile(dir=scratch, suffix=".hnsw", delete=False) as file:
@@ -48,7 +48,7 @@ def write(
 
 
 def build(vectors: Floats, path: Path, seed: int, report: Report | None) -> HnswIndex:
-    """With the parameters that an index uses."""
+    """Build a graph with the parameters of an index."""
     return HnswIndex.build(
         vectors,
         path,
@@ -61,7 +61,7 @@ def build(vectors: Floats, path: Path, seed: int, report: Report | None) -> Hnsw
 
 
 def record_of(stage: Mapping[str, NDArray[Any]] | None) -> HnswMeta | None:
-    """What a stage says about its graph; None where it made none."""
+    """Return the metadata of the graph of a stage, or None if it has none."""
     if stage is None or RECORD not in stage:
         return None
     try:
@@ -74,7 +74,7 @@ def record_of(stage: Mapping[str, NDArray[Any]] | None) -> HnswMeta | None:
 
 
 class StoredGraph:
-    """A stage's graph, opened when it is first asked. Safe for many threads."""
+    """The graph of a stage, opened by the first query. Thread-safe."""
 
     def __init__(
         self,
@@ -88,10 +88,10 @@ class StoredGraph:
         self._lock = threading.Lock()
         self._index: HnswIndex | None = None
         self.missing: str | None = None
-        """Why all vectors are scanned although there is a graph."""
+        """Why all vectors are scanned although a graph exists, or None."""
 
     def candidates(self, queries: Floats, count: int, threads: int = 0) -> Ids | None:
-        """See `HnswIndex.candidates`; None also where hnswlib is not here."""
+        """See `HnswIndex.candidates`; also None if hnswlib is not installed."""
         with self._lock:
             if self._index is None and self.missing is None:
                 self._open()

@@ -1,4 +1,4 @@
-"""Models that turn texts into vectors: one protocol, several engines, loaded when needed."""
+"""Embedding models: one protocol, several engines, loaded when needed."""
 
 from ketrag_fast.models.embedders.protocol import Embedder, Engine, Precision, Role
 

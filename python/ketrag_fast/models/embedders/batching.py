@@ -1,4 +1,4 @@
-"""Texts to token windows, and windows to batches by token count: the half of the speed that is order."""
+"""Cut texts into token windows and group windows of similar length into batches, to avoid padding."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Ids = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """One window of one text: its tokens with the special ones, and how many are the text's own."""
+    """A window of a text: its token ids with special tokens, and `weight`, the count without them."""
 
     owner: int
     ids: list[int]
@@ -25,7 +25,7 @@ class Piece:
 
 
 class Cutter:
-    """A fast tokenizer, used once per text."""
+    """Cuts texts into windows; tokenizes each text once."""
 
     def __init__(self, tokenizer: Any, longest: int | None, lower: bool = False) -> None:
         self._tokenizer = tokenizer
@@ -34,7 +34,7 @@ class Cutter:
         self.inner = None if longest is None else longest - len(self.before) - len(self.after)
 
     def tokens(self, texts: Sequence[str], prompt: str = "") -> list[list[int]]:
-        """The ids of each text after its prompt, without special tokens and uncut."""
+        """Return the token ids of prompt and text, without special tokens and not truncated."""
         if not texts:
             return []
         # As sentence-transformers does: trimmed, and lower-cased if the model's settings say so.
@@ -52,14 +52,14 @@ class Cutter:
         return list(found)
 
     def pieces(self, texts: Sequence[str], prompt: str = "") -> list[Piece]:
-        """The windows of all texts, in order.
+        """Return the windows of all texts, in order.
 
-        A text without any token is a window of the special ones, as sentence-transformers has it; without
-        those too it has none.
+        A text without tokens gives a window of special tokens, as in sentence-transformers, or none if the
+        model has no special tokens.
         """
         head = self.tokens([prompt])[0] if prompt else []
         if self.inner is not None and self.inner - len(head) < 1:
-            raise BackendError(f"the model's prompt alone fills its {self.inner} tokens")
+            raise BackendError(f"the prompt of the model fills its maximum of {self.inner} tokens")
         out = []
         for owner, ids in enumerate(self.tokens(texts, prompt)):
             if self.inner is None or len(ids) <= self.inner:
@@ -75,7 +75,7 @@ class Cutter:
 
 
 def whole(text: str) -> str:
-    """Half characters (lone surrogates), which no tokenizer takes, become question marks."""
+    """Return a text with question marks for lone surrogates, which tokenizers reject."""
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:
@@ -84,7 +84,7 @@ def whole(text: str) -> str:
 
 
 def _specials(tokenizer: Any) -> tuple[list[int], list[int]]:
-    """The tokens that the tokenizer puts before and after a text."""
+    """Return the special tokens that a tokenizer adds before and after a text."""
     bare = tokenizer("a", add_special_tokens=False)["input_ids"]
     full = tokenizer("a", add_special_tokens=True)["input_ids"]
     for start in range(len(full) - len(bare) + 1):
@@ -94,9 +94,9 @@ def _specials(tokenizer: Any) -> tuple[list[int], list[int]]:
 
 
 def batches(pieces: Sequence[Piece], most: int) -> Iterator[list[int]]:
-    """Numbers of pieces, longest first, in batches whose padded size is at most `most` tokens.
+    """Yield batches of piece numbers, longest first, with a padded size of at most `most` tokens.
 
-    Neighbours in length share a batch, so that next to nothing is padding.
+    Pieces of similar length share a batch, so there is little padding.
     """
     order = sorted(range(len(pieces)), key=lambda number: -len(pieces[number].ids))
     start = 0
@@ -107,7 +107,7 @@ def batches(pieces: Sequence[Piece], most: int) -> Iterator[list[int]]:
 
 
 def pad_rows(rows: Sequence[list[int]], fill: int, left: bool) -> tuple[Ids, Ids]:
-    """(ids, attention mask), both int64[rows, longest]."""
+    """Return padded ids and their attention mask, both int64[rows, longest]."""
     width = max(map(len, rows))
     ids = np.full((len(rows), width), fill, np.int64)
     mask = np.zeros((len(rows), width), np.int64)

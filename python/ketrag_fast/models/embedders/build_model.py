@@ -1,7 +1,7 @@
-"""The model of one build: known by its fingerprint at once, loaded only when a vector is missing.
+"""The embedding model of a build: identified by its fingerprint, loaded only when a vector is missing.
 
-A build that finds every text in the cache never loads the model, so that a changed graph setting costs
-no more than the graph.
+A build that finds every text in the cache never loads the model, so changing a graph setting only costs the
+graph.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ketrag_fast.storage.vector_cache import scratch_rows
 
 
 class LazyModel:
-    """An `Embedder` that is loaded by the first thing that its fingerprint does not answer."""
+    """An `Embedder` that is loaded when the cache cannot answer."""
 
     def __init__(
         self,
@@ -32,7 +32,7 @@ class LazyModel:
         cache: VectorCache,
         permit: Callable[[], None] | None = None,
     ) -> None:
-        """`permit` is called before the model is loaded, and raises if nothing may be sent to it."""
+        """Identify the model. `permit` is called before it is loaded and raises if that is not allowed."""
         self.spec = spec
         self._permit = permit
         self.fingerprint = fingerprint(spec, options)
@@ -43,12 +43,12 @@ class LazyModel:
 
     @property
     def loaded(self) -> bool:
-        """Whether anything needed it so far."""
+        """Whether the model is loaded."""
         return self._loaded is not None
 
     @property
     def real(self) -> Embedder:
-        """The model itself."""
+        """The model, loaded on first use."""
         if self._loaded is None:
             loaded = self._load()
             self._compare(loaded)
@@ -61,7 +61,7 @@ class LazyModel:
         return load(self.spec, self._options)
 
     def renew(self) -> bool:
-        """Loads the model; if it did not make the kept vectors, they are dropped. Says whether it was so."""
+        """Load the model; drop the cached vectors if another model made them, and return whether it did."""
         dropped = False
         if self._loaded is None:
             loaded = self._load()
@@ -76,10 +76,10 @@ class LazyModel:
         return dropped
 
     def _compare(self, loaded: Embedder) -> None:
-        """New vectors are not mixed with kept ones of another space: the sample is kept, and compared."""
+        """Compare the sample vectors with the cached ones, so that vectors of two models are never mixed."""
         stored = cached_identity(self._cache, self.spec, self.fingerprint)
         if stored is not None:
-            require_same(stored, loaded, where="the vectors that are kept")
+            require_same(stored, loaded, where="the vector cache")
             return
         identity = identify(loaded)
         if identity.sample:
@@ -89,7 +89,7 @@ class LazyModel:
 
     @property
     def dimension(self) -> int:
-        """From the cache if it knows, else from the model."""
+        """The dimension, from the cache or else from the model."""
         return self.real.dimension if self._dimension is None else self._dimension
 
     @property
@@ -126,7 +126,7 @@ class LazyModel:
 
 
 class VectorSource:
-    """A build's model and its cache, which lies in the SQLite file `tables`; `scratch` holds large arrays."""
+    """The model and vector cache of a build. `tables` is the SQLite file; `scratch` is for large arrays."""
 
     def __init__(
         self,
@@ -146,7 +146,7 @@ class VectorSource:
 
     @property
     def fingerprint(self) -> str:
-        """Of the model."""
+        """The fingerprint of the model."""
         return self.model.fingerprint
 
     def renew(self) -> bool:
@@ -165,20 +165,20 @@ class VectorSource:
     def embed(
         self, texts: Iterable[str], count: int, chars: int, report: Report | None, role: Role = "document"
     ) -> Vectors:
-        """f32[count, dimension], in a scratch file that vanishes by itself."""
+        """Return f32[count, dimension], mapped from a temporary file."""
         out = scratch_rows(count, self.model.dimension, self.scratch)
         for start, vectors in self.cache.embed_stream(self.model, texts, role, report, None, chars):
             out[start : start + len(vectors)] = vectors
         return out
 
     def identity(self) -> Identity:
-        """What the index keeps of the model; does not load it where the cache has what is needed."""
+        """Return the identity to store in the index; loads the model only if the cache lacks it."""
         kept = cached_identity(self.cache, self.model.spec, self.fingerprint)
         return kept if kept is not None else identify(self.model)
 
 
 def cached_identity(cache: VectorCache, spec: str, mark: str) -> Identity | None:
-    """The identity of a model as its first use left it in the cache."""
+    """Return the identity of a model from the cache, or None."""
     found = cache.record(mark)
     if found is None:
         return None

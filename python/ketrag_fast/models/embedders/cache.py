@@ -1,6 +1,6 @@
-"""Every vector once: kept under (model, role, text) as batches finish, so that no text is embedded twice.
+"""A cache of vectors by (model, role, text), written as batches finish, so no text is embedded twice.
 
-A killed build, another graph setting or another chunk size finds here what was computed before.
+A resumed build, or one with other graph or chunk settings, reuses the vectors.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ __all__ = ["VectorCache", "text_hash"]
 
 
 class VectorCache(VectorTable):
-    """The table of vectors, and what embeds the texts that it lacks."""
+    """The table of vectors; embeds the texts that are missing."""
 
     def model(self, embedder: Embedder) -> int:
-        """The number under which a model's vectors are kept."""
+        """Return the number of a model in the cache, and add it if it is new."""
         found = self.record(embedder.fingerprint)
         if found is None:
             self.add(
@@ -41,7 +41,7 @@ class VectorCache(VectorTable):
         number, dimension = found[:2]
         if dimension != embedder.dimension:
             raise BackendError(
-                f"{embedder.spec} has {embedder.dimension} dimensions, its cached vectors have {dimension}"
+                f"{embedder.spec} has {embedder.dimension} dimensions, its cached vectors {dimension}"
             )
         return number
 
@@ -54,10 +54,9 @@ class VectorCache(VectorTable):
         cancel: Cancel | None = None,
         chars: int | None = None,
     ) -> Iterator[tuple[int, Vectors]]:
-        """As `Embedder.embed_stream`, but only what is not kept is computed, once for equal texts, and kept.
+        """Yield vectors like `Embedder.embed_stream`; embeds each distinct uncached text once and caches it.
 
-        `progress` counts the tokens that are computed; its total is an estimate from the characters that
-        are not found here, which falls as more is found.
+        `progress` counts embedded tokens; its total is estimated from the characters of uncached texts.
         """
         model = self.model(embedder)
         start = done = seen = missed = 0
@@ -94,7 +93,7 @@ class VectorCache(VectorTable):
         progress: Report | None = None,
         cancel: Cancel | None = None,
     ) -> Vectors:
-        """f32[len(texts), dimension]; see `embed_stream`."""
+        """Return f32[len(texts), dimension]; see `embed_stream`."""
         out = np.zeros((len(texts), embedder.dimension), np.float32)
         chars = sum(map(len, texts))
         for start, vectors in self.embed_stream(embedder, texts, role, progress, cancel, chars):
@@ -105,7 +104,7 @@ class VectorCache(VectorTable):
 def _shift_report(
     report: Report | None, done: int, missed: int, share: int | None, pending: int
 ) -> Report | None:
-    """One window's report as a part of the whole: `share` characters are expected to be computed in all."""
+    """Return a report for one window that adds to the total; `share` is the expected characters in all."""
     if report is None:
         return None
     settled = missed - pending

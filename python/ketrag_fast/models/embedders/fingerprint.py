@@ -1,9 +1,8 @@
-"""Which model made these vectors: a fingerprint of its files, and vectors of the sample to prove it.
+"""Identify the model that made vectors: by a fingerprint of its files and by vectors of sample texts.
 
-The fingerprint covers whatever decides the vectors (files' contents, dimension, pooling, normalisation,
-prompts, the rule for long texts) and nothing that does not (where the files lie, engine, precision).
-The sample's vectors are the second lock: behind an endpoint, or under another engine, equal names do
-not prove equal vectors; a cosine does.
+The fingerprint covers everything that determines the vectors (file contents, dimension, pooling,
+normalisation, prompts, the rule for long texts) and nothing else (file location, engine, precision). Sample
+vectors are compared too: for an endpoint or another engine, equal names do not prove equal vectors.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ _hashed: dict[tuple[str, int, int], str] = {}
 
 
 def file_hash(path: Path) -> str:
-    """Lower-hex hash of a file's bytes; remembered in this process for as long as size and time stay."""
+    """Return the hex hash of a file, cached in this process by path, size and modification time."""
     facts = path.stat()
     key = (str(path.resolve()), facts.st_size, facts.st_mtime_ns)
     if key not in _hashed:
@@ -40,7 +39,7 @@ def file_hash(path: Path) -> str:
 
 
 def digest(files: Iterable[tuple[str, Path]], facts: Mapping[str, Any]) -> str:
-    """The fingerprint of a model: 32 hex digits over (name in the folder, content) and further facts."""
+    """Return a model fingerprint: 32 hex digits over the names and contents of files and other facts."""
     state = hashlib.blake2b(digest_size=16)
     try:
         parts = [f"{name}\0{file_hash(path)}" for name, path in sorted(files)]
@@ -55,7 +54,7 @@ def digest(files: Iterable[tuple[str, Path]], facts: Mapping[str, Any]) -> str:
 
 
 def of_folder(folder: ModelFolder) -> str:
-    """Of a sentence-transformers model, from its files alone: prompts, pooling and limits lie in them."""
+    """Return the fingerprint of a sentence-transformers folder; its files define everything."""
     facts = {
         "kind": "sentence-transformers",
         "modules": folder.modules,
@@ -68,7 +67,7 @@ def of_folder(folder: ModelFolder) -> str:
 
 
 def of_endpoint(model: str) -> str:
-    """Of a model behind an endpoint: its name; where it is served does not matter."""
+    """Return the fingerprint of a model behind an endpoint, which depends on its name only."""
     return digest((), {"kind": "openai", "model": model, "long_texts": RULE})
 
 
@@ -78,7 +77,7 @@ def _hasher() -> hashlib.blake2b:
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What an index keeps of its model, and what an open index compares with."""
+    """The identity of a model that an index stores and compares with."""
 
     spec: str
     fingerprint: str
@@ -88,7 +87,7 @@ class Identity:
     sample: tuple[tuple[float, ...], ...]
 
     def to_json(self) -> dict[str, Any]:
-        """For the manifest."""
+        """Return the fields for the manifest."""
         return {
             "schema": SCHEMA,
             "spec": self.spec,
@@ -102,11 +101,11 @@ class Identity:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Identity:
-        """Of what `to_json` gave."""
+        """Return the identity from the output of `to_json`."""
         if data.get("schema") != SCHEMA or data.get("sample_rule") != SAMPLE_RULE:
             raise ModelMismatch(
-                "the index's record of its model is of another version",
-                hint="embed again: ketrag reembed",
+                "the model record of the index has another version",
+                hint="rebuild the vectors: ketrag reembed",
             )
         return cls(
             data["spec"],
@@ -119,11 +118,11 @@ class Identity:
 
 
 def identify(embedder: Embedder) -> Identity:
-    """The identity of a loaded model; embeds the sample once (brought vectors have none)."""
+    """Return the identity of a loaded model. Embeds the sample, except for precomputed vectors."""
     try:
         sample = embedder.embed(SAMPLE)
     except BackendError:
-        if not embedder.spec.startswith("vectors:"):  # brought vectors know only their own texts
+        if not embedder.spec.startswith("vectors:"):  # precomputed vectors only cover their own texts
             raise
         sample = np.zeros((0, embedder.dimension), np.float32)
     rows = tuple(tuple(round(float(x), 6) for x in row) for row in sample)
@@ -138,7 +137,7 @@ def identify(embedder: Embedder) -> Identity:
 
 
 def closeness(one: Vectors, other: Vectors) -> float:
-    """The lowest cosine between rows of equal number; rows that are zero in both are skipped."""
+    """Return the lowest cosine between corresponding rows; rows that are zero in both are skipped."""
     a, b = one.astype(np.float64), other.astype(np.float64)
     na, nb = np.sqrt((a * a).sum(1)), np.sqrt((b * b).sum(1))
     both = (na > 0) | (nb > 0)
@@ -151,10 +150,10 @@ def closeness(one: Vectors, other: Vectors) -> float:
 def require_same(
     stored: Identity, embedder: Embedder, *, where: str = "the index", cancel: Cancel | None = None
 ) -> float:
-    """Refuses a model that did not make the stored vectors; returns the lowest cosine on the sample.
+    """Return the lowest cosine on the sample if a model made the stored vectors, else raise ModelMismatch.
 
-    Engine, precision and place of the model may differ; its fingerprint may not, and neither may its
-    vectors by more than `CLOSE`. Cancelled where `cancel` says so.
+    Engine, precision and location may differ; the fingerprint must be equal and the cosine at least `CLOSE`.
+    Raises Cancelled when `cancel` returns True.
     """
     if stored.fingerprint != embedder.fingerprint:
         raise ModelMismatch(
@@ -162,7 +161,7 @@ def require_same(
             f"{stored.dimension} dimensions); {embedder.spec} has {embedder.fingerprint[:12]} "
             f"and {embedder.dimension}",
             hint="give the model that built it with --embedder, "
-            "or make the vectors anew with the other one: ketrag reembed --embedder ...",
+            "or rebuild the vectors with the other one: ketrag reembed --embedder ...",
         )
     if not stored.sample:
         return 1.0
@@ -172,9 +171,9 @@ def require_same(
         lowest = closeness(np.asarray(stored.sample, np.float32), embedder.embed(SAMPLE, cancel=cancel))
     if not lowest >= CLOSE:
         raise ModelMismatch(
-            f"{embedder.spec} bears the name of the model that built {where}, but gives other vectors "
-            f"(lowest cosine {lowest:.4f} on the sample, {CLOSE} is needed)",
-            hint=f"try --precision {stored.engine.get('precision', 'fp32')}, in which it was built, "
-            "or embed again: ketrag reembed",
+            f"{embedder.spec} has the name of the model that built {where}, but its vectors differ "
+            f"(lowest cosine {lowest:.4f} on the sample, at least {CLOSE} needed)",
+            hint=f"try --precision {stored.engine.get('precision', 'fp32')}, which built it, "
+            "or rebuild the vectors: ketrag reembed",
         )
     return lowest

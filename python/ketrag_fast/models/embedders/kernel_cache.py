@@ -1,9 +1,8 @@
-"""What was found about models on this machine before, so that a start does not find it out again.
+"""Cache the measured kernel choice of each model on this machine, so that later starts are fast.
 
-One small JSON file in the user's cache folder: (model's fingerprint, version, processor with its kernels,
-what was wanted) to the kernel that was taken, what each took, and how close its vectors are to those of
-f32. It is believed only where it makes sense, and may vanish at any time: what is missing is measured anew,
-what cannot be written is not.
+A small JSON file in the user's cache folder maps (fingerprint, version, processor with its kernels, requested
+precision and kernel) to the chosen kernel, the timings, and the cosine of its vectors to f32. Entries are
+validated, and the file may be deleted at any time: missing entries are measured again.
 """
 
 from __future__ import annotations
@@ -28,10 +27,10 @@ _ENTRIES: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class PrecisionChoice:
-    """A kernel in a precision (f32, bf16, int8), the lowest cosine of its vectors to f32, and why.
+    """A kernel, its precision (f32, bf16, int8) and the lowest cosine of its vectors to f32.
 
-    `timings` are (kernel, precision, microseconds of a token in one layer), the fastest first; empty where
-    there was nothing to choose. `note` says what was not used although it was faster.
+    `timings` are (kernel, precision, microseconds per token and layer), fastest first; empty if there was no
+    choice. `note` names a faster candidate that was rejected.
     """
 
     kernel: str
@@ -42,32 +41,32 @@ class PrecisionChoice:
 
     @classmethod
     def of(cls, data: Any, known: Iterable[str]) -> PrecisionChoice | None:
-        """Of JSON, if it makes sense on a machine with the `known` kernels."""
+        """Return the choice from JSON, or None if it is not valid for the `known` kernels."""
         try:
             timings = tuple((str(k), str(p), float(t)) for k, p, t in data["timings"])
-            made = cls(data["kernel"], data["precision"], data["closeness"], timings, data["note"])
+            choice = cls(data["kernel"], data["precision"], data["closeness"], timings, data["note"])
         except (TypeError, KeyError, ValueError):
             return None
-        number = isinstance(made.closeness, (int, float)) and not isinstance(made.closeness, bool)
-        fits = made.kernel in known and made.precision in ("f32", "bf16", "int8")
-        if not fits or not number or not -1 <= made.closeness <= 1:
+        is_number = isinstance(choice.closeness, (int, float)) and not isinstance(choice.closeness, bool)
+        is_known = choice.kernel in known and choice.precision in ("f32", "bf16", "int8")
+        if not is_known or not is_number or not -1 <= choice.closeness <= 1:
             return None
-        noted = made.note is None or isinstance(made.note, str)
-        return made if noted and all(0 < t < math.inf for _, _, t in timings) else None
+        has_valid_note = choice.note is None or isinstance(choice.note, str)
+        return choice if has_valid_note and all(0 < t < math.inf for _, _, t in timings) else None
 
 
 class Verified:
-    """See the module. `folder` None is the user's cache folder."""
+    """The cached choices. `folder` defaults to the user's cache folder."""
 
     def __init__(self, folder: Path | None = None) -> None:
         self._file = (folder or cache_folder()) / FILE
 
     def get(self, fingerprint: str, wanted: str) -> PrecisionChoice | None:
-        """What was chosen for this model where `wanted` (a precision and a kernel's name or auto) was."""
+        """Return the choice for a model and `wanted`, the requested precision and kernel (or auto)."""
         return PrecisionChoice.of(self._read().get(_key(fingerprint, wanted)), kernels())
 
     def put(self, fingerprint: str, wanted: str, choice: PrecisionChoice) -> None:
-        """Remembers it; a folder that cannot be written is no error."""
+        """Store a choice; if the folder is not writable, do nothing."""
         entries = dict(list(self._read().items())[-_ENTRIES:]) | {_key(fingerprint, wanted): asdict(choice)}
         try:
             self._file.parent.mkdir(parents=True, exist_ok=True)
@@ -88,18 +87,18 @@ class Verified:
 
 
 def cache_folder() -> Path:
-    """Where this package keeps what it can do without."""
+    """Return the cache folder of this package."""
     base = os.environ.get("XDG_CACHE_HOME")
     return (Path(base) if base else Path.home() / ".cache") / "ketrag-fast"
 
 
 def _key(fingerprint: str, wanted: str) -> str:
-    """Names alone do not tell processors apart: a virtual machine may hide instructions."""
+    """Return the key of an entry. It lists kernels too: a virtual machine may hide instructions."""
     return f"{fingerprint} {_core.__version__} {_processor()} [{' '.join(kernels())}] {wanted}"
 
 
 def _processor() -> str:
-    """The processor's name as the system tells it."""
+    """Return the processor name that the system reports."""
     try:
         for line in Path("/proc/cpuinfo").read_text("utf-8", "replace").splitlines():
             if line.startswith("model name"):

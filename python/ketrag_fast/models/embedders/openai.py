@@ -1,9 +1,9 @@
-"""`openai:MODEL@URL`: any endpoint that speaks OpenAI's embeddings protocol, on this machine or elsewhere.
+"""`openai:MODEL@URL`: any local or remote endpoint with OpenAI's embeddings API.
 
-No tokenizer of the model is at hand, so lengths are *weighed*: an estimate of tokens that errs upwards.
-How much an endpoint reads is not taken on trust: some cut long texts without a word. Before the first
-long text is sent, two texts that differ only in their last words are; equal vectors betray the cut, and
-longer texts are then embedded in windows.
+The tokenizer of the model is not available, so token counts are estimated, rather too high than too low. The
+maximum input of an endpoint is measured, because some truncate long texts silently: two probe texts that
+differ only in their last words get equal vectors if they are truncated. Longer texts are then embedded in
+windows.
 """
 
 from __future__ import annotations
@@ -41,20 +41,22 @@ from ketrag_fast.models.spending import Account
 BATCH_TEXTS: Final = 64
 BATCH_WEIGHT: Final = 16_384
 LOOK_SECONDS: Final = 0.2
-"""How often the wish to stop is looked at while replies are awaited."""
+"""Interval of checks for cancellation while waiting for replies."""
 RUNGS: Final = (120, 250, 505, 1020, 2040, 4090, 8180, 16_360, 32_700)
-"""Lengths, in tokens, that an endpoint is tried with; the usual limits lie just above one each."""
+"""Probe lengths in tokens, each just below a common limit."""
 _ENDS: Final = ("the red old fox ran", "two ships sank at noon")
 _WIDEST: Final = 16_384
 _NUMBER_BYTES: Final = 32
 _UNKNOWN_FORMAT: Final = (400, 422, 501)
-"""How endpoints refuse vectors in base64, which are read ten times faster than decimal numbers. Those that
-ignore the wish send numbers, which are taken as well."""
+"""HTTP statuses of endpoints that reject base64 vectors, which parse ten times faster than numbers. Endpoints
+that ignore the option send numbers, which are accepted too."""
 
 
 class OpenAIEmbedder(StreamingEmbedder):
-    """See the module. `longest` (tokens) skips the trial of the endpoint's limit; `cancel` is looked at while
-    it is opened, which asks for one vector (Cancelled where it says so).
+    """An embedding endpoint. Opening it requests one vector.
+
+    `longest` (tokens) skips the measurement of the maximum input. Raises Cancelled if `cancel` returns True
+    while the endpoint is opened.
     """
 
     def __init__(
@@ -72,12 +74,12 @@ class OpenAIEmbedder(StreamingEmbedder):
         self.spec = spec
         self.account = account or Account()
         self._model, url = parts_of(spec)
-        place = endpoint(url, offline=offline)
-        key = key_for(place.host, place.scheme)
+        target = endpoint(url, offline=offline)
+        key = key_for(target.host, target.scheme)
         if concurrency < 1:
             raise ConfigError("concurrency must be at least 1")
-        self.connections = Connections(place)
-        self._address = (place.path("/embeddings"), key, patience or Patience())
+        self.connections = Connections(target)
+        self._address = (target.path("/embeddings"), key, patience or Patience())
         self._concurrency = concurrency
         self._closed = threading.Event()
         self._given = longest
@@ -93,10 +95,10 @@ class OpenAIEmbedder(StreamingEmbedder):
 
         self.dimension = int(self._request(["a trial"], wanted).shape[1])
         self.fingerprint = of_endpoint(self._model)
-        self.engine = Engine("openai", "embeddings/1", place.netloc, "as served", None)
+        self.engine = Engine("openai", "embeddings/1", target.netloc, "as served", None)
 
     def count(self, texts: Sequence[str]) -> list[int]:
-        """An estimate of each text's tokens, rather too high than too low for most languages."""
+        """Return estimated token counts, for most languages rather too high than too low."""
         return [weight(text) for text in texts]
 
     def close(self) -> None:
@@ -124,8 +126,9 @@ class OpenAIEmbedder(StreamingEmbedder):
     def _parallel(
         self, pieces: list[str], weights: list[int], alive: Callable[[], None]
     ) -> Iterator[tuple[list[int], NDArray[Any]]]:
-        """Batches as they come back; at most two for each connection are in progress. A single one (a
-        question) is sent from this thread. Threads end with the call, so that it also works after `fork`.
+        """Yield batches as they finish, with at most two in progress per connection.
+
+        A single batch (a query) is sent from this thread. Threads end with the call, so `fork` is safe.
         """
         groups = list(_groups(weights))
         if len(groups) == 1:
@@ -150,12 +153,12 @@ class OpenAIEmbedder(StreamingEmbedder):
                 for done in wait(running, LOOK_SECONDS, FIRST_COMPLETED).done:
                     yield running.pop(done), done.result()
                 alive()
-        finally:  # the first fault, or the wish to stop, ends the rest without waiting for its replies
+        finally:  # an error or cancellation ends the rest without waiting
             stop.set()
             threads.shutdown(wait=False, cancel_futures=True)
 
     def _request(self, texts: list[str], wanted: Callable[[], None]) -> NDArray[Any]:
-        """One batch. `wanted` raises when the work is to end, whatever is waited for."""
+        """Return the vectors of one batch. `wanted` raises to cancel, also while waiting."""
 
         def stopped() -> None:
             if self._closed.is_set():
@@ -180,7 +183,7 @@ class OpenAIEmbedder(StreamingEmbedder):
         return vectors_of(reply, texts, self.dimension, self.spec)
 
     def _reads(self, needed: int, wanted: Callable[[], None]) -> int | None:
-        """Tokens that the endpoint is known to read, after trying as many as `needed`; None: enough."""
+        """Return the measured maximum input in tokens, or None if it is at least `needed`."""
         for rung in RUNGS if self._given is None else ():
             if self._bad or self._good >= needed:
                 break
@@ -192,11 +195,11 @@ class OpenAIEmbedder(StreamingEmbedder):
                 self._bad = True
                 self.longest = self._good
         if not self._good:
-            raise BackendError(f"{self.spec} does not even read {RUNGS[0]} tokens")
+            raise BackendError(f"{self.spec} cannot read {RUNGS[0]} tokens")
         return None if self._good >= needed else self._good
 
     def _read_to_the_end(self, rung: int, wanted: Callable[[], None]) -> bool:
-        """Whether a text of so many tokens is neither refused nor cut."""
+        """Return whether a text of `rung` tokens is neither rejected nor truncated."""
         body = " ".join(str((7 * n + n * n) % 10) for n in range(rung - 8))
         try:
             vectors = self._request([f"{body} {end}" for end in _ENDS], wanted)
@@ -206,7 +209,7 @@ class OpenAIEmbedder(StreamingEmbedder):
 
 
 def split_text(text: str, limit: int) -> list[str]:
-    """Consecutive parts of a text, none heavier than `limit`, of about equal weight, cut between tokens."""
+    """Split a text between tokens into parts of about equal weight, at most `limit` each."""
     total = weight(text)
     count = -(-total // limit)
     share = -(-total // count)
@@ -222,23 +225,23 @@ def split_text(text: str, limit: int) -> list[str]:
 
 
 def vectors_of(reply: Any, texts: Sequence[str], dimension: int, spec: str) -> NDArray[Any]:
-    """f64[len(texts), dimension] of a reply, in the order of the texts; every way to be wrong is an error."""
+    """Return the vectors of a reply, f64[len(texts), dimension]. Raises BackendError if it is invalid."""
     data = reply.get("data") if isinstance(reply, dict) else None
     if not isinstance(data, list):
-        raise BackendError(f"{spec} sent a reply without data", hint="check address and model name")
+        raise BackendError(f"{spec} sent a reply without data", hint="check the address and the model name")
     if len(data) != len(texts):
         raise BackendError(f"{spec} sent {len(data)} vectors for {len(texts)} texts")
     rows: list[NDArray[Any] | None] = [None] * len(texts)
     for place, entry in enumerate(data):
         number = entry.get("index", place) if isinstance(entry, dict) else None
         if not isinstance(number, int) or not 0 <= number < len(texts) or rows[number] is not None:
-            raise BackendError(f"{spec} numbered its vectors wrongly ({number!r} at place {place})")
+            raise BackendError(f"{spec} sent an invalid vector index {number!r} at position {place}")
         rows[number] = _row(entry.get("embedding"), spec)
     wanted = dimension or len(rows[0] if rows[0] is not None else ())
     for row, text in zip(rows, texts, strict=True):
         if row is None or len(row) != wanted or not wanted:
             found = "none" if row is None else f"{len(row)} dimensions"
-            raise BackendError(f"{spec} sent {found} where {wanted} are due, for {excerpt(text)}")
+            raise BackendError(f"{spec} sent {found}, expected {wanted}, for {excerpt(text)}")
     out = np.stack([row for row in rows if row is not None])
     check_vectors(out, texts, wanted, spec)
     return out
@@ -251,12 +254,12 @@ def _row(value: Any, spec: str) -> NDArray[Any]:
         if isinstance(value, list) and all(type(x) in (int, float) for x in value):
             return np.asarray(value, np.float64)
     except (binascii.Error, ValueError, OverflowError) as error:
-        raise BackendError(f"{spec} sent a vector that cannot be read: {error}") from error
-    raise BackendError(f"{spec} sent a vector that is no list of numbers")
+        raise BackendError(f"{spec} sent an invalid vector: {error}") from error
+    raise BackendError(f"{spec} sent a vector that is not a list of numbers")
 
 
 def _groups(weights: Sequence[int]) -> Iterator[list[int]]:
-    """Numbers of texts, in order, in batches bounded in number and weight."""
+    """Yield batches of text numbers, in order, limited in count and weight."""
     group: list[int] = []
     size = 0
     for number, heavy in enumerate(weights):

@@ -1,4 +1,4 @@
-"""What a precision costs on a user's own texts: the same model in fp32 beside it, neighbour by neighbour."""
+"""Measure what a precision costs on the user's texts, compared with the same model in fp32."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from ketrag_fast.readers import SourceFile, find, items_of, known_kind
 from ketrag_fast.types import Document
 
 MOST: Final = 1000
-"""Texts that are compared; of more these many at even distances."""
+"""Maximum number of texts compared, sampled evenly."""
 LENGTH: Final = 600
-"""Characters of a text: about a passage, cut at line ends where there are some."""
+"""Maximum length of a text in characters, about a passage; split at line ends if possible."""
 NEAREST: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
 class PrecisionLoss:
-    """`lowest` and `mean` cosine to fp32, and the share of each text's ten nearest that stay the same."""
+    """`lowest` and `mean` cosine to fp32, and the mean share of the ten nearest texts that stay."""
 
     texts: int
     precision: str
@@ -32,17 +32,17 @@ class PrecisionLoss:
     same_nearest: float
 
     def to_json(self) -> dict[str, Any]:
-        """For `ketrag models check --json`."""
+        """Return the fields for `ketrag models check --json`."""
         return asdict(self)
 
 
 def cost(embedder: Embedder, exact: Embedder, texts: Sequence[str]) -> PrecisionLoss:
-    """Compares the vectors of `embedder` with those of `exact`, the same model in fp32.
+    """Compare the vectors of `embedder` with those of `exact`, the same model in fp32.
 
-    Raises InputError where there are fewer than two texts.
+    Raises InputError if there are fewer than two texts.
     """
     if len(texts) < 2:
-        raise InputError("to compare neighbours there must be two texts at least", hint="give more texts")
+        raise InputError(f"need at least two texts to compare, got {len(texts)}", hint="give more texts")
     got, want = embedder.embed(texts), exact.embed(texts)
     cosines = (got.astype(np.float64) * want.astype(np.float64)).sum(1)
     ours, theirs = _nearest(got), _nearest(want)
@@ -65,10 +65,10 @@ def _nearest(vectors: Vectors) -> list[list[int]]:
 
 
 def texts_of(source: str) -> list[str]:
-    """Passages of a file, folder or pattern, at most `MOST`, at even distances. Raises InputError."""
+    """Return up to `MOST` evenly sampled passages of a file, folder or pattern. Raises InputError."""
     found = find(source)
     if found.missing:
-        raise InputError(f"{source}: there is no such file or folder")
+        raise InputError(f"no such file or folder: {source}")
     passages: list[str] = []
     for name, path in found.files:
         file = SourceFile(path, name)
@@ -78,7 +78,9 @@ def texts_of(source: str) -> list[str]:
                 passages.extend(_passages(item.text))
     kept = [passages[i * len(passages) // MOST] for i in range(MOST)] if len(passages) > MOST else passages
     if len(kept) < 2:
-        raise InputError(f"{source}: no texts to compare", hint="give files that `ketrag index` reads")
+        raise InputError(
+            f"{source}: fewer than two texts to compare", hint="give files that `ketrag index` reads"
+        )
     return kept
 
 

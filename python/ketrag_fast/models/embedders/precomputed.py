@@ -1,8 +1,8 @@
-"""`vectors:FOLDER`: vectors that the user brings, for research or from a model of another program.
+"""`vectors:FOLDER`: precomputed vectors, for research or from another program.
 
-The folder holds `vectors.npy` (float16, float32 or float64, one row a text) and `ids.jsonl`, whose line i
-says which text row i belongs to: `{"text": "..."}`, or `{"sha256": "..."}` over the text's UTF-8. With
-`"role": "query"` or `"document"` a row holds for that role alone.
+The folder has `vectors.npy` (float16, float32 or float64, one row per text) and `ids.jsonl`, whose line i
+names the text of row i: `{"text": "..."}`, or `{"sha256": "..."}` of its UTF-8. With `"role": "query"` or
+`"document"` a row is used for that role only.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _CHECKED_ROWS: Final = 16_384
 
 
 class BroughtVectors(StreamingEmbedder):
-    """See the module. The array is mapped, not read; it is checked once, in slices."""
+    """Precomputed vectors. The array is memory-mapped and checked once, in slices."""
 
     def __init__(self, spec: str, folder: Path) -> None:
         super().__init__()
@@ -40,7 +40,7 @@ class BroughtVectors(StreamingEmbedder):
         self.engine = Engine("vectors", "1", "file", str(self._rows.dtype), None)
 
     def count(self, texts: Sequence[str]) -> list[int]:
-        """There is no tokenizer: words."""
+        """Return word counts, without a tokenizer."""
         return [len(text.split()) for text in texts]
 
     def _encode(self, texts: Sequence[str], role: Role, tick: Callable[[int], None]) -> NDArray[Any]:
@@ -49,29 +49,29 @@ class BroughtVectors(StreamingEmbedder):
         if lost:
             raise BackendError(
                 f"{self.spec} has no {role} vector for {len(lost)} of these {len(texts)} texts, "
-                f"{excerpt(lost[0])} the first",
-                hint=f"add them to {ARRAY} and {IDS}: texts must be equal to the letter",
+                f"the first is {excerpt(lost[0])}",
+                hint=f"add them to {ARRAY} and {IDS}: texts must match exactly",
             )
         tick(sum(self.count(texts)))
         return np.asarray(self._rows[[place for place in places if place is not None]])
 
 
 def of_vectors(folder: Path) -> str:
-    """The fingerprint: both files' contents."""
+    """Return the fingerprint, a hash of both files."""
     return digest(((ARRAY, folder / ARRAY), (IDS, folder / IDS)), {"kind": "vectors"})
 
 
 def text_key(text: str) -> bytes:
-    """By which a text is found: SHA-256 of its UTF-8."""
+    """Return the key of a text, the SHA-256 of its UTF-8."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
 
 
 def write_vectors(
     folder: Path, texts: Sequence[str], vectors: NDArray[Any], role: Role | None = None
 ) -> None:
-    """Writes such a folder, for use by others."""
+    """Write texts and vectors to such a folder."""
     if vectors.ndim != 2 or len(vectors) != len(texts):
-        raise BackendError(f"an array of shape {vectors.shape} does not go with {len(texts)} texts")
+        raise BackendError(f"expected {len(texts)} rows of vectors, got an array of shape {vectors.shape}")
     folder.mkdir(parents=True, exist_ok=True)
     np.save(folder / ARRAY, vectors, allow_pickle=False)
     extra = {} if role is None else {"role": role}
@@ -88,11 +88,11 @@ def _array(path: Path) -> NDArray[Any]:
             f"cannot read {path}: {error.strerror or error}", hint=f"the folder must hold {ARRAY} and {IDS}"
         ) from error
     except (ValueError, EOFError) as error:
-        raise BackendError(f"{path} is no array that can be read: {error}") from error
+        raise BackendError(f"{path} is not a valid NumPy array: {error}") from error
     fits = isinstance(rows, np.ndarray) and rows.ndim == 2 and rows.dtype.name in _KINDS and rows.shape[1]
     if not fits:
         found = f"{rows.dtype} {rows.shape}" if isinstance(rows, np.ndarray) else type(rows).__name__
-        raise BackendError(f"{path} holds {found}; float16, float32 or float64 [texts, dimensions] is due")
+        raise BackendError(f"{path} must be float16, float32 or float64 [texts, dimensions], got {found}")
     for start in range(0, len(rows), _CHECKED_ROWS):
         bad = np.flatnonzero(~np.isfinite(rows[start : start + _CHECKED_ROWS]).all(1))
         if bad.size:
@@ -116,7 +116,7 @@ def _ids(path: Path, rows: int) -> dict[tuple[Role, bytes], int]:
         key, roles = _id(line, f"{path}:{number + 1}")
         for role in roles:
             if places.setdefault((role, key), number) != number:
-                raise BackendError(f"{path}:{number + 1} names a text that line {places[role, key] + 1} has")
+                raise BackendError(f"{path}:{number + 1} repeats the text of line {places[role, key] + 1}")
     return places
 
 
@@ -129,5 +129,5 @@ def _id(line: str, where: str) -> tuple[bytes, tuple[Role, ...]]:
         raise BackendError(f'{where} is neither {{"text": ...}} nor {{"sha256": ...}}') from error
     roles: tuple[Role, ...] = tuple(known for known in ROLES if role in (None, known))
     if len(key) != 32 or not roles:
-        raise BackendError(f"{where} has a bad {'role' if not roles else 'hash'}")
+        raise BackendError(f"{where} has an invalid {'role' if not roles else 'hash'}")
     return key, roles

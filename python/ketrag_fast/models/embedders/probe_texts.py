@@ -1,7 +1,6 @@
-"""The built-in texts on which a model is tried: short, long, foreign, numeric, code.
+"""The built-in sample texts for comparing models: short, long, foreign, numeric, code.
 
-They are fixed: vectors of them are compared between precisions, and between the time an index was
-built and the time it is opened.
+They never change: their vectors are compared between precisions, and between building and opening an index.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""What an embedder is: texts in, vectors of length 1 out, whatever makes them.
+"""The interface of embedders: texts in, unit vectors out.
 
-Everything that must never go wrong silently is done once, in `StreamingEmbedder`: empty texts, vectors of a
-wrong shape, NaN, zero vectors, normalising, stopping. A backend only turns a window of texts into raw
-vectors.
+`StreamingEmbedder` handles empty texts, wrong shapes, NaN, zero vectors, normalisation and cancellation for
+all backends. A backend only turns a window of texts into raw vectors.
 """
 
 from __future__ import annotations
@@ -25,28 +24,28 @@ Precision = Literal["auto", "fp32", "bf16", "int8"]
 Vectors = NDArray[np.float32]
 
 Report = Callable[[int, int | None], bool | None]
-"""`report(tokens done, tokens in all or None)`; False asks to stop. A `progress.Meter` is one."""
+"""`report(tokens done, total tokens or None)`; returns False to cancel, e.g. a `progress.Meter`."""
 
 Cancel = Callable[[], bool]
-"""True asks to stop; looked at between batches."""
+"""Returns True to cancel; called between batches."""
 
 CLOSE: Final = 0.999
-"""Lowest cosine to fp32 at which the vectors of another engine or precision count as the same."""
+"""Lowest cosine to fp32 at which vectors of another engine or precision count as equal."""
 
 ZERO_NORM: Final = 1e-12
-"""Below this length a vector is zero (specs 0.2)."""
+"""Vectors shorter than this count as zero."""
 
 WINDOW_TEXTS: Final = 4096
 WINDOW_CHARS: Final = 131_072
-"""Texts are taken from a stream until one of these is reached: they bound memory, not the corpus."""
+"""A window of a stream ends at either limit, which bounds memory whatever the size of the corpus."""
 
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """What computed the vectors: recorded beside them, and no part of the fingerprint.
+    """The engine that computed vectors. Stored with them, but not part of the fingerprint.
 
-    `closeness` is the lowest cosine to fp32 on the built-in sample (1.0 for fp32 itself, None where the
-    backend cannot know, as behind an endpoint). `notes` name every fallback that was taken.
+    `closeness` is the lowest cosine to fp32 on the built-in sample (1.0 for fp32, None if unknown, as for an
+    endpoint). `notes` name every fallback.
     """
 
     name: str
@@ -57,13 +56,13 @@ class Engine:
     notes: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """For a manifest or `ketrag models check --json`."""
+        """Return the fields for a manifest or `ketrag models check --json`."""
         return {**asdict(self), "notes": list(self.notes)}
 
 
 @dataclass(slots=True)
 class Tally:
-    """What an embedder has done since it was loaded."""
+    """The work of an embedder since it was loaded."""
 
     texts: int = 0
     empty: int = 0
@@ -73,30 +72,30 @@ class Tally:
 
 
 class Embedder(Protocol):
-    """The protocol. Vectors are f32, rows of length 1; an empty text's row is zero and is counted."""
+    """The interface. Vectors are f32 rows of length 1; the row of an empty text is zero and is counted."""
 
     spec: str
     fingerprint: str
-    """Equal for equal models wherever their files lie (module `fingerprint`)."""
+    """Equal for equal models, wherever their files are (see module `fingerprint`)."""
 
     @property
     def dimension(self) -> int:
-        """Numbers in a vector."""
+        """The dimension of the vectors."""
 
     @property
     def longest(self) -> int | None:
-        """Tokens of one text that the model reads at once; None if no limit is known."""
+        """Maximum input in tokens, or None if unknown."""
 
     @property
     def engine(self) -> Engine:
-        """What computes."""
+        """The engine that computes the vectors."""
 
     @property
     def tally(self) -> Tally:
-        """What was done since loading."""
+        """The work done since loading."""
 
     def count(self, texts: Sequence[str]) -> list[int]:
-        """Tokens of each text as the model counts them, special tokens apart."""
+        """Return the token count of each text, without special tokens."""
 
     def embed(
         self,
@@ -115,17 +114,17 @@ class Embedder(Protocol):
         cancel: Cancel | None = None,
         chars: int | None = None,
     ) -> Iterator[tuple[int, Vectors]]:
-        """(number of the first text, its and the following vectors), in order, as batches finish.
+        """Yield (number of the first text, vectors) in order, as batches finish.
 
-        `chars` is the length of all texts together, if it is known; progress then has a total.
+        `chars` is the total length of all texts if known; progress then has a total.
         """
 
     def close(self) -> None:
-        """Gives back memory and connections."""
+        """Release memory and connections."""
 
 
 class StreamingEmbedder(ABC):
-    """The shared half of an embedder. A subclass sets the attributes of `Embedder` and gives `_encode`."""
+    """The base class of embedders. A subclass sets the attributes of `Embedder` and defines `_encode`."""
 
     spec: str
     dimension: int
@@ -138,17 +137,17 @@ class StreamingEmbedder(ABC):
 
     @abstractmethod
     def _encode(self, texts: Sequence[str], role: Role, tick: Callable[[int], None]) -> NDArray[Any]:
-        """Vectors [len(texts), dimension], of any length, for texts of which none is empty.
+        """Return vectors [len(texts), dimension] of non-empty texts, not necessarily normalised.
 
-        Calls `tick(tokens)` after each batch; it raises `Cancelled` when the work is to stop.
+        Calls `tick(tokens)` after each batch, which raises `Cancelled` to stop.
         """
 
     @abstractmethod
     def count(self, texts: Sequence[str]) -> list[int]:
-        """Tokens of each text."""
+        """Return the token count of each text."""
 
     def close(self) -> None:
-        """Nothing to give back unless a subclass says so."""
+        """Release resources; does nothing by default."""
         return
 
     def embed(
@@ -173,9 +172,9 @@ class StreamingEmbedder(ABC):
         cancel: Cancel | None = None,
         chars: int | None = None,
     ) -> Iterator[tuple[int, Vectors]]:
-        """(number of the first text, vectors), in order, one window of texts at a time."""
+        """Yield (number of the first text, vectors) in order, one window of texts at a time."""
         if role not in ROLES:
-            raise ValueError(f"role must be document or query, not {role!r}")
+            raise ValueError(f"role must be document or query, got {role!r}")
         meter = _Meter(progress, cancel, chars)
         start = 0
         for window in windows_of(texts):
@@ -205,7 +204,7 @@ class StreamingEmbedder(ABC):
 
 
 class _Meter:
-    """Tokens done, an estimate of all tokens from the characters left, and the wish to stop."""
+    """Reports tokens done and an estimated total, and checks for cancellation."""
 
     def __init__(self, report: Report | None, cancel: Cancel | None, chars: int | None) -> None:
         self._report = report
@@ -243,7 +242,7 @@ class _Meter:
 def windows_of(
     texts: Iterable[str], most: int = WINDOW_TEXTS, chars: int = WINDOW_CHARS
 ) -> Iterator[list[str]]:
-    """Consecutive runs of texts, each of at most `most` texts and, but for a single longer text, `chars`."""
+    """Yield consecutive groups of up to `most` texts and, except for one longer text, `chars` characters."""
     window: list[str] = []
     size = 0
     for text in texts:
@@ -259,10 +258,10 @@ def windows_of(
 def check_vectors(
     raw: NDArray[Any], texts: Sequence[str], dimension: int, spec: str, rows: Sequence[int] | None = None
 ) -> Vectors:
-    """The vectors with rows of length 1; BackendError naming the text of the first that is no vector."""
+    """Return normalised vectors. Raises BackendError, which quotes the text of the first invalid one."""
     if raw.shape != (len(texts), dimension):
         raise BackendError(
-            f"{spec} gave an array of shape {raw.shape} where ({len(texts)}, {dimension}) was due"
+            f"{spec} returned an array of shape {raw.shape}, expected ({len(texts)}, {dimension})"
         )
     wide = raw.astype(np.float64)
     lengths = np.sqrt(np.einsum("ij,ij->i", wide, wide))
@@ -272,13 +271,13 @@ def check_vectors(
         kind = "a zero vector" if np.isfinite(lengths[first]) else "NaN or infinity"
         number = rows[first] if rows is not None else first
         raise BackendError(
-            f"{spec} gave {kind} for text {number} ({excerpt(texts[first])}), "
+            f"{spec} returned {kind} for text {number} ({excerpt(texts[first])}), "
             f"{bad.size} such texts in this batch",
-            hint="try --precision fp32; if it stays, the model's files are damaged (`ketrag models check`)",
+            hint="try --precision fp32; if it persists, the model files are damaged (`ketrag models check`)",
         )
     return np.asarray(wide / lengths[:, None], np.float32)
 
 
 def excerpt(text: str, most: int = 60) -> str:
-    """The beginning of a text, quoted, for an error message."""
+    """Return the beginning of a text, quoted, for an error message."""
     return repr(text if len(text) <= most else text[: most - 1] + "…")

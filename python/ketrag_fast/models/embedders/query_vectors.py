@@ -1,4 +1,4 @@
-"""Vectors of questions: the index's own model, loaded by the first question, with a memory of recent ones."""
+"""Embed queries with the model of the index, loaded by the first query, with an LRU cache."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ REMEMBERED: Final = 1024
 
 
 class QueryEmbedder:
-    """Safe for many threads. The model must be the one that built the index.
+    """Embeds queries with the model that built the index. Thread-safe.
 
-    Its fingerprint is compared when the index is opened, its vectors of the sample when it is loaded.
+    Its fingerprint is compared when the index is opened, its sample vectors when it is loaded.
     """
 
     def __init__(
@@ -43,15 +43,17 @@ class QueryEmbedder:
         limit: SpendingLimit | None = None,
         permit: Callable[[], None] | None = None,
     ) -> None:
-        """`limit` is what the opened index may cost; without it the settings' limit is for this alone.
-        `permit` is called before the model is opened, and raises if nothing may be sent to it.
+        """Compare the fingerprints of settings and index.
+
+        `limit` is the spending limit of the open index; by default the limit in the settings applies to this
+        model alone. `permit` is called before the model is opened and raises if that is not allowed.
         """
         spec = settings.embedder
         if stored is None or spec == BUILTIN:
             built = "the builtin vectors" if stored is None else stored["spec"]
             raise ModelMismatch(
                 f"the index was built with {built}, not with {spec}",
-                hint="leave --embedder out, or make new vectors: ketrag reembed --embedder ...",
+                hint="leave out --embedder, or rebuild the vectors: ketrag reembed --embedder ...",
             )
         self._stored = Identity.from_json(stored)
         self._spec = spec
@@ -64,7 +66,7 @@ class QueryEmbedder:
         self._compare_names()
 
     def _compare_names(self) -> None:
-        """Refuses another model at once; one that cannot be found is refused by the first question."""
+        """Raise ModelMismatch for another model; a missing model fails at the first query."""
         try:
             mark = fingerprint(self._spec, self._options)
         except (BackendMissing, BackendError, NetworkForbidden):
@@ -74,13 +76,13 @@ class QueryEmbedder:
                 f"the index was built with {self._stored.spec} "
                 f"(fingerprint {self._stored.fingerprint[:12]}); {self._spec} has {mark[:12]}",
                 hint="give the model that built it with --embedder, "
-                "or make the vectors anew: ketrag reembed --embedder ...",
+                "or rebuild the vectors: ketrag reembed --embedder ...",
             )
 
     def vectors(self, questions: Sequence[str], seconds: float | None = None) -> Vectors:
-        """f32[questions, d]; what was asked lately is not embedded again, and does not wait for the model.
+        """Return f32[questions, d]; recent queries come from the cache and do not wait for the model.
 
-        Raises DeadlineExceeded where not all are there after `seconds`.
+        Raises DeadlineExceeded if some are missing after `seconds`.
         """
         found = self._recent.known(questions)
         if any(text not in found for text in questions):
@@ -90,19 +92,19 @@ class QueryEmbedder:
     def _embed(self, questions: Sequence[str], limit: Limited) -> dict[str, Vectors]:
         left = limit.left
         late = DeadlineExceeded(
-            f"{self._spec} did not embed the question before the deadline",
+            f"{self._spec} did not embed the query before the deadline",
             hint="give more seconds, or a mode without vectors",
         )
         if not self._lock.acquire(timeout=-1 if left is None else left):
             raise late
         try:
-            found = self._recent.known(questions)  # others may have asked the same while this waited
+            found = self._recent.known(questions)  # another thread may have embedded it meanwhile
             new = [text for text in dict.fromkeys(questions) if text not in found]
             if new:
                 vectors = self._ready(limit).embed(new, "query", None, lambda: limit.reached)
-                made = dict(zip(new, vectors, strict=True))
-                self._recent.add(made)
-                found |= made
+                fresh = dict(zip(new, vectors, strict=True))
+                self._recent.add(fresh)
+                found |= fresh
             return found
         except Cancelled:
             raise late from None
@@ -110,7 +112,7 @@ class QueryEmbedder:
             self._lock.release()
 
     def embed(self, texts: Sequence[str], role: Role, limit: Limited) -> Vectors:
-        """f32[texts, d] of any texts, not remembered. DeadlineExceeded once the limit is reached."""
+        """Return f32[texts, d] without caching. Raises DeadlineExceeded when the limit is reached."""
         left = limit.left
         late = DeadlineExceeded(
             f"{self._spec} did not embed the texts before the deadline",
@@ -126,14 +128,15 @@ class QueryEmbedder:
             self._lock.release()
 
     def load(self) -> None:
-        """Loads the model now and not with the first question."""
+        """Load the model now instead of at the first query."""
         if self._embedder is None:
             with self._lock:
                 self._ready()
 
     def _ready(self, limit: Limited | None = None) -> Embedder:
-        """The model; Cancelled once the limit is reached. One that computes in this process is loaded whole
-        first, and then stays; an endpoint is left at once.
+        """Return the loaded model. Raises Cancelled when the limit is reached.
+
+        Loading a local model is never interrupted, and the model is kept; an endpoint is dropped at once.
         """
 
         def cancel() -> bool:
@@ -158,6 +161,6 @@ class QueryEmbedder:
             loaded.close()
 
     def close(self) -> None:
-        """Lets go of the model."""
+        """Release the model."""
         with self._lock:
             self._forget()

@@ -1,4 +1,4 @@
-"""Model libraries, kept from the network and from the screen while they load."""
+"""Import model libraries without network access and terminal output."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _OFFLINE: Final = {
 
 
 def import_quietly(module: str, extra: str) -> ModuleType:
-    """Imports an optional package, or says which extra brings it."""
+    """Import an optional package. Raises BackendMissing, which names the extra to install."""
     try:
         return importlib.import_module(module)
     except ImportError as error:
@@ -38,7 +38,7 @@ def import_quietly(module: str, extra: str) -> ModuleType:
 
 @contextmanager
 def no_bars() -> Iterator[None]:
-    """Inside, transformers draws no bars: its switch in the environment is read when tqdm is imported."""
+    """Disable the progress bars of transformers; its environment variable is only read at import."""
     logging = importlib.import_module("transformers.utils.logging")
     shown = bool(logging.is_progress_bar_enabled())
     logging.disable_progress_bar()
@@ -51,7 +51,7 @@ def no_bars() -> Iterator[None]:
 
 @contextmanager
 def no_hub() -> Iterator[None]:
-    """Inside, the hub's client refuses to connect, whether it was imported before or is imported here."""
+    """Block network access of the hub client, whether it is already imported or not."""
     before = {name: os.environ.get(name) for name in _OFFLINE}
     os.environ.update(_OFFLINE)
     constants = sys.modules.get("huggingface_hub.constants")
@@ -68,6 +68,6 @@ def no_hub() -> Iterator[None]:
             else:
                 os.environ[name] = value
         constants = sys.modules.get("huggingface_hub.constants")
-        if constants is not None:  # read once at import: what the user's own environment says holds again
+        if constants is not None:  # read once at import: restore the user's setting
             own = (before["HF_HUB_OFFLINE"] or "").upper() in ("1", "ON", "YES", "TRUE")
             constants.HF_HUB_OFFLINE = own if imported_here else flag  # type: ignore[attr-defined]

@@ -1,9 +1,9 @@
-"""From a spec to a loaded model.
+"""Load embedding models by spec.
 
 `native:NAME_OR_PATH`, `sentence-transformers:NAME_OR_PATH`, `local:NAME_OR_PATH` (the first of these two that
-can serve the model), `openai:MODEL@URL`, `vectors:FOLDER`.
+supports the model), `openai:MODEL@URL`, `vectors:FOLDER`.
 
-`builtin` is no model: its vectors are fitted to the corpus by the build itself.
+`builtin` is not a model: the build fits its vectors to the corpus.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ FOLDERS: Final = frozenset(("sentence-transformers", "native", "local"))
 
 @dataclass(frozen=True, slots=True)
 class EmbedderOptions:
-    """How a model is loaded. None of these is part of its fingerprint.
+    """Options for loading a model. None of them changes its fingerprint.
 
-    `limit` is what the endpoint may cost, together with whatever shares that limit. `cancel` is looked at
-    while an endpoint is opened; Cancelled is then raised.
+    `limit` is the spending limit of the endpoint, maybe shared with other models. `cancel` is called while an
+    endpoint is opened and raises Cancelled by returning True.
     """
 
     precision: Precision = "auto"
@@ -48,25 +48,25 @@ class EmbedderOptions:
 
 
 def parse(spec: str) -> tuple[str, str]:
-    """(kind, the rest), or a ConfigError that lists the forms."""
+    """Return (kind, rest) of a spec. Raises ConfigError, which lists the forms."""
     if spec == BUILTIN:
         return BUILTIN, ""
     kind, colon, rest = spec.partition(":")
     if not colon or kind not in _LOADERS or not rest.strip():
-        raise ConfigError(f"embedder {spec!r} is not one of {_FORMS}")
+        raise ConfigError(f"embedder must be one of {_FORMS}, got {spec!r}")
     return kind, rest
 
 
 def load(spec: str, options: EmbedderOptions | None = None) -> Embedder:
-    """A loaded model; every way to fail is a typed error."""
+    """Load the model of a spec. Raises KetragError if that fails."""
     kind, rest = parse(spec)
     if kind == BUILTIN:
-        raise ConfigError("the builtin vectors are made by the build and need no model to be loaded")
+        raise ConfigError("builtin vectors are made by the build; there is no model to load")
     return _LOADERS[kind](spec, rest, options or EmbedderOptions())
 
 
 def fingerprint(spec: str, options: EmbedderOptions | None = None) -> str:
-    """A model's fingerprint without loading it: a moved model has the same, another one has not."""
+    """Return the fingerprint of a model without loading it; it does not depend on the location."""
     kind, rest = parse(spec)
     if kind in FOLDERS:
         return of_folder(_folder(rest, options or EmbedderOptions()))
@@ -78,7 +78,7 @@ def fingerprint(spec: str, options: EmbedderOptions | None = None) -> str:
         from ketrag_fast.models.embedders.precomputed import of_vectors
 
         return of_vectors(Path(rest).expanduser())
-    raise ConfigError("the builtin vectors have no model")
+    raise ConfigError("builtin vectors have no model")
 
 
 def _folder(name: str, options: EmbedderOptions) -> ModelFolder:
@@ -105,7 +105,7 @@ def _native(spec: str, name: str, options: EmbedderOptions) -> Embedder:
 
 
 def _local(spec: str, name: str, options: EmbedderOptions) -> Embedder:
-    """The package's own encoder where it knows the model and the device, else sentence-transformers."""
+    """Load with the native encoder if it supports model and device, else sentence-transformers."""
     from ketrag_fast.models.embedders.native import refusal
 
     reason = refusal(_folder(name, options))
@@ -122,13 +122,13 @@ def _local(spec: str, name: str, options: EmbedderOptions) -> Embedder:
 
 
 def _fetch(name: str, options: EmbedderOptions) -> Path:
-    """Downloads a model, if that was allowed in so many words."""
+    """Download a model, if the options allow it explicitly."""
     if not is_name(name):
-        raise BackendError(f"there is no folder {name}", hint="`ketrag models` lists what is found locally")
+        raise BackendError(f"no such folder: {name}", hint="`ketrag models` lists local models")
     if options.offline or not options.allow_download:
         raise NetworkForbidden(
             f"the model {name} is not on this machine, and downloading is not allowed",
-            hint="`ketrag models` lists what is found locally and how to bring a model; "
+            hint="`ketrag models` lists local models and how to install one; "
             "--allow-download fetches it from the hub",
         )
     from ketrag_fast.models.embedders.quiet_imports import import_quietly
@@ -139,7 +139,7 @@ def _fetch(name: str, options: EmbedderOptions) -> Path:
     full = name if "/" in name else f"sentence-transformers/{name}"
     try:
         return Path(hub.snapshot_download(full, allow_patterns=wanted, ignore_patterns=unwanted))
-    except Exception as error:  # whatever the hub's client throws
+    except Exception as error:  # the hub client may raise anything
         raise BackendError(f"{full} could not be downloaded: {type(error).__name__}: {error}") from error
 
 

@@ -1,9 +1,8 @@
-"""`sentence-transformers:NAME_OR_PATH`: the user's own model, by its own library, fed as hardware likes it.
+"""`sentence-transformers:NAME_OR_PATH`: a local embedding model, run by sentence-transformers.
 
-Where the time goes (measured with all-MiniLM-L6-v2): batches of 32 texts sorted by characters are 23 to
-40 % padding, fp32 products run at half the core's peak, tokenising is a few per cent. So texts are
-tokenised once, batched by tokens, and computed in bf16 where the processor has it and a check says
-that the vectors stay the same.
+Measured with all-MiniLM-L6-v2: batches of 32 texts sorted by characters are 23 to 40 % padding, fp32 products
+run at half of the peak, tokenizing takes a few percent. So texts are tokenized once, batched by tokens, and
+computed in bf16 if the processor supports it and the vectors stay the same.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ _ROLE_PROMPTS: Final[dict[Role, tuple[str, ...]]] = {
 
 
 class SentenceTransformersEmbedder(StreamingEmbedder):
-    """See the module. `threads=0` means all cores; `precision` as in issue 4: auto, fp32 or bf16."""
+    """A sentence-transformers model. `threads=0` means all cores; `precision` is auto, fp32 or bf16."""
 
     def __init__(
         self,
@@ -81,14 +80,14 @@ class SentenceTransformersEmbedder(StreamingEmbedder):
         self.engine = self._choose(precision)
 
     def count(self, texts: Sequence[str]) -> list[int]:
-        """Tokens of each text, without special ones."""
+        """Return the token count of each text, without special tokens."""
         if self._cutter is None:
             ids = self._model.tokenizer.encode_batch(list(texts), add_special_tokens=False)
             return [len(row.ids) for row in ids]
         return [len(ids) for ids in self._cutter.tokens(texts)]
 
     def close(self) -> None:
-        """Lets go of the model; the object cannot be used again."""
+        """Release the model; the object cannot be used again."""
         self._model = self._first = None
 
     # -- loading ---------------------------------------------------------------------------------
@@ -105,10 +104,10 @@ class SentenceTransformersEmbedder(StreamingEmbedder):
                         trust_remote_code=False,
                         model_kwargs={"use_safetensors": True, "dtype": self._torch.float32},
                     )
-            except Exception as error:  # whatever a model's files make the library throw
+            except Exception as error:  # bad model files make the library raise anything
                 raise BackendError(
                     f"the model in {self._folder.path} cannot be loaded: {type(error).__name__}: {error}",
-                    hint="`ketrag models check` says more; copy the model again if it is damaged",
+                    hint="run `ketrag models check` for details; copy the model again if it is damaged",
                 ) from error
         model.eval()
         _require_weights(model, self._folder)
@@ -120,20 +119,20 @@ class SentenceTransformersEmbedder(StreamingEmbedder):
         return min(known) if known else None
 
     def _trial(self) -> NDArray[Any]:
-        """The first forward pass, where files that do not belong together show."""
+        """Run a first forward pass, which reveals files of different models."""
         _require_tokenizer(self._model, self._folder, self._static)
         return self._encode(["a trial"], "document", lambda _: None)
 
     def _choose(self, precision: Precision) -> Engine:
-        """Settles the precision: bf16 only where its vectors of the sample stay close to those of fp32."""
+        """Choose the precision: bf16 only if its sample vectors stay close to those of fp32."""
         wanted = precision == "bf16" or (precision == "auto" and _fast_bf16(self._torch, self._device))
         if precision == "int8":
-            raise ConfigError(f"{self.spec} has no precision int8", hint="native: computes in int8")
+            raise ConfigError(f"{self.spec} does not support int8", hint="native: does")
         if precision not in ("auto", "fp32", "bf16"):
-            raise ConfigError(f"precision {precision!r} is not one of auto, fp32, bf16")
+            raise ConfigError(f"precision must be auto, fp32 or bf16, got {precision!r}")
         if not wanted or self._static:
             useless = self._static and precision == "bf16"
-            return self._engine("fp32", 1.0, ("bf16 means nothing to a table of vectors",) if useless else ())
+            return self._engine("fp32", 1.0, ("bf16 has no effect on static embeddings",) if useless else ())
         exact = self._sample()
         self._first.to(self._torch.bfloat16)
         lowest = closeness(exact, self._sample())
@@ -141,12 +140,12 @@ class SentenceTransformersEmbedder(StreamingEmbedder):
             return self._engine("bf16", lowest, ())
         if precision == "bf16":
             raise BackendError(
-                f"{self.spec} in bf16 is too far from fp32 (lowest cosine {lowest:.4f}, {CLOSE} is needed)",
+                f"{self.spec} in bf16 is too far from fp32 (lowest cosine {lowest:.4f}, need {CLOSE})",
                 hint="use --precision fp32",
             )
         self._model = self._load()
         self._first = self._model[0]
-        return self._engine("fp32", 1.0, (f"bf16 was {lowest:.4f} close to fp32 and was not used",))
+        return self._engine("fp32", 1.0, (f"bf16 was not used: lowest cosine to fp32 {lowest:.4f}",))
 
     def _engine(self, precision: str, lowest: float, notes: tuple[str, ...]) -> Engine:
         with no_hub():
@@ -167,7 +166,7 @@ class SentenceTransformersEmbedder(StreamingEmbedder):
             pieces = self._cutter.pieces(texts, self._prompts[role])
             self.tally.windowed += len(pieces) - len({piece.owner for piece in pieces})
             if not pieces:
-                raise BackendError(f"{self.spec} reads no token in {excerpt(texts[0])}")
+                raise BackendError(f"{self.spec} finds no token in {excerpt(texts[0])}")
             vectors: NDArray[Any] | None = None
             for numbers, found in self._run(pieces, list(batches(pieces, self._batch_tokens)), role):
                 if vectors is None:
@@ -181,10 +180,10 @@ class SentenceTransformersEmbedder(StreamingEmbedder):
     def _run(
         self, pieces: list[Piece], groups: list[list[int]], role: Role
     ) -> Iterator[tuple[list[int], NDArray[Any]]]:
-        """The batches, each on one core and as many at a time as there are cores.
+        """Yield the results of batches, one core per batch.
 
-        Cores that share a batch wait for each other after every product; measured on two busy cores,
-        batches of their own are 2.2 times as fast. A single batch (a question) is shared nevertheless.
+        Cores that share a batch wait for each other after every product: separate batches were 2.2 times as
+        fast on two busy cores. A single batch (a query) uses all cores.
         """
 
         def work(numbers: list[int]) -> NDArray[Any]:
@@ -205,7 +204,7 @@ class SentenceTransformersEmbedder(StreamingEmbedder):
                     future.cancel()
 
     def _forward_halving(self, pieces: list[Piece], role: Role) -> NDArray[Any]:
-        """One batch; where memory does not suffice, its halves, and smaller batches from then on."""
+        """Encode a batch; when out of memory, encode its halves and use smaller batches from then on."""
         try:
             return self._forward(pieces, role)
         except (RuntimeError, MemoryError) as error:
@@ -213,7 +212,7 @@ class SentenceTransformersEmbedder(StreamingEmbedder):
                 raise self._failed(error) from error
             if len(pieces) == 1:
                 raise BackendError(
-                    f"{self.spec}: memory does not suffice for one text of {len(pieces[0].ids)} tokens",
+                    f"{self.spec}: out of memory for one text of {len(pieces[0].ids)} tokens",
                     hint="close other programs, or choose a smaller model or another device",
                 ) from error
         except (IndexError, ValueError, TypeError, KeyError, AttributeError) as error:
@@ -239,7 +238,7 @@ class SentenceTransformersEmbedder(StreamingEmbedder):
         if "token_type_ids" in tokenizer.model_input_names:
             features["token_type_ids"] = torch.zeros_like(features["input_ids"])
         prompt = self._prompts[role]
-        if prompt and self._cutter is not None:  # some models leave the prompt out of the mean
+        if prompt and self._cutter is not None:  # some models exclude the prompt from the mean
             features["prompt_length"] = len(self._cutter.before) + len(self._cutter.tokens([prompt])[0])
         with torch.inference_mode():
             features = self._first(features)
@@ -260,7 +259,7 @@ class SentenceTransformersEmbedder(StreamingEmbedder):
 
     @contextmanager
     def _all_cores(self) -> Iterator[None]:
-        """torch's number of threads, set for the work and set back after it."""
+        """Set the number of torch threads, and restore it afterwards."""
         before = self._torch.get_num_threads()
         self._torch.set_num_threads(self._cores)
         try:
@@ -271,12 +270,12 @@ class SentenceTransformersEmbedder(StreamingEmbedder):
     def _failed(self, error: Exception) -> BackendError:
         return BackendError(
             f"{self.spec} failed: {type(error).__name__}: {error}",
-            hint="a tokenizer or configuration of another model gives such errors: copy the model again",
+            hint="files of different models cause such errors: copy the model again",
         )
 
 
 def _cores() -> int:
-    """Cores that this process may use."""
+    """Return the number of cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
@@ -289,14 +288,14 @@ def _device(torch: Any, wanted: str) -> str:
         return "cuda" if has["cuda"] else "mps" if has["mps"] else "cpu"
     kind, _, number = wanted.partition(":")
     if kind not in has or (number and not number.isdigit()):
-        raise ConfigError(f"device {wanted!r} is not one of auto, cpu, cuda, cuda:N, mps")
+        raise ConfigError(f"device must be auto, cpu, cuda, cuda:N or mps, got {wanted!r}")
     if not has[kind] or (kind == "cuda" and number and int(number) >= torch.cuda.device_count()):
-        raise BackendMissing(f"there is no device {wanted} on this machine", hint="use --device cpu or auto")
+        raise BackendMissing(f"this machine has no device {wanted}", hint="use --device cpu or auto")
     return wanted
 
 
 def _fast_bf16(torch: Any, device: str) -> bool:
-    """Whether bf16 is done by the hardware and not imitated."""
+    """Return whether the hardware supports bf16."""
     if device.startswith("cuda"):
         return bool(torch.cuda.is_bf16_supported(including_emulation=False))
     tests = ("_is_avx512_bf16_supported", "_is_amx_tile_supported")
@@ -314,7 +313,7 @@ def _lowers(first: Any) -> bool:
 
 
 def _prompt(model: Any, role: Role) -> str:
-    """The model's own prompt for the role, by sentence-transformers' rule."""
+    """Return the prompt of the model for a role, by the rule of sentence-transformers."""
     prompts = getattr(model, "prompts", None) or {}
     name = next((n for n in _ROLE_PROMPTS[role] if n in prompts), getattr(model, "default_prompt_name", None))
     return str(prompts.get(name) or "") if name else ""
@@ -336,13 +335,13 @@ def _require_supported(model: Any, folder: ModelFolder, static: bool) -> None:
         reason = "its limits differ between queries and documents"
     if reason:
         raise BackendError(
-            f"the model in {folder.path} is of a kind that is not supported: {reason}",
-            hint="serve it by an endpoint and give openai:MODEL@URL",
+            f"the model in {folder.path} is not supported: {reason}",
+            hint="serve it with an endpoint and use openai:MODEL@URL",
         )
 
 
 def _require_weights(model: Any, folder: ModelFolder) -> None:
-    """Weights that the file lacks are filled with random numbers by the libraries; here that is an error."""
+    """Raise BackendError for missing weights, which the libraries fill with random numbers."""
     present = folder.tensors
     found, missing = set(), []
     for name, weight in model[0].named_parameters():
@@ -350,18 +349,18 @@ def _require_weights(model: Any, folder: ModelFolder) -> None:
         tails = (name, short)
         if any(key in tails or key.endswith("." + short) for key in present):
             found.add(weight.data_ptr())
-        elif "pooler" not in name:  # a head that mean pooling does not use
+        elif "pooler" not in name:  # mean pooling does not use this head
             missing.append((short, weight.data_ptr()))
     lost = [name for name, place in missing if place not in found]
     if lost:
         raise BackendError(
-            f"the weights in {folder.path} lack {len(lost)} tensors of the model, {lost[0]} the first",
+            f"the weights in {folder.path} lack {len(lost)} tensors of the model; the first is {lost[0]}",
             hint="copy the model again",
         )
 
 
 def _require_tokenizer(model: Any, folder: ModelFolder, static: bool) -> None:
-    """A tokenizer with ids that the model has no row for, or another padding, belongs to another model."""
+    """Raise BackendError if the tokenizer has ids without embedding rows or another padding token."""
     if static:
         return
     tokenizer = model.tokenizer
@@ -372,13 +371,13 @@ def _require_tokenizer(model: Any, folder: ModelFolder, static: bool) -> None:
     padding = getattr(config, "pad_token_id", None)
     if top >= rows or (padding is not None and tokenizer.pad_token_id not in (None, padding)):
         raise BackendError(
-            f"the tokenizer in {folder.path} belongs to another model (it goes up to {top}, the model has "
-            f"{rows} words; padding {tokenizer.pad_token_id} against {padding})",
+            f"the tokenizer in {folder.path} belongs to another model (largest id {top}, the model has "
+            f"{rows} rows; padding {tokenizer.pad_token_id} and {padding})",
             hint="copy tokenizer and model from the same place",
         )
     if rows > 2 * (top + 1):
         raise BackendError(
             f"the tokenizer in {folder.path} belongs to another model "
-            f"(it knows {top + 1} words where the model has {rows})",
+            f"(it has {top + 1} tokens, the model has {rows})",
             hint="copy tokenizer and model from the same place",
         )

@@ -1,8 +1,8 @@
-"""Learned sparse weights (SPLADE and its like): texts in, weights of terms out, by sentence-transformers.
+"""Learned sparse embeddings (SPLADE and similar): texts in, term weights out, by sentence-transformers.
 
-The spec is `sentence-transformers:NAME_OR_PATH`, of a folder that `SparseEncoder(...).save_pretrained(...)`
-wrote; the lexical head of BGE-M3 serves where it was saved in that form. Folders pass the checks of other
-models: no code of their own, no pickle.
+The spec is `sentence-transformers:NAME_OR_PATH` with a folder written by
+`SparseEncoder(...).save_pretrained(...)`; the lexical head of BGE-M3 works too if saved in that form. Folders
+are checked like those of other models: no custom code, no pickle.
 """
 
 from __future__ import annotations
@@ -25,28 +25,28 @@ EXTRA: Final = "embed"
 BATCH: Final = 32
 _KIND: Final = "sentence-transformers"
 Rows = tuple[NDArray[np.uint64], NDArray[np.uint32], NDArray[np.float32]]
-"""Compressed rows: the ids of each text's terms, ascending, with their weights, which are above 0."""
+"""Compressed rows (CSR): row ends, ascending term ids, and their positive weights."""
 
 
 def folder_of(spec: str) -> ModelFolder:
-    """The folder of a sparse encoder, checked. ConfigError for another spec, BackendError for a bad one."""
+    """Return the checked folder of a sparse encoder. Raises ConfigError (spec) or BackendError (folder)."""
     kind, colon, rest = spec.partition(":")
     if not colon or kind not in (_KIND, "local") or not rest.strip():
-        raise ConfigError(f"sparse_model {spec!r} is not of the form {_KIND}:NAME_OR_PATH")
+        raise ConfigError(f"sparse_model must be {_KIND}:NAME_OR_PATH, got {spec!r}")
     path = resolve(rest)
     if path is None:
-        what = f"the model {rest} is not on this machine" if is_name(rest) else f"there is no folder {rest}"
-        raise BackendError(what, hint="`ketrag models` lists what is found locally and how to bring a model")
+        what = f"the model {rest} is not on this machine" if is_name(rest) else f"no such folder: {rest}"
+        raise BackendError(what, hint="`ketrag models` lists local models and how to install one")
     return look(path)
 
 
 def fingerprint(spec: str) -> str:
-    """Equal for equal models wherever their files lie; nothing is loaded."""
+    """Return the fingerprint of a model without loading it; it does not depend on the location."""
     return of_folder(folder_of(spec))
 
 
 class SparseModel:
-    """A loaded sparse encoder; one call at a time. Raises BackendMissing where the library has none."""
+    """A loaded sparse encoder; calls are serialised. Raises BackendMissing for an old library."""
 
     def __init__(self, spec: str) -> None:
         folder = folder_of(spec)
@@ -69,7 +69,7 @@ class SparseModel:
                     model_kwargs={"use_safetensors": True},
                 )
             self.terms = int(self._encode(["a trial"], "document").shape[1])
-        except Exception as error:  # whatever a model's files make the library throw
+        except Exception as error:  # bad model files make the library raise anything
             raise BackendError(
                 f"the sparse encoder in {folder.path} cannot be loaded: {type(error).__name__}: {error}",
                 hint="give the folder that SparseEncoder(...).save_pretrained(...) wrote",
@@ -89,8 +89,9 @@ class SparseModel:
     def rows(
         self, texts: Sequence[str], role: Role = "document", report: Callable[[int, int], Any] | None = None
     ) -> Rows:
-        """The weights of each text. Raises BackendError where they make no sense, Cancelled where `report`
-        returned False.
+        """Return the weights of each text.
+
+        Raises BackendError for invalid weights, Cancelled if `report` returns False.
         """
         counts: list[NDArray[np.int64]] = []
         ids: list[NDArray[np.uint32]] = []
@@ -98,12 +99,12 @@ class SparseModel:
         for start in range(0, len(texts), BATCH):
             batch = list(texts[start : start + BATCH])
             with self._lock:
-                made = self._encode(batch, role)
-            row, column = made.indices().cpu().numpy()
-            value = made.values().float().cpu().numpy()
-            if made.shape != (len(batch), self.terms) or not np.isfinite(value).all():
+                matrix = self._encode(batch, role)
+            row, column = matrix.indices().cpu().numpy()
+            value = matrix.values().float().cpu().numpy()
+            if matrix.shape != (len(batch), self.terms) or not np.isfinite(value).all():
                 raise BackendError(
-                    f"{self.spec} gave weights that make no sense (NaN, or of another shape)",
+                    f"{self.spec} returned invalid weights (NaN, infinity or a wrong shape)",
                     hint="copy the model again",
                 )
             kept = value > 0
@@ -111,7 +112,7 @@ class SparseModel:
             ids.append(column[kept].astype(np.uint32))
             weights.append(value[kept].astype(np.float32))
             if report is not None and report(start + len(batch), len(texts)) is False:
-                raise Cancelled("stopped while sparse weights were made")
+                raise Cancelled("computing sparse weights was stopped")
         ends = np.cumsum(np.concatenate([[0], *counts])).astype(np.uint64)
         nothing = np.zeros(0, np.uint32)
         return (

@@ -1,4 +1,4 @@
-"""Texts longer than the model reads: cut into windows of tokens, embedded apart, averaged (specs 0.5)."""
+"""Embed texts longer than the maximum input: split into token windows, embed these, average."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 RULE: Final = "windows/1"
-"""Part of a model's fingerprint: how long texts become one vector."""
+"""Version of the rule for long texts, part of a model's fingerprint."""
 
 
 def spans(tokens: int, longest: int | None) -> list[tuple[int, int]]:
-    """[start, end) of the fewest windows of at most `longest` tokens, of sizes that differ by at most one."""
+    """Return [start, end) of the fewest windows of up to `longest` tokens, of almost equal size."""
     if longest is None or tokens <= longest:
         return [(0, tokens)]
     if longest < 1:
-        raise ValueError("the model reads no token at all")
+        raise ValueError(f"longest must be at least 1, got {longest}")
     count = -(-tokens // longest)
     size, more = divmod(tokens, count)
     cuts = [0]
@@ -28,10 +28,10 @@ def spans(tokens: int, longest: int | None) -> list[tuple[int, int]]:
 
 
 def average(pieces: NDArray[Any], owner: Sequence[int], weights: Sequence[int], texts: int) -> NDArray[Any]:
-    """One vector a text [texts, d]: the mean of its windows' unit vectors, weighted by their tokens.
+    """Return one vector per text, [texts, d]: the token-weighted mean of its windows' unit vectors.
 
-    `pieces` is [windows, d] and `owner` ascends. A text of one window keeps its vector as it is.
-    Sums run in f64 in the order of the windows; the caller normalises.
+    `pieces` is [windows, d] and `owner` ascends. The vector of a single window is unchanged. Sums are f64 in
+    window order; the caller normalises.
     """
     if len(pieces) == texts:
         return pieces

@@ -1,7 +1,7 @@
-"""Who reads the chunks: a model under a prompt, a recording, rules; or nobody, where only kept replies count.
+"""Extract entities and relations from chunks: with an LLM, a recording or rules, or from stored replies only.
 
-A reader is known by its key. What it would reply depends on the key and on the chunk alone, so that a
-reply that is kept under both need never be asked for again.
+A reader is identified by its key. Its reply depends only on the key and the chunk, so a stored reply is never
+requested again.
 """
 
 from __future__ import annotations
@@ -22,18 +22,16 @@ from ketrag_fast.models.tasks.task import ParsedReply, Task
 from ketrag_fast.storage.journal import KeptReply, reply_key
 
 ATTEMPTS: Final = 2
-"""Replies that the question about a chunk is worth; a gleaning is worth one: where it cannot be used, the
-chunk keeps what it has.
-"""
+"""Attempts per chunk. A gleaning has one: if it fails, the chunk keeps its records."""
 _AGAIN: Final = """
 An earlier reply to this passage could not be used. Keep to the form, give the twenty most important \
 entities and relations at most, and end the reply."""
 READING: Final = "reading"
-"""The name of the task that reads entities and relations."""
+"""The name of the task that extracts entities and relations."""
 
 
 class Chunk(NamedTuple):
-    """A piece of a document that is read as one. `start` and `end` are code points of its text."""
+    """A chunk of a document. `start` and `end` are code point offsets."""
 
     number: int
     document: str
@@ -44,29 +42,29 @@ class Chunk(NamedTuple):
 
     @property
     def source(self) -> str:
-        """What names must occur in."""
+        """Title and text, in which names must occur."""
         return f"{self.title}\n{self.text}"
 
     @property
     def place(self) -> str:
-        """For people."""
+        """The location of the chunk, for messages."""
         return f"{self.document}[{self.start}:{self.end}]"
 
 
 @dataclass(frozen=True)
 class Local:
-    """What reads without a model: `extract` gives None for a chunk that it has nothing about."""
+    """Extraction without a model: `extract` returns None for a chunk without records."""
 
     extract: Callable[[Chunk], Extraction | None]
     places: bool
-    """Whether the chunk's place counts, and not its words alone."""
+    """Whether the result depends on the location of the chunk in addition to its text."""
     lacking: str
-    """Why there is nothing, for people."""
+    """Why there are no records, for messages."""
 
 
 @dataclass(frozen=True)
 class ChunkReader:
-    """`model` or `local` reads; with neither, what is kept is all there is."""
+    """Extracts with `model` or `local`; with neither, only stored replies are used."""
 
     spec: str
     key: str
@@ -74,24 +72,24 @@ class ChunkReader:
     options: PromptOptions
     limits: Limits
     grounded: bool
-    """Whether replies are a model's words, whose names must occur in the chunk; else they are records."""
+    """Whether replies are text from a model, whose names must occur in the chunk; else they are records."""
     places: bool = False
     model: LanguageModel | None = None
     local: Local | None = None
 
     @property
     def asks(self) -> bool:
-        """Whether anything can be read now."""
+        """Whether new chunks can be read."""
         return self.model is not None or self.local is not None
 
     def name(self, chunk: Chunk) -> bytes:
-        """The chunk's part of the key under which its replies are kept."""
+        """Return the part of the reply key that identifies the chunk."""
         where = (chunk.document, str(chunk.start), str(chunk.end)) if self.places else ()
         return reply_key(chunk.title, chunk.text, *where)
 
     @cached_property
     def task(self) -> Task[Chunk, Extraction]:
-        """What is asked about a chunk: its entities and relations, then (gleanings) those missed."""
+        """The task for a chunk: extract entities and relations, then (gleanings) those missed."""
         options = self.options
 
         def turn(chunk: Chunk, earlier: Sequence[KeptReply]) -> Prompt:
@@ -122,7 +120,7 @@ class ChunkReader:
         )
 
     def extraction(self, replies: Sequence[KeptReply], chunk: Chunk) -> Extraction | None:
-        """What the kept replies say of a chunk: the first usable one of each turn. None: nothing usable."""
+        """Return the records of the first usable reply of each turn, or None if there is none."""
         parts: dict[int, Extraction] = {}
         for reply in replies:
             if reply.turn in parts or reply.turn > self.options.gleanings:
@@ -135,13 +133,13 @@ class ChunkReader:
         return join_extractions(parts[turn] for turn in sorted(parts))
 
     def close(self) -> None:
-        """Gives back the model's memory."""
+        """Release the memory of the model."""
         if self.model is not None:
             self.model.close()
 
 
 def _model_reply(chunk: Chunk, text: str, finish: str) -> ParsedReply[Extraction] | None:
-    """A model's words: names must occur in the chunk."""
+    """Parse the reply of a model; names must occur in the chunk."""
     found = parse_reply(text, chunk.source)
     if found.how == "unusable":
         return None
@@ -149,19 +147,19 @@ def _model_reply(chunk: Chunk, text: str, finish: str) -> ParsedReply[Extraction
 
 
 def _own_reply(chunk: Chunk, text: str, finish: str) -> ParsedReply[Extraction] | None:
-    """Records that this package wrote."""
+    """Parse records that this package wrote."""
     found = loads(text)
     return None if found is None else ParsedReply(found, "clean", len(found.entities))
 
 
 def dumps(extraction: Extraction) -> str:
-    """Records as the journal keeps them."""
+    """Serialise records for the journal."""
     value = {"e": extraction.entities, "r": extraction.relations, "dropped": extraction.dropped}
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def loads(text: str) -> Extraction | None:
-    """The inverse; None for what is damaged."""
+    """Return records from the output of `dumps`, or None if it is damaged."""
     try:
         data = json.loads(text)
         entities = tuple(EntityRecord(*row) for row in data["e"])

@@ -1,4 +1,4 @@
-"""One field of a record, made harmless (10-ketrag 1.3 step 2), and the bounds of what is kept."""
+"""Clean the fields of extracted records and limit their length."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from ketrag_fast.models.extraction.records import EntityRecord, RelationRecord
 from ketrag_fast.secrets import redact
 
 MAX_NAME: Final = 256
-"""Characters. A longer name is no name: its record is dropped."""
+"""Maximum length of a name in characters; records with longer names are dropped."""
 MAX_TYPE: Final = 64
 MAX_DESCRIPTION: Final = 2_000
-"""Characters. A longer description is cut."""
+"""Maximum length of a description in characters; longer ones are truncated."""
 MAX_STRENGTH: Final = 1e6
-"""So that no sum of strengths overflows; whoever asks for 1 to 10 gets 1 to 10."""
+"""Maximum strength, so that no sum overflows."""
 _SPACE: Final = re.compile(r"\s+")
 # C0 and C1, and halves of surrogate pairs, which no file can hold.
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
@@ -24,11 +24,10 @@ _WORDLIKE: Final = re.compile(r"[^\W_]")
 
 
 def clean(value: Any, *, escaped: bool = True) -> str:
-    """A field's text: trimmed, HTML entities read, control characters dropped, each run of white space one
-    blank. "" for what is no text.
+    """Return the text of a field: HTML entities decoded, control characters removed, white space collapsed.
 
-    A number is its digits. White space goes first: a line break inside a name is a blank. `escaped=False`
-    leaves HTML entities alone: they were read once, and "&amp;lt;" is to be no "<".
+    Returns the digits of a number and "" for other values. White space is collapsed first, so a line break
+    inside a name becomes a blank. `escaped=False` keeps HTML entities that were decoded before.
     """
     if isinstance(value, bool) or value is None:
         return ""
@@ -38,19 +37,19 @@ def clean(value: Any, *, escaped: bool = True) -> str:
         return ""
     text = _SPACE.sub(" ", value.strip())
     text = _unescaped(text) if escaped else text
-    # What was dropped or read as an entity may have stood between the letters of an endpoint's key.
+    # A removed character or an HTML entity may have split the API key of an endpoint.
     return redact(_SPACE.sub(" ", _CONTROL.sub("", _SPACE.sub(" ", text))).strip())
 
 
 def _unescaped(text: str) -> str:
     try:
         return html.unescape(text)
-    except ValueError:  # the number of a character with thousands of digits
+    except ValueError:  # a character reference with thousands of digits
         return text
 
 
 def entity(name: Any, kind: Any, description: Any, *, escaped: bool = True) -> EntityRecord | None:
-    """A record, or None where the name is none."""
+    """Return an entity record, or None if the name is invalid."""
     label = _name(name, escaped)
     if not label:
         return None
@@ -60,7 +59,7 @@ def entity(name: Any, kind: Any, description: Any, *, escaped: bool = True) -> E
 def relation(
     source: Any, target: Any, description: Any, strength: Any, *, escaped: bool = True
 ) -> RelationRecord | None:
-    """A record, or None where an end is no name or both are the same."""
+    """Return a relation record, or None if a name is invalid or both are equal."""
     first, second = _name(source, escaped), _name(target, escaped)
     if not first or not second or first.upper() == second.upper():
         return None
@@ -100,7 +99,7 @@ def _description(value: Any, escaped: bool) -> str:
 
 
 def _strength(value: Any) -> float:
-    """A finite number above zero; 1 where there is none."""
+    """Return a finite number above 0, by default 1."""
     if isinstance(value, str) and len(value) <= 32:
         try:
             value = float(value)

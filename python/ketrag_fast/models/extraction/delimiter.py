@@ -1,7 +1,8 @@
-"""graphrag's form of a reply: `("entity"<|>NAME<|>TYPE<|>DESCRIPTION)##("relationship"<|>...)<|COMPLETE|>`.
+"""Parse replies in GraphRAG's format:
+`("entity"<|>NAME<|>TYPE<|>DESCRIPTION)##("relationship"<|>...)<|COMPLETE|>`.
 
-Source: 10-ketrag 1.3 steps 1 and 2. An entity has at least 4 fields, a relation at least 5, of which the
-last is its strength; every other record is malformed.
+An entity has at least 4 fields, a relation at least 5, the last of which is its strength; other records are
+malformed.
 """
 
 from __future__ import annotations
@@ -15,29 +16,29 @@ RECORD: Final = "##"
 COMPLETE: Final = "<|COMPLETE|>"
 _KINDS: Final = {"entity": 4, "relationship": 5, "relation": 5}
 _TORN: Final = re.compile(r"(?:#|<(?:\|[A-Z]*\|?)?)\s*$")
-"""A mark between records that was cut."""
+"""A truncated delimiter between records."""
 _EDGE: Final = re.compile(r"^\s*\(|\)\s*$")
 
 
 class Record(NamedTuple):
-    """`kind` is "entity", "relation" or "malformed"; the fields are as they came."""
+    """A record. `kind` is "entity", "relation" or "malformed"; fields are not cleaned."""
 
     kind: str
     fields: tuple[str, ...] = ()
 
 
 def is_delimited_reply(text: str) -> bool:
-    """Whether a reply is of this form."""
+    """Return whether a reply has this format."""
     return FIELD in text
 
 
 def is_whole(text: str) -> bool:
-    """Whether it ends as it should."""
+    """Return whether a reply is complete."""
     return COMPLETE in text
 
 
 def records(text: str) -> Iterator[Record]:
-    """Each record of a reply (or of several, one after the other). A last one that was cut is malformed."""
+    """Yield the records of one or more concatenated replies. A truncated last record is malformed."""
     body = text.replace(COMPLETE, RECORD)
     parts = body.split(RECORD)
     for place, part in enumerate(parts):

@@ -1,4 +1,4 @@
-"""A build whose first chunks all yield nothing is stopped: hours of work must not end in an empty graph."""
+"""Stop a build whose first chunks yield no entities, instead of building an empty graph for hours."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ketrag_fast.errors import ExtractionError
 from ketrag_fast.storage.journal import KeptReply
 
 FEW: Final = 10
-"""Chunks in a row, at the start, without one entity."""
+"""Number of chunks without entities, at the start, after which the build stops."""
 
 _CAUSES: Final = (
     ("does not fit", "the model's context is too small for a chunk: give --llm-context, or smaller chunks"),
@@ -24,16 +24,16 @@ _CAUSES: Final = (
 
 
 class Watch:
-    """Looks at the last reply of each chunk, in the order in which they come."""
+    """Checks the last reply of each chunk, in order of arrival."""
 
     def __init__(self, fertile: bool, spec: str) -> None:
         self._spec = spec
         self._rows: list[KeptReply] = []
         self.fertile = fertile
-        """Whether an entity was found, in this build or before: from then on nothing is stopped."""
+        """Whether any entity was found, in this build or before; then the build is never stopped."""
 
     def see(self, row: KeptReply) -> None:
-        """ExtractionError when enough chunks in a row gave nothing."""
+        """Raise ExtractionError after enough chunks without entities."""
         if self.fertile or row.entities:
             self.fertile = True
             return
@@ -51,11 +51,11 @@ class Watch:
     def _hint(self) -> str:
         kind = Counter(_kind(row) for row in self._rows).most_common(1)[0][0]
         cause = next(text for name, text in _CAUSES if name == kind)
-        return f"{cause}. --on-barren continue goes on all the same; nothing is asked twice"
+        return f"{cause}. --on-barren continue builds anyway; finished chunks are not sent again"
 
 
 def _kind(row: KeptReply) -> str:
-    """The likely cause's name in the table."""
+    """Return the name of the likely cause in `_CAUSES`."""
     if row.finish == "error":
         return "does not fit" if row.error and "does not fit" in row.error else "error"
     if row.finish in ("time", "repetition", "length") and not row.usable:

@@ -1,9 +1,9 @@
-"""graphrag's own results as a recording, so that what was paid for once is not paid for again.
+"""Convert the results of GraphRAG to a recording, so that LLM calls are not paid for twice.
 
-From the cache of its calls, each passage's raw replies (`cache/**`, files that hold both the prompt and
-the reply: graphrag up to 1.x, and later ones whose entries keep the prompt). From its tables, `entities`,
-`relationships` and `text_units` (any of their names from 0.3 to 3), the merged records: a relation's
-weight is shared evenly among its text units.
+Its call cache gives the raw replies per passage (`cache/**`, files with both prompt and reply: GraphRAG up to
+1.x, and later ones whose entries keep the prompt). Its tables `entities`, `relationships` and `text_units`
+(with their names from 0.3 to 3) give merged records: the weight of a relation is divided evenly among its
+text units.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from ketrag_fast.models.extraction.recording import RecordingWriter
 from ketrag_fast.models.extraction.records import EntityRecord, Extraction, RelationRecord
 
 MAX_FILE: Final = 16_000_000
-"""Bytes of one file of the cache."""
+"""Maximum size of a cache file in bytes."""
 _MOST_FILES: Final = 1_000_000
 _TABLES: Final = {
     "entities": ("entities", "create_final_entities"),
     "relationships": ("relationships", "create_final_relationships"),
     "text_units": ("text_units", "create_final_text_units", "create_base_text_units"),
 }
-# The passage stands last in the prompt, after "Text:", before a line of number signs and "Output:".
+# The passage is last in the prompt, after "Text:", before a line of number signs and "Output:".
 _TEXT: Final = re.compile(r"\ntext:", re.IGNORECASE)
 _OUTPUT: Final = "output:"
 _LEAST_SIGNS: Final = 3
@@ -40,7 +40,7 @@ _LAST_PART: Final = re.compile(r"real data", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """What was turned into a recording: its passages, from where, and what could not be used."""
+    """The result of a conversion: passages, their origin, and counts of skipped items."""
 
     passages: int
     origin: str
@@ -50,7 +50,7 @@ class Imported:
     dropped: int = 0
 
     def to_json(self) -> dict[str, Any]:
-        """As the command prints it."""
+        """Return the fields that the command prints."""
         return {
             "schema": "ketrag/recorded/1",
             "origin": self.origin,
@@ -63,15 +63,14 @@ class Imported:
 
 
 def record_graphrag(folder: Path, target: Path, *, replace: bool = False) -> Imported:
-    """Writes the recording `target` out of graphrag's folder: of its tables where it has them, else of its
-    cache.
+    """Write the recording `target` from a GraphRAG folder: from its tables if it has any, else its cache.
 
-    Raises BackendMissing (tables without pyarrow), BackendError (neither is there), ConfigError (the target
+    Raises BackendMissing (tables without pyarrow), BackendError (neither exists), ConfigError (the target
     exists), StorageFull, ReadOnly.
     """
     if not folder.is_dir():
         raise BackendError(
-            f"there is no folder {folder}", hint="give graphrag's root, output or cache folder"
+            f"no such folder: {folder}", hint="give the root, output or cache folder of GraphRAG"
         )
     tables = _tables_below(folder)
     skipped = 0
@@ -82,7 +81,7 @@ def record_graphrag(folder: Path, target: Path, *, replace: bool = False) -> Imp
         origin = "cache"
     if not passages:
         raise BackendError(
-            f"{folder} holds neither graphrag's tables nor cached replies with their prompts",
+            f"{folder} has neither GraphRAG tables nor cached replies with their prompts",
             hint="give the folder with entities.parquet, relationships.parquet and text_units.parquet",
         )
     entities = relations = dropped = 0
@@ -103,7 +102,7 @@ def of_tables(
     relationships: Sequence[Mapping[str, Any]],
     text_units: Sequence[Mapping[str, Any]],
 ) -> dict[str, Extraction]:
-    """Each text unit's text with the entities and relations that name it."""
+    """Return the entities and relations of each text unit, by its text."""
     texts = {str(row.get("id")): _text(row) for row in text_units}
     named: dict[str, list[EntityRecord]] = {unit: [] for unit in texts}
     related: dict[str, list[RelationRecord]] = {unit: [] for unit in texts}
@@ -147,7 +146,7 @@ def _units(row: Mapping[str, Any], texts: Mapping[str, str]) -> list[str]:
 
 
 def _tables_below(folder: Path) -> dict[str, Path] | None:
-    """The three tables, all in one folder: the given one, or the nearest and newest below it."""
+    """Return the three tables of the folder, or else of the nearest and newest folder below it."""
     places = {path.parent for path in folder.rglob("*entities.parquet")}
     for place in sorted(places, key=lambda path: (len(path.parts), -path.stat().st_mtime, path)):
         found = {
@@ -176,9 +175,7 @@ def _rows(path: Path) -> list[dict[str, Any]]:
 
 
 def of_cache(folder: Path) -> tuple[dict[str, Extraction], int]:
-    """Each passage with what the replies about it say, in the order of the files' names; and how many
-    replies of an extraction did not tell their passage.
-    """
+    """Return the records by passage, in file order, and the number of replies without a passage."""
     parts: dict[str, list[Extraction]] = {}
     skipped = 0
     for path in _files(folder):
@@ -197,7 +194,7 @@ def of_cache(folder: Path) -> tuple[dict[str, Extraction], int]:
 
 
 def passage_of(prompt: str) -> str | None:
-    """The passage in an extraction prompt of graphrag's, as written or as tuned."""
+    """Return the passage in an extraction prompt of GraphRAG, default or tuned, or None."""
     starts = [found.start() for found in _LAST_PART.finditer(prompt)]
     begin = _TEXT.search(prompt, starts[-1]) if starts else None
     body = prompt.rstrip()
@@ -230,7 +227,7 @@ def _entry(path: Path) -> dict[str, Any] | None:
 
 
 def _strings(value: Any, depth: int = 8) -> Iterator[str]:
-    """Every text inside a value."""
+    """Yield every string inside a value."""
     if isinstance(value, str):
         yield value
     elif depth and isinstance(value, dict):

@@ -1,14 +1,13 @@
-"""Whether a name occurs in a text: no entity from nowhere.
+"""Check whether a name occurs in a text, to reject invented entities.
 
-A name is *grounded* where each of its words, but for articles, prepositions and "and", occurs among the
-words of the text, both folded: compatibility forms, case, accents, a closing possessive and a plural "s"
-are taken away. So "Curie" stands for "Curie's", and "January 1960" for "from January to March 1960". A name
-of small words alone ("The On") must occur as it is, word after word. Words with other joints ("E-mail",
-"U.S.A.") may stand for words without, from the beginning of a word to the end of one; names in scripts that
-are written without blanks (Chinese, Japanese, Thai, ...) occur anywhere.
+A name is *grounded* if each of its words, except articles, prepositions and "and", is a word of the text
+after folding: compatibility forms, case, accents, a final possessive and a plural "s" are removed. So "Curie"
+matches "Curie's", and "January 1960" matches "from January to March 1960". A name of such small words only
+("The On") must occur literally. Punctuation inside words is ignored ("E-mail", "U.S.A."), if the match begins
+and ends at word boundaries; names in scripts without blanks (Chinese, Japanese, Thai, ...) match anywhere.
 
-Not found are names that the model completed ("UN" where the text says "United Nations"), which is the
-price: benches/heuristic.py prints how many of a real model's names this drops.
+Names that a model expands or abbreviates ("UN" for "United Nations") are rejected; benches/heuristic.py
+prints how many names of a real model this drops.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ _UNSPACED: Final = re.compile(
 
 
 class Source:
-    """The folded words of a text, made once for all names that are looked for in it."""
+    """The folded words of a text, computed once for all names."""
 
     def __init__(self, text: str) -> None:
         self._found = _WORD.findall(fold(text))
@@ -40,7 +39,7 @@ class Source:
         self._edges: set[int] = set()
 
     def holds(self, name: str) -> bool:
-        """Whether a name is grounded here."""
+        """Return whether a name is grounded in the text."""
         words = _WORD.findall(fold(name))
         if not words:
             return False
@@ -50,7 +49,7 @@ class Source:
         return f" {' '.join(words)} " in self._line or self._holds_joined("".join(words))
 
     def _holds_joined(self, name: str) -> bool:
-        """Whether the name without its joints occurs where the text has other ones, or none."""
+        """Return whether the name occurs when punctuation inside words is ignored."""
         if not self._joined:
             self._joined = "".join(self._found)
             self._edges = {0, *accumulate(map(len, self._found))}
@@ -64,7 +63,7 @@ class Source:
 
 
 def fold(text: str) -> str:
-    """Lower case without accents, compatibility forms and possessives."""
+    """Return a text in lower case without accents, compatibility forms and possessives."""
     plain = _POSSESSIVE.sub("", text)
     if plain.isascii():
         return plain.lower()

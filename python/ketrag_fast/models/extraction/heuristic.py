@@ -1,12 +1,12 @@
-"""`heuristic`: entities and relations by rules, without a model.
+"""`heuristic`: extract entities and relations by rules, without a model.
 
-Entities are the document's title, names (runs of capitalised words, also over "of the" and the like),
-dates, and noun runs: what a sentence says that something is ("is a peer-reviewed journal"), and runs of
-ordinary words that a passage repeats. Relations join the subject of a sentence, and the title, to whatever
-else the sentence names; the sentence is their description. Nothing is ranked, so a name that matters little
-comes as well: benches/heuristic.py prints precision and recall against a model's extraction.
+Entities are the document title, names (runs of capitalised words, including "of the" and the like), dates,
+and noun phrases: predicates ("is a peer-reviewed journal") and runs of ordinary words that a passage repeats.
+Relations connect the subject of a sentence, and the title, to the other entities of the sentence, which is
+their description. Nothing is ranked, so unimportant names are included; benches/heuristic.py prints precision
+and recall against the extraction of a model.
 
-Made for languages that capitalise names; of others the titles and numbers are left.
+Works for languages that capitalise names; for others it only finds titles and numbers.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from ketrag_fast.models.extraction.cleaning import MAX_NAME, clean
 from ketrag_fast.models.extraction.records import EntityRecord, Extraction, RelationRecord
 
 VERSION: Final = "1"
-"""Part of what replies are kept under: another version, another extraction."""
+"""Part of the reply key; raise it when the result changes."""
 MAX_ENTITIES: Final = 200
 MAX_RELATIONS: Final = 400
 SENTENCE: Final = 240
-"""Characters of a description, at most; a longer sentence is cut around what is described."""
+"""Maximum length of a description; a longer sentence is cut around the entity."""
 _WORDS_IN_NAME: Final = 12
 _RUN: Final = 3
 
@@ -44,7 +44,7 @@ _DATE: Final = re.compile(
 _TOKEN: Final = re.compile(r"\d+(?:[.,]\d+)*\w*|[^\W\d_](?:\w|['’.\-](?=\w))*")
 _SMALL: Final = re.compile(r"(?<!\w)[a-z]\w+")
 _STRETCH: Final = re.compile(r"(?<!\w)[a-z][a-z-]+((?: [a-z][a-z-]+)+(?!\w))?")
-# A word that begins no stretch is matched too, so that nothing is looked at twice; its group is None.
+# Single words match too (their group is None), so that nothing is scanned twice.
 _GAPS: Final = frozenset({" ", "-", ". ", " & ", "& ", ".", "/", "+"})
 
 
@@ -56,7 +56,7 @@ _CONNECTORS: Final = _set(
     "of de la le du des von van der den di da del della do dos y e al el bin ibn the for in and on at to"
 )
 _WEAK: Final = frozenset({"for", "in", "and", "on", "at", "to"})
-"""Connectors that join only in names of bodies and after "of": elsewhere two names meet there."""
+"""Connectors that only join names of organisations and after "of"; elsewhere they separate two names."""
 _BODIES: Final = _set(
     """Academy Agency Association Board Bureau Center Centre College Commission Committee Conference
     Convention Council Department Faculty Federation Foundation Fund Institute Institution Journal Ministry
@@ -83,7 +83,7 @@ _Word = tuple[str, int, int]
 
 
 class NameMention(NamedTuple):
-    """An entity where it stands in the text."""
+    """A mention of an entity in the text."""
 
     start: int
     end: int
@@ -92,7 +92,7 @@ class NameMention(NamedTuple):
 
 
 def extract(title: str, text: str) -> Extraction:
-    """The entities and relations of one chunk. Any text gives a result, the same each time."""
+    """Return the entities and relations of a chunk. Never fails; the result is deterministic."""
     text = text.encode("utf-8", "replace").decode("utf-8")
     subject = subject_of(title, text)
     passage = TitledPassage(text, subject)
@@ -102,7 +102,7 @@ def extract(title: str, text: str) -> Extraction:
     for start, end in sentence_spans(text).tolist():
         sentence = text[start:end]
         whole = clean(sentence, escaped=False) if len(sentence) <= SENTENCE else ""
-        if subject and not entities:  # what the first sentence says, it says of the title
+        if subject and not entities:  # the first sentence describes the title
             entities[head] = EntityRecord(subject, "", whole or excerpt_around(sentence, 0))
         found = distinct(passage.entities(sentence))
         for key, each in found.items():
@@ -112,21 +112,21 @@ def extract(title: str, text: str) -> Extraction:
                 )
         own = own_subject(sentence, found)
         for key, each in found.items():
-            # Each is joined to whom the sentence is about, and that one to the title.
+            # Each is related to the subject of the sentence, which is related to the title.
             first = head if key == own else own or head
             pair = (first, key)
             if first == key or first not in entities or key not in entities:
                 continue
             if pair in relations or pair[::-1] in relations or len(relations) >= MAX_RELATIONS:
                 continue
-            told = whole or excerpt_around(sentence, each.start)
-            relations[pair] = RelationRecord(entities[first].name, entities[key].name, told)
+            description = whole or excerpt_around(sentence, each.start)
+            relations[pair] = RelationRecord(entities[first].name, entities[key].name, description)
         head = head or own
     return Extraction(tuple(entities.values()), tuple(relations.values()))
 
 
 def own_subject(sentence: str, found: Mapping[str, NameMention]) -> str:
-    """The entity that a sentence begins with, but for an article; "" where "it" or "he" stands there."""
+    """Return the entity at the beginning of a sentence, after an article, or "" (as for a pronoun)."""
     for key, first in found.items():
         if first.kind != "date":
             before = sentence[: first.start].strip(" \"'“(").lower()
@@ -135,7 +135,7 @@ def own_subject(sentence: str, found: Mapping[str, NameMention]) -> str:
 
 
 def distinct(found: list[NameMention]) -> dict[str, NameMention]:
-    """The first of each name, in the order of the text."""
+    """Return the first mention of each name, in text order."""
     first: dict[str, NameMention] = {}
     for each in sorted(found):
         first.setdefault(each.name.casefold(), each)
@@ -143,7 +143,7 @@ def distinct(found: list[NameMention]) -> dict[str, NameMention]:
 
 
 def excerpt_around(sentence: str, start: int) -> str:
-    """As much of a long sentence around a place as a description holds."""
+    """Return the part of a long sentence around an offset that fits in a description."""
     begin = max(0, min(start - SENTENCE // 2, len(sentence) - SENTENCE))
     cut = sentence[begin : begin + SENTENCE]
     if begin:
@@ -157,7 +157,7 @@ def excerpt_around(sentence: str, start: int) -> str:
 
 
 class TitledPassage:
-    """What a whole passage tells about its words."""
+    """A passage, with the statistics of its words that the rules need."""
 
     def __init__(self, text: str, subject: str) -> None:
         self._repeated = _find_repeated_runs(text)
@@ -165,7 +165,7 @@ class TitledPassage:
         self._subject = subject if len(subject) > 1 else ""
 
     def entities(self, sentence: str) -> list[NameMention]:
-        """All entities of a sentence where they stand."""
+        """Return all entity mentions of a sentence."""
         taken = bytearray(len(sentence))
         found = [NameMention(at, end, self._subject, "") for at, end in _places(sentence, self._subject)]
         for start, end, _, _ in found:
@@ -202,7 +202,7 @@ class TitledPassage:
         return found
 
     def _named(self, sentence: str, words: list[_Word], first: int, last: int) -> NameMention | None:
-        """The name without the words before it that belong to the sentence; None where nothing is left."""
+        """Return the name without leading stop words, or None if nothing is left."""
         begin = first
         while begin <= last and words[begin][0].lower() in _stop_words():
             begin += 1
@@ -227,7 +227,7 @@ class TitledPassage:
         return NameMention(start, end, name, "")
 
     def _common(self, word: str) -> bool:
-        """Whether a word that opens a sentence is likely no name: an adverb, or small elsewhere here."""
+        """Return whether the first word of a sentence is probably not a name."""
         small = word.lower()
         return small.endswith("ly") or small in self._small or small.removesuffix("s") in self._small
 
@@ -237,14 +237,14 @@ def _is_year(word: str) -> bool:
 
 
 def _leads(sentence: str, words: list[_Word], k: int) -> bool:
-    """Whether a capitalised word follows right after: "2010 Census"."""
+    """Return whether a capitalised word follows directly: "2010 Census"."""
     return (
         k + 1 < len(words) and sentence[words[k][2] : words[k + 1][1]] == " " and words[k + 1][0][0].isupper()
     )
 
 
 def _name_end(sentence: str, words: list[_Word], first: int, taken: bytearray) -> int:
-    """The last word of the name that begins at `first`."""
+    """Return the last word of the name that begins at `first`."""
     last, open_name = first, words[first][0] in _BODIES
     while last + 1 < len(words) and last - first < _WORDS_IN_NAME:
         word = words[last][0]
@@ -289,7 +289,7 @@ def _abbreviation(word: str) -> bool:
 
 
 def _noun_run(sentence: str, words: list[_Word], k: int) -> NameMention | None:
-    """What a sentence says that its subject is, after "is a": lower-case words up to a small one."""
+    """Return the noun phrase after "is a": lower-case words up to a stop word, or None."""
     if k >= len(words) or words[k][0] not in _ARTICLES:
         return None
     stop, begin, last = _stop_words(), k + 1, k
@@ -301,7 +301,7 @@ def _noun_run(sentence: str, words: list[_Word], k: int) -> NameMention | None:
             break
         last += 1
     kept = list(range(begin, last + 1))
-    while kept and words[kept[0]][0][0].isupper():  # a nationality before it is a name of its own
+    while kept and words[kept[0]][0][0].isupper():  # a nationality before it is a separate name
         kept.pop(0)
     if len(kept) < 2 or any(words[j][0][0].isupper() for j in kept):
         return None
@@ -310,7 +310,7 @@ def _noun_run(sentence: str, words: list[_Word], k: int) -> NameMention | None:
 
 
 def _find_repeated_runs(text: str) -> frozenset[tuple[str, ...]]:
-    """Runs of two or three ordinary words that a passage has twice or more: "nuclear weapons"."""
+    """Return runs of two or three ordinary words that occur at least twice: "nuclear weapons"."""
     seen: set[tuple[str, ...]] = set()
     twice: set[tuple[str, ...]] = set()
     stop = _stop_words()
@@ -330,7 +330,7 @@ def _find_repeated_runs(text: str) -> frozenset[tuple[str, ...]]:
 
 
 def _repeated_run_length(words: list[_Word], k: int, repeated: frozenset[tuple[str, ...]]) -> int:
-    """Words of the longest repeated run that begins at word `k`, or 0."""
+    """Return the length of the longest repeated run that begins at word `k`, or 0."""
     if repeated:
         for size in range(min(_RUN, len(words) - k), 1, -1):
             if tuple(word for word, _, _ in words[k : k + size]) in repeated:
@@ -339,9 +339,9 @@ def _repeated_run_length(words: list[_Word], k: int, repeated: frozenset[tuple[s
 
 
 def _places(text: str, name: str) -> Iterator[tuple[int, int]]:
-    """Where a name stands in a text by itself, in upper or lower case."""
+    """Yield the spans of a name in a text, as whole words, ignoring case."""
     plain, wanted = text.lower(), name.lower()
-    if len(plain) != len(text) or len(wanted) != len(name):  # where lower case is longer, places would differ
+    if len(plain) != len(text) or len(wanted) != len(name):  # offsets differ if lower case has another length
         plain, wanted = text, name
     at = plain.find(wanted) if wanted else -1
     while at >= 0:
@@ -352,14 +352,15 @@ def _places(text: str, name: str) -> Iterator[tuple[int, int]]:
 
 
 def _without_bracket(title: str) -> str:
-    """A title without a bracket at its end: "Mercury (planet)" is "Mercury"."""
+    """Return a title without a final bracket: "Mercury" for "Mercury (planet)"."""
     begin = title.rfind("(") if title.endswith(")") else -1
     return title[:begin].rstrip() if begin >= 0 and ")" not in title[begin:-1] else title
 
 
 def subject_of(title: str, text: str) -> str:
-    """The title as a name: without a closing bracket, and without what follows a comma where the text does
-    without; "" where it is none.
+    """Return the title as a name, or "".
+
+    A final bracket is removed, and so is the part after a comma if the text only has the part before it.
     """
     plain = clean(title[: 4 * MAX_NAME], escaped=False)
     base = _without_bracket(plain) or plain

@@ -1,4 +1,4 @@
-"""What an extraction asks for. All of it enters the key under which replies are kept."""
+"""The options of the extraction prompt. All of them are part of the reply key."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final
 from ketrag_fast.errors import ConfigError
 
 ENTITY_TYPES: Final = ("person", "organization", "place", "event", "work", "date", "concept")
-"""graphrag's four (organization, person, geo, event) with works, dates and concepts, often asked for."""
+"""GraphRAG's four types (organization, person, geo, event) plus works, dates and concepts."""
 MAX_TYPES: Final = 64
 MAX_TYPE: Final = 64
 MAX_GLEANINGS: Final = 8
@@ -17,9 +17,13 @@ MAX_GLEANINGS: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class PromptOptions:
-    """`entity_types`: from which a type is taken; none at all leaves it to the model. `language`: of the
-    descriptions (other than English: the passage's own). `gleanings`: how often to ask for what was
-    missed. `terse`: arrays in place of objects with keys, which says the same in fewer tokens.
+    """Options of the extraction prompt.
+
+    Args:
+        entity_types: allowed types; if empty, the model chooses.
+        language: language of the descriptions; if not English, that of the passage.
+        gleanings: number of follow-up prompts for missed entities and relations.
+        terse: arrays instead of objects with keys, which need fewer tokens.
     """
 
     entity_types: tuple[str, ...] = ENTITY_TYPES
@@ -29,16 +33,18 @@ class PromptOptions:
 
     def __post_init__(self) -> None:
         if len(self.entity_types) > MAX_TYPES or len(set(self.entity_types)) < len(self.entity_types):
-            raise ConfigError(f"entity_types: at most {MAX_TYPES}, each once")
+            raise ConfigError(
+                f"entity_types must have at most {MAX_TYPES} different names, got {len(self.entity_types)}"
+            )
         for name in self.entity_types:
             if not 0 < len(name) <= MAX_TYPE or name != name.strip() or not _printable(name):
-                raise ConfigError(f"entity_types: {name[:MAX_TYPE]!r} is no name of a type")
+                raise ConfigError(f"entity_types: {name[:MAX_TYPE]!r} is not a valid type name")
         if not 0 <= self.gleanings <= MAX_GLEANINGS:
-            raise ConfigError(f"gleanings: {self.gleanings} is not from 0 to {MAX_GLEANINGS}")
+            raise ConfigError(f"gleanings must be from 0 to {MAX_GLEANINGS}, got {self.gleanings}")
 
     @property
     def english(self) -> bool:
-        """Whether descriptions are asked for in English."""
+        """Whether descriptions should be in English."""
         return self.language.lower() in ("english", "en")
 
 

@@ -1,8 +1,8 @@
-"""A model's reply as records. It is data that a stranger wrote: any text at all gives a result.
+"""Parse the reply of a model into records. Replies are untrusted: any text gives a result.
 
-What is read: the terse arrays, the objects with keys, graphrag's delimited records; a broken one where
-the repair is certain (`repair`). What is kept: records with names that occur in the passage (`grounding`),
-cleaned and bounded (`clean`). Everything else is dropped and counted.
+Accepts terse arrays, objects with keys and GraphRAG's delimited records, and broken JSON if the repair is
+certain (`repair`). Keeps cleaned records with names that occur in the passage (`grounding`); all others are
+dropped and counted.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from ketrag_fast.models.extraction.records import EntityRecord, Extraction, Rela
 from ketrag_fast.models.extraction.repair import MAX_REPLY, read_json
 
 PARSER: Final = 1
-"""Raise it when some reply gives other records than before: kept replies are then read anew."""
+"""Raise this when a reply gives different records: stored replies are then parsed again."""
 MAX_RECORDS: Final = 2_000
-"""Entities, and relations, of one reply; a passage has a few dozen."""
+"""Maximum number of entities, and of relations, in a reply; a passage has a few dozen."""
 _ENTITIES: Final = ("e", "entities")
 _RELATIONS: Final = ("r", "relations", "relationships")
 _ENTITY_FIELDS: Final = (("name", "entity_name", "entity"), ("type", "entity_type"), ("description",))
@@ -29,9 +29,11 @@ _RELATION_FIELDS: Final = (("source",), ("target",), ("description",), ("strengt
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """`how` is "clean" where the reply had the form that was asked for, "repaired" where it was mended or
-    its end is missing (`why` says so), "unusable" where nothing could be read: then the extraction is
-    empty. A reply that says that there is nothing is clean."""
+    """A parsed reply.
+
+    `how` is "clean" if it had the requested format (maybe without records), "repaired" if it was repaired or
+    truncated (`why` gives the reason), "unusable" if nothing could be parsed: then the extraction is empty.
+    """
 
     extraction: Extraction
     how: Literal["clean", "repaired", "unusable"]
@@ -39,9 +41,9 @@ class Parsed:
 
 
 def parse_reply(text: str, source: str, *, grounded: bool = True) -> Parsed:
-    """The records of one reply about `source` (the chunk's title and text). Never raises.
+    """Return the records of a reply about `source` (title and text of the chunk). Never raises.
 
-    `grounded=False` keeps names that do not occur in the source too.
+    `grounded=False` also keeps names that do not occur in the source.
     """
     place = Source(source) if grounded else None
     if not text.strip():
@@ -69,7 +71,7 @@ def parse_reply(text: str, source: str, *, grounded: bool = True) -> Parsed:
 
 
 def join_extractions(parts: Iterable[Extraction]) -> Extraction:
-    """One chunk's extraction out of the reply and its gleanings; the fold merges what they share."""
+    """Concatenate the records of a reply and its gleanings; the fold merges duplicates."""
     every = list(parts)
     return Extraction(
         tuple(record for part in every for record in part.entities),
@@ -79,7 +81,7 @@ def join_extractions(parts: Iterable[Extraction]) -> Extraction:
 
 
 class _Kept:
-    """Records as they pass; the rest is counted."""
+    """Collects valid records and counts the others."""
 
     def __init__(self, source: Source | None) -> None:
         self._holds: Callable[[str], bool] = (lambda _: True) if source is None else source.holds
@@ -110,7 +112,7 @@ class _Kept:
 
 
 def _parse_delimited(text: str, source: Source | None) -> Extraction | None:
-    """None where not one record has this form: the marks may be part of a JSON text."""
+    """Parse delimited records; None if there is none, because the delimiters may be part of JSON text."""
     kept, found = _Kept(source), False
     for row in delimiter.records(text):
         if row.kind == "entity":
@@ -124,7 +126,7 @@ def _parse_delimited(text: str, source: Source | None) -> Extraction | None:
 
 
 def _lists(value: dict[str, Any]) -> tuple[list[Any] | None, list[Any] | None]:
-    """The list of entities and that of relations; None for what is missing or no list."""
+    """Return the lists of entities and relations; None for one that is missing or not a list."""
 
     def one(names: Sequence[str]) -> list[Any] | None:
         return next((value[name] for name in names if isinstance(value.get(name), list)), None)
@@ -133,7 +135,7 @@ def _lists(value: dict[str, Any]) -> tuple[list[Any] | None, list[Any] | None]:
 
 
 def _fields(item: Any, names: Sequence[Sequence[str]], least: int) -> list[Any] | None:
-    """An item's fields in the order of `names`; None where it is neither an array nor an object."""
+    """Return the fields of an item in the order of `names`, or None if it has another form."""
     if isinstance(item, list):
         return [*item, *[None] * (len(names) - len(item))] if len(item) >= least else None
     if isinstance(item, dict):

@@ -1,7 +1,7 @@
-"""The prompt of one chunk: instructions that are the same for all chunks, then the passage between fences.
+"""Build the prompt of a chunk: the same instructions for all chunks, then the passage between fences.
 
-The fences are lines of equal signs, longer than any in the passage, so that nothing in it can end it
-early; the instructions say that what stands between them is data.
+Fences are lines of equal signs, longer than any in the passage, so the passage cannot close them; the
+instructions say that the text between them is data.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ _FENCE: Final = re.compile(r"^={5,}", re.MULTILINE)
 
 
 def instructions(options: PromptOptions) -> str:
-    """What every prompt begins with; the same bytes for the same options."""
+    """Return the beginning of every prompt; equal options give equal bytes."""
     names = ", ".join(options.entity_types)
     return _TASK.format(
         types=f", one of: {names}" if names else ", in one word",
@@ -87,12 +87,12 @@ def instructions(options: PromptOptions) -> str:
 
 
 def build_prompt(number: int, title: str, text: str, options: PromptOptions) -> Prompt:
-    """The prompt of one chunk."""
+    """Return the prompt of a chunk."""
     return Prompt(number, instructions(options), fence_passage(title, text))
 
 
 def fence_passage(title: str, text: str) -> str:
-    """A passage with its title between fences that nothing in it can close, and what to do with it."""
+    """Return title and passage between fences that the passage cannot close, with a final request."""
     body = f"Title: {' '.join(title.split())}\n{text}" if title.strip() else text
     longest = max((len(found) for found in _FENCE.findall(body)), default=4)
     fence = "=" * (longest + 1)
@@ -100,12 +100,12 @@ def fence_passage(title: str, text: str) -> str:
 
 
 def follow_up(prompt: Prompt, reply: str) -> Prompt:
-    """The prompt with a reply to it and the request for what it missed (one gleaning)."""
+    """Return the prompt extended by a reply and a request for what it missed (one gleaning)."""
     return replace(prompt, turns=(*prompt.turns, (reply, _MORE)))
 
 
 def prompt_fingerprint(options: PromptOptions) -> str:
-    """A hash of all that a prompt and the form of its reply are made of, but for the passage."""
+    """Return a hash of the prompt and the reply schema without the passage."""
     whole = {
         "instructions": instructions(options),
         "more": _MORE,
@@ -118,7 +118,7 @@ def prompt_fingerprint(options: PromptOptions) -> str:
 
 
 def _example(options: PromptOptions) -> str:
-    """With types of the list that was given: the first stands for those that it lacks."""
+    """Return the example reply; types that are not in the options are replaced by the first one."""
     known = options.entity_types
     entities = [(n, t if not known or t in known else known[0], d) for n, t, d in _ENTITIES]
     value: object

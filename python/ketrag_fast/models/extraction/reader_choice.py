@@ -1,4 +1,4 @@
-"""Which reader the settings name: a model, a recording, rules; or nobody, where only kept replies count."""
+"""Open the reader that the settings name: a model, a recording, rules, or stored replies only."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ _PAID: Final = "openai"
 
 
 def prompt_options(settings: Settings) -> PromptOptions:
-    """What the settings ask for."""
+    """Return the prompt options of the settings."""
     listed = settings.entity_types.strip()
     types = () if listed.lower() == _ANY else tuple(name.strip() for name in listed.split(","))
     return PromptOptions(types, settings.language, settings.gleanings, settings.terse_replies)
 
 
 def open_reader(settings: Settings, limit: SpendingLimit | None = None) -> ChunkReader:
-    """The reader that `settings.llm` names, ready to read. `none` has no reader: do not ask for it.
+    """Open the reader that `settings.llm` names (not `none`).
 
-    `limit` is what the whole build may cost; without it the reader has the settings' limit for itself.
+    `limit` is the spending limit of the build; by default the limit in the settings applies to the reader.
 
     Raises ConfigError, BackendMissing, BackendError, NetworkForbidden.
     """
@@ -65,7 +65,7 @@ def open_reader(settings: Settings, limit: SpendingLimit | None = None) -> Chunk
         ),
     )
     identity = model.identity
-    # How often is asked again does not change the first reply: gleanings are turns of their own.
+    # Gleanings do not change the first reply: they are separate turns.
     prompt = prompt_fingerprint(replace(options, gleanings=0))
     key = _key(identity.fingerprint, prompt, str(settings.llm_tokens))
     about = {**identity.to_json(), "prompt": prompt, "tokens": settings.llm_tokens}
@@ -73,7 +73,7 @@ def open_reader(settings: Settings, limit: SpendingLimit | None = None) -> Chunk
 
 
 def replay_only_reader(settings: Settings, row: StoredReader) -> ChunkReader:
-    """A reader that asks nobody: what it read before is all it has."""
+    """Return a reader that only uses stored replies."""
     kind = parse_spec(row.spec)[0]
     options = prompt_options(settings)
     return ChunkReader(
@@ -88,7 +88,7 @@ def replay_only_reader(settings: Settings, row: StoredReader) -> ChunkReader:
 
 
 def find_stored_reader(journal: Journal, key: str | None, spec: str | None) -> StoredReader | None:
-    """The reader that an index was read by; without its key, the last one of that name, or of any."""
+    """Return the stored reader with a key; without a key, the last one with a spec, or the last one."""
     if key is not None:
         return journal.known(key)
     return journal.latest(spec)

@@ -1,10 +1,9 @@
-"""Recorded extractions, line by line: what a file of them holds, and how one is written.
+"""Read and write recordings: JSON lines with the extraction of one passage each.
 
-A line is one passage: `{"document", "start", "end", "entities": [[name, type, description]], "relations":
-[[source, target, description, strength]], "dropped"}`, offsets in code points. In place of the document
-and its offsets a line may have the passage's `"text"`. The first line may say where the recording comes
-from: `{"schema": "ketrag/recording/1", ...}`. Lines of HippoRAG's layout, `{"corpus-id", "entities":
-[name], "triples": [[s, p, o]]}`, stand for a whole document each.
+A line is `{"document", "start", "end", "entities": [[name, type, description]], "relations": [[source,
+target, description, strength]], "dropped"}` with code point offsets, or has `"text"` instead of document and
+offsets. The first line may describe the recording: `{"schema": "ketrag/recording/1", ...}`. A line in
+HippoRAG's format, `{"corpus-id", "entities": [name], "triples": [[s, p, o]]}`, covers a whole document.
 """
 
 from __future__ import annotations
@@ -32,8 +31,8 @@ _FIRST_LINE: Final = 4096
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """One passage's extraction. It is known by its document and span (`end` None: to the end of the
-    document), or by its `text` where `document` is None.
+    """The extraction of a passage, identified by document and span (`end` None: to the end of the document),
+    or by its `text` if `document` is None.
     """
 
     extraction: Extraction
@@ -44,17 +43,18 @@ class Recorded:
 
 
 def read_line(line: bytes) -> Recorded | None:
-    """The record of a line; None for a first line that tells of the file. ValueError where it is neither."""
+    """Return the record of a line, or None for a header line. Raises ValueError if it is neither."""
     try:
         data = json.loads(line)
     except RecursionError:
         raise ValueError("nested too deeply") from None
     if not isinstance(data, dict):
-        raise ValueError("no object")
+        raise ValueError("not a JSON object")
     if "schema" in data:
         if data["schema"] != SCHEMA:
             raise BackendError(
-                f"a recording of the form {str(data['schema'])[:80]!r}", hint=f"this version reads {SCHEMA}"
+                f"unsupported recording schema {str(data['schema'])[:80]!r}",
+                hint=f"this version reads {SCHEMA}",
             )
         return None
     if "corpus-id" in data:
@@ -111,37 +111,39 @@ def _extraction(
 
 
 class RecordingWriter:
-    """Writes a recording; it has its name once it is closed and whole. Leaving the `with` by an exception
-    leaves what was written beside that name, as FILE.part.
+    """Writes a recording to FILE.part and renames it when it is closed. After an exception inside the `with`,
+    FILE.part is kept.
 
-    Raises ConfigError where the file is there already (it may have cost money), StorageFull, ReadOnly.
+    Raises ConfigError if the file exists (it may have cost money), StorageFull, ReadOnly.
     """
 
     def __init__(self, path: Path, about: Mapping[str, Any] | None = None, *, replace: bool = False) -> None:
         if path.exists() and not replace:
-            raise ConfigError(f"{path} exists", hint="give the recording another name, or remove the file")
+            raise ConfigError(
+                f"{path} already exists", hint="use another name for the recording, or remove the file"
+            )
         if not path.parent.is_dir():
-            raise ConfigError(f"there is no folder {path.parent} to write a recording to")
+            raise ConfigError(f"cannot write the recording {path.name}: no such folder: {path.parent}")
         self._path = path
         self._aside = path.with_name(path.name + ".part")
         self.count = 0
         with writing(path.parent):
-            # For its owner alone, as the index is; a file that somebody put there is not written.
+            # Readable by its owner only, like the index; never writes to an existing file.
             self._aside.unlink(missing_ok=True)
             handle = os.open(self._aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             self._file = os.fdopen(handle, "w", encoding="utf-8", newline="\n")
         self._line({"schema": SCHEMA, **(about or {})})
 
     def write(self, document: str, start: int, end: int, extraction: Extraction) -> None:
-        """One passage of a document, offsets in code points."""
+        """Write the extraction of a passage of a document, with code point offsets."""
         self._record({"document": document, "start": start, "end": end}, extraction)
 
     def write_text(self, text: str, extraction: Extraction) -> None:
-        """One passage that is known by its text."""
+        """Write the extraction of a passage identified by its text."""
         self._record({"text": text}, extraction)
 
     def close(self) -> None:
-        """Gives the file its name."""
+        """Close the file and rename it to its final name."""
         with writing(self._path.parent):
             self._file.close()
             self._aside.replace(self._path)
@@ -167,16 +169,16 @@ class RecordingWriter:
             self._file.write(json.dumps(data, ensure_ascii=False) + "\n")
 
 
-# `--record FILE.jsonl`: all that the journal keeps of the core chunks, in their order. Also written after a
-# build that was stopped: the recording then grows when the build goes on.
+# `--record FILE.jsonl`: everything that the journal has about the core chunks, in order. It is also written
+# when a build is stopped, and completed when the build is resumed.
 
 
 def check_place(path: Path, reader: ChunkReader) -> None:
-    """ConfigError where the recording could not be written; asked before anything is read."""
+    """Raise ConfigError if the recording cannot be written; called before chunks are read."""
     if not path.parent.is_dir():
-        raise ConfigError(f"there is no folder {path.parent} to write a recording to")
+        raise ConfigError(f"cannot write the recording {path.name}: no such folder: {path.parent}")
     if path.is_dir():
-        raise ConfigError(f"{path} is a folder", hint="--record takes the name of a file")
+        raise ConfigError(f"--record must name a file, but {path} is a folder")
     if not path.exists():
         return
     try:
@@ -187,13 +189,13 @@ def check_place(path: Path, reader: ChunkReader) -> None:
         own = False
     if not own:
         raise ConfigError(
-            f"{path} is there already, and no recording of this model under this prompt",
-            hint="give --record another name, or remove the file",
+            f"{path} already exists and is not a recording of this model with this prompt",
+            hint="use another name for --record, or remove the file",
         )
 
 
 def write_recording(path: Path, reading: Reading, chunks: Sequence[Chunk]) -> int:
-    """Writes what is usable; says how many chunks that were."""
+    """Write the usable extractions and return their number."""
     reader = reading.reader
     about = {
         "reader": reader.key,

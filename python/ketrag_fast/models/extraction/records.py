@@ -1,4 +1,4 @@
-"""What is read out of one chunk, whoever read it (KET-RAG, Alg. 1; 10-ketrag 1.3 steps 1 and 2)."""
+"""The records extracted from a chunk (KET-RAG, Algorithm 1)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class EntityRecord(NamedTuple):
-    """An entity as one chunk tells of it. Cleaned, not yet upper-cased or merged."""
+    """An entity in one chunk. Cleaned, but not yet upper-cased or merged."""
 
     name: str
     type: str = ""
@@ -15,7 +15,7 @@ class EntityRecord(NamedTuple):
 
 
 class RelationRecord(NamedTuple):
-    """Two entities' names and what joins them. `strength` is finite."""
+    """A relation between two entities, by name. `strength` is finite."""
 
     source: str
     target: str
@@ -25,7 +25,7 @@ class RelationRecord(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Extraction:
-    """All records of one chunk, in the order of the reply; `dropped` counts the malformed ones."""
+    """All records of a chunk, in reply order; `dropped` counts malformed ones."""
 
     entities: tuple[EntityRecord, ...] = ()
     relations: tuple[RelationRecord, ...] = ()

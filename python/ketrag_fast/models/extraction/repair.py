@@ -1,8 +1,8 @@
-"""JSON out of a reply, mended only where it is certain what was meant.
+"""Extract JSON from a reply, and repair it if the meaning is certain.
 
-Certain are: thoughts, words and code fences around the JSON; a comma before a closing bracket; control
-characters inside a text; a backslash before a character that needs none; and an end that is missing, where
-all that was closed is kept and what was begun is dropped. Anything else is left broken.
+Repaired are: thoughts, text and code fences around the JSON; a comma before a closing bracket; control
+characters inside a string; a needless backslash; and a truncated end, where complete records are kept and the
+last one is dropped. Anything else stays broken.
 """
 
 from __future__ import annotations
@@ -13,25 +13,25 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 MAX_REPLY: Final = 1_000_000
-"""Characters. What is longer is read as if it had been cut there."""
+"""Maximum length in characters; longer replies are truncated."""
 MAX_DEPTH: Final = 16
 _THOUGHTS: Final = ("think", "thinking", "reasoning")
 _TOKEN: Final = re.compile(
-    r'(?P<text>"[^"\\]*(?:\\.[^"\\]*)*")|(?P<mark>[\[\]{},:])|(?P<plain>[^\s\[\]{},:"]+)|(?P<open>")',
+    r'(?P<text>"[^"\\]*+(?:\\.[^"\\]*+)*+")|(?P<mark>[\[\]{},:])|(?P<plain>[^\s\[\]{},:"]+)|(?P<open>".*)',
     re.DOTALL,
 )
 _ESCAPE: Final = re.compile(r'\\(u[0-9a-fA-F]{4}|["\\/bfnrt]|.)', re.DOTALL)
 _TRIALS: Final = 4
-"""Braces that may be tried as the object's beginning: words before it may hold some."""
+"""Number of braces tried as the beginning of the object: text before it may contain some."""
 _RECORDS: Final = 2
-"""A record stands this deep: in the object, in a list."""
+"""Depth of a record: in the object, in a list."""
 _CLOSERS: Final = {"{": "}", "[": "]"}
 
 
 @dataclass(frozen=True, slots=True)
 class Mended:
-    """`value` is None where nothing could be read; `why` says what was wrong. `lost`: records (0 or 1)
-    that were begun when the reply was cut.
+    """A repaired reply. `value` is None if nothing could be parsed; `why` is the problem; `lost` is the
+    number (0 or 1) of truncated records.
     """
 
     value: dict[str, Any] | None
@@ -40,7 +40,7 @@ class Mended:
 
 
 def read_json(text: str) -> Mended:
-    """The JSON object of a reply. Never raises."""
+    """Return the JSON object of a reply. Never raises."""
     short = text[:MAX_REPLY]
     if len(short) == len(text) and (value := _loads(short)) is not None:
         return Mended(value)
@@ -62,7 +62,7 @@ def read_json(text: str) -> Mended:
 
 
 def _without_thought(text: str) -> str:
-    """The text without its first thought that ends; in time proportional to its length."""
+    """Return a text without its first complete thought, in linear time."""
     spans = []
     for name in _THOUGHTS:
         begin = text.find(f"<{name}>")
@@ -76,7 +76,7 @@ def _without_thought(text: str) -> str:
 
 
 def _loads(text: str) -> dict[str, Any] | None:
-    """None for all that is no object; for huge numbers and deep nesting too."""
+    """Return a JSON object, or None for anything else, huge numbers and deep nesting."""
     try:
         value = json.loads(text, strict=False)
     except (ValueError, RecursionError):
@@ -85,16 +85,18 @@ def _loads(text: str) -> dict[str, Any] | None:
 
 
 def _rebuilt(text: str, begin: int) -> tuple[str | None, int | None]:
-    """(The object that begins at `begin`, token by token, None); where its end is missing, what was
-    closed before, and whether (1 or 0) a record was begun after.
+    """Rebuild the object at `begin` token by token; return (object, None).
+
+    If it is truncated, return its complete records and the number (0 or 1) of truncated ones.
     """
     out: list[str] = []
     stack: list[str] = []
-    kept: tuple[int, str] | None = None  # length of `out` after a closed record or list, and what closes it
+    # length of `out` after a closed record or list, and the missing closers
+    kept: tuple[int, str] | None = None
     opened = False
     for found in _TOKEN.finditer(text, begin):
         sign = found.group()
-        if found.lastgroup == "open":  # a text without an end: the reply was cut in it
+        if found.lastgroup == "open":  # a string without an end: the reply was truncated in it
             opened = True
             break
         if found.lastgroup == "text":

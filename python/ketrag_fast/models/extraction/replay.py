@@ -1,8 +1,8 @@
-"""`replay:FILE.jsonl`: what was extracted before, once more, without a model.
+"""`replay:FILE.jsonl`: reuse recorded extractions without a model.
 
-A record serves each unit whose span overlaps the recorded passage: a unit of the same span gets it whole,
-any other one the items of which a name occurs in its title or text (`grounding`). A record without a span
-serves units that share a run of at least eleven words with its text.
+A record applies to each chunk whose span overlaps the recorded passage: a chunk with the same span gets all
+of it, another one the items with a name in its title or text (`grounding`). A record without a span applies
+to chunks that share a run of at least eleven words with its text.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ketrag_fast.models.extraction.records import EntityRecord, Extraction, Rela
 __all__ = ["Recording", "RecordingWriter"]
 
 MAX_LINE: Final = 16_000_000
-"""Bytes. A longer line is malformed."""
+"""Maximum length of a line in bytes; longer lines are malformed."""
 _SHOWN: Final = 5
 _FAR: Final = 1 << 62
 _RUN: Final = 8
@@ -34,7 +34,7 @@ T = TypeVar("T", EntityRecord, RelationRecord)
 
 
 class Recording:
-    """An opened recording. Counters: `malformed` lines, and `missing`: units that no record serves."""
+    """An open recording. Counts `malformed` lines and `missing` chunks, which have no record."""
 
     def __init__(self, path: Path, fingerprint: str, records: Iterable[Recorded], malformed: int) -> None:
         self.path = path
@@ -46,7 +46,7 @@ class Recording:
         for record in records:
             if record.document is None:
                 self._texts.append(record)
-            else:  # of two records of one span the later holds
+            else:  # of two records with one span the later wins
                 placed.setdefault(record.document, {})[record.start, record.end] = record
         self._placed = {
             name: sorted(found.values(), key=lambda r: (r.start, r.end is None, r.end or 0))
@@ -64,7 +64,7 @@ class Recording:
 
     @classmethod
     def open(cls, path: str | Path) -> Self:
-        """Reads a recording. BackendError where there is none, or not one line of it can be read."""
+        """Read a recording. Raises BackendError if it is missing or no line is valid."""
         place = Path(path).expanduser()
         digest = hashlib.sha256()
         records: list[Recorded] = []
@@ -78,7 +78,7 @@ class Recording:
                     digest.update(line)
                     try:
                         if len(line) > MAX_LINE:
-                            raise ValueError("too long")
+                            raise ValueError("line too long")
                         record = read_line(line) if line.strip() else None
                     except ValueError as error:
                         malformed += 1
@@ -94,7 +94,7 @@ class Recording:
             ) from error
         if not records and malformed:
             raise BackendError(
-                f"{place} is no recording: {'; '.join(wrong)}",
+                f"{place} is not a recording: {'; '.join(wrong)}",
                 hint="a line is a passage with its entities and relations, or with corpus-id and triples",
             )
         return cls(place, digest.hexdigest(), records, malformed)
@@ -105,9 +105,9 @@ class Recording:
     def extraction_for(
         self, document_id: str, start: int, end: int, title: str, text: str
     ) -> Extraction | None:
-        """What was recorded for a unit; None (and one more `missing`) where the recording lacks it.
+        """Return the recorded extraction for a chunk; None (and count it as `missing`) if there is none.
 
-        `start` and `end` are code points of the document's text; `text` is the unit's own.
+        `start` and `end` are code point offsets in the document; `text` is the text of the chunk.
         """
         found = self._overlapping(document_id, start, end)
         for record in found:
@@ -138,7 +138,7 @@ class Recording:
         )
 
     def _overlapping(self, document: str, start: int, end: int) -> list[Recorded]:
-        """Records of the document that share a character with the span; an empty span lies in one."""
+        """Return the records of a document that overlap a span; an empty span counts as one character."""
         last = max(end, start + 1)
         records = self._placed.get(document, [])
         first = bisect_left(records, start - self._longest.get(document, 0), key=lambda r: r.start)
@@ -146,7 +146,7 @@ class Recording:
         return [r for r in records[first:before] if r.end is None or r.end > start]
 
     def _sharing(self, text: str) -> list[Recorded]:
-        """Records whose text shares a run of words with this one, in the order of the file."""
+        """Return the records whose text shares a run of words with this one, in file order."""
         if not self._texts:
             return []
         places = {place for run in _runs(text, 1) for place in self._runs.get(run, ())}
@@ -154,7 +154,7 @@ class Recording:
 
 
 def _runs(text: str, step: int) -> Iterator[int]:
-    """A number for each run of words, at every `step`-th word; a shorter text is one run."""
+    """Yield a hash of the run of words at every `step`-th word; a shorter text is one run."""
     words = _WORD.findall(fold(text))
     for begin in range(0, max(len(words) - _RUN, 0) + 1, step):
         run = " ".join(words[begin : begin + _RUN]).encode("utf-8", "replace")
@@ -163,5 +163,5 @@ def _runs(text: str, step: int) -> Iterator[int]:
 
 
 def _distinct(records: Iterable[T]) -> tuple[T, ...]:
-    """Without repeats, which overlapping passages bring, in the order of the first."""
+    """Return records without the duplicates of overlapping passages, in order."""
     return tuple(dict.fromkeys(records))

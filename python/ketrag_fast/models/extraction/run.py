@@ -1,6 +1,7 @@
-"""Reads chunks in the order given, and says afterwards how each of them stands.
+"""Extract from chunks in the given order and report the state of each.
 
-Killed at any moment, nothing that arrived is lost; stopped by a limit, what is there can be folded.
+Replies are stored on arrival, so a killed run loses none of them; after a limit, the stored ones can be
+folded.
 """
 
 from __future__ import annotations
@@ -21,27 +22,27 @@ from ketrag_fast.models.tasks.task import Item, Task, V
 from ketrag_fast.storage.journal import Journal, KeptReply
 
 _TOLD: Final = 3
-"""Chunks that are done before their speed is worth saying."""
+"""Number of finished chunks from which speed is reported."""
 
 
 @dataclass
 class ReadingOutcome(Spent):
-    """What one build found read, read itself, and left."""
+    """The counts of a build: chunks already read, read now, and left."""
 
     core: int = 0
     read: int = 0
     hits: int = 0
     barren: int = 0
-    """Chunks with a usable reply that names nothing."""
+    """Chunks with a usable reply without entities."""
     failed: list[tuple[Chunk, str]] = field(default_factory=list)
     pending: list[Chunk] = field(default_factory=list)
     whole: Mapping[str, float] = field(default_factory=dict)
-    """Calls, tokens and seconds of all these chunks, whichever build asked: what the skeleton costs alone."""
+    """Calls, tokens and seconds of all these chunks over all builds: the cost of the skeleton."""
     summaries: tuple[int, int] | None = None
-    """Descriptions that a model condensed, and those that it was to; None where none is asked to."""
+    """Summaries written and requested; None if there are no summaries."""
 
     def to_json(self) -> dict[str, Any]:
-        """The counts, as the command prints them."""
+        """Return the counts that the command prints."""
         names = ("core", "read", "hits", "asked", "tokens_in", "tokens_out", "tokens_shared", "barren")
         counts = {name: getattr(self, name) for name in names}
         left = {"failed": len(self.failed), "pending": len(self.pending), "whole": dict(self.whole)}
@@ -52,8 +53,8 @@ class ReadingOutcome(Spent):
 
 @dataclass(frozen=True)
 class ExtractionWork(Generic[V]):
-    """What is made of each chunk: asked of a model, or made by `local` where no model reads. `count` is the
-    number of entities in it.
+    """The work per chunk: a task for a model, or `local` without a model. `count` returns the number of
+    entities in a result.
     """
 
     task: Task[Chunk, V]
@@ -63,10 +64,10 @@ class ExtractionWork(Generic[V]):
 
 @dataclass
 class Reading:
-    """One build's reading. `number` is the reader's in the journal; `limit` says when time is up.
+    """The reading of one build. `number` identifies the reader in the journal; `limit` is the time limit.
 
-    `outcome` is how the chunks of the last reading stand; `earlier` those of readings before it: a build
-    may have chunks read for several graphs.
+    `outcome` has the counts of the last pass; `earlier` those of previous passes, because a build may read
+    chunks for several graphs.
     """
 
     journal: Journal
@@ -79,11 +80,11 @@ class Reading:
     earlier: list[ReadingOutcome] = field(default_factory=list)
 
     scratch: dict[str, Any] = field(default_factory=dict)
-    """What a stage's `look` leaves for its `run` in the same build."""
+    """Data that the `look` of a stage passes to its `run` in the same build."""
 
     @property
     def driver(self) -> Driver:
-        """The driver of this build's tasks; what it spends counts with the outcome."""
+        """The driver of this build's tasks; its costs are added to the outcome."""
         return Driver(
             self.reader.model,
             self.journal,
@@ -96,11 +97,10 @@ class Reading:
     def read(
         self, chunks: Sequence[Chunk], report: Meter, work: ExtractionWork[Any] | None = None
     ) -> ReadingOutcome:
-        """Reads what is not kept, in the order of `chunks`; afterwards `outcome` says how all of them stand.
-        Without `work` the chunks' entities and relations are read.
+        """Read the chunks without stored replies, in order, and return the outcome for all chunks.
 
-        Raises Cancelled when `report` says so, ExtractionError where the first chunks are barren,
-        BackendError where the model or endpoint is gone.
+        The default `work` extracts entities and relations. Raises Cancelled when `report` requests it,
+        ExtractionError if the first chunks yield nothing, BackendError if the model or endpoint fails.
         """
         if self.outcome.core:
             self.earlier.append(self.outcome)
@@ -124,7 +124,7 @@ class Reading:
 
     @property
     def total(self) -> ReadingOutcome:
-        """All readings of this build together."""
+        """The sum of all passes of this build."""
         every = [*self.earlier, self.outcome]
         return self.outcome if len(every) == 1 else _sum(every)
 
@@ -141,7 +141,7 @@ class Reading:
                 outcome.pending.append(chunk)
 
     def _final(self, reply: KeptReply) -> bool:
-        """A recording's error is no accident: it lacks the chunk today and tomorrow."""
+        """Return whether an error is permanent: a recording will never have the chunk."""
         return reply.finish == "error" and self.reader.places
 
     def _why(self, last: KeptReply, item: Item[Chunk, Any]) -> str:
@@ -156,13 +156,13 @@ class Reading:
 
 
 def entities_and_relations(reader: ChunkReader) -> ExtractionWork[Extraction]:
-    """What KET-RAG's skeleton is made of."""
+    """Return the work for KET-RAG's skeleton."""
     local = None if reader.local is None else reader.local.extract
     return ExtractionWork(reader.task, local, lambda found: len(found.entities))
 
 
 def _sum(outcomes: Sequence[ReadingOutcome]) -> ReadingOutcome:
-    """Counts add up; what was stopped last stays."""
+    """Return the sum of the counts, with the last reason for a stop."""
     total = ReadingOutcome()
     for each in outcomes:
         for name in _COUNTS:
@@ -183,7 +183,7 @@ _COUNTS: Final = (
 
 
 class _Progress:
-    """Looks at each chunk that is done: says how fast it goes, and stops a build that finds nothing."""
+    """Reports the speed after each finished chunk, and stops a build that finds nothing."""
 
     def __init__(self, reading: Reading, items: Sequence[Item[Chunk, Any]], report: Meter) -> None:
         self._outcome, self._report = reading.outcome, report
@@ -198,7 +198,7 @@ class _Progress:
                     self._watch.see(item.last)
 
     def settled(self, item: Item[Chunk, Any]) -> None:
-        """One chunk is done."""
+        """Record a finished chunk."""
         self._done += 1
         last = item.last
         if last is not None and self._watch is not None:

@@ -1,8 +1,8 @@
 """The JSON schema of a reply, terse or with keys.
 
-No lengths and no counts are bounded here: large bounds make llama.cpp refuse the grammar and answer
-without one, and small ones cut names. What is too long or too many is dropped when the reply is read.
-Closed lists (types, strengths) cost nothing and let a grammar force most of their tokens.
+It does not limit lengths and counts: large limits make llama.cpp reject the grammar and reply without one,
+and small ones truncate names. Excess is dropped by the parser. Enumerations (types, strengths) are free and
+let a grammar force most of their tokens.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ _TEXT: Final = {"type": "string"}
 
 
 def reply_schema(options: PromptOptions) -> dict[str, Any]:
-    """`{"e": [[name, type, description]], "r": [[source, target, description, strength]]}`, or the same
-    as objects: `{"entities": [{name, type, description}], "relations": [{source, ...}]}`.
+    """Return the schema of `{"e": [[name, type, description]], "r": [[source, target, description,
+    strength]]}` or, if not terse, `{"entities": [{name, type, description}], "relations": [{source, ...}]}`.
     """
     kind = {"enum": list(options.entity_types)} if options.entity_types else _TEXT
     strength = {"enum": list(STRENGTHS)}

@@ -1,8 +1,8 @@
-"""Descriptions condensed by the model that reads (KET-RAG 1.3 step 5; graphrag's summaries), an option.
+"""Summarise descriptions with the LLM (optional, as in GraphRAG).
 
-Where chunks say several things of an entity or a relation, the model writes one description of them all.
-Lines are sorted and given in batches; what a batch became stands in the next one for its lines. What has no
-usable reply keeps the description that the fold joined.
+If chunks describe an entity or a relation differently, the LLM writes one description. Lines are sorted and
+sent in batches, and the summary of a batch replaces its lines in the next. Without a usable reply, the
+concatenated description is kept.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from ketrag_fast.models.tasks.task import Item, ParsedReply, Task
 from ketrag_fast.storage.journal import KeptReply
 
 INPUT: Final = 4_000
-"""Tokens of the lines of one call, about; graphrag's limit."""
+"""Approximate number of input tokens per call; GraphRAG's limit."""
 OUTPUT: Final = 500
-"""Tokens of a summary, at most, as for joined descriptions; the JSON around it takes a few more."""
+"""Maximum tokens of a summary, as for concatenated descriptions; JSON syntax takes a few more."""
 _TASK: Final = """\
 You are given a name, or two names that are joined, and lines that were noted about it in several places. \
 Write one description that says all of it: every fact once, contradictions resolved if the lines allow it, \
@@ -42,8 +42,8 @@ _SCHEMA: Final[Mapping[str, Any]] = {
 
 @dataclass(frozen=True)
 class Described:
-    """What is to be condensed. `about`: the name, or both names of a relation; `lines` ascend by their
-    bytes, `sizes` are their tokens.
+    """Descriptions to summarise. `about` is the name, or both names of a relation; `lines` are sorted by
+    their bytes; `sizes` are their token counts.
     """
 
     about: tuple[str, ...]
@@ -51,7 +51,7 @@ class Described:
     sizes: tuple[int, ...]
 
     def batch(self, made: Sequence[str]) -> list[str] | None:
-        """The lines of the call after those that gave `made`; None where all lines are told."""
+        """Return the lines of the next call, after the summaries `made`; None if all lines are done."""
         rest = list(zip(self.lines, self.sizes, strict=True))[::-1]
         partial: str | None = None
         for summary in (*made, None):
@@ -71,7 +71,7 @@ Summary = Item[Described, str]
 
 
 def summarise_descriptions(items: Sequence[tuple[tuple[str, ...], Sequence[str]]]) -> list[Described]:
-    """(about, lines) of each. The tokens of all lines are counted in one go: there may be a million."""
+    """Return the descriptions for (about, lines) pairs; tokens are counted in one call for speed."""
     ordered = [sorted(lines, key=str.encode) for _, lines in items]
     sizes = iter(count_tokens([line for lines in ordered for line in lines]).tolist())
     return [
@@ -85,7 +85,7 @@ def _instructions(options: PromptOptions) -> str:
 
 
 def summary_task(options: PromptOptions, seconds: float | None) -> Task[Described, str]:
-    """What is asked about a name and its lines."""
+    """Return the task that summarises the lines about a name."""
     words = _instructions(options)
 
     def text(one: Described, made: Sequence[str]) -> str:
@@ -112,25 +112,25 @@ def summary_task(options: PromptOptions, seconds: float | None) -> Task[Describe
 
 
 def summary_of(item: Summary) -> str | None:
-    """The whole description, once every batch has its reply."""
+    """Return the final description, or None until every batch has a reply."""
     return _texts(item.answers)[-1] if item.whole else None
 
 
 class Summaries:
-    """The summaries of one reading: those kept, and those that its model writes."""
+    """The summaries of a reading, stored or written by its model."""
 
     def __init__(self, reading: Reading) -> None:
         self._reading = reading
         self.task = summary_task(reading.reader.options, reading.reader.limits.seconds)
 
     def items(self, wanted: Sequence[Described]) -> list[Summary]:
-        """Each with what is kept about it."""
+        """Return an item per description, with its stored replies."""
         return self._reading.driver.items(self.task, wanted)
 
     def write(self, items: Sequence[Summary], report: Meter) -> None:
-        """Has the model write what is missing, as far as time and money allow, and counts what there is.
+        """Write missing summaries within the limits of time and money, and count all summaries.
 
-        Raises Cancelled when `report` says so, BackendError where the model or endpoint is gone.
+        Raises Cancelled when `report` requests it, BackendError if the model or endpoint fails.
         """
         driver, outcome = self._reading.driver, self._reading.outcome
         driver.run(items, report)
@@ -144,7 +144,7 @@ def _texts(replies: Sequence[KeptReply]) -> list[str]:
 
 
 def _parse_description(one: Described, text: str, finish: str) -> ParsedReply[str] | None:
-    """The description in a reply. A stranger wrote it: cleaned and bounded."""
+    """Return the cleaned and truncated description in a reply, or None."""
     value = read_json(text).value
     found = clean(value.get("summary"))[:MAX_DESCRIPTION] if value is not None else ""
     return ParsedReply(found, "clean" if finish == "stop" else "repaired") if found else None

@@ -1,4 +1,4 @@
-"""Addresses of endpoints: taken apart, checked, and told whether they are this machine."""
+"""Parse and check endpoint addresses, and detect loopback."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from urllib.parse import SplitResult, parse_qsl, quote, urlsplit
 from ketrag_fast.errors import ConfigError, NetworkForbidden
 
 _SECRET: Final = re.compile(r"key|token|secret|password|signature|^sig$|^code$", re.IGNORECASE)
-_KEYS: Final = "keys come from the environment alone (KETRAG_OPENAI_API_KEY)"
+_KEYS: Final = "set the key in the environment (KETRAG_OPENAI_API_KEY)"
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """A checked address. `host` is ASCII, `base` the percent-encoded path without a slash at its end, `query`
-    what follows it, with its question mark, or empty.
+    """A checked address. `host` is ASCII; `base` is the percent-encoded path without a final slash; `query`
+    begins with a question mark or is empty.
     """
 
     scheme: str
@@ -28,25 +28,25 @@ class Address:
     query: str
 
     def path(self, tail: str) -> str:
-        """Of a place below `base`."""
+        """Return the path of `tail` below `base`, with the query."""
         return (self.base if self.base.endswith(tail) else self.base + tail) + self.query
 
 
 def address(url: str) -> Address:
-    """The parts of a URL; ConfigError, which shows no secret, where it is none or holds one."""
+    """Parse a URL. Raises ConfigError, without showing secrets, if it is invalid or contains a secret."""
     try:
         parts = urlsplit(url)
         port = parts.port
         host = _ascii(parts.hostname or "")
     except ValueError:
-        raise ConfigError(f"{url[:200]!r} is no valid address (port, or host)") from None
+        raise ConfigError(f"{url[:200]!r} has an invalid host or port") from None
     if parts.username is not None or parts.password is not None:
-        raise ConfigError("the address of an endpoint must not hold a password", hint=_KEYS)
+        raise ConfigError("the address of an endpoint must not contain a password", hint=_KEYS)
     if parts.scheme not in ("http", "https") or not host or port == 0:
         raise ConfigError(f"{url[:200]!r} is not an http or https address")
     secret = next((name for name, value in parse_qsl(parts.query) if value and _SECRET.search(name)), None)
     if secret is not None:
-        raise ConfigError(f"the address of an endpoint must not hold a secret ({secret[:40]})", hint=_KEYS)
+        raise ConfigError(f"the address of an endpoint must not contain a secret ({secret[:40]})", hint=_KEYS)
     query = f"?{quote(parts.query, safe=_SAFE)}" if parts.query else ""
     base = quote(parts.path.rstrip("/"), safe=_SAFE)
     return Address(parts.scheme, host, port or _PORTS[parts.scheme], _place(parts, host), base, query)
@@ -57,10 +57,10 @@ _PORTS: Final = {"http": 80, "https": 443}
 
 
 def _ascii(host: str) -> str:
-    """A host's name as the network knows it; ValueError (UnicodeError is one) where it is no name."""
+    """Return a host name in ASCII. Raises ValueError (e.g. UnicodeError) if it is invalid."""
     if host.isascii():
         if re.search(r"[^A-Za-z0-9._:%\-]", host):
-            raise ValueError("no host")
+            raise ValueError("invalid host name")
         return host
     return host.encode("idna").decode("ascii")
 
@@ -71,7 +71,7 @@ def _place(parts: SplitResult, host: str) -> str:
 
 
 def endpoint(url: str, *, offline: bool) -> Address:
-    """As `address`; loopback alone where the network is forbidden."""
+    """Parse a URL like `address`. Raises NetworkForbidden if offline and the host is not loopback."""
     found = address(url)
     if offline and not is_loopback(found.host):
         raise NetworkForbidden(
@@ -82,13 +82,13 @@ def endpoint(url: str, *, offline: bool) -> Address:
 
 
 def is_local_name(host: str) -> bool:
-    """Whether a name is this machine by definition (RFC 6761, 6.3): it is never looked up."""
+    """Return whether a name is loopback by definition (RFC 6761, 6.3), so that it is never looked up."""
     plain = host.rstrip(".").lower()
     return plain == "localhost" or plain.endswith(".localhost")
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host's name or address is this machine by definition (no look-up is made)."""
+    """Return whether a host name or address is loopback by definition, without a lookup."""
     if is_local_name(host):
         return True
     try:

@@ -1,8 +1,8 @@
-"""JSON requests to an endpoint, with every fault typed: retried where it may pass, final where not.
+"""JSON requests to an endpoint with typed errors; temporary faults are retried.
 
-Redirects are not followed and proxies are not used, so a key goes to the named host and nowhere else. What
-an endpoint says passes `keys` before anything looks at it, and no error that leaves here is chained to one
-of the network's, whose texts and frames hold what was sent.
+Redirects are not followed and proxies are not used, so a key is only sent to the named host. Keys are
+redacted from replies before anything reads them, and no error is chained to a network exception, whose
+message and frames may contain the request.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ T = TypeVar("T")
 
 
 class _PassingError(Exception):
-    """A fault that may be gone at the next attempt. `nobody`: no one listens."""
+    """A fault that may be temporary. `nobody`: the connection was refused."""
 
     def __init__(self, message: str, wait: float | None = None, *, nobody: bool = False) -> None:
         super().__init__(redact_all(message))
@@ -45,13 +45,14 @@ class _PassingError(Exception):
 
 
 Stopped = Callable[[], None]
-"""Raises when the work is to end; called several times a second, whatever is waited for."""
+"""Raises to cancel the work; called several times a second while waiting."""
 
 
 class Client:
-    """Requests to one path, one at a time; a thread has a client of its own, and all share `connections`.
-    `timeout` is in seconds, for one whole reply from connecting to its last byte, and may be set before each
-    request. `spent` are the seconds of the attempts since it was set to 0, without the pauses between them.
+    """Sends requests to one path, one at a time; each thread has its own client, and all share `connections`.
+
+    `timeout` is in seconds per attempt, from connecting to the last byte, and may be set before each request.
+    `spent` is the duration of attempts since it was set to 0, without the pauses between them.
     """
 
     def __init__(self, connections: Connections, path: str, key: Key | None, patience: Patience) -> None:
@@ -81,22 +82,23 @@ class Client:
             wire.close()
 
     def _keep(self) -> None:
-        """Return the connection to the others."""
+        """Return the connection to the pool."""
         wire, self._wire = self._wire, None
         if wire is not None:
             self._connections.give(wire)
 
     def post(self, body: Mapping[str, Any], limit: int, stopped: Stopped) -> Any:
-        """The reply's JSON. `limit` is the most bytes of it; `stopped` raises when the work is to end."""
+        """Return the JSON of the reply, of up to `limit` bytes; `stopped` raises to cancel."""
         return self._patiently(lambda: self._once("POST", _encode_body(body), limit, stopped), stopped)
 
     def get(self, limit: int, stopped: Stopped) -> Any:
-        """The JSON at the address."""
+        """Return the JSON at the address."""
         return self._patiently(lambda: self._once("GET", b"", limit, stopped), stopped)
 
     def events(self, body: Mapping[str, Any], limit: int, stopped: Stopped) -> Iterator[Any]:
-        """The JSON of each event of a streamed reply, as they come; of a reply that is not streamed, its
-        JSON as the only one. Retried until the first event; after it a fault is final.
+        """Yield the JSON of each event of a streamed reply; a reply that is not streamed is one event.
+
+        Retried until the first event; later faults are final.
         """
         first = self._patiently(lambda: self._opened_stream(body, limit, stopped), stopped)
         whole = False
@@ -114,7 +116,7 @@ class Client:
             if whole:
                 self._keep()
             else:
-                self.close()  # what was not read would precede the next reply
+                self.close()  # unread data would precede the next reply
 
     # ------------------------------------------------------------ attempts
 
@@ -137,7 +139,7 @@ class Client:
                 kind = UnreachableError if nobody else BackendError
                 raise kind(
                     f"{self._where} failed {attempt} times, last: {fault}",
-                    hint="see the server's log; what was done before is kept",
+                    hint="see the server's log; finished work is kept",
                 )
             self._wait(attempt, wait, stopped)
         raise ConfigError("an endpoint needs at least one attempt")
@@ -151,8 +153,8 @@ class Client:
         if asked is not None:
             if not asked <= _LONGEST_WAIT:
                 raise BackendError(
-                    f"{self._where} asks to wait for {asked:.0f} s",
-                    hint="try again later; what was done before is kept",
+                    f"{self._where} requests a wait of {asked:.0f} s",
+                    hint="try again later; finished work is kept",
                 )
             pause = max(pause, asked)
         until = time.monotonic() + pause
@@ -169,7 +171,7 @@ class Client:
         return found
 
     def _opened_stream(self, body: Mapping[str, Any], limit: int, stopped: Stopped) -> Iterator[Any]:
-        """The events of a reply whose head is read; of one that is not streamed, its content too."""
+        """Read the head of a reply (and the content, if not streamed) and return its events."""
         look = self._clock(stopped)
         head = self._head("POST", _encode_body(body), limit, look)
         if head.kind != _STREAM:
@@ -183,12 +185,12 @@ class Client:
         def look() -> None:
             stopped()
             if time.monotonic() > end:
-                raise TimeoutError(f"no whole reply after {self.timeout:g} s")
+                raise TimeoutError(f"no complete reply after {self.timeout:g} s")
 
         return look
 
     def _on_wire(self, work: Callable[[], T]) -> T:
-        """What `work` does on the connection; its faults without their frames and causes."""
+        """Run `work` on the connection; raise its faults without frames and causes."""
         try:
             return work()
         except FAULTS as error:
@@ -199,7 +201,7 @@ class Client:
         raise ended.with_traceback(None)
 
     def _head(self, method: str, data: bytes, limit: int, look: Stopped) -> Head:
-        """The beginning of the reply; only one of status 200 whose content can be read."""
+        """Return the head of a reply with status 200 and a readable encoding; raise for others."""
         head = self._on_wire(lambda: self._asked(method, data, look))
         if head.status != 200:
             content = self._on_wire(lambda: self._content(min(limit, _REASON_BYTES), look))
@@ -208,7 +210,7 @@ class Client:
             raise self._refused(head, reason_of(content or b""))
         if head.encoding not in ("identity", ""):
             self.close()
-            raise BackendError(f"{self._where} answered in the encoding {head.encoding[:40]}, unasked")
+            raise BackendError(f"{self._where} answered with unrequested encoding {head.encoding[:40]}")
         return head
 
     def _asked(self, method: str, data: bytes, look: Stopped) -> Head:
@@ -228,7 +230,7 @@ class Client:
         return wire.ask(method, self._path, kind, f"application/json, {_STREAM}", self._key, data, look)
 
     def _content(self, limit: int, look: Stopped) -> bytes | None:
-        """The whole content with keys covered, or None if it is longer than `limit`."""
+        """Return the content with keys redacted, or None if it is longer than `limit`."""
         assert self._wire is not None  # noqa: S101 - its head was read
         parts, size = [], 0
         for part in self._wire.body(look):
@@ -245,14 +247,13 @@ class Client:
             raise BackendError(f"{self._where} sent more than {limit:,} bytes for this request")
         if head.kind != "application/json" and not head.kind.endswith("+json"):
             raise BackendError(
-                f"{self._where} answered with {head.kind[:80] or 'no content type'} where application/json "
-                "is due",
+                f"{self._where} sent {head.kind[:80] or 'no content type'}, expected application/json",
                 hint="check the address: it should end in /v1",
             )
         return _decode_body(content, "a reply")
 
     def _streamed(self, limit: int, look: Stopped) -> Iterator[Any]:
-        """Events of `text/event-stream`: lines that begin with "data:", up to "[DONE]" or the end."""
+        """Yield the events of `text/event-stream`: lines with "data:", up to "[DONE]" or the end."""
         lines = self._lines(limit, look)
         while True:
             line = self._on_wire(lambda: next(lines, None))
@@ -262,7 +263,7 @@ class Client:
             if name != b"data":
                 continue
             if value.strip() == b"[DONE]":
-                return  # what may still follow is not waited for: see `Wire.ready`
+                return  # does not wait for trailing data: see `Wire.ready`
             yield _decode_body(redact_bytes(value), "an event")
 
     def _lines(self, limit: int, look: Stopped) -> Iterator[bytes]:
@@ -312,4 +313,4 @@ def _decode_body(content: bytes, what: str) -> Any:
         return without_keys(found) if b"\\" in content else found
     except (ValueError, RecursionError) as error:
         fault = str(error)[:SHOWN]
-    raise _PassingError(f"{what} that is no JSON ({fault})")
+    raise _PassingError(f"{what} that is not JSON ({fault})")

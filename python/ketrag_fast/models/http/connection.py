@@ -28,23 +28,23 @@ from ketrag_fast.models.http.addresses import Address, is_local_name
 from ketrag_fast.secrets import Key, redact_all
 
 Look = Callable[[], None]
-"""Raises when the work is to end; called between slices of waiting and between pieces of a reply."""
+"""Raises to cancel the work; called between slices of waiting and between pieces of a reply."""
 
 SLICE: Final = 0.1
 """Seconds of one wait."""
 _HEAD_BYTES: Final = 1 << 16
 _PIECE: Final = 1 << 16
 _LEFTOVERS: Final = 8
-"""Events after which a reply that should be over is given up, and its connection with it."""
+"""Number of events after which a reply that should be complete, and its connection, are dropped."""
 _CONNECTING: Final = 30.0
-"""Seconds that a thread tries one address for, whoever still waits for it."""
+"""Timeout for connecting to one address, in seconds."""
 FAULTS: Final = (OSError, h11.ProtocolError)
-"""What a connection that fails raises; its texts may quote the peer."""
+"""Exceptions of a failing connection; their messages may quote the peer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """The beginning of a reply, with keys covered."""
+    """The head of a reply, with keys redacted."""
 
     status: int
     reason: str
@@ -114,7 +114,7 @@ class Wire:
         try:
             # The bytes hold the key, so no frame has them as a variable.
             self._send(memoryview(self._request(method, path, kind, accept, key, body)), look)
-        except ConnectionError as error:  # a server that refuses a request may not read all of it
+        except ConnectionError as error:  # a server may reject a request without reading all of it
             broken = error
         try:
             return self._head(look)
@@ -142,7 +142,7 @@ class Wire:
         )
 
     def body(self, look: Look) -> Iterator[bytes]:
-        """The reply's content as it comes. RemoteProtocolError where it ends too early."""
+        """Yield the content of the reply as it arrives. Raises RemoteProtocolError if it ends early."""
         while True:
             event = self._event(look)
             if isinstance(event, h11.Data):
@@ -193,7 +193,7 @@ class Wire:
             return data
 
     def _drain(self) -> None:
-        """Take in the end of a reply, as far as it has arrived; what is left after `[DONE]` is short."""
+        """Read the part of the reply's end that has arrived; after `[DONE]` it is short."""
         for _ in range(_LEFTOVERS):
             event = self._state.next_event()
             if event is h11.NEED_DATA:
@@ -223,23 +223,23 @@ class Wire:
 
 
 def _wrap_tls(sock: socket.socket, host: str, look: Look) -> ssl.SSLSocket:
-    made = _tls().wrap_socket(sock, server_hostname=host, do_handshake_on_connect=False)
+    wrapped = _tls().wrap_socket(sock, server_hostname=host, do_handshake_on_connect=False)
     try:
         while True:
             look()
             try:
-                made.do_handshake()
+                wrapped.do_handshake()
             except TimeoutError:
                 continue
-            return made
+            return wrapped
     except BaseException:
-        made.close()
+        wrapped.close()
         raise
 
 
 @cache
 def _tls() -> ssl.SSLContext:
-    """The context of all connections; reading the system's certificates takes tens of milliseconds."""
+    """Return the shared TLS context; loading the system certificates takes tens of milliseconds."""
     return ssl.create_default_context()
 
 
@@ -258,7 +258,7 @@ def _connect(host: str, port: int, look: Look) -> socket.socket:
 
 
 class _Attempt:
-    """A connection in the making."""
+    """A connection attempt in a thread."""
 
     def __init__(self, host: str, port: int) -> None:
         self._host, self._port = host, port
@@ -269,7 +269,7 @@ class _Attempt:
         self.error: OSError | None = None
 
     def run(self) -> None:
-        """In a thread of its own: tries one address after the other."""
+        """Try one address after the other (in a separate thread)."""
         try:
             for name in _addresses(self._host, self._port):
                 if self._left:
@@ -286,12 +286,12 @@ class _Attempt:
                     self.sock = made
                 return
         except (OSError, UnicodeError) as error:
-            self.error = error if isinstance(error, OSError) else OSError("no name of a host")
+            self.error = error if isinstance(error, OSError) else OSError("invalid host name")
         finally:
             self.done.set()
 
     def leave(self) -> None:
-        """Nobody waits any more."""
+        """Abandon the attempt."""
         with self._lock:
             self._left = True
             if self.sock is not None:
@@ -299,7 +299,7 @@ class _Attempt:
 
 
 def _addresses(host: str, port: int) -> list[str]:
-    """Where a host may be reached; names that are this machine by definition are not looked up."""
+    """Return the addresses of a host; loopback names are not looked up."""
     if is_local_name(host):
         return ["127.0.0.1", "::1"]
     try:

@@ -22,7 +22,7 @@ LARGEST: Final = 16
 
 
 class Connections:
-    """A thread-safe pool of connections to one address. `opened` counts those made so far."""
+    """A thread-safe pool of connections to one address. `opened` counts the connections opened so far."""
 
     def __init__(self, place: Address) -> None:
         self.place = place
@@ -33,9 +33,10 @@ class Connections:
         _POOLS.add(self)
 
     def take(self, look: Look, *, fresh: bool = False) -> tuple[Wire, bool]:
-        """A connection for one request, and whether it was used before. The most recently used one comes
-        first; those that are idle for too long or that the server closed are closed here. With `fresh` all
-        idle ones are dropped and a new one is opened. Raises what opening a `Wire` raises.
+        """Return a connection for one request, and whether it was used before.
+
+        The most recently used one comes first; connections that were idle too long or closed by the server
+        are closed here. With `fresh`, all idle ones are dropped and a new one is opened. Raises like `Wire`.
         """
         dead: list[Wire] = []
         found: Wire | None = None

@@ -1,4 +1,4 @@
-"""How an endpoint says no, and why."""
+"""Errors of endpoints and their reasons."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ketrag_fast.errors import BackendError
 from ketrag_fast.secrets import redact_all, without_keys
 
 SHOWN: Final = 300
-"""Characters of what a stranger says, in an error."""
+"""Maximum length of quoted remote text in an error, in characters."""
 _ABOUT_LENGTH: Final = (
     "too long",
     "too large",
@@ -25,11 +25,11 @@ _ABOUT_LENGTH: Final = (
 
 
 class TooLongError(BackendError):
-    """The endpoint says that a text is longer than its model reads."""
+    """The endpoint reports that a text exceeds the maximum input of its model."""
 
 
 class RefusedError(BackendError):
-    """The endpoint answered with a status that will not pass; `status` is it."""
+    """The endpoint answered with a permanent error `status`."""
 
     def __init__(self, message: str, status: int, *, hint: str | None = None) -> None:
         super().__init__(message, hint=hint)
@@ -37,11 +37,11 @@ class RefusedError(BackendError):
 
 
 class UnreachableError(BackendError):
-    """Nobody listens at the address."""
+    """The connection to the address was refused."""
 
 
 def reason_of(content: bytes) -> str:
-    """What the content of a refusal gives as its reason; keys are covered before it is cut short."""
+    """Return the reason in an error response; keys are redacted before it is truncated."""
     text = content.decode("utf-8", "replace")
     try:
         found = without_keys(json.loads(text))
@@ -53,15 +53,15 @@ def reason_of(content: bytes) -> str:
 
 
 def about_length(text: str) -> bool:
-    """Whether a reason is about the length of a text."""
+    """Return whether a reason is about the length of a text."""
     plain = text.lower()
-    if "not support" in plain or "unsupported" in plain:  # of a parameter, "max_tokens" for one
+    if "not support" in plain or "unsupported" in plain:  # about a parameter such as "max_tokens"
         return False
     return any(word in plain for word in _ABOUT_LENGTH)
 
 
 def wait_of(value: str) -> float | None:
-    """Seconds that a Retry-After header asks for; None where it says nothing that can be read."""
+    """Return the seconds of a Retry-After header, or None if it is missing or invalid."""
     if not value:
         return None
     try:

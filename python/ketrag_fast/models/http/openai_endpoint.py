@@ -1,4 +1,4 @@
-"""What all backends behind OpenAI-compatible endpoints need: `openai:MODEL@URL`, the key, a text's size."""
+"""Shared code for OpenAI-compatible endpoints: parsing `openai:MODEL@URL`, API keys, token estimates."""
 
 from __future__ import annotations
 
@@ -13,14 +13,16 @@ from ketrag_fast.secrets import Key
 KEY_VARIABLES: Final = ("KETRAG_OPENAI_API_KEY", "OPENAI_API_KEY")
 WEIGHT: Final = re.compile(r"[A-Za-z]+|[0-9]|[^\sA-Za-z0-9]")
 LETTERS: Final = 6
-"""Letters of a word that weigh as much as one token."""
+"""Letters of a word that count as one token."""
 
 _SPEC: Final = re.compile(r"(?P<model>.+?)@(?P<url>https?://.+)", re.DOTALL)
 
 
 def parts_of(spec: str) -> tuple[str, str]:
-    """(MODEL, URL) of `openai:MODEL@URL`. ConfigError for what is no such spec, or holds a password or key:
-    specs are written into indexes and recordings.
+    """Return (MODEL, URL) of `openai:MODEL@URL`.
+
+    Raises ConfigError if the spec has another form, or contains a password or key: specs are stored in
+    indexes and recordings.
     """
     found = _SPEC.fullmatch(spec.removeprefix("openai:"))
     if not found or not found["model"].strip():
@@ -50,18 +52,20 @@ def normalised(url: str) -> str:
 
 
 def weight(text: str) -> int:
-    """Estimated tokens: a word counts one for each six letters begun, any other sign and digit one."""
+    """Return the estimated tokens: one per six letters of a word, rounded up, one per other character."""
     return sum(1 + (len(part) - 1) // LETTERS for part in WEIGHT.findall(text))
 
 
 def key_for(host: str, scheme: str) -> Key | None:
-    """Ours goes to the endpoint that the spec names; OpenAI's own key to OpenAI alone. Blanks and line ends
-    around a key (of a file with Windows' line ends, say) are no part of it. ConfigError where no header can
-    hold it, which does not show it, and where it would go unencrypted.
+    """Return the API key for a host, or None.
+
+    KETRAG_OPENAI_API_KEY is sent to any endpoint that the user names, OPENAI_API_KEY to OpenAI only. White
+    space around a key is ignored. Raises ConfigError, without showing the key, if it has invalid characters
+    or would be sent unencrypted.
     """
     key = _read_key(KEY_VARIABLES[0]) or (_read_key(KEY_VARIABLES[1]) if host == "api.openai.com" else None)
     if key is not None and scheme != "https" and not is_loopback(host):
-        raise ConfigError(f"a key would go to {host} unencrypted", hint="use an https address")
+        raise ConfigError(f"the API key would be sent to {host} unencrypted", hint="use an https address")
     return key
 
 
@@ -70,7 +74,7 @@ def _read_key(variable: str) -> Key | None:
     bad = next((place for place, sign in enumerate(text, 1) if not "!" <= sign <= "~"), None)
     if bad is not None:
         raise ConfigError(
-            f"the key in {variable} cannot be sent: character {bad} of {len(text)} is no printable ASCII",
+            f"the key in {variable} cannot be sent: character {bad} of {len(text)} is not printable ASCII",
             hint="copy the key again; it is one line without blanks",
         )
     return Key(text) if text else None

@@ -1,4 +1,4 @@
-"""How long an endpoint is waited for. Apart from the client, whose modules take long to import."""
+"""Retry settings of endpoints, in a separate module because the client is slow to import."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """How long to try: attempts, the first pause in seconds (doubled each time), seconds for one reply."""
+    """Number of attempts, first pause in seconds (then doubled), and timeout of a reply in seconds."""
 
     attempts: int = 6
     pause: float = 0.5

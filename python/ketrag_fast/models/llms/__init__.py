@@ -1,1 +1,1 @@
-"""Language models on this machine or behind an endpoint."""
+"""Large language models (LLMs), local or behind an endpoint."""

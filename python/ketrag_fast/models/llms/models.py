@@ -1,4 +1,4 @@
-"""The language models that an open index asks: each opened once, used by one question at a time."""
+"""The LLMs of an open index: each is opened once and used by one query at a time."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from ketrag_fast.models.spending import Account, SpendingLimit
 
 
 class Models:
-    """Safe for threads. What all of them may cost is counted together (`account`), under `limit`."""
+    """The LLMs of an open index. Thread-safe. They share an `account` under the spending `limit`."""
 
     def __init__(self, settings: Settings) -> None:
         self.limit = SpendingLimit(settings.limit_usd)
         price = settings.llm_usd_per_million
         price = settings.usd_per_million if price is None else price
-        # A limit without a price is the fault of an endpoint that is asked, not of an index that is opened.
+        # A limit without a price is an error when an endpoint is used, not when the index is opened.
         self.account = Account(
             price,
             SpendingLimit() if price is None else self.limit,
             usd_per_million_out=settings.llm_usd_per_million_out,
         )
         self._priced = price is not None or settings.limit_usd is None
-        # One reply at a time: in company sums round differently, and a ranking must not depend on company.
+        # One reply at a time: batching changes rounding, and a ranking must not depend on it.
         self._options = ModelOptions(
             offline=settings.offline,
             slots=1,
@@ -43,16 +43,17 @@ class Models:
 
     @contextmanager
     def lend(self, spec: str, seconds: float | None = None) -> Iterator[LanguageModel]:
-        """The model of a spec, opened, for the caller alone until the `with` ends. Raises what opening it
-        raises, and DeadlineExceeded where that takes longer than `seconds`, or others keep it busy so long.
+        """Lend the opened model of a spec exclusively until the `with` ends.
+
+        Raises DeadlineExceeded if opening it or waiting for other users takes longer than `seconds`.
         """
         opened = self._find(spec)
         limit = Limited(None, seconds, time.monotonic())
         left = limit.left
         if not opened.busy.acquire(timeout=-1 if left is None else left):
             raise DeadlineExceeded(
-                f"{spec} was busy with other questions until the deadline",
-                hint="give more seconds, or ask fewer questions at once",
+                f"{spec} was busy with other queries until the deadline",
+                hint="give more seconds, or send fewer queries at once",
             )
         try:
             try:
@@ -66,7 +67,7 @@ class Models:
             opened.busy.release()
 
     def identity(self, spec: str) -> ModelIdentity:
-        """Which model a spec names; does not wait for those who use it once it is open."""
+        """Return the identity of the model of a spec; waits only if it is not open yet."""
         opened = self._find(spec)
         model = opened.model
         if model is None:
@@ -79,19 +80,21 @@ class Models:
             return self._opened.setdefault(spec, _Opened())
 
     def _ready(self, spec: str, opened: _Opened, cancel: Cancel | None = None) -> LanguageModel:
-        """Opens the model with the first use; the caller holds its lock, and no other model waits. Cancelled
-        where `cancel` says so; a model that computes in this process then has loaded its weights, too.
+        """Open the model on first use; the caller holds its lock.
+
+        With `cancel`, the weights of a local model are loaded too, and Cancelled is raised when `cancel`
+        returns True.
         """
         if opened.model is None:
             if not self._priced and parse_spec(spec)[0] == "openai":
-                Account(None, self.limit)  # raises, and says what to give
+                Account(None, self.limit)  # raises, because there is no price
             opened.model = open_model(spec, replace(self._options, cancel=cancel))
         if cancel is not None and isinstance(opened.model, Loadable):
             opened.model.load(cancel)
         return opened.model
 
     def close(self) -> None:
-        """Gives back the memory of all."""
+        """Close all models."""
         with self._lock:
             every, self._opened = self._opened, {}
         for opened in every.values():
@@ -102,7 +105,7 @@ class Models:
 
 @dataclass
 class _Opened:
-    """A model, once it was asked for, and the lock of whoever uses it."""
+    """A model, once it is open, and the lock of its current user."""
 
     model: LanguageModel | None = None
     busy: threading.Lock = field(default_factory=threading.Lock)

@@ -1,8 +1,8 @@
-"""`openai:MODEL@URL`: any endpoint that speaks OpenAI's chat completions, on this machine or elsewhere.
+"""`openai:MODEL@URL`: any local or remote endpoint with OpenAI's chat completions API.
 
-What an endpoint can do is found out by asking and remembered: structured output by the schema, else JSON
-mode, else plain text; and which parameters it refuses. Several requests are under way at once; a prompt
-that fails gives a reply that says so, and only what would fail every prompt is raised.
+The features of an endpoint are detected and cached: structured output by schema, else JSON mode, else plain
+text, and the parameters that it rejects. Several requests run at once. A failing prompt gives a reply with an
+error; only errors that affect every prompt are raised.
 """
 
 from __future__ import annotations
@@ -41,33 +41,33 @@ from ketrag_fast.secrets import Cover
 
 CONCURRENCY: Final = 4
 LOOK_SECONDS: Final = 0.1
-"""How often the wish to stop is looked at while replies are awaited."""
+"""Interval of checks for cancellation while waiting for replies."""
 LONGEST_SECONDS: Final = 600.0
-"""For a reply where no cap is given: a server that does not stream is silent until it is done."""
+"""Default timeout of a reply: a server that does not stream is silent until it is done."""
 IN_A_ROW: Final = 3
-"""So many failures with no reply between them are the endpoint's fault, not the prompts'."""
+"""After this many failures in a row, the endpoint is at fault and not the prompts."""
 _BASE_BYTES: Final = 1_000_000
 _TOKEN_BYTES: Final = 64
 _LIST_BYTES: Final = 4_000_000
 LIST_SECONDS: Final = 10.0
-"""For the list of models, all attempts together: who is silent about it may still answer."""
+"""Timeout for the list of models over all attempts: endpoints without it may still work."""
 _SHOWN: Final = 8
 
 
 class _TimeUpError(Exception):
-    """The seconds of one reply are spent."""
+    """The time limit of a reply is reached."""
 
 
 def open_model(spec: str, rest: str, options: ModelOptions) -> OpenAIModel:
-    """The model behind the address."""
+    """Open the model of a spec."""
     return OpenAIModel(spec, options)
 
 
 class OpenAIModel:
-    """See the module. Opening asks the endpoint which models it serves, if it tells.
+    """An LLM behind an endpoint. Opening it requests the list of models.
 
-    Raises ConfigError (the address), NetworkForbidden, BackendError (nobody there, the key, the model), and
-    Cancelled where the options' `cancel` says so.
+    Raises ConfigError (address), NetworkForbidden, BackendError (connection, key, model), and Cancelled if
+    the option `cancel` returns True.
     """
 
     def __init__(self, spec: str, options: ModelOptions | None = None) -> None:
@@ -93,11 +93,11 @@ class OpenAIModel:
     # ------------------------------------------------------------ the protocol
 
     def count(self, text: str) -> int:
-        """An estimate of the tokens, rather too high than too low for most languages."""
+        """Return the estimated tokens, for most languages rather too high than too low."""
         return weight(text)
 
     def room(self, prompt: Prompt) -> int | None:
-        """See the protocol; None where the endpoint does not tell its model's context."""
+        """See the protocol; None if the endpoint does not report the context size."""
         if self.identity.context is None:
             return None
         return self.identity.context - self._weight(prompt)
@@ -105,8 +105,8 @@ class OpenAIModel:
     def replies(
         self, prompts: Iterable[Prompt], limits: Limits, cancel: Cancel | None = None
     ) -> Generator[ModelReply, None, None]:
-        """See the protocol. LimitReachedError once the next request might cost too much: what is under way
-        then is still waited for and yielded before it is raised.
+        """See the protocol. Raises LimitReachedError before a request that might exceed the spending limit,
+        after the running requests have been yielded.
         """
         waiting = iter(prompts)
         running: dict[Future[ModelReply], tuple[Prompt, float]] = {}
@@ -136,20 +136,20 @@ class OpenAIModel:
                         if failures >= IN_A_ROW:
                             raise BackendError(
                                 f"{failures} requests in a row failed, last: {reply.error}",
-                                hint="see the server's log; what was done before is kept",
+                                hint="see the server's log; finished work is kept",
                             )
                     if cancel is not None and cancel():
                         stop.set()
                         for prompt, began in running.values():
                             yield ModelReply(prompt.number, "", "cancelled", seconds=time.monotonic() - began)
                         return
-            finally:  # the first fault, or the wish to stop, ends the rest without waiting for its replies
+            finally:  # an error or cancellation ends the rest without waiting
                 stop.set()
 
     def stream(
         self, prompt: Prompt, limits: Limits, cancel: Cancel | None = None
     ) -> Iterator[str | ModelReply]:
-        """See the protocol. `limits.seconds` bound all of it: connecting, every attempt, every pause."""
+        """See the protocol. `limits.seconds` includes connecting, all attempts and all pauses."""
         began = time.monotonic()
         said: list[str] = []
 
@@ -176,7 +176,7 @@ class OpenAIModel:
     # ------------------------------------------------------------ one request
 
     def _reply(self, prompt: Prompt, limits: Limits, stop: threading.Event) -> ModelReply:
-        """One prompt's reply; what would fail every prompt is raised."""
+        """Return the reply to a prompt; raise errors that affect every prompt."""
         began = time.monotonic()
 
         def failed(finish: Finish, error: str | None) -> ModelReply:
@@ -194,7 +194,7 @@ class OpenAIModel:
             if error.status in (401, 402, 403, 404):
                 raise self._explained(error) from error
             return failed("error", str(error))
-        except TooLongError as error:  # this prompt's own fault
+        except TooLongError as error:  # affects this prompt only
             return replace(failed("error", str(error)), tokens_in=self._weight(prompt))
         except BackendError as error:
             return failed("error", str(error))
@@ -238,10 +238,10 @@ class OpenAIModel:
         booked = self._weight(prompt)
         self.account.book(booked, limits.tokens)
         said: list[str] = []
-        cover = Cover()  # a key may come cut in two
+        cover = Cover()  # a key may be split between events
         finish: Finish = "stop"
         usage = ReplyPart("", "stop", None, None)
-        size = _BASE_BYTES + limits.tokens * 16 * _TOKEN_BYTES  # each token comes in an event of its own
+        size = _BASE_BYTES + limits.tokens * 16 * _TOKEN_BYTES  # one event per token
         try:
             form, spared = self._known
             while True:
@@ -286,8 +286,8 @@ class OpenAIModel:
         )
 
     def _learn(self, form: int, spared: frozenset[str]) -> None:
-        """What a request that was answered had to do without, later ones do without from the start. One
-        that was refused to the end teaches nothing: it may have been its prompt's own fault.
+        """Remember the features that a successful request had to leave out. A rejected request teaches
+        nothing, because its prompt may be the reason.
         """
         with self._lock:
             known, missing = self._known
@@ -296,7 +296,7 @@ class OpenAIModel:
     # ------------------------------------------------------------ the endpoint
 
     def _look(self, cancel: Cancel | None) -> tuple[tuple[str, ...], int | None]:
-        """The models that the endpoint lists, if it does, and ours's context, if it tells."""
+        """Return the models that the endpoint lists, and the context size of ours, if reported."""
         once = replace(
             self._patience,
             attempts=min(self._patience.attempts, 2),
@@ -346,7 +346,7 @@ class OpenAIModel:
         def stopped() -> None:
             if stop.is_set() or self._closed.is_set():
                 raise Cancelled("the model was stopped")
-            # Pauses between attempts are the endpoint's wish and no part of a reply's seconds.
+            # Pauses between attempts do not count as seconds of a reply.
             if limits.seconds is not None and client.spent > limits.seconds:
                 raise _TimeUpError
 
@@ -367,7 +367,7 @@ class OpenAIModel:
 
 
 class _Threads(ThreadPoolExecutor):
-    """Threads that are not waited for at the end: who is blocked was told to stop."""
+    """A thread pool that does not wait at the end: blocked threads have been told to stop."""
 
     def __init__(self, workers: int) -> None:
         super().__init__(workers, thread_name_prefix="ketrag-llm")

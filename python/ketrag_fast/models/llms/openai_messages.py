@@ -1,4 +1,4 @@
-"""What is said to an endpoint, and what its JSON says: every shape is read, and what it lacks is an error."""
+"""Build the requests to a chat endpoint and parse its replies; malformed replies become errors."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from ketrag_fast.models.llms.protocol import Finish, Limits, Prompt
 
 _SHOWN: Final = 8
 FORMS: Final = ("json_schema", "json_object", "text")
-"""In which a reply can be asked for, the strictest first."""
+"""Response formats, the strictest first."""
 SPARE: Final = ("max_tokens", "temperature", "seed", "stream_options")
-"""Parameters that some endpoints refuse and a request can do without, or with another in its place."""
+"""Parameters that some endpoints reject and that can be left out or replaced."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReplyPart:
-    """What a reply, or an event of it, says; counts are None where it has none."""
+    """A reply or an event of it; counts are None if unknown."""
 
     text: str
     finish: Finish
@@ -33,7 +33,7 @@ class ReplyPart:
 def request_body(
     model: str, prompt: Prompt, limits: Limits, form: str, spared: Collection[str], *, streamed: bool
 ) -> dict[str, Any]:
-    """A request, asking for its schema in the given form and without the `spared` parameters."""
+    """Return the body of a request with the given response format and without the `spared` parameters."""
     messages = [
         {"role": "system", "content": prompt.instructions},
         {"role": "user", "content": prompt.text},
@@ -56,9 +56,7 @@ def request_body(
 def less(
     error: RefusedError, form: int, spared: frozenset[str], body: Mapping[str, Any]
 ) -> tuple[int, frozenset[str]]:
-    """The form, and the parameters to do without, to try next after a refusal; raises what is no matter of
-    either.
-    """
+    """Return the response format and the parameters to leave out after a rejection; re-raise other errors."""
     plain = str(error).lower()
     if error.status in (400, 404, 415, 422, 501):
         named = next((name for name in SPARE if name in plain and name in body), None)
@@ -74,7 +72,7 @@ EMPTY: Final = "an empty reply (a model that thinks first may have spent its tok
 
 
 def whole(reply: Any) -> ReplyPart:
-    """The first choice of a whole reply; every wrong shape is an error."""
+    """Parse the first choice of a complete reply; malformed replies become errors."""
     found = piece(reply, "message")
     if found.error is None and not found.text.strip():
         return replace(found, finish="error", error=EMPTY)
@@ -82,8 +80,8 @@ def whole(reply: Any) -> ReplyPart:
 
 
 def piece(event: Any, holder: str = "delta") -> ReplyPart:
-    """One event of a stream (or a whole reply, `holder="message"`). Raises BackendError where an event tells
-    of an error.
+    """Parse an event of a stream (or a complete reply, `holder="message"`). Raises BackendError for an event
+    with an error.
     """
     usage = event.get("usage") if isinstance(event, dict) else None
     counts = [_natural(usage.get(n)) if isinstance(usage, dict) else None for n in _COUNTS]
@@ -93,7 +91,7 @@ def piece(event: Any, holder: str = "delta") -> ReplyPart:
     choices = event.get("choices") if isinstance(event, dict) else None
     if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
         if holder == "delta" and isinstance(event, dict) and "error" not in event:
-            return part  # usage alone, or a sign of life
+            return part  # only usage, or a keep-alive
         problem = event.get("error") if isinstance(event, dict) else None
         text = f"the reply says: {str(problem)[:300]}" if problem else "a reply without choices"
         if holder == "delta":
@@ -117,7 +115,7 @@ def _natural(value: Any) -> int | None:
 
 
 def context_of(entry: Mapping[str, Any]) -> int | None:
-    """The size of a model's context as vLLM, llama.cpp's server and others tell it."""
+    """Return the context size of a model as reported by vLLM, the llama.cpp server and others."""
     meta = entry.get("meta")
     inner = meta.get("n_ctx") if isinstance(meta, dict) else None
     sizes = (entry.get("max_model_len"), entry.get("context_length"), inner)
@@ -125,12 +123,12 @@ def context_of(entry: Mapping[str, Any]) -> int | None:
 
 
 def list_names(names: Iterable[str]) -> str:
-    """The first names of models, for a message."""
+    """Return the first model names, for a message."""
     every = list(names)
     text = ", ".join(name[:80] for name in every[:_SHOWN])
     return text if len(every) <= _SHOWN else f"{text} and {len(every) - _SHOWN} more"
 
 
 def fingerprint(model: str) -> str:
-    """Of a model behind an endpoint: its name; where it is served does not matter."""
+    """Return the fingerprint of a model behind an endpoint, which depends on its name only."""
     return hashlib.sha256(f"openai chat/1\n{model}".encode()).hexdigest()

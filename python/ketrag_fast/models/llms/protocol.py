@@ -1,8 +1,7 @@
-"""What a language model is: many prompts in, replies out as they finish.
+"""The interface of LLMs: many prompts in, replies out as they finish.
 
-A reply is data that a stranger wrote: nobody here trusts its form or its length. A prompt that fails
-gives a reply that says so; only what would fail every prompt (no such model, a refused key, a limit that
-is reached) is raised.
+Replies are untrusted data of any form and length. A failing prompt gives a reply with an error; only errors
+that affect every prompt (unknown model, rejected key, spending limit) are raised.
 """
 
 from __future__ import annotations
@@ -12,17 +11,17 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, Protocol, runtime_checkable
 
 Cancel = Callable[[], bool]
-"""True asks to stop; looked at between tokens, or several times a second where others compute."""
+"""Returns True to cancel; called between tokens, or several times a second for remote models."""
 
 Finish = Literal["stop", "length", "time", "repetition", "cancelled", "error"]
-"""Why a reply ended: by itself, at the cap on tokens, at the cap on seconds, because it repeated
-itself, because it was told to, or because something failed (`ModelReply.error` says what)."""
+"""Why a reply ended: by itself, at the token limit, at the time limit, because it repeated itself, because it
+was cancelled, or because of an error (`ModelReply.error`)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """One question to a model. `instructions` are the same for many prompts, so that their evaluation
-    can be shared; `text` comes last. `turns` are earlier (reply, question) pairs of the same talk.
+    """A prompt. `instructions` are equal for many prompts, so their evaluation can be shared; `text` comes
+    last. `turns` are the (reply, question) pairs that follow it in the conversation.
     """
 
     number: int
@@ -33,10 +32,10 @@ class Prompt:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one reply may take, and the form it must have.
+    """The limits and the form of a reply.
 
-    `schema` is a JSON schema: decoding is held to it where the backend can, and asked for where it can't.
-    `seconds` counts from when this prompt's evaluation begins.
+    `schema` is a JSON schema that constrains decoding if the backend supports it; otherwise the prompt
+    requests it. `seconds` counts from the beginning of the prompt's evaluation.
     """
 
     tokens: int = 2048
@@ -46,7 +45,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class ModelReply:
-    """What came back for the prompt of that number; `text` is what there was when it ended."""
+    """The reply to the prompt with this `number`; `text` may be partial."""
 
     number: int
     text: str
@@ -54,18 +53,18 @@ class ModelReply:
     tokens_in: int = 0
     tokens_out: int = 0
     tokens_shared: int = 0
-    """Of `tokens_in`, those that were not evaluated again because they begin every prompt."""
+    """Tokens of `tokens_in` that were reused from the shared prefix."""
     seconds: float = 0.0
     error: str | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """As a recording keeps it."""
+        """Return the fields for a recording."""
         return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)
 class ModelIdentity:
-    """Which model it is. Equal fingerprints mean equal replies, as far as the backend can know."""
+    """The identity of a model. Equal fingerprints should mean equal replies."""
 
     spec: str
     fingerprint: str
@@ -73,7 +72,7 @@ class ModelIdentity:
     details: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     def to_json(self) -> dict[str, Any]:
-        """For a manifest."""
+        """Return the fields for a manifest."""
         return {**asdict(self), "details": dict(self.details)}
 
 
@@ -82,38 +81,38 @@ class LanguageModel(Protocol):
 
     @property
     def identity(self) -> ModelIdentity:
-        """Known without loading the weights."""
+        """The identity, available without loading the weights."""
 
     def count(self, text: str) -> int:
-        """Tokens of a text as this model counts them; an estimate that errs upwards where it can't know."""
+        """Return the token count of a text, or an estimate that is rather too high."""
 
     def room(self, prompt: Prompt) -> int | None:
-        """Tokens left for the reply after this prompt; None where the context's size is not known.
+        """Return the tokens left for the reply; None if the context size is unknown.
 
-        Zero or less: the prompt does not fit.
+        0 or less if the prompt does not fit.
         """
 
     def replies(
         self, prompts: Iterable[Prompt], limits: Limits, cancel: Cancel | None = None
     ) -> Generator[ModelReply, None, None]:
-        """One reply for each prompt, as they finish, in any order. `prompts` is read as slots get free.
+        """Yield one reply per prompt, as they finish, in any order. `prompts` is read as slots get free.
 
-        Once `cancel` says so, what is under way ends as "cancelled", no further prompt is read, and the
+        When `cancel` returns True, running replies end as "cancelled", no further prompt is read, and the
         iterator ends. Raises BackendError, BackendMissing, NetworkForbidden.
         """
 
     def stream(
         self, prompt: Prompt, limits: Limits, cancel: Cancel | None = None
     ) -> Iterator[str | ModelReply]:
-        """The pieces of one reply as they are made, and last the whole ModelReply."""
+        """Yield the pieces of a reply as they are generated, then the complete ModelReply."""
 
     def close(self) -> None:
-        """Gives back memory and connections."""
+        """Release memory and connections."""
 
 
 @runtime_checkable
 class Loadable(Protocol):
-    """What a model has beside, if its weights are loaded by the first text: time is then counted for that."""
+    """A model whose weights are loaded on first use, and can be loaded earlier to count the time."""
 
     def load(self, cancel: Cancel | None = None) -> None:
-        """Loads them now; Cancelled where `cancel` says so."""
+        """Load the weights now. Raises Cancelled when `cancel` returns True."""

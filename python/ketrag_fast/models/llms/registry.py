@@ -1,8 +1,7 @@
-"""Language models by their spec: `llama-cpp:PATH.gguf`, `openai:MODEL@URL`.
+"""Open LLMs by spec: `llama-cpp:PATH.gguf`, `openai:MODEL@URL`.
 
-`none`, `heuristic` and `replay:FILE.jsonl` are specs of the `llm` setting too, but no models: nothing can
-be asked of them. Each kind of model lives in a module of its own that is imported when it is wanted and
-has one function, `open_model(spec, rest, options)`.
+`none`, `heuristic` and `replay:FILE.jsonl` are also values of the `llm` setting, but not models. Each kind of
+model has a module with a function `open_model(spec, rest, options)`, imported on demand.
 """
 
 from __future__ import annotations
@@ -28,12 +27,15 @@ _FORMS: Final = "none, heuristic, llama-cpp:PATH.gguf, openai:MODEL@URL, replay:
 
 @dataclass(frozen=True, slots=True)
 class ModelOptions:
-    """How a model is run. None of these may change what it would reply, so none is in its fingerprint.
+    """Options for running a model. They do not change replies, so they are not part of the fingerprint.
 
-    `slots`: replies under way at once (0 lets the backend choose). `context`: tokens of prompt and reply
-    together that memory is taken for (None: as many as the work needs). `threads`: 0 is all cores.
-    `account` counts and limits what an endpoint costs; `patience` says how often and how long to try.
-    `cancel` is looked at while the model is opened; Cancelled is then raised.
+    Args:
+        slots: number of concurrent replies; 0 lets the backend choose.
+        context: tokens of prompt and reply to reserve memory for; None is as many as needed.
+        threads: number of threads; 0 is all cores.
+        account: counts and limits the costs of an endpoint.
+        patience: retry settings.
+        cancel: called while the model is opened; returns True to raise Cancelled.
     """
 
     offline: bool = False
@@ -46,35 +48,38 @@ class ModelOptions:
 
     def __post_init__(self) -> None:
         if self.slots < 0 or self.threads < 0 or (self.context is not None and self.context < 1):
-            raise ConfigError("slots and threads count from 0 up, a context from 1 up")
+            raise ConfigError(
+                "slots and threads must be at least 0 and context at least 1, "
+                f"got {self.slots}, {self.threads} and {self.context}"
+            )
 
 
 def parse_spec(spec: str) -> tuple[str, str]:
-    """(kind, the rest), or a ConfigError that lists the forms."""
+    """Return (kind, rest) of a spec. Raises ConfigError, which lists the forms."""
     if spec in (NONE, HEURISTIC):
         return spec, ""
     kind, colon, rest = spec.partition(":")
     if not colon or kind not in (*_MODULES, REPLAY) or not rest.strip():
-        raise ConfigError(f"language model {spec!r} is not one of {_FORMS}")
+        raise ConfigError(f"llm must be one of {_FORMS}, got {spec!r}")
     return kind, rest
 
 
 def is_model(spec: str) -> bool:
-    """Whether the spec names something that can be asked; ConfigError if it names nothing at all."""
+    """Return whether a spec names a model. Raises ConfigError for an invalid spec."""
     return parse_spec(spec)[0] in _MODULES
 
 
 def open_model(spec: str, options: ModelOptions | None = None) -> LanguageModel:
-    """A model that is ready to be asked; every way to fail is a typed error.
+    """Open the model of a spec.
 
-    ConfigError (the spec), BackendMissing (names the extra), BackendError (the file, the endpoint),
+    Raises ConfigError (spec), BackendMissing (names the extra), BackendError (file or endpoint),
     NetworkForbidden.
     """
     kind, rest = parse_spec(spec)
     if kind not in _MODULES:
         raise ConfigError(
-            f"{spec!r} is no language model that can be asked",
-            hint="give llama-cpp:PATH.gguf or openai:MODEL@URL",
+            f"{spec!r} is not a language model",
+            hint="use llama-cpp:PATH.gguf or openai:MODEL@URL",
         )
     opened = import_module(_MODULES[kind]).open_model(spec, rest, options or ModelOptions())
     return cast("LanguageModel", opened)

@@ -1,1 +1,1 @@
-"""Tasks for language models: what is asked and how a reply is read, and one driver that does the asking."""
+"""LLM tasks: prompts and reply parsers, and the driver that runs them."""

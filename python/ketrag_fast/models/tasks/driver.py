@@ -1,7 +1,7 @@
-"""The driver: asks a language model what its tasks want to know, in batches, and nothing twice.
+"""The driver runs LLM tasks in batches and never sends a request twice.
 
-Each reply is kept in the journal when it arrives, so that a run that was killed goes on where it was. Limits
-of time and money end a run early with what there is; a stop from outside, and a model that is gone, raise.
+Each reply is stored in the journal on arrival, so a killed run resumes. Limits on time and money end a run
+early with partial results; cancellation and a failing model raise.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from ketrag_fast.models.tasks.task import LEAST_ROOM, Item, S, Task, V
 from ketrag_fast.storage.journal import Journal, KeptReply
 
 ERRORS: Final = 10
-"""Calls in a row that fail before a run stops: the model or its endpoint is gone."""
+"""A run stops after this many failed calls in a row."""
 _TICK: Final = 0.2
 _BATCH: Final = 500
-"""Subjects that are answered without a model between two looks at the clock."""
+"""Number of subjects answered without a model between two checks of the clock."""
 
 
 @dataclass
 class Spent:
-    """What runs took together: calls, tokens, seconds, and the limit that ended the last one."""
+    """Total calls, tokens and seconds of all runs, and the limit that ended the last one."""
 
     asked: int = 0
     tokens_in: int = 0
@@ -41,7 +41,7 @@ class Spent:
     """`limit_seconds` or `limit_usd`."""
 
     def add(self, reply: ModelReply, *, called: bool = True) -> None:
-        """One reply; `called` is False where nothing was sent."""
+        """Add a reply; `called` is False if nothing was sent."""
         self.asked += called
         self.tokens_in += reply.tokens_in
         self.tokens_out += reply.tokens_out
@@ -49,10 +49,10 @@ class Spent:
 
 
 class Driver:
-    """One model, and where its replies are kept: under `number` in `journal`, or nowhere without one.
+    """Runs tasks with a model and stores replies in `journal` under `number`, if there is a journal.
 
-    Without a model what is kept is all there is. `limit` says when time is up; money is limited by the
-    model's own account.
+    Without a model, only stored replies are used. `limit` is the time limit; spending is limited by the
+    account of the model.
     """
 
     def __init__(
@@ -74,38 +74,38 @@ class Driver:
 
     @classmethod
     def over(cls, model: LanguageModel, journal: Journal, *, limit: Limited | None = None) -> Driver:
-        """A driver that keeps its replies in `journal` under the model's fingerprint."""
+        """Return a driver that stores replies in `journal` under the fingerprint of the model."""
         about = model.identity
         number = journal.model(about.fingerprint, about.spec, about.to_json()).number
         return cls(model, journal, number, limit=limit)
 
     @property
     def expired(self) -> bool:
-        """Whether time is up."""
+        """Whether the time limit is reached."""
         return self.limit is not None and self.limit.reached
 
     def items(
         self, task: Task[S, V], subjects: Sequence[S], *, texts: bool = True, again: bool = False
     ) -> list[Item[S, V]]:
-        """For each subject what is kept about it; equal subjects share an item.
+        """Return an item with the stored replies for each subject; equal subjects share an item.
 
-        Without `texts` the replies come without their words, for who only wants to know what is missing.
+        Without `texts`, reply texts are not loaded, which is enough to find out what is missing.
         """
-        made: dict[bytes, Item[S, V]] = {}
+        items: dict[bytes, Item[S, V]] = {}
         keys = [task.key(subject) for subject in subjects]
         for key, subject in zip(keys, subjects, strict=True):
-            if key not in made:
-                made[key] = Item(task, subject, key, again=again)
+            if key not in items:
+                items[key] = Item(task, subject, key, again=again)
         if self.journal is not None:
-            wanted = list(made)
+            wanted = list(items)
             for place, kept in self.journal.rows(self.number, wanted, text=texts):
-                item = made[wanted[place]]
-                item.kept = kept if all(r.parser == task.version for r in kept) else self._judged_anew(item)
-        return [made[key] for key in keys]
+                item = items[wanted[place]]
+                item.kept = kept if all(r.parser == task.version for r in kept) else self._parse_again(item)
+        return [items[key] for key in keys]
 
-    def _judged_anew(self, item: Item[S, V]) -> list[KeptReply]:
-        """Replies that an earlier parser read."""
-        assert self.journal is not None  # noqa: S101 - the caller looked
+    def _parse_again(self, item: Item[S, V]) -> list[KeptReply]:
+        """Parse and store replies again that an earlier parser version read."""
+        assert self.journal is not None  # noqa: S101 - the caller checked
         found = []
         for _, kept in self.journal.rows(self.number, [item.key]):
             for reply in kept:
@@ -115,8 +115,8 @@ class Driver:
         return found
 
     def totals(self, items: Iterable[Item[S, V]]) -> dict[str, float]:
-        """Calls, tokens and seconds that these items took in all runs."""
-        assert self.journal is not None  # noqa: S101 - who keeps nothing has no totals
+        """Return the calls, tokens and seconds of these items over all runs."""
+        assert self.journal is not None  # noqa: S101 - totals need a journal
         return self.journal.totals(self.number, [item.key for item in items])
 
     # ------------------------------------------------------------ asking
@@ -127,10 +127,10 @@ class Driver:
         report: Meter | None = None,
         settled: Callable[[Item[S, V]], None] | None = None,
     ) -> None:
-        """Asks what the items of one task lack, in their order. `settled` gets each that is done with.
+        """Request the missing replies of the items of one task, in order; call `settled` for finished ones.
 
-        What is missing afterwards had no usable reply, or `spent.stopped` says which limit was reached.
-        Raises Cancelled when `report` says so, BackendError where the model or its endpoint is gone.
+        Items without an answer afterwards had no usable reply, or `spent.stopped` names the limit reached.
+        Raises Cancelled when `report` requests it, BackendError if the model or its endpoint fails.
         """
         todo = [item for item in dict.fromkeys(items) if item.next() is not None]
         if self.model is None or not todo:
@@ -146,12 +146,12 @@ class Driver:
         *,
         count: Callable[[V], int] = lambda _: 0,
     ) -> None:
-        """Has rules or a recording answer, which costs no call; None for what `answer` has nothing about.
+        """Answer the items without a model, by rules or a recording; `answer` returns None if it cannot.
 
-        Raises Cancelled when `report` says so.
+        Raises Cancelled when `report` requests it.
         """
-        assert self.journal is not None  # noqa: S101 - such answers are only kept
-        todo = [item for item in dict.fromkeys(items) if not item.kept]  # it says the same at each call
+        assert self.journal is not None  # noqa: S101 - these answers are only stored
+        todo = [item for item in dict.fromkeys(items) if not item.kept]  # it is deterministic
         started = time.monotonic()
         try:
             for start in range(0, len(todo), _BATCH):
@@ -175,11 +175,11 @@ class Driver:
             self.spent.seconds += time.monotonic() - started
 
     def stream(self, prompt: Prompt, limits: Limits, piece: Callable[[str], bool | None]) -> ModelReply:
-        """One reply, given to `piece` as it is made, until that returns False. Nothing of it is kept.
+        """Stream one reply to `piece` until that returns False, and return it. It is not stored.
 
-        Raises BackendError where the model fails, DeadlineExceeded where no time was left to begin.
+        Raises BackendError if the model fails, DeadlineExceeded if there was no time to begin.
         """
-        assert self.model is not None  # noqa: S101 - nobody is asked without one
+        assert self.model is not None  # noqa: S101 - streaming needs a model
         stop = threading.Event()
         started = time.monotonic()
         try:
@@ -221,7 +221,7 @@ class _Run:
         self._thread = threading.get_ident()
 
     def work(self) -> None:
-        """Until all is answered, or something says stop."""
+        """Work until all items are answered or the run is stopped."""
         spent, started = self._driver.spent, time.monotonic()
         try:
             self._tell()
@@ -238,7 +238,7 @@ class _Run:
             spent.stopped = "limit_usd"
         except BackendError as error:
             if error.hint is None and self._driver.journal is not None:
-                error.hint = "what was done is kept: run the same command again and it goes on"
+                error.hint = "finished work is kept: run the same command again to resume"
             raise
         finally:
             spent.seconds += time.monotonic() - started
@@ -246,9 +246,9 @@ class _Run:
             raise Cancelled(_stop_message(self._task), hint=self._task.go_on)
 
     def stop(self) -> bool:
-        """Whether to ask nothing more; also keeps the progress line alive while a model computes.
+        """Return whether to stop; also updates progress while a model computes.
 
-        A backend may call this from a thread of its own: progress is reported in the caller's alone.
+        A backend may call this from another thread: progress is only reported in the caller's thread.
         """
         if self._driver.expired:
             self._driver.spent.stopped = "limit_seconds"
@@ -263,7 +263,7 @@ class _Run:
         self._report(self._done, len(self._todo))
 
     def _prompts(self) -> Iterator[Prompt]:
-        """Later turns and second attempts first, so that a subject is done with soon."""
+        """Yield prompts; later turns and second attempts come first, to finish subjects early."""
         while True:
             number = self._more.popleft() if self._more else next(self._fresh, None)
             if number is None:
@@ -286,13 +286,13 @@ class _Run:
                 self._take(reply)
 
     def _squeezed(self, prompt: Prompt, room: int) -> None:
-        """What leaves less room than a reply may take gets what there is, or is given up."""
+        """Request a shorter reply for a long prompt, or record an error if there is no room."""
         if room >= min(LEAST_ROOM, self._task.tokens):
             self._ask(iter([prompt]), replace(self._task.limits, tokens=room))
             return
         error = (
             f"{self._task.subject} does not fit the model's context of {self._model.identity.context} "
-            f"tokens: {max(room, 0)} are left to reply"
+            f"tokens: {max(room, 0)} are left for the reply"
         )
         self._take(ModelReply(prompt.number, "", "error", error=error), called=False)
 
@@ -318,10 +318,10 @@ class _Run:
         self._errors = self._errors + 1 if called and reply.finish == "error" else 0
         if self._errors >= ERRORS:
             raise BackendError(
-                f"{driver.name}: {ERRORS} calls in a row failed; the last said: {reply.error}",
-                hint="what came before is kept: mend the endpoint and run the same command again",
+                f"{driver.name}: {ERRORS} calls in a row failed; last error: {reply.error}",
+                hint="finished work is kept: fix the endpoint and run the same command again",
             )
 
 
 def _stop_message(task: Task[Any, Any]) -> str:
-    return f"stopped while {task.activity}; what was done is kept"
+    return f"stopped while {task.activity}; finished work is kept"

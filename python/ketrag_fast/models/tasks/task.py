@@ -1,12 +1,12 @@
-"""A task: one kind of question to a language model, declared as data.
+"""A task: one kind of LLM request, declared as data.
 
-A task says what the model is told, which form its reply must have, how a reply is read, and under which key
-it is kept. It asks nobody: `tasks.driver` does. To add one, write a file that makes a `Task`:
+A task defines the instructions, the schema of the reply, its parser and its storage key; `tasks.driver` runs
+it. To add one, write a module that creates a `Task`:
 
     TITLE = Task(name="title", version=1, instructions="Give the text a title. ...", text=str,
                  parse=json_parser(lambda value, text: value.get("title")), schema={...})
 
-What a task is asked about (a chunk, two answers, a name with its lines) is its *subject*.
+The input of a task (a chunk, two answers, a name with its lines) is its *subject*.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ S = TypeVar("S")
 V = TypeVar("V")
 
 LEAST_ROOM: Final = 128
-"""Tokens that a reply must have room for; with less it would hold nothing whole."""
+"""Minimum room for a reply in tokens; with less it would be useless."""
 
 
 @dataclass(frozen=True, slots=True)
 class ParsedReply(Generic[V]):
-    """What a parser found in a reply. `how` is "clean" where the reply had the form that was asked for, and
-    "repaired" where it was mended; `count` is the number of entities (or whatever is counted) in it.
+    """A parsed reply. `how` is "clean" if it had the requested form, "repaired" if it had to be repaired;
+    `count` is the number of entities (or other items) in it.
     """
 
     value: V
@@ -50,74 +50,74 @@ def _one_turn(subject: Any, earlier: Sequence[KeptReply]) -> bool:
 
 @dataclass(frozen=True)
 class Task(Generic[S, V]):
-    """The declaration. Raise `version` when `parse` reads some reply differently: kept replies are then read
-    anew. Another prompt or schema needs no version: both are a part of the key of a reply.
+    """The declaration of a task. Raise `version` when `parse` changes: stored replies are then parsed again.
+    A changed prompt or schema needs no new version, because both are part of the reply key.
     """
 
     name: str
     version: int
     instructions: str
-    """The same for all subjects, so that a model evaluates it once."""
+    """Equal for all subjects, so that a model evaluates it once."""
     text: Callable[[S], str]
-    """The first question about a subject."""
+    """Returns the first prompt about a subject."""
     parse: Callable[[S, str, str], ParsedReply[V] | None]
-    """(subject, reply, why it ended) to what is in it, or None where it is of no use. Replies are a
-    stranger's words: a parser takes any text and never raises.
+    """Parses (subject, reply, finish reason); returns None for an unusable reply. Replies are untrusted: a
+    parser accepts any text and never raises.
     """
     schema: Mapping[str, Any] | None = None
-    """A JSON schema that decoding is held to; None for free text."""
+    """A JSON schema that constrains decoding; None for free text."""
     parts: Callable[[S], tuple[str, ...]] = lambda subject: (str(subject),)
-    """What makes one subject differ from another: its part of the key."""
+    """Returns what identifies a subject: its part of the key."""
     tokens: int = 512
     seconds: float | None = 120.0
-    """Of one reply, at most."""
+    """Maximum duration of a reply."""
     more: Callable[[S, Sequence[KeptReply]], bool] = _one_turn
-    """Whether there is something to ask after the usable replies of the earlier turns."""
+    """Returns whether another turn is needed after the usable replies of the earlier turns."""
     turn: Callable[[S, Sequence[KeptReply]], Prompt] | None = None
-    """The prompt that follows the usable replies of the earlier turns; for tasks of several turns."""
+    """Returns the prompt after the usable replies of the earlier turns, for tasks with several turns."""
     attempts: tuple[int, int] = (2, 2)
-    """Usable or not, how many replies the first turn is worth, and each later one."""
+    """Maximum number of replies to the first turn and to each later one, usable or not."""
     calls: int = 2
-    """Calls that one run makes for one turn, failed ones included."""
+    """Maximum number of calls per run and turn, including failed ones."""
     again: str = ""
-    """Added to a question whose last reply could not be used: the same words would bring the same reply."""
+    """Added to a prompt after an unusable reply: the same prompt would give the same reply."""
     subject: str = "the text"
-    """For messages: what does not fit a model's context, say."""
+    """For messages: the name of the input."""
     activity: str = "asking a language model"
-    """For messages: what was stopped."""
+    """For messages: the activity that was stopped."""
     go_on: str = "run the same command again"
-    """For messages: how to continue."""
+    """For messages: how to resume."""
     dump: Callable[[V], str] = _dump
     load: Callable[[str], V | None] = json.loads
-    """How a parsed reply is kept, and read back; None for what is damaged."""
+    """Serialise a parsed reply, and load it; None if it is damaged."""
     whole_key: Callable[[S], bytes] | None = None
-    """The key of a reply where it is not made of name, prompt and `parts`."""
+    """Returns the key of a reply, if it is not made of name, prompt and `parts`."""
 
     @cached_property
     def mark(self) -> str:
-        """A hash of all that the model is told beside the subject."""
+        """A hash of instructions and schema."""
         whole = f"{self.instructions}\x1f{json.dumps(self.schema)}"
         return hashlib.blake2b(whole.encode(), digest_size=16).hexdigest()
 
     def key(self, subject: S) -> bytes:
-        """Under which the replies about a subject are kept."""
+        """Return the key under which replies about a subject are stored."""
         if self.whole_key is not None:
             return self.whole_key(subject)
         return reply_key(self.name, self.mark, *self.parts(subject))
 
     @property
     def limits(self) -> Limits:
-        """Of one reply."""
+        """The limits of one reply."""
         return Limits(self.tokens, self.seconds, self.schema)
 
     def prompt(self, subject: S, earlier: Sequence[KeptReply] = ()) -> Prompt:
-        """The next question about a subject."""
+        """Return the next prompt about a subject."""
         if self.turn is not None:
             return self.turn(subject, earlier)
         return Prompt(0, self.instructions, self.text(subject))
 
     def judged(self, subject: S, reply: KeptReply) -> tuple[KeptReply, V | None]:
-        """The reply as the parser of today sees it, and what is in it."""
+        """Return the reply with the verdict of the current parser, and its value."""
         found = None if reply.finish == "error" else self.parse(subject, reply.text, reply.finish)
         how: Verdict = "unusable" if found is None else found.how
         count, records = (0, "") if found is None else (found.count, self.dump(found.value))
@@ -125,7 +125,7 @@ class Task(Generic[S, V]):
         return judged, None if found is None else found.value
 
     def value(self, subject: S, reply: KeptReply) -> V | None:
-        """What is in a kept reply."""
+        """Return the value of a stored reply."""
         if reply.parser == self.version and reply.usable and reply.records:
             try:
                 known = self.load(reply.records)
@@ -138,10 +138,10 @@ class Task(Generic[S, V]):
 
 @dataclass(eq=False)
 class Item(Generic[S, V]):
-    """One subject under a task, with all replies about it so far; what is to be asked about it next.
+    """A subject of a task with all replies so far, and the next request.
 
-    A call that failed is tried again in the next run; a reply that could not be used is asked for as often
-    as the task allows, whoever runs. `again` forgets this for the first turn.
+    A failed call is retried in the next run; an unusable reply is retried as often as the task allows, over
+    all runs. `again` ignores that limit for the first turn.
     """
 
     task: Task[S, V]
@@ -154,13 +154,13 @@ class Item(Generic[S, V]):
 
     @property
     def answers(self) -> list[KeptReply]:
-        """The usable replies, the first one of each turn, as far as no turn lacks one."""
+        """The first usable reply of each turn, up to the first turn without one."""
         by_turn = {reply.turn: reply for reply in reversed(self.kept) if reply.usable}
         return [by_turn[turn] for turn in range(len(by_turn)) if turn in by_turn]
 
     @property
     def values(self) -> list[V]:
-        """What is in these."""
+        """The values of the answers."""
         found = (self.task.value(self.about, reply) for reply in self.answers)
         return [value for value in found if value is not None]
 
@@ -177,7 +177,7 @@ class Item(Generic[S, V]):
 
     @property
     def spent(self) -> bool:
-        """Whether the first turn was asked as often as it is worth."""
+        """Whether the first turn has used up its attempts."""
         return self._answered(0) >= self.task.attempts[0]
 
     @property
@@ -187,7 +187,7 @@ class Item(Generic[S, V]):
         return bool(answers) and not self.task.more(self.about, answers)
 
     def next(self) -> tuple[int, int] | None:
-        """(turn, attempt) to be asked now; None when there is nothing to ask, for good or in this run."""
+        """Return the next (turn, attempt), or None if there is nothing to request in this run."""
         answers = self.answers
         turn = len(answers)
         if not self.task.more(self.about, answers) or self.calls[turn] >= self.task.calls:
@@ -197,7 +197,7 @@ class Item(Generic[S, V]):
         return turn, max((reply.attempt for reply in self.kept if reply.turn == turn), default=0) + 1
 
     def prompt(self, number: int) -> Prompt:
-        """The next question, in other words where a reply to it could not be used."""
+        """Return the next prompt, extended after an unusable reply."""
         answers = self.answers
         prompt = replace(self.task.prompt(self.about, answers), number=number)
         if self.task.again and self._answered(len(answers)):

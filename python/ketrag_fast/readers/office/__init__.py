@@ -1,1 +1,1 @@
-"""Office files and books: archives of XML."""
+"""Readers of Office files and e-books, which are zip archives of XML."""

@@ -18,7 +18,7 @@ _PAGES = ("application/xhtml+xml", "text/html")
 
 
 def read_epub(file: SourceFile) -> Iterator[Item]:
-    """One document with a part for each chapter; a chapter that cannot be read is named."""
+    """Yield a book as one document with a locator per chapter, and failures for unreadable chapters."""
     parts: list[str] = []
     locators: list[Locator] = []
     headings: list[Heading] = []
@@ -64,7 +64,7 @@ class _Container(Handler):
 
 def _main(package: Package) -> str:
     if "META-INF/rights.xml" in package:
-        raise DocumentError("locked against copying: its text is encrypted")
+        raise DocumentError("the book has copy protection (DRM): its text is encrypted")
     container = _Container()
     package.xml("META-INF/container.xml", container)
     return container.path

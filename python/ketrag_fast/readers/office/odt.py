@@ -14,12 +14,12 @@ _MOST = 10_000
 
 
 def read_odt(file: SourceFile) -> Iterator[Item]:
-    """One document."""
+    """Yield the text document as one document."""
     with open_package(file) as package:
         if "META-INF/manifest.xml" in package and b"encryption-data" in package.bytes(
             "META-INF/manifest.xml"
         ):
-            raise DocumentError("encrypted: it opens with a password only")
+            raise DocumentError("encrypted: it needs a password")
         metadata, title = core_properties(package, "meta.xml")
         writer = TextWriter()
         package.xml("content.xml", _Content(writer))
@@ -33,7 +33,7 @@ class _Content(Handler):
     def __init__(self, writer: TextWriter) -> None:
         self._writer = writer
         self._text: list[str] = []
-        self._open = 0  # paragraphs and headings around
+        self._open = 0  # enclosing paragraphs and headings
         self._level: int | None = None
         self._items = 0
         self._tables = 0

@@ -1,4 +1,4 @@
-"""XLSX: each row of a sheet is a record, read as it streams: a sheet of any length takes little memory."""
+"""XLSX: each row of a sheet becomes a document. Sheets are streamed, so memory use does not grow."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ketrag_fast.types import Document
 from ketrag_fast.types.locations import Locator
 
 MOST_STRINGS: Final = 150_000_000
-"""Bytes of the texts that cells share: they are held in memory."""
+"""Maximum size of the shared strings in bytes, which are kept in memory."""
 _MOST_CELL: Final = 1_000_000
 _LAST_COLUMN: Final = 16_384
 _DATES: Final = frozenset((*range(14, 23), *range(27, 37), *range(45, 48), *range(50, 59)))
@@ -27,7 +27,7 @@ _EPOCH: Final = dt.datetime(1899, 12, 30)
 
 
 def read_xlsx(file: SourceFile) -> Iterator[Item]:
-    """The rows of all sheets; the first row of a sheet that is not empty names its columns."""
+    """Yield the rows of all sheets. The first row of a sheet that is not empty is its header."""
     found = False
     with open_package(file) as package:
         book = _Book()
@@ -52,7 +52,7 @@ def read_xlsx(file: SourceFile) -> Iterator[Item]:
                 yield sheet.failure(str(error))
                 found = True
     if not found:
-        yield file.failure("no sheet has any rows below its first one")
+        yield file.failure("no sheet has rows below its header")
 
 
 def _sheet(file: SourceFile, name: str, handler: _SheetRows, package: Package, path: str) -> Iterator[Item]:
@@ -90,7 +90,7 @@ class _Book(Handler):
 
 
 class _Strings(Handler):
-    """The shared texts end to end: a Python text for each would take three times the memory."""
+    """The shared strings, concatenated: a Python string for each would take three times the memory."""
 
     def __init__(self) -> None:
         self.blob = bytearray()
@@ -169,7 +169,7 @@ def _styles(package: Package, parts: Mapping[str, tuple[str, str]]) -> Sequence[
 
 
 class _SheetRows(Handler):
-    """The rows of one sheet, as they come: (number, text by column)."""
+    """Collects the rows of one sheet: (number, text by column)."""
 
     def __init__(self, strings: _Strings, dates: Sequence[bool], since_1904: bool) -> None:
         self.rows: list[tuple[int, dict[int, str]]] = []
@@ -232,7 +232,7 @@ class _SheetRows(Handler):
 
 
 def _column(reference: str, default: int) -> int:
-    """`C7` is 2."""
+    """Return the column of a cell reference, counted from 0: 2 for `C7`."""
     found = 0
     for char in reference[:4]:
         if not "A" <= char <= "Z":

@@ -1,4 +1,4 @@
-"""PPTX: the slides of a presentation in their order, with titles, texts, tables and notes."""
+"""PPTX: the slides of a presentation in order, with titles, texts, tables and notes."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from ketrag_fast.readers.zip_xml import Handler, Package, core_properties, open_
 
 _TITLES = ("title", "ctrTitle")
 _UNSAID = ("sldNum", "dt", "ftr", "hdr", "sldImg")
-"""Places for page numbers, dates and footers, which every slide repeats."""
+"""Placeholders for slide numbers, dates and footers, which every slide repeats."""
 
 
 def read_pptx(file: SourceFile) -> Iterator[Item]:
-    """One document with a locator for each slide; a slide that cannot be read is named."""
+    """Yield one document with a locator per slide, and failures for unreadable slides."""
     with open_package(file) as package:
         metadata, title = core_properties(package, "docProps/core.xml")
         writer = TextWriter()
@@ -32,7 +32,7 @@ def read_pptx(file: SourceFile) -> Iterator[Item]:
     if writer.text():
         yield writer.document(file, title, metadata | {"slides": len(slides)})
     elif not broken:
-        yield file.failure("no slide has any text")
+        yield file.failure("no slide has text")
     for why in broken:
         yield file.failure(why)
 
@@ -54,7 +54,7 @@ class _Order(Handler):
         self.ids: list[str] = []
 
     def start(self, name: str, attributes: Mapping[str, str]) -> None:
-        # Its own number and the relation are both called `id` without their prefixes; the relation is last.
+        # Without prefixes, the slide number and the relation are both called `id`; the relation is last.
         if name == "sldId":
             self.ids.append(attributes.get("id", ""))
 

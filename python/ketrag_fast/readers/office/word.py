@@ -1,4 +1,4 @@
-"""DOCX: paragraphs, headings, lists and tables of a Word document; macros are never looked at."""
+"""DOCX: paragraphs, headings, lists and tables of a Word document. Macros are ignored."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from ketrag_fast.readers.zip_xml import Handler, Package, core_properties, open_
 
 _MAIN: Final = "word/document.xml"
 _BODY: Final = 9
-"""The outline level that Word gives to text."""
+"""The outline level of body text in Word."""
 
 
 def read_docx(file: SourceFile) -> Iterator[Item]:
-    """One document; its pages are those that Word last saw."""
+    """Yield one document. Its pages are those of Word's last layout."""
     with open_package(file) as package:
         main = next(
             (path for kind, path in relations(package, "").values() if kind == "officeDocument"), _MAIN
@@ -42,7 +42,7 @@ def read_docx(file: SourceFile) -> Iterator[Item]:
 
 
 class _WordStyles(Handler):
-    """The outline level of each style, 1 for the highest; 0 is the title's."""
+    """Collects the outline level of each style: 0 for the title, 1 for the highest heading."""
 
     def __init__(self) -> None:
         self.levels: dict[str, int] = {}
@@ -88,12 +88,12 @@ def _levels(package: Package) -> dict[str, int]:
 
 
 class _Body(Handler):
-    """Runs of text in paragraphs; a table inside of a cell is text of the cell."""
+    """Collects the paragraphs of the body. A table inside a cell becomes text of the cell."""
 
     def __init__(self, writer: TextWriter, levels: Mapping[str, int]) -> None:
         self._writer, self._levels = writer, levels
         self._text: list[str] = []
-        self._depth = 0  # of tables
+        self._depth = 0  # nesting of tables
         self._rows: list[list[str]] = []
         self._cell: list[str] = []
         self._in_text = False
@@ -113,7 +113,7 @@ class _Body(Handler):
         if name == "t":
             self._in_text = True
         elif name == "p":
-            if self._text and not self._depth:  # a text box inside of a paragraph
+            if self._text and not self._depth:  # a text box inside a paragraph
                 self._paragraph()
             self._style, self._level, self._item = "", None, False
         elif name == "pStyle":
@@ -170,13 +170,13 @@ class _Body(Handler):
         self._writer.paragraph(text, level=level if short else None, item=self._item)
 
     def _turn(self) -> None:
-        """A new page: what stands before it in the paragraph counts to the new one too."""
+        """Begin a new page. A paragraph with a page break counts to both pages."""
         self._writer.located(self._mark, "page", self._page)
         self._mark = self._writer.mark()
         self._page += 1
         self._paged = True
 
     def finish(self) -> None:
-        """The last page; a document that never was laid out has no pages."""
+        """Close the last page. A document without a stored layout has no pages."""
         if self._paged:
             self._writer.located(self._mark, "page", self._page)

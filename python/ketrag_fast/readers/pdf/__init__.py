@@ -1,1 +1,1 @@
-"""PDF: text in reading order with pages and boxes, by PDFium (pypdfium2)."""
+"""PDF: text in reading order with page and box locators, read with PDFium (pypdfium2)."""

@@ -1,7 +1,7 @@
-"""The order in which a page is read: columns one after the other, lines that span them in between.
+"""Find the reading order of a page: column by column, with lines that span columns in between.
 
-A gutter is a stripe that few lines cross and that has columns of text on both sides. Where short pieces stand
-beside each other (forms, tables) there is none, and they are read row by row.
+A gutter is a vertical stripe that few lines cross, with columns of text on both sides. Short pieces of text
+next to each other (forms, tables) form no columns and are read row by row.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ from typing import Final
 from ketrag_fast.readers.pdf.lines import Line
 
 _LEAST: Final = 4
-"""Lines of a column."""
+"""Minimum number of lines in a column."""
 _STEP: Final = 2.0
 _CROSSING: Final = 0.5
-"""Lines that cross a gutter, for each line of the smaller side, at most."""
+"""Maximum number of lines across a gutter, relative to the lines of the smaller side."""
 _WORDY: Final = 14
-"""Characters of a column's line, at the median: shorter ones are cells."""
+"""Minimum median length of a column's lines in characters; shorter ones are table cells."""
 _FILLED: Final = 0.55
 _NARROW: Final = 5.0
 _LEADERS = re.compile(r"\s?(?:\.\s?){4,}")
 _CELLS: Final = 2.0
-"""A gap of so many letter heights is one between cells."""
+"""A gap of this many letter heights separates cells."""
 
 
 @dataclass(slots=True)
 class TextRow:
-    """What stands on one height of a column, its cells divided by tabs."""
+    """The text on one line of a column, with tabs between cells."""
 
     left: float
     top: float
@@ -44,7 +44,7 @@ class TextRow:
 
 
 def rows_of(lines: list[Line]) -> list[TextRow]:
-    """The rows of a page as they are read. What is not upright comes last."""
+    """Return the rows of a page in reading order; text that is not upright comes last."""
     found: list[TextRow] = []
     _read_column([line for line in lines if line.upright], found, _Counter(), 0)
     for row in found:
@@ -107,7 +107,7 @@ def _place(edges: list[float], value: float) -> int:
 
 
 def _gutter(lines: list[Line]) -> float | None:
-    """The middle of the stripe between two columns."""
+    """Return the middle of the stripe between two columns, or None if there is one column."""
     first = min(line.left for line in lines)
     last = max(line.right for line in lines)
     width = last - first
@@ -116,7 +116,7 @@ def _gutter(lines: list[Line]) -> float | None:
     half = 0.55 * width
     wide_lines = sum(1 for line in lines if line.right - line.left > half)
     if wide_lines > 0.6 * len(lines):
-        return None  # one column: most of its lines go over the middle
+        return None  # one column: most lines cross the middle
     steps = int(width / _STEP) + 2
     covered, ended = [0] * (steps + 1), [0] * (steps + 1)
     for line in lines:
@@ -146,7 +146,7 @@ def _gutter(lines: list[Line]) -> float | None:
 
 
 def _columns(lines: list[Line], gutter: float, first: float, last: float) -> bool:
-    """Whether both sides are running text, beside each other."""
+    """Return whether both sides are running text at the same height."""
     left = [line for line in lines if line.right <= gutter]
     right = [line for line in lines if line.left >= gutter]
     if len(left) < _LEAST or len(right) < _LEAST:
@@ -161,7 +161,7 @@ def _columns(lines: list[Line], gutter: float, first: float, last: float) -> boo
         wide = _FILLED * (end - start)
         if median(line.right - line.left for line in side) >= wide:
             continue
-        # A side may itself be columns: then what stands on each height fills it together.
+        # A side may itself have columns: then the lines at one height fill it together.
         heights = {int((line.top + line.bottom) / (2 * max(line.size, 4.0))) for line in side}
         if sum(line.right - line.left for line in side) < wide * len(heights):
             return False
@@ -169,10 +169,10 @@ def _columns(lines: list[Line], gutter: float, first: float, last: float) -> boo
 
 
 def _rows(lines: list[Line], column: int) -> list[TextRow]:
-    """From top to bottom; what stands on one height from left to right."""
+    """Return rows from top to bottom; lines at one height are joined from left to right."""
     ordered = sorted([(line.top + line.bottom, line.left, at) for at, line in enumerate(lines)])
     groups: list[list[Line]] = []
-    last = 0.0  # twice the middle of a group up to which lines belong to it
+    last = 0.0  # twice the lowest middle of a line that belongs to the group
     for twice, _, at in ordered:
         line = lines[at]
         if groups and twice < last:

@@ -1,7 +1,7 @@
-"""The lines of one page with their boxes, as PDFium gives them: few calls for a line, none for a character.
+"""Read the lines of a page with their boxes from PDFium, with few calls per line and none per character.
 
-PDFium joins what stands on one height into one line, over columns too. A line is cut again where its pieces
-(PDFium's rectangles: the parts that were drawn together) have a wide gap between them.
+PDFium joins all text at one height into a line, across columns too. A line is split at wide gaps
+between its rectangles (parts that were drawn together).
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ _BAD = re.compile("[\x00-\x08\x0e-\x1f\ufffd\ue000-\uf8ff]")
 _HALVES = re.compile("[\ud800-\udfff]")
 _SPECIAL = re.compile("[\ufb00-\ufb06\xa0\x00\ufeff]")
 _GAP: Final = 0.9
-"""A gap of so many letter heights may be one between columns or cells."""
+"""A gap of this many letter heights may separate columns or cells."""
 _SAMPLED: Final = 40
 _TOGETHER: Final = 16
 _FARTHEST: Final = 100_000.0
-"""Points from the edge of the page: 35 metres. Lines that are farther away stand there."""
+"""Maximum coordinate in points (35 metres). Coordinates are clamped to it."""
 _MOST_UNITS: Final = 2_000_000
-"""Characters of one page; more is no page that anybody reads."""
+"""Maximum number of characters of a page."""
 
 
 @dataclass(slots=True)
 class Line:
-    """A stretch of text on one height; coordinates in points from the top left of the page as it is shown.
+    """A piece of text at one height. Coordinates are in points from the top left of the displayed page.
 
-    `soft` says that it ends in the middle of a word, with the hyphen already taken away.
+    `soft`: it ends in the middle of a word, and its hyphen has been removed.
     """
 
     left: float
@@ -58,7 +58,7 @@ class Line:
 
 @dataclass(slots=True)
 class PageLines:
-    """What is on one page. `unmapped` says that its letters have no meaning that a program can know."""
+    """The lines of a page. `unmapped`: its fonts do not map letters to Unicode."""
 
     width: float
     height: float
@@ -68,7 +68,7 @@ class PageLines:
 
 
 def lines_of(raw: Any, page: Any) -> PageLines:
-    """The lines of a page in the order in which they were drawn. `raw` is pypdfium2.raw."""
+    """Return the lines of a page in drawing order. `raw` is pypdfium2.raw."""
     width, height = page.get_size()
     rotation = page.get_rotation()
     own = (height, width) if rotation in (90, 270) else (width, height)
@@ -93,22 +93,22 @@ def lines_of(raw: Any, page: Any) -> PageLines:
 
 
 def _text(raw: Any, text_page: Any, count: int) -> str:
-    """One code unit for each character of PDFium's, whatever it is."""
+    """Return one code unit for each character that PDFium counts."""
     buffer = (ctypes.c_ushort * (count + 1))()
     got = raw.FPDFText_GetText(text_page, 0, count, buffer)
-    if got - 1 != count:  # it leaves out what has no meaning
+    if got - 1 != count:  # it leaves out characters without a Unicode value
         return "".join(chr(min(raw.FPDFText_GetUnicode(text_page, at), 0x10FFFF)) for at in range(count))
     text = memoryview(buffer).cast("B")[: 2 * count].tobytes().decode("utf-16-le", "surrogatepass")
     return text if len(text) == count else "".join(map(chr, buffer[:count]))
 
 
 def _join_surrogates(units: str) -> str:
-    """Halves of characters put together; single halves are dropped."""
+    """Join surrogate pairs and drop lone surrogates."""
     return units.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "ignore")
 
 
 def _is_unmapped(raw: Any, text_page: Any, units: str) -> bool:
-    """By the letters themselves, and by what PDFium says of some of them."""
+    """Return whether letters have no Unicode values, judging by the text and a sample of them."""
     if _BAD.search(units) is not None:
         seen = sum(map(len, units.split()))
         if seen >= 20 and len(_BAD.findall(units)) > 0.2 * seen:
@@ -128,7 +128,7 @@ def _has_image(raw: Any, page: Any) -> bool:
 
 
 def _ranges(units: str) -> list[tuple[int, int, bool]]:
-    """(start, end, ends in a word) of each line."""
+    """Return (start, end, whether it ends inside a word) of each line."""
     found = []
     at = 0
     for mark in _BREAK.finditer(units):
@@ -141,7 +141,7 @@ def _ranges(units: str) -> list[tuple[int, int, bool]]:
 
 
 class _LineReader:
-    """The rectangles of ranges of characters on one page."""
+    """Reads the rectangles of character ranges on one page."""
 
     def __init__(self, raw: Any, text_page: Any, units: str) -> None:
         self._raw, self._page, self._units = raw, text_page.raw, units
@@ -151,8 +151,10 @@ class _LineReader:
         self._special = _SPECIAL.search(units) is not None
 
     def lines(self, ranges: list[tuple[int, int, bool]]) -> list[Line]:
-        """All lines. Where as many rectangles as lines lie below each other, each line is one rectangle: that
-        is asked for several lines at once, until it is not so.
+        """Return all lines.
+
+        If a group of lines has as many rectangles, at distinct heights, each line is one rectangle. Groups
+        are read with one call until that fails; then lines are read one by one.
         """
         found: list[Line] = []
         at, together = 0, True
@@ -171,7 +173,7 @@ class _LineReader:
         return found
 
     def line(self, start: int, end: int, soft: bool) -> list[Line]:
-        """A line of PDFium's, cut at wide gaps."""
+        """Return a line of PDFium, split at wide gaps."""
         boxes = self._boxes(start, end - start)
         return self._of_boxes(start, end, soft, boxes) if boxes else []
 
@@ -206,13 +208,13 @@ class _LineReader:
         return found
 
     def _size_of(self, start: int, height: float) -> float:
-        """The size of a line's letters; lines of one height below each other have one size."""
+        """Return the letter size of a line; consecutive lines of one height share it."""
         if height != self._height:
             self._height, self._size = height, self._raw.FPDFText_GetFontSize(self._page, start)
         return self._size
 
     def _boxes(self, start: int, count: int) -> list[tuple[float, float, float, float]]:
-        """(left, top, right, bottom), y upwards."""
+        """Return rectangles (left, top, right, bottom), y upwards."""
         raw, page = self._raw, self._page
         left, top, right, bottom = self._values
         return [
@@ -222,7 +224,7 @@ class _LineReader:
         ]
 
     def _start_of(self, start: int, end: int, number: int) -> int:
-        """Where the rectangle of a number begins: the number of rectangles grows with the range."""
+        """Return where a rectangle begins, by bisection: longer ranges have more rectangles."""
         low, high = start, end
         while low + 1 < high:
             middle = (low + high) // 2
@@ -242,7 +244,7 @@ class _LineReader:
 
 
 def _have_distinct_heights(boxes: list[tuple[float, float, float, float]]) -> bool:
-    """Whether no two that follow each other stand on one height."""
+    """Return whether consecutive boxes are at different heights."""
     return all(
         min(one[1], other[1]) - max(one[3], other[3]) < 0.5 * min(one[1] - one[3], other[1] - other[3])
         for one, other in pairwise(boxes)
@@ -261,7 +263,7 @@ def _bounding_box(boxes: list[tuple[float, float, float, float]]) -> tuple[float
 
 
 def _within(line: Line) -> Line:
-    """The line with finite coordinates: a damaged or hostile matrix gives any number, infinity and NaN."""
+    """Clamp the coordinates of a line: a damaged or hostile matrix gives any number, infinity or NaN."""
     line.left, line.top = _finite(line.left), _finite(line.top)
     line.right, line.bottom = max(_finite(line.right), line.left), max(_finite(line.bottom), line.top)
     line.size = _finite(line.size)
@@ -273,7 +275,7 @@ def _finite(value: float) -> float:
 
 
 def _rotate_line(line: Line, rotation: int, width: float, height: float) -> Line:
-    """From PDF's axes (y upwards, the page as it lies) to those of the page as it is shown, y downwards."""
+    """Convert from PDF coordinates (unrotated, y upwards) to those of the displayed page, y downwards."""
     left, top, right, bottom = line.left, line.top, line.right, line.bottom
     if rotation == 0:
         line.top, line.bottom = height - top, height - bottom

@@ -1,4 +1,4 @@
-"""Rows become paragraphs: words that a line's end had cut are joined, rows of tables stay lines."""
+"""Join rows into paragraphs: hyphenated words are rejoined, table rows stay lines."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _OPEN = re.compile(r"[\w,;\-(]$")
 
 @dataclass(slots=True)
 class Paragraph:
-    """Text with the box around it."""
+    """A paragraph with its bounding box."""
 
     text: str
     size: float
@@ -34,7 +34,7 @@ class Paragraph:
 
 
 def compounds(rows: Iterable[TextRow]) -> set[str]:
-    """Words with a hyphen of their own that stand within a line: such a hyphen stays at a line's end too."""
+    """Return the hyphenated words inside lines; their hyphens are kept at line ends too."""
     found: set[str] = set()
     for row in rows:
         if "-" in row.text or "\u2010" in row.text:
@@ -43,7 +43,7 @@ def compounds(rows: Iterable[TextRow]) -> set[str]:
 
 
 def paragraphs_of(rows: list[TextRow], known: set[str]) -> list[Paragraph]:
-    """The paragraphs of one page."""
+    """Return the paragraphs of a page."""
     found: list[Paragraph] = []
     edges: dict[int, tuple[float, float, float]] = {}
     by_column: dict[int, list[TextRow]] = {}
@@ -90,12 +90,12 @@ def _new(before: Paragraph, last: TextRow, row: TextRow, left: float, right: flo
     ends = last.text[-1:] in '.!?:”"' and not last.soft
     if ends and (last.right < right - 0.15 * (right - left) or row.left > last.left + 0.8 * row.size):
         return True
-    # Short lines below each other (an address, a form) are lines of their own.
+    # Short lines below each other (an address, a form) stay separate.
     return last.right < left + 0.5 * (right - left) and row.text[:1].isupper() and not last.soft
 
 
 def join_lines(text: str, more: str, soft: bool, known: set[str]) -> str:
-    """Two lines as one. A hyphen at the first one's end goes, unless the word has one wherever it stands."""
+    """Join two lines. A hyphen at the end of the first is dropped unless it belongs to the word."""
     if not more:
         return text
     if soft:

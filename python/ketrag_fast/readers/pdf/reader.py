@@ -1,4 +1,4 @@
-"""A PDF as one document: paragraphs in reading order, with pages, boxes and headings laid over them."""
+"""Read a PDF as one document: paragraphs in reading order, with page, box and heading locators."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ketrag_fast.types.locations import Locator
 MOST_PAGES: Final = 50_000
 _MOST_OUTLINE: Final = 20_000
 _LARGER: Final = 1.12
-"""Letters so much larger than those of the text are a heading's."""
+"""Headings have letters larger than the body text by this factor."""
 _LONGEST_HEADING: Final = 160
 _NUMBERED = re.compile(r"(?:\d{1,2}(?:\.\d{1,2}){0,4}\.?|[A-Z]\.\d{1,2}|[IVX]{1,5}\.)\s+[^\W\d_][^\n]{1,90}")
 _NO_TITLE = re.compile(
@@ -31,7 +31,7 @@ _DATE = re.compile(r"D:(\d{4})(\d\d)?(\d\d)?")
 
 
 def read_pdf(file: SourceFile) -> Iterator[Item]:
-    """One document, and a Failure that names the pages that gave no text."""
+    """Yield one document, and a Failure that lists the pages without text."""
     pdfium = import_optional("pypdfium2", "a PDF")
     raw = import_optional("pypdfium2.raw", "a PDF")
     try:
@@ -41,9 +41,9 @@ def read_pdf(file: SourceFile) -> Iterator[Item]:
     try:
         count = len(document)
         if count == 0:
-            raise DocumentError("a PDF without pages")
+            raise DocumentError("the PDF has no pages")
         if count > MOST_PAGES:
-            raise DocumentError(f"a PDF of {count:,} pages; at most {MOST_PAGES:,} are read")
+            raise DocumentError(f"the PDF has {count:,} pages; the maximum is {MOST_PAGES:,}")
         pages, broken = _pages(document, count, raw, pdfium)
         metadata, title = _about(document, pdfium)
         outline = _outline(document, pdfium)
@@ -51,32 +51,32 @@ def read_pdf(file: SourceFile) -> Iterator[Item]:
         document.close()
     unmapped = [number for number, page in enumerate(pages, 1) if page.unmapped]
     scanned = [number for number, page in enumerate(pages, 1) if page.scanned and not page.lines]
-    made = _document(file, pages, metadata | {"pages": count}, title, outline)
+    result = _document(file, pages, metadata | {"pages": count}, title, outline)
     reasons = [
         (broken, "damaged"),
-        (unmapped, "letters without a meaning, because their fonts have no Unicode map"),
-        (scanned, "a picture and no text; scanned pages need OCR, which is not done here"),
+        (unmapped, "unreadable letters: their fonts have no Unicode map"),
+        (scanned, "images without text; scanned pages need OCR first"),
     ]
-    said = [f"{_list_pages(numbers, count)}: {why}" for numbers, why in reasons if numbers]
-    if made.text:
-        yield made
-        if said:
-            yield file.failure("; ".join(said))
+    problems = [f"{_list_pages(numbers, count)}: {why}" for numbers, why in reasons if numbers]
+    if result.text:
+        yield result
+        if problems:
+            yield file.failure("; ".join(problems))
     else:
-        yield file.failure("; ".join(said) or "no page has any text")
+        yield file.failure("; ".join(problems) or "no page has text")
 
 
 def _why(message: str, code: Any, raw: Any) -> str:
     if code == raw.FPDF_ERR_PASSWORD or "password" in message.lower():
-        return "encrypted: it opens with a password only"
+        return "encrypted: it needs a password"
     if code == raw.FPDF_ERR_SECURITY:
-        return "encrypted in a way that is not known here"
-    return f"not a usable PDF, or a damaged one: {message}"
+        return "encrypted with an unsupported method"
+    return f"not a PDF, or damaged: {message}"
 
 
 def _list_pages(numbers: Sequence[int], count: int) -> str:
     if len(numbers) == count:
-        return f"all {count:,} pages" if count > 1 else "its page"
+        return f"all {count:,} pages" if count > 1 else "the only page"
     parts: list[str] = []
     start = before = numbers[0]
     for number in [*numbers[1:], -1]:
@@ -110,10 +110,10 @@ def _pages(document: Any, count: int, raw: Any, pdfium: Any) -> tuple[list[PageL
 
 def _about(document: Any, pdfium: Any) -> tuple[dict[str, Any], str]:
     try:
-        told = document.get_metadata_dict(skip_empty=True)
+        entries = document.get_metadata_dict(skip_empty=True)
     except (pdfium.PdfiumError, UnicodeError, ValueError):
         return {}, ""
-    plain = {name: " ".join(_usable(str(value)).split())[:1000] for name, value in told.items()}
+    plain = {name: " ".join(_usable(str(value)).split())[:1000] for name, value in entries.items()}
     metadata: dict[str, Any] = {}
     for name, own in (("Author", "author"), ("Subject", "subject"), ("Keywords", "keywords")):
         if plain.get(name):
@@ -130,7 +130,7 @@ def _usable(text: str) -> str:
 
 
 def _outline(document: Any, pdfium: Any) -> list[tuple[int, int, float | None, str]]:
-    """(level, page, height upwards, title) of each entry that leads to a page."""
+    """Return (level, page, y upwards, title) of each outline entry that points to a page."""
     found: list[tuple[int, int, float | None, str]] = []
     try:
         for mark in document.get_toc(max_depth=15):
@@ -170,10 +170,10 @@ def _document(
             text = paragraph.text
             if before is not None:
                 between = _between(before, paragraph, turned=begin is None)
-                if between is None:  # a word that a page or column cuts
+                if between is None:  # a word split between columns or pages
                     whole = join_lines(parts[-1], text, before.soft, known)
                     cut = parts[-1]
-                    if not whole.startswith(cut):  # its hyphen went
+                    if not whole.startswith(cut):  # its hyphen was dropped
                         parts[-1] = cut[:-1]
                         length -= 1
                         text = whole[len(cut) - 1 :]
@@ -209,7 +209,7 @@ def _shorten_locator(one: Locator, length: int) -> Locator:
 
 
 def _between(before: Paragraph, after: Paragraph, *, turned: bool) -> str | None:
-    """What stands between two paragraphs; None where a word goes on behind a column or page."""
+    """Return the separator of two paragraphs; None if a word continues in the next column or page."""
     if _tall(before) or _tall(after):
         return "\n\n"
     same = abs(before.size - after.size) <= 0.1 * max(before.size, after.size)
@@ -220,7 +220,7 @@ def _between(before: Paragraph, after: Paragraph, *, turned: bool) -> str | None
 
 
 def _tall(own: Paragraph) -> bool:
-    """Whether it is written up or down the page."""
+    """Return whether a paragraph is written up or down the page."""
     return own.rows == 1 and own.box[3] - own.box[1] > 2 * (own.box[2] - own.box[0])
 
 
@@ -233,7 +233,7 @@ def _headings_from_outline(
         if page >= len(placed):
             continue
         start = _place(title, None if up is None else pages[page].height - up, placed[page])
-        if start is None:  # an empty page: the next one that has text
+        if start is None:  # an empty page: use the next one with text
             later = (own[0][0] for own in placed[page + 1 :] if own)
             start = next(later, None)
         if start is not None:
@@ -262,7 +262,7 @@ def _letters(text: str) -> str:
 def _headings_from_sizes(
     placed: Sequence[Sequence[tuple[int, Paragraph]]], rows: Sequence[Sequence[Any]]
 ) -> Iterator[Heading]:
-    """Where there is no outline: short paragraphs in larger letters, else those with numbers of sections."""
+    """Yield headings without an outline: short paragraphs in larger letters, else numbered ones."""
     body = _body_size(placed)
     if body is None:
         return
@@ -298,7 +298,7 @@ def _body_size(placed: Sequence[Sequence[tuple[int, Paragraph]]]) -> float | Non
 
 
 def _largest(placed: Sequence[Sequence[tuple[int, Paragraph]]]) -> str:
-    """The title where the metadata have none: the largest letters of the first page that has text."""
+    """Return the text in the largest letters of the first page with text, as the title."""
     body = _body_size(placed)
     first = next((page for page in placed if page), None)
     if body is None or first is None:

@@ -1,4 +1,4 @@
-"""Running heads and page numbers: what stands at the edge of many pages, numbers apart, at one height."""
+"""Remove headers, footers and page numbers: lines that repeat at one height, up to their numbers."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ from ketrag_fast.readers.pdf.lines import Line, PageLines
 
 _NUMBER = re.compile(r"\d+")
 _OUTER = re.compile(r"^\d+\b|\b\d+$")
-"""A number inside of a text tells one heading from another; at its ends it is that of the page."""
+"""A number inside a line distinguishes headings; at its ends it is the page number."""
 _PAGE = re.compile(
     r"[-–—\s|·]*(?:(?:page|seite|p\.?)\s*)?#(?:\s*(?:/|of|von)\s*#)?[-–—\s|·.]*|[ivxlc]{1,7}", re.I
 )
 _DEEP: Final = 3
-"""So many heights from the top and from the bottom are looked at."""
+"""How many heights from the top and the bottom are examined."""
 _EDGE: Final = 0.14
-"""The share of a page's height that is its edge."""
+"""The share of the page height that counts as its edge."""
 _SLACK: Final = 4.0
 _LEAST: Final = 3
 
 
 def remove_repeated_lines(pages: list[PageLines]) -> None:
-    """Takes them out of the pages."""
+    """Remove repeated lines from the pages, in place."""
     for _ in range(_DEEP):
         if not any([_peel(pages, top=True), _peel(pages, top=False)]):
             return
 
 
 def _peel(pages: list[PageLines], *, top: bool) -> bool:
-    """The outermost height of each page, where it is repeated; whether any was."""
+    """Remove the outermost line of each page if it repeats; return whether any did."""
     seen: dict[tuple[str, int], list[int]] = defaultdict(list)
     outermost: list[list[Line]] = []
     for number, page in enumerate(pages):
@@ -48,17 +48,17 @@ def _peel(pages: list[PageLines], *, top: bool) -> bool:
         needed = 2 if _PAGE.fullmatch(key) or len(pages) == 2 else _LEAST
         if len(near) >= needed and (len(key) > 3 or _PAGE.fullmatch(key)):
             many.add((key, place))
-    taken = False
+    is_changed = False
     for page, group in zip(pages, outermost, strict=True):
         gone = {id(line) for line in group if (_key(line.text), round(line.top / _SLACK)) in many}
         if gone:
             page.lines = [line for line in page.lines if id(line) not in gone]
-            taken = True
-    return taken
+            is_changed = True
+    return is_changed
 
 
 def _outermost(page: PageLines, top: bool) -> list[Line]:
-    """The lines at the edge of a page that stand on one height with the first or the last one."""
+    """Return the lines at the height of the first or the last line, if that is at the page edge."""
     if top:
         edge = _EDGE * page.height
         near = [line for line in page.lines if line.top <= edge and line.upright]

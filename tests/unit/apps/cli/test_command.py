@@ -125,7 +125,7 @@ def test_index_in_part(capsys: Run, tmp_path: Path) -> None:
         (["index"], 2, "no source was named"),
         (["index", "docs", "--chunk-tokens", "many"], 2, "chunk_tokens: 'many' is not a whole number"),
         (["index", "docs", "--system", "rag"], 2, "unknown system 'rag'"),
-        (["index", "nowhere"], 1, "there is no file or folder nowhere"),
+        (["index", "nowhere"], 1, "no such file or folder: nowhere"),
         (["index", "docs", "--limit-seconds", "0"], 130, "stopped"),
         (["retrieve", "Who?"], 4, "there is no index in .ketrag"),
         (["retrieve"], 2, "either a QUERY or --queries"),

@@ -128,6 +128,6 @@ def test_tables_become_a_recording(tmp_path: Path, names: tuple[str, str, str] |
 def test_a_folder_with_neither_is_refused(tmp_path: Path) -> None:
     with pytest.raises(BackendError, match="neither"):
         record_graphrag(tmp_path, tmp_path / "r.jsonl")
-    with pytest.raises(BackendError, match="no folder"):
+    with pytest.raises(BackendError, match="no such folder"):
         record_graphrag(tmp_path / "none", tmp_path / "r.jsonl")
     assert not (tmp_path / "r.jsonl").exists()

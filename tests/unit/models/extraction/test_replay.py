@@ -154,7 +154,7 @@ def test_no_recording_says_so(tmp_path: Path) -> None:
         Recording.open(tmp_path / "none.jsonl")
     with pytest.raises(BackendError, match="line 1"):
         Recording.open(lines(tmp_path / "x.jsonl", "hello"))
-    with pytest.raises(BackendError, match="form"):
+    with pytest.raises(BackendError, match="unsupported recording schema"):
         Recording.open(lines(tmp_path / "y.jsonl", {"schema": "ketrag/recording/9"}))
     assert len(Recording.open(lines(tmp_path / "z.jsonl", {"schema": "ketrag/recording/1"}))) == 0
 
@@ -162,7 +162,7 @@ def test_no_recording_says_so(tmp_path: Path) -> None:
 def test_a_recording_is_not_written_over(ours: Path, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="exists"):
         RecordingWriter(ours)
-    with pytest.raises(ConfigError, match="no folder"):
+    with pytest.raises(ConfigError, match="no such folder"):
         RecordingWriter(tmp_path / "none" / "r.jsonl")
     with pytest.raises(RuntimeError), RecordingWriter(ours, replace=True) as writer:
         writer.write("a", 0, 1, Extraction())

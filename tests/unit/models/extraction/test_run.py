@@ -118,7 +118,7 @@ def test_an_endpoint_that_is_gone_ends_the_build_and_loses_nothing(place: Place)
     def dies(prompt: Prompt) -> ModelReply | str:
         return good(prompt) if prompt.number < 4 else ModelReply(0, "", "error", error="refused")
 
-    with pytest.raises(BackendError, match="10 calls in a row failed; the last said: refused"):
+    with pytest.raises(BackendError, match="10 calls in a row failed; last error: refused"):
         place.read(Scripted(dies), 40)
     model = Scripted(good)
     assert place.read(model, 40).read == 40
@@ -233,7 +233,7 @@ def test_another_backend_error_ends_the_build_with_a_hint(place: Place) -> None:
 
     with pytest.raises(BackendError, match="the key is refused") as caught:
         place.read(Scripted(refuses))
-    assert "what was done is kept" in str(caught.value.hint)
+    assert "finished work is kept" in str(caught.value.hint)
 
 
 def test_the_progress_line_says_how_it_goes(place: Place) -> None:

@@ -65,7 +65,7 @@ def test_each_once(write: Callable[..., tuple[list[Summary], Reading]]) -> None:
 
 def test_stopped_and_gone_on_with(write: Callable[..., tuple[list[Summary], Reading]]) -> None:
     first, second = Scripted(said), Scripted(said)
-    with pytest.raises(Cancelled, match="what was done is kept"):
+    with pytest.raises(Cancelled, match="finished work is kept"):
         write(first, lambda event: False if event.done >= 3 else None)
     assert 0 < len(first.asked) < COUNT
     every, _ = write(second)
@@ -83,5 +83,5 @@ def test_lines_that_do_not_fit_are_no_dead_endpoint(
 
 
 def test_a_dead_endpoint_ends_it(write: Callable[..., tuple[list[Summary], Reading]]) -> None:
-    with pytest.raises(BackendError, match="10 calls in a row failed; the last said: gone"):
+    with pytest.raises(BackendError, match="10 calls in a row failed; last error: gone"):
         write(Scripted(lambda _: ModelReply(0, "", "error", error="gone")))

@@ -30,12 +30,12 @@ def test_a_file_cut_short(tiny_gguf: Path, tmp_path: Path, share: float) -> None
     data = tiny_gguf.read_bytes()
     path = tmp_path / "cut.gguf"
     path.write_bytes(data[: int(len(data) * share)])
-    with pytest.raises(BackendError, match=r"cut short|not a GGUF"):
+    with pytest.raises(BackendError, match=r"truncated|not a GGUF"):
         read_gguf(path)
 
 
 def test_files_that_are_no_model(tmp_path: Path) -> None:
-    with pytest.raises(BackendError, match="there is no file"):
+    with pytest.raises(BackendError, match="no such file"):
         read_gguf(tmp_path / "none.gguf")
     with pytest.raises(BackendError, match="is a folder"):
         read_gguf(tmp_path)

@@ -85,13 +85,13 @@ def test_money_is_up() -> None:
 def test_stopped_from_outside() -> None:
     driver = Driver(Scripted(ok))
     meter = Meter("ask", lambda event: False if event.done >= 3 else None)
-    with pytest.raises(Cancelled, match="what was done is kept"):
+    with pytest.raises(Cancelled, match="finished work is kept"):
         driver.run(driver.items(TASK, WORDS), meter)
     assert driver.spent.asked == 3
 
 
 def test_a_dead_model_ends_it_and_one_bad_word_does_not() -> None:
-    with pytest.raises(BackendError, match=f"{ERRORS} calls in a row failed; the last said: gone"):
+    with pytest.raises(BackendError, match=f"{ERRORS} calls in a row failed; last error: gone"):
         run(Scripted(lambda _: ModelReply(0, "", "error", error="gone")))
     _, items = run(Scripted(lambda p: "no" if p.text == "w3" else ok(p)))
     assert [item.about for item in items if not item.values] == ["w3"]

@@ -1,1 +1,1 @@
-"""Models on this machine, run by llama.cpp through llama-cpp-python."""
+"""Local LLMs, run by llama.cpp through llama-cpp-python."""

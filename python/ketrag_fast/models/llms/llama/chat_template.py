@@ -1,9 +1,8 @@
-"""A model's own chat template, applied so that no text can pass for a part of it.
+"""Apply the chat template of a model so that no text can be mistaken for a part of the template.
 
-The template is rendered once around marks in place of the contents; what lies between the marks is the
-template's own and may hold the model's control tokens, the contents may not. So "<|im_end|>" in a
-document is seven characters of text to the model. The template itself is a stranger's program: it runs
-in Jinja's sandbox.
+The template is rendered once around marks instead of the contents. Only the text between the marks may
+contain control tokens of the model, so "<|im_end|>" in a document is plain text. The template is untrusted:
+it runs in Jinja's sandbox.
 """
 
 from __future__ import annotations
@@ -23,14 +22,14 @@ _MARK: Final = "[[ketrag-{}]]"
 
 @dataclass(frozen=True, slots=True)
 class TemplatePiece:
-    """A part of a prompt; `own` ones are the template's and may hold control tokens."""
+    """A part of a prompt; with `own` it is from the template and may contain control tokens."""
 
     text: str
     own: bool
 
 
 class ChatTemplate:
-    """Makes pieces of prompts. `source` None is a talk in plain paragraphs, for models without a template."""
+    """Splits prompts into pieces. Without a `source`, prompts are plain paragraphs."""
 
     def __init__(self, source: str | None, bos: str, eos: str) -> None:
         self.name = PLAIN if source is None else "model"
@@ -43,7 +42,7 @@ class ChatTemplate:
             self._choose()
 
     def _choose(self) -> None:
-        """Some models know no system message, or put it before the last question; some want tools."""
+        """Find out whether the template supports a system message and needs tools."""
         first: BackendError | None = None
         for turns in (1, 0):
             for self._system, self._tools in ((True, None), (True, []), (False, None), (False, [])):
@@ -59,7 +58,7 @@ class ChatTemplate:
             raise first
 
     def pieces(self, prompt: Prompt) -> tuple[list[TemplatePiece], list[TemplatePiece]]:
-        """What all prompts with these instructions begin with, and the rest up to where the reply begins."""
+        """Return the beginning that prompts with these instructions share, and the rest up to the reply."""
         contents = [
             prompt.instructions.strip(),
             prompt.text,
@@ -77,11 +76,11 @@ class ChatTemplate:
         return [p for p in out[:3] if p.text], [p for p in out[3:] if p.text]
 
     def begins_with_bos(self) -> bool:
-        """Whether the template writes the model's first token itself."""
+        """Return whether the template includes the BOS token."""
         return bool(self._bos) and self._template is not None and self._frame(0)[0].startswith(self._bos)
 
     def _frame(self, turns: int) -> list[str]:
-        """The template's own parts: before the instructions, between the contents, after the last."""
+        """Return the template parts: before the instructions, between the contents, and at the end."""
         if turns not in self._known:
             marks = [_MARK.format(n) for n in range(2 + 2 * turns)]
             self._known[turns] = _split_at_marks(self._render(self._messages(marks)), marks)
@@ -101,11 +100,11 @@ class ChatTemplate:
                 add_generation_prompt=True,
                 bos_token=self._bos,
                 eos_token=self._eos,
-                enable_thinking=False,  # a grammar leaves no room for thoughts
+                enable_thinking=False,  # a grammar does not allow thoughts
                 tools=self._tools,
                 documents=None,
             )
-        except Exception as error:  # whatever a stranger's template makes Jinja throw
+        except Exception as error:  # an untrusted template may raise anything
             raise BackendError(
                 f"the model's chat template cannot be used: {type(error).__name__}: {error}",
                 hint="use an instruct model, or ask it in plain paragraphs: llama-cpp:PATH.gguf#plain",
@@ -133,7 +132,7 @@ def _compile(source: str) -> Any:
         autoescape=False,
     )
     environment.globals["raise_exception"] = refuse
-    environment.globals["strftime_now"] = lambda _: "2026-01-01"  # a prompt does not depend on the day
+    environment.globals["strftime_now"] = lambda _: "2026-01-01"  # prompts must not depend on the date
     environment.filters["tojson"] = lambda value, **named: json.dumps(
         value, ensure_ascii=False, indent=named.get("indent")
     )

@@ -1,7 +1,7 @@
 """A context of llama.cpp: several sequences that share a prefix, decoded together in one batch.
 
-Sequence 0 holds the prefix (the instructions), evaluated once in batches of its own; each slot begins as
-a copy of it and is emptied when its reply ends, so that a reply cannot see another one.
+Sequence 0 contains the prefix (the instructions), evaluated once in separate batches; each slot begins as a
+copy of it and is cleared when its reply ends, so a reply cannot see another one.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ _SOON: Final = 0.1  # seconds
 
 
 class AbortedError(Exception):
-    """The work was told to stop while it computed."""
+    """The work was cancelled while it computed."""
 
 
 @dataclass(frozen=True, slots=True)
 class SlotTokens:
-    """Tokens of one slot for the next batch. `wants`: whether the token after the last is to be chosen."""
+    """Tokens of a slot for the next batch. `wants`: whether logits after the last token are needed."""
 
     slot: int
     start: int
@@ -37,7 +37,7 @@ class SlotTokens:
 
 
 class LlamaContext:
-    """`slots` sequences of up to `room` tokens each. Raises BackendError where memory is refused."""
+    """A context of `slots` sequences of up to `room` tokens. Raises BackendError if out of memory."""
 
     def __init__(
         self, weights: LlamaWeights, slots: int, room: int, threads: int, *, shared: bool, flash: bool
@@ -58,12 +58,12 @@ class LlamaContext:
         self._stop: Callable[[], bool] | None = None
         self._last = 0.0
         self._raised: BaseException | None = None
-        self._callback = api.ggml_abort_callback(self._asked)
+        self._callback = api.ggml_abort_callback(self._should_abort)
         self.pointer = api.llama_init_from_model(weights.pointer, parameters)
         if not self.pointer:
             raise BackendError(
-                f"llama.cpp cannot make a context of {slots} times {room:,} tokens: {complaint()}",
-                hint="ask for fewer --llm-slots or a smaller context",
+                f"llama.cpp cannot create a context of {slots} times {room:,} tokens: {complaint()}",
+                hint="use fewer --llm-slots or a smaller --llm-context",
             )
         self._memory = api.llama_get_memory(self.pointer)
         self._batch = api.llama_batch_init(BATCH, 0, 1)
@@ -75,14 +75,14 @@ class LlamaContext:
         self.prefix: tuple[int, ...] = ()
 
     def close(self) -> None:
-        """Gives the memory back."""
+        """Release the memory."""
         if self.pointer:
             self._api.llama_batch_free(self._batch)
             self._api.llama_free(self.pointer)
             self.pointer = None
 
     def set_prefix(self, tokens: Sequence[int], stop: Callable[[], bool] | None) -> None:
-        """Evaluates what every sequence begins with. No slot may be in use."""
+        """Evaluate the prefix of all sequences. No slot may be in use."""
         self.prefix = ()
         self._api.llama_memory_clear(self._memory, True)
         for at in range(0, len(tokens), BATCH):
@@ -91,17 +91,17 @@ class LlamaContext:
         self.prefix = tuple(tokens)
 
     def begin(self, slot: int) -> None:
-        """The slot holds the prefix and nothing else."""
+        """Reset a slot to the prefix."""
         self.end(slot)
         if self.prefix:
             self._api.llama_memory_seq_cp(self._memory, 0, slot + 1, -1, -1)
 
     def end(self, slot: int) -> None:
-        """The slot is empty."""
+        """Clear a slot."""
         self._api.llama_memory_seq_rm(self._memory, slot + 1, -1, -1)
 
     def decode(self, works: Sequence[SlotTokens], stop: Callable[[], bool] | None) -> list[Any]:
-        """Computes all works in one batch; for each the logits f32[vocabulary], or None where not wanted.
+        """Compute all works in one batch; return for each the logits f32[vocabulary], or None if not wanted.
 
         The logits are views that the next call overwrites. Raises AbortedError, BackendError.
         """
@@ -122,7 +122,7 @@ class LlamaContext:
         return [self._logits(end) if work.wants else None for work, end in zip(works, ends, strict=True)]
 
     def _run(self, stop: Callable[[], bool] | None) -> None:
-        # Asking hundreds of times within one short step would cost more than it is worth.
+        # Hundreds of calls within a short step would cost more than they save.
         asks = stop is not None and (self._batch.n_tokens > _SHORT or self._last > _SOON)
         self._stop = stop
         callback = self._callback if asks else self._api.ggml_abort_callback(0)
@@ -138,8 +138,8 @@ class LlamaContext:
         if code:
             raise BackendError(f"llama.cpp cannot decode (code {code}): {complaint()}")
 
-    def _asked(self, _: Any) -> bool:
-        """Called by llama.cpp between two steps of its graph; an exception must not cross it."""
+    def _should_abort(self, _: Any) -> bool:
+        """Return whether to abort; llama.cpp calls this, and no exception may pass through it."""
         try:
             return self._stop is not None and self._stop()
         except BaseException as error:  # noqa: BLE001 - Ctrl-C too; it is raised again after the call
@@ -149,5 +149,5 @@ class LlamaContext:
     def _logits(self, row: int) -> Any:
         pointer = self._api.llama_get_logits_ith(self.pointer, row)
         if not pointer:
-            raise BackendError("llama.cpp gives no logits for a token that was asked for")
+            raise BackendError("llama.cpp returned no logits for a requested token")
         return np.ctypeslib.as_array(pointer, (self._weights.tokens,))

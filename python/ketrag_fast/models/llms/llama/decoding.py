@@ -1,4 +1,4 @@
-"""One reply in the making: what is to be evaluated next, what has been written, and when it ends."""
+"""The state of a reply being generated: pending tokens, text so far, and why it ends."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from ketrag_fast.models.llms.llama.weights import LlamaWeights, WeightsChoice, m
 from ketrag_fast.models.llms.protocol import Finish, Limits, ModelReply
 
 ForcedTokens = Literal["batch", "single", "off"]
-"""What is done with text that the grammar forces: its tokens are fed in one batch; the same tokens are
-fed one by one (for tests: the texts must be equal); they are chosen like all others."""
+"""How text that the grammar forces is handled: its tokens are fed in one batch, or one by one (for tests: the
+texts must be equal), or chosen like all others."""
 
 _LOOK_EVERY: Final = 16
 _TIMES: Final = 4
-"""So often in a row a passage is a circle."""
+"""A passage repeated this often in a row ends the reply."""
 _SHORTEST: Final = 240
 _LONGEST_TURN: Final = 600
 _PROBE: Final = 24
 
 
 class Decoding:
-    """A prompt in a slot. `pending` holds the tokens to be evaluated next, from `start` on."""
+    """A prompt in a slot. `pending` are the tokens to evaluate next, from position `start` on."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class Decoding:
         self.tokens_shared = prefix
         self.start, self.pending = prefix, list(tokens)
         self.text = ""
-        self.streamed = 0  # characters of it that a stream has given out
+        self.streamed = 0  # number of characters already streamed
         self.tokens_out = 0
         self.finish: Finish | None = None
         self.error: str | None = None
@@ -58,18 +58,18 @@ class Decoding:
         self._ended()
 
     def close(self) -> None:
-        """Frees the grammar's state."""
+        """Free the state of the grammar."""
         if self._grammar is not None:
             self._weights.api.llama_sampler_free(self._grammar)
             self._grammar = None
 
     def evaluated(self, count: int) -> None:
-        """The first `count` pending tokens are in the context now."""
+        """Record that the first `count` pending tokens are in the context."""
         self.start += count
         del self.pending[:count]
 
     def choose(self, logits: Any) -> None:
-        """The next token of the reply, after all pending ones are evaluated."""
+        """Choose the next token, after all pending ones have been evaluated."""
         token = self._queue.pop(0) if self._queue else self._choice.best(logits, self._grammar)
         if token is None:
             self.finish, self.error = "error", "the model has no token that the grammar allows"
@@ -84,13 +84,13 @@ class Decoding:
             self._ended()
 
     def look_at_clock(self) -> None:
-        """Ends the reply if its seconds are over."""
+        """End the reply if its time limit is reached."""
         seconds = self.limits.seconds
         if self.finish is None and seconds is not None and time.monotonic() - self._began > seconds:
             self.finish = "time"
 
     def reply(self, finish: Finish | None = None) -> ModelReply:
-        """What there is; `finish` where it was ended from outside."""
+        """Return the reply so far; `finish` overrides the reason why it ended."""
         self._flush()
         return ModelReply(
             self.number,
@@ -104,7 +104,7 @@ class Decoding:
         )
 
     def _write(self, token: int) -> None:
-        """Takes a token that the grammar allows into the text, and has it evaluated next."""
+        """Append an allowed token to the text and to the pending tokens."""
         if self._grammar is not None:
             self._weights.api.llama_sampler_accept(self._grammar, token)
         self.tokens_out += 1
@@ -114,7 +114,7 @@ class Decoding:
         if self._cursor is not None:
             try:
                 self._cursor.feed(new)
-            except MismatchError:  # the grammar alone decides; nothing is forced any more
+            except MismatchError:  # rely on the grammar; stop forcing tokens
                 self._cursor = None
 
     def _ended(self) -> bool:
@@ -129,17 +129,16 @@ class Decoding:
         return self.finish is not None
 
     def _force(self) -> None:
-        """Feeds what the grammar forces without asking the model.
+        """Append the text that the grammar forces without running the model.
 
-        The last token of it is left to the model unless the reply ends there: it may want one that
-        reaches further.
+        The last forced token is left to the model unless the reply ends there: it may prefer a longer token.
         """
         while tokens := self._forced_tokens():
             if self._forced == "single":
                 self._queue = tokens
                 return
             for token in tokens:
-                # llama.cpp ends the process where it is made to accept what its grammar does not allow
+                # llama.cpp aborts the process when it must accept a token that its grammar forbids
                 if not self._choice.allows(self._grammar, token):
                     self._cursor = None
                     return
@@ -153,7 +152,7 @@ class Decoding:
         text = self._cursor.forced()
         tokens = self._weights.tokenise(text, own=False) if text else []
         if b"".join(map(self._weights.piece, tokens)) != text.encode("utf-8"):
-            return []  # a tokenizer that adds a space where a text begins
+            return []  # the tokenizer adds a space at the beginning of a text
         after = self._cursor.copy()
         after.feed(text)
         if not after.finished:
@@ -166,9 +165,9 @@ class Decoding:
 
 
 def repeats(text: str) -> bool:
-    """Whether the end of the text is one passage of up to 600 characters, at least four times in a row.
+    """Return whether a text ends with a passage of up to 600 characters, four times or more in a row.
 
-    Short passages must fill 240 characters, so that a row of dots or a table's rule is no circle.
+    Short passages must fill 240 characters, so that a row of dots or a table rule does not count.
     """
     tail = text[-_TIMES * _LONGEST_TURN - _PROBE :]
     if len(tail) < _SHORTEST:

@@ -1,8 +1,8 @@
-"""The head of a GGUF file, read with suspicion before llama.cpp maps the rest.
+"""Validate the header of a GGUF file before llama.cpp maps the rest.
 
-A file that is cut short loads without a word and fails, or crashes, at its first use; so the head's own
-table of tensors is compared with the file's size first. Nothing of the head is trusted: counts and
-lengths are bounded by the file's size. Format: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md
+A truncated file loads silently and fails, or crashes, on first use, so the tensor table is compared with the
+file size first. The header is untrusted: counts and lengths are limited by the file size. Format:
+https://github.com/ggml-org/ggml/blob/master/docs/gguf.md
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _STRING, _ARRAY = 8, 9
 _KEPT_ARRAY: Final = 4096  # longer arrays are vocabularies: counted, not kept
 _LONGEST_TEXT: Final = 1 << 24
 
-# Elements and bytes of a block, by tensor type (ggml.h). An unknown type is left to llama.cpp.
+# Elements and bytes of a block, by tensor type (ggml.h). Unknown types are left to llama.cpp.
 _BLOCKS: Final = {
     0: (1, 4), 1: (1, 2), 2: (32, 18), 3: (32, 20), 6: (32, 22), 7: (32, 24), 8: (32, 34), 9: (32, 40),
     10: (256, 84), 11: (256, 110), 12: (256, 144), 13: (256, 176), 14: (256, 210), 15: (256, 292),
@@ -37,7 +37,7 @@ _BLOCKS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class GgufFile:
-    """What the head says. `lengths` counts the entries of arrays that are too long to keep."""
+    """The header of a file. `lengths` has the sizes of arrays; long ones are not kept."""
 
     path: Path
     size: int
@@ -46,39 +46,39 @@ class GgufFile:
 
     @property
     def architecture(self) -> str:
-        """llama, qwen2, gemma3, ..."""
+        """The architecture: llama, qwen2, gemma3, ..."""
         return str(self.facts.get("general.architecture", ""))
 
     @property
     def context(self) -> int | None:
-        """Tokens that the model was trained to read."""
+        """The context size of the training in tokens, or None."""
         return self._number("context_length")
 
     @property
     def template(self) -> str | None:
-        """The chat template, in Jinja."""
+        """The chat template (Jinja), or None."""
         found = self.facts.get("tokenizer.chat_template")
         return found if isinstance(found, str) and found.strip() else None
 
     @property
     def vocabulary(self) -> int:
-        """How many tokens there are."""
+        """The size of the vocabulary."""
         return self.lengths.get("tokenizer.ggml.tokens", 0)
 
     @property
     def width(self) -> int:
-        """Of the residual stream."""
+        """The width of the residual stream."""
         return self._number("embedding_length") or 4096
 
     @property
     def heads(self) -> int:
-        """Of attention."""
+        """The number of attention heads."""
         return self._number("attention.head_count") or 32
 
     def cell_bytes(self) -> int:
-        """Bytes that one token takes in the context: keys and values of all layers in 16 bits.
+        """Return the context memory per token: keys and values of all layers in 16 bits.
 
-        Upwards where unsure: layers with a window, with a compressed or with no cache count in full.
+        An upper bound: layers with a window, a compressed cache or no cache count in full.
         """
         layers = self._number("block_count") or 32
         heads = self.heads
@@ -97,17 +97,15 @@ class GgufFile:
 
 
 def read_gguf(path: Path) -> GgufFile:
-    """Reads and checks the head. Raises BackendError: missing, not a GGUF, cut short, several parts."""
+    """Read and check a header. Raises BackendError: missing, not GGUF, truncated or split."""
     try:
         size = path.stat().st_size
         if path.is_dir():
-            raise BackendError(f"{path} is a folder", hint="give the file that ends in .gguf")
+            raise BackendError(f"{path} is a folder", hint="give the .gguf file in it")
         with path.open("rb") as file:
             return _Head(path, file, size).read()
     except FileNotFoundError as error:
-        raise BackendError(
-            f"there is no file {path}", hint="give the path of a model in GGUF form"
-        ) from error
+        raise BackendError(f"no such file: {path}", hint="give the path of a GGUF model") from error
     except OSError as error:
         raise BackendError(f"cannot read {path}: {error.strerror}") from error
 
@@ -120,14 +118,14 @@ class _Head:
         if self.file.read(4) != b"GGUF":
             raise BackendError(
                 f"{self.path} is not a GGUF file",
-                hint="llama.cpp reads GGUF alone; its convert_hf_to_gguf.py makes one of a model's folder",
+                hint="llama.cpp only reads GGUF; convert a model folder with its convert_hf_to_gguf.py",
             )
         version = self.one("<I")
         if version not in (2, 3):
-            raise BackendError(f"{self.path} is a GGUF of version {version}; 2 and 3 can be read")
+            raise BackendError(f"{self.path} has GGUF version {version}; supported are 2 and 3")
         tensors, pairs = self.one("<Q"), self.one("<Q")
         if tensors > self.size or pairs > self.size:
-            raise self.damaged("its head counts more entries than the file has bytes")
+            raise self.damaged("its header counts more entries than the file has bytes")
         facts: dict[str, Any] = {}
         lengths: dict[str, int] = {}
         for _ in range(pairs):
@@ -136,19 +134,19 @@ class _Head:
         if (_positive(facts.get("split.count")) or 1) > 1:
             raise BackendError(
                 f"{self.path} is one of several parts of a model",
-                hint="join them: llama-gguf-split --merge FIRST.gguf WHOLE.gguf",
+                hint="merge them: llama-gguf-split --merge FIRST.gguf WHOLE.gguf",
             )
         self.compare(tensors, _positive(facts.get("general.alignment")) or 32)
         return GgufFile(self.path, self.size, facts, lengths)
 
     def compare(self, count: int, alignment: int) -> None:
-        """The end of the furthest tensor against the end of the file."""
+        """Raise BackendError if a tensor ends after the end of the file."""
         end = 0
         for _ in range(count):
             self.text()
             dimensions = self.one("<I")
             if dimensions > 8:
-                raise self.damaged("a tensor of its head has too many dimensions")
+                raise self.damaged("a tensor has too many dimensions")
             shape = [self.one("<Q") for _ in range(dimensions)]
             kind, offset = self.one("<I"), self.one("<Q")
             block = _BLOCKS.get(kind)
@@ -156,16 +154,16 @@ class _Head:
             end = max(end, offset + size)
         start = -(-self.file.tell() // alignment) * alignment
         if start + end > self.size:
-            raise self.damaged(f"its head promises {start + end:,} bytes and it has {self.size:,}")
+            raise self.damaged(f"its header needs {start + end:,} bytes, but it has {self.size:,}")
 
     def damaged(self, why: str) -> BackendError:
         return BackendError(
-            f"{self.path} is cut short or damaged: {why}", hint="copy or download the model again"
+            f"{self.path} is truncated or damaged: {why}", hint="copy or download the model again"
         )
 
     def bytes(self, count: int) -> bytes:
         if count > self.size - self.file.tell():
-            raise self.damaged("it ends within its head")
+            raise self.damaged("it ends within its header")
         return self.file.read(count)
 
     def one(self, form: str) -> Any:
@@ -174,7 +172,7 @@ class _Head:
     def text(self) -> str:
         length = self.one("<Q")
         if length > _LONGEST_TEXT:
-            raise self.damaged(f"a text of its head has {length:,} bytes")
+            raise self.damaged(f"a string in its header has {length:,} bytes")
         return self.bytes(length).decode("utf-8", "replace")
 
     def value(self, kind: int, name: str, lengths: dict[str, int]) -> Any:

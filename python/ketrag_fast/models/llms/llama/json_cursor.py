@@ -1,7 +1,7 @@
-"""Where a growing JSON text stands in its form, and what must come next.
+"""Track a growing JSON text in its form, and find the text that must follow.
 
-A grammar inside llama.cpp cannot be asked what it forces. The forms of `json_form` can: each value is
-known by its first character, so one pass over the text keeps a stack of what is still open.
+llama.cpp does not report what a grammar forces. The forms of `json_form` do: each value is determined by its
+first character, so one pass over the text keeps a stack of open forms.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ketrag_fast.models.llms.llama.json_form import (
 
 @dataclass(frozen=True, slots=True)
 class _Due:
-    """This text, and nothing else."""
+    """A fixed text that must follow."""
 
     text: str
 
@@ -41,14 +41,14 @@ class _InText:
 
 @dataclass(frozen=True, slots=True)
 class _InWords:
-    """What may still follow of each word that fits so far."""
+    """The remaining texts of the constants that match so far."""
 
     tails: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class _InNumber:
-    """A number so far: its end is known by what follows."""
+    """A partial number; the next character determines whether it ends."""
 
     text: str = ""
 
@@ -66,8 +66,8 @@ _Open: TypeAlias = _Due | _InText | _InWords | _InNumber | _InRow | Form
 
 _NUMBER: Final = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?")
 _LONGEST_NUMBER: Final = 64
-"""Characters; the grammar writes at most 39."""
-_FAR: Final = 256  # parts; what is forced beyond them is found when they are written
+"""Maximum length of a number in characters; the grammar writes up to 39."""
+_FAR: Final = 256  # maximum number of forced parts at a time
 
 
 class MismatchError(ValueError):
@@ -75,7 +75,7 @@ class MismatchError(ValueError):
 
 
 class JsonCursor:
-    """Feed it the text as it grows; `forced` is what must follow, as far as that is certain."""
+    """A cursor that is fed with the growing text; `forced` returns the text that must follow."""
 
     def __init__(self, form: Form) -> None:
         self._stack: list[_Open] = [form]
@@ -86,13 +86,13 @@ class JsonCursor:
         return not self._stack
 
     def copy(self) -> JsonCursor:
-        """One that goes its own way from here."""
+        """Return an independent copy."""
         twin = JsonCursor.__new__(JsonCursor)
         twin._stack = list(self._stack)
         return twin
 
     def feed(self, text: str) -> None:
-        """Goes on by this text. Raises MismatchError, after which the cursor is of no use."""
+        """Advance by a text. Raises MismatchError, after which the cursor cannot be used."""
         for sign in text:
             self._step(sign)
 
@@ -105,13 +105,13 @@ class JsonCursor:
             match top:
                 case _Due(text):
                     if text[0] != sign:
-                        raise MismatchError(f"{sign!r} where {text[0]!r} is due")
+                        raise MismatchError(f"expected {text[0]!r}, got {sign!r}")
                     if text[1:]:
                         stack.append(_Due(text[1:]))
                     return
                 case _InText(_, count, escape):
                     if escape:
-                        # after the backslash (-1), or so many hexadecimal digits before the end
+                        # -1 directly after the backslash, else the number of hexadecimal digits left
                         if sign not in ('"\\/bfnrtu' if escape < 0 else "0123456789abcdefABCDEF"):
                             raise MismatchError(f"{sign!r} in an escape")
                         left = (4 if sign == "u" else 0) if escape < 0 else escape - 1
@@ -125,8 +125,8 @@ class JsonCursor:
                     fitting = tuple(tail[1:] for tail in tails if tail[:1] == sign)
                     if not fitting:
                         if "" not in tails:
-                            raise MismatchError(f"{sign!r} begins no word")
-                        continue  # a complete word that is the beginning of another
+                            raise MismatchError(f"{sign!r} fits no constant")
+                        continue  # a complete constant that is the prefix of another
                     if any(fitting):
                         stack.append(_InWords(fitting))
                     return
@@ -137,7 +137,7 @@ class JsonCursor:
                         stack.append(_InNumber(text + sign))
                         return
                     if not _NUMBER.fullmatch(text):
-                        raise MismatchError(f"{text!r} is no number")
+                        raise MismatchError(f"{text!r} is not a number")
                 case _InRow(form, count):
                     if self._row(form, count, sign):
                         return
@@ -145,19 +145,19 @@ class JsonCursor:
                     self._enter(top, sign)
 
     def _row(self, form: ListForm, count: int, sign: str) -> bool:
-        """One character between the items of an array; False if it belongs to the item that begins."""
+        """Handle a character between array items; return False if it belongs to the next item."""
         at_start = count == 0 and not form.first
         if sign == "]" and count >= form.least:
             return True
         if form.rest is None or (form.most is not None and count >= form.most):
-            raise MismatchError(f"{sign!r} where an array must end")
+            raise MismatchError(f"expected the end of an array, got {sign!r}")
         if not at_start and sign != ",":
             raise MismatchError(f"{sign!r} between the items of an array")
         self._stack += [_InRow(form, count + 1), form.rest]
         return not at_start
 
     def _enter(self, form: _Open, sign: str) -> None:
-        """Replaces a value that begins here by its parts."""
+        """Replace the form of a value that begins here by its parts."""
         match form:
             case EitherForm(forms):
                 fitting = [one for one in forms if sign in starts_of(one)]
@@ -168,7 +168,7 @@ class JsonCursor:
                 self._stack += reversed(_parts(form))
 
     def forced(self) -> str:
-        """The text that must follow, whatever the model thinks; "" where it has a choice."""
+        """Return the text that must follow, or "" if the model has a choice."""
         out: list[str] = []
         stack = list(self._stack)
         while stack and len(out) < _FAR:
@@ -182,7 +182,7 @@ class JsonCursor:
                     out.append('"')
                 case _InWords(tails):
                     common = _common(tails)
-                    # part of a word is no place to stop at: its tokens would not be the model's own
+                    # do not stop inside a constant: its tokens would differ from the model's
                     if len(tails) > 1:
                         out.append(common[:1] if common[:1] == '"' else "")
                         break

@@ -1,9 +1,9 @@
 """A JSON schema as a tree of forms, and that tree as a grammar for llama.cpp (GBNF).
 
-Only what can be held to exactly is taken: an unknown keyword is an error, because a grammar that is
-refused, or quietly wider than the schema, would mean an unconstrained reply that looks like a checked
-one. Two things are narrower than the schema, never wider: all properties are written, in the schema's
-order, and there is no white space between tokens, which a model would have to pay for.
+Only schemas that can be enforced exactly are accepted: an unknown keyword is an error, because a rejected
+grammar, or one that is wider than the schema, would give an unconstrained reply that looks like a checked
+one. Grammars are narrower than the schema in two ways: all properties are required, in schema order, and
+there is no white space between tokens, which would cost tokens.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import Any, Final, TypeAlias
 
 from ketrag_fast.errors import ConfigError
 
-# llama.cpp refuses more repetitions than 2,000, and each one costs a rule; what is longer is left open
-# here, bounded by the cap on tokens, and measured by whoever reads the reply.
+# llama.cpp rejects more than 2,000 repetitions, and each one costs a rule. Longer ones are unlimited in the
+# grammar; the token limit bounds them, and the parser checks their length.
 _MOST_REPEATS: Final = 500
 _IGNORED: Final = frozenset({"title", "description", "$schema", "$id", "examples", "default", "$comment"})
 _CHAR: Final = r'[^"\\\x7F\x00-\x1F] | [\\] (["\\/bfnrt] | "u" [0-9a-fA-F]{4})'
@@ -31,7 +31,7 @@ class WordsForm:
 
 @dataclass(frozen=True, slots=True)
 class TextForm:
-    """A string of so many characters; `most` None is any number."""
+    """A string with `least` to `most` characters; `most` None is unlimited."""
 
     least: int = 0
     most: int | None = None
@@ -39,14 +39,14 @@ class TextForm:
 
 @dataclass(frozen=True, slots=True)
 class NumberForm:
-    """A number; `whole` without a fraction."""
+    """A number; with `whole` an integer."""
 
     whole: bool
 
 
 @dataclass(frozen=True, slots=True)
 class ListForm:
-    """An array: `first` in their places, then `rest` from `least` to `most` times."""
+    """An array: the items `first`, then `rest` from `least` to `most` times."""
 
     first: tuple[Form, ...]
     rest: Form | None
@@ -72,12 +72,12 @@ Form: TypeAlias = WordsForm | TextForm | NumberForm | ListForm | ObjectForm | Ei
 
 
 def compact(value: Any) -> str:
-    """A value as the grammars here write it."""
+    """Return the JSON text of a value as the grammars write it."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def form_of(schema: Mapping[str, Any], where: str = "the schema") -> Form:
-    """The tree of a schema. Raises ConfigError at what it does not know."""
+    """Return the form of a schema. Raises ConfigError for unsupported keywords."""
     rules = {key: value for key, value in schema.items() if key not in _IGNORED}
     for both in ("anyOf", "oneOf"):
         if both in rules:
@@ -111,7 +111,7 @@ def form_of(schema: Mapping[str, Any], where: str = "the schema") -> Form:
             return _row(rules, where)
         case "object":
             return _record(rules, where)
-    raise ConfigError(f"{where} has the type {kind!r}, which no grammar is made for")
+    raise ConfigError(f"{where} has the unsupported type {kind!r}")
 
 
 def _row(rules: Mapping[str, Any], where: str) -> Form:
@@ -158,7 +158,7 @@ def _either(forms: tuple[Form, ...], where: str) -> Form:
 
 
 def starts_of(form: Form) -> frozenset[str]:
-    """The characters that a value of this form may begin with."""
+    """Return the characters that a value of this form may begin with."""
     match form:
         case WordsForm(texts):
             return frozenset(text[0] for text in texts)
@@ -177,7 +177,7 @@ def starts_of(form: Form) -> frozenset[str]:
 def _only(rules: Mapping[str, Any], known: set[str], where: str) -> None:
     unknown = set(rules) - known
     if unknown:
-        raise ConfigError(f"{where} uses {sorted(unknown)}, which no grammar is made for")
+        raise ConfigError(f"{where} uses unsupported keywords: {sorted(unknown)}")
 
 
 def _bounds(rules: Mapping[str, Any], low: str, high: str, where: str) -> tuple[int, int | None]:
@@ -186,12 +186,12 @@ def _bounds(rules: Mapping[str, Any], low: str, high: str, where: str) -> tuple[
         isinstance(least, int) and least >= 0 and (most is None or (isinstance(most, int) and most >= least))
     )
     if not good:
-        raise ConfigError(f"{where} has no sensible {low} and {high}")
+        raise ConfigError(f"{where} has invalid {low} and {high}: {least!r} and {most!r}")
     return least, most
 
 
 def grammar_of(form: Form) -> str:
-    """GBNF whose rule `root` is this form."""
+    """Return a GBNF grammar with this form as its rule `root`."""
     rules: dict[str, str] = {}  # the name of each rule by its text
     body = _rule(form, rules)
     lines = [f"root ::= {body}", *(f"{name} ::= {text}" for text, name in rules.items()), f"char ::= {_CHAR}"]

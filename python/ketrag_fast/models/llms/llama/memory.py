@@ -1,4 +1,4 @@
-"""How much memory and how many cores this process may take, and how many sequences fit into them."""
+"""Determine available memory and cores, and how many sequences fit."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _BASE: Final = 64 << 20
 
 
 def free_memory() -> int | None:
-    """Bytes that can be taken without driving others out; None where the system does not tell."""
+    """Return the available memory in bytes, or None if unknown."""
     known = [found for found in (_machine_memory(), _cgroup_memory()) if found is not None]
     return min(known) if known else None
 
 
 def cores() -> int:
-    """Cores that this process may use: those it is bound to, cut by its group's share."""
+    """Return the number of usable cores: CPU affinity limited by the cgroup quota."""
     bound = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     try:
         quota, period = (_GROUP / "cpu.max").read_text().split()
@@ -50,24 +50,24 @@ def _cgroup_memory() -> int | None:
         lines = (_GROUP / "memory.stat").read_text().splitlines()
         files = next((int(line.split()[1]) for line in lines if line.startswith("inactive_file ")), 0)
         return max(0, most - used + files)
-    except (OSError, ValueError, IndexError):  # no group, or no limit ("max")
+    except (OSError, ValueError, IndexError):  # no cgroup, or no limit ("max")
         return None
 
 
 def round_up_tokens(tokens: int) -> int:
-    """Upwards to what llama.cpp takes anyway."""
+    """Round up to the size that llama.cpp allocates."""
     return -(-tokens // _STEP) * _STEP
 
 
 def context_bytes(file: GgufFile, slots: int, room: int, batch: int) -> int:
-    """Bytes of a context of `slots` sequences and the prefix, `room` tokens each, and of its arithmetic."""
+    """Return the memory of a context: `slots` sequences and the prefix of `room` tokens, and buffers."""
     cells = file.cell_bytes() * room * (slots + 1)
     attention = file.heads * room * batch * 4 * 2
     return cells + attention + batch * file.width * 4 * 24 + file.vocabulary * 4 * (slots + 1) + _BASE
 
 
 def fitting_slots(file: GgufFile, slots: int, room: int, batch: int, free: int | None) -> int:
-    """As many of `slots` as fit into `free` bytes. Raises BackendError where not even one does."""
+    """Return how many of `slots` fit into `free` bytes. Raises BackendError if none does."""
     if free is None:
         return slots
     for fewer in range(slots, 0, -1):
@@ -75,16 +75,16 @@ def fitting_slots(file: GgufFile, slots: int, room: int, batch: int, free: int |
             return fewer
     needed = context_bytes(file, 1, room, batch)
     raise BackendError(
-        f"a context of {room:,} tokens needs {needed / 2**20:,.0f} MB besides the model "
-        f"({file.size / 2**20:,.0f} MB), and {max(0, free) / 2**20:,.0f} MB are free",
-        hint="ask for a smaller context or fewer reply tokens, or take a smaller model",
+        f"a context of {room:,} tokens needs {needed / 2**20:,.0f} MB in addition to the model "
+        f"({file.size / 2**20:,.0f} MB), but {max(0, free) / 2**20:,.0f} MB are free",
+        hint="use a smaller context, fewer reply tokens or a smaller model",
     )
 
 
 def require_memory(file: GgufFile, free: int | None) -> None:
-    """Refuses a model that is larger than the memory: it would be read from the disk for every token."""
+    """Raise BackendError for a model larger than memory: every token would read it from disk."""
     if free is not None and file.size > free:
         raise BackendError(
-            f"{file.path} has {file.size / 2**20:,.0f} MB and {free / 2**20:,.0f} MB of memory are free",
-            hint="take a smaller model, or one in fewer bits (Q4_K_M)",
+            f"{file.path} needs {file.size / 2**20:,.0f} MB, but {free / 2**20:,.0f} MB of memory are free",
+            hint="use a smaller model or a smaller quantisation (Q4_K_M)",
         )

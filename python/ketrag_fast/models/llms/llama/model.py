@@ -1,10 +1,9 @@
-"""`llama-cpp:PATH.gguf`: a model on this machine, through llama-cpp-python's low-level interface.
+"""`llama-cpp:PATH.gguf`: a local LLM, run with the low-level API of llama-cpp-python.
 
-Several prompts are under way at once. They share the evaluated instructions (a prefix that is computed
-once and copied), and each step decodes one token, or several that the grammar forces, for every one of
-them in one batch; where a reply ends, the next prompt takes its slot. Decoding is greedy under a grammar
-made of the schema, so a reply depends on its own prompt alone. With one slot it does so to the last bit;
-with several, sums may round differently with the company in the batch.
+Several prompts run at once. They share the evaluated instructions (a prefix that is computed once and
+copied), and each step decodes one token, or several that the grammar forces, for all of them in one batch;
+when a reply ends, the next prompt takes its slot. Decoding is greedy with a grammar made from the schema, so
+a reply only depends on its prompt. This is exact with one slot; with several, batching may change rounding.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ _SMALL: Final = 32 << 20
 
 @dataclass(frozen=True, slots=True)
 class Tuning:
-    """What changes speed alone. `shared`: one store of keys for all sequences in place of one for each."""
+    """Options that only change speed. `shared`: one KV cache for all sequences."""
 
     forced: ForcedTokens = "batch"
     shared: bool = False
@@ -45,7 +44,7 @@ class Tuning:
 
 
 def open_model(spec: str, rest: str, options: ModelOptions) -> LlamaCppModel:
-    """The model of `PATH.gguf`, or of `PATH.gguf#plain` to do without its chat template."""
+    """Open the model of `PATH.gguf`, or of `PATH.gguf#plain` without its chat template."""
     path, _, how = rest.partition("#") if rest.endswith(f"#{PLAIN}") else (rest, "", "")
     return LlamaCppModel(
         Path(path).expanduser(),
@@ -58,9 +57,9 @@ def open_model(spec: str, rest: str, options: ModelOptions) -> LlamaCppModel:
 
 
 class LlamaCppModel:
-    """A `LanguageModel`. The file is checked here; weights are loaded by the first text that comes.
+    """A `LanguageModel`. Opening checks the file; weights are loaded on first use.
 
-    `slots` 0 chooses, `context` None takes what the prompts need, up to what the model was trained for.
+    `slots` 0 is the default number; `context` None is as much as prompts need, up to the trained context.
     Raises BackendMissing, BackendError (file, template), ConfigError.
     """
 
@@ -79,19 +78,17 @@ class LlamaCppModel:
         if find_spec("llama_cpp") is None:
             raise BackendMissing("llama_cpp is not installed", hint=f"pip install 'ketrag-fast[{EXTRA}]'")
         if slots > _MOST_SLOTS:
-            raise ConfigError(f"{slots} slots are more than {_MOST_SLOTS}")
+            raise ConfigError(f"slots must be at most {_MOST_SLOTS}, got {slots}")
         trained = self._file.context
         if context is not None and trained is not None and context > trained:
-            raise ConfigError(
-                f"a context of {context:,} tokens is asked for, and {path} was trained for {trained:,}"
-            )
+            raise ConfigError(f"context is {context:,} tokens, but {path} was trained for {trained:,}")
         if template == "model" and self._file.template is None:
             raise BackendError(
                 f"{path} has no chat template: it was not trained to follow instructions",
-                hint=f"take an instruct model, or ask this one in plain paragraphs: llama-cpp:{path}#{PLAIN}",
+                hint=f"use an instruct model, or this one without a template: llama-cpp:{path}#{PLAIN}",
             )
         self._spec = spec or f"llama-cpp:{path}"
-        # The layers of a very small model are over before a second core has heard of them.
+        # The layers of a very small model are too short to share between cores.
         few = 1 if self._file.size < _SMALL else cores()
         self._slots, self._threads = slots or DEFAULT_SLOTS, threads or few
         self._limit = context or trained or 4096
@@ -104,7 +101,7 @@ class LlamaCppModel:
 
     @cached_property
     def identity(self) -> ModelIdentity:
-        """See `LanguageModel`. The fingerprint covers the file's content and the rules of decoding."""
+        """See `LanguageModel`. The fingerprint covers the content of the file and the decoding rules."""
         facts = {"kind": "llama-cpp", "template": self._template, "rule": RULE}
         try:
             library = version("llama-cpp-python")
@@ -131,7 +128,7 @@ class LlamaCppModel:
     def replies(
         self, prompts: Iterable[Prompt], limits: Limits, cancel: Cancel | None = None
     ) -> Generator[ModelReply, None, None]:
-        """See `LanguageModel`. Raises ConfigError where no grammar can be made of the schema."""
+        """See `LanguageModel`. Raises ConfigError if the schema is not supported."""
         for event in self._events(prompts, limits, cancel, pieces=False):
             if isinstance(event, ModelReply):
                 yield event
@@ -152,14 +149,14 @@ class LlamaCppModel:
 
     @property
     def slots(self) -> int:
-        """Replies under way at once: what was asked for, or fewer where memory is short."""
+        """The number of concurrent replies, which may be lower than requested if memory is short."""
         return self._opened.slots if self._opened is not None and self._opened.slots else self._slots
 
     def _events(
         self, prompts: Iterable[Prompt], limits: Limits, cancel: Cancel | None, *, pieces: bool
     ) -> Iterator[str | ModelReply]:
         if self._busy:
-            raise ConfigError("this model is answering already; open it once more for a second use")
+            raise ConfigError("the model is in use; open it again for concurrent use")
         grammar = None
         if limits.schema is not None:
             form = form_of(limits.schema)
@@ -171,7 +168,7 @@ class LlamaCppModel:
             self._busy = False
 
     def load(self, cancel: Cancel | None = None) -> None:
-        """Loads the weights, if they are not; Cancelled where `cancel` says so meanwhile."""
+        """Load the weights if necessary. Raises Cancelled when `cancel` returns True."""
         if self._opened is None:
             free = free_memory()
             require_memory(self._file, free)
@@ -194,7 +191,7 @@ class LlamaCppModel:
 
     @property
     def _ready(self) -> Slots:
-        """The weights, loaded."""
+        """The slots, with loaded weights."""
         self.load()
         assert self._opened is not None  # noqa: S101 - they were loaded
         return self._opened

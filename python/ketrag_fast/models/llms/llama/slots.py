@@ -1,4 +1,4 @@
-"""The slots of a context and who sits in them: one step decodes a token for each in one batch."""
+"""Assign prompts to the slots of a context; each step decodes a token for all slots in one batch."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ketrag_fast.models.llms.protocol import Cancel, Limits, ModelReply, Prompt
 
 
 class Slots:
-    """Runs prompts through a context that is made, and made larger, when a prompt needs it."""
+    """Runs prompts in a context that is created, and enlarged, when a prompt needs it."""
 
     def __init__(
         self,
@@ -41,22 +41,22 @@ class Slots:
         self._prefix: tuple[str, list[int]] | None = None
         self._replies: dict[int, Decoding] = {}
         self._paid = False
-        self._made_for = 0  # slots that the present context was to have, before memory had its say
+        self._made_for = 0  # slots requested for the current context, before the memory limit
 
     @property
     def slots(self) -> int:
-        """Of the present context; 0 before there is one."""
+        """The number of slots of the current context, or 0."""
         return self._context.slots if self._context is not None else 0
 
     def close(self) -> None:
-        """Gives back the context's memory; the weights are another's."""
+        """Release the memory of the context; the owner releases the weights."""
         self._clear()
         if self._context is not None:
             self._context.close()
             self._context = None
 
     def tokens(self, prompt: Prompt) -> tuple[list[int], list[int]]:
-        """Of the beginning that all prompts with these instructions share, and of the rest."""
+        """Return the tokens of the prefix that prompts with these instructions share, and of the rest."""
         first, rest = self._template.pieces(prompt)
         if self._prefix is None or self._prefix[0] != prompt.instructions:
             weights = self.weights
@@ -70,7 +70,7 @@ class Slots:
     def run(
         self, prompts: Iterator[Prompt], limits: Limits, grammar: Any, cancel: Cancel | None, *, pieces: bool
     ) -> Iterator[str | ModelReply]:
-        """Replies as they end, and with `pieces` (of one prompt) their text as it grows."""
+        """Yield replies as they end, and with `pieces` (for one prompt) their text as it grows."""
         wanted = 1 if pieces else self._wanted
         waiting: Prompt | None = None
         more = True
@@ -86,7 +86,7 @@ class Slots:
                         break
                     admitted = self._admit(waiting, limits, grammar, cancel, wanted)
                     if admitted is None:
-                        break  # it needs the context to itself for a moment
+                        break  # it needs an empty context first
                     waiting = None
                     if isinstance(admitted, ModelReply):
                         yield admitted
@@ -105,7 +105,7 @@ class Slots:
             self._clear()
 
     def _pieces(self) -> Iterator[str]:
-        """What has been written since it was last asked."""
+        """Yield the text written since the last call."""
         for decoding in self._replies.values():
             if new := decoding.text[decoding.streamed :]:
                 decoding.streamed = len(decoding.text)
@@ -114,7 +114,7 @@ class Slots:
     def _admit(
         self, prompt: Prompt, limits: Limits, grammar: Any, cancel: Cancel | None, wanted: int
     ) -> Literal[True] | ModelReply | None:
-        """True where the prompt has a slot now, a reply where it cannot have one, None where it must wait."""
+        """Return True if the prompt got a slot, a reply if it never can, None if it must wait."""
         prefix, rest = self.tokens(prompt)
         taken = len(prefix) + len(rest)
         left = self._limit - taken
@@ -124,7 +124,7 @@ class Slots:
                 "",
                 "error",
                 taken,
-                error=f"the prompt has {taken:,} tokens and the context {self._limit:,}",
+                error=f"the prompt has {taken:,} tokens, the context {self._limit:,}",
             )
         cap = max(1, min(limits.tokens, left))
         context = self._context
@@ -134,7 +134,7 @@ class Slots:
             try:
                 context = self._make(taken, cap, max(wanted, self._made_for))
             except BackendError as error:
-                if not self._made_for:  # the very first: the others would fare no better
+                if not self._made_for:  # the first prompt: the others would fail too
                     raise
                 return ModelReply(prompt.number, "", "error", taken, error=str(error))
         if context.prefix != tuple(prefix):
@@ -153,7 +153,7 @@ class Slots:
         return True
 
     def _make(self, taken: int, cap: int, wanted: int) -> LlamaContext:
-        """A context that this prompt fits into, with room for others that are half as long again."""
+        """Create a context that fits this prompt, and others that are 50 % longer."""
         if self._context is not None:
             self._context.close()
             self._context = None
@@ -168,10 +168,10 @@ class Slots:
         return self._context
 
     def _step(self, cancel: Cancel | None) -> None:
-        """One batch: replies under way first, then as much of new prompts as there is room for."""
+        """Decode one batch: running replies first, then as much of new prompts as fits."""
         budget = BATCH
         works: list[SlotTokens] = []
-        # short ones first: prompts take what replies leave
+        # short ones first: prompts get the space that replies leave
         for slot, decoding in sorted(self._replies.items(), key=lambda item: (len(item[1].pending), item[0])):
             part = decoding.pending[:budget] if decoding.finish is None else []
             if part:

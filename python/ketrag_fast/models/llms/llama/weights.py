@@ -1,4 +1,4 @@
-"""llama-cpp-python, loaded when it is needed and kept from the screen, and a GGUF's weights and tokens."""
+"""Load llama-cpp-python on demand and without output; weights and tokens of a GGUF file."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _PIECE: Final = 64
 
 
 def library() -> Any:
-    """The low-level module; BackendMissing names the extra. Its messages go nowhere but to `complaint`."""
+    """Return the low-level module. Its messages only go to `complaint`. Raises BackendMissing."""
     import_quietly("llama_cpp", EXTRA)
     module: Any = import_quietly("llama_cpp.llama_cpp", EXTRA)
     if not _kept:
@@ -33,21 +33,22 @@ def library() -> Any:
 
         _kept.append(module.llama_log_callback(note))
         module.llama_backend_init()
-    # Set at each use: a `Llama` of the user's own, made since, may have set another.
+    # Set at each use: another `Llama` in this process may have replaced it.
     module.llama_log_set(_kept[0], ctypes.c_void_p(0))
     return module
 
 
 def complaint() -> str:
-    """What the library said last when it failed, and no longer remembers."""
+    """Return and clear the last error messages of the library."""
     text = "; ".join(_last)
     _last.clear()
     return text[:500] or "it gave no reason"
 
 
 class LlamaWeights:
-    """Loads the file. Raises BackendMissing, BackendError, and Cancelled where `cancel` says so meanwhile.
-    Free it with `close`.
+    """The weights of a file; release them with `close`.
+
+    Raises BackendMissing, BackendError, and Cancelled when `cancel` returns True while loading.
     """
 
     def __init__(self, path: Path, cancel: Cancel | None = None) -> None:
@@ -58,7 +59,7 @@ class LlamaWeights:
         def go_on(_share: float, _data: object) -> bool:
             try:
                 return cancel is None or not cancel()
-            except BaseException as error:  # noqa: BLE001 - raised again below: it cannot pass through C
+            except BaseException as error:  # noqa: BLE001 - raised again below; C code cannot pass it
                 raised.append(error)
                 return False
 
@@ -75,7 +76,7 @@ class LlamaWeights:
         if not self.pointer:
             raise BackendError(
                 f"llama.cpp cannot load {path}: {complaint()}",
-                hint="a newer llama-cpp-python may know this model: pip install -U llama-cpp-python",
+                hint="a newer llama-cpp-python may support this model: pip install -U llama-cpp-python",
             )
         self.vocab = self.api.llama_model_get_vocab(self.pointer)
         self.tokens = int(self.api.llama_vocab_n_tokens(self.vocab))
@@ -84,35 +85,35 @@ class LlamaWeights:
         ):
             self.close()
             raise BackendError(
-                f"{path} is no model that writes text from left to right",
-                hint="give an instruct model; embedding models go to --embedder",
+                f"{path} is not a text generation model",
+                hint="use an instruct model; embedding models belong to --embedder",
             )
 
     def close(self) -> None:
-        """Gives the memory back."""
+        """Release the memory."""
         if self.pointer:
             self.api.llama_model_free(self.pointer)
             self.pointer = None
 
     @property
     def bos(self) -> int:
-        """The token that begins every text, or -1."""
+        """The BOS token, or -1."""
         return int(self.api.llama_vocab_bos(self.vocab))
 
     @cached_property
     def adds_bos(self) -> bool:
-        """Whether the model wants that token before its texts."""
+        """Whether the model expects the BOS token before texts."""
         return bool(self.api.llama_vocab_get_add_bos(self.vocab)) and self.bos >= 0
 
     def sign(self, token: int) -> str:
-        """A control token as the vocabulary writes it."""
+        """Return the text of a control token."""
         if token < 0:
             return ""
         return str(self.api.llama_vocab_get_text(self.vocab, token).decode("utf-8", "replace"))
 
     @property
     def eos(self) -> int:
-        """The token that ends a text, or -1."""
+        """The EOS token, or -1."""
         return int(self.api.llama_vocab_eos(self.vocab))
 
     @cached_property
@@ -122,7 +123,7 @@ class LlamaWeights:
         return frozenset(token for token in range(self.tokens) if is_end(self.vocab, token))
 
     def tokenise(self, text: str, *, own: bool) -> list[int]:
-        """Tokens of a text; `own` text may hold control tokens, other text holds none."""
+        """Return the tokens of a text; control tokens are only recognised with `own`."""
         data = text.encode("utf-8", "replace")
         size = len(data) + 8
         while True:
@@ -131,11 +132,11 @@ class LlamaWeights:
             if count >= 0:
                 return list(out[:count])
             if -count <= size:
-                raise BackendError("llama.cpp cannot tokenise a text of this length")
+                raise BackendError(f"llama.cpp cannot tokenize a text of {len(data):,} bytes")
             size = -count
 
     def piece(self, token: int) -> bytes:
-        """The bytes that a token writes; control tokens write none."""
+        """Return the bytes of a token; control tokens have none."""
         size = _PIECE
         while True:
             buffer = ctypes.create_string_buffer(size)
@@ -146,11 +147,10 @@ class LlamaWeights:
 
 
 class WeightsChoice:
-    """The best token that a grammar allows: equal to masking all of them, at a fraction of the cost.
+    """Finds the best token that a grammar allows, at a fraction of the cost of masking all tokens.
 
-    The grammar is asked about the most likely tokens first; the best of those that it allows is the best
-    of all that it allows, because every token that was left out is less likely. Ties fall to the smaller
-    number.
+    The grammar checks the most likely tokens first; the best allowed one of these is the best of all, because
+    every other token is less likely. Ties go to the smaller token id.
     """
 
     FIRST: Final = 64
@@ -168,14 +168,14 @@ class WeightsChoice:
         self._count = weights.tokens
 
     def best(self, logits: Any, grammar: Any) -> int | None:
-        """The token, or None where the grammar allows none at all. `grammar` may be None."""
+        """Return the best token, or None if the grammar allows none. `grammar` may be None."""
         top = int(np.argmax(logits))
         if grammar is None or self.allows(grammar, top):
             return top
         width = min(self.FIRST, self._count)
         while True:
             edge = np.partition(logits, self._count - width)[self._count - width]
-            # all that tie with the last one, so that the smaller number wins wherever the cut falls
+            # include all ties with the last one, so that the smaller id wins
             some = np.flatnonzero(logits >= edge)
             some = some[np.lexsort((some, -logits[some]))]
             found = self._allowed(grammar, some, logits[some])
@@ -184,7 +184,7 @@ class WeightsChoice:
             width = min(width * 16, self._count)
 
     def allows(self, grammar: Any, token: int) -> bool:
-        """Whether this token may follow."""
+        """Return whether a grammar allows a token."""
         return self._allowed(grammar, token, 0.0) is not None
 
     def _allowed(self, grammar: Any, some: Any, values: Any) -> int | None:
@@ -201,11 +201,11 @@ class WeightsChoice:
 
 
 def make_grammar(weights: LlamaWeights, text: str) -> Any:
-    """A grammar's state, for `llama_sampler_free`. A refused one is an error, never no grammar."""
+    """Return the state of a grammar, for `llama_sampler_free`. Raises BackendError if it is rejected."""
     grammar = weights.api.llama_sampler_init_grammar(weights.vocab, text.encode("utf-8"), b"root")
     if not grammar:
         raise BackendError(
-            f"llama.cpp refuses the grammar of this schema: {complaint()}",
-            hint="bound fewer lengths and counts in the schema",
+            f"llama.cpp rejects the grammar of this schema: {complaint()}",
+            hint="use fewer limits on lengths and counts in the schema",
         )
     return grammar
