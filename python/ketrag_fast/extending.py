@@ -28,7 +28,7 @@ from ketrag_fast.systems.spec.stage import (
     StageContext,
     StageInputs,
 )
-from ketrag_fast.systems.spec.system import REST, Channel, Query, Recipe, Share, System
+from ketrag_fast.systems.spec.system import REST, Channel, ChannelQuery, Recipe, Share, System
 from ketrag_fast.types import Document
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ __all__ = [
     "InputError",
     "KetragError",
     "Outputs",
-    "Query",
+    "ChannelQuery",
     "Recipe",
     "Settings",
     "Share",

@@ -23,7 +23,7 @@ from ketrag_fast.query.python_channels import fitted_vectors
 from ketrag_fast.systems.registry import registry
 from ketrag_fast.systems.shared.row_text import span_of
 from ketrag_fast.systems.spec.function_ref import resolve
-from ketrag_fast.systems.spec.system import Around, Query
+from ketrag_fast.systems.spec.system import Around, ChannelQuery
 from ketrag_fast.types import Context, Passage, Section, Span
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ def _neighbourhoods(opened: Opened, context: Context) -> list[_Neighbourhood]:
     passages = list(context.passages)
     if not passages:
         return []
-    query = Query(
+    query = ChannelQuery(
         question=context.question,
         keywords=tuple(_core.lexical_keywords(context.question)),
         vector=None,

@@ -12,7 +12,7 @@ from ketrag_fast.errors import Cancelled, DeadlineExceeded, ExtensionError, Ketr
 from ketrag_fast.query.open_generation import Opened
 from ketrag_fast.systems.registry import OWN, registry
 from ketrag_fast.systems.spec.function_ref import resolve
-from ketrag_fast.systems.spec.system import Channel, Query
+from ketrag_fast.systems.spec.system import Channel, ChannelQuery
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -53,7 +53,7 @@ def rankings(
         made[channel.name] = [
             _rank_channel(
                 channel,
-                Query(
+                ChannelQuery(
                     question=text,
                     keywords=tuple(_core.lexical_keywords(text)),
                     vector=None if own is None else own[row],
@@ -71,7 +71,7 @@ def rankings(
 
 
 def _rank_channel(
-    channel: Channel, query: Query, arrays: Mapping[str, Mapping[str, Any]], units: int
+    channel: Channel, query: ChannelQuery, arrays: Mapping[str, Mapping[str, Any]], units: int
 ) -> Ranking:
     owner = next(s.name for s in registry().systems if channel in s.channels)
     where = f"channel {channel.name} of system {owner}"

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Query:
+class ChannelQuery:
     """One question as a channel sees it.
 
     `keywords` are its words as the word index has them, with repetitions; `vector` (float32, one row of the
@@ -39,7 +39,7 @@ class Query:
     deadline: float | None = None
 
 
-Rank = Callable[[Query, "StageArrays"], "tuple[Ids, Scores]"]
+Rank = Callable[[ChannelQuery, "StageArrays"], "tuple[Ids, Scores]"]
 """From a question and the index's arrays to unit ids, best first, and their scores (as many, no NaN)."""
 
 
@@ -94,7 +94,7 @@ REST = "rest"
 class Around:
     """The units that a graph ties to a ranked one: printed beside it, or summarised for an answer.
 
-    `find` ("module:function") makes from a `Query`, the index's arrays and some units the units around each,
+    `find` ("module:function") makes from a `ChannelQuery`, the index's arrays and some units the units around each,
     the strongest first. The setting `count` says of how many ranked units the surroundings are read, 0 of
     none; the setting `tokens` how much of them one summary reads.
     """
