@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from ketrag_fast.extending import (
     Channel,
-    Outputs,
     ChannelQuery,
+    Outputs,
     Recipe,
     Settings,
     Share,

@@ -168,8 +168,8 @@ def test_with_a_filter_as_well(whole: Index, alone: Index) -> None:
 
 def test_nothing_hints_at_the_rest(whole: Index, alone: Index, tmp_path: Path) -> None:
     part = whole.allowed(ALLOW)
-    assert part.document_count == alone.document_count
-    assert part.documents() == alone.documents()
+    assert part.inspect.document_count == alone.inspect.document_count
+    assert part.inspect.documents() == alone.inspect.documents()
     mine, theirs = part.stats(), alone.stats()
     assert {k: mine[k] for k in ("counts", "edges", "failures", "modes")} == {
         k: theirs[k] for k in ("counts", "edges", "failures", "modes")
@@ -188,11 +188,11 @@ def test_nothing_hints_at_the_rest(whole: Index, alone: Index, tmp_path: Path) -
         found = part.retrieve(f"{word} ledger", mode="walk")
         assert (found.text, found.reason) == ("", "no_match")
         with pytest.raises(InputError) as error:
-            part.node(word)
+            part.inspect.node(word)
         with pytest.raises(InputError) as other:
-            alone.node(word)
+            alone.inspect.node(word)
         assert str(error.value) == str(other.value)
-    assert part.files(["d1"]) == {}
+    assert part.inspect.files(["d1"]) == {}
     # No byte of the others is in any of its files.
     folder = part._folder
     assert folder != whole.path
@@ -230,7 +230,7 @@ def test_it_follows_the_index_and_goes_with_what_is_purged(tmp_path: Path) -> No
         before = index.allowed("lang=en")
         assert before.document_count == 20
         index.update(add=[Document("new", "A captain of Oslo, new.", "New", {"lang": "en"})])
-        assert index.allowed("lang=en").document_count == 21
+        assert index.allowed("lang=en").inspect.document_count == 21
         assert before.document_count == 20  # open is open
         with pytest.raises(IndexLocked, match="have changed"):
             other.retrieve(QUESTION, allow="lang=de")
@@ -339,7 +339,7 @@ def test_every_step_can_be_stopped(tmp_path: Path, stage: str) -> None:
         with pytest.raises(Cancelled):
             index.allowed("lang=en", progress=lambda event: event.stage != stage)
         assert not [path for path in (tmp_path / "ix" / "allowed").glob("*") if path.is_dir()]
-        assert index.allowed("lang=en").document_count == 4
+        assert index.allowed("lang=en").inspect.document_count == 4
 
 
 def test_vectors_of_a_model_are_not_made_again(tmp_path: Path) -> None:

@@ -74,7 +74,7 @@ def test_naming_the_sources_again_repairs_it(place: Path) -> None:
     )
     with Index.open(place / "ix") as index:
         assert "right harbour" in index.retrieve("harbour", mode="bm25").text
-        assert index.document_count == 1
+        assert index.inspect.document_count == 1
     assert not [finding for finding in examine(place / "ix") if finding.error is not None]
     Index.build([], place / "ix").close()
 

@@ -19,12 +19,12 @@ class KetragEmbeddings(Embeddings):
         """The vectors of texts that are to be found."""
         if not texts:
             return []
-        rows: list[list[float]] = self._opening.index().vectors(texts, "document").tolist()
+        rows: list[list[float]] = self._opening.index().inspect.vectors(texts, "document").tolist()
         return rows
 
     def embed_query(self, text: str) -> list[float]:
         """The vector of a question."""
-        row: list[float] = self._opening.index().vectors([text], "query")[0].tolist()
+        row: list[float] = self._opening.index().inspect.vectors([text], "query")[0].tolist()
         return row
 
     def close(self) -> None:

@@ -19,8 +19,8 @@ from ketrag_fast.kernels.text import pack, sentence_spans
 from ketrag_fast.models.llms.models import Models
 from ketrag_fast.models.lru import Remembered
 from ketrag_fast.query.open_generation import Opened
+from ketrag_fast.query.plan import QueryPlan
 from ketrag_fast.query.python_channels import fitted_vectors
-from ketrag_fast.systems.registry import registry
 from ketrag_fast.systems.shared.row_text import span_of
 from ketrag_fast.systems.spec.function_ref import resolve
 from ketrag_fast.systems.spec.system import Around, ChannelQuery
@@ -59,18 +59,14 @@ class _Neighbourhood:
     others: list[Span]
 
 
-def count(opened: Opened, mode: str) -> int:
-    """Of how many units the surroundings are read in this mode."""
-    around = registry().recipe(mode).around
-    return 0 if around is None else int(opened.settings.value(around.count))
+def add_quoted_sentences(plan: QueryPlan, context: Context, limit: Limited) -> Context:
+    """Return the context with the sentences of neighbouring units that are nearest to the question.
 
-
-def add_quoted_sentences(opened: Opened, context: Context, limit: Limited) -> Context:
-    """The context with the sentences around its units that are nearest to the question, as far as they fit
-    its budget. Without a model this is what an answer would be made from.
+    Sentences are added as far as the budget allows. Answers without summaries are based on this context.
     """
+    opened = plan.opened
     started = time.perf_counter()
-    every = _neighbourhoods(opened, context)
+    every = _neighbourhoods(plan, context)
     if not every:
         return context
     additions = _sentences(opened, context.question, every, limit)
@@ -78,20 +74,22 @@ def add_quoted_sentences(opened: Opened, context: Context, limit: Limited) -> Co
 
 
 def add_summaries(
-    opened: Opened, context: Context, model: LanguageModel, limit: Limited
+    plan: QueryPlan, context: Context, model: LanguageModel, limit: Limited
 ) -> tuple[Context, Spent | None]:
-    """The context with a model's summary of what is around each unit. Where it gave none that is of use, the
-    best sentences stand. Raises DeadlineExceeded, and what the model raises.
+    """Return the context with an LLM's summary of the neighbours of each unit, and the model's usage.
+
+    Units without a usable summary get their best sentences instead. Raises DeadlineExceeded, and the errors
+    of the model.
     """
     from ketrag_fast.models.tasks.driver import Driver
     from ketrag_fast.query.answer.summary import TASK
 
+    opened = plan.opened
     started = time.perf_counter()
-    every = _neighbourhoods(opened, context)
+    every = _neighbourhoods(plan, context)
     if not every:
         return context, None
-    about = _around_declaration(context)
-    tokens = int(opened.settings.value(about.tokens))
+    tokens = int(opened.settings.value(_around(plan).tokens))
     if model.identity.context is not None:
         tokens = max(min(tokens, model.identity.context - _OWN), 1)
     subjects = [_fill_surroundings(opened, context.question, one, tokens) for one in every]
@@ -124,13 +122,14 @@ def add_summaries(
     return _append_additions(opened, context, additions, started), driver.spent
 
 
-def _around_declaration(context: Context) -> Around:
-    around = registry().recipe(context.mode).around
-    assert around is not None  # noqa: S101 - the caller counted
+def _around(plan: QueryPlan) -> Around:
+    """Return how the mode reads neighbours. Only plans with `neighbourhoods` above 0 come here."""
+    around = plan.mode.recipe.around
+    assert around is not None  # noqa: S101 - neighbourhoods is 0 without it
     return around
 
 
-def _neighbourhoods(opened: Opened, context: Context) -> list[_Neighbourhood]:
+def _neighbourhoods(plan: QueryPlan, context: Context) -> list[_Neighbourhood]:
     passages = list(context.passages)
     if not passages:
         return []
@@ -140,13 +139,13 @@ def _neighbourhoods(opened: Opened, context: Context) -> list[_Neighbourhood]:
         vector=None,
         wanted=len(passages),
         budget=context.budget,
-        settings=opened.settings,
+        settings=plan.settings,
     )
-    stages = opened.generation.stages
-    found = resolve(_around_declaration(context).find)(query, stages, [passage.unit for passage in passages])
+    stages = plan.opened.generation.stages
+    neighbours = resolve(_around(plan).find)(query, stages, [passage.unit for passage in passages])
     return [
         _Neighbourhood(passage, [span_of(stages["units"], unit) for unit in units])
-        for passage, units in zip(passages, found, strict=True)
+        for passage, units in zip(passages, neighbours, strict=True)
     ]
 
 

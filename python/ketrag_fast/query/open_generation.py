@@ -12,7 +12,7 @@ import numpy as np
 
 from ketrag_fast import _core
 from ketrag_fast.base.config import Settings
-from ketrag_fast.base.filters import Check, ColumnReader, Columns, condition_of, parse_filter
+from ketrag_fast.base.filters import Check, ColumnReader, Columns, Condition, filter_condition
 from ketrag_fast.errors import ExtensionError, IndexDamaged, KetragError
 from ketrag_fast.kernels.text import unpack
 from ketrag_fast.models.endpoint_trust import Trust
@@ -36,19 +36,18 @@ if TYPE_CHECKING:
     from ketrag_fast.models.reranker import CrossEncoder
 
 
-_KEPT = 32
-"""Filters whose masks are kept."""
+_MOST_MASKS = 32
+"""Filters whose masks are cached."""
 
 
 @dataclass(frozen=True, slots=True)
 class FilterMask:
-    """What a filter leaves: for each unit whether it does, how many there are, and the same as the core
-    takes it; None where all are left: then nothing need be looked up.
-    """
+    """Units that pass a filter: boolean mask, count, and the mask in the form the core takes."""
 
     fits: NDArray[np.bool_]
     units: int
     core: _core.Mask | None
+    """None if all units pass."""
 
 
 @dataclass(frozen=True)
@@ -136,30 +135,31 @@ class Opened:
         except (ValueError, TypeError, AttributeError, RecursionError) as error:
             raise IndexDamaged(f"the metadata of a document makes no sense: {error}") from error
 
-    def filtered(
-        self, given: str | Mapping[str, Any] | None, check: Check = lambda: None
-    ) -> FilterMask | None:
-        """Returns the units of the documents that a filter fits; None without a filter.
+    @cached_property
+    def default_condition(self) -> Condition | None:
+        """The filter of the settings, parsed."""
+        return None if self.settings.filter is None else filter_condition(self.settings.filter)
 
-        Raises InputError for a filter that is not one, and what `check` raises, which is called at every
-        step of the evaluation.
+    def filtered(self, condition: Condition | None, check: Check = lambda: None) -> FilterMask | None:
+        """Return the units of the documents that match a condition; None without a condition.
+
+        `check` is called at every step of the evaluation, and raises to stop it. Raises InputError for a
+        field that no document has.
         """
-        if given is None:
+        if condition is None:
             return None
-        condition = parse_filter(given) if isinstance(given, str) else condition_of(given)
-        # Mappings are told apart by what they mean: as dictionaries see it, True is 1.
-        key = text_digest([given if isinstance(given, str) else repr(condition)])
-        found = self._masks.pop(key, None)
-        if found is None:
-            fits = self.columns(check).fitting(condition, check=check)
-            fits = fits[self.generation.stages["units"]["unit_document"]]
-            units = int(fits.sum())
-            core = None if units == len(fits) else _core.Mask(fits.view(np.uint8))
-            found = FilterMask(fits, units, core)
-        self._masks[key] = found  # the last of all: those that are not asked for go first
-        while len(self._masks) > _KEPT:
-            self._masks.pop(list(self._masks)[0], None)  # noqa: RUF015 - one step, beside other threads
-        return found
+        key = text_digest([repr(condition)])  # not a dictionary key itself: True equals 1 there
+        mask = self._masks.pop(key, None)
+        if mask is None:
+            matches = self.columns(check).fitting(condition, check=check)
+            matches = matches[self.generation.stages["units"]["unit_document"]]
+            units = int(matches.sum())
+            core = None if units == len(matches) else _core.Mask(matches.view(np.uint8))
+            mask = FilterMask(matches, units, core)
+        self._masks[key] = mask  # at the end: the filters used least recently are dropped first
+        while len(self._masks) > _MOST_MASKS:
+            self._masks.pop(list(self._masks)[0], None)  # noqa: RUF015 - one step, safe next to other threads
+        return mask
 
     @cached_property
     def _masks(self) -> dict[str, FilterMask]:

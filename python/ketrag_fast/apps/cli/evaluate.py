@@ -131,7 +131,7 @@ def run(args: argparse.Namespace) -> int:
         if args.save is not None:
             more = {"concatenated": seed, "substring": args.substring, "top": settings.top, **scorer}
             if "hyde" in modes and "hyde" not in found.skipped:
-                more["writer"] = index.writer()
+                more["writer"] = index.inspect.writer()
             if asked is not None:
                 more["answers"] = asked.about()
             save(Path(args.save), describe(dataset, index.stats(), **more), dataset, found)

@@ -70,7 +70,7 @@ class Indexes:
     def load(self) -> None:
         """Loads the models of questions, so that the first question waits for nothing."""
         for entry in self:
-            entry.index.warm()
+            entry.index.inspect.warm()
 
     async def stay_fresh(self, seconds: float, on_change: Mapping[str, object] | None = None) -> None:
         """Takes up new generations until it is cancelled. A damaged one is said in the log, and the old one

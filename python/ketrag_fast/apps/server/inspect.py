@@ -46,7 +46,7 @@ async def graph(request: Request) -> Response:
     """`GET /v1/graph`: of what kinds an index's graphs have names."""
     service: Service = request.app.state.service
     entry = requested_index(request)
-    kinds = await service.aside(lambda: entry.index.kinds)
+    kinds = await service.aside(lambda: entry.index.inspect.kinds)
     return json_reply({"schema": "ketrag/graph/1", "index": entry.name, "kinds": list(kinds)})
 
 
@@ -58,7 +58,7 @@ async def node(request: Request) -> Response:
     if len(name) > _NAME or len(kind or "") > _NAME:
         raise Problem(422, "bad_request", f"a name has {_NAME} characters at most")
     try:
-        found = await service.aside(entry.index.node, name, kind)
+        found = await service.aside(entry.index.inspect.node, name, kind)
     except ValueError as error:  # InputError: there is no such name
         raise Problem(
             404, "unknown_name", getattr(error, "message", "unknown"), hint=getattr(error, "hint", None)
@@ -75,7 +75,7 @@ async def passage(request: Request) -> Response:
         raise Problem(422, "bad_request", "a passage has a number")
     before, after = (number(request, side, 1, _NEIGHBOURS) for side in ("before", "after"))
     try:
-        found = await service.aside(entry.index.around, int(text), before, after)
+        found = await service.aside(entry.index.inspect.around, int(text), before, after)
     except ValueError as error:
         raise Problem(404, "unknown_passage", getattr(error, "message", "unknown")) from None
     rows = [{"unit": unit, **span.to_json()} for unit, span in found]
@@ -88,8 +88,8 @@ async def documents(request: Request) -> Response:
     entry = requested_index(request)
     first, count = number(request, "first", 0, 10**12), number(request, "count", 100, _MOST)
     text = request.query_params.get("containing", "")[:_NAME]
-    found = await service.aside(entry.index.documents, first, count, text)
-    total = await service.aside(lambda: entry.index.document_count)
+    found = await service.aside(entry.index.inspect.documents, first, count, text)
+    total = await service.aside(lambda: entry.index.inspect.document_count)
     return json_reply(
         {
             "schema": "ketrag/documents/1",
@@ -111,9 +111,9 @@ async def indexes(request: Request) -> Response:
                 "name": entry.name,
                 "generation": entry.index.generation,
                 "digest": entry.index.digest,
-                "documents": entry.index.document_count,
+                "documents": entry.index.inspect.document_count,
                 "modes": list(entry.index.modes),
-                "kinds": list(entry.index.kinds),
+                "kinds": list(entry.index.inspect.kinds),
                 "answers": service.options.settings.get("writer") not in (None, "none"),
             }
             for entry in service.indexes

@@ -120,7 +120,7 @@ def tools(indexes: Indexes, folders: tuple[tuple[str, str], ...]) -> MCPServer[A
         """Reads a passage with its neighbours in the same document."""
 
         def call() -> dict[str, Any]:
-            found = indexes.find(index).index.around(unit, before, after)
+            found = indexes.find(index).index.inspect.around(unit, before, after)
             return {"passages": [{"unit": number, **span.to_json()} for number, span in found]}
 
         made: dict[str, Any] = await done(call)
@@ -137,7 +137,7 @@ def tools(indexes: Indexes, folders: tuple[tuple[str, str], ...]) -> MCPServer[A
         """What the index's graphs know under a name: relations, and the sentences they come from."""
 
         def call() -> dict[str, Any]:
-            found: dict[str, Any] = indexes.find(index).index.node(name, kind).to_json()
+            found: dict[str, Any] = indexes.find(index).index.inspect.node(name, kind).to_json()
             return found
 
         made: dict[str, Any] = await done(call)
@@ -154,11 +154,11 @@ def tools(indexes: Indexes, folders: tuple[tuple[str, str], ...]) -> MCPServer[A
 
         def call() -> dict[str, Any]:
             entry = indexes.find(index)
-            found = entry.index.documents(first, count, containing)
+            found = entry.index.inspect.documents(first, count, containing)
             return {
                 "index": entry.name,
                 "indexes": [one.name for one in indexes],
-                "total": entry.index.document_count,
+                "total": entry.index.inspect.document_count,
                 "documents": [one.to_json() for one in found],
             }
 

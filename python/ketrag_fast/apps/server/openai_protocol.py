@@ -80,7 +80,7 @@ async def embeddings(request: Request) -> Response:
     seconds = service.options.deadline
 
     def made() -> bytes:
-        rows = entry.index.vectors(texts, role, seconds=seconds)
+        rows = entry.index.inspect.vectors(texts, role, seconds=seconds)
         if body.get("dimensions", rows.shape[1]) != rows.shape[1]:
             raise Problem(400, "input", f"dimensions: this index has {rows.shape[1]}", param="dimensions")
         plain = body.get("encoding_format", "float") == "float"
@@ -92,7 +92,7 @@ async def embeddings(request: Request) -> Response:
             }
             for at, row in enumerate(rows)
         ]
-        tokens = entry.index.tokens(texts)
+        tokens = entry.index.inspect.tokens(texts)
         usage = {"prompt_tokens": tokens, "total_tokens": tokens}
         return json_bytes({"object": "list", "data": data, "model": body["model"], "usage": usage})
 

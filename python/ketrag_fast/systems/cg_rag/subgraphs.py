@@ -13,7 +13,9 @@ from ketrag_fast.systems.shared.rows import Arrays
 from ketrag_fast.systems.spec.system import ChannelQuery
 
 
-def strongest_senders(query: ChannelQuery, arrays: Mapping[str, Arrays], units: Sequence[int]) -> list[list[int]]:
+def strongest_senders(
+    query: ChannelQuery, arrays: Mapping[str, Arrays], units: Sequence[int]
+) -> list[list[int]]:
     """For each unit those that send messages to it, the strongest first: by alpha times their own words'
     share, then by id. In direction `both` also those that it sends to.
     """
