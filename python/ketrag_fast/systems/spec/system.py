@@ -94,9 +94,9 @@ REST = "rest"
 class Around:
     """The units that a graph ties to a ranked one: printed beside it, or summarised for an answer.
 
-    `find` ("module:function") makes from a `ChannelQuery`, the index's arrays and some units the units around
-    each, the strongest first. The setting `count` says of how many ranked units the surroundings are read, 0 of
-    none; the setting `tokens` how much of them one summary reads.
+    `find` ("module:function") makes from a `ChannelQuery`, the index's arrays and some units the units
+    around each, the strongest first. The setting `count` says of how many ranked units the surroundings are
+    read, 0 of none; the setting `tokens` how much of them one summary reads.
     """
 
     find: str
