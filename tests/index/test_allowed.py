@@ -194,7 +194,7 @@ def test_nothing_hints_at_the_rest(whole: Index, alone: Index, tmp_path: Path) -
         assert str(error.value) == str(other.value)
     assert part.inspect.files(["d1"]) == {}
     # No byte of the others is in any of its files.
-    folder = part._folder
+    folder = part._state.folder
     assert folder != whole.path
     held = b"".join(p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file())
     assert b"Oslo" in held
@@ -249,7 +249,7 @@ def test_what_was_not_finished_is_made_anew(tmp_path: Path, monkeypatch: pytest.
         with pytest.raises(DeadlineExceeded):
             index.retrieve(QUESTION, allow="lang=en", deadline=1e-9)
         wanted = index.allowed("lang=en").digest
-        folder = index.allowed("lang=en")._folder
+        folder = index.allowed("lang=en")._state.folder
     (folder / module._ABOUT).unlink()  # a process that died before it was done
     (folder / "CURRENT").write_text("nonsense")
     with Index.open(place) as index:
@@ -316,7 +316,7 @@ def test_a_wait_for_another_process_ends_at_the_deadline(
     """The wait alone would end with another error, and after a hundred times as long."""
     monkeypatch.setattr(allowed_folders, "_WAIT", 20.0)
     with Index.build(everything()[:12], tmp_path / "ix") as index:
-        folder = index.allowed("lang=en")._folder
+        folder = index.allowed("lang=en")._state.folder
     with Index.open(tmp_path / "ix") as index, held_elsewhere(folder):
         with pytest.raises(DeadlineExceeded):
             index.retrieve(QUESTION, allow="lang=en", deadline=0.2)

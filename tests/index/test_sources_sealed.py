@@ -113,7 +113,7 @@ def test_sources_of_parts_and_of_purged_documents_have_theirs(place: Path) -> No
     with Index.build([Document("d", "A harbour.", "D"), place / "docsC"], place / "ix") as index:
         index.update(remove="d", purge=True)
         part = index.allowed({})
-        assert not [finding for finding in examine(part._folder) if finding.error is not None]
+        assert not [finding for finding in examine(part._state.folder) if finding.error is not None]
     Index.build(place / "docsC", place / "other").close()
     Index.merge([place / "ix", place / "other"], place / "merged", prefer="first").close()
     Index.build([], place / "merged").close()

@@ -9,22 +9,18 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
 
-from ketrag_fast.base.config import Settings, names
-from ketrag_fast.base.filters import Condition, allow_condition, filter_condition
+from ketrag_fast.base.config import Settings
+from ketrag_fast.base.filters import allow_condition
 from ketrag_fast.base.memory import enough_memory
-from ketrag_fast.errors import InputError
+from ketrag_fast.index import building, querying
 from ketrag_fast.index.inspection import Inspection
-from ketrag_fast.query.limits import Clock, check_budget
-from ketrag_fast.query.open_generation import Opened, load
-from ketrag_fast.query.plan import plan_query
-from ketrag_fast.query.query import Filter, Query, QueryBatch, QueryFields, as_query, batches_of
-from ketrag_fast.query.retrieval import check_threads, retrieve_one, run_plan
-from ketrag_fast.storage.generation import current_number, stamp_of
-from ketrag_fast.storage.layout import Layout
+from ketrag_fast.index.state import IndexState
+from ketrag_fast.query.open_generation import Opened
+from ketrag_fast.query.query import Filter, Query, QueryFields
 from ketrag_fast.types import Context
 
 if TYPE_CHECKING:
-    from ketrag_fast.base.progress import Callback, Event
+    from ketrag_fast.base.progress import Callback
     from ketrag_fast.build.ingest import Sources
     from ketrag_fast.build.preview import Preview
     from ketrag_fast.index.difference import IndexDifference
@@ -32,10 +28,7 @@ if TYPE_CHECKING:
     from ketrag_fast.query.answer.generation import OnText
     from ketrag_fast.types import Answer, BuildReport
 
-    Path_ = str | os.PathLike[str]
-
-_OPEN_PARTS = 16
-"""Restricted indexes that stay open."""
+    PathText = str | os.PathLike[str]
 
 
 class Index:
@@ -60,17 +53,11 @@ class Index:
         >>> folder.cleanup()
     """
 
-    def __init__(self, path: Path, settings: Settings, report: BuildReport | None) -> None:
+    def __init__(self, path: Path, settings: Settings | None, report: BuildReport | None) -> None:
         """Open the index at `path`. Callers use `build` and `open`."""
         self.path = path
         self.report = report
-        self._given = settings
-        self._allows = () if settings.allow is None else (allow_condition(settings.allow),)
-        self._parts: dict[str, Index] = {}
-        self._lent = False
-        self._whole: tuple[int, tuple[int, int]] = (0, (0, 0))
-        """Number and stamp of the open generation of the whole index."""
-        self._now: Opened | None = self._load(None)
+        self._state = IndexState(path, settings or Settings())
 
     # ------------------------------------------------------------ build and change
 
@@ -79,7 +66,7 @@ class Index:
     def build(
         cls,
         sources: Sources,
-        path: Path_,
+        path: PathText,
         *,
         settings: Settings | None = None,
         progress: Callback | None = None,
@@ -108,18 +95,23 @@ class Index:
             DocumentError, ConfigError, ModelMismatch: The sources or settings cannot be used.
             IndexLocked, StorageFull, ReadOnly: The folder cannot be written.
         """
-        from ketrag_fast.build.runner import build
-        from ketrag_fast.systems.planning import stages_for
-
-        given = settings if settings is not None else Settings()
-        options = {"progress": progress, "replace": replace, "rebuild": rebuild, "partial": partial}
-        return cls(Path(path), given, build(path, sources, stages_for, given, **options))  # type: ignore[arg-type]
+        settings = settings or Settings()
+        report = building.build_index(
+            sources,
+            path,
+            settings,
+            progress=progress,
+            replace=replace,
+            rebuild=rebuild,
+            partial=partial,
+        )
+        return cls(Path(path), settings, report)
 
     @classmethod
     @enough_memory()
     def reembed(
         cls,
-        path: Path_,
+        path: PathText,
         embedder: str | None = None,
         *,
         settings: Settings | None = None,
@@ -131,22 +123,15 @@ class Index:
         are used. If the call is stopped, the next one continues. Without `embedder` the index's model is used
         again, and nothing is published unless its vectors differ. Raises as `build`, and IndexMissing.
         """
-        from ketrag_fast.build.reembed import reembed
-        from ketrag_fast.systems.planning import stages_for
-
-        usable = {"embedder", *names("query", "run")}
-        values = {} if settings is None else settings.given
-        given = Settings(**{name: value for name, value in values.items() if name in usable})
-        if embedder is not None:
-            given = given.having(embedder=embedder)
-        return cls(Path(path), given, reembed(path, stages_for, given, progress=progress))
+        settings = building.reembedding_settings(settings, embedder)
+        return cls(Path(path), settings, building.reembed_index(path, settings, progress=progress))
 
     @classmethod
     @enough_memory()
     def merge(
         cls,
-        parts: Iterable[Path_],
-        path: Path_,
+        parts: Iterable[PathText],
+        path: PathText,
         *,
         prefer: Literal["first", "last"] | None = None,
         settings: Settings | None = None,
@@ -164,13 +149,9 @@ class Index:
             ReadOnly: `path` exists.
             IndexMissing, IndexDamaged, IndexIncompatible, IndexLocked, StorageFull, Cancelled: As in `build`.
         """
-        from ketrag_fast.build.merge import merge
-        from ketrag_fast.systems.planning import stages_for
-
-        given = settings if settings is not None else Settings()
-        folders = [Path(part) for part in parts]
-        report = merge(folders, Path(path), stages_for, given, prefer=prefer, progress=progress)
-        return cls(Path(path), given, report)
+        settings = settings or Settings()
+        report = building.merge_indexes(parts, path, settings, prefer=prefer, progress=progress)
+        return cls(Path(path), settings, report)
 
     @enough_memory()
     def update(
@@ -197,30 +178,14 @@ class Index:
 
         Raises as `build`, and IndexMissing.
         """
-        from ketrag_fast.build.runner import build
-        from ketrag_fast.systems.planning import stages_for
-
-        if self._allows:
-            raise InputError("an index opened with allow cannot be changed", hint="open it without allow")
-        Layout(self.path).require()
-        report = build(
-            self.path,
-            add,
-            stages_for,
-            self._given,
-            progress=progress,
-            only=True,
-            remove=_patterns(remove),
-            purge=purge,
-            where=None if where is None else filter_condition(where),
-        )
+        report = building.update_index(self._state, add, remove, where, purge=purge, progress=progress)
         self.refresh()
         return report
 
     @staticmethod
     @enough_memory()
     def preview(
-        path: Path_,
+        path: PathText,
         *,
         add: Sources = (),
         remove: str | Sequence[str] = (),
@@ -235,23 +200,20 @@ class Index:
         With `reread`, what `build` would change, which reads all sources again; with `replace`, what a build
         with these sources alone would change. Raises as they do.
         """
-        from ketrag_fast.build.preview import preview
-
-        condition = None if where is None else filter_condition(where)
-        options = {"where": condition, "reread": reread, "replace": replace, "progress": progress}
-        return preview(Path(path), add, _patterns(remove), settings or Settings(), **options)  # type: ignore[arg-type]
+        options = {"reread": reread, "replace": replace, "progress": progress}
+        return building.preview_update(path, add, remove, where, settings or Settings(), **options)
 
     # ------------------------------------------------------------ open and close
 
     @classmethod
     @enough_memory()
-    def open(cls, path: Path_, *, settings: Settings | None = None) -> Self:
+    def open(cls, path: PathText, *, settings: Settings | None = None) -> Self:
         """Open a built index. Its arrays are memory-mapped and shared with other processes.
 
         Raises IndexMissing, IndexIncompatible, and IndexDamaged (checksums are compared unless
         `settings.verify` is "sizes").
         """
-        return cls(Path(path), settings if settings is not None else Settings(), None)
+        return cls(Path(path), settings, None)
 
     @enough_memory()
     def refresh(self) -> bool:
@@ -259,20 +221,11 @@ class Index:
 
         Returns True if it changed.
         """
-        layout, before, opened = Layout(self.path), self._whole, self._opened
-        number = current_number(layout)
-        if number is not None and (number, stamp_of(layout.generation(number))) == before:
-            return False
-        self._parts = {}
-        self._now = self._load(opened)
-        return self._whole != before
+        return self._state.refresh()
 
     def close(self) -> None:
         """Release the mapped files and the models. Later use raises InputError."""
-        now, self._now = self._now, None
-        self._parts = {}
-        if now is not None and not self._lent:
-            now.close()
+        self._state.close()
 
     def __enter__(self) -> Self:
         return self
@@ -295,7 +248,10 @@ class Index:
             InputError: `allow` cannot be parsed, matches every document, or names an unknown field.
             IndexLocked, ReadOnly, Cancelled: The index of these documents cannot be built.
         """
-        return self._restricted(allow_condition(allow), progress)
+        index = Index.__new__(Index)
+        index.path, index.report = self.path, None
+        index._state = self._state.restricted(allow_condition(allow), progress)
+        return index
 
     # ------------------------------------------------------------ properties
 
@@ -317,14 +273,15 @@ class Index:
     @property
     def inspect(self) -> Inspection:
         """Documents, graphs, arrays and vectors of the open generation."""
-        return Inspection(self._opened, self.path, self._folder, lambda allow: self.allowed(allow).inspect)
+        return Inspection(self._state.opened, self._state)
 
     @enough_memory()
     def stats(self) -> dict[str, Any]:
         """Return counts, sizes, settings and failures, as `ketrag stats --json` prints them."""
         from ketrag_fast.index.statistics import statistics
 
-        return statistics(self._opened.generation, self._folder, self.modes, self._opened.trust)
+        opened = self._opened
+        return statistics(opened.generation, self._state.folder, self.modes, opened.trust)
 
     # ------------------------------------------------------------ query
 
@@ -342,8 +299,7 @@ class Index:
             ModeUnavailable: The index lacks a part of the mode.
             DeadlineExceeded: The time is over.
         """
-        index, query = self._visible(as_query(query, fields))
-        return retrieve_one(index._opened, index.path, query)
+        return querying.retrieve(self._state, query, fields)
 
     async def aretrieve(self, query: str | Query, **fields: Unpack[QueryFields]) -> Context:
         """Return what `retrieve` returns, without blocking the event loop."""
@@ -358,7 +314,7 @@ class Index:
         `queries` are texts, `Query` values or both; `fields` as in `retrieve`. A deadline is the time per
         query, and is shared by the queries with equal options.
         """
-        return [row[0] for row in self._retrieve(queries, None, threads, fields)]
+        return [row[0] for row in querying.retrieve_many(self._state, queries, fields, threads)]
 
     @enough_memory()
     def retrieve_budgets(
@@ -373,9 +329,7 @@ class Index:
 
         Only `keyword` ranks for each budget, because its pool depends on it (KET-RAG, Algorithm 4).
         """
-        if "budget" in fields:
-            raise InputError("budget has no effect next to budgets", hint="leave out budget")
-        return self._retrieve(questions, [check_budget(budget) for budget in budgets], threads, fields)
+        return querying.retrieve_many(self._state, questions, fields, threads, budgets)
 
     @enough_memory()
     def ask(
@@ -408,9 +362,10 @@ class Index:
 
         Raises as `retrieve`, and BackendMissing, BackendError, NetworkForbidden, ConfigError.
         """
-        from ketrag_fast.query.answering import answer_options, answer_query
-
-        chosen = answer_options(
+        return querying.ask(
+            self._state,
+            query,
+            fields,
             llm=llm,
             tokens=tokens,
             seconds=seconds,
@@ -419,8 +374,6 @@ class Index:
             kind=kind,
             options=options,
         )
-        index, query = self._visible(as_query(query, fields))
-        return answer_query(index._opened, index.path, query, chosen)
 
     async def aask(self, query: str | Query, **options: Any) -> Answer:
         """Return what `ask` returns, without blocking the event loop. `on_text` runs on another thread."""
@@ -432,8 +385,8 @@ class Index:
     @enough_memory()
     def diff(
         cls,
-        before: Path_,
-        after: Path_,
+        before: PathText,
+        after: PathText,
         *,
         questions: Sequence[str] = (),
         settings: Settings | None = None,
@@ -451,7 +404,7 @@ class Index:
 
     @staticmethod
     @enough_memory()
-    def bundle(path: Path_, file: Path_, *, replace: bool = False, with_model: bool = False) -> int:
+    def bundle(path: PathText, file: PathText, *, replace: bool = False, with_model: bool = False) -> int:
         """Write the index at `path` into one file and return the file's size in bytes.
 
         `with_model` adds the folder of its embedding model, if it has one, so that queries elsewhere need
@@ -463,17 +416,13 @@ class Index:
             BackendError, ModelMismatch: The model is not on this machine.
             StorageFull: The disk is full.
         """
-        from ketrag_fast.build.bundled_model import model_of
-        from ketrag_fast.storage.bundle import bundle
+        from ketrag_fast.index.bundles import write_bundle
 
-        layout = Layout(Path(path))
-        layout.require()
-        model = model_of(layout) if with_model else None
-        return bundle(layout, Path(file), replace=replace, model=model)
+        return write_bundle(Path(path), Path(file), replace=replace, with_model=with_model)
 
     @staticmethod
     @enough_memory()
-    def unbundle(file: Path_, path: Path_) -> None:
+    def unbundle(file: PathText, path: PathText) -> None:
         """Create the index at `path`, a new or empty folder, from a file that `bundle` wrote.
 
         Raises:
@@ -481,81 +430,10 @@ class Index:
             IndexDamaged: The file is not what `bundle` wrote, or its model is not the index's.
             IndexIncompatible, StorageFull: The index cannot be read or written here.
         """
-        from ketrag_fast.build.bundled_model import require_model
-        from ketrag_fast.storage.bundle import unbundle
+        from ketrag_fast.index.bundles import read_bundle
 
-        unbundle(Path(file), Layout(Path(path)), check=require_model)
-
-    # ------------------------------------------------------------ internals
+        read_bundle(Path(file), Path(path))
 
     @property
     def _opened(self) -> Opened:
-        now = self._now
-        if now is None:
-            raise InputError("the index is closed", hint="open it again with Index.open")
-        return now
-
-    def _load(self, before: Opened | None) -> Opened:
-        """Open the current generation, restricted to the documents that the settings allow."""
-        opened, folder = load(self.path, self._given, before), self.path
-        self._whole = (opened.generation.number, opened.generation.stamp)
-        if self._allows:
-            from ketrag_fast.index.allowed import restrict
-
-            for allow in self._allows:
-                opened, folder = restrict(folder, opened, allow, self._given)
-        self._folder = folder
-        return opened
-
-    def _restricted(self, allow: Condition, progress: Callback | None) -> Index:
-        """Return the open index of the documents that match, from the cache if it is there."""
-        from ketrag_fast.index.allowed import restrict
-
-        key = repr(allow)
-        part = self._parts.pop(key, None)
-        if part is None:
-            part = Index.__new__(Index)
-            part.path, part.report, part._given = self.path, None, self._given
-            part._allows, part._parts, part._lent = (*self._allows, allow), {}, True
-            part._whole = self._whole
-            part._now, part._folder = restrict(self._folder, self._opened, allow, self._given, progress)
-        self._parts[key] = part
-        while len(self._parts) > _OPEN_PARTS:
-            self._parts.pop(list(self._parts)[0], None)  # noqa: RUF015 - one step, safe next to other threads
-        return part
-
-    def _visible(self, query: Query, count: int = 1) -> tuple[Index, Query]:
-        """Return the index that `query.allow` leaves, and the query for it with the time that is left."""
-        if query.visible is None:
-            return self, query
-        clock = Clock(self._opened.settings.deadline if query.deadline is None else query.deadline, count)
-
-        def in_time(_: Event) -> bool:
-            clock.left()  # raises when the time is over
-            return True
-
-        return self._restricted(query.visible, in_time), query.without_allow(clock.each())
-
-    def _retrieve(
-        self,
-        queries: Sequence[str | Query],
-        budgets: Sequence[int] | None,
-        threads: int | None,
-        fields: QueryFields,
-    ) -> list[list[Context]]:
-        """Return the contexts of each query, one per budget."""
-        batches: list[QueryBatch] = batches_of(queries, fields)
-        workers = check_threads(self._opened.settings.threads if threads is None else threads)
-        rows: list[list[Context]] = [[]] * len(queries)
-        for batch in batches:
-            count = len(batch.questions)
-            index, query = self._visible(batch.query, count)
-            plan = plan_query(index._opened, index.path, query, budgets=budgets, count=count)
-            contexts = run_plan(plan, batch.questions, workers)
-            for position, row in zip(batch.positions, contexts, strict=True):
-                rows[position] = row
-        return rows
-
-
-def _patterns(remove: str | Sequence[str]) -> tuple[str, ...]:
-    return (remove,) if isinstance(remove, str) else tuple(remove)
+        return self._state.opened

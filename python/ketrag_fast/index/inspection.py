@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ketrag_fast.base.filters import filter_condition
+from ketrag_fast.base.filters import allow_condition, filter_condition
 from ketrag_fast.base.memory import enough_memory
 from ketrag_fast.errors import InputError
+from ketrag_fast.index.state import IndexState
 from ketrag_fast.query import inspect
 from ketrag_fast.query.limits import check_text, core_text
 from ketrag_fast.query.open_generation import Opened
@@ -31,11 +32,7 @@ class Inspection:
     """Documents, graphs, arrays and vectors of the generation that was open when `index.inspect` was read."""
 
     _opened: Opened
-    _path: Path
-    """The folder of the index that the caller opened."""
-    _folder: Path
-    """The folder of the opened generation's index: `_path`, or that of the documents that may be seen."""
-    _restrict: Callable[[Filter], Inspection]
+    _state: IndexState
 
     @property
     def filter(self) -> str | None:
@@ -61,7 +58,7 @@ class Inspection:
         from ketrag_fast.readers.files import place_of
         from ketrag_fast.storage.tables import Tables
 
-        tables = Layout(self._folder).tables
+        tables = Layout(self._state.folder).tables
         if not tables.is_file():
             return {}
         with Tables(tables, read_only=True) as opened:
@@ -95,7 +92,8 @@ class Inspection:
         """
         if filter is not None:
             self._opened.filtered(filter_condition(filter))  # names the existing fields if one is unknown
-            return self._restrict(filter).node(name, kind)
+            part = self._state.restricted(allow_condition(filter))
+            return inspect.find_node(part.opened, name, kind)
         return inspect.find_node(self._opened, name, kind)
 
     def entity(self, name: str) -> Entity:
@@ -135,7 +133,7 @@ class Inspection:
 
     def embeds(self, mode: str | None = None) -> bool:
         """Return whether an embedding model computes the vectors of queries in a mode."""
-        return inspect.embeds(self._opened, mode, self._path)
+        return inspect.embeds(self._opened, mode, self._state.path)
 
     @enough_memory()
     def warm(self) -> None:
