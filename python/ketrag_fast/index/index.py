@@ -237,7 +237,7 @@ class Index:
 
     @enough_memory()
     def allowed(self, allow: Filter, *, progress: Callback | None = None) -> Index:
-        """Return the index as a caller sees it who may only see the documents that match `allow`.
+        """Return the index as seen by a caller that may only see the documents matching `allow`.
 
         Its results, lists, counts and statistics are those of an index of these documents alone. That index
         is built on first use in this index's folder without calling a model, and cached until the next
@@ -411,7 +411,7 @@ class Index:
         nothing else.
 
         Raises:
-            IndexMissing, IndexLocked: There is no index, or a build is running.
+            IndexMissing, IndexLocked: `path` has no index, or a build is running.
             ConfigError: The file exists and `replace` is False, or the model is not a folder.
             BackendError, ModelMismatch: The model is not on this machine.
             StorageFull: The disk is full.

@@ -87,7 +87,7 @@ class Inspection:
             filter: Use the graphs of the matching documents only (see `Index.allowed`).
 
         Raises:
-            InputError: There is no such node; the hint lists similar names.
+            InputError: No node has this name; the hint lists similar names.
             ModeUnavailable: The index has no graph, or none of this kind.
         """
         if filter is not None:
@@ -112,7 +112,7 @@ class Inspection:
     def around(self, unit: int, before: int = 1, after: int = 1) -> list[tuple[int, Span]]:
         """Return a unit (`Passage.unit`) and its neighbours in its document, each with its number.
 
-        Raises InputError if there is no such unit.
+        Raises InputError if the unit does not exist.
         """
         return inspect.neighbouring_units(self._opened, unit, before, after)
 

@@ -27,7 +27,7 @@ def retrieve_many(
     threads: int | None,
     budgets: Sequence[int] | None = None,
 ) -> list[list[Context]]:
-    """Return the contexts of each query, one per budget; without `budgets` one for the query's own."""
+    """Return the contexts of each query, one per budget; without `budgets`, one each."""
     if budgets is not None:
         if "budget" in fields:
             raise InputError("budget has no effect next to budgets", hint="leave out budget")

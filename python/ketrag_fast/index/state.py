@@ -22,7 +22,7 @@ _OPEN_PARTS = 16
 
 
 class IndexState:
-    """What is open of an index. Threads may share it: each change replaces one attribute as a whole."""
+    """The open part of an index. Threads may share it: each change replaces one attribute as a whole."""
 
     def __init__(self, path: Path, settings: Settings) -> None:
         """Open the current generation of the index at `path`."""
@@ -63,7 +63,7 @@ class IndexState:
             now.close()
 
     def restricted(self, allow: Condition, progress: Callback | None = None) -> IndexState:
-        """Return the state of the documents that match, from the cache if it is there.
+        """Return the state of the documents that match, from the cache if possible.
 
         Raises what `index.allowed.restrict` raises.
         """

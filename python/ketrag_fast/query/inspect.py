@@ -1,4 +1,4 @@
-"""What an opened generation holds: documents, nodes of graphs, neighbouring units, vectors, token counts."""
+"""Contents of an opened generation: documents, nodes of graphs, neighbouring units, vectors, token counts."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def documents(opened: Opened, first: int, count: int, containing: str) -> list[L
 def find_node(opened: Opened, name: str, kind: str | None = None) -> Node:
     """Return the node of a name: of one kind, or of the first graph that has it.
 
-    Raises InputError with similar names if there is no such node, ModeUnavailable without a graph.
+    Raises InputError with similar names if no node has the name, ModeUnavailable without a graph.
     """
     inspectors = opened.inspectors
     if not inspectors:
@@ -95,7 +95,9 @@ def neighbouring_units(opened: Opened, unit: int, before: int, after: int) -> li
     owners = units["unit_document"]
     number = whole("unit", unit)
     if not 0 <= number < len(owners):
-        raise InputError(f"there is no unit {number}", hint=f"units are numbered from 0 to {len(owners) - 1}")
+        raise InputError(
+            f"unit {number} does not exist", hint=f"units are numbered from 0 to {len(owners) - 1}"
+        )
     if whole("before", before) < 0 or whole("after", after) < 0:
         raise InputError("before and after must not be negative")
     own = int(owners[number])

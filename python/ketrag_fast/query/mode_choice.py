@@ -17,7 +17,7 @@ def choose_mode(opened: Opened, name: str | None, path: Path) -> ModeRecipe:
     """Return the recipe of a mode by name, else of the settings' mode; `auto` takes the best available one.
 
     Raises:
-        ConfigError: There is no mode of that name.
+        ConfigError: The mode is unknown.
         ModeUnavailable: The index at `path` lacks a part of it.
     """
     wanted = opened.settings.mode if name is None else name

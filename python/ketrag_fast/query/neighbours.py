@@ -1,4 +1,4 @@
-"""What a graph ties to the best units of a context: its best sentences, or summaries by a model."""
+"""Neighbours of a context's units in a graph: their best sentences, or summaries by an LLM."""
 
 from __future__ import annotations
 
@@ -35,19 +35,19 @@ if TYPE_CHECKING:
 
 KIND: Final = "subgraph"
 SENTENCES: Final = 3
-"""Of what is around a unit, at the most."""
+"""Maximum number of quoted sentences per unit."""
 READ: Final = 32
-"""Sentences around one unit that are compared with the question, the strongest neighbours' first: a model of
-MiniLM's size embeds a thousand or two a second."""
+"""Maximum number of sentences per unit that are compared with the question, strongest neighbours first: a
+model of MiniLM's size embeds one or two thousand per second."""
 REMEMBERED: Final = 1024
-"""Summaries of an open index: who asks again waits for the answer alone."""
+"""Maximum number of cached summaries of an open index."""
 _SHORTEST: Final = 20
-"""Characters of a sentence that may say something."""
+"""Minimum length of a quoted sentence in characters."""
 _OWN: Final = 900
-"""Tokens of a model's context that a summary's instructions, marks and reply take."""
+"""Tokens of a model's context reserved for a summary's instructions, marks and reply."""
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _Addition = tuple[str, tuple[Span, ...]]
-"""What is printed below a unit, and where it stands."""
+"""Text printed below a unit, and its sources."""
 
 
 _recent: WeakKeyDictionary[Models, Remembered[str]] = WeakKeyDictionary()
@@ -62,7 +62,7 @@ class _Neighbourhood:
 def add_quoted_sentences(plan: QueryPlan, context: Context, limit: Limited) -> Context:
     """Return the context with the sentences of neighbouring units that are nearest to the question.
 
-    Sentences are added as far as the budget allows. Answers without summaries are based on this context.
+    Sentences are added until the budget is used. Answers without summaries are based on this context.
     """
     opened = plan.opened
     started = time.perf_counter()
@@ -96,29 +96,33 @@ def add_summaries(
     driver = Driver(model, limit=limit)
     keys = [f"{model.identity.fingerprint} {TASK.key(subject).hex()}" for subject, _ in subjects]
     recent = _recent.setdefault(opened.models, Remembered(REMEMBERED))
-    known = recent.known(keys)
-    lost = [(key, subject) for key, (subject, _) in zip(keys, subjects, strict=True) if key not in known]
-    items = driver.items(TASK, [subject for _, subject in lost])
+    cached = recent.known(keys)
+    missing = [(key, subject) for key, (subject, _) in zip(keys, subjects, strict=True) if key not in cached]
+    items = driver.items(TASK, [subject for _, subject in missing])
     driver.run(items)
     if driver.spent.stopped == "limit_seconds":
         raise DeadlineExceeded(
-            "the texts around the passages were not summarised in time",
-            hint="give more seconds, or --subgraphs 0",
+            "the neighbours of the passages were not summarised in time",
+            hint="allow more time, or use --subgraphs 0",
         )
-    fresh = {key: next(iter(item.values)) for (key, _), item in zip(lost, items, strict=True) if item.values}
+    fresh = {
+        key: next(iter(item.values)) for (key, _), item in zip(missing, items, strict=True) if item.values
+    }
     recent.add(fresh)
-    made = [{**known, **fresh}.get(key) for key in keys]
-    lacking = [one for one, summary in zip(every, made, strict=True) if summary is None]
+    summaries = [{**cached, **fresh}.get(key) for key in keys]
+    lacking = [one for one, summary in zip(every, summaries, strict=True) if summary is None]
     instead = iter(_sentences(opened, context.question, lacking, limit) if lacking else ())
     additions: list[_Addition] = []
-    for summary, (_, read) in zip(made, subjects, strict=True):
+    for summary, (_, read) in zip(summaries, subjects, strict=True):
         if summary is None:
             additions.append(next(instead))
         else:
             additions.append((f"> Around it: {_line(summary)}", read) if summary else ("", ()))
     if lacking:
-        said = f"{len(lacking)} of {len(every)} summaries were not written: the best sentences stand there"
-        context = replace(context, warnings=(*context.warnings, said))
+        warning = (
+            f"{len(lacking)} of {len(every)} summaries were not written: the best sentences replace them"
+        )
+        context = replace(context, warnings=(*context.warnings, warning))
     return _append_additions(opened, context, additions, started), driver.spent
 
 
@@ -152,8 +156,9 @@ def _neighbourhoods(plan: QueryPlan, context: Context) -> list[_Neighbourhood]:
 def _sentences(
     opened: Opened, question: str, every: Sequence[_Neighbourhood], limit: Limited
 ) -> list[_Addition]:
-    """For each unit the sentences around it that are nearest to the question; each sentence once, and none of
-    a unit that is in the context itself.
+    """Return for each unit the sentences of its neighbours that are nearest to the question.
+
+    Each sentence is used once, and none from a unit that is in the context.
     """
     printed = {(one.passage.document, one.passage.start) for one in every}
     seen: set[str] = set()
@@ -190,7 +195,7 @@ def _split(span: Span) -> list[Span]:
 
 
 def _similar(opened: Opened, question: str, texts: list[str], limit: Limited) -> NDArray[np.float64]:
-    """The products of vectors of unit length."""
+    """Return the cosine similarities of texts and the question."""
     if not texts:
         return np.zeros(0)
     if opened.questions is not None:
@@ -198,7 +203,7 @@ def _similar(opened: Opened, question: str, texts: list[str], limit: Limited) ->
         vectors = opened.questions.embed(texts, "document", limit)
     else:
         every = fitted_vectors(opened, [question, *texts])
-        if every is None:  # an index without vectors: the strongest neighbours' first sentences
+        if every is None:  # no vectors: take the first sentences of the strongest neighbours
             return -np.arange(len(texts), dtype=np.float64)
         own, vectors = every[0], every[1:]
     found: NDArray[np.float64] = vectors.astype(np.float64) @ own.astype(np.float64)
@@ -208,7 +213,7 @@ def _similar(opened: Opened, question: str, texts: list[str], limit: Limited) ->
 def _fill_surroundings(
     opened: Opened, question: str, one: _Neighbourhood, budget: int
 ) -> tuple[Surroundings, tuple[Span, ...]]:
-    """The unit and what is around it, the strongest first, until one does not fit any more."""
+    """Return a unit with its neighbours, strongest first, until one exceeds the budget; and their sources."""
     from ketrag_fast.query.answer.prompt import row
     from ketrag_fast.query.answer.summary import Surroundings
 
@@ -228,7 +233,7 @@ def _fill_surroundings(
 def _append_additions(
     opened: Opened, context: Context, additions: Sequence[_Addition], started: float
 ) -> Context:
-    """The context with what is added below each unit, in their order, as far as the budget reaches."""
+    """Return the context with the additions below its units, in order, as long as they fit the budget."""
     left = context.budget - context.tokens
     passages = []
     for passage, (text, sources), cost in zip(
@@ -265,7 +270,7 @@ def _pairs(context: Context, passages: Sequence[Passage]) -> list[tuple[Passage,
 
 
 def _splice_rows(context: Context, additions: Sequence[str]) -> str:
-    """The core's text with something below each row. It lets no line of a text begin like a row's mark."""
+    """Return the core's text with an addition below each row; no line of a text looks like a row's mark."""
     text, at = context.text, 0
     starts: list[int] = []
     for passage in context.passages:
@@ -277,7 +282,7 @@ def _splice_rows(context: Context, additions: Sequence[str]) -> str:
 
 
 def _line(text: str) -> str:
-    """A text as one line, in which no control character can pass for the end of one."""
+    """Return a text on one line, without control characters that could end it."""
     return " ".join(_CONTROL.sub(" ", text).split())
 
 

@@ -1,4 +1,4 @@
-"""One opened generation with all that a question needs: arrays, settings, the model of questions."""
+"""An opened generation: arrays, searcher, settings and the models that queries use."""
 
 from __future__ import annotations
 
@@ -58,23 +58,21 @@ class Opened:
     searcher: _core.Searcher
     settings: Settings
     questions: QueryEmbedder | None
-    """Who makes questions' vectors; None where the core does so itself."""
+    """Embeds queries with a model; None if the core embeds them in the fitted space."""
     writer: Hyde | None
-    """Who writes passages for modes that rank by them; None where no language model can be asked."""
+    """Writes passages for mode hyde; None without a language model."""
     models: Models
-    """The language models of this index; those that were opened outlive a `refresh`."""
+    """The language models of this index. Open ones are kept by `refresh`."""
     graphs: Mapping[str, StoredGraph]
-    """Of `units`, `keywords` and `entities`, those that hnswlib made a graph of."""
+    """Graphs of hnswlib by list of vectors: `units`, `keywords`, `entities`."""
     trust: Trust
-    """Which endpoints texts may be sent to."""
+    """The endpoints that texts may be sent to."""
     pending: int = 0
-    """Chunks that a language model would have to read, where these are only the documents that are
-    allowed.
-    """
+    """Number of chunks not yet read by an LLM, in an index of allowed documents."""
 
     @cached_property
     def inspectors(self) -> list[Inspector]:
-        """Of the systems whose graphs this generation holds, those that look at single nodes."""
+        """The inspectors of the systems whose graphs this generation contains."""
         found: list[Inspector] = []
         for system in registry().systems:
             held = any(stage.name in self.generation.stages for stage in system.stages)
@@ -93,14 +91,14 @@ class Opened:
         return found
 
     def close(self) -> None:
-        """Lets go of the models."""
+        """Close the models."""
         if self.questions is not None:
             self.questions.close()
         self.models.close()
 
     @cached_property
     def reranker(self) -> CrossEncoder | None:
-        """The cross-encoder that the settings name, loaded when a question first needs it."""
+        """The cross-encoder of the settings, loaded with the first query."""
         if self.settings.rerank is None:
             return None
         from ketrag_fast.models.reranker import CrossEncoder
@@ -110,7 +108,7 @@ class Opened:
 
     @cached_property
     def places(self) -> Places:
-        """Where passages stand in their sources."""
+        """Locations of passages in their sources."""
         return Places(self.generation.stages["units"])
 
     @cached_property
@@ -118,22 +116,20 @@ class Opened:
         return ColumnReader(lambda: iter(self._metadata_rows()))
 
     def _metadata_rows(self) -> list[str]:
-        """The metadata of each document, as JSON."""
+        """Return the metadata of each document as JSON."""
         units = self.generation.stages["units"]
         if "document_metadata_offsets" not in units:
             return ["{}"] * (len(units["document_ids_offsets"]) - 1)
         return unpack(units["document_metadata_blob"], units["document_metadata_offsets"])
 
     def columns(self, check: Check = lambda: None) -> Columns:
-        """Returns the documents' metadata, read when a filter first needs it. `check` is called during the
-        reading, and raises to stop it.
-        """
+        """Return the documents' metadata, read on first use. `check` is called meanwhile and may raise."""
         try:
             return self._metadata.columns(check)
         except KetragError:
             raise
         except (ValueError, TypeError, AttributeError, RecursionError) as error:
-            raise IndexDamaged(f"the metadata of a document makes no sense: {error}") from error
+            raise IndexDamaged(f"the metadata of a document cannot be read: {error}") from error
 
     @cached_property
     def default_condition(self) -> Condition | None:
@@ -167,20 +163,20 @@ class Opened:
 
     @cached_property
     def cautions(self) -> dict[str, str]:
-        """By channel, what a user should know of it in this generation."""
-        found = {}
+        """Warnings by channel about this generation, for contexts."""
+        cautions = {}
         stages = self.generation.stages
         for name, channel in registry().channels.items():
             if channel.caution is None or not set(channel.needed(self.settings)) <= stages.keys():
                 continue
-            said = resolve(channel.caution)(stages)
-            if said is not None:
-                found[name] = str(said)
-        return found
+            caution = resolve(channel.caution)(stages)
+            if caution is not None:
+                cautions[name] = str(caution)
+        return cautions
 
     @cached_property
     def missing(self) -> dict[str, str | None]:
-        """Each mode, and the part that it lacks here; None where the mode is served."""
+        """Each mode with the part that it lacks in this generation, None if it can be used."""
         core = self.searcher.missing()
         found = missing_of(self.generation, self.settings, core, self.writer is not None)
         if self.pending:
@@ -189,11 +185,16 @@ class Opened:
 
 
 def load(path: Path, given: Settings, before: Opened | None = None, trust: Trust | None = None) -> Opened:
-    """Opens the current generation of the index at `path`, or the generation whose folder that is. Of an
-    earlier one the models stay open that serve this one too. `trust` is that of the index of which this is a
-    part; without it, it follows from `given` and `path`.
+    """Open the current generation of an index, or one generation.
 
-    Raises IndexMissing, IndexDamaged, IndexIncompatible.
+    Args:
+        path: Folder of an index or of a generation.
+        given: Settings given by the caller.
+        before: An open generation whose models are reused if they are the same.
+        trust: Trusted endpoints; without it they follow from `given` and `path`.
+
+    Raises:
+        IndexMissing, IndexDamaged, IndexIncompatible: The index cannot be read.
     """
     layout = Layout(path)
     whole = open_generation(path, given.verify) if layout.is_generation() else None
@@ -207,8 +208,8 @@ def load(path: Path, given: Settings, before: Opened | None = None, trust: Trust
     built = generation.manifest.settings
     if not {"encoding", "language"} <= built.keys():
         raise IndexDamaged(
-            f"the manifest of {generation.folder} does not say how the index was built",
-            hint="build it anew: ketrag index --rebuild",
+            f"the manifest of {generation.folder} has no encoding or language",
+            hint="build it again: ketrag index --rebuild",
         )
     by_blocks = given.verify == "blocks"
     searcher = _core.Searcher(files, str(built["encoding"]), str(built["language"]), by_blocks=by_blocks)
@@ -232,10 +233,7 @@ def load(path: Path, given: Settings, before: Opened | None = None, trust: Trust
 def _questions(
     generation: Generation, settings: Settings, models: Models, before: Opened | None, trust: Trust
 ) -> QueryEmbedder | None:
-    """Who makes questions' vectors: nobody but the core itself where the index has no model.
-
-    A model that is loaded serves the next generation too, if it is the same.
-    """
+    """Return the query embedder, that of `before` if the model is the same; None without a model."""
     stored = generation.manifest.models.get("embedder")
     old = None if before is None else before.questions
     if before is not None and old is not None:
@@ -252,7 +250,7 @@ def _questions(
 
 
 def _graphs(generation: Generation) -> dict[str, StoredGraph]:
-    """By list of vectors, the graphs that hnswlib made."""
+    """Return the graphs of hnswlib by list of vectors."""
     found: dict[str, StoredGraph] = {}
     for stage in registry().stages:
         arrays = generation.stages.get(stage.name)

@@ -18,7 +18,7 @@ from ketrag_fast.systems.planning import AUTO
 
 @dataclass(frozen=True, slots=True)
 class QueryPlan:
-    """What a batch of queries with equal options needs of one opened generation, resolved once."""
+    """A batch of queries with equal options, resolved once against an opened generation."""
 
     opened: Opened
     mode: ModeRecipe
@@ -64,7 +64,7 @@ def plan_query(
         opened: The generation to query.
         path: Folder of the index, for error messages.
         query: The query; what it leaves out comes from the settings.
-        budgets: Checked budgets in place of the query's own.
+        budgets: Checked budgets, which replace the budget of the query.
         count: Number of queries that share the time limit.
 
     Raises:

@@ -55,7 +55,7 @@ def prepare(plan: QueryPlan, texts: list[str], threads: int = 0) -> Prepared:
 
     Raises:
         BackendMissing, BackendError, NetworkForbidden: The embedding model cannot be used.
-        ModeUnavailable: There is no model that rewrites the queries.
+        ModeUnavailable: The model that rewrites queries is missing.
         DeadlineExceeded: Time is over.
     """
     warnings: tuple[str, ...] = ()

@@ -33,7 +33,7 @@ def rank_in_python(
 ) -> dict[str, list[Ranking]]:
     """Return the rankings of the mode's Python channels: for each channel, one ranking per question.
 
-    With `every_unit` a channel is asked to rank all units, because the core drops those that a filter
+    With `every_unit` a channel ranks all units, because the core drops those that a filter
     excludes. Raises ExtensionError, which names system and channel, if one fails or returns a bad ranking.
     """
     opened, budget, deadline = plan.opened, max(plan.budgets, default=0), plan.clock.each()

@@ -30,7 +30,7 @@ class ModeRecipe:
 
 
 def find_recipe(mode: str) -> ModeRecipe:
-    """Return the recipe of a mode. Raises ConfigError if there is no mode of that name."""
+    """Return the recipe of a mode. Raises ConfigError if the mode is unknown."""
     systems = registry()
     recipe = systems.recipe(mode)
     return ModeRecipe(mode, recipe, tuple(systems.channels[name] for name in recipe.channels))

@@ -42,7 +42,7 @@ def train_system(
     chosen = sorted(order[: round(share * len(questions))].tolist())
     texts = [core_text(check_text(questions[at][0], at)) for at in chosen]
     if not texts:
-        raise ConfigError("there are no judged questions to train on", hint="use a data set with judgements")
+        raise ConfigError("no judged question to train on", hint="use a data set with judgements")
     vectors = opened.questions.vectors(texts) if opened.questions else fitted_vectors(opened, texts)
     if vectors is None:
         raise ModeUnavailable("this index has no vectors", hint="`ketrag index --modes auto` adds them")
