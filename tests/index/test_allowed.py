@@ -139,7 +139,7 @@ def test_an_allow_that_excludes_nothing_is_an_error(whole: Index, value: dict[st
 
 def test_an_allow_that_nothing_passes_shows_nothing(whole: Index) -> None:
     for value in ({"lang": []}, {"$not": {}}):
-        assert whole.allowed(value).document_count == 0
+        assert whole.allowed(value).inspect.document_count == 0
         assert not whole.retrieve(QUESTION, allow=value).passages
 
 
@@ -205,7 +205,7 @@ def test_nothing_hints_at_the_rest(whole: Index, alone: Index, tmp_path: Path) -
 
 def test_nobody_and_everybody(whole: Index) -> None:
     nobody = whole.allowed("lang=xx")
-    assert nobody.document_count == 0
+    assert nobody.inspect.document_count == 0
     assert nobody.retrieve(QUESTION, mode="bm25").reason == "empty_index"
     assert whole.allowed("lang exists").digest == whole.digest
     inner = whole.allowed(ALLOW).allowed("year>1900")
@@ -228,10 +228,10 @@ def test_it_follows_the_index_and_goes_with_what_is_purged(tmp_path: Path) -> No
     place = tmp_path / "ix"
     with Index.build(everything()[:60], place) as index, Index.open(place) as other:
         before = index.allowed("lang=en")
-        assert before.document_count == 20
+        assert before.inspect.document_count == 20
         index.update(add=[Document("new", "A captain of Oslo, new.", "New", {"lang": "en"})])
         assert index.allowed("lang=en").inspect.document_count == 21
-        assert before.document_count == 20  # open is open
+        assert before.inspect.document_count == 20  # open is open
         with pytest.raises(IndexLocked, match="have changed"):
             other.retrieve(QUESTION, allow="lang=de")
         assert other.refresh()
