@@ -62,7 +62,7 @@ class Words:
     @classmethod
     def of(cls, index: Index, dataset: DataSet) -> Words:
         """From an index with the modes bm25 and text."""
-        arrays = index.arrays()
+        arrays = index.inspect.arrays()
         words, units, links = arrays["words"], arrays["units"], arrays["links"]
         vocabulary = {
             w: i for i, w in enumerate(unpack(words["vocabulary_blob"], words["vocabulary_offsets"]))

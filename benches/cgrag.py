@@ -23,6 +23,7 @@ import numpy as np
 
 from common import header, median, require_data, table
 from ketrag_fast import Document, Index, Settings
+from ketrag_fast.index.training import train
 from ketrag_fast.lab.eval import load_dataset
 from ketrag_fast.lab.eval.beir import load_folder
 from ketrag_fast.lab.eval.metrics import average_precision, ndcg_at, precision_at
@@ -252,7 +253,7 @@ def mentions_of(dataset: DataSet, scratch: Path) -> list[Document]:
     entries = [json.loads(line) for line in corpus.read_text("utf-8").splitlines()]
     plain = [Document(e["_id"], e["text"], e["title"]) for e in entries]
     with Index.build(plain, scratch, settings=Settings(modes="bm25")) as index:
-        arrays = index.arrays()
+        arrays = index.inspect.arrays()
         links, units = arrays["links"], arrays["units"]
         ends, subjects = links["unit_mentions_indptr"].tolist(), links["unit_mentions_indices"].tolist()
         owners: dict[int, set[int]] = {}
@@ -334,7 +335,7 @@ def trained(work: Path, label: str, embedder: str, folds: int, epochs: int) -> N
         rest = [(q.text, q.gold) for q, own in zip(questions, fold, strict=True) if own != number]
         began = time.perf_counter()
         with Index.open(path) as index:
-            index.train("cg-rag", rest, out, epochs=epochs)
+            train(index, "cg-rag", rest, out, epochs=epochs)
         taken += time.perf_counter() - began
         own = [q for q, mine in zip(questions, fold, strict=True) if mine == number]
         given = {"mode": "cg-rag-trained", "lesegr_weights": str(out)}

@@ -19,6 +19,7 @@ import numpy as np
 from cgrag import whole_cacm
 from common import header, median, require_data, table
 from ketrag_fast import Index, Settings
+from ketrag_fast.index.training import train
 from ketrag_fast.lab.eval.beir import load_folder
 
 QUESTIONS = 600
@@ -43,9 +44,9 @@ def main() -> None:
         path, out = Path(temporary) / "ix", Path(temporary) / "weights.safetensors"
         given = Settings(system="cg-rag", modes="text,cg-rag,cg-rag-trained", embedder=args.embedder)
         with Index.build(documents, path, settings=given) as index:
-            index.vectors([labelled[0][0]])  # the model is loaded before the clock runs
+            index.inspect.vectors([labelled[0][0]])  # the model is loaded before the clock runs
             wall, used = time.perf_counter(), time.process_time()
-            made = index.train("cg-rag", labelled, out, epochs=args.epochs, patience=args.epochs)
+            made = train(index, "cg-rag", labelled, out, epochs=args.epochs, patience=args.epochs)
             wall, used = time.perf_counter() - wall, time.process_time() - used
         print(f"## A training on {made.questions} questions\n")
         table(
@@ -65,7 +66,7 @@ def main() -> None:
             for name in ("for the first time", "once its edges are known"):
                 taken = []
                 for question in own:
-                    index.vectors([question.text])
+                    index.inspect.vectors([question.text])
                     index.retrieve(question.text, mode="text", budget=2_000)  # its vector is then known
                     times = index.retrieve(question.text, budget=2_000).timings_ms
                     taken.append(times["embed"] + times["search"])

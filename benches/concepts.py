@@ -132,7 +132,7 @@ def coverage(sets: list[str], embedder: str, budgets: list[int], thetas: list[st
                 close = {"theta_quantile" if theta[0] == "q" else "theta_sem": value}
                 settings = Settings(modes="auto,concepts", embedder=embedder, **close)
                 with Index.build(folder, Path(temporary) / "index", settings=settings) as index:
-                    graph = index.arrays()["concept_graph"]
+                    graph = index.inspect.arrays()["concept_graph"]
                     edges, applied = len(graph["edges_indices"]) // 2, float(graph["threshold"][0])
                     modes = ("concepts",) if place else MODES
                     scored = evaluate(index, dataset, modes, budgets)

@@ -74,7 +74,7 @@ def formula(args: argparse.Namespace) -> None:
             with tempfile.TemporaryDirectory() as folder:
                 path = Path(folder) / "index"
                 with Index.build(documents, path, settings=settings) as index:
-                    report, arrays = index.report, index.arrays()
+                    report, arrays = index.report, index.inspect.arrays()
                     core = int(arrays["units"]["chunk_tokens"][arrays["core"]["core"]].sum())
             assert report is not None
             usage = report.usage

@@ -37,7 +37,7 @@ class Texts:
     """KET-RAG's text channel over the arrays of an index, with a free choice of the budget."""
 
     def __init__(self, index: Index) -> None:
-        arrays = index.arrays()
+        arrays = index.inspect.arrays()
         units, words = arrays["units"], arrays["words"]
         self.units = np.asarray(arrays["vectors"]["unit_vectors"])
         self.keywords = np.asarray(arrays["keywords"]["vectors"])

@@ -18,7 +18,7 @@ import numpy as np
 from common import header, table
 from ketrag_fast import Document, Index, Settings, _core, kernels
 from ketrag_fast.kernels.vectors import normalise, quantise
-from ketrag_fast.query.recipes import request_of
+from ketrag_fast.query.recipes import build_request, find_recipe
 
 
 def main() -> None:
@@ -59,7 +59,7 @@ def main() -> None:
         queries = normalise(draw.standard_normal((args.questions, dim)).astype(np.float32))
         rows = []
         for mode in ("skeleton", "ket", "hybrid", "keyword"):
-            request = request_of(Settings(), mode, [args.budget])
+            request = build_request(Settings(), find_recipe(mode), [args.budget])
             searcher.answer(request, "warm", vector=queries[0])
             took = []
             for query in queries:

@@ -234,7 +234,7 @@ def capacity(index: Path, questions: list[str], mode: str, length: float, embedd
             encoder = None
             if embedder is not None:
                 encoder = len(questions) / median(
-                    seconds(lambda: opened.vectors([f"{q} " for q in questions], "document"), 3)
+                    seconds(lambda: opened.inspect.vectors([f"{q} " for q in questions], "document"), 3)
                 )
             rows = []
             best = 0.0

@@ -59,7 +59,7 @@ def test_01_two_steps_of_personalised_pagerank() -> None:
 
 def test_02_a_balanced_edge_weighs_one_part_of_its_fuller_end(nodes: Index) -> None:
     """Whatever was counted on the edge: the weights of a real graph, whose counts differ."""
-    edges = nodes.arrays()["noderag_edges"]
+    edges = nodes.inspect.arrays()["noderag_edges"]
     degrees = np.diff(edges["edges_indptr"].astype(np.int64))
     fuller = np.maximum(np.repeat(degrees, degrees), degrees[edges["edges_indices"]])
     assert edges["edge_count"].max() > edges["edge_count"].min() == 1
@@ -215,9 +215,15 @@ def test_15_a_relation_has_one_key_in_both_directions_and_in_every_process() -> 
 
 def test_15_a_title_and_an_entity_of_one_name_are_two_nodes(nodes: Index) -> None:
     """Among the names that a question is matched with, some lead to an entity and to a title."""
-    edges, entities = nodes.arrays()["noderag_edges"], len(nodes.arrays()["noderag_graph"]["entity_weight"])
-    total, relations = len(edges["edges_indptr"]) - 1, len(nodes.arrays()["noderag_graph"]["relation_weight"])
-    titles = len(nodes.arrays()["noderag_elements"]["title_offsets"]) - 1
+    edges, entities = (
+        nodes.inspect.arrays()["noderag_edges"],
+        len(nodes.inspect.arrays()["noderag_graph"]["entity_weight"]),
+    )
+    total, relations = (
+        len(edges["edges_indptr"]) - 1,
+        len(nodes.inspect.arrays()["noderag_graph"]["relation_weight"]),
+    )
+    titles = len(nodes.inspect.arrays()["noderag_elements"]["title_offsets"]) - 1
     first_title = total - relations - titles
     ends = edges["name_nodes_indptr"].tolist()
     kinds = [

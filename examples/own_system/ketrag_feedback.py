@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from ketrag_fast.extending import (
     Channel,
+    ChannelQuery,
     Outputs,
-    Query,
     Recipe,
     Settings,
     Share,
@@ -91,12 +91,12 @@ BACKGROUND = Stage(
 # ---------------------------------------------------------------- the channels
 
 
-def likelihood(query: Query, arrays: Mapping[str, Mapping[str, Any]]) -> tuple[Ids, Floats]:
+def likelihood(query: ChannelQuery, arrays: Mapping[str, Mapping[str, Any]]) -> tuple[Ids, Floats]:
     """Units by how likely each makes the question's words."""
     return _sorted(*_likelihood(_own_words(query, arrays), query, arrays))
 
 
-def feedback(query: Query, arrays: Mapping[str, Mapping[str, Any]]) -> tuple[Ids, Floats]:
+def feedback(query: ChannelQuery, arrays: Mapping[str, Mapping[str, Any]]) -> tuple[Ids, Floats]:
     """The same, for the question's words and those of the units that it ranks first."""
     import numpy as np
 
@@ -114,7 +114,7 @@ def feedback(query: Query, arrays: Mapping[str, Mapping[str, Any]]) -> tuple[Ids
     return units, scores
 
 
-def _own_words(query: Query, arrays: Mapping[str, Mapping[str, Any]]) -> Weights:
+def _own_words(query: ChannelQuery, arrays: Mapping[str, Mapping[str, Any]]) -> Weights:
     """The question's words that are in the corpus, and how often it has each."""
     import numpy as np
 
@@ -123,7 +123,7 @@ def _own_words(query: Query, arrays: Mapping[str, Mapping[str, Any]]) -> Weights
     return words.astype(np.int64), counts.astype(np.float64)
 
 
-def _likelihood(weights: Weights, query: Query, arrays: Mapping[str, Mapping[str, Any]]) -> Weights:
+def _likelihood(weights: Weights, query: ChannelQuery, arrays: Mapping[str, Mapping[str, Any]]) -> Weights:
     """The units that have any of the words, and the logarithm of their likelihood but for a constant."""
     import numpy as np
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from ketrag_fast.base.progress import Event
     from ketrag_fast.errors import KetragError
     from ketrag_fast.index import Index
+    from ketrag_fast.query.query import Query
     from ketrag_fast.types import (
         Answer,
         BuildReport,
@@ -41,6 +42,7 @@ _HOMES = {
     "KetragError": "errors",
     "Locator": "types",
     "Passage": "types",
+    "Query": "query.query",
     "Relation": "types",
     "Section": "types",
     "Settings": "base.config",
@@ -61,6 +63,7 @@ __all__ = [
     "KetragError",
     "Locator",
     "Passage",
+    "Query",
     "Relation",
     "Section",
     "Settings",

@@ -35,7 +35,7 @@ from ketrag_fast.systems.spec.stage import (
     StageContext,
     StageInputs,
 )
-from ketrag_fast.systems.spec.system import REST, Channel, Query, Recipe, Share, System
+from ketrag_fast.systems.spec.system import REST, Channel, ChannelQuery, Recipe, Share, System
 from ketrag_fast.types import Document
 
 if TYPE_CHECKING:
@@ -52,6 +52,7 @@ __all__ = [
     "ArraySpec",
     "Cancelled",
     "Channel",
+    "ChannelQuery",
     "ConfigError",
     "DeadlineExceeded",
     "Document",
@@ -60,7 +61,6 @@ __all__ = [
     "InputError",
     "KetragError",
     "Outputs",
-    "Query",
     "Recipe",
     "Settings",
     "Share",

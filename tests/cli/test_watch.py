@@ -22,7 +22,7 @@ def until(place: Path, wanted: list[str]) -> list[str]:
     while time.monotonic() < limit:
         try:
             with Index.open(place) as index:
-                found = [one.document for one in index.documents()]
+                found = [one.document for one in index.inspect.documents()]
         except Exception:  # noqa: BLE001 - there is no index yet
             found = []
         if found == wanted:

@@ -86,7 +86,7 @@ class _Recorder:
     def watch(self, place: Path, texts: dict[str, None]) -> None:
         settings = Settings(llm="heuristic", core_ratio=1.0)
         with Index.build(POLAR / "articles", place / "index", settings=settings) as index:
-            arrays = index.arrays()
+            arrays = index.inspect.arrays()
             units, skeleton = arrays["units"], arrays["skeleton"]
             titles = _strings(units, "document_titles")
             bodies = _strings(units, "unit_texts")

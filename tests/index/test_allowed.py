@@ -139,7 +139,7 @@ def test_an_allow_that_excludes_nothing_is_an_error(whole: Index, value: dict[st
 
 def test_an_allow_that_nothing_passes_shows_nothing(whole: Index) -> None:
     for value in ({"lang": []}, {"$not": {}}):
-        assert whole.allowed(value).document_count == 0
+        assert whole.allowed(value).inspect.document_count == 0
         assert not whole.retrieve(QUESTION, allow=value).passages
 
 
@@ -168,8 +168,8 @@ def test_with_a_filter_as_well(whole: Index, alone: Index) -> None:
 
 def test_nothing_hints_at_the_rest(whole: Index, alone: Index, tmp_path: Path) -> None:
     part = whole.allowed(ALLOW)
-    assert part.document_count == alone.document_count
-    assert part.documents() == alone.documents()
+    assert part.inspect.document_count == alone.inspect.document_count
+    assert part.inspect.documents() == alone.inspect.documents()
     mine, theirs = part.stats(), alone.stats()
     assert {k: mine[k] for k in ("counts", "edges", "failures", "modes")} == {
         k: theirs[k] for k in ("counts", "edges", "failures", "modes")
@@ -188,13 +188,13 @@ def test_nothing_hints_at_the_rest(whole: Index, alone: Index, tmp_path: Path) -
         found = part.retrieve(f"{word} ledger", mode="walk")
         assert (found.text, found.reason) == ("", "no_match")
         with pytest.raises(InputError) as error:
-            part.node(word)
+            part.inspect.node(word)
         with pytest.raises(InputError) as other:
-            alone.node(word)
+            alone.inspect.node(word)
         assert str(error.value) == str(other.value)
-    assert part.files(["d1"]) == {}
+    assert part.inspect.files(["d1"]) == {}
     # No byte of the others is in any of its files.
-    folder = part._folder
+    folder = part._state.folder
     assert folder != whole.path
     held = b"".join(p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file())
     assert b"Oslo" in held
@@ -205,7 +205,7 @@ def test_nothing_hints_at_the_rest(whole: Index, alone: Index, tmp_path: Path) -
 
 def test_nobody_and_everybody(whole: Index) -> None:
     nobody = whole.allowed("lang=xx")
-    assert nobody.document_count == 0
+    assert nobody.inspect.document_count == 0
     assert nobody.retrieve(QUESTION, mode="bm25").reason == "empty_index"
     assert whole.allowed("lang exists").digest == whole.digest
     inner = whole.allowed(ALLOW).allowed("year>1900")
@@ -228,10 +228,10 @@ def test_it_follows_the_index_and_goes_with_what_is_purged(tmp_path: Path) -> No
     place = tmp_path / "ix"
     with Index.build(everything()[:60], place) as index, Index.open(place) as other:
         before = index.allowed("lang=en")
-        assert before.document_count == 20
+        assert before.inspect.document_count == 20
         index.update(add=[Document("new", "A captain of Oslo, new.", "New", {"lang": "en"})])
-        assert index.allowed("lang=en").document_count == 21
-        assert before.document_count == 20  # open is open
+        assert index.allowed("lang=en").inspect.document_count == 21
+        assert before.inspect.document_count == 20  # open is open
         with pytest.raises(IndexLocked, match="have changed"):
             other.retrieve(QUESTION, allow="lang=de")
         assert other.refresh()
@@ -249,7 +249,7 @@ def test_what_was_not_finished_is_made_anew(tmp_path: Path, monkeypatch: pytest.
         with pytest.raises(DeadlineExceeded):
             index.retrieve(QUESTION, allow="lang=en", deadline=1e-9)
         wanted = index.allowed("lang=en").digest
-        folder = index.allowed("lang=en")._folder
+        folder = index.allowed("lang=en")._state.folder
     (folder / module._ABOUT).unlink()  # a process that died before it was done
     (folder / "CURRENT").write_text("nonsense")
     with Index.open(place) as index:
@@ -316,7 +316,7 @@ def test_a_wait_for_another_process_ends_at_the_deadline(
     """The wait alone would end with another error, and after a hundred times as long."""
     monkeypatch.setattr(allowed_folders, "_WAIT", 20.0)
     with Index.build(everything()[:12], tmp_path / "ix") as index:
-        folder = index.allowed("lang=en")._folder
+        folder = index.allowed("lang=en")._state.folder
     with Index.open(tmp_path / "ix") as index, held_elsewhere(folder):
         with pytest.raises(DeadlineExceeded):
             index.retrieve(QUESTION, allow="lang=en", deadline=0.2)
@@ -339,7 +339,7 @@ def test_every_step_can_be_stopped(tmp_path: Path, stage: str) -> None:
         with pytest.raises(Cancelled):
             index.allowed("lang=en", progress=lambda event: event.stage != stage)
         assert not [path for path in (tmp_path / "ix" / "allowed").glob("*") if path.is_dir()]
-        assert index.allowed("lang=en").document_count == 4
+        assert index.allowed("lang=en").inspect.document_count == 4
 
 
 def test_vectors_of_a_model_are_not_made_again(tmp_path: Path) -> None:

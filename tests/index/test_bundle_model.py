@@ -75,7 +75,7 @@ def test_parts_with_models_of_their_own_can_be_merged(made: Path, tmp_path: Path
     with Index.open(tmp_path / "b-ix") as index:
         index.update(add=Document("new", "w8 w9 w30", "new"))
     with Index.merge([tmp_path / "a", tmp_path / "b-ix"], tmp_path / "m") as merged:
-        assert merged.document_count == 13
+        assert merged.inspect.document_count == 13
         assert merged.retrieve("w3 w4", mode="text").passages
 
 

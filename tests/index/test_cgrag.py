@@ -39,7 +39,7 @@ def built(path: Path, sources: list[Document] | Path, **settings: object) -> Ind
 
 
 def graph(index: Index) -> Arrays:
-    return index.arrays()["citation_graph"]
+    return index.inspect.arrays()["citation_graph"]
 
 
 def edges(index: Index, kind: int) -> set[tuple[int, int]]:
@@ -76,7 +76,7 @@ def test_documents_that_are_cut_at_their_headings(tmp_path: Path) -> None:
     (folder / "c.md").write_text(f"# C\n\n[gone](nowhere.md) {filler}\n\n## More\n\n{filler}\n")
     given = Settings(modes="auto,cg-rag", mode="cg-rag")
     with Index.build([str(folder)], tmp_path / "ix", settings=given) as index:
-        units = index.arrays()["units"]
+        units = index.inspect.arrays()["units"]
         assert len(units["document_ids_offsets"]) - 1 == 6  # a row for each section
         stats = index.stats()["systems"]["cg-rag"]
         assert (stats["citations"], stats["unresolved_citations"]) == (1, 1)
@@ -105,7 +105,7 @@ def test_the_ranking_is_that_of_the_slow_form(
         lesegr_share=0.5,
     )
     with Index.open(tmp_path / "ix", settings=settings) as index:
-        arrays = index.arrays()
+        arrays = index.inspect.arrays()
         own, vectors = graph(index), arrays["vectors"]["unit_vectors"]
         rows = np.split(own["edges_indices"], own["edges_indptr"][1:-1].astype(np.int64))
         cuts = own["edges_indptr"][1:-1].astype(np.int64)
@@ -162,7 +162,7 @@ def test_bad_citations_do_no_harm(tmp_path: Path) -> None:
         Document("e", TOPICS[4], "", {"doi": "doi:10.1000/a", "cites": ["c"]}),
     ]
     with built(tmp_path / "ix", odd) as index:
-        arrays = index.arrays()["citations"]
+        arrays = index.inspect.arrays()["citations"]
         rows = np.split(arrays["cites_indices"], arrays["cites_indptr"][1:-1].astype(np.int64))
         # The first document of a DOI has the citations of the other, too.
         assert [row.tolist() for row in rows] == [[1, 2], [0], [], [], [2]]
@@ -202,7 +202,7 @@ def test_links_of_a_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     (notes / "sub" / "two.md").write_text("# Two\nBack to [one](../one.md); [gone](gone.md) and [[Nobody]].")
     (notes / "three-notes.md").write_text("# Third\nIt says `sub/two.md` and <a href='one.html'>one</a>.")
     with built(tmp_path / "ix", notes) as index:
-        node = index.node("one.md", "document")
+        node = index.inspect.node("one.md", "document")
         assert list(node.to_json()["cites"]) == [
             {"document": "sub/two.md", "title": "Two", "sources": ("link",)},
             {"document": "three-notes.md", "title": "Third", "sources": ("link",)},
@@ -216,7 +216,7 @@ def test_links_of_a_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
             "[[Nobody]]",
         }
         with pytest.raises(InputError, match="no document 'two'"):
-            index.node("two", "document")
+            index.inspect.node("two", "document")
     assert main(["graph", "sub/two.md", "--document", "sub/two.md", "-i", str(tmp_path / "ix")]) != 0
     capsys.readouterr()
     assert main(["graph", "--document", "sub/two.md", "-i", str(tmp_path / "ix")]) == 0
@@ -233,7 +233,7 @@ def test_references_between_the_texts_of_a_document(tmp_path: Path) -> None:
     fill = " ".join(f"word{n}" for n in range(60))
     text = f"# 1 Start\n{fill} see Section 3.\n\n# 2 Middle\n{fill}\n\n# 3 End\n{fill} as Table 7 says, not 1"
     with built(tmp_path / "ix", [Document("a", text)], chunk_tokens=80) as index:
-        starts = index.arrays()["units"]["unit_span"][:, 0].tolist()
+        starts = index.inspect.arrays()["units"]["unit_span"][:, 0].tolist()
         assert len(starts) > 3
         unit = [
             max(at for at, start in enumerate(starts) if start <= text.index(mark))

@@ -72,7 +72,7 @@ def test_the_ranking_is_that_of_the_slow_form(tmp_path: Path, encoder: Path) -> 
     library = part("sentence_transformers", "embed")
     question = "which ship did colin archer built"
     with built(tmp_path / "ix", encoder) as index:
-        arrays = index.arrays()
+        arrays = index.inspect.arrays()
         model = library.SparseEncoder(str(encoder), device="cpu", local_files_only=True)
         every = model.encode_document(list(TEXTS.values())).to_dense().numpy()
         asked = model.encode_query([question]).to_dense().numpy()[0]

@@ -60,7 +60,7 @@ def test_every_array_with_one_changed_bit_is_named(index: Path) -> None:
                 Index.open(index, settings=FULL)
             assert file.name in str(caught.value)
             with pytest.raises(IndexDamaged) as caught, Index.open(index) as opened:
-                opened.arrays()[file.parent.name][file.stem]
+                opened.inspect.arrays()[file.parent.name][file.stem]
             assert file.name in str(caught.value)
             data[place] ^= 4
         file.write_bytes(data)

@@ -34,7 +34,7 @@ def test_equal_indexes_do_not_differ(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert not (found.documents or found.entities or found.relations or found.rankings or found.stages)
     assert (found.settings, found.models, found.sizes, found.questions) == ((), (), (), 1)
     assert main(["diff", str(one), str(other)]) == 0
-    assert capsys.readouterr().out == "the indexes are equal, to the byte\n"
+    assert capsys.readouterr().out == "the indexes are equal byte for byte\n"
 
 
 def test_documents_entities_and_relations(tmp_path: Path) -> None:

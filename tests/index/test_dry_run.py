@@ -58,7 +58,7 @@ def test_a_build_is_foreseen(notes: Path, tmp_path: Path, capsys: pytest.Capture
     assert (found["documents"]["total"], found["documents"]["removed"]) == (1, 11)
     assert sorted((p.name, p.stat().st_mtime_ns) for p in place.rglob("*.npy")) == before
     with Index.open(place) as index:
-        assert (index.generation, index.document_count) == (1, 12)
+        assert (index.generation, index.inspect.document_count) == (1, 12)
     (notes / "n1.md").write_text(text("1"), "utf-8")
     (notes / "n2.md").write_text(text("2"), "utf-8")
     (notes / "new.md").rename(tmp_path / "new.md")

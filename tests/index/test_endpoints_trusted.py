@@ -15,6 +15,7 @@ import pytest
 from ketrag_fast import Document, Index, Settings
 from ketrag_fast.apps.cli.main import main
 from ketrag_fast.errors import ConfigError, EndpointNotConfirmed, KetragError
+from ketrag_fast.index.endpoints import list_endpoints, trust_endpoint
 from ketrag_fast.storage import confirmations
 from ketrag_fast.storage.generation import MANIFEST, current_number
 from ketrag_fast.storage.layout import Layout
@@ -85,8 +86,8 @@ def test_nothing_arrives_before_it_is_confirmed(
             lambda: index.retrieve(QUESTION, mode="walk"),
             lambda: index.retrieve_many([QUESTION] * 2),
             lambda: index.retrieve(QUESTION, mode="text", allow="team=a"),
-            index.warm,
-            lambda: index.vectors([QUESTION]),
+            index.inspect.warm,
+            lambda: index.inspect.vectors([QUESTION]),
             lambda: index.ask(QUESTION),
             lambda: asyncio.run(index.aretrieve(QUESTION)),
         )
@@ -166,7 +167,7 @@ def test_it_is_the_address_that_is_confirmed(tmp_path: Path, server: Endpoint) -
 
 def test_it_can_be_taken_back(tmp_path: Path, server: Endpoint, capsys: pytest.CaptureFixture[str]) -> None:
     place = built(tmp_path / "own", server)
-    assert [one.trusted for one in Index.endpoints(place)] == [True]
+    assert [one.trusted for one in list_endpoints(place)] == [True]
     assert (
         main(["trust", "-i", str(place), "--endpoint", server.url.upper().replace("/V1", "/v1"), "--forget"])
         == 0
@@ -176,9 +177,9 @@ def test_it_can_be_taken_back(tmp_path: Path, server: Endpoint, capsys: pytest.C
         index.retrieve(QUESTION, mode="text")
     assert main(["trust", "-i", str(place), "--endpoint", "http://127.0.0.1:9/v1"]) == 2
     with pytest.raises(ConfigError, match="does not name"):
-        Index.trust(place, "http://127.0.0.1:9/v1")
-    Index.trust(place, server.url)
-    assert [one.trusted for one in Index.endpoints(place)] == [True]
+        trust_endpoint(place, "http://127.0.0.1:9/v1")
+    trust_endpoint(place, server.url)
+    assert [one.trusted for one in list_endpoints(place)] == [True]
 
 
 def test_the_rest_of_the_settings_is_not_the_indexs(foreign: Path, server: Endpoint) -> None:
@@ -205,7 +206,7 @@ def test_the_language_model_of_the_index(tmp_path: Path, monkeypatch: pytest.Mon
             with pytest.raises(EndpointNotConfirmed, match=r"language model.*query would be sent") as caught:
                 index.retrieve(QUESTION, mode="hyde")
             with pytest.raises(EndpointNotConfirmed):
-                index.hyde_model()
+                index.inspect.hyde_model()
         assert not chat.requests and not chat.keys and not chat.listings
         assert main(command_of(caught.value)) == 0
         with Index.open(place) as index:
@@ -233,7 +234,7 @@ def test_a_service_and_an_assistant_send_nothing(foreign: Path, server: Endpoint
 
     over_pipes(foreign, use)
     assert untouched(server)
-    Index.trust(foreign, server.url)
+    trust_endpoint(foreign, server.url)
     with running(foreign) as service, service.client() as client:
         assert client.post("/v1/retrieve", json={"question": QUESTION, "mode": "text"}).json()["passages"]
     assert QUESTION in server.texts
@@ -293,7 +294,7 @@ def test_a_state_folder_that_cannot_be_written_is_a_warning(
         assert any("must name it with --embedder" in line for line in index.report.warnings)
         assert index.retrieve(QUESTION, mode="text").passages
     with pytest.raises(KetragError):
-        Index.trust(tmp_path / "ix", server.url)
+        trust_endpoint(tmp_path / "ix", server.url)
 
 
 @pytest.mark.parametrize("data", [b"", b"[]", b"{}", b"\xff", b'{"index": 1}'])
@@ -302,7 +303,7 @@ def test_a_record_that_makes_no_sense_confirms_nothing(
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     place = built(tmp_path / "own", server)
-    layout, address = Layout(place), Index.endpoints(place)[0].address
+    layout, address = Layout(place), list_endpoints(place)[0].address
     assert confirmations.is_confirmed(layout, address)
     (file,) = confirmations.state_folder().iterdir()
     file.write_bytes(data)

@@ -11,7 +11,7 @@ import pytest
 
 from ketrag_fast import Document, Index, Settings, _core
 from ketrag_fast.query.reason_text import as_written, best_pair_text
-from ketrag_fast.query.recipes import request_of
+from ketrag_fast.query.recipes import build_request, find_recipe
 from ketrag_fast.types import Passage
 from tests.oracles import walk_explain as oracle
 from tests.oracles.walk import PRODUCT
@@ -73,8 +73,8 @@ def test_partners_and_bridges_are_the_oracle_s(few: Path) -> None:
     partners = chains = 0
     least = PRODUCT.least_rarity
     with Index.open(few) as index:
-        links, searcher = dict(index.arrays()["links"]), index._opened.searcher
-        request = request_of(Settings(), "walk", [100])
+        links, searcher = dict(index.inspect.arrays()["links"]), index._opened.searcher
+        request = build_request(Settings(), find_recipe("walk"), [100])
         everything = list(range(len(searcher)))
         assert len(everything) <= 30
         for question in questions():
@@ -141,7 +141,7 @@ def test_what_has_nothing_to_say_says_nothing(chain: Path) -> None:
         for mode in ("bm25", "text", "fused"):
             context = index.retrieve(FILM, mode=mode, budget=200, explain=True)
             assert all("word" in reason for p in context.passages for reason in p.why)
-        request = request_of(Settings(), "walk", [100])
+        request = build_request(Settings(), find_recipe("walk"), [100])
         searcher = index._opened.searcher
         assert searcher.explain(request, "bm25", FILM, [0, 1]) == []
         assert searcher.explain(request, "no such channel", FILM, [0, 1]) == []

@@ -74,7 +74,7 @@ def test_without_a_skeleton_the_mode_is_concepts_alone_and_says_so(unread: Path)
 
 def test_the_skeleton_is_of_the_chunks_that_concepts_chose(read: Path) -> None:
     with Index.open(read) as index:
-        stages = index.arrays()
+        stages = index.inspect.arrays()
     concepts, core = stages["concepts"], stages["core_concept"]
     indptr = concepts["chunk_concepts_indptr"].tolist()
     flat = concepts["chunk_concepts_indices"].tolist()
@@ -186,7 +186,7 @@ def test_other_systems_choose_by_concepts_too(tmp_path: Path, system: str) -> No
         tmp_path / "index",
         settings=Settings(system=system, core_selection="concept", core_ratio=0.3, llm="heuristic"),
     ) as index:
-        stages = index.arrays()
+        stages = index.inspect.arrays()
         chunks = len(stages["units"]["chunk_document"])
         assert len(stages["core_concept"]["core"]) == -(-3 * chunks // 10)
         assert index.retrieve(QUESTION, budget=900).text
@@ -199,13 +199,13 @@ def test_subchunks_cannot_be_chosen_by_concepts(tmp_path: Path) -> None:
 
 def test_a_concept_is_shown_with_its_neighbours_and_units(read: Path, unread: Path, tmp_path: Path) -> None:
     with Index.open(read) as index:
-        stages = index.arrays()
+        stages = index.inspect.arrays()
         words, concepts, graph = stages["words"], stages["concepts"], stages["concept_graph"]
         vocabulary = unpack(words["vocabulary_blob"], words["vocabulary_offsets"])
         names = [vocabulary[word] for word in concepts["concept_word"].tolist()]
         ends = graph["edges_indptr"].tolist()
         most = max(range(len(names)), key=lambda concept: ends[concept + 1] - ends[concept])
-        found = index.node(names[most].upper(), "concept").to_json()
+        found = index.inspect.node(names[most].upper(), "concept").to_json()
         row = range(ends[most], ends[most + 1])
         edges = {names[graph["edges_indices"][at]]: float(graph["edge_weight"][at]) for at in row}
         assert {near["name"]: near["weight"] for near in found["neighbours"]} == edges
@@ -217,20 +217,20 @@ def test_a_concept_is_shown_with_its_neighbours_and_units(read: Path, unread: Pa
         assert found["chunks"] == tuple(chunk for chunk, row in enumerate(rows) if most in row.tolist())
         assert found["rank"] == stages["core_concept"]["concept_rank"][most]
         assert all(names[most] in unit["text"].casefold() or unit["title"] for unit in found["units"])
-        assert index.kinds == ("entity", "concept")
-        assert index.node("Fram", "entity").to_json()["schema"] == "ketrag/entity/1"
-        assert index.node("Fram", "concept").to_json()["schema"] == "ketrag/concept/1"
-        assert index.node("Fram") == index.node("Fram", "entity")
+        assert index.inspect.kinds == ("entity", "concept")
+        assert index.inspect.node("Fram", "entity").to_json()["schema"] == "ketrag/entity/1"
+        assert index.inspect.node("Fram", "concept").to_json()["schema"] == "ketrag/concept/1"
+        assert index.inspect.node("Fram") == index.inspect.node("Fram", "entity")
     done = ketrag("graph", "FRAM", "-i", str(read), "--kind", "concept", cwd=tmp_path)
     assert done.code == 0, done.err
     assert done.out.startswith("fram (concept): ")
     with Index.open(unread) as index:
-        assert index.node("Fram").to_json()["rank"] is None  # nothing was chosen
+        assert index.inspect.node("Fram").to_json()["rank"] is None  # nothing was chosen
         with pytest.raises(InputError, match="no concept 'fraam'") as wrong:
-            index.node("fraam")
+            index.inspect.node("fraam")
         assert "fram" in str(wrong.value.hint)
         with pytest.raises(ModeUnavailable, match="kind 'entity'"):
-            index.entity("Fram")
+            index.inspect.entity("Fram")
 
 
 @pytest.fixture(scope="module")

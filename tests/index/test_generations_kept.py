@@ -39,7 +39,7 @@ def test_generations_stay_by_number(tmp_path: Path) -> None:
     change(place, 5)  # remembered
     assert numbers(place) == [3, 4, 5, 6]
     with Index.open(place / "gen-000003") as old, Index.open(place) as now:
-        assert old.document_count == now.document_count == 10
+        assert old.inspect.document_count == now.inspect.document_count == 10
         change(place, 1, Settings(keep_generations=1))
         assert numbers(place) == [7]
         # Whoever has one open keeps it.

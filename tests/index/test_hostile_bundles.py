@@ -28,7 +28,7 @@ def test_a_good_one_is_taken(good: bytes, tmp_path: Path) -> None:
     (tmp_path / "b").write_bytes(packed(*members_of(good)))
     Index.unbundle(tmp_path / "b", tmp_path / "ix")
     with Index.open(tmp_path / "ix") as index:
-        assert index.document_count == len(DOCUMENTS)
+        assert index.inspect.document_count == len(DOCUMENTS)
 
 
 def test_each_is_refused_with_a_typed_error_and_leaves_nothing(

@@ -86,7 +86,7 @@ def test_only_the_blocks_that_are_read_count(index: Path, name: str, mode: str) 
                     opened.retrieve_many([QUESTION] * 9, mode=mode, budget=200, top=1, threads=2)
                 stage, _, short = name.partition(".")
                 with pytest.raises(IndexDamaged, match=file.name):
-                    opened.arrays()[stage][short]
+                    opened.inspect.arrays()[stage][short]
         with pytest.raises(IndexDamaged, match=file.name):
             Index.open(index, settings=FULL)
         flip(file, at)
@@ -139,12 +139,12 @@ def test_a_reader_keeps_its_generation_in_threads_and_after_a_fork(index: Path) 
     if hasattr(os, "fork"):
         child = os.fork()
         if child == 0:
-            arrays = opened.arrays()
+            arrays = opened.inspect.arrays()
             good = all(array is not None for stage in arrays.values() for array in stage.values())
             os._exit(0 if good and opened.retrieve(QUESTION, mode="fused").passages else 1)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-    assert opened.arrays()["units"]["unit_tokens"].shape == (DOCUMENTS,)
+    assert opened.inspect.arrays()["units"]["unit_tokens"].shape == (DOCUMENTS,)
     assert opened.stats()["generation"] == 1
     assert opened.refresh()
-    assert opened.arrays()["units"]["unit_tokens"].shape == (DOCUMENTS + 2,)
+    assert opened.inspect.arrays()["units"]["unit_tokens"].shape == (DOCUMENTS + 2,)
     opened.close()

@@ -74,7 +74,7 @@ def test_plain_documents_are_stored_as_before(tmp_path: Path) -> None:
         Document("a", "text", "title", {"k": 1}, (Locator(0, 1, "page", 1),))
     )
     with Index.build([plain], tmp_path / "ix") as index:
-        assert not [name for name in index.arrays()["units"] if name.startswith("location")]
+        assert not [name for name in index.inspect.arrays()["units"] if name.startswith("location")]
 
 
 def test_changed_locators_are_a_changed_document(tmp_path: Path) -> None:

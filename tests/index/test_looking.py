@@ -24,48 +24,50 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Index]:
 
 
 def test_documents_in_pages_and_by_a_part_of_their_names(index: Index) -> None:
-    every = index.documents()
+    every = index.inspect.documents()
     assert [one.document for one in every] == ["b/long.md", "a", "Ünï"]
-    assert index.document_count == 3
-    assert index.documents(1, 1) == every[1:2]
-    assert index.documents(5) == []
-    assert index.documents(count=0) == []
-    assert [one.document for one in index.documents(containing="STRASSE")] == ["Ünï"]
-    assert [one.document for one in index.documents(1, 5, containing="a")] == ["Ünï"]
+    assert index.inspect.document_count == 3
+    assert index.inspect.documents(1, 1) == every[1:2]
+    assert index.inspect.documents(5) == []
+    assert index.inspect.documents(count=0) == []
+    assert [one.document for one in index.inspect.documents(containing="STRASSE")] == ["Ünï"]
+    assert [one.document for one in index.inspect.documents(1, 5, containing="a")] == ["Ünï"]
     assert sum(one.units for one in every) == index.stats()["counts"]["chunks"]
     assert every[0].units > 3
     for wrong in ({"first": -1}, {"count": -1}, {"first": 1.5}):
         with pytest.raises((InputError, ConfigError), match=r"negative|whole"):
-            index.documents(**wrong)  # type: ignore[arg-type]
+            index.inspect.documents(**wrong)  # type: ignore[arg-type]
 
 
 def test_neighbours_stay_in_their_document(index: Index) -> None:
-    long, short, _ = index.documents()
-    whole = index.around(long.unit + 1, before=100, after=100)
+    long, short, _ = index.inspect.documents()
+    whole = index.inspect.around(long.unit + 1, before=100, after=100)
     assert [unit for unit, _ in whole] == list(range(long.unit, long.unit + long.units))
     for _, span in whole:
         assert TEXT[span.start : span.end] == span.text
         assert (span.document, span.title) == ("b/long.md", "Long")
-    assert index.around(long.unit + 1) == whole[:3]
-    assert [unit for unit, _ in index.around(short.unit, 3, 3)] == [short.unit]
+    assert index.inspect.around(long.unit + 1) == whole[:3]
+    assert [unit for unit, _ in index.inspect.around(short.unit, 3, 3)] == [short.unit]
     for unit in (-1, 10**9):
         with pytest.raises(InputError, match="no unit"):
-            index.around(unit)
+            index.inspect.around(unit)
 
 
 def test_vectors_are_those_that_questions_get(index: Index) -> None:
-    made = index.vectors(["the ship Fram", "ice"])
+    made = index.inspect.vectors(["the ship Fram", "ice"])
     assert made.dtype == np.float32
     assert np.allclose(np.linalg.norm(made, axis=1), 1, atol=1e-4)
-    assert np.array_equal(index.vectors(["ice"], "document")[0], made[1])
-    with pytest.raises(InputError, match="neither"):
-        index.vectors(["a"], "other")  # type: ignore[arg-type]
+    assert np.array_equal(index.inspect.vectors(["ice"], "document")[0], made[1])
+    with pytest.raises(InputError, match="got 'other'"):
+        index.inspect.vectors(["a"], "other")  # type: ignore[arg-type]
     with pytest.raises(EmptyQuery):
-        index.vectors([" "])
-    assert not index.embeds("walk")
-    index.warm()
+        index.inspect.vectors([" "])
+    assert not index.inspect.embeds("walk")
+    index.inspect.warm()
     assert (
-        index.tokens(["the ship Fram", "ice"]) == index.tokens(["the ship Fram"]) + index.tokens(["ice"]) == 4
+        index.inspect.tokens(["the ship Fram", "ice"])
+        == index.inspect.tokens(["the ship Fram"]) + index.inspect.tokens(["ice"])
+        == 4
     )
 
 
@@ -75,7 +77,7 @@ def test_an_index_without_vectors_says_so(tmp_path: Path) -> None:
         Index.build(DOCUMENTS, tmp_path / "index", settings=settings) as index,
         pytest.raises(ModeUnavailable, match="no vectors"),
     ):
-        index.vectors(["a"])
+        index.inspect.vectors(["a"])
 
 
 def test_the_context_comes_before_the_answer_and_may_stop_it(index: Index) -> None:

@@ -288,9 +288,9 @@ def test_the_same_document_from_two_sources_is_one(tmp_path: Path) -> None:
         (tmp_path / name / f"{name}.md").write_text(document(name).text, "utf-8")
         build(tmp_path / f"ix-{name}", tmp_path / name)
     with Index.merge([tmp_path / "ix-south", tmp_path / "ix-north"], tmp_path / "m") as merged:
-        assert [one.document for one in merged.documents()] == ["both.md", "north.md", "south.md"]
+        assert [one.document for one in merged.inspect.documents()] == ["both.md", "north.md", "south.md"]
         assert merged.digest == build(tmp_path / "whole", [tmp_path / "north", tmp_path / "south"])
-        assert merged.files(["both.md"]) == {"both.md": tmp_path / "north" / "both.md"}
+        assert merged.inspect.files(["both.md"]) == {"both.md": tmp_path / "north" / "both.md"}
 
 
 def test_what_does_not_go_together(tmp_path: Path) -> None:
@@ -459,7 +459,7 @@ def test_what_was_removed_stays_away(tmp_path: Path) -> None:
         with Index.build(tmp_path / name, tmp_path / f"ix-{name}") as index:
             index.update(remove=f"{name}1.md")
     with Index.merge([tmp_path / "ix-north", tmp_path / "ix-south"], tmp_path / "m") as merged:
-        assert merged.document_count == 4
+        assert merged.inspect.document_count == 4
     with Index.build([], tmp_path / "m") as again:
         assert again.report is not None and not again.report.changed
         assert any("skipped 2" in warning for warning in again.report.warnings)
@@ -483,16 +483,16 @@ def test_sources_of_other_machines(tmp_path: Path) -> None:
     (tmp_path / "here" / "here1.md").unlink()
     with Index.build([], tmp_path / "m") as again:
         assert again.report is not None
-        assert (again.report.removed, again.document_count) == (1, 5)
+        assert (again.report.removed, again.inspect.document_count) == (1, 5)
         again.update(add=document("given"))
-        assert again.document_count == 6
+        assert again.inspect.document_count == 6
     (tmp_path / "hidden").rename(tmp_path / "away")
     (tmp_path / "away" / "away0.md").unlink()
     with Index.build(tmp_path / "away", tmp_path / "m") as again:
         assert again.report is not None
-        assert (again.report.removed, again.report.failures, again.document_count) == (1, (), 5)
+        assert (again.report.removed, again.report.failures, again.inspect.document_count) == (1, (), 5)
     with Index.build(tmp_path / "here", tmp_path / "m", replace=True) as again:
-        assert [one.document for one in again.documents()] == ["here0.md", "here2.md"]
+        assert [one.document for one in again.inspect.documents()] == ["here0.md", "here2.md"]
 
 
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

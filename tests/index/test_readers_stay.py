@@ -24,8 +24,8 @@ with Index.open(sys.argv[1], settings=Settings(verify=sys.argv[2])) as index:
     print(index.generation)
     for mode in index.modes:
         print(mode, repr(index.retrieve("Who led the Fram to the north?", mode=mode, budget=500).text))
-    print(index.entity("Fridtjof Nansen"))
-    for stage, arrays in index.arrays().items():
+    print(index.inspect.entity("Fridtjof Nansen"))
+    for stage, arrays in index.inspect.arrays().items():
         for name in arrays:
             if arrays.path(name).suffix == ".npy":
                 print(stage, name, arrays[name].shape, zlib.crc32(arrays[name].tobytes()))

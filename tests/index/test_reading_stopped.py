@@ -140,8 +140,8 @@ def test_stopped_after_a_share(docs: Path, undisturbed: dict[str, Any], tmp_path
         with Index.build([], tmp_path / "ix", settings=settings, partial=True) as index:
             found = index.stats()["extraction"]
             assert (found["read"], found["pending"]) == (wanted, core - wanted)
-            order = index.arrays()["core"]["core"][:wanted]
-            assert index.arrays()["replies"]["reply_chunk"].tolist() == sorted(order.tolist())
+            order = index.inspect.arrays()["core"]["core"][:wanted]
+            assert index.inspect.arrays()["replies"]["reply_chunk"].tolist() == sorted(order.tolist())
             assert index.stats()["counts"]["entities"] > 0
         with Index.build([], tmp_path / "ix", settings=settings) as index:
             assert index.digest == undisturbed["digest"]
@@ -198,14 +198,14 @@ def test_orders_in_a_chunk_spoil_that_chunk_alone(docs: Path, tmp_path: Path) ->
     with ChatEndpoint(obeys) as server:
         _, plain, _ = report(server, more, tmp_path, "--core-ratio", "1")
         with Index.open(tmp_path / ".ketrag") as index:
-            before = index.entity("roald amundsen")
+            before = index.inspect.entity("roald amundsen")
         (more / "zz.md").write_text(order)
         _, found, _ = report(server, more, tmp_path, "--core-ratio", "1")
         assert found["extraction"]["asked"] == 1
         assert plain["digest"] != found["digest"]
         with Index.open(tmp_path / ".ketrag") as index:
-            assert index.entity("roald amundsen") == before
-            invented = index.entity("zaphod beeblebrox")
+            assert index.inspect.entity("roald amundsen") == before
+            invented = index.inspect.entity("zaphod beeblebrox")
             assert {span.document for span in invented.sources} == {"zz.md"}
             assert invented.relations == ()
 

@@ -334,7 +334,7 @@ def test_headers_that_are_altered_are_typed_whatever_is_verified(index: Path) ->
                     with Index.open(index, settings=Settings(verify=verify)) as opened:
                         for mode in opened.modes:
                             opened.retrieve("Who built the Fram?", mode=mode)
-                        opened.arrays()[array.parent.name][array.stem]
+                        opened.inspect.arrays()[array.parent.name][array.stem]
                 except IndexDamaged as error:
                     assert array.name in str(error)
                     kinds.add(verify)

@@ -103,7 +103,7 @@ def test_an_index_without_a_reader_has_no_skeleton(tmp_path: Path) -> None:
         Index.open(tmp_path / ".ketrag") as index,
         pytest.raises(ModeUnavailable, match="no graph of named things"),
     ):
-        index.entity("Fram")
+        index.inspect.entity("Fram")
     assert built(tmp_path, "--llm", "heuristic")["extraction"]["asked"] == 0  # and its replies are still here
 
 
@@ -219,7 +219,7 @@ def test_bad_settings(tmp_path: Path, argv: list[str], code: int, message: str) 
 def test_an_entity_with_its_sentences(whole: Path) -> None:
     texts = {path.name: path.read_text("utf-8") for path in (POLAR / "articles").iterdir()}
     with Index.open(whole / ".ketrag") as index:
-        found = index.entity("  roald   AMUNDSEN ")
+        found = index.inspect.entity("  roald   AMUNDSEN ")
         assert found.name == "ROALD AMUNDSEN"
         assert found.rank == len(found.relations) > 0
         weights = [relation.weight for relation in found.relations]
@@ -233,11 +233,11 @@ def test_an_entity_with_its_sentences(whole: Path) -> None:
             assert "ROALD AMUNDSEN" in (relation.source, relation.target)
             assert relation.sources
         with pytest.raises(InputError, match="no entity 'Amundsn'") as caught:
-            index.entity("Amundsn")
+            index.inspect.entity("Amundsn")
         assert "ROALD AMUNDSEN" in str(caught.value.hint)
         for nothing in ("", "zzzzqqqq", "\ud800", "x" * 10_000):
             with pytest.raises(InputError):
-                index.entity(nothing)
+                index.inspect.entity(nothing)
 
 
 def test_the_command_graph(whole: Path) -> None:
@@ -263,7 +263,7 @@ def test_a_text_that_gives_orders_spoils_its_own_chunk_at_most(tmp_path: Path) -
     other = Index.build([*clean, Document("zz", order)], tmp_path / "b", settings=FULL)
     with one, other:
         for name in ("ROALD AMUNDSEN", "FRIDTJOF NANSEN"):
-            ours, theirs = one.entity(name), other.entity(name)
+            ours, theirs = one.inspect.entity(name), other.inspect.entity(name)
             assert [s for s in theirs.sources if s.document != "zz"] == list(ours.sources)
             kept = [(r.source, r.target) for r in theirs.relations if r.sources[0].document != "zz"]
             assert set(kept) >= {(r.source, r.target) for r in ours.relations}
@@ -291,9 +291,9 @@ def test_the_opened_skeleton_is_kept_until_there_is_a_newer_one(whole: Path, tmp
     path = copied(whole, tmp_path)
     with Index.open(path / ".ketrag") as index:
         inspectors = index._opened.inspectors
-        before = index.entity("Roald Amundsen")
+        before = index.inspect.entity("Roald Amundsen")
         assert index._opened.inspectors is inspectors
         built(path, "--rebuild")
         assert index.refresh()
         assert index._opened.inspectors is not inspectors
-        assert index.entity("Roald Amundsen") == before
+        assert index.inspect.entity("Roald Amundsen") == before

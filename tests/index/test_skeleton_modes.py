@@ -10,7 +10,7 @@ import pytest
 from ketrag_fast import Index, Settings, _core
 from ketrag_fast.kernels.context import split_budget
 from ketrag_fast.kernels.text import count_tokens
-from ketrag_fast.query.recipes import request_of
+from ketrag_fast.query.recipes import build_request, find_recipe
 from tests.oracles.skeleton import ChunkReply, FoldedEntity, FoldedRelation
 from tests.process import POLAR
 from tests.support.skeleton_index import searcher_with_skeleton
@@ -58,7 +58,7 @@ def asked(
     **more: Any,
 ) -> _core.Printed:
     settings = Settings(kg_share=share, rollover=rollover, **more)
-    reply = searcher.answer(request_of(settings, mode, [budget]), QUESTION)
+    reply = searcher.answer(build_request(settings, find_recipe(mode), [budget]), QUESTION)
     assert reply.reason is None
     return reply.contexts[0]
 
@@ -168,15 +168,15 @@ def test_published_tables(searcher: _core.Searcher) -> None:
 
 def test_an_empty_skeleton_gives_its_share_away(index: Path, tmp_path: Path) -> None:
     searcher = searcher_with_skeleton(index / "index", tmp_path, [])
-    reply = searcher.answer(request_of(Settings(), "ket", [4000]), QUESTION)
+    reply = searcher.answer(build_request(Settings(), find_recipe("ket"), [4000]), QUESTION)
     assert (reply.reason, reply.empty_channels) == (None, ["skeleton"])
     assert reply.contexts[0].text == asked(searcher, "keyword", 4000).text
-    alone = searcher.answer(request_of(Settings(), "skeleton", [4000]), QUESTION)
+    alone = searcher.answer(build_request(Settings(), find_recipe("skeleton"), [4000]), QUESTION)
     assert (alone.contexts[0].text, alone.empty_channels) == ("", ["skeleton"])
 
 
 def test_a_question_that_matches_nothing(searcher: _core.Searcher) -> None:
-    reply = searcher.answer(request_of(Settings(), "ket", [4000]), "zzxqy")
+    reply = searcher.answer(build_request(Settings(), find_recipe("ket"), [4000]), "zzxqy")
     assert (reply.reason, reply.contexts[0].text) == ("no_match", "")
 
 

@@ -74,7 +74,7 @@ def test_naming_the_sources_again_repairs_it(place: Path) -> None:
     )
     with Index.open(place / "ix") as index:
         assert "right harbour" in index.retrieve("harbour", mode="bm25").text
-        assert index.document_count == 1
+        assert index.inspect.document_count == 1
     assert not [finding for finding in examine(place / "ix") if finding.error is not None]
     Index.build([], place / "ix").close()
 
@@ -111,7 +111,7 @@ def test_sources_of_parts_and_of_purged_documents_have_theirs(place: Path) -> No
     with Index.build([Document("d", "A harbour.", "D"), place / "docsC"], place / "ix") as index:
         index.update(remove="d", purge=True)
         part = index.allowed("not n exists")
-        assert not [finding for finding in examine(part._folder) if finding.error is not None]
+        assert not [finding for finding in examine(part._state.folder) if finding.error is not None]
     Index.build(place / "docsC", place / "other").close()
     Index.merge([place / "ix", place / "other"], place / "merged", prefer="first").close()
     Index.build([], place / "merged").close()

@@ -71,7 +71,7 @@ def build(docs: Path, place: Path, spec: str | None, **settings: Any) -> Index:
 
 
 def skeleton(index: Index) -> tuple[dict[str, str], list[str]]:
-    arrays = index.arrays()["skeleton"]
+    arrays = index.inspect.arrays()["skeleton"]
     names = unpack(arrays["entity_name_blob"], arrays["entity_name_offsets"])
     described = unpack(arrays["entity_description_blob"], arrays["entity_description_offsets"])
     ends = zip(arrays["relation_source"].tolist(), arrays["relation_target"].tolist(), strict=True)
@@ -99,7 +99,7 @@ def test_what_chunks_say_several_times_is_condensed_once(docs: Path, server: Cha
         assert report is not None and report.extraction is not None
         assert report.extraction["summaries"] == {"made": asked, "wanted": asked}
         assert report.extraction["whole"]["calls"] == asked + report.extraction["core"]
-        arrays = index.arrays()["skeleton"]
+        arrays = index.inspect.arrays()["skeleton"]
         rows = [
             f"{n}|{name}|{text}|{rank}\n"
             for n, ((name, text), rank) in enumerate(

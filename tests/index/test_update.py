@@ -43,7 +43,7 @@ def fresh(tmp_path: Path, sources: object, settings: Settings | None = None) -> 
 
 
 def ids(index: Index) -> list[str]:
-    return [one.document for one in index.documents()]
+    return [one.document for one in index.inspect.documents()]
 
 
 def test_removed_documents_stay_away_until_they_are_added(folder: Path, tmp_path: Path) -> None:

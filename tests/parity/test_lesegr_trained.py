@@ -16,6 +16,7 @@ from tests.support.parts import part
 from ketrag_fast import Document, Index, Settings, _core
 from ketrag_fast.apps.cli.main import main
 from ketrag_fast.errors import Cancelled, ConfigError, InputError, ModelMismatch, ModeUnavailable
+from ketrag_fast.index.training import train
 from ketrag_fast.systems.cg_rag import candidates, learning, trained, training
 from ketrag_fast.systems.cg_rag.weights import GraphWeights, read_weights, write
 
@@ -164,7 +165,7 @@ def index(tmp_path: Path) -> Any:
 
 
 def learn(index: Index, out: Path, **more: Any) -> Any:
-    return index.train("cg-rag", QUESTIONS, out, **{**OPTIONS, **more})
+    return train(index, "cg-rag", QUESTIONS, out, **{**OPTIONS, **more})
 
 
 def ranked(path: Path, weights: Path, question: str) -> dict[str, float]:
@@ -182,8 +183,8 @@ def test_what_is_learned_ranks_better_and_nothing_published_changes(index: Index
         (f"Say what the {a} eats.", gold) for a, (_, gold) in zip(ANIMALS, QUESTIONS, strict=True)
     ]
     options = {**OPTIONS, "epochs": 16, "wanted": 10, "patience": 16, "rate": 0.03}
-    outcome = index.train(
-        "cg-rag", questions, out, on_epoch=lambda n, of, loss, hit: losses.append(loss), **options
+    outcome = train(
+        index, "cg-rag", questions, out, on_epoch=lambda n, of, loss, hit: losses.append(loss), **options
     )
     assert (outcome.questions, outcome.without_gold) == (20, 0)
     assert losses[-1] < losses[0] / 4
@@ -204,7 +205,7 @@ def test_the_same_numbers_in_torch_and_in_the_core(index: Index, tmp_path: Path)
     torch = part("torch", "score")
     out = tmp_path / "w.safetensors"
     learn(index, out)
-    weights, arrays = read_weights(out), index.arrays()
+    weights, arrays = read_weights(out), index.inspect.arrays()
     options = training.TrainingOptions(**OPTIONS)
     from ketrag_fast.query.python_channels import fitted_vectors
 
@@ -288,17 +289,17 @@ def test_labels_that_cannot_be_learned_from(index: Index, tmp_path: Path) -> Non
     part("torch", "score")
     out = tmp_path / "w.safetensors"
     with pytest.raises(ConfigError, match="0 of 2 questions"):
-        index.train("cg-rag", [("whale?", ["nowhere"]), ("seal?", ["none"])], out, **OPTIONS)
+        train(index, "cg-rag", [("whale?", ["nowhere"]), ("seal?", ["none"])], out, **OPTIONS)
     with pytest.raises(ConfigError, match="1 of 1 questions"):
-        index.train("cg-rag", QUESTIONS[:1], out, **OPTIONS)
+        train(index, "cg-rag", QUESTIONS[:1], out, **OPTIONS)
     with pytest.raises(ConfigError, match="no judged question"):
-        index.train("cg-rag", [], out, **OPTIONS)
+        train(index, "cg-rag", [], out, **OPTIONS)
     with pytest.raises(ConfigError, match="heads"):
         learn(index, out, heads=3)
     with pytest.raises(ConfigError, match="training"):
         learn(index, out, spoons=3)
     with pytest.raises(ConfigError, match="'walk' is not a system with training"):
-        index.train("walk", QUESTIONS, out)
+        train(index, "walk", QUESTIONS, out)
     with (
         Index.build(documents(), tmp_path / "no", settings=Settings(modes="bm25")) as other,
         pytest.raises(ModeUnavailable, match="does not hold"),

@@ -24,7 +24,7 @@ from tests.support.noderag_index import (
 
 from ketrag_fast import Index, Settings
 from ketrag_fast.kernels.text import unpack
-from ketrag_fast.query.recipes import request_of
+from ketrag_fast.query.recipes import build_request, find_recipe
 from ketrag_fast.systems.shared.rows import strings
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "noderag_pipeline.json.gz"
@@ -117,7 +117,7 @@ def printed(index: Index, question: str) -> dict[str, float]:
     """Return the score of each printed node, in the order of the list."""
     opened = index._opened
     vector = script.encode([question])[0].astype("float32")
-    request = request_of(opened.settings, "noderag", [10_000_000])
+    request = build_request(opened.settings, find_recipe("noderag"), [10_000_000])
     context = opened.searcher.answer(request, question, vector=vector).contexts[0]
     names = node_names(stages_of(index))
     nodes = [

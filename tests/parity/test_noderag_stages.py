@@ -203,10 +203,10 @@ def test_a_single_stop_word_is_not_a_name_but_several_are(question: str, names: 
 
 def printed_nodes(index: Index, question: str) -> list[int]:
     """The nodes of a context in the order of the search; chunks by their units, which are whole chunks."""
-    from ketrag_fast.query.recipes import request_of
+    from ketrag_fast.query.recipes import build_request, find_recipe
 
     opened = index._opened
-    request = request_of(opened.settings, "noderag", [1_000_000])
+    request = build_request(opened.settings, find_recipe("noderag"), [1_000_000])
     printed = opened.searcher.answer(request, question).contexts[0]
     nodes = printed.nodes.tolist()
     return [

@@ -14,7 +14,7 @@ from ketrag_fast import Document, Index, Settings, _core
 from ketrag_fast.kernels.skeleton import LocalContext, local_search
 from ketrag_fast.kernels.text import pack
 from ketrag_fast.kernels.vectors import quantise
-from ketrag_fast.query.recipes import request_of
+from ketrag_fast.query.recipes import build_request, find_recipe
 from ketrag_fast.storage.generation import open_current
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.systems.registry import registry
@@ -142,7 +142,7 @@ def test_a_question_to_an_index_gets_the_published_tables(searcher: _core.Search
     settings = Settings(**named, oversize_policy="drop")
     for context in contexts:
         vector = queries[names.index(context["query"])]
-        request = request_of(settings, "skeleton", [context["budget"]])
+        request = build_request(settings, find_recipe("skeleton"), [context["budget"]])
         printed = searcher.answer(request, "asked", vector=vector).contexts[0]
         text, tokens = printed.text, printed.tokens
         assert tokens == context["tokens"] <= context["budget"]

@@ -174,7 +174,7 @@ def hold(watch: Watch) -> None:
                     break
                 time.sleep(0.01)
             watch.require(index)
-            for arrays in index.arrays().values():
+            for arrays in index.inspect.arrays().values():
                 for name in arrays:
                     if arrays.path(name).suffix == ".npy":
                         arrays[name].tobytes()
@@ -215,9 +215,9 @@ def look(watch: Watch) -> None:
     while watch.going():
         with Index.open(watch.path) as index:
             index.stats()
-            names = [one.document for one in index.documents()]
-            assert len(names) == index.document_count
-            index.files(names)
+            names = [one.document for one in index.inspect.documents()]
+            assert len(names) == index.inspect.document_count
+            index.inspect.files(names)
 
 
 def doctor(watch: Watch) -> None:

@@ -48,7 +48,7 @@ class Subject:
                 passages = [(p.document, p.start, p.end, p.title, p.text) for p in context.passages]
                 found[mode, question] = (context.text, passages, context.tokens)
         if self.name is not None:
-            found["entity", self.name] = (repr(index.entity(self.name)),)
+            found["entity", self.name] = (repr(index.inspect.entity(self.name)),)
         return found
 
     def restore(self) -> None:
@@ -94,7 +94,7 @@ class Subject:
 def known(index: Index, name: str) -> bool:
     """Whether the skeleton has an entity of that name."""
     try:
-        index.entity(name)
+        index.inspect.entity(name)
     except KetragError:
         return False
     return True

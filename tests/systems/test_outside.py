@@ -297,10 +297,10 @@ def failing(install: Install, tmp_path: Path) -> Iterator[Index]:
             "arrays['own']['order'].__setitem__(0, 1)",
             "failed: ValueError: assignment destination is read-only",
         ),
-        ("([2], [1.0])", "returned the id 2, and there are 2 units"),
+        ("([2], [1.0])", "returned the id 2 for an index of 2 units"),
         ("([-1], [1.0])", "returned the id -1"),
         ("(np.array([2**40]), [1.0])", "returned the id 1099511627776"),
-        ("([0, 1, 0], [3.0, 2.0, 1.0])", "returned 3 ids, and there are 2 units"),
+        ("([0, 1, 0], [3.0, 2.0, 1.0])", "returned 3 ids for an index of 2 units"),
         ("([1, 1], [2.0, 1.0])", "returned a unit twice"),
         ("([0], [float('nan')])", "returned a score that is not a finite number"),
         ("([0], [float('inf')])", "returned a score that is not a finite number"),
@@ -309,8 +309,8 @@ def failing(install: Install, tmp_path: Path) -> Iterator[Index]:
         ("([0.5], [1.0])", "returned ids of type float64"),
         ("([True], [1.0])", "returned ids of type bool"),
         ("(['a'], [1.0])", "returned ids of type <U1"),
-        ("([0], ['high'])", "returned what is no ranking"),
-        ("([0], [None, [1]])", "returned what is no ranking"),
+        ("([0], ['high'])", "returned something that is not a ranking"),
+        ("([0], [None, [1]])", "returned something that is not a ranking"),
     ],
 )
 def test_a_channel_that_fails(failing: Index, tmp_path: Path, says: str, said: str) -> None:
@@ -530,17 +530,17 @@ def test_a_rewriting_and_an_inspector_that_fail(install: Install, tmp_path: Path
     )
     unharmed(tmp_path / "plain")
     with Index.open(tmp_path / "plain") as index, pytest.raises(ModeUnavailable, match="no graph of named"):
-        index.node("Ada")
+        index.inspect.node("Ada")
     with Index.build(
         DOCUMENTS, tmp_path / "ix", settings=Settings(modes="bm25,backwards", answer_llm=WRITER)
     ) as index:
         with pytest.raises(ExtensionError, match="the system mine cannot show its graph: AttributeError"):
-            index.node("Ada")
-        with pytest.raises(
-            ExtensionError, match="rewriting of the mode raises failed: RuntimeError: not today"
-        ):
+            index.inspect.node("Ada")
+        with pytest.raises(ExtensionError, match="rewriting of mode raises failed: RuntimeError: not today"):
             index.retrieve("Ada", mode="raises")
-        with pytest.raises(ExtensionError, match="rewriting of the mode too_few made 0 texts of 1"):
+        with pytest.raises(
+            ExtensionError, match="rewriting of mode too_few returned 0 texts for 1 questions"
+        ):
             index.retrieve("Ada", mode="too_few")
         context = index.retrieve("x", mode="louder")
         assert [p.document for p in context.passages] == ["b"]

@@ -56,7 +56,7 @@ def test_a_question_is_ranked_by_the_passage_written_for_it(place: Path, tiny_gg
             assert contexts[0].timings_ms["embed"] > 0
             one = index.retrieve(question, mode="hyde", budget=200)
             assert one.text == contexts[0].text
-            assert index.hyde_model() == hyde.about()
+            assert index.inspect.hyde_model() == hyde.about()
             assert all(text not in c.text for c in contexts)  # what a model wrote is never context
 
 
@@ -80,12 +80,12 @@ def test_without_a_model_it_says_what_to_name(place: Path) -> None:
     with pytest.raises(ModeUnavailable, match="is none"):
         Index.open(place, settings=Settings(answer_llm="heuristic"))
     with Index.open(place, settings=Settings(answer_llm="none")) as index:
-        assert index.hyde_model() is None
+        assert index.inspect.hyde_model() is None
     with pytest.raises(ConfigError, match="is not one of"):
         Index.open(place, settings=Settings(answer_llm="what"))
     asked = DataSet(place, None, (Question("q", "Who?", ("x",), frozenset(), {}),), 0, 0, ())
     with Index.open(place) as index:
-        assert index.hyde_model() is None
+        assert index.inspect.hyde_model() is None
         row = evaluate(index, asked, ["hyde"], [100])[0]
     assert (row.status, row.coverage, row.n) == ("not run", None, 0)
 
@@ -152,7 +152,7 @@ def test_none_is_no_model_whatever_read_the_chunks(
     folder, spec = tmp_path / "read", f"llama-cpp:{tiny_gguf}"
     settings = Settings(llm=spec, llm_tokens=32, on_barren="continue")
     with Index.build(DOCUMENTS[:1], folder, settings=settings) as index:
-        assert index.hyde_model() is not None
+        assert index.inspect.hyde_model() is not None
     argv = [command, QUESTIONS[0], "-i", str(folder), "--mode", "hyde", "--budget", "100", "--json"]
     assert main([*argv, "--llm", "none"]) == 4
     assert "needs a language model that writes a passage" in capsys.readouterr().err

@@ -19,12 +19,12 @@ class KetragEmbeddings(Embeddings):
         """Return the vectors of documents."""
         if not texts:
             return []
-        rows: list[list[float]] = self._opening.index().vectors(texts, "document").tolist()
+        rows: list[list[float]] = self._opening.index().inspect.vectors(texts, "document").tolist()
         return rows
 
     def embed_query(self, text: str) -> list[float]:
         """Return the vector of a query."""
-        row: list[float] = self._opening.index().vectors([text], "query")[0].tolist()
+        row: list[float] = self._opening.index().inspect.vectors([text], "query")[0].tolist()
         return row
 
     def close(self) -> None:

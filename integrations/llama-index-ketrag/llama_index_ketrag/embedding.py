@@ -26,7 +26,7 @@ class KetragEmbedding(BaseEmbedding):
         return "KetragEmbedding"
 
     def _get_query_embedding(self, query: str) -> list[float]:
-        row: list[float] = self._opening.index().vectors([query], "query")[0].tolist()
+        row: list[float] = self._opening.index().inspect.vectors([query], "query")[0].tolist()
         return row
 
     async def _aget_query_embedding(self, query: str) -> list[float]:
@@ -36,7 +36,7 @@ class KetragEmbedding(BaseEmbedding):
         return self._get_text_embeddings([text])[0]
 
     def _get_text_embeddings(self, texts: list[str]) -> list[list[float]]:
-        rows: list[list[float]] = self._opening.index().vectors(texts, "document").tolist()
+        rows: list[list[float]] = self._opening.index().inspect.vectors(texts, "document").tolist()
         return rows
 
     def close(self) -> None:

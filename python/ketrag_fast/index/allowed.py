@@ -1,14 +1,12 @@
-"""What somebody may see of an opened index: the index of these documents alone, opened in its place."""
+"""The index of the documents that a caller may see, opened in place of the whole index."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from ketrag_fast.base.config import Settings
-from ketrag_fast.base.filters import allow_condition
+from ketrag_fast.base.filters import Condition
 from ketrag_fast.base.filters.allow import as_allow
 from ketrag_fast.base.progress import Callback, Meter, stopper
 from ketrag_fast.build.allowed_index import allowed_index
@@ -17,61 +15,69 @@ from ketrag_fast.kernels.text import unpack
 from ketrag_fast.query.open_generation import Opened, load
 from ketrag_fast.storage.layout import Layout
 
-Given = str | Mapping[str, Any]
-
 
 def restrict(
-    folder: Path, opened: Opened, allow: Given, settings: Settings, callback: Callback | None = None
+    folder: Path,
+    opened: Opened,
+    allow: Condition,
+    settings: Settings,
+    progress: Callback | None = None,
 ) -> tuple[Opened, Path]:
-    """The documents of `opened`, whose index lies in `folder`, that `allow` fits, as an index of their own;
-    and where that lies. Made if it is not there; models that are open serve it, too. Raises InputError where
-    `allow` makes no sense, without a word of what there is, and what `pipeline.allowed` raises.
+    """Open the index of the documents of `opened` that match `allow`; build it if it does not exist.
 
-    `callback` hears of every step, of the filter's too: it ends the call by returning False, or by raising.
+    Models that are open are shared if they are the same.
+
+    Args:
+        folder: Folder of the index that `opened` belongs to.
+        opened: The generation to restrict.
+        allow: Condition on document metadata.
+        settings: Settings given when the index was opened.
+        progress: Called at every step; stops the call by returning False or raising.
+
+    Returns:
+        The opened generation and the folder of its index.
+
+    Raises:
+        InputError: A field is unknown; the message does not reveal which fields exist.
+        IndexLocked, ReadOnly, Cancelled: As in `build.allowed_index`.
     """
-    check = stopper(Meter("filter", callback))
-    condition = allow_condition(allow)
+    documents = _matching_documents(opened, allow, progress)
+    layout, generation, trust = Layout(folder), opened.generation, opened.trust
+    part = allowed_index(layout, generation, documents, opened.settings, trust, progress)
+    given = Settings(**{name: value for name, value in settings.given.items() if name != "allow"})
     try:
-        fits = opened.columns(check).fitting(condition, names=False, check=check)
+        loaded = load(part.folder, given, _lender(opened, part.folder), trust)
+    except (IndexMissing, IndexDamaged):  # removed by another process in the meantime, or damaged
+        part = allowed_index(layout, generation, documents, opened.settings, trust, progress, rebuild=True)
+        loaded = load(part.folder, given, _lender(opened, part.folder), trust)
+    # Callers that cache answers by generation see the number of the whole index.
+    manifest = replace(loaded.generation.manifest, generation=generation.number)
+    numbered = replace(loaded.generation, manifest=manifest)
+    return replace(loaded, generation=numbered, pending=part.pending), part.folder
+
+
+def _matching_documents(opened: Opened, allow: Condition, progress: Callback | None) -> list[str]:
+    """Return the ids of the documents whose metadata matches."""
+    check = stopper(Meter("filter", progress))
+    try:
+        matches = opened.columns(check).fitting(allow, names=False, check=check)
     except InputError as error:
         raise as_allow(error) from None
     units = opened.generation.stages["units"]
-    # A row is a document or a section of one: of a document that is allowed all are.
-    fitting: dict[str, bool] = {}
+    # A row is a document or a section of one: a document is allowed if all of its rows are.
+    allowed: dict[str, bool] = {}
     names = unpack(units["document_ids_blob"], units["document_ids_offsets"])
-    for name, fit in zip(names, fits.tolist(), strict=True):
-        fitting[name] = fit and fitting.get(name, True)
-    documents = [name for name, fit in fitting.items() if fit]
-    made = allowed_index(
-        Layout(folder), opened.generation, documents, opened.settings, opened.trust, callback
-    )
-    given = Settings(**{name: value for name, value in settings.given.items() if name != "allow"})
-    try:
-        found = load(made.folder, given, _lender(opened, made.folder), opened.trust)
-    except (IndexMissing, IndexDamaged):  # another process removed it between the two, or it is damaged
-        made = allowed_index(
-            Layout(folder),
-            opened.generation,
-            documents,
-            opened.settings,
-            opened.trust,
-            callback,
-            rebuild=True,
-        )
-        found = load(made.folder, given, _lender(opened, made.folder), opened.trust)
-    # Who keeps answers by the number of the generation sees that of the whole index.
-    manifest = replace(found.generation.manifest, generation=opened.generation.number)
-    return replace(
-        found, generation=replace(found.generation, manifest=manifest), pending=made.pending
-    ), made.folder
+    for name, match in zip(names, matches.tolist(), strict=True):
+        allowed[name] = match and allowed.get(name, True)
+    return [name for name, match in allowed.items() if match]
 
 
 def _lender(opened: Opened, folder: Path) -> Opened | None:
-    """Who lends its models: the whole index, where the other one was made with the same."""
+    """Return the whole index if the index in `folder` was built with the same embedding model."""
     from ketrag_fast.storage.generation import MANIFEST, current_number
     from ketrag_fast.storage.manifest import read_manifest
 
     layout = Layout(folder)
-    own = read_manifest(layout.generation(current_number(layout) or 1) / MANIFEST)
-    same = own.models.get("embedder") == opened.generation.manifest.models.get("embedder")
+    manifest = read_manifest(layout.generation(current_number(layout) or 1) / MANIFEST)
+    same = manifest.models.get("embedder") == opened.generation.manifest.models.get("embedder")
     return opened if same else None

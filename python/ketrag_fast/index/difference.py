@@ -1,5 +1,6 @@
-"""What differs between two opened indexes: documents, settings, models, the skeleton, and the rankings of
-some questions. From the arrays of their generations alone, so that older generations can be compared, too.
+"""Differences between two opened indexes: documents, settings, models, skeleton, and rankings of questions.
+
+Only the arrays of their generations are read, so older generations can be compared, too.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from ketrag_fast.systems.shared.rows import documents_of, strings
 from ketrag_fast.types import Context, Passage
 
 _CUT: Final = ("chunk_tokens", "overlap", "split_level", "cut", "encoding")
-"""The settings by which the units of a text differ."""
+"""The settings that decide how a text is cut into units."""
 _BLANK: Final = string.whitespace.encode()
 _PRINTED: Final = 20
 
@@ -31,12 +32,12 @@ class ComparedIndex(Protocol):
     """An opened index."""
 
     def retrieve_many(self, questions: Sequence[str]) -> list[Context]:
-        """As `Index` has it."""
+        """Return the contexts of questions, as `Index.retrieve_many`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """Names that only the second has, that only the first has, and that stand for something else there."""
+    """Names that only the second side has, that only the first has, and whose contents differ."""
 
     added: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
@@ -48,7 +49,7 @@ class Changed:
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """A question whose passages differ: those of each side in their order, and the share that both have."""
+    """A question whose passages differ: those of each side by rank, and the share in both."""
 
     question: str
     before: tuple[str, ...]
@@ -58,17 +59,17 @@ class Moved:
 
 @dataclass(frozen=True, slots=True)
 class IndexDifference:
-    """What differs. Rows of `settings`, `models` and `sizes` are (name, of the first, of the second)."""
+    """The differences. Rows of `settings`, `models` and `sizes` are (name, first value, second value)."""
 
     digests: tuple[str, str]
     documents: Changed
     reordered: bool
-    """Whether the documents that both have stand in another order."""
+    """Whether the documents in both are in a different order."""
     settings: tuple[tuple[str, Any, Any], ...]
     models: tuple[tuple[str, Any, Any], ...]
     sizes: tuple[tuple[str, int, int], ...]
     stages: tuple[str, ...]
-    """Those whose arrays differ, or that one side lacks."""
+    """Stages whose arrays differ, or that one side lacks."""
     entities: Changed
     relations: Changed
     questions: int
@@ -76,11 +77,11 @@ class IndexDifference:
 
     @property
     def same(self) -> bool:
-        """Whether all arrays are equal, to the byte."""
+        """Whether all arrays are equal byte for byte."""
         return self.digests[0] == self.digests[1]
 
     def to_json(self) -> dict[str, Any]:
-        """As `ketrag diff --json` prints it."""
+        """Return the differences as `ketrag diff --json` prints them."""
         data = asdict(self)
         for name in ("settings", "models", "sizes"):
             data[name] = {row[0]: {"before": row[1], "after": row[2]} for row in data[name]}
@@ -93,7 +94,7 @@ def difference(
     sides: tuple[ComparedIndex, ComparedIndex] | None = None,
     questions: Sequence[str] = (),
 ) -> IndexDifference:
-    """From the first to the second. The `sides` rank the `questions`, where there are any."""
+    """Return the differences from the first to the second; `sides` rank the `questions`, if there are any."""
     manifests = one.manifest, other.manifest
     before, after = (settings_of(manifest) for manifest in manifests)
     alike = all(before.get(name) == after.get(name) for name in _CUT)
@@ -138,7 +139,7 @@ def _rows(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[tuple[st
 
 
 def _models(models: Mapping[str, Any]) -> dict[str, str]:
-    """Each model by what its vectors or replies depend on."""
+    """Return each model with what its vectors or replies depend on."""
     found = {}
     for name, about in models.items():
         mark = about.get("reader") or about.get("fingerprint")
@@ -155,8 +156,10 @@ def _changes(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> Changed
 
 
 def _documents(generation: Generation, *, exact: bool) -> dict[str, bytes]:
-    """Each document by id, with a hash of what is kept of it. Where units are cut otherwise the texts are
-    compared without blanks: those between units belong to none.
+    """Return a hash of each document by id.
+
+    If the units are cut differently, the texts are compared without blanks, because blanks between units
+    belong to none.
     """
     units = generation.stages["units"]
     _, starts = documents_of(units)
@@ -186,7 +189,7 @@ def _text(units: Mapping[str, NDArray[Any]], first: int, last: int) -> bytes:
 
 
 def _tails(units: Mapping[str, NDArray[Any]], first: int, last: int) -> Iterator[bytes]:
-    """What each unit has that no earlier one of its row has."""
+    """Yield the text of each unit without what earlier units of its row contain."""
     row, end = -1, 0
     for unit in range(first, last):
         owner = int(units["unit_document"][unit])
@@ -246,9 +249,9 @@ def _place(passage: Passage) -> str:
 
 
 def summary(found: IndexDifference) -> list[str]:
-    """In lines for people; of long lists the beginning."""
+    """Return the differences as lines of text; long lists are shortened."""
     if found.same:
-        lines = ["the indexes are equal, to the byte"]
+        lines = ["the indexes are equal byte for byte"]
     else:
         lines = [f"digest {found.digests[0][:16]} -> {found.digests[1][:16]}"]
     for what, names in (
@@ -264,7 +267,7 @@ def summary(found: IndexDifference) -> list[str]:
                 if len(listed) > _PRINTED:
                     lines.append(f"  {sign} ... and {len(listed) - _PRINTED:,} more (--json lists them all)")
     if found.reordered:
-        lines.append("the documents that both have stand in another order")
+        lines.append("the documents in both are in a different order")
     for what, rows in (("setting", found.settings), ("model", found.models), ("size", found.sizes)):
         lines += [
             f"{what} {name}: {_short_value(before)} -> {_short_value(after)}" for name, before, after in rows
@@ -281,7 +284,7 @@ def summary(found: IndexDifference) -> list[str]:
             f"    + {place}" for place in new[:_PRINTED]
         ]
         if not gone and not new:
-            lines.append("    the same in another order")
+            lines.append("    the same in a different order")
     return lines
 
 

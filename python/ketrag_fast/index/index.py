@@ -1,139 +1,157 @@
-"""The facade: build an index, open it, ask it."""
+"""The class `Index`: build, open, change and query an index on disk."""
 
 from __future__ import annotations
 
+import asyncio
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
 
-from ketrag_fast.base.config import Settings, names
-from ketrag_fast.base.filters import Condition, allow_condition, condition_of, parse_filter
+from ketrag_fast.base.config import Settings
+from ketrag_fast.base.filters import allow_condition
 from ketrag_fast.base.memory import enough_memory
-from ketrag_fast.errors import InputError
-from ketrag_fast.index.questions import Filter, Questions
-from ketrag_fast.query.open_generation import Opened, load
-from ketrag_fast.storage.generation import current_number, stamp_of
-from ketrag_fast.storage.layout import Layout
+from ketrag_fast.index import building, querying
+from ketrag_fast.index.inspection import Inspection
+from ketrag_fast.index.state import IndexState
+from ketrag_fast.query.open_generation import Opened
+from ketrag_fast.query.query import Filter, Query, QueryFields
+from ketrag_fast.types import Context
 
 if TYPE_CHECKING:
-    from ketrag_fast.base.progress import Callback, Event
+    from ketrag_fast.base.progress import Callback
     from ketrag_fast.build.ingest import Sources
     from ketrag_fast.build.preview import Preview
-    from ketrag_fast.types import BuildReport
+    from ketrag_fast.index.difference import IndexDifference
+    from ketrag_fast.models.llms.protocol import LanguageModel
+    from ketrag_fast.query.answer.generation import OnText
+    from ketrag_fast.types import Answer, BuildReport
+
+    PathText = str | os.PathLike[str]
 
 
-_OPEN_PARTS = 16
-"""Indexes of some of the documents that stay open."""
+class Index:
+    """An index on disk, opened for queries. Safe for concurrent use by threads, and after a fork.
 
+    An open index keeps the generation that it opened until `refresh`; builds never disturb it.
 
-def _condition(given: Filter | None) -> Condition | None:
-    if given is None:
-        return None
-    return parse_filter(given) if isinstance(given, str) else condition_of(given)
+    Attributes:
+        path: Folder of the index.
+        report: What the build did, None for an index that was only opened.
 
-
-class Index(Questions):
-    """An index on disk, opened for questions. Safe for many threads at once, and after a fork.
-
-    Readers keep the generation they opened until `refresh`; a builder never disturbs them.
+    Example:
+        >>> import tempfile
+        >>> from ketrag_fast import Document, Index, Query
+        >>> ships = [Document(id="fram", title="Fram", text="Nansen sailed the Fram into the ice in 1893.")]
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> with Index.build(ships, f"{folder.name}/index") as index:
+        ...     context = index.retrieve("Who sailed the Fram?", budget=200)
+        ...     other = index.retrieve(Query("Who sailed the Fram?", budget=200, mode="bm25"))
+        >>> [passage.document for passage in context.passages]
+        ['fram']
+        >>> folder.cleanup()
     """
 
-    def __init__(self, path: Path, settings: Settings, report: BuildReport | None) -> None:
+    def __init__(self, path: Path, settings: Settings | None, report: BuildReport | None) -> None:
+        """Open the index at `path`. Callers use `build` and `open`."""
         self.path = path
         self.report = report
-        self._given = settings
-        self._allows: tuple[Filter, ...] = () if settings.allow is None else (settings.allow,)
-        self._parts: dict[str, Index] = {}
-        self._lent = False
-        self._whole: tuple[int, tuple[int, int]] = (0, (0, 0))
-        """Number and stamp of the generation that is open, or of which a part is."""
-        self._now: Opened | None = self._load(None)
+        self._state = IndexState(path, settings or Settings())
 
-    def _load(self, before: Opened | None) -> Opened:
-        """The generation that is current; of it, where not all may be seen, what may."""
-        opened, folder = load(self.path, self._given, before), self.path
-        self._whole = (opened.generation.number, opened.generation.stamp)
-        if self._allows:
-            from ketrag_fast.index.allowed import restrict
-
-            for allow in self._allows:
-                opened, folder = restrict(folder, opened, allow, self._given)
-        self._folder = folder
-        return opened
-
-    # ------------------------------------------------------------ life
+    # ------------------------------------------------------------ build and change
 
     @classmethod
     @enough_memory()
     def build(
         cls,
         sources: Sources,
-        path: str | os.PathLike[str],
+        path: PathText,
         *,
         settings: Settings | None = None,
-        progress: Callback | Callable[[Event], bool | None] | None = None,
+        progress: Callback | None = None,
         replace: bool = False,
         rebuild: bool = False,
         partial: bool = False,
-    ) -> Index:
-        """Builds the index at `path`, or brings it up to date, and opens it.
+    ) -> Self:
+        """Build the index at `path`, or bring it up to date, and open it.
 
-        `sources`: a path, a glob, an iterable of these, of `Document`s, or of both. Sources accumulate in
-        the index; `replace` makes these the only ones. What has not changed is not done again; `rebuild`
-        does everything anew, and is needed for another cutting of units (for another embedder there is
-        `reembed`). A build that was stopped or killed goes on when called again; with `partial` it asks no
-        language model, and publishes what the last one has read so far. `.report` says what was done.
+        Only what has changed is computed. A build that was stopped or killed continues when it is called
+        again.
 
-        Raises Cancelled when `progress` returned False, DocumentError, ConfigError, IndexLocked,
-        StorageFull, ReadOnly, ModelMismatch.
+        Args:
+            sources: A path, a glob, an iterable of these, of `Document`s, or of both. They are added to the
+                sources of the index.
+            path: Folder of the index.
+            settings: Settings; those left out come from the index and the environment.
+            progress: Called with each `Event`; returning False stops the build.
+            replace: Make these the only sources.
+            rebuild: Compute everything again. Needed for other chunk settings (for another embedder use
+                `reembed`).
+            partial: Call no LLM, and publish what earlier calls have extracted.
+
+        Raises:
+            Cancelled: `progress` returned False.
+            DocumentError, ConfigError, ModelMismatch: The sources or settings cannot be used.
+            IndexLocked, StorageFull, ReadOnly: The folder cannot be written.
         """
-        from ketrag_fast.build.runner import build
-        from ketrag_fast.systems.planning import stages_for
-
-        asked = settings if settings is not None else Settings()
-        report = build(
-            path,
+        settings = settings or Settings()
+        report = building.build_index(
             sources,
-            stages_for,
-            asked,
+            path,
+            settings,
             progress=progress,
             replace=replace,
             rebuild=rebuild,
             partial=partial,
         )
-        return cls(Path(path), asked, report)
+        return cls(Path(path), settings, report)
 
     @classmethod
     @enough_memory()
     def reembed(
         cls,
-        path: str | os.PathLike[str],
+        path: PathText,
         embedder: str | None = None,
         *,
         settings: Settings | None = None,
-        progress: Callback | Callable[[Event], bool | None] | None = None,
-    ) -> Index:
-        """Gives a built index the vectors of another model, and opens it; `.report` says what was done.
+        progress: Callback | None = None,
+    ) -> Self:
+        """Replace the vectors of an index by those of another model, and open it.
 
-        The second set of vectors is made beside the first, from the documents that the index holds, and
-        published at once: readers keep the old generation until they `refresh`. Stopped or killed, the
-        old one serves, and what was embedded is kept for the next call. With no `embedder` the index's
-        own is used again; nothing is done unless it gives other vectors than before.
-
-        Raises as `build`, and IndexMissing.
+        The new vectors are computed from the stored documents and published at once; until then the old ones
+        are used. If the call is stopped, the next one continues. Without `embedder` the index's model is used
+        again, and nothing is published unless its vectors differ. Raises as `build`, and IndexMissing.
         """
-        from ketrag_fast.build.reembed import reembed
-        from ketrag_fast.systems.planning import stages_for
+        settings = building.reembedding_settings(settings, embedder)
+        return cls(Path(path), settings, building.reembed_index(path, settings, progress=progress))
 
-        given = settings.given if settings is not None else {}
-        kept = {"embedder", *names("query", "run")}
-        asked = Settings(**{name: value for name, value in given.items() if name in kept})
-        if embedder is not None:
-            asked = asked.having(embedder=embedder)
-        report = reembed(path, stages_for, asked, progress=progress)
-        return cls(Path(path), asked, report)
+    @classmethod
+    @enough_memory()
+    def merge(
+        cls,
+        parts: Iterable[PathText],
+        path: PathText,
+        *,
+        prefer: Literal["first", "last"] | None = None,
+        settings: Settings | None = None,
+        progress: Callback | None = None,
+    ) -> Self:
+        """Merge several indexes into one at `path`, and open it.
+
+        The result equals a build over all their documents byte for byte, whatever the order of `parts`. No
+        source is read, no LLM is called and nothing is embedded twice. If the call is stopped, the same call
+        continues. A document that several parts contain must be equal in them unless `prefer` is given.
+
+        Raises:
+            DocumentError: Parts have different documents with one id.
+            ConfigError, ModelMismatch: Their settings or models differ.
+            ReadOnly: `path` exists.
+            IndexMissing, IndexDamaged, IndexIncompatible, IndexLocked, StorageFull, Cancelled: As in `build`.
+        """
+        settings = settings or Settings()
+        report = building.merge_indexes(parts, path, settings, prefer=prefer, progress=progress)
+        return cls(Path(path), settings, report)
 
     @enough_memory()
     def update(
@@ -143,48 +161,31 @@ class Index(Questions):
         remove: str | Sequence[str] = (),
         where: Filter | None = None,
         purge: bool = False,
-        progress: Callback | Callable[[Event], bool | None] | None = None,
+        progress: Callback | None = None,
     ) -> BuildReport:
-        """Adds and removes documents, publishes the index without them, and takes it up.
+        """Add and remove documents, publish the new generation and switch to it.
 
-        `add` is what `build` takes; no other source is read again. `remove` are ids, or patterns of them
-        (`*` also passes over `/`); documents whose metadata fits `where`, a filter as in `retrieve`, go, too.
-        What is removed stays away though its source has it, until `add` names
-        it or its source. Ids that no document has are among the report's failures. No language model is
-        asked. The result is the index that a build over the documents that are there would give, to the
-        byte. With `purge` no text, vector, reply or id of what was removed is left in any file; what was
-        kept for models that the index does not use any more goes with it, as do reports of earlier builds.
+        The result equals a build over the remaining documents byte for byte. No LLM is called.
+
+        Args:
+            add: Sources as in `build`; no other source is read again.
+            remove: Document ids, or patterns of them (`*` also matches `/`). They stay removed until `add`
+                names them or their source. Unknown ids are reported as failures.
+            where: Remove the documents whose metadata matches this filter, too.
+            purge: Erase texts, vectors, replies and ids of removed documents from all files, and what is
+                cached for models that are no longer used.
+            progress: Called with each `Event`; returning False stops the update.
 
         Raises as `build`, and IndexMissing.
         """
-        from ketrag_fast.build.runner import build
-        from ketrag_fast.systems.planning import stages_for
-
-        if self._allows:
-            raise InputError(
-                "an index of which not all may be seen cannot be changed", hint="open it without allow"
-            )
-        Layout(self.path).require()
-        patterns = (remove,) if isinstance(remove, str) else tuple(remove)
-        report = build(
-            self.path,
-            add,
-            stages_for,
-            self._given,
-            progress=progress,
-            only=True,
-            remove=patterns,
-            purge=purge,
-            where=_condition(where),
-        )
+        report = building.update_index(self._state, add, remove, where, purge=purge, progress=progress)
         self.refresh()
         return report
 
-    @classmethod
+    @staticmethod
     @enough_memory()
     def preview(
-        cls,
-        path: str | os.PathLike[str],
+        path: PathText,
         *,
         add: Sources = (),
         remove: str | Sequence[str] = (),
@@ -192,55 +193,39 @@ class Index(Questions):
         reread: bool = False,
         replace: bool = False,
         settings: Settings | None = None,
-        progress: Callback | Callable[[Event], bool | None] | None = None,
+        progress: Callback | None = None,
     ) -> Preview:
-        """What `update` would change, without doing it; with `reread` what `build` would, which reads all
-        sources again, and with `replace` what a build with these alone would. Raises as they do.
-        """
-        from ketrag_fast.build.preview import preview
+        """Return what `update` would change, without doing it.
 
-        patterns = (remove,) if isinstance(remove, str) else tuple(remove)
-        own = settings or Settings()
-        return preview(
-            Path(path),
-            add,
-            patterns,
-            own,
-            where=_condition(where),
-            reread=reread,
-            replace=replace,
-            progress=progress,
-        )
+        With `reread`, what `build` would change, which reads all sources again; with `replace`, what a build
+        with these sources alone would change. Raises as they do.
+        """
+        options = {"reread": reread, "replace": replace, "progress": progress}
+        return building.preview_update(path, add, remove, where, settings or Settings(), **options)
+
+    # ------------------------------------------------------------ open and close
 
     @classmethod
     @enough_memory()
-    def open(cls, path: str | os.PathLike[str], *, settings: Settings | None = None) -> Index:
-        """Opens a built index; its arrays are mapped and shared with other processes.
+    def open(cls, path: PathText, *, settings: Settings | None = None) -> Self:
+        """Open a built index. Its arrays are memory-mapped and shared with other processes.
 
-        Raises IndexMissing, IndexDamaged (checksums are compared unless `settings.verify` is "sizes"),
-        IndexIncompatible.
+        Raises IndexMissing, IndexIncompatible, and IndexDamaged (checksums are compared unless
+        `settings.verify` is "sizes").
         """
-        return cls(Path(path), settings if settings is not None else Settings(), None)
+        return cls(Path(path), settings, None)
 
     @enough_memory()
     def refresh(self) -> bool:
-        """Takes up the generation published since, or the index that was put in this one's place; True if
-        there was one.
+        """Switch to the latest generation, or to an index that replaced this one.
+
+        Returns True if it changed.
         """
-        layout, before, opened = Layout(self.path), self._whole, self._opened
-        number = current_number(layout)
-        if number is not None and (number, stamp_of(layout.generation(number))) == before:
-            return False
-        self._parts = {}
-        self._now = self._load(opened)
-        return self._whole != before
+        return self._state.refresh()
 
     def close(self) -> None:
-        """Lets go of the mapped files and of the model. Using the index afterwards is an InputError."""
-        now, self._now = self._now, None
-        self._parts = {}
-        if now is not None and not self._lent:
-            now.close()
+        """Release the mapped files and the models. Later use raises InputError."""
+        self._state.close()
 
     def __enter__(self) -> Self:
         return self
@@ -250,34 +235,205 @@ class Index(Questions):
     ) -> None:
         self.close()
 
-    @property
-    def _opened(self) -> Opened:
-        now = self._now
-        if now is None:
-            raise InputError("the index is closed", hint="open it again with Index.open")
-        return now
-
     @enough_memory()
     def allowed(self, allow: Filter, *, progress: Callback | None = None) -> Index:
-        """This index for somebody who may see no other documents than those that `allow` fits.
+        """Return the index as seen by a caller that may only see the documents matching `allow`.
 
-        What it answers, lists, counts and says of itself is what an index of these documents alone would.
-        That index is made when its documents are first asked for, in the folder of this one, and kept until
-        the next generation; no model is asked. It cannot be changed, and serves as long as this one is open.
-        Modes whose tables would need chunks that nobody has read are ModeUnavailable. Raises InputError where
-        `allow` makes no sense, IndexLocked where the documents have changed since, ReadOnly, Cancelled.
+        Its results, lists, counts and statistics are those of an index of these documents alone. That index
+        is built on first use in this index's folder without calling a model, and cached until the next
+        generation. It cannot be changed, and stays usable while this index is open. Modes that need chunks
+        no LLM has read raise ModeUnavailable.
+
+        Raises:
+            InputError: `allow` cannot be parsed, matches every document, or names an unknown field.
+            IndexLocked, ReadOnly, Cancelled: The index of these documents cannot be built.
         """
-        from ketrag_fast.index.allowed import restrict
+        index = Index.__new__(Index)
+        index.path, index.report = self.path, None
+        index._state = self._state.restricted(allow_condition(allow), progress)
+        return index
 
-        key = repr(allow_condition(allow))
-        known = self._parts.pop(key, None)
-        if known is None:
-            known = Index.__new__(Index)
-            known.path, known.report, known._given = self.path, None, self._given
-            known._allows, known._parts, known._lent = (*self._allows, allow), {}, True
-            known._whole = self._whole
-            known._now, known._folder = restrict(self._folder, self._opened, allow, self._given, progress)
-        self._parts[key] = known
-        while len(self._parts) > _OPEN_PARTS:
-            self._parts.pop(list(self._parts)[0], None)  # noqa: RUF015 - one step, beside other threads
-        return known
+    # ------------------------------------------------------------ properties
+
+    @property
+    def generation(self) -> int:
+        """The number of the open generation."""
+        return self._opened.generation.number
+
+    @property
+    def digest(self) -> str:
+        """A hash of the index's content, equal for equal builds."""
+        return self._opened.generation.manifest.digest
+
+    @property
+    def modes(self) -> tuple[str, ...]:
+        """The modes that this index can serve."""
+        return tuple(mode for mode, lack in self._opened.missing.items() if lack is None)
+
+    @property
+    def inspect(self) -> Inspection:
+        """Documents, graphs, arrays and vectors of the open generation."""
+        return Inspection(self._state.opened, self._state)
+
+    @enough_memory()
+    def stats(self) -> dict[str, Any]:
+        """Return counts, sizes, settings and failures, as `ketrag stats --json` prints them."""
+        from ketrag_fast.index.statistics import statistics
+
+        opened = self._opened
+        return statistics(opened.generation, self._state.folder, self.modes, opened.trust)
+
+    # ------------------------------------------------------------ query
+
+    @enough_memory()
+    def retrieve(self, query: str | Query, **fields: Unpack[QueryFields]) -> Context:
+        """Return the context of a query: the best passages that fit its budget.
+
+        Args:
+            query: A text, or a `Query`.
+            fields: Fields of `Query` (`mode`, `budget`, `top`, `filter`, `allow`, `deadline`, `explain`) for
+                a text, or to replace those of a `Query`.
+
+        Raises:
+            EmptyQuery, ConfigError, InputError: The query is not valid; see `Query`.
+            ModeUnavailable: The index lacks a part of the mode.
+            DeadlineExceeded: The time is over.
+        """
+        return querying.retrieve(self._state, query, fields)
+
+    async def aretrieve(self, query: str | Query, **fields: Unpack[QueryFields]) -> Context:
+        """Return what `retrieve` returns, without blocking the event loop."""
+        return await asyncio.to_thread(lambda: self.retrieve(query, **fields))
+
+    @enough_memory()
+    def retrieve_many(
+        self, queries: Sequence[str | Query], *, threads: int | None = None, **fields: Unpack[QueryFields]
+    ) -> list[Context]:
+        """Return the contexts of many queries, in their order, ranked on `threads` threads (0: all cores).
+
+        `queries` are texts, `Query` values or both; `fields` as in `retrieve`. A deadline is the time per
+        query, and is shared by the queries with equal options.
+        """
+        return [row[0] for row in querying.retrieve_many(self._state, queries, fields, threads)]
+
+    @enough_memory()
+    def retrieve_budgets(
+        self,
+        questions: Sequence[str | Query],
+        *,
+        budgets: Sequence[int],
+        threads: int | None = None,
+        **fields: Unpack[QueryFields],
+    ) -> list[list[Context]]:
+        """Return a context per budget for each query. Passages are ranked once for all budgets.
+
+        Only `keyword` ranks for each budget, because its pool depends on it (KET-RAG, Algorithm 4).
+        """
+        return querying.retrieve_many(self._state, questions, fields, threads, budgets)
+
+    @enough_memory()
+    def ask(
+        self,
+        query: str | Query,
+        *,
+        llm: str | LanguageModel | None = None,
+        tokens: int | None = None,
+        seconds: float | None = None,
+        on_text: OnText | None = None,
+        on_context: Callable[[Context], bool | None] | None = None,
+        kind: str | None = None,
+        options: Sequence[str] = (),
+        **fields: Unpack[QueryFields],
+    ) -> Answer:
+        """Return a language model's answer from the context of a query, with citations of its passages.
+
+        Args:
+            query: A text or a `Query`. A deadline covers retrieval, opening the model and its answer, which
+                is cut with a warning.
+            llm: Spec (`llama-cpp:PATH.gguf`, `openai:MODEL@URL`), open model, or None for the setting
+                `writer`. Without a model the answer has a `reason` and the context.
+            tokens: Maximum length of the answer.
+            seconds: Time limit of the answer.
+            on_text: Receives the answer piece by piece; False stops it.
+            on_context: Receives the context before the answer; False stops it.
+            kind: "free", "yes-no" (the answer has a `decision`) or "choice" (it has a `ranking`).
+            options: What "choice" orders.
+            fields: As in `retrieve`.
+
+        Raises as `retrieve`, and BackendMissing, BackendError, NetworkForbidden, ConfigError.
+        """
+        return querying.ask(
+            self._state,
+            query,
+            fields,
+            llm=llm,
+            tokens=tokens,
+            seconds=seconds,
+            on_text=on_text,
+            on_context=on_context,
+            kind=kind,
+            options=options,
+        )
+
+    async def aask(self, query: str | Query, **options: Any) -> Answer:
+        """Return what `ask` returns, without blocking the event loop. `on_text` runs on another thread."""
+        return await asyncio.to_thread(lambda: self.ask(query, **options))
+
+    # ------------------------------------------------------------ compare and copy
+
+    @classmethod
+    @enough_memory()
+    def diff(
+        cls,
+        before: PathText,
+        after: PathText,
+        *,
+        questions: Sequence[str] = (),
+        settings: Settings | None = None,
+    ) -> IndexDifference:
+        """Return the differences between two indexes, or generations of one (`my-index/gen-000003`).
+
+        They cover documents, settings, models, entities, relations, and the passages of `questions`. Raises
+        as `open` and `retrieve_many`.
+        """
+        from ketrag_fast.index.difference import difference
+
+        with cls.open(before, settings=settings) as one, cls.open(after, settings=settings) as other:
+            sides = (one, other) if questions else None
+            return difference(one._opened.generation, other._opened.generation, sides, list(questions))
+
+    @staticmethod
+    @enough_memory()
+    def bundle(path: PathText, file: PathText, *, replace: bool = False, with_model: bool = False) -> int:
+        """Write the index at `path` into one file and return the file's size in bytes.
+
+        `with_model` adds the folder of its embedding model, if it has one, so that queries elsewhere need
+        nothing else.
+
+        Raises:
+            IndexMissing, IndexLocked: `path` has no index, or a build is running.
+            ConfigError: The file exists and `replace` is False, or the model is not a folder.
+            BackendError, ModelMismatch: The model is not on this machine.
+            StorageFull: The disk is full.
+        """
+        from ketrag_fast.index.bundles import write_bundle
+
+        return write_bundle(Path(path), Path(file), replace=replace, with_model=with_model)
+
+    @staticmethod
+    @enough_memory()
+    def unbundle(file: PathText, path: PathText) -> None:
+        """Create the index at `path`, a new or empty folder, from a file that `bundle` wrote.
+
+        Raises:
+            ReadOnly: The folder is not empty.
+            IndexDamaged: The file is not what `bundle` wrote, or its model is not the index's.
+            IndexIncompatible, StorageFull: The index cannot be read or written here.
+        """
+        from ketrag_fast.index.bundles import read_bundle
+
+        read_bundle(Path(file), Path(path))
+
+    @property
+    def _opened(self) -> Opened:
+        return self._state.opened

@@ -1,6 +1,6 @@
-"""What an index holds: sizes from its manifest, failures and replies from its tables.
+"""Statistics of an index: sizes from its manifest, failures and replies from its tables.
 
-One small array is read, the marks of titles among the sentences, and the records of hnswlib's graphs.
+Only one small array is read, the title marks of the sentences, and the records of hnswlib's graphs.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ketrag_fast.systems.spec.system import System
 def statistics(
     generation: Generation, path: Path, modes: Sequence[str], trust: Trust | None = None
 ) -> dict[str, Any]:
-    """As `ketrag stats --json` prints it (85-interface)."""
+    """Return the statistics that `ketrag stats --json` prints."""
     manifest = generation.manifest
     sizes = sizes_of(manifest.stages)
     found = registry()
@@ -83,14 +83,14 @@ def statistics(
 
 
 def _disk(path: Path) -> dict[str, Any]:
-    """What lies in the folder; of a generation's own folder that is the generation's."""
+    """Return the disk usage of the index, or of one generation if the path is its folder."""
     graphs = {stage.name for stage in registry().stages if stage.proposes is not None}
     layout = Layout(path.parent if Layout(path).is_generation() else path)
     return footprint(layout, embedding_stages() | graphs).to_json()
 
 
 def _describe_system(system: System, sizes: Sizes, generation: Generation) -> dict[str, Any]:
-    """What a system reports. One that fails says so in its own place, and the rest stands."""
+    """Return the rows that a system reports; the error if its functions fail."""
     try:
         rows = {} if system.describe is None else dict(system.describe(sizes))
         more = {} if system.details is None else resolve(system.details)(generation.stages)
@@ -108,7 +108,7 @@ def _values(generation: Generation, stage: str, array: str) -> int:
 
 
 def _search(generation: Generation, stage: str) -> dict[str, Any]:
-    """How nearest vectors are found: the kind, and for a graph what it is and the recall that it reached."""
+    """Return how nearest vectors are found: exactly, or with a graph, its parameters and measured recall."""
     from ketrag_fast.models.ann.stored import record_of
 
     record = record_of(generation.stages.get(stage))
@@ -116,7 +116,7 @@ def _search(generation: Generation, stage: str) -> dict[str, Any]:
 
 
 def _extraction(generation: Generation, path: Path, sizes: Sizes) -> dict[str, Any] | None:
-    """The chunks of this generation's skeleton, and what its reader has spent in this index so far."""
+    """Return counts of the skeleton's chunks and what extraction has cost in this index so far."""
     if "read_chunks" not in sizes:
         return None
     about = generation.manifest.models.get("llm", {})
@@ -133,6 +133,6 @@ def _extraction(generation: Generation, path: Path, sizes: Sizes) -> dict[str, A
 
 
 def _titles(generation: Generation) -> int:
-    """Sentences that are titles: the one array that is read."""
+    """Return the number of sentences that are titles."""
     units = generation.stages.get("units")
     return int(units["sent_title"].sum()) if units is not None else 0

@@ -1,60 +1,126 @@
-"""From a context to an answer: what is around its passages is summarised first, where that is asked for."""
+"""Answers: retrieval, optional summaries of neighbouring units, and a language model."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ketrag_fast.base.config.fields import LONGEST_SECONDS, short_repr
 from ketrag_fast.base.progress import Limited
-from ketrag_fast.query import neighbours as around
-from ketrag_fast.query.answer.generation import answer, answer_by
+from ketrag_fast.errors import InputError
+from ketrag_fast.query.answer.forms import Form, form_of
+from ketrag_fast.query.answer.generation import (
+    SECONDS,
+    TOKENS,
+    OnText,
+    answer,
+    answer_by,
+    answer_without_model,
+)
+from ketrag_fast.query.limits import whole
+from ketrag_fast.query.neighbours import add_summaries
 from ketrag_fast.query.open_generation import Opened
-from ketrag_fast.query.preparation import Clock
+from ketrag_fast.query.plan import QueryPlan, plan_query
+from ketrag_fast.query.query import Query
+from ketrag_fast.query.retrieval import run_plan
 from ketrag_fast.types import Answer, Context
 
 if TYPE_CHECKING:
     from ketrag_fast.models.llms.protocol import LanguageModel
 
+_MOST_TOKENS = 1_000_000
+_NO_MODEL = "none"
 
-def answer_with_model(
-    opened: Opened,
-    chosen: str | LanguageModel,
-    context: Context,
-    clock: Clock,
+
+@dataclass(frozen=True, slots=True)
+class AnswerOptions:
+    """Which model answers a query, how long the answer may be, and in which form."""
+
+    llm: str | LanguageModel | None
+    tokens: int
+    seconds: float
+    on_text: OnText | None
+    on_context: Callable[[Context], bool | None] | None
+    form: Form
+
+
+def answer_options(
     *,
-    seconds: float,
-    **options: Any,
+    llm: str | LanguageModel | None = None,
+    tokens: int | None = None,
+    seconds: float | None = None,
+    on_text: OnText | None = None,
+    on_context: Callable[[Context], bool | None] | None = None,
+    kind: str | None = None,
+    options: Sequence[str] = (),
+) -> AnswerOptions:
+    """Return the options of an answer. Raises InputError for a bad limit, ConfigError for a bad form."""
+    limit = TOKENS if tokens is None else tokens
+    if not 0 < whole("tokens", limit) <= _MOST_TOKENS:
+        raise InputError(f"tokens must be from 1 to {_MOST_TOKENS:,}, got {short_repr(limit)}")
+    longest = SECONDS if seconds is None else seconds
+    if not isinstance(longest, (int, float)) or not 0 < longest <= LONGEST_SECONDS:
+        raise InputError(
+            f"seconds must be above 0 and at most {LONGEST_SECONDS:g}, got {short_repr(longest)}"
+        )
+    return AnswerOptions(llm, limit, longest, on_text, on_context, form_of(kind, options))
+
+
+def answer_query(opened: Opened, path: Path, query: Query, options: AnswerOptions) -> Answer:
+    """Return a language model's answer to a query; without a model, the context and the reason.
+
+    Raises the errors of retrieval and of the model.
+    """
+    plan = plan_query(opened, path, query)
+    llm = (opened.settings.writer or _NO_MODEL) if options.llm is None else options.llm
+    context = run_plan(plan, [query.text], quoted=llm == _NO_MODEL)[0][0]
+    if options.on_context is not None and options.on_context(context) is False:
+        return answer_without_model(context, "cancelled")
+    if llm == _NO_MODEL or not context.passages:
+        return answer_without_model(context, "no_model" if context.passages else None)
+    return _answer_with_model(plan, llm, context, options)
+
+
+def _answer_with_model(
+    plan: QueryPlan, llm: str | LanguageModel, context: Context, options: AnswerOptions
 ) -> Answer:
-    """The answer of a model, open or named by its spec. `seconds` bound each reply, the clock all of them."""
-    if not around.count(opened, context.mode):
-        return _answer_open_model(opened, chosen, context, seconds=seconds, deadline=clock.left(), **options)
+    """Return a model's answer. `options.seconds` limits each reply, the plan's clock all of them."""
+    limits: dict[str, Any] = {
+        "tokens": options.tokens,
+        "seconds": options.seconds,
+        "on_text": options.on_text,
+        "form": options.form,
+    }
+    opened, clock = plan.opened, plan.clock
+    if not plan.neighbourhoods:
+        return _generate(opened, llm, context, deadline=clock.left(), **limits)
     account = opened.models.account
     left, before = clock.left(), account.usd
     limit = Limited(None, left, time.monotonic())
-    lent = opened.models.lend(chosen, left) if isinstance(chosen, str) else nullcontext(chosen)
-    with lent as model:
-        context, spent = around.add_summaries(opened, context, model, limit)
+    lease = opened.models.lend(llm, left) if isinstance(llm, str) else nullcontext(llm)
+    with lease as model:
+        context, usage = add_summaries(plan, context, model, limit)
     after = account.usd
-    made = _answer_open_model(opened, chosen, context, seconds=seconds, deadline=clock.left(), **options)
-    if spent is None:
-        return made
-    usd = made.usd
+    result = _generate(opened, llm, context, deadline=clock.left(), **limits)
+    if usage is None:
+        return result
+    usd = result.usd
     if usd is not None and before is not None and after is not None:
         usd += after - before
     return replace(
-        made,
+        result,
         usd=usd,
-        tokens_in=made.tokens_in + spent.tokens_in,
-        tokens_out=made.tokens_out + spent.tokens_out,
-        tokens_shared=made.tokens_shared + spent.tokens_shared,
+        tokens_in=result.tokens_in + usage.tokens_in,
+        tokens_out=result.tokens_out + usage.tokens_out,
+        tokens_shared=result.tokens_shared + usage.tokens_shared,
     )
 
 
-def _answer_open_model(
-    opened: Opened, chosen: str | LanguageModel, context: Context, **options: Any
-) -> Answer:
-    if isinstance(chosen, str):
-        return answer_by(opened.models, chosen, context, **options)
-    return answer(context, chosen, **options)
+def _generate(opened: Opened, llm: str | LanguageModel, context: Context, **options: Any) -> Answer:
+    if isinstance(llm, str):
+        return answer_by(opened.models, llm, context, **options)
+    return answer(context, llm, **options)

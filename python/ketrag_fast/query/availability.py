@@ -1,4 +1,4 @@
-"""What each mode lacks in one generation of an index."""
+"""Which modes a generation of an index can serve, and what the others lack."""
 
 from __future__ import annotations
 
@@ -16,19 +16,23 @@ WRITER = "a language model that writes a passage for each question"
 
 
 def reads(mode: str, settings: Settings) -> bool:
-    """Whether a mode stands on what something has read of the chunks."""
+    """Return whether a mode needs what an LLM extracts from the chunks."""
     try:
         return needs_reader(registry(), mode, settings)
-    except KetragError:  # a system whose needs do not hold together: building it says why
+    except KetragError:  # a system with contradictory needs: building it reports why
         return False
 
 
 def missing_of(
     generation: Generation, settings: Settings, core: Mapping[str, str | None], writer: bool
 ) -> dict[str, str | None]:
-    """For each mode the first part that it lacks; None where the mode is served.
+    """Return for each mode the first part that it lacks, None if it can be used.
 
-    `core` says what the core's channels lack; `writer` whether a language model can be asked.
+    Args:
+        generation: The generation.
+        settings: Settings of the query.
+        core: What the channels of the core lack.
+        writer: Whether a language model writes passages.
     """
     found = registry()
     stages = generation.manifest.stages
@@ -55,7 +59,7 @@ def missing_of(
 
 
 def _names(needs: tuple[str, ...], settings: Settings) -> tuple[str, ...]:
-    """The stages under their own names, where several can stand in one place."""
+    """Return the names of stages, with slots replaced by the stage that the settings choose."""
     slots = {
         stage.slot: stage.name
         for stage in registry().stages

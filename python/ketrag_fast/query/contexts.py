@@ -1,4 +1,4 @@
-"""What the core gives back for a question, as contexts and passages."""
+"""Contexts and passages from the core's replies."""
 
 from __future__ import annotations
 
@@ -9,62 +9,61 @@ from typing import Final
 from ketrag_fast import _core
 from ketrag_fast.errors import InternalError
 from ketrag_fast.query.explanations import Explainer
-from ketrag_fast.query.open_generation import FilterMask, Opened
+from ketrag_fast.query.plan import QueryPlan
 from ketrag_fast.query.preparation import Prepared
-from ketrag_fast.systems.registry import registry
 from ketrag_fast.systems.spec.function_ref import resolve
 from ketrag_fast.types import Cited, Context, Lazy, Passage, Section
 
 NO_NODE: Final = 2**32 - 1
-"""Where a printed row is a unit, and no node of a graph."""
+"""Node number of printed rows that are units, not nodes of a graph."""
 
 
-def contexts_of(
-    opened: Opened,
-    question: str,
-    mode: str,
-    budgets: Sequence[int],
-    reply: _core.Reply,
-    explainer: Explainer | None,
-    prepared: Prepared,
+def build_contexts(
+    plan: QueryPlan, question: str, reply: _core.Reply, explainer: Explainer | None, prepared: Prepared
 ) -> list[Context]:
-    """A context for each budget, from the core's reply to one question. Passages are made when looked
-    at, and explained where there is an `explainer`.
+    """Return a context per budget from the core's reply to one question.
+
+    Passages are built when first read, with their reasons if there is an `explainer`.
     """
-    empty = (
-        f"the {name} is empty: its share of the budget went to the texts" for name in reply.empty_channels
-    )
-    cautions = (opened.cautions.get(name) for name in registry().recipe(mode).channels)
-    warnings = (*prepared.warnings, *empty, *(said for said in cautions if said is not None))
+    opened, filtered = plan.opened, plan.filtered
+    empty = (f"the {name} is empty: the texts got its share of the budget" for name in reply.empty_channels)
+    cautions = (opened.cautions.get(channel.name) for channel in plan.mode.channels)
+    warnings = (*prepared.warnings, *empty, *(text for text in cautions if text is not None))
     contexts = []
-    for budget, printed in zip(budgets, reply.contexts, strict=True):
+    for budget, printed in zip(plan.budgets, reply.contexts, strict=True):
 
         def passages(printed: _core.Printed = printed) -> Sequence[Passage]:
-            found = _passages(opened, mode, printed, prepared.filtered)
-            return found if explainer is None else explainer.explained(found)
+            built = _build_passages(plan, printed)
+            return built if explainer is None else explainer.explained(built)
 
-        nothing = None if printed.text else reply.reason or "budget_too_small"
-        if prepared.filtered is not None and not prepared.filtered.units:
-            nothing = "nothing_fits_filter"
-        if budget == 0 and nothing == "no_match":  # no budget says nothing about the question
-            nothing = "budget_too_small"
         contexts.append(
             Context(
                 question=question,
-                mode=mode,
+                mode=plan.mode.name,
                 budget=budget,
                 tokens=printed.tokens,
                 text=printed.text,
                 passages=Lazy(passages),
                 sections=_sections(printed),
-                reason=nothing,
+                reason=_empty_reason(plan, budget, reply, printed),
                 timings_ms={"embed": prepared.milliseconds, "search": reply.milliseconds},
                 generation=opened.generation.number,
                 warnings=warnings,
-                fitting=None if prepared.filtered is None else prepared.filtered.units,
+                fitting=None if filtered is None else filtered.units,
             )
         )
     return contexts
+
+
+def _empty_reason(plan: QueryPlan, budget: int, reply: _core.Reply, printed: _core.Printed) -> str | None:
+    """Return why a context has no passages; None if it has some."""
+    if plan.filtered is not None and not plan.filtered.units:
+        return "nothing_fits_filter"
+    if printed.text:
+        return None
+    if budget == 0 and reply.reason in (None, "no_match"):  # nothing was ranked, so "no match" is unknown
+        return "budget_too_small"
+    return reply.reason or "budget_too_small"
 
 
 def _sections(printed: _core.Printed) -> tuple[Section, ...]:
@@ -79,33 +78,37 @@ def _sections(printed: _core.Printed) -> tuple[Section, ...]:
     )
 
 
-def _passages(
-    opened: Opened, mode: str, printed: _core.Printed, filtered: FilterMask | None
-) -> list[Passage]:
+def _build_passages(plan: QueryPlan, printed: _core.Printed) -> list[Passage]:
+    opened = plan.opened
     sections, spans = printed.sections, printed.spans
     split = opened.generation.manifest.settings.get("split_level", 0) != 0
     kind = "subchunk" if split else "chunk"
     if len(sections) == 1:
         channels = [sections[0][1]] * len(spans)
-        rewritten = registry().recipe(mode).rewrite is not None
+        rewritten = plan.mode.recipe.rewrite is not None
     else:  # a row belongs to the last section that begins before it
         channels = [next(s[1] for s in reversed(sections) if s[3] <= start) for start, _ in spans]
         rewritten = False
     units, nodes = printed.units.tolist(), printed.nodes.tolist() or [NO_NODE] * len(spans)
     rows = [row for row, node in enumerate(nodes) if node == NO_NODE]
-    found = opened.searcher.places(
-        [units[row] for row in rows], [spans[row][1] - spans[row][0] for row in rows]
+    places = dict(
+        zip(
+            rows,
+            opened.searcher.places(
+                [units[row] for row in rows], [spans[row][1] - spans[row][0] for row in rows]
+            ),
+            strict=True,
+        )
     )
-    places = dict(zip(rows, found, strict=True))
-    cited = _cited_sources(opened, channels, nodes, filtered)
+    cited = _cited_sources(plan, channels, nodes)
     whole = printed.text.encode() if cited else b""
     scores, costs = printed.scores.tolist(), printed.row_tokens.tolist()
     passages = []
     for row, (begin, stop) in enumerate(spans):
         place = places.get(row)
-        if place is not None:  # by position: a question has many of them
+        if place is not None:  # positional arguments: this runs for every passage
             chunk, document, title, start, end, text = place
-            channel = mode if rewritten else channels[row]
+            channel = plan.mode.name if rewritten else channels[row]
             about = (row + 1, kind, units[row], chunk, document, title, start, end)
             location = opened.places.of_unit(units[row], start, end)
             page = location.get("page")
@@ -136,23 +139,18 @@ def _passages(
     return passages
 
 
-def _cited_sources(
-    opened: Opened, channels: Sequence[str], nodes: Sequence[int], filtered: FilterMask | None
-) -> dict[int, Cited]:
-    """By row, what each printed node of a graph stands on, as far as a filter leaves it; the channel that
-    printed it knows.
-    """
+def _cited_sources(plan: QueryPlan, channels: Sequence[str], nodes: Sequence[int]) -> dict[int, Cited]:
+    """Return by row the sources of each printed node, without those that a filter excludes."""
     rows: dict[str, list[int]] = {}
     for row, node in enumerate(nodes):
         if node != NO_NODE:
             rows.setdefault(channels[row], []).append(row)
-    made: dict[int, Cited] = {}
+    cited: dict[int, Cited] = {}
     for channel, own in rows.items():
-        cite = registry().channels[channel].cite
+        cite = plan.mode.channel(channel).cite
         if cite is None:
-            raise InternalError(f"the channel {channel} prints nodes and does not say what they cite")
-        own_nodes = [nodes[row] for row in own]
-        left = () if filtered is None else (filtered.fits,)
-        found = resolve(cite)(opened.generation.stages, own_nodes, *left)
-        made |= zip(own, found, strict=True)
-    return made
+            raise InternalError(f"the channel {channel} prints nodes and does not declare what they cite")
+        matches = () if plan.filtered is None else (plan.filtered.fits,)
+        sources = resolve(cite)(plan.opened.generation.stages, [nodes[row] for row in own], *matches)
+        cited |= zip(own, sources, strict=True)
+    return cited

@@ -1,4 +1,4 @@
-"""Why the passages of a context are there: asked of the core after the ranking, for what was printed."""
+"""Reasons of the passages of a context, computed by the core after the ranking for printed passages."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Explainer:
-    """One question to one index: the text that was ranked by, and its vector, if it has one."""
+    """Explains the passages of one query. `ranked` is the text that was ranked by, `vector` its vector."""
 
     opened: Opened
     request: _core.Request
@@ -28,14 +28,14 @@ class Explainer:
     vector: NDArray[np.float32] | None
 
     def explained(self, passages: Sequence[Passage]) -> list[Passage]:
-        """The passages with their reasons: words of the question, then partners and chains."""
+        """Return the passages with their reasons: keywords of the question, then partners and chains."""
         reasons: dict[int, Reason] = {}
         searcher = self.opened.searcher
         for channel in dict.fromkeys(p.channel for p in passages):
             own = [at for at, p in enumerate(passages) if p.channel == channel]
             units = [passages[at].unit for at in own]
             found = searcher.explain(self.request, channel, self.ranked, units, vector=self.vector)
-            reasons |= dict(zip(own, found, strict=False))  # nothing at all from a channel that cannot say
+            reasons |= dict(zip(own, found, strict=False))  # a channel without explanations returns none
         printed: dict[int, Passage] = {}
         for passage in passages:
             printed.setdefault(passage.unit, passage)

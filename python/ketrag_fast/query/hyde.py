@@ -1,8 +1,8 @@
-"""HyDE (Gao et al. 2023): a question is ranked by the vector of a passage that a model writes for it.
+"""HyDE (Gao et al. 2023): rank by the vector of a passage that an LLM writes in answer to the question.
 
-One passage for each question, greedily decoded, so that the same model gives the same ranking. What the
-model writes is only embedded: it never enters a context. A reply that cannot be used costs its question
-the passage, not the answer: the question's own text stands in, and a warning says so.
+The model writes one passage per question with greedy decoding, so the ranking is deterministic. The passage
+is only embedded and never enters a context. If a reply is unusable, the question itself is embedded and the
+context has a warning.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ _LONGEST: Final = 4000
 
 
 def prompt_hash() -> str:
-    """SHA-256 of all that the model is told beside the question."""
+    """Return the SHA-256 of the prompt without the question."""
     return hashlib.sha256(json.dumps([INSTRUCTIONS, TOKENS]).encode("ascii")).hexdigest()
 
 
 @cache
 def task() -> Task[str, str]:
-    """What is asked about a question. Made when it is needed: most questions are answered without it."""
+    """Return the task for the model. Built on first use, because most queries do not need it."""
     from ketrag_fast.models.tasks.task import ParsedReply, Task
 
     def passage(question: str, text: str, finish: str) -> ParsedReply[str] | None:
-        """Of bounded length; a cap on tokens or seconds leaves a passage too."""
+        """Return the passage, shortened. A reply cut by a limit on tokens or seconds is used, too."""
         if finish in ("cancelled", "repetition"):
             return None
         words = " ".join(text[:_LONGEST].encode("utf-8", "replace").decode("utf-8").split())
@@ -67,17 +67,18 @@ def task() -> Task[str, str]:
 
 
 class Hyde:
-    """Writes passages with one of the index's models, opened by the first question. Safe for many threads."""
+    """Writes passages with a model that the first query opens. Safe for concurrent use by threads."""
 
     def __init__(self, spec: str, models: Models, permit: Callable[[], None] | None = None) -> None:
-        """Raises ModeUnavailable where `spec` names no model that can be asked. `permit` is called before the
-        model is used, and raises if nothing may be sent to it.
+        """Create a writer for the model of a spec. Raises ModeUnavailable if the spec does not name a model.
+
+        `permit` is called before the model is used, and raises if nothing may be sent to it.
         """
         from ketrag_fast.models.llms.registry import is_model
 
         if not is_model(spec):
             raise ModeUnavailable(
-                f"mode hyde needs a language model that writes passages, and {spec!r} is none",
+                f"mode hyde needs a language model that writes passages, got {spec!r}",
                 hint="name one: --llm llama-cpp:PATH.gguf or openai:MODEL@URL",
             )
         self.spec = spec
@@ -88,20 +89,19 @@ class Hyde:
     def passages(
         self, questions: Sequence[str], seconds: float | None = None
     ) -> tuple[list[str], tuple[str, ...]]:
-        """A text to embed for each question, and warnings. Remembered ones do not wait for the model.
+        """Return a text to embed for each question, and warnings. Cached passages do not wait for the model.
 
-        Raises DeadlineExceeded where not all are there after `seconds`, and what opening the model raises
-        (BackendMissing, BackendError, NetworkForbidden).
+        Raises:
+            DeadlineExceeded: Not all passages were written after `seconds`.
+            BackendMissing, BackendError, NetworkForbidden: The model cannot be opened.
         """
-        found = self._recent.known(questions)
-        missing = [text for text in dict.fromkeys(questions) if text not in found]
+        passages = self._recent.known(questions)
+        missing = [text for text in dict.fromkeys(questions) if text not in passages]
         if missing:
-            found |= self._write(missing, Limited(None, seconds, time.monotonic()))
-        lost = sum(found[question] is None for question in questions)
-        warning = (
-            f"hyde: no passage was written for {lost} of {len(questions)} questions, which stand as they are"
-        )
-        texts = [found[question] or question for question in questions]
+            passages |= self._write(missing, Limited(None, seconds, time.monotonic()))
+        lost = sum(passages[question] is None for question in questions)
+        warning = f"hyde: {lost} of {len(questions)} questions have no passage; their own text was embedded"
+        texts = [passages[question] or question for question in questions]
         return texts, (warning,) if lost else ()
 
     def require_permission(self) -> None:
@@ -120,19 +120,19 @@ class Hyde:
 
         self.require_permission()
         with self._models.lend(self.spec, limit.left) as model:
-            found = self._recent.known(questions)  # others may have asked the same while this waited
+            passages = self._recent.known(questions)  # written by others meanwhile
             driver = Driver(model, limit=limit)
-            items = driver.items(task(), [text for text in questions if text not in found])
+            items = driver.items(task(), [text for text in questions if text not in passages])
             driver.run(items)
-        made = {item.about: next(iter(item.values), None) for item in items if item.kept}
-        self._recent.add(made)
-        found |= made
-        if len(found) < len(questions):
+        written = {item.about: next(iter(item.values), None) for item in items if item.kept}
+        self._recent.add(written)
+        passages |= written
+        if len(passages) < len(questions):
             raise DeadlineExceeded(
-                f"{self.spec} wrote {len(found)} of {len(questions)} passages before the deadline",
-                hint="give more seconds, or another mode",
+                f"{self.spec} wrote {len(passages)} of {len(questions)} passages before the deadline",
+                hint="allow more time, or use another mode",
             )
-        return found
+        return passages
 
 
 def writer_of(settings: Settings, models: Models, permit: Callable[[str], None] | None = None) -> Hyde | None:

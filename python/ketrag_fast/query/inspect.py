@@ -1,4 +1,4 @@
-"""What an opened generation holds, looked at without a question: documents, units beside a unit, vectors."""
+"""Contents of an opened generation: documents, nodes of graphs, neighbouring units, vectors, token counts."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ import numpy as np
 from ketrag_fast import _core
 from ketrag_fast.base.progress import Limited
 from ketrag_fast.errors import InputError, KetragError, ModeUnavailable
-from ketrag_fast.query.mode_choice import chosen_mode
+from ketrag_fast.query.limits import whole
+from ketrag_fast.query.mode_choice import choose_mode
 from ketrag_fast.query.open_generation import Opened
-from ketrag_fast.query.recipes import whole
-from ketrag_fast.systems.registry import registry
 from ketrag_fast.systems.shared.row_text import span_of, text_of
 from ketrag_fast.systems.shared.rows import documents_of
 from ketrag_fast.types import Listed, Span
@@ -24,43 +23,74 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ketrag_fast.models.embedders.protocol import Role
+    from ketrag_fast.systems.spec.system import Node
 
 
 def document_count(opened: Opened) -> int:
-    """Documents of the generation."""
+    """Return the number of documents."""
     return int(opened.generation.stages["units"]["document_count"][0])
 
 
 def documents(opened: Opened, first: int, count: int, containing: str) -> list[Listed]:
-    """Some documents in the order of the index, from the one numbered `first` on; of those whose id or title
-    contains a text, whatever its case.
+    """Return at most `count` documents in index order, starting with number `first`.
+
+    With `containing`, only documents whose id or title contains that text in any case are counted.
     """
     if whole("first", first) < 0 or whole("count", count) < 0:
         raise InputError("first and count must not be negative")
-    units, wanted = opened.generation.stages["units"], containing.casefold()
-    found: list[Listed] = []
+    units, text = opened.generation.stages["units"], containing.casefold()
+    listed: list[Listed] = []
     owners, total = units["unit_document"], document_count(opened)
     starts = [*documents_of(units)[1].tolist(), len(units["document_ids_offsets"]) - 1]
-    passed = 0
-    for number in range(total) if wanted else range(min(first, total), total):
-        if len(found) >= count:
+    matches = 0
+    for number in range(total) if text else range(min(first, total), total):
+        if len(listed) >= count:
             break
         row, stop = starts[number : number + 2]
         name = text_of(units, "document_ids", row)
         title = text_of(units, "document_titles", row)
-        if wanted:
-            if wanted not in name.casefold() and wanted not in title.casefold():
+        if text:
+            if text not in name.casefold() and text not in title.casefold():
                 continue
-            passed += 1
-            if passed <= first:
+            matches += 1
+            if matches <= first:
                 continue
         begin, end = np.searchsorted(owners, np.array([row, stop], owners.dtype)).tolist()
-        found.append(Listed(name, title, begin, end - begin, opened.document_metadata.of_row(row)))
-    return found
+        listed.append(Listed(name, title, begin, end - begin, opened.document_metadata.of_row(row)))
+    return listed
+
+
+def find_node(opened: Opened, name: str, kind: str | None = None) -> Node:
+    """Return the node of a name: of one kind, or of the first graph that has it.
+
+    Raises InputError with similar names if no node has the name, ModeUnavailable without a graph.
+    """
+    inspectors = opened.inspectors
+    if not inspectors:
+        raise ModeUnavailable(
+            "this index has no graph of named things",
+            hint="build a skeleton with `ketrag index --llm SPEC` (heuristic needs no model), or "
+            "concepts with `--modes auto,concepts`",
+        )
+    if kind is not None:
+        inspectors = [inspector for inspector in inspectors if kind == inspector.WHAT]
+        if not inspectors:
+            kinds = ", ".join(inspector.WHAT for inspector in opened.inspectors)
+            raise ModeUnavailable(
+                f"no graph of this index has nodes of kind {kind!r}", hint=f"it has: {kinds}"
+            )
+    for inspector in inspectors:
+        node = inspector.find(name)
+        if node is not None:
+            return node
+    similar = dict.fromkeys(other for inspector in inspectors for other in inspector.near(name))
+    kinds = " or ".join(inspector.WHAT for inspector in inspectors)
+    hint = f"did you mean {', '.join(similar)}?" if similar else "and no name is similar"
+    raise InputError(f"there is no {kinds} {name!r}", hint=hint)
 
 
 def neighbouring_units(opened: Opened, unit: int, before: int, after: int) -> list[tuple[int, Span]]:
-    """A unit and its neighbours in its document, in the order of the text, each with its number."""
+    """Return a unit and its neighbours in its document, in text order, each with its number."""
     units = opened.generation.stages["units"]
     owners = units["unit_document"]
     number = _check_unit(opened, unit)
@@ -86,23 +116,25 @@ def _check_unit(opened: Opened, unit: int) -> int:
 
 
 def embeds(opened: Opened, mode: str | None, path: Path) -> bool:
-    """Whether questions in a mode get vectors of a model; not where the mode is not served."""
+    """Return whether queries in a mode are embedded by a model; False for a mode that is unavailable."""
     if opened.questions is None:
         return False
-    found = registry()
     try:
-        recipe = found.recipe(chosen_mode(opened, mode, path))
+        chosen = choose_mode(opened, mode, path)
     except KetragError:
         return False
-    return recipe.rewrite is None and any(found.channels[name].vector != "no" for name in recipe.channels)
+    return chosen.recipe.rewrite is None and any(channel.vector != "no" for channel in chosen.channels)
 
 
 def vectors(
     opened: Opened, texts: Sequence[str], role: Role, seconds: float | None = None
 ) -> NDArray[np.float32]:
-    """f32[texts, d] in the index's own space. ModeUnavailable where the index has none."""
+    """Return the vectors of texts in the index's space, f32[texts, dimension].
+
+    Raises ModeUnavailable if the index has no vectors.
+    """
     if role not in ("query", "document"):
-        raise InputError(f"role: {role!r} is neither query nor document")
+        raise InputError(f"role must be 'query' or 'document', got {role!r}")
     if opened.questions is not None:
         if role == "query":
             return opened.questions.vectors(texts, seconds)
@@ -116,7 +148,7 @@ def vectors(
 
 
 def tokens(opened: Opened, texts: Sequence[str]) -> int:
-    """How many tokens some texts have, as the index counts."""
+    """Return the total number of tokens of some texts, in the index's encoding."""
     from ketrag_fast.kernels.text import pack
 
     encoding = str(opened.generation.manifest.settings["encoding"])

@@ -1,4 +1,4 @@
-"""The mode that is served, and what to do about a mode that is not."""
+"""The mode that serves a query, and how to add a mode that an index lacks."""
 
 from __future__ import annotations
 
@@ -7,67 +7,76 @@ from pathlib import Path
 from ketrag_fast.errors import KetragError, ModeUnavailable
 from ketrag_fast.query.availability import UNREAD, WRITER, reads
 from ketrag_fast.query.open_generation import Opened
+from ketrag_fast.query.recipes import ModeRecipe, find_recipe
 from ketrag_fast.systems.planning import AUTO, modes_of, seconds_to_add
 from ketrag_fast.systems.registry import registry
 from ketrag_fast.systems.spec.function_ref import resolve
 
 
-def chosen_mode(opened: Opened, mode: str | None, path: Path) -> str:
-    """The mode that is served: the one named, else that of the settings; `auto` takes the best there is.
+def choose_mode(opened: Opened, name: str | None, path: Path) -> ModeRecipe:
+    """Return the recipe of a mode by name, else of the settings' mode; `auto` takes the best available one.
 
-    Raises ConfigError for an unknown name, ModeUnavailable where the index lacks a part.
+    Raises:
+        ConfigError: The mode is unknown.
+        ModeUnavailable: The index at `path` lacks a part of it.
     """
-    wanted = opened.settings.mode if mode is None else mode
-    found = registry()
+    wanted = opened.settings.mode if name is None else name
     if wanted == AUTO:
-        ranked = sorted(
-            (recipe.automatic, name) for name, recipe in found.recipes.items() if recipe.automatic is not None
-        )
-        serving = [name for _, name in ranked if opened.missing[name] is None]
-        serving += [name for name, lack in opened.missing.items() if lack is None]
-        if serving:
-            return serving[0]
-        raise ModeUnavailable("this index serves no mode", hint="build it anew with `ketrag index --rebuild`")
-    found.recipe(wanted)  # raises where there is none
+        return find_recipe(_best_mode(opened))
+    mode = find_recipe(wanted)
     lack = opened.missing[wanted]
-    if lack == WRITER:
-        hint = "name one: --llm llama-cpp:PATH.gguf or openai:MODEL@URL"
-        raise ModeUnavailable(f"mode {wanted} needs {lack}", hint=hint)
-    if lack == UNREAD:
-        hint = "an index of these documents alone (`ketrag index SOURCE... --llm SPEC`) has them read"
-        raise ModeUnavailable(f"mode {wanted} needs {lack}", hint=hint)
-    own = (found.channels[name].lacks for name in found.recipe(wanted).channels)
-    if lack is not None and any(said is not None and resolve(said)(opened.settings) == lack for said in own):
-        raise ModeUnavailable(f"mode {wanted} needs {lack}", hint="the index itself has what it takes")
     if lack is not None:
-        raise ModeUnavailable(
-            f"mode {wanted} needs {lack}, which this index does not hold",
-            hint=how_to_add(opened, wanted, path),
-        )
-    return wanted
+        message, hint = _explain_lack(opened, mode, lack, path)
+        raise ModeUnavailable(message, hint=hint)
+    return mode
 
 
-def how_to_add(opened: Opened, mode: str, path: Path) -> str:
-    """The command that adds a mode to an index, and about how long it takes."""
-    found, settings, manifest = registry(), opened.settings, opened.generation.manifest
+def _best_mode(opened: Opened) -> str:
+    """Return the mode that `auto` takes in this index."""
+    recipes = registry().recipes
+    ranked = sorted(
+        (recipe.automatic, name) for name, recipe in recipes.items() if recipe.automatic is not None
+    )
+    for name in (*(name for _, name in ranked), *opened.missing):
+        if opened.missing[name] is None:
+            return name
+    raise ModeUnavailable("this index has no mode to query", hint="build it again: `ketrag index --rebuild`")
+
+
+def _explain_lack(opened: Opened, mode: ModeRecipe, lack: str, path: Path) -> tuple[str, str]:
+    """Return the message and the hint for a mode that cannot be used because of `lack`."""
+    message = f"mode {mode.name} needs {lack}"
+    if lack == WRITER:
+        return message, "name one: --llm llama-cpp:PATH.gguf or openai:MODEL@URL"
+    if lack == UNREAD:
+        return message, "index these documents alone (`ketrag index SOURCE... --llm SPEC`) to have them read"
+    checks = (channel.lacks for channel in mode.channels)
+    if any(check is not None and resolve(check)(opened.settings) == lack for check in checks):
+        return message, "only this setting is missing: the index has everything else that the mode needs"
+    return f"{message}, which this index does not have", describe_adding(opened, mode.name, path)
+
+
+def describe_adding(opened: Opened, mode: str, path: Path) -> str:
+    """Return the command that adds a mode to an index, and an estimate of its duration."""
+    systems, settings, manifest = registry(), opened.settings, opened.generation.manifest
     if reads(mode, settings) and "llm" not in manifest.models:
-        more = "" if found.recipes[mode].usual else f" --modes {modes_of(manifest)},{mode}"
+        more = "" if systems.recipes[mode].usual else f" --modes {modes_of(manifest)},{mode}"
         return (
-            f"`ketrag index -i {path} --llm SPEC{more}` has the core chunks read (heuristic needs no model); "
-            "`ketrag estimate` says what a model takes"
+            f"`ketrag index -i {path} --llm SPEC{more}` extracts entities and relations from the core chunks "
+            "(heuristic needs no model); `ketrag estimate` prints the cost"
         )
     modes = [name.strip() for name in modes_of(manifest).split(",")]
     command = f"`ketrag index -i {path} --modes {','.join(dict.fromkeys([*modes, mode]))}`"
     try:
-        seconds = seconds_to_add(found, mode, settings, manifest.stages)
+        seconds = seconds_to_add(systems, mode, settings, manifest.stages)
     except KetragError:
         seconds = None
     if seconds is None:
-        return f"{command} adds it, and does nothing else again"
-    return f"{command} adds it in about {_about(seconds)}, and does nothing else again"
+        return f"{command} adds it and repeats nothing else"
+    return f"{command} adds it in about {_duration(seconds)} and repeats nothing else"
 
 
-def _about(seconds: float) -> str:
+def _duration(seconds: float) -> str:
     if seconds < 1:
         return "a second"
     return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"

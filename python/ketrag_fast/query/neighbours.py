@@ -1,4 +1,4 @@
-"""What a graph ties to the best units of a context: its best sentences, or summaries by a model."""
+"""Neighbours of a context's units in a graph: their best sentences, or summaries by an LLM."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from ketrag_fast.kernels.text import pack, sentence_spans
 from ketrag_fast.models.llms.models import Models
 from ketrag_fast.models.lru import Remembered
 from ketrag_fast.query.open_generation import Opened
+from ketrag_fast.query.plan import QueryPlan
 from ketrag_fast.query.python_channels import fitted_vectors
-from ketrag_fast.systems.registry import registry
 from ketrag_fast.systems.shared.row_text import span_of
 from ketrag_fast.systems.spec.function_ref import resolve
-from ketrag_fast.systems.spec.system import Around, Query
+from ketrag_fast.systems.spec.system import Around, ChannelQuery
 from ketrag_fast.types import Context, Passage, Section, Span
 
 if TYPE_CHECKING:
@@ -35,19 +35,19 @@ if TYPE_CHECKING:
 
 KIND: Final = "subgraph"
 SENTENCES: Final = 3
-"""Of what is around a unit, at the most."""
+"""Maximum number of quoted sentences per unit."""
 READ: Final = 32
-"""Sentences around one unit that are compared with the question, the strongest neighbours' first: a model of
-MiniLM's size embeds a thousand or two a second."""
+"""Maximum number of sentences per unit that are compared with the question, strongest neighbours first: a
+model of MiniLM's size embeds one or two thousand per second."""
 REMEMBERED: Final = 1024
-"""Summaries of an open index: who asks again waits for the answer alone."""
+"""Maximum number of cached summaries of an open index."""
 _SHORTEST: Final = 20
-"""Characters of a sentence that may say something."""
+"""Minimum length of a quoted sentence in characters."""
 _OWN: Final = 900
-"""Tokens of a model's context that a summary's instructions, marks and reply take."""
+"""Tokens of a model's context reserved for a summary's instructions, marks and reply."""
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _Addition = tuple[str, tuple[Span, ...]]
-"""What is printed below a unit, and where it stands."""
+"""Text printed below a unit, and its sources."""
 
 
 _recent: WeakKeyDictionary[Models, Remembered[str]] = WeakKeyDictionary()
@@ -59,18 +59,14 @@ class _Neighbourhood:
     others: list[Span]
 
 
-def count(opened: Opened, mode: str) -> int:
-    """Of how many units the surroundings are read in this mode."""
-    around = registry().recipe(mode).around
-    return 0 if around is None else int(opened.settings.value(around.count))
+def add_quoted_sentences(plan: QueryPlan, context: Context, limit: Limited) -> Context:
+    """Return the context with the sentences of neighbouring units that are nearest to the question.
 
-
-def add_quoted_sentences(opened: Opened, context: Context, limit: Limited) -> Context:
-    """The context with the sentences around its units that are nearest to the question, as far as they fit
-    its budget. Without a model this is what an answer would be made from.
+    Sentences are added until the budget is used. Answers without summaries are based on this context.
     """
+    opened = plan.opened
     started = time.perf_counter()
-    every = _neighbourhoods(opened, context)
+    every = _neighbourhoods(plan, context)
     if not every:
         return context
     additions = _sentences(opened, context.question, every, limit)
@@ -78,83 +74,91 @@ def add_quoted_sentences(opened: Opened, context: Context, limit: Limited) -> Co
 
 
 def add_summaries(
-    opened: Opened, context: Context, model: LanguageModel, limit: Limited
+    plan: QueryPlan, context: Context, model: LanguageModel, limit: Limited
 ) -> tuple[Context, Spent | None]:
-    """The context with a model's summary of what is around each unit. Where it gave none that is of use, the
-    best sentences stand. Raises DeadlineExceeded, and what the model raises.
+    """Return the context with an LLM's summary of the neighbours of each unit, and the model's usage.
+
+    Units without a usable summary get their best sentences instead. Raises DeadlineExceeded, and the errors
+    of the model.
     """
     from ketrag_fast.models.tasks.driver import Driver
     from ketrag_fast.query.answer.summary import TASK
 
+    opened = plan.opened
     started = time.perf_counter()
-    every = _neighbourhoods(opened, context)
+    every = _neighbourhoods(plan, context)
     if not every:
         return context, None
-    about = _around_declaration(context)
-    tokens = int(opened.settings.value(about.tokens))
+    tokens = int(opened.settings.value(_around(plan).tokens))
     if model.identity.context is not None:
         tokens = max(min(tokens, model.identity.context - _OWN), 1)
     subjects = [_fill_surroundings(opened, context.question, one, tokens) for one in every]
     driver = Driver(model, limit=limit)
     keys = [f"{model.identity.fingerprint} {TASK.key(subject).hex()}" for subject, _ in subjects]
     recent = _recent.setdefault(opened.models, Remembered(REMEMBERED))
-    known = recent.known(keys)
-    lost = [(key, subject) for key, (subject, _) in zip(keys, subjects, strict=True) if key not in known]
-    items = driver.items(TASK, [subject for _, subject in lost])
+    cached = recent.known(keys)
+    missing = [(key, subject) for key, (subject, _) in zip(keys, subjects, strict=True) if key not in cached]
+    items = driver.items(TASK, [subject for _, subject in missing])
     driver.run(items)
     if driver.spent.stopped == "limit_seconds":
         raise DeadlineExceeded(
-            "the texts around the passages were not summarised in time",
-            hint="give more seconds, or -o subgraphs=0",
+            "the neighbours of the passages were not summarised in time",
+            hint="allow more time, or use -o subgraphs=0",
         )
-    fresh = {key: next(iter(item.values)) for (key, _), item in zip(lost, items, strict=True) if item.values}
+    fresh = {
+        key: next(iter(item.values)) for (key, _), item in zip(missing, items, strict=True) if item.values
+    }
     recent.add(fresh)
-    made = [{**known, **fresh}.get(key) for key in keys]
-    lacking = [one for one, summary in zip(every, made, strict=True) if summary is None]
+    summaries = [{**cached, **fresh}.get(key) for key in keys]
+    lacking = [one for one, summary in zip(every, summaries, strict=True) if summary is None]
     instead = iter(_sentences(opened, context.question, lacking, limit) if lacking else ())
     additions: list[_Addition] = []
-    for summary, (_, read) in zip(made, subjects, strict=True):
+    for summary, (_, read) in zip(summaries, subjects, strict=True):
         if summary is None:
             additions.append(next(instead))
         else:
             additions.append((f"> Around it: {_line(summary)}", read) if summary else ("", ()))
     if lacking:
-        said = f"{len(lacking)} of {len(every)} summaries were not written: the best sentences stand there"
-        context = replace(context, warnings=(*context.warnings, said))
+        warning = (
+            f"{len(lacking)} of {len(every)} summaries were not written: the best sentences replace them"
+        )
+        context = replace(context, warnings=(*context.warnings, warning))
     return _append_additions(opened, context, additions, started), driver.spent
 
 
-def _around_declaration(context: Context) -> Around:
-    around = registry().recipe(context.mode).around
-    assert around is not None  # noqa: S101 - the caller counted
+def _around(plan: QueryPlan) -> Around:
+    """Return how the mode reads neighbours. Only plans with `neighbourhoods` above 0 come here."""
+    around = plan.mode.recipe.around
+    assert around is not None  # noqa: S101 - neighbourhoods is 0 without it
     return around
 
 
-def _neighbourhoods(opened: Opened, context: Context) -> list[_Neighbourhood]:
+def _neighbourhoods(plan: QueryPlan, context: Context) -> list[_Neighbourhood]:
     passages = list(context.passages)
     if not passages:
         return []
-    query = Query(
+    query = ChannelQuery(
         question=context.question,
         keywords=tuple(_core.lexical_keywords(context.question)),
         vector=None,
         wanted=len(passages),
         budget=context.budget,
-        settings=opened.settings,
+        settings=plan.settings,
     )
-    stages = opened.generation.stages
-    found = resolve(_around_declaration(context).find)(query, stages, [passage.unit for passage in passages])
+    stages = plan.opened.generation.stages
+    neighbours = resolve(_around(plan).find)(query, stages, [passage.unit for passage in passages])
     return [
         _Neighbourhood(passage, [span_of(stages["units"], unit) for unit in units])
-        for passage, units in zip(passages, found, strict=True)
+        for passage, units in zip(passages, neighbours, strict=True)
     ]
 
 
 def _sentences(
     opened: Opened, question: str, every: Sequence[_Neighbourhood], limit: Limited
 ) -> list[_Addition]:
-    """For each unit the sentences around it that are nearest to the question; each sentence once, and none of
-    a unit that is in the context itself.
+    """Return for each unit the sentences of its neighbours that are nearest to the question.
+
+    Each sentence is used once, and none from a unit that is in the context.
     """
     printed = {(one.passage.document, one.passage.start) for one in every}
     seen: set[str] = set()
@@ -191,7 +195,7 @@ def _split(span: Span) -> list[Span]:
 
 
 def _similar(opened: Opened, question: str, texts: list[str], limit: Limited) -> NDArray[np.float64]:
-    """The products of vectors of unit length."""
+    """Return the cosine similarities of texts and the question."""
     if not texts:
         return np.zeros(0)
     if opened.questions is not None:
@@ -199,7 +203,7 @@ def _similar(opened: Opened, question: str, texts: list[str], limit: Limited) ->
         vectors = opened.questions.embed(texts, "document", limit)
     else:
         every = fitted_vectors(opened, [question, *texts])
-        if every is None:  # an index without vectors: the strongest neighbours' first sentences
+        if every is None:  # no vectors: take the first sentences of the strongest neighbours
             return -np.arange(len(texts), dtype=np.float64)
         own, vectors = every[0], every[1:]
     found: NDArray[np.float64] = vectors.astype(np.float64) @ own.astype(np.float64)
@@ -209,7 +213,7 @@ def _similar(opened: Opened, question: str, texts: list[str], limit: Limited) ->
 def _fill_surroundings(
     opened: Opened, question: str, one: _Neighbourhood, budget: int
 ) -> tuple[Surroundings, tuple[Span, ...]]:
-    """The unit and what is around it, the strongest first, until one does not fit any more."""
+    """Return a unit with its neighbours, strongest first, until one exceeds the budget; and their sources."""
     from ketrag_fast.query.answer.prompt import row
     from ketrag_fast.query.answer.summary import Surroundings
 
@@ -229,7 +233,7 @@ def _fill_surroundings(
 def _append_additions(
     opened: Opened, context: Context, additions: Sequence[_Addition], started: float
 ) -> Context:
-    """The context with what is added below each unit, in their order, as far as the budget reaches."""
+    """Return the context with the additions below its units, in order, as long as they fit the budget."""
     left = context.budget - context.tokens
     passages = []
     for passage, (text, sources), cost in zip(
@@ -266,7 +270,7 @@ def _pairs(context: Context, passages: Sequence[Passage]) -> list[tuple[Passage,
 
 
 def _splice_rows(context: Context, additions: Sequence[str]) -> str:
-    """The core's text with something below each row. It lets no line of a text begin like a row's mark."""
+    """Return the core's text with an addition below each row; no line of a text looks like a row's mark."""
     text, at = context.text, 0
     starts: list[int] = []
     for passage in context.passages:
@@ -278,7 +282,7 @@ def _splice_rows(context: Context, additions: Sequence[str]) -> str:
 
 
 def _line(text: str) -> str:
-    """A text as one line, in which no control character can pass for the end of one."""
+    """Return a text on one line, without control characters that could end it."""
     return " ".join(_CONTROL.sub(" ", text).split())
 
 

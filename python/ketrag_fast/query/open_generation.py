@@ -1,4 +1,4 @@
-"""One opened generation with all that a question needs: arrays, settings, the model of questions."""
+"""An opened generation: arrays, searcher, settings and the models that queries use."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from ketrag_fast import _core
 from ketrag_fast.base.config import Settings
-from ketrag_fast.base.filters import Check, ColumnReader, Columns, condition_of, parse_filter
+from ketrag_fast.base.filters import Check, ColumnReader, Columns, Condition, filter_condition
 from ketrag_fast.errors import ExtensionError, IndexDamaged, KetragError
 from ketrag_fast.kernels.text import unpack
 from ketrag_fast.models.endpoint_trust import Trust
@@ -37,19 +37,18 @@ if TYPE_CHECKING:
     from ketrag_fast.models.reranker import CrossEncoder
 
 
-_KEPT = 32
-"""Filters whose masks are kept."""
+_MOST_MASKS = 32
+"""Filters whose masks are cached."""
 
 
 @dataclass(frozen=True, slots=True)
 class FilterMask:
-    """What a filter leaves: for each unit whether it does, how many there are, and the same as the core
-    takes it; None where all are left: then nothing need be looked up.
-    """
+    """Units that pass a filter: boolean mask, count, and the mask in the form the core takes."""
 
     fits: NDArray[np.bool_]
     units: int
     core: _core.Mask | None
+    """None if all units pass."""
 
 
 @dataclass(frozen=True)
@@ -60,23 +59,21 @@ class Opened:
     searcher: _core.Searcher
     settings: Settings
     questions: QueryEmbedder | None
-    """Who makes questions' vectors; None where the core does so itself."""
+    """Embeds queries with a model; None if the core embeds them in the fitted space."""
     writer: Hyde | None
-    """Who writes passages for modes that rank by them; None where no language model can be asked."""
+    """Writes passages for mode hyde; None without a language model."""
     models: Models
-    """The language models of this index; those that were opened outlive a `refresh`."""
+    """The language models of this index. Open ones are kept by `refresh`."""
     graphs: Mapping[str, StoredGraph]
-    """Of `units`, `keywords` and `entities`, those that hnswlib made a graph of."""
+    """Graphs of hnswlib by list of vectors: `units`, `keywords`, `entities`."""
     trust: Trust
-    """Which endpoints texts may be sent to."""
+    """The endpoints that texts may be sent to."""
     pending: int = 0
-    """Chunks that a language model would have to read, where these are only the documents that are
-    allowed.
-    """
+    """Number of chunks not yet read by an LLM, in an index of allowed documents."""
 
     @cached_property
     def inspectors(self) -> list[Inspector]:
-        """Of the systems whose graphs this generation holds, those that look at single nodes."""
+        """The inspectors of the systems whose graphs this generation contains."""
         found: list[Inspector] = []
         for system in registry().systems:
             held = any(stage.name in self.generation.stages for stage in system.stages)
@@ -95,14 +92,14 @@ class Opened:
         return found
 
     def close(self) -> None:
-        """Lets go of the models."""
+        """Close the models."""
         if self.questions is not None:
             self.questions.close()
         self.models.close()
 
     @cached_property
     def reranker(self) -> CrossEncoder | None:
-        """The cross-encoder that the settings name, loaded when a question first needs it."""
+        """The cross-encoder of the settings, loaded with the first query."""
         if self.settings.rerank is None:
             return None
         from ketrag_fast.models.reranker import CrossEncoder
@@ -112,7 +109,7 @@ class Opened:
 
     @cached_property
     def places(self) -> Places:
-        """Where passages stand in their sources."""
+        """Locations of passages in their sources."""
         return Places(self.generation.stages["units"])
 
     @cached_property
@@ -125,47 +122,46 @@ class Opened:
         return ColumnReader(lambda: iter(self._metadata_rows()))
 
     def _metadata_rows(self) -> list[str]:
-        """The metadata of each document, as JSON."""
+        """Return the metadata of each document as JSON."""
         units = self.generation.stages["units"]
         if "document_metadata_offsets" not in units:
             return ["{}"] * (len(units["document_ids_offsets"]) - 1)
         return unpack(units["document_metadata_blob"], units["document_metadata_offsets"])
 
     def columns(self, check: Check = lambda: None) -> Columns:
-        """Returns the documents' metadata, read when a filter first needs it. `check` is called during the
-        reading, and raises to stop it.
-        """
+        """Return the documents' metadata, read on first use. `check` is called meanwhile and may raise."""
         try:
             return self._metadata.columns(check)
         except KetragError:
             raise
         except (ValueError, TypeError, AttributeError, RecursionError) as error:
-            raise IndexDamaged(f"the metadata of a document makes no sense: {error}") from error
+            raise IndexDamaged(f"the metadata of a document cannot be read: {error}") from error
 
-    def filtered(
-        self, given: str | Mapping[str, Any] | None, check: Check = lambda: None
-    ) -> FilterMask | None:
-        """Returns the units of the documents that a filter fits; None without a filter.
+    @cached_property
+    def default_condition(self) -> Condition | None:
+        """The filter of the settings, parsed."""
+        return None if self.settings.filter is None else filter_condition(self.settings.filter)
 
-        Raises InputError for a filter that is not one, and what `check` raises, which is called at every
-        step of the evaluation.
+    def filtered(self, condition: Condition | None, check: Check = lambda: None) -> FilterMask | None:
+        """Return the units of the documents that match a condition; None without a condition.
+
+        `check` is called at every step of the evaluation, and raises to stop it. Raises InputError for a
+        field that no document has.
         """
-        if given is None:
+        if condition is None:
             return None
-        condition = parse_filter(given) if isinstance(given, str) else condition_of(given)
-        # Mappings are told apart by what they mean: as dictionaries see it, True is 1.
-        key = text_digest([given if isinstance(given, str) else repr(condition)])
-        found = self._masks.pop(key, None)
-        if found is None:
-            fits = self.columns(check).fitting(condition, check=check)
-            fits = fits[self.generation.stages["units"]["unit_document"]]
-            units = int(fits.sum())
-            core = None if units == len(fits) else _core.Mask(fits.view(np.uint8))
-            found = FilterMask(fits, units, core)
-        self._masks[key] = found  # the last of all: those that are not asked for go first
-        while len(self._masks) > _KEPT:
-            self._masks.pop(list(self._masks)[0], None)  # noqa: RUF015 - one step, beside other threads
-        return found
+        key = text_digest([repr(condition)])  # not a dictionary key itself: True equals 1 there
+        mask = self._masks.pop(key, None)
+        if mask is None:
+            matches = self.columns(check).fitting(condition, check=check)
+            matches = matches[self.generation.stages["units"]["unit_document"]]
+            units = int(matches.sum())
+            core = None if units == len(matches) else _core.Mask(matches.view(np.uint8))
+            mask = FilterMask(matches, units, core)
+        self._masks[key] = mask  # at the end: the filters used least recently are dropped first
+        while len(self._masks) > _MOST_MASKS:
+            self._masks.pop(list(self._masks)[0], None)  # noqa: RUF015 - one step, safe next to other threads
+        return mask
 
     @cached_property
     def _masks(self) -> dict[str, FilterMask]:
@@ -173,20 +169,20 @@ class Opened:
 
     @cached_property
     def cautions(self) -> dict[str, str]:
-        """By channel, what a user should know of it in this generation."""
-        found = {}
+        """Warnings by channel about this generation, for contexts."""
+        cautions = {}
         stages = self.generation.stages
         for name, channel in registry().channels.items():
             if channel.caution is None or not set(channel.needed(self.settings)) <= stages.keys():
                 continue
-            said = resolve(channel.caution)(stages)
-            if said is not None:
-                found[name] = str(said)
-        return found
+            caution = resolve(channel.caution)(stages)
+            if caution is not None:
+                cautions[name] = str(caution)
+        return cautions
 
     @cached_property
     def missing(self) -> dict[str, str | None]:
-        """Each mode, and the part that it lacks here; None where the mode is served."""
+        """Each mode with the part that it lacks in this generation, None if it can be used."""
         core = self.searcher.missing()
         found = missing_of(self.generation, self.settings, core, self.writer is not None)
         if self.pending:
@@ -195,11 +191,16 @@ class Opened:
 
 
 def load(path: Path, given: Settings, before: Opened | None = None, trust: Trust | None = None) -> Opened:
-    """Opens the current generation of the index at `path`, or the generation whose folder that is. Of an
-    earlier one the models stay open that serve this one too. `trust` is that of the index of which this is a
-    part; without it, it follows from `given` and `path`.
+    """Open the current generation of an index, or one generation.
 
-    Raises IndexMissing, IndexDamaged, IndexIncompatible.
+    Args:
+        path: Folder of an index or of a generation.
+        given: Settings given by the caller.
+        before: An open generation whose models are reused if they are the same.
+        trust: Trusted endpoints; without it they follow from `given` and `path`.
+
+    Raises:
+        IndexMissing, IndexDamaged, IndexIncompatible: The index cannot be read.
     """
     layout = Layout(path)
     whole = open_generation(path, given.verify) if layout.is_generation() else None
@@ -213,8 +214,8 @@ def load(path: Path, given: Settings, before: Opened | None = None, trust: Trust
     built = generation.manifest.settings
     if not {"encoding", "language"} <= built.keys():
         raise IndexDamaged(
-            f"the manifest of {generation.folder} does not say how the index was built",
-            hint="build it anew: ketrag index --rebuild",
+            f"the manifest of {generation.folder} has no encoding or language",
+            hint="build it again: ketrag index --rebuild",
         )
     by_blocks = given.verify == "blocks"
     searcher = _core.Searcher(files, str(built["encoding"]), str(built["language"]), by_blocks=by_blocks)
@@ -238,10 +239,7 @@ def load(path: Path, given: Settings, before: Opened | None = None, trust: Trust
 def _questions(
     generation: Generation, settings: Settings, models: Models, before: Opened | None, trust: Trust
 ) -> QueryEmbedder | None:
-    """Who makes questions' vectors: nobody but the core itself where the index has no model.
-
-    A model that is loaded serves the next generation too, if it is the same.
-    """
+    """Return the query embedder, that of `before` if the model is the same; None without a model."""
     stored = generation.manifest.models.get("embedder")
     old = None if before is None else before.questions
     if before is not None and old is not None:
@@ -258,7 +256,7 @@ def _questions(
 
 
 def _graphs(generation: Generation) -> dict[str, StoredGraph]:
-    """By list of vectors, the graphs that hnswlib made."""
+    """Return the graphs of hnswlib by list of vectors."""
     found: dict[str, StoredGraph] = {}
     for stage in registry().stages:
         arrays = generation.stages.get(stage.name)

@@ -1,4 +1,4 @@
-"""Where passages stand in their sources, from the locators that a generation holds."""
+"""Locations of passages in their sources (page, heading), from the locators of a generation."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ _HOLDS = "location_indptr"
 
 
 class Places:
-    """The locators of one opened generation; nothing is read where it has none."""
+    """The locators of an opened generation, if it has any."""
 
     def __init__(self, units: Mapping[str, NDArray[Any]]) -> None:
         self._units = units
         self._any = _HOLDS in units
 
     def of_unit(self, unit: int, start: int, end: int) -> dict[str, Any]:
-        """The location of a stretch of the document that a unit is of."""
+        """Return the location of a span of the document that contains a unit."""
         return self._of(int(self._units["unit_document"][unit]), start, end) if self._any else {}
 
     def of_document(self, name: str, start: int, end: int) -> dict[str, Any]:
-        """The same, of a document by its id."""
+        """Return the location of a span of a document by its id."""
         for number in self._numbers.get(name, ()) if self._any else ():
             if found := self._of(number, start, end):
                 return found
@@ -39,7 +39,7 @@ class Places:
 
     @cached_property
     def _numbers(self) -> dict[str, list[int]]:
-        """The rows of each document: its sections, where it is cut into them."""
+        """The rows of each document: one, or one per section."""
         names = unpack(self._units["document_ids_blob"], self._units["document_ids_offsets"])
         found: dict[str, list[int]] = {}
         for number, name in enumerate(names):
@@ -65,6 +65,6 @@ class Places:
             kind, value = json.loads(self._units["location_labels_blob"][begin:end].tobytes())
         except (ValueError, TypeError, RecursionError) as error:
             raise IndexDamaged(
-                f"a location makes no sense: label {number}", hint="run `ketrag index --rebuild`"
+                f"location label {number} is not valid JSON", hint="run `ketrag index --rebuild`"
             ) from error
         return str(kind), value

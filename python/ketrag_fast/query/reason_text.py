@@ -1,4 +1,4 @@
-"""Why a passage was found: the question's words that it holds, and what joins it to other passages."""
+"""Reasons for a passage: keywords that it shares with the question, and its links to other passages."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ if TYPE_CHECKING:
     from ketrag_fast.types import Passage
 
 RARE = 0.5
-"""From this rarity on (idf / ln n) a bridge is called rare: at most some sqrt(n) passages have it."""
+"""Minimum rarity (idf / ln n) of a bridge called rare: about sqrt(n) passages or fewer have it."""
 
 LISTED = 3
-"""Bridges of a pair in JSON; `more` counts the others."""
+"""Maximum number of bridges of a pair in JSON; `more` counts the others."""
 
 SAID = 2
-"""Bridges of a pair in its sentence."""
+"""Maximum number of bridges of a pair in its sentence."""
 
 Bridge = tuple[str, str, int, float]
 Step = tuple[int, float, Sequence[Bridge]]
 Reason = tuple[Step | None, tuple[Step, int, Sequence[Bridge]] | None]
-"""As `_core.Searcher.explain` gives it."""
+"""What `_core.Searcher.explain` returns for a unit."""
 Place = Callable[[int], tuple[dict[str, Any], str]]
-"""Of a unit: its document, title, place, rank in the context or None; and its text, if it is there."""
+"""Returns document, title, offset and rank (or None) of a unit, and its text if it is in the context."""
 
 
 def why(question: str, passage: Passage) -> tuple[dict[str, Any], ...]:
-    """One entry for each word of the question that the title or text holds, with its count there."""
+    """Return an entry for each keyword of the question in the title or text, with its count."""
     asked = dict.fromkeys(_core.lexical_keywords(question))
     found = _core.lexical_keywords(f"{passage.title}\n{passage.text}")
     counts = {word: found.count(word) for word in asked}
@@ -37,12 +37,12 @@ def why(question: str, passage: Passage) -> tuple[dict[str, Any], ...]:
 
 
 def best_pair_text(passage: Passage, reason: Reason, place: Place, units: int) -> tuple[dict[str, Any], ...]:
-    """The other passage of its best pair, and the pair that it lengthens to a chain, with the bridges.
+    """Return the partner of the passage's best pair and the pair that it extends to a chain, with bridges.
 
-    A bridge is what both passages have and the question does not name: the subject of the one, which the
-    other mentions, a name, or a keyword. `units` is how many passages there are. Each entry has its first
-    bridges, how many `more` there are, and a `sentence` that says it in words. No entry where the passage was
-    no candidate of the walk.
+    A bridge is something that both passages contain and the question does not: the subject of one that the
+    other mentions, a name, or a keyword. Each entry has its first bridges, the number of `more` of them and a
+    `sentence`. The result is empty if the passage was not a candidate of the walk. `units` is the number of
+    passages in the index.
     """
     partner, chain = reason
     entries = []
@@ -75,7 +75,7 @@ def _first(bridges: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 
 def as_written(name: str, text: str) -> str:
-    """A name in the letters that a text has it in, where it is there; the index keeps small ones."""
+    """Return a name as a text spells it, if it contains it; the index stores names in lower case."""
     pattern = r"\W+".join(map(re.escape, name.split(" ")))
     found = re.search(rf"\b{pattern}\b", text, re.IGNORECASE)
     return found.group() if found is not None else name
@@ -92,11 +92,11 @@ _EDGES = {
     "refers": "refers to it",
     "follows": "follows it",
 }
-"""Bridges that are edges of a graph of citations."""
+"""Bridges that are edges of a citation graph."""
 
 
 def _describe_bridges(bridges: Sequence[dict[str, Any]], units: int) -> str:
-    """`shares *Fort Ross*, rare (in 3 of 9,329 passages); not in the question`."""
+    """Return a text like `shares *Fort Ross*, rare (in 3 of 9,329 passages); not in the question`."""
     if not bridges:
         return "together they hold more of the question; nothing else joins them"
     edges = [_EDGES[bridge["kind"]] for bridge in bridges if bridge["kind"] in _EDGES]

@@ -1,70 +1,76 @@
-"""What a mode asks of the core: channels with their shares and options, and the bounds of a context."""
+"""Modes as recipes of channels, and the request to the core that a recipe becomes."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from operator import index
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Final
 
 from ketrag_fast import _core
 from ketrag_fast.base.config import Settings
-from ketrag_fast.base.config.fields import short_repr
 from ketrag_fast.errors import ConfigError
 from ketrag_fast.systems.registry import registry
-from ketrag_fast.systems.spec.system import REST, Recipe
+from ketrag_fast.systems.spec.system import REST, Channel, Recipe
 
 _ROLLOVER: Final = {"texts": "last", "graph": "first"}
-"""KET-RAG's words for who gets what is left, in the core's."""
-_ENDLESS: Final = 2**62
-"""More tokens or passages than there are anywhere; twice as many still fit the core's numbers."""
+"""Values of the rollover setting (KET-RAG) in the core's terms."""
 
 
-def check_budget(tokens: int) -> int:
-    """A budget that the core can count with; ConfigError where it is negative, or no whole number."""
-    number = whole("budget", tokens)
-    if number < 0:
-        raise ConfigError(
-            f"budget: {short_repr(number)} is negative", hint="give a number of tokens from 0 up"
-        )
-    return min(number, _ENDLESS)
+@dataclass(frozen=True, slots=True)
+class ModeRecipe:
+    """A mode, looked up once per query: its name, its recipe and the recipe's channels in order."""
+
+    name: str
+    recipe: Recipe
+    channels: tuple[Channel, ...]
+
+    def channel(self, name: str) -> Channel:
+        """Return one of the channels by name."""
+        return next(channel for channel in self.channels if channel.name == name)
 
 
-def whole(name: str, value: Any) -> int:
-    """A whole number, of Python's or NumPy's; ConfigError for anything else."""
-    try:
-        return index(value)
-    except TypeError:
-        raise ConfigError(f"{name}: a {type(value).__name__} is no whole number") from None
+def find_recipe(mode: str) -> ModeRecipe:
+    """Return the recipe of a mode. Raises ConfigError if the mode is unknown."""
+    systems = registry()
+    recipe = systems.recipe(mode)
+    return ModeRecipe(mode, recipe, tuple(systems.channels[name] for name in recipe.channels))
 
 
-def request_of(
+def build_request(
     settings: Settings,
-    mode: str,
+    mode: ModeRecipe,
     budgets: Sequence[int],
     *,
     top: int | None = None,
     deadline: float | None = None,
     mask: _core.Mask | None = None,
 ) -> _core.Request:
-    """What the core is asked for; `top` and `deadline` (seconds) are as they stand, the rest is from the
-    settings. `mask` are the units that a filter leaves.
+    """Return the core's request for a mode.
+
+    Args:
+        settings: Settings of the index; the options of the channels come from them.
+        mode: The mode's recipe.
+        budgets: Budgets in tokens; the core prints a context for each.
+        top: Maximum number of passages.
+        deadline: Seconds left.
+        mask: Units that may be printed, None for all.
+
+    Raises:
+        ConfigError: The shares of the budget add up to more than 1.
     """
-    if top is not None and whole("top", top) < 0:
-        raise ConfigError("top: it is negative", hint="give a number of passages from 0 up")
-    found = registry()
-    recipe = found.recipe(mode)
+    recipe = mode.recipe
     rollover = "none" if recipe.rollover is None else str(settings.value(recipe.rollover))
-    options = [name for channel in recipe.channels for name in found.channels[channel].settings]
-    if len(recipe.shares) > 1:  # whoever prints beside another does so in rows of the shared form
+    options = [name for channel in mode.channels for name in channel.settings]
+    if len(recipe.shares) > 1:  # channels that share a context all print numbered rows
         options.append("row_count")
     return _core.Request(
-        mode,
-        shares_of(recipe, settings),
+        mode.name,
+        split_budget(mode, settings),
         list(budgets),
         join=recipe.join,
         rollover=_ROLLOVER.get(rollover, rollover),
         options={name: settings.value(name) for name in dict.fromkeys(options)},
-        top=None if top is None else min(top, _ENDLESS),
+        top=top,
         skip=settings.fill_policy == "skip_and_continue",
         truncate=settings.oversize_policy == "truncate",
         deadline=deadline,
@@ -72,19 +78,20 @@ def request_of(
     )
 
 
-def shares_of(recipe: Recipe, settings: Settings) -> list[tuple[str, float]]:
-    """Each channel with its part of the budget: a number, what a setting says, or the rest."""
+def split_budget(mode: ModeRecipe, settings: Settings) -> list[tuple[str, float]]:
+    """Return each channel with its share of the budget. Raises ConfigError if they add up to more than 1."""
+    recipe = mode.recipe
     if recipe.join == "fuse":
         return [(name, 1 / len(recipe.shares)) for name in recipe.channels]
-    found: list[tuple[str, float]] = []
+    shares: list[tuple[str, float]] = []
     for share in recipe.shares:
         if share.of == REST:
-            part = max(1.0 - sum(taken for _, taken in found), 0.0)
+            part = max(1.0 - sum(taken for _, taken in shares), 0.0)
         else:
             part = float(settings.value(share.of) if isinstance(share.of, str) else share.of)
-        found.append((share.channel, part))
-    total = sum(part for _, part in found)
+        shares.append((share.channel, part))
+    total = sum(part for _, part in shares)
     if total > 1 + 1e-9:
-        named = ", ".join(share.of for share in recipe.shares if isinstance(share.of, str))
-        raise ConfigError(f"{named}: the shares of the mode add up to {total:g}, which exceeds 1")
-    return found
+        names = ", ".join(share.of for share in recipe.shares if isinstance(share.of, str))
+        raise ConfigError(f"{names}: the shares of mode {mode.name} add up to {total:g}, which exceeds 1")
+    return shares

@@ -1,4 +1,4 @@
-"""Questions put to the core, and the first passages of each put in a new order by a cross-encoder."""
+"""Ranking by the core, and reranking of the first passages by a cross-encoder."""
 
 from __future__ import annotations
 
@@ -11,77 +11,81 @@ import numpy as np
 from ketrag_fast import _core
 from ketrag_fast.errors import ConfigError
 from ketrag_fast.query.open_generation import Opened
-from ketrag_fast.query.preparation import Clock, Prepared
-from ketrag_fast.query.recipes import request_of
-from ketrag_fast.systems.registry import registry
+from ketrag_fast.query.plan import QueryPlan
+from ketrag_fast.query.preparation import Prepared
 
 if TYPE_CHECKING:
+    from ketrag_fast.models.reranker import CrossEncoder
     from ketrag_fast.query.python_channels import Ranking
 
 DEPTH: Final = 30
-"""Passages that the cross-encoder reads for a question; those after them keep their places."""
+"""Number of passages that the cross-encoder scores per question; later ones keep their ranks."""
 _LONG: Final = 1024
-"""Tokens of a passage, at most nearly always: a context that so many more fit ranks enough to read."""
+"""Tokens that nearly every passage stays below: a context with room for DEPTH more has enough to rerank."""
 _NAME: Final = "rerank"
 
 
-def replies_of(
-    opened: Opened,
-    questions: Sequence[str],
-    mode: str,
-    budgets: Sequence[int],
-    prepared: Prepared,
-    clock: Clock,
-    *,
-    top: int | None,
-    threads: int | None,
-) -> list[_core.Reply]:
-    """The core's reply to each question, reranked where the settings name a cross-encoder.
+def rank(
+    plan: QueryPlan, questions: Sequence[str], prepared: Prepared, threads: int | None
+) -> tuple[_core.Request, list[_core.Reply]]:
+    """Return the request of the mode and the core's reply to each question, reranked if the settings say so.
 
-    `threads` is None for one question on this thread. Raises ConfigError where the mode prints more than a
-    list of passages, what loading the model raises, and DeadlineExceeded.
+    `threads` is None for one question on this thread.
+
+    Raises:
+        ConfigError: The mode prints more than one list of passages and cannot be reranked.
+        DeadlineExceeded: Time is over.
     """
-    settings = opened.settings
-    mask = prepared.mask
-    plain = request_of(settings, mode, budgets, top=top, deadline=clock.each(), mask=mask)
-    model = opened.reranker
+    model = plan.opened.reranker
     if model is None or not questions:
-        return _run_request(opened, plain, prepared, threads)
-    recipe = registry().recipe(mode)
+        request = plan.request()
+        return request, _run(plan.opened, request, prepared, threads)
+    recipe = plan.mode.recipe
     if len(recipe.shares) > 1 and recipe.join != "fuse":
         raise ConfigError(
-            f"rerank: mode {mode} prints tables or several lists, and a cross-encoder orders one list",
-            hint="name a mode of passages (bm25, text, fused, walk, ...) or leave rerank out",
+            f"rerank: mode {plan.mode.name} prints tables or several lists; a cross-encoder orders one list",
+            hint="use a mode of passages (bm25, text, fused, walk, ...) or leave out rerank",
         )
-    wide = max(budgets, default=0) + DEPTH * _LONG
-    first = request_of(settings, mode, [wide], deadline=clock.each(), mask=mask)
-    rankings: list[Ranking] = []
-    found = _run_request(opened, first, prepared, threads)
-    for question, reply in zip(questions, found, strict=True):
-        printed = reply.contexts[0]
-        units, scores = printed.units[:DEPTH].tolist(), np.asarray(printed.scores, np.float64)
-        spans = printed.spans[:DEPTH]
-        if (not units and printed.text) or len(printed.nodes):
-            raise ConfigError(f"rerank: mode {mode} prints tables, which a cross-encoder does not order")
-        texts = [place[-1] for place in opened.searcher.places(units, [end - start for start, end in spans])]
-        own = model.scores(question, texts, threads=threads, seconds=clock.each()).astype(np.float64)
-        # The best first; equal ones as they came.
-        order = np.argsort(-own, kind="stable")
-        ids = np.concatenate([printed.units[:DEPTH][order], printed.units[DEPTH:]])
-        rankings.append((ids.astype(np.uint32), np.concatenate([own[order], scores[DEPTH:]])))
-    request = _core.Request(
-        mode,
+    request = plan.request([max(plan.budgets, default=0) + DEPTH * _LONG])
+    replies = _run(plan.opened, request, prepared, threads)
+    rankings = [
+        _rerank(plan, model, question, reply, threads)
+        for question, reply in zip(questions, replies, strict=True)
+    ]
+    settings = plan.settings
+    final = _core.Request(
+        plan.mode.name,
         [(_NAME, 1.0)],
-        list(budgets),
-        top=top,
+        list(plan.budgets),
+        top=plan.top,
         skip=settings.fill_policy == "skip_and_continue",
         truncate=settings.oversize_policy == "truncate",
-        deadline=clock.each(),
+        deadline=plan.clock.each(),
     )
-    return _run_request(opened, request, replace(prepared, near={}, rankings={_NAME: rankings}), threads)
+    reordered = replace(prepared, near={}, rankings={_NAME: rankings})
+    return request, _run(plan.opened, final, reordered, threads)
 
 
-def _run_request(
+def _rerank(
+    plan: QueryPlan, model: CrossEncoder, question: str, reply: _core.Reply, threads: int | None
+) -> Ranking:
+    """Return the units of a reply with the first DEPTH in the order of the cross-encoder's scores."""
+    printed = reply.contexts[0]
+    units, spans = printed.units[:DEPTH].tolist(), printed.spans[:DEPTH]
+    if (not units and printed.text) or len(printed.nodes):
+        raise ConfigError(
+            f"rerank: mode {plan.mode.name} prints tables, which a cross-encoder does not order"
+        )
+    places = plan.opened.searcher.places(units, [end - start for start, end in spans])
+    texts = [place[-1] for place in places]
+    scores = model.scores(question, texts, threads=threads, seconds=plan.clock.each()).astype(np.float64)
+    order = np.argsort(-scores, kind="stable")  # equal scores keep the order of the first ranking
+    ids = np.concatenate([printed.units[:DEPTH][order], printed.units[DEPTH:]])
+    rest = np.asarray(printed.scores, np.float64)[DEPTH:]
+    return ids.astype(np.uint32), np.concatenate([scores[order], rest])
+
+
+def _run(
     opened: Opened, request: _core.Request, prepared: Prepared, threads: int | None
 ) -> list[_core.Reply]:
     if threads is not None:

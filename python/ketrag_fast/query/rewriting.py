@@ -1,4 +1,4 @@
-"""Rewritings: the text that is ranked by, made from a question by a language model."""
+"""Rewriting functions of modes: from a question to the text to rank by."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from ketrag_fast.query.open_generation import Opened
 def hyde(
     opened: Opened, questions: Sequence[str], seconds: float | None
 ) -> tuple[list[str], tuple[str, ...]]:
-    """For each question the passage that a model writes in answer to it, and warnings.
+    """Return for each question a passage that a model writes in answer to it, and warnings.
 
-    Raises DeadlineExceeded where not all are there after `seconds`, and what opening the model raises.
+    Raises DeadlineExceeded if they are not written after `seconds`, and what opening the model raises.
     """
     if opened.writer is None:
         raise ModeUnavailable("mode hyde needs a language model that writes passages")

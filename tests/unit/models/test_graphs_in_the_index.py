@@ -205,7 +205,7 @@ def test_entities_have_a_graph_where_there_is_a_skeleton(tmp_path: Path) -> None
     with Index.build(
         documents, tmp_path / "plain", settings=Settings(llm="heuristic", core_ratio=1.0)
     ) as plain:
-        skeleton = plain.arrays()["skeleton"]
+        skeleton = plain.inspect.arrays()["skeleton"]
         columns = [
             unpack(skeleton[f"entity_{name}_blob"], skeleton[f"entity_{name}_offsets"])
             for name in ("name", "description")

@@ -99,7 +99,7 @@ def run(args: argparse.Namespace) -> int:
         if html is not None:
             from ketrag_fast.apps.cli.context_page import page
 
-            files = index.files([passage.document for passage in answer.context.passages])
+            files = index.inspect.files([passage.document for passage in answer.context.passages])
             output.write_page(html, page(answer.context, files, answer))
     if shown is None:
         output.write_json(answer.to_json())

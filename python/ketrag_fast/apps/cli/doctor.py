@@ -64,9 +64,9 @@ def run(args: argparse.Namespace) -> int:
 
 def _endpoints(path: Path, settings: Settings) -> list[Endpoint]:
     """Return the endpoints that the index names; none if it is too damaged to name any."""
-    from ketrag_fast.index import Index
+    from ketrag_fast.index.endpoints import list_endpoints
 
     try:
-        return Index.endpoints(path, settings=settings)
+        return list_endpoints(path, settings=settings)
     except KetragError:  # the findings report it
         return []

@@ -34,8 +34,8 @@ def run(args: argparse.Namespace) -> int:
     from ketrag_fast.index import Index
 
     with Index.open(path, settings=options.query_settings_of(args)) as opened:
-        found = opened.documents(args.first, args.count, args.containing)
-        total = opened.document_count
+        found = opened.inspect.documents(args.first, args.count, args.containing)
+        total = opened.inspect.document_count
     if args.json:
         listed = [one.to_json() for one in found]
         output.write_json(

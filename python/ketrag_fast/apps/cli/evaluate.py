@@ -129,7 +129,7 @@ def run(args: argparse.Namespace) -> int:
         if args.save is not None:
             more = {"concatenated": seed, "substring": args.substring, "top": settings.top, **scorer}
             if "hyde" in modes and "hyde" not in found.skipped:
-                more["hyde_model"] = index.hyde_model()
+                more["hyde_model"] = index.inspect.hyde_model()
             if asked is not None:
                 more["answers"] = asked.about()
             save(Path(args.save), describe(dataset, index.stats(), **more), dataset, found)

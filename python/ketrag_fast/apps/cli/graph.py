@@ -52,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
     from ketrag_fast.index import Index
 
     with Index.open(path, settings=options.query_settings_of(args)) as index:
-        found = index.node(name, kind, filter=index.filter)
+        found = index.inspect.node(name, kind, filter=index.inspect.filter)
     if args.json:
         output.write_json(found.to_json())
     else:

@@ -76,7 +76,7 @@ def run(args: argparse.Namespace) -> int:
         if html is not None:
             from ketrag_fast.apps.cli.context_page import page
 
-            files = index.files([passage.document for passage in context.passages])
+            files = index.inspect.files([passage.document for passage in context.passages])
             output.write_page(html, page(context, files))
     if args.json:
         output.write_json(context.to_json())

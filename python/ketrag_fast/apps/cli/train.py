@@ -45,6 +45,7 @@ def run(args: argparse.Namespace) -> int:
     """Run the command."""
     path, _ = options.index_path(args)
     from ketrag_fast.index import Index
+    from ketrag_fast.index.training import train
     from ketrag_fast.lab.eval import load_dataset
 
     training = registry().trainable(args.system).train
@@ -60,7 +61,8 @@ def run(args: argparse.Namespace) -> int:
             )
 
     with Index.open(path, settings=options.query_settings_of(args)) as index:
-        outcome = index.train(
+        outcome = train(
+            index,
             args.system,
             [(q.text, q.gold) for q in dataset.questions if q.gold],
             out,

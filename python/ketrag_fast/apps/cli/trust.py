@@ -35,11 +35,11 @@ def run(args: argparse.Namespace) -> int:
     if args.forget and args.endpoint is None:
         raise ConfigError("--forget needs an address", hint="name it with --endpoint URL")
     path, _ = options.index_path(args)
-    from ketrag_fast.index import Index
+    from ketrag_fast.index.endpoints import list_endpoints, trust_endpoint
 
     if args.endpoint is not None:
-        Index.trust(path, args.endpoint, confirmed=not args.forget)
-    endpoints = Index.endpoints(path)
+        trust_endpoint(path, args.endpoint, confirmed=not args.forget)
+    endpoints = list_endpoints(path)
     if args.json:
         rows = [endpoint.to_json() for endpoint in endpoints]
         output.write_json({"schema": "ketrag/trust/1", "index": str(path), "endpoints": rows})

@@ -31,10 +31,11 @@ def run(args: argparse.Namespace) -> int:
     """Run the command."""
     path, _ = options.index_path(args)
     from ketrag_fast.index import Index
+    from ketrag_fast.index.endpoints import list_endpoints
 
     settings = options.query_settings_of(args)
     Index.unbundle(args.file, path)
-    endpoints = Index.endpoints(path, settings=settings)
+    endpoints = list_endpoints(path, settings=settings)
     if args.json:
         rows = [endpoint.to_json() for endpoint in endpoints]
         about = {"schema": "ketrag/unbundle/1", "index": str(path), "file": str(args.file)}

@@ -70,7 +70,7 @@ class Indexes:
     def load(self) -> None:
         """Load the embedding models, so that the first question does not wait for them."""
         for entry in self:
-            entry.index.warm()
+            entry.index.inspect.warm()
 
     async def stay_fresh(self, seconds: float, on_change: Mapping[str, object] | None = None) -> None:
         """Switch to new generations until cancelled.

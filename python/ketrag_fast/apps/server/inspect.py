@@ -46,7 +46,7 @@ async def graph(request: Request) -> Response:
     """Serve `GET /v1/graph`: the kinds of names in the graphs of an index."""
     service: Service = request.app.state.service
     entry = requested_index(request)
-    kinds = await service.aside(lambda: entry.index.kinds)
+    kinds = await service.aside(lambda: entry.index.inspect.kinds)
     return json_reply({"schema": "ketrag/graph/1", "index": entry.name, "kinds": list(kinds)})
 
 
@@ -58,7 +58,7 @@ async def node(request: Request) -> Response:
     if len(name) > _NAME or len(kind or "") > _NAME:
         raise Problem(422, "bad_request", f"the name or kind is longer than {_NAME} characters")
     try:
-        entity = await service.aside(entry.index.node, name, kind)
+        entity = await service.aside(entry.index.inspect.node, name, kind)
     except ValueError as error:  # InputError: unknown name
         raise Problem(
             404, "unknown_name", getattr(error, "message", "unknown"), hint=getattr(error, "hint", None)
@@ -75,8 +75,8 @@ async def passage(request: Request) -> Response:
         raise Problem(422, "bad_request", "unit: must be the number of a passage")
     before, after = (number(request, side, 1, _NEIGHBOURS) for side in ("before", "after"))
     try:
-        spans = await service.aside(entry.index.around, int(text), before, after)
-        metadata = await service.aside(entry.index.metadata, int(text))
+        spans = await service.aside(entry.index.inspect.around, int(text), before, after)
+        metadata = await service.aside(entry.index.inspect.metadata, int(text))
     except ValueError as error:
         raise Problem(404, "unknown_passage", getattr(error, "message", "unknown")) from None
     rows = [{"unit": unit, **span.to_json()} for unit, span in spans]
@@ -90,8 +90,8 @@ async def documents(request: Request) -> Response:
     entry = requested_index(request)
     first, count = number(request, "first", 0, 10**12), number(request, "count", 100, _MOST)
     text = request.query_params.get("containing", "")[:_NAME]
-    listed = await service.aside(entry.index.documents, first, count, text)
-    total = await service.aside(lambda: entry.index.document_count)
+    listed = await service.aside(entry.index.inspect.documents, first, count, text)
+    total = await service.aside(lambda: entry.index.inspect.document_count)
     return json_reply(
         {
             "schema": "ketrag/documents/1",
@@ -113,10 +113,10 @@ async def indexes(request: Request) -> Response:
                 "name": entry.name,
                 "generation": entry.index.generation,
                 "digest": entry.index.digest,
-                "documents": entry.index.document_count,
+                "documents": entry.index.inspect.document_count,
                 "modes": list(entry.index.modes),
-                "kinds": list(entry.index.kinds),
-                "answers": entry.index.has_answer_llm,
+                "kinds": list(entry.index.inspect.kinds),
+                "answers": entry.index.inspect.has_answer_llm,
             }
             for entry in service.indexes
         ]

@@ -163,9 +163,9 @@ class _Tools:
 
         def call() -> dict[str, Any]:
             opened = self._indexes.find(index).index
-            spans = opened.around(unit, before, after)
+            spans = opened.inspect.around(unit, before, after)
             return {
-                "metadata": opened.metadata(unit),
+                "metadata": opened.inspect.metadata(unit),
                 "passages": [{"unit": number, **span.to_json()} for number, span in spans],
             }
 
@@ -177,7 +177,7 @@ class _Tools:
         """Return what the graphs of an index hold under a name: relations, and their source sentences."""
 
         def call() -> dict[str, Any]:
-            node: dict[str, Any] = self._indexes.find(index).index.node(name, kind).to_json()
+            node: dict[str, Any] = self._indexes.find(index).index.inspect.node(name, kind).to_json()
             return node
 
         return await self._run(call)
@@ -189,11 +189,11 @@ class _Tools:
 
         def call() -> dict[str, Any]:
             entry = self._indexes.find(index)
-            documents = entry.index.documents(first, count, containing)
+            documents = entry.index.inspect.documents(first, count, containing)
             return {
                 "index": entry.name,
                 "indexes": [one.name for one in self._indexes],
-                "total": entry.index.document_count,
+                "total": entry.index.inspect.document_count,
                 "documents": [one.to_json() for one in documents],
             }
 

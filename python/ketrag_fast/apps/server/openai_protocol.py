@@ -90,7 +90,7 @@ async def embeddings(request: Request) -> Response:
     seconds = service.options.deadline
 
     def embed() -> bytes:
-        rows = entry.index.vectors(texts, role, seconds=seconds)
+        rows = entry.index.inspect.vectors(texts, role, seconds=seconds)
         if body.get("dimensions", rows.shape[1]) != rows.shape[1]:
             raise Problem(
                 400, "input", f"dimensions: must be {rows.shape[1]}, that of the index", param="dimensions"
@@ -104,7 +104,7 @@ async def embeddings(request: Request) -> Response:
             }
             for at, row in enumerate(rows)
         ]
-        tokens = entry.index.tokens(texts)
+        tokens = entry.index.inspect.tokens(texts)
         usage = {"prompt_tokens": tokens, "total_tokens": tokens}
         return json_bytes({"object": "list", "data": data, "model": body["model"], "usage": usage})
 
@@ -140,7 +140,7 @@ async def chat(request: Request) -> Response:
     service: Service = request.app.state.service
     body = await read_body(request, request.app.state.shapes["chat"], strict=False)
     entry, mode = _index_of(service, body["model"])
-    if not entry.index.has_answer_llm:
+    if not entry.index.inspect.has_answer_llm:
         raise Problem(
             422,
             "no_model",

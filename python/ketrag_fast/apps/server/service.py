@@ -75,11 +75,11 @@ class Service:
     def _plan(self, group: Group) -> BatchPlan:
         query, _ = group
         index, most = query.entry.index, self.options.batch
-        if not index.embeds(query.mode):
+        if not index.inspect.embeds(query.mode):
             return BatchPlan(_PLAIN if most is None else most)
 
         def embed(questions: Sequence[str], seconds: float) -> None:
-            index.vectors(questions, seconds=seconds)  # caches them for `retrieve`
+            index.inspect.vectors(questions, seconds=seconds)  # caches them for `retrieve`
 
         return BatchPlan(_EMBEDDED if most is None else most, query.entry, embed)
 

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import product
 from typing import Any, Final
 
-from ketrag_fast.base.filters.condition import Condition, FieldComparison, condition_of
-from ketrag_fast.base.filters.parser import parse_filter
+from ketrag_fast.base.filters.condition import Condition, FieldComparison
+from ketrag_fast.base.filters.parser import filter_condition
 from ketrag_fast.errors import InputError
 
 MOST_ATOMS: Final = 10
@@ -31,7 +31,7 @@ def allow_condition(given: str | Mapping[str, Any]) -> Condition:
     Raises InputError if it cannot be read, or if every document passes it whatever its metadata.
     """
     try:
-        condition = parse_filter(given) if isinstance(given, str) else condition_of(given)
+        condition = filter_condition(given)
     except InputError as error:
         raise as_allow(error) from None
     if holds_always(condition):

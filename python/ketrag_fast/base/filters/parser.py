@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 from ketrag_fast.base.filters.condition import (
     DEEPEST,
@@ -31,6 +32,11 @@ _TOKEN: Final = re.compile(
 )
 _NUMBER: Final = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?")
 _JOINS: Final = ("and", "or", "not", "in", "exists")
+
+
+def filter_condition(given: str | Mapping[str, Any]) -> Condition:
+    """Return the condition of a filter, given as text or as a mapping. Raises InputError."""
+    return parse_filter(given) if isinstance(given, str) else condition_of(given)
 
 
 def parse_filter(text: str) -> Condition:

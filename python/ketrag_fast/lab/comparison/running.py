@@ -106,7 +106,7 @@ class Bench:
             assert report is not None  # noqa: S101 - it was just built
             stats = index.stats()
             found = self._scores(index, configuration)
-            stages = index.arrays()
+            stages = index.inspect.arrays()
             cost = self._cost(report, stats, settings, stages)
             return Outcome(
                 configuration.name,

@@ -78,7 +78,7 @@ def _build_sample(
         report = build(path, list(documents), partial(stages_for, extra=extra), settings, progress=progress)
         with Index.open(path, settings=Settings(verify="sizes")) as index:
             counts = index.stats()["counts"]
-            arrays = index.arrays()
+            arrays = index.inspect.arrays()
             chunks, tokens = _core_chunks(arrays, documents)
             seconds = {stage.name: stage.seconds for stage in report.stages}
             return Sample(

@@ -1,8 +1,7 @@
-"""Citations in a reply: `[2]`, `[1, 3]`, `[2-4]`, `[passage 5]`. Those that lead nowhere are taken out.
+"""Citations in a reply: `[2]`, `[1, 3]`, `[2-4]`, `[passage 5]`. Numbers without a passage are removed.
 
-Works piece by piece, so that what streams to a screen is what the answer will be: a bracket is held back
-until it closes or turns out to be none. Thoughts between `<think>` and `</think>` at the beginning, which
-some models write, are no part of the answer.
+The reply is read piece by piece, so that the streamed text equals the final answer: a bracket is held back
+until it closes or cannot be a citation. A leading `<think>...</think>`, which some models write, is dropped.
 """
 
 from __future__ import annotations
@@ -18,26 +17,29 @@ MARK: Final = re.compile(
 """A citation: the blanks before it, and its numbers."""
 _RANGE: Final = re.compile(r"(\d+)\s*[-–]\s*(\d+)|(\d+)")
 _LONGEST: Final = 80
-"""Characters of a bracket that may still be a citation."""
+"""Maximum length of an open bracket that may become a citation."""
 _BLANKS: Final = 8
 _OPEN, _CLOSE = "<think>", "</think>"
 
 
 class CitationReader:
-    """Reads a reply in pieces. `cited` are the numbers used, each once, in the order of their first use;
-    `removed` counts numbers that lead nowhere.
+    """Reads a reply in pieces.
+
+    Attributes:
+        cited: Cited numbers, each once, in order of first use.
+        removed: Count of numbers without a passage.
     """
 
     def __init__(self, passages: int) -> None:
         self._passages = passages
         self._held = ""
-        self._thinking: bool | None = None  # None: not yet known whether the reply begins with a thought
+        self._thinking: bool | None = None  # None: unknown so far whether the reply begins with a thought
         self._begun = False
         self.cited: list[int] = []
         self.removed = 0
 
     def feed(self, piece: str) -> str:
-        """What of the reply is certain with this piece."""
+        """Take a piece of the reply and return the text that is final so far."""
         text = self._after_thought(piece)
         if text is None:
             return ""
@@ -45,7 +47,7 @@ class CitationReader:
         return self._settled(last=False)
 
     def finish(self) -> str:
-        """What is left at the end of the reply."""
+        """Return the rest of the text at the end of the reply."""
         if self._thinking is None:
             self._thinking = False
         elif self._thinking:
@@ -63,7 +65,7 @@ class CitationReader:
             self._thinking = begun.startswith(_OPEN)
         if self._thinking:
             _, closed, rest = self._held.partition(_CLOSE)
-            if not closed:  # the rest of a long thought is not looked at again with each piece
+            if not closed:  # keep only what may be the start of the closing tag
                 self._held = self._held[-len(_CLOSE) :]
                 return None
             self._held, self._thinking = rest, False

@@ -1,4 +1,4 @@
-"""The forms of an answer: free text, one of yes, no and maybe, or an order of options."""
+"""Forms of an answer: free text; yes, no or maybe; a ranking of options."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ BEGIN: Final[dict[str, str]] = {
     "the best answer first, as in [c,a,d,b]; leave none out, whatever the passages say of it. After "
     "that say in a sentence or two why the first is the answer.",
 }
-"""What a model is told to begin with."""
+"""Instruction for the beginning of a reply, by kind."""
 _BRACKETS: Final = re.compile(r"\[\s*([a-z](?:\s*[,;>]\s*[a-z])*)\s*\]", re.IGNORECASE)
 _LONE: Final = re.compile(r"(?<![^\W_])\(?([a-z])[).:]|\boption\s+([a-z])\b|^\W*([a-z])\W*$", re.IGNORECASE)
 _DECISION: Final = re.compile(r"\b(yes|no|maybe)\b", re.IGNORECASE)
@@ -29,23 +29,23 @@ _DECISION: Final = re.compile(r"\b(yes|no|maybe)\b", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """Which form an answer has, and what may be chosen from."""
+    """The form of an answer, and the options of a choice."""
 
     kind: Kind = "free"
     options: tuple[str, ...] = ()
 
     def question(self, text: str) -> str:
-        """The question with its options."""
+        """Return the question followed by its options."""
         rows = (f"({letter}) {' '.join(o.split())}" for letter, o in zip(LETTERS, self.options, strict=False))
         return "\n".join([text, *rows])
 
     def decision(self, reply: str) -> str | None:
-        """yes, no or maybe: the first of them in the reply, None where it has none."""
+        """Return the first yes, no or maybe in a reply; None without one, or for other kinds."""
         found = _DECISION.search(reply) if self.kind == "yes-no" else None
         return None if found is None else found[1].lower()
 
     def ranking(self, reply: str) -> tuple[str, ...] | None:
-        """The letters of all options, best first; None where there is nothing to choose."""
+        """Return the letters of all options, best first; None for other kinds."""
         return None if self.kind != "choice" else ranking(reply, len(self.options))
 
 
@@ -53,10 +53,13 @@ FREE: Final = Form()
 
 
 def form_of(kind: str | None, options: Sequence[str]) -> Form:
-    """ConfigError where they do not go together; with options and no kind it is a choice."""
+    """Return the form of a kind and options; options without a kind make it a choice.
+
+    Raises ConfigError if kind and options do not fit together.
+    """
     given = tuple(options)
     if isinstance(options, str) or not all(isinstance(option, str) and option.strip() for option in given):
-        raise ConfigError("the options of a question are texts, and none is empty")
+        raise ConfigError("options must be a list of non-empty texts")
     chosen = kind if kind is not None else "choice" if given else "free"
     if chosen not in KINDS:
         raise ConfigError(f"kind must be one of {', '.join(KINDS)}, not {chosen!r}")
@@ -71,8 +74,9 @@ def form_of(kind: str | None, options: Sequence[str]) -> Form:
 
 
 def ranking(reply: str, count: int) -> tuple[str, ...]:
-    """The letters of `count` options as a reply ranks them: those in brackets, else those named alone, each
-    once; what is missing follows in its own order.
+    """Return the letters of `count` options as a reply ranks them.
+
+    Letters in brackets count, else letters that appear alone. Missing letters follow in alphabetical order.
     """
     letters = LETTERS[:count]
     found = _BRACKETS.search(reply)

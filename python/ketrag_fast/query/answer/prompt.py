@@ -1,9 +1,9 @@
-"""The prompt of a question: instructions, numbered passages behind fences, the question last.
+"""The prompt of a question: instructions, numbered passages between fences, the question last.
 
-Passages are data. Each begins behind a line that no text can hold: the fence has a code made of all that is
-printed, so that whoever wrote a part of it cannot know it, and it is compared with the texts. What looks like
-a citation in a text (`[2]`, a reference of its own, or a forged mark of another passage) is printed as
-`[#2]`, which is none. The instructions say that nothing behind the fences is to be followed.
+Passages are data. Each begins after a line that no text contains: the fence has a code that is a hash of
+everything printed, which the author of one passage cannot know, and it is compared with the texts. Anything
+in a text that looks like a citation (`[2]`: a reference, or a forged mark of another passage) is printed as
+`[#2]`, which is not one. The instructions say that text between fences must not be followed.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from ketrag_fast.query.answer.forms import BEGIN, FREE, Form
 from ketrag_fast.types import Context, Passage
 
 NOTHING: Final = "Insufficient information."
-"""What a model says, and what is said without asking one, where the passages do not tell."""
+"""The answer if the passages do not contain one, by a model or without calling one."""
 
 _NOTHING = f"- If the passages do not hold the answer, reply with exactly: {NOTHING}\n"
 
 
 def instructions(form: Form = FREE) -> str:
-    """What a model is told about every question of a form."""
+    """Return the instructions for questions of a form."""
     return f"""\
 You answer one question from numbered passages, and from nothing else.
 
@@ -45,7 +45,7 @@ _CODE: Final = 8
 
 
 def build_prompt(context: Context, passages: Sequence[Passage], form: Form = FREE) -> Prompt:
-    """The prompt with the first `passages` of a context, numbered from 1 as they are ranked."""
+    """Return the prompt with some passages of a context, numbered from 1 by rank."""
     sections = [section.text.strip("\n") for section in context.sections if not section.passages]
     tables = [strip_citation_marks(table) for table in sections if table]
     rows = [row(passage) for passage in passages]
@@ -58,18 +58,18 @@ def build_prompt(context: Context, passages: Sequence[Passage], form: Form = FRE
 
 
 def row(passage: Passage) -> str:
-    """A passage as the model reads it."""
+    """Return a passage as it is printed in the prompt."""
     title = f"{' '.join(passage.title.split())}\n" if passage.title else ""
     return strip_citation_marks(f"{title}{passage.said}")
 
 
 def strip_citation_marks(text: str) -> str:
-    """A text in which nothing is a citation any more."""
+    """Return a text in which nothing looks like a citation."""
     return MARK.sub(lambda found: f"{found[1]}[#{found[0][len(found[1]) + 1 :]}", text)
 
 
 def fence_of(texts: Sequence[str]) -> str:
-    """A line that none of the texts holds, the same for the same texts."""
+    """Return a line that none of the texts contains, equal for equal texts."""
     body = "\n".join(texts)
     digest = hashlib.sha256(body.encode("utf-8", "replace")).hexdigest()
     plain = body.lower()
@@ -78,14 +78,14 @@ def fence_of(texts: Sequence[str]) -> str:
 
 
 def fence_in(prompt: Prompt) -> str:
-    """The code of the fences of a prompt that was made here."""
+    """Return the code of the fences of a prompt from `build_prompt`."""
     return prompt.text.rpartition("\nQuestion: ")[0].rpartition(" ")[2]
 
 
 def fitting(context: Context, model: LanguageModel, tokens: int, form: Form = FREE) -> tuple[Prompt, int]:
-    """The prompt with as many of the best passages as leave room for `tokens` of reply, and their number.
+    """Return the prompt with as many top passages as leave room for a reply, and their number.
 
-    Raises BackendError where not even the first fits.
+    Raises BackendError if not even the first fits.
     """
     passages = list(context.passages)
     low, high = 0, len(passages)
@@ -103,7 +103,7 @@ def fitting(context: Context, model: LanguageModel, tokens: int, form: Form = FR
         raise BackendError(
             f"the question, one passage and {tokens} tokens of answer do not fit the model's context "
             f"({model.identity.context} tokens)",
-            hint="take a model with a larger context, smaller units, or fewer --answer-tokens",
+            hint="use a model with a larger context, smaller chunks, or fewer --answer-tokens",
         )
     return prompt, low
 

@@ -1,4 +1,4 @@
-"""A summary, for one question, of a text and of those that a graph ties it to (specs 40, 4.6)."""
+"""A summary, for one question, of a text and of its neighbours in a graph (CG-RAG)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _NOTHING: Final = re.compile(rf"\W*{NOTHING}\W*", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What one summary is of: a question, a text, and the texts around it."""
+    """Input of a summary: a question, a text, and the texts of its neighbours."""
 
     question: str
     text: str
@@ -43,7 +43,7 @@ def _prompt(about: Surroundings) -> str:
 
 
 def _parse_summary(_: Surroundings, text: str, finish: str) -> ParsedReply[str] | None:
-    """Empty where nothing helps; a cap on tokens or seconds leaves a summary, too."""
+    """Return the summary, empty if nothing helps. A reply cut by tokens or seconds is used, too."""
     words = " ".join(strip_citation_marks(text).encode("utf-8", "replace").decode("utf-8").split())
     if finish in ("cancelled", "repetition") or not words:
         return None

@@ -18,7 +18,7 @@ from ketrag_fast.systems.cg_rag.candidates import DIRECTIONS
 from ketrag_fast.systems.cg_rag.settings import CgRagSettings
 from ketrag_fast.systems.shared.rows import Arrays, csr, csr_out, lengths, strings
 from ketrag_fast.systems.spec.stage import Outputs, StageContext, StageInputs
-from ketrag_fast.systems.spec.system import Query
+from ketrag_fast.systems.spec.system import ChannelQuery
 
 if TYPE_CHECKING:
     from ketrag_fast.models.embedders.sparse import SparseModel
@@ -92,7 +92,7 @@ def by_terms(settings: Settings, question: str, sparse: Arrays, epsilon: float) 
     return found
 
 
-def rank(query: Query, arrays: Mapping[str, Arrays]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+def rank(query: ChannelQuery, arrays: Mapping[str, Arrays]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Rank units as the channel cg-rag does, with these weights."""
     assert query.vector is not None  # noqa: S101 - the channel asks for it
     if not query.vector.any():

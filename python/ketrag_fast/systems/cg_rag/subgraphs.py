@@ -10,10 +10,12 @@ from ketrag_fast.kernels.citations import ADJACENT, REFERENCE
 from ketrag_fast.systems.cg_rag.candidates import DIRECTIONS, by_words
 from ketrag_fast.systems.cg_rag.settings import CgRagSettings
 from ketrag_fast.systems.shared.rows import Arrays
-from ketrag_fast.systems.spec.system import Query
+from ketrag_fast.systems.spec.system import ChannelQuery
 
 
-def strongest_senders(query: Query, arrays: Mapping[str, Arrays], units: Sequence[int]) -> list[list[int]]:
+def strongest_senders(
+    query: ChannelQuery, arrays: Mapping[str, Arrays], units: Sequence[int]
+) -> list[list[int]]:
     """Return the senders of each unit, strongest first: by alpha times their word factor, then by id.
 
     With direction `both` the receivers are included.

@@ -16,7 +16,7 @@ from ketrag_fast.systems.cg_rag.candidates import Candidates, candidates, free_s
 from ketrag_fast.systems.cg_rag.settings import CgRagSettings
 from ketrag_fast.systems.cg_rag.weights import GraphWeights, check, read_weights
 from ketrag_fast.systems.shared.rows import F32, Arrays
-from ketrag_fast.systems.spec.system import Query
+from ketrag_fast.systems.spec.system import ChannelQuery
 
 LAYERS: Final = 2
 _KEPT: Final = 2
@@ -84,7 +84,7 @@ def lacks(settings: Settings) -> str | None:
     )
 
 
-def rank(query: Query, arrays: Mapping[str, Arrays]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+def rank(query: ChannelQuery, arrays: Mapping[str, Arrays]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Return the candidates, best first: the scores of LeSeGR plus those of the trained network."""
     assert query.vector is not None  # noqa: S101 - the channel asks for it
     if not query.vector.any():

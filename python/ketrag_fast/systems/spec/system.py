@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Query:
+class ChannelQuery:
     """A query as a channel sees it.
 
     Attributes:
@@ -44,7 +44,7 @@ class Query:
     deadline: float | None = None
 
 
-Rank = Callable[[Query, "StageArrays"], "tuple[Ids, Scores]"]
+Rank = Callable[[ChannelQuery, "StageArrays"], "tuple[Ids, Scores]"]
 """(query, arrays) to unit ids, best first, and as many scores without NaN."""
 
 

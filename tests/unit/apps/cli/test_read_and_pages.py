@@ -73,15 +73,15 @@ def test_files_of_documents(tmp_path: Path) -> None:
     (source / "rows.csv").write_text("text\nThe Nimrod was old.\n")
     names = ["deep/a.md", "all.zip/x/b.txt", "rows.csv:2", "given"]
     with Index.build([source, Document("given", "The Quest was small.")], tmp_path / "ix") as index:
-        assert index.files(names) == {
+        assert index.inspect.files(names) == {
             "deep/a.md": source / "deep" / "a.md",
             "all.zip/x/b.txt": source / "all.zip",
             "rows.csv:2": source / "rows.csv",
         }
         (source / "rows.csv").unlink()
-        assert set(index.files(names)) == {"deep/a.md", "all.zip/x/b.txt"}
+        assert set(index.inspect.files(names)) == {"deep/a.md", "all.zip/x/b.txt"}
     with Index.build([str(tmp_path / "in" / "**" / "*.md")], tmp_path / "ix2") as index:
-        assert index.files(["deep/a.md"]) == {"deep/a.md": source / "deep" / "a.md"}
+        assert index.inspect.files(["deep/a.md"]) == {"deep/a.md": source / "deep" / "a.md"}
 
 
 def passage(text: str, **location: object) -> Passage:

@@ -43,7 +43,7 @@ def test_what_is_added_is_found_and_what_has_its_id_gives_way(own: Path) -> None
         twice = client.post("/v1/documents", json={"documents": [new, new]}).json()
         assert [failure["document"] for failure in twice["failures"]] == ["belgica.md"]
     with Index.open(own) as index:
-        assert index.document_count == 5
+        assert index.inspect.document_count == 5
 
 
 def test_what_is_removed_is_gone(own: Path) -> None:
@@ -99,5 +99,5 @@ def test_one_build_at_a_time_and_questions_go_on(own: Path) -> None:
             assert found(client, "Fram polar basin")[0] == "fram.md"
         statuses = [reply.status_code for reply in replies]
         assert set(statuses) <= {200, 409}
-        assert service.service.indexes.find(None).index.document_count == 4 + statuses.count(200)
+        assert service.service.indexes.find(None).index.inspect.document_count == 4 + statuses.count(200)
         assert statuses.count(200) >= 1

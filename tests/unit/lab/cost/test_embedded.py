@@ -32,7 +32,7 @@ def test_texts_of_a_system_are_counted_with_the_stage_that_embeds_them(system: s
     stage, texts = CASES[system]
     settings = Settings(system=system, llm="heuristic", modes="all")
     with Index.build([Document("fram", ARTICLE)], tmp_path / "ix", settings=settings) as index:
-        stages: dict[str, Any] = index.arrays()
+        stages: dict[str, Any] = index.inspect.arrays()
         size = sum(
             len(text.encode())
             for of, names in texts.items()

@@ -83,7 +83,7 @@ def test_units_stay_in_their_section_and_their_offsets_in_the_document(tmp_path:
                     own = next(one for one in parts if one.start <= passage.start < one.end)
                     assert passage.end <= own.end
                     assert passage.title == own.title
-        for span in index.entity("maud").sources:
+        for span in index.inspect.entity("maud").sources:
             assert texts[span.document][span.start : span.end] == span.text
     with Index.build(documents, tmp_path / "other", settings=Settings(llm="heuristic", threads=2)) as again:
         assert again.digest == index.report.digest  # type: ignore[union-attr]

@@ -1,0 +1,54 @@
+"""Queries against the open state of an index: one, many, at several budgets, and answers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ketrag_fast.errors import InputError
+from ketrag_fast.index.state import IndexState
+from ketrag_fast.query.limits import check_budget
+from ketrag_fast.query.plan import plan_query
+from ketrag_fast.query.query import Query, QueryFields, as_query, batches_of
+from ketrag_fast.query.retrieval import check_threads, retrieve_one, run_plan
+from ketrag_fast.types import Answer, Context
+
+
+def retrieve(state: IndexState, query: str | Query, fields: QueryFields) -> Context:
+    """Return the context of a query."""
+    state, query = state.visible(as_query(query, fields))
+    return retrieve_one(state.opened, state.path, query)
+
+
+def retrieve_many(
+    state: IndexState,
+    queries: Sequence[str | Query],
+    fields: QueryFields,
+    threads: int | None,
+    budgets: Sequence[int] | None = None,
+) -> list[list[Context]]:
+    """Return the contexts of each query, one per budget; without `budgets`, one each."""
+    if budgets is not None:
+        if "budget" in fields:
+            raise InputError("budget has no effect next to budgets", hint="leave out budget")
+        budgets = [check_budget(budget) for budget in budgets]
+    batches = batches_of(queries, fields)
+    workers = check_threads(state.opened.settings.threads if threads is None else threads)
+    rows: list[list[Context]] = [[]] * len(queries)
+    for batch in batches:
+        count = len(batch.questions)
+        own, query = state.visible(batch.query, count)
+        plan = plan_query(own.opened, own.path, query, budgets=budgets, count=count)
+        contexts = run_plan(plan, batch.questions, workers)
+        for position, row in zip(batch.positions, contexts, strict=True):
+            rows[position] = row
+    return rows
+
+
+def ask(state: IndexState, query: str | Query, fields: QueryFields, **options: Any) -> Answer:
+    """Return a language model's answer to a query; the options are those of `answer_options`."""
+    from ketrag_fast.query.answering import answer_options, answer_query
+
+    chosen = answer_options(**options)
+    state, query = state.visible(as_query(query, fields))
+    return answer_query(state.opened, state.path, query, chosen)

@@ -1,0 +1,109 @@
+"""The open generation of an index, restricted to the documents that the caller may see."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ketrag_fast.base.config import Settings
+from ketrag_fast.base.filters import Condition, allow_condition
+from ketrag_fast.errors import InputError
+from ketrag_fast.query.limits import Clock
+from ketrag_fast.query.open_generation import Opened, load
+from ketrag_fast.query.query import Query
+from ketrag_fast.storage.generation import current_number, stamp_of
+from ketrag_fast.storage.layout import Layout
+
+if TYPE_CHECKING:
+    from ketrag_fast.base.progress import Callback, Event
+
+_OPEN_PARTS = 16
+"""Restricted states that stay open."""
+
+
+class IndexState:
+    """The open part of an index. Threads may share it: each change replaces one attribute as a whole."""
+
+    def __init__(self, path: Path, settings: Settings) -> None:
+        """Open the current generation of the index at `path`."""
+        self.path = path
+        self.folder = path
+        """Folder of the index that is open: `path`, or in it the index of the documents that may be seen."""
+        self.settings = settings
+        self.allows = () if settings.allow is None else (allow_condition(settings.allow),)
+        self._parts: dict[str, IndexState] = {}
+        self._lent = False
+        self._whole: tuple[int, tuple[int, int]] = (0, (0, 0))
+        """Number and stamp of the open generation of the whole index."""
+        self._now: Opened | None = self._load(None)
+
+    @property
+    def opened(self) -> Opened:
+        """The open generation. Raises InputError after `close`."""
+        now = self._now
+        if now is None:
+            raise InputError("the index is closed", hint="open it again with Index.open")
+        return now
+
+    def refresh(self) -> bool:
+        """Open the latest generation if it is another one, and return whether it was."""
+        layout, before, opened = Layout(self.path), self._whole, self.opened
+        number = current_number(layout)
+        if number is not None and (number, stamp_of(layout.generation(number))) == before:
+            return False
+        self._parts = {}
+        self._now = self._load(opened)
+        return self._whole != before
+
+    def close(self) -> None:
+        """Release the mapped files, and the models unless they belong to another state."""
+        now, self._now = self._now, None
+        self._parts = {}
+        if now is not None and not self._lent:
+            now.close()
+
+    def restricted(self, allow: Condition, progress: Callback | None = None) -> IndexState:
+        """Return the state of the documents that match, from the cache if possible.
+
+        Raises what `index.allowed.restrict` raises.
+        """
+        from ketrag_fast.index.allowed import restrict
+
+        key = repr(allow)
+        part = self._parts.pop(key, None)
+        if part is None:
+            part = IndexState.__new__(IndexState)
+            part.path, part.settings, part.allows = self.path, self.settings, (*self.allows, allow)
+            part._parts, part._lent, part._whole = {}, True, self._whole
+            part._now, part.folder = restrict(self.folder, self.opened, allow, self.settings, progress)
+        self._parts[key] = part
+        while len(self._parts) > _OPEN_PARTS:
+            self._parts.pop(list(self._parts)[0], None)  # noqa: RUF015 - one step, safe next to other threads
+        return part
+
+    def visible(self, query: Query, count: int = 1) -> tuple[IndexState, Query]:
+        """Return the state that `query.allow` leaves, and the query for it with the time that is left.
+
+        `count` is the number of queries that share the time.
+        """
+        if query.visible is None:
+            return self, query
+        clock = Clock(self.opened.settings.deadline if query.deadline is None else query.deadline, count)
+
+        def in_time(_: Event) -> bool:
+            clock.left()  # raises when the time is over
+            return True
+
+        return self.restricted(query.visible, in_time), query.without_allow(clock.each())
+
+    def _load(self, before: Opened | None) -> Opened:
+        """Open the current generation with the models of `before`, restricted by the settings' `allow`."""
+        opened, folder = load(self.path, self.settings, before), self.path
+        self._whole = (opened.generation.number, opened.generation.stamp)
+        if self.allows:
+            from ketrag_fast.index.allowed import restrict
+
+            for allow in self.allows:
+                opened, folder = restrict(folder, opened, allow, self.settings)
+        self.folder = folder
+        return opened

@@ -1,0 +1,99 @@
+"""A query resolved against an opened generation: recipe, budgets, filter mask, clock."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ketrag_fast import _core
+from ketrag_fast.base.config import Settings
+from ketrag_fast.query.limits import ENDLESS, Clock
+from ketrag_fast.query.mode_choice import choose_mode
+from ketrag_fast.query.open_generation import FilterMask, Opened
+from ketrag_fast.query.query import Query
+from ketrag_fast.query.recipes import ModeRecipe, build_request, split_budget
+from ketrag_fast.systems.planning import AUTO
+
+
+@dataclass(frozen=True, slots=True)
+class QueryPlan:
+    """A batch of queries with equal options, resolved once against an opened generation."""
+
+    opened: Opened
+    mode: ModeRecipe
+    budgets: Sequence[int]
+    top: int | None
+    automatic: bool
+    """Whether the mode was chosen by `auto`, which may do without an embedding model."""
+    neighbourhoods: int
+    """Number of top units whose neighbours in the mode's graph are read; 0 for modes without a graph."""
+    explain: bool
+    clock: Clock
+    filtered: FilterMask | None
+    """Units that pass the filter, None without a filter."""
+
+    @property
+    def settings(self) -> Settings:
+        """The settings of the opened index."""
+        return self.opened.settings
+
+    @property
+    def mask(self) -> _core.Mask | None:
+        """The units that may be printed, in the core's form; None for all."""
+        return None if self.filtered is None else self.filtered.core
+
+    def request(self, budgets: Sequence[int] | None = None) -> _core.Request:
+        """Return the core's request with the time that is left. Other `budgets` come without `top`."""
+        return build_request(
+            self.settings,
+            self.mode,
+            self.budgets if budgets is None else budgets,
+            top=self.top if budgets is None else None,
+            deadline=self.clock.each(),
+            mask=self.mask,
+        )
+
+
+def plan_query(
+    opened: Opened, path: Path, query: Query, *, budgets: Sequence[int] | None = None, count: int = 1
+) -> QueryPlan:
+    """Return the plan of a query, or of `count` queries with its options.
+
+    Args:
+        opened: The generation to query.
+        path: Folder of the index, for error messages.
+        query: The query; what it leaves out comes from the settings.
+        budgets: Checked budgets, which replace the budget of the query.
+        count: Number of queries that share the time limit.
+
+    Raises:
+        ConfigError: The mode is unknown, or its shares of the budget exceed 1.
+        ModeUnavailable: The index cannot serve the mode.
+        InputError: The filter names an unknown field.
+        DeadlineExceeded: The time was over before the filter was evaluated.
+    """
+    settings = opened.settings
+    mode = choose_mode(opened, query.mode, path)
+    around = mode.recipe.around
+    neighbourhoods = 0 if around is None else int(settings.value(around.count))
+    top = settings.top if query.top is None else query.top
+    top = None if top is None else min(top, ENDLESS)
+    if neighbourhoods:
+        top = neighbourhoods if top is None else min(top, neighbourhoods)
+    if budgets is None:
+        budgets = (min(settings.budget, ENDLESS) if query.budget is None else query.budget,)
+    clock = Clock(settings.deadline if query.deadline is None else query.deadline, count)
+    condition = opened.default_condition if query.condition is None else query.condition
+    split_budget(mode, settings)  # bad shares are refused before a model is called
+    return QueryPlan(
+        opened,
+        mode,
+        budgets,
+        top,
+        (settings.mode if query.mode is None else query.mode) == AUTO,
+        neighbourhoods,
+        query.explain,
+        clock,
+        opened.filtered(condition, clock.left),
+    )

@@ -1,0 +1,143 @@
+"""The query as a value: text, mode, limits and filters, validated once."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypedDict
+
+from ketrag_fast.base.filters import Condition, allow_condition, filter_condition
+from ketrag_fast.errors import ConfigError, InputError
+from ketrag_fast.query.limits import check_budget, check_deadline, check_text, check_top
+
+Filter = str | Mapping[str, Any]
+"""A condition on document metadata: `"year>=1990 and lang=en"` or `{"year": {"$gte": 1990}}`."""
+
+
+class QueryFields(TypedDict, total=False):
+    """The fields of a `Query` besides its text, as `Index.retrieve` takes them by keyword."""
+
+    mode: str | None
+    budget: int | None
+    top: int | None
+    filter: Filter | None
+    allow: Filter | None
+    deadline: float | None
+    explain: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A query: text, mode, limits and filters. A field that is None takes its value from the settings.
+
+    Attributes:
+        text: The question.
+        mode: Name of the retrieval mode, or "auto".
+        budget: Maximum size of the context in tokens.
+        top: Maximum number of passages.
+        filter: Condition on document metadata. Only passages of matching documents are returned; other
+            documents may lead to them.
+        allow: Condition that says which documents the caller may see. The result is that of an index of
+            these documents alone (see `Index.allowed`).
+        deadline: Time limit in seconds.
+        explain: Whether each passage says why it was retrieved (`Passage.why`).
+
+    Raises:
+        EmptyQuery: The text is empty.
+        ConfigError: `mode` is not a str, or `budget` or `top` is negative or not a whole number.
+        InputError: The text is not a str, a condition cannot be parsed, or the deadline is not a number.
+
+    Example:
+        >>> from dataclasses import replace
+        >>> from ketrag_fast import Query
+        >>> query = Query("Who commanded the Fram?", budget=500, filter="year>=1890")
+        >>> replace(query, mode="bm25").budget
+        500
+        >>> Query("Who?", budget=-1)
+        Traceback (most recent call last):
+            ...
+        ketrag_fast.errors.ConfigError: budget must not be negative, got -1
+    """
+
+    text: str
+    mode: str | None = None
+    budget: int | None = None
+    top: int | None = None
+    filter: Filter | None = field(default=None, hash=False)
+    allow: Filter | None = field(default=None, hash=False)
+    deadline: float | None = None
+    explain: bool = False
+    condition: Condition | None = field(default=None, init=False, repr=False, compare=False)
+    """The parsed `filter`."""
+    visible: Condition | None = field(default=None, init=False, repr=False, compare=False)
+    """The parsed `allow`."""
+
+    def __post_init__(self) -> None:
+        check_text(self.text)
+        if self.mode is not None and not isinstance(self.mode, str):
+            raise ConfigError(f"mode must be a str, got a {type(self.mode).__name__}")
+        assign = object.__setattr__  # the value is frozen
+        if self.budget is not None:
+            assign(self, "budget", check_budget(self.budget))
+        if self.top is not None:
+            assign(self, "top", check_top(self.top))
+        if self.deadline is not None:
+            check_deadline(self.deadline)
+        if self.filter is not None:
+            assign(self, "condition", filter_condition(self.filter))
+        if self.allow is not None:
+            assign(self, "visible", allow_condition(self.allow))
+
+    def without_allow(self, deadline: float | None) -> Query:
+        """Return the query for an index that holds only visible documents, with the time that is left."""
+        return replace(self, allow=None, deadline=deadline)
+
+
+@dataclass(frozen=True, slots=True)
+class QueryBatch:
+    """Queries with equal options, which are ranked together; `positions` are theirs in the caller's list."""
+
+    query: Query
+    """The first of them: its fields besides the text hold for all."""
+    questions: list[str]
+    positions: list[int]
+
+
+def as_query(query: str | Query, fields: QueryFields) -> Query:
+    """Return a query made from a text and fields, or a query with some fields replaced."""
+    if isinstance(query, Query):
+        return replace(query, **fields) if fields else query
+    return Query(query, **fields)
+
+
+def batches_of(queries: Sequence[str | Query], fields: QueryFields) -> list[QueryBatch]:
+    """Return the queries grouped by their options, in order of first appearance.
+
+    `fields` applies to texts and replaces the fields of `Query` values.
+    """
+    if isinstance(queries, (str, bytes, Query)):
+        raise InputError(
+            "expected a list of queries, got a single one", hint="retrieve_many([TEXT]), or retrieve(TEXT)"
+        )
+    batches: dict[Hashable, QueryBatch] = {}
+    for position, item in enumerate(queries):
+        key: Hashable = None  # the texts share their options, which are validated once
+        query: Query | None = None
+        if isinstance(item, Query):
+            query = as_query(item, fields)
+            key = _options_of(query)
+        else:
+            check_text(item, position)
+        batch = batches.get(key)
+        if batch is None:
+            query = query or as_query(item, fields)
+            batch = batches[key] = QueryBatch(query, [], [])
+        batch.questions.append(item.text if isinstance(item, Query) else item)
+        batch.positions.append(position)
+    return list(batches.values())
+
+
+def _options_of(query: Query) -> Hashable:
+    """Return a key that is equal for queries with equal options. Conditions compare by their text."""
+    conditions = repr(query.condition), repr(query.visible)
+    return query.mode, query.budget, query.top, query.deadline, query.explain, conditions

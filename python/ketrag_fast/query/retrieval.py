@@ -1,0 +1,61 @@
+"""Retrieval: from a resolved query to contexts."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from ketrag_fast.base.config.fields import short_repr
+from ketrag_fast.base.progress import Limited
+from ketrag_fast.errors import InputError
+from ketrag_fast.query.contexts import build_contexts
+from ketrag_fast.query.explanations import Explainer
+from ketrag_fast.query.limits import core_text, whole
+from ketrag_fast.query.neighbours import add_quoted_sentences
+from ketrag_fast.query.open_generation import Opened
+from ketrag_fast.query.plan import QueryPlan, plan_query
+from ketrag_fast.query.preparation import prepare
+from ketrag_fast.query.query import Query
+from ketrag_fast.query.reranking import rank
+from ketrag_fast.types import Context
+
+_MOST_THREADS = 4096
+
+
+def retrieve_one(opened: Opened, path: Path, query: Query) -> Context:
+    """Return the context of one query, ranked on this thread."""
+    return run_plan(plan_query(opened, path, query), [query.text])[0][0]
+
+
+def run_plan(
+    plan: QueryPlan, questions: Sequence[str], threads: int | None = None, *, quoted: bool = True
+) -> list[list[Context]]:
+    """Return the contexts of each question, one per budget.
+
+    Args:
+        plan: What the questions have in common.
+        questions: Checked texts.
+        threads: Number of threads, 0 for all cores; None ranks a single question on this thread.
+        quoted: Whether the best sentences of neighbouring units are added, in modes that read them.
+    """
+    prepared = prepare(plan, [core_text(question) for question in questions], threads or 0)
+    request, replies = rank(plan, questions, prepared, threads)
+    rows = []
+    for row, (question, reply) in enumerate(zip(questions, replies, strict=True)):
+        explainer = None
+        if plan.explain:
+            vector = None if prepared.vectors is None else prepared.vectors[row]
+            explainer = Explainer(plan.opened, request, question, prepared.texts[row], vector)
+        rows.append(build_contexts(plan, question, reply, explainer, prepared))
+    if plan.neighbourhoods and quoted:
+        limit = Limited(None, plan.clock.left(), time.monotonic())
+        rows = [[add_quoted_sentences(plan, context, limit) for context in row] for row in rows]
+    return rows
+
+
+def check_threads(threads: int) -> int:
+    """Return a number of threads. Raises InputError if it is out of range."""
+    if not 0 <= whole("threads", threads) <= _MOST_THREADS:
+        raise InputError(f"threads must be from 0 to {_MOST_THREADS}, got {short_repr(threads)}")
+    return threads
