@@ -110,7 +110,7 @@ fn what_cannot_be_answered_is_named() {
     };
     let unknown = told(&[("mine", 1.0)], "shares", &[("other", &[0])]);
     assert!(
-        unknown.starts_with("mode mine: there is no channel \"mine\", and no ranking is given"),
+        unknown.starts_with("mode mine: channel \"mine\" does not exist, and no ranking is given"),
         "{unknown}"
     );
     assert!(unknown.contains("bm25") && unknown.contains("skeleton"), "{unknown}");

@@ -64,6 +64,6 @@ fn what_is_not_built_in_is_refused_by_name() {
     assert!(refused("file", &[modules(&["Transformer", "Pooling"])]).contains("no config.json"));
     let away = json!([{"path": "../elsewhere", "type": "Transformer"}]);
     assert!(refused("away", &[("modules.json", away)]).contains("leaves the folder"));
-    assert!(refused("list", &[("modules.json", json!({}))]).contains("no list"));
+    assert!(refused("list", &[("modules.json", json!({}))]).contains("not a list"));
     assert!(matches!(Folder::read(Path::new("/nowhere/at/all")), Err(Error::Io(_))));
 }

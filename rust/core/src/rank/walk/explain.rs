@@ -269,6 +269,6 @@ mod tests {
         assert_eq!((chain.between[0].kind, chain.between[0].text.as_str()), (Kind::Mentioned, "ada lorne"));
         assert_eq!(reasons[1].partner.as_ref().unwrap().unit, 0);
         assert_eq!(say(&Trace::default(), &[2]).unwrap(), [Reason::default()]);
-        assert!(say(&scratch.trace, &[63]).unwrap_err().to_string().contains("no unit 63"));
+        assert!(say(&scratch.trace, &[63]).unwrap_err().to_string().contains("unit 63"));
     }
 }
