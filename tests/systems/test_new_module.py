@@ -12,6 +12,7 @@ from ketrag_fast import Document, Index, Settings, systems
 from ketrag_fast.apps.cli.main import main
 from ketrag_fast.base.config import catalogue
 from ketrag_fast.errors import ConfigError
+from ketrag_fast.index.training import train
 from ketrag_fast.systems.registry import OWN, registry
 from tests.systems.outside import WORKING
 
@@ -68,7 +69,7 @@ def test_a_system_with_training_can_be_trained(tmp_path: Path, capsys: pytest.Ca
         main(["train", "--help"])
     assert "system to train: cg-rag, mine" in " ".join(capsys.readouterr().out.split())
     with Index.build(DOCUMENTS, tmp_path / "ix", settings=Settings(system="mine", modes="auto")) as index:
-        outcome = index.train("mine", [("engine?", ["b"])], tmp_path / "w")
+        outcome = train(index, "mine", [("engine?", ["b"])], tmp_path / "w")
         assert outcome.questions == 1
         assert (tmp_path / "w").read_text("utf-8") == "engine?"
 
@@ -79,5 +80,5 @@ def test_only_the_declared_name_is_trained(name: str, tmp_path: Path) -> None:
         Index.build(DOCUMENTS, tmp_path / "ix", settings=Settings(modes="bm25")) as index,
         pytest.raises(ConfigError, match=f"{name!r} is not a system with training") as error,
     ):
-        index.train(name, [("engine?", ["b"])], tmp_path / "w")
+        train(index, name, [("engine?", ["b"])], tmp_path / "w")
     assert "cg-rag" in (error.value.hint or "")

@@ -76,12 +76,15 @@ def answer_query(opened: Opened, path: Path, query: Query, options: AnswerOption
     Raises the errors of retrieval and of the model.
     """
     plan = plan_query(opened, path, query)
-    llm = (opened.settings.writer or _NO_MODEL) if options.llm is None else options.llm
+    own = opened.writer if options.llm is None else None
+    llm = (_NO_MODEL if own is None else own.spec) if options.llm is None else options.llm
     context = run_plan(plan, [query.text], quoted=llm == _NO_MODEL)[0][0]
     if options.on_context is not None and options.on_context(context) is False:
         return answer_without_model(context, "cancelled")
     if llm == _NO_MODEL or not context.passages:
         return answer_without_model(context, "no_model" if context.passages else None)
+    if own is not None:
+        own.require_permission()
     return _answer_with_model(plan, llm, context, options)
 
 

@@ -220,10 +220,10 @@ def test_the_command_prints_json(folder: Path, server: Chat, capsys: pytest.Capt
 
 def test_the_setting_llm_answers_unless_answer_llm_is_set(folder: Path, server: Chat) -> None:
     with Index.open(folder, settings=Settings(llm=spec(server))) as index:
-        assert index.has_answer_llm
+        assert index.inspect.has_answer_llm
         assert index.ask(QUESTION).reason is None
     with Index.open(folder, settings=Settings(llm=spec(server), answer_llm="none")) as index:
-        assert not index.has_answer_llm
+        assert not index.inspect.has_answer_llm
         assert index.ask(QUESTION).reason == "no_model"
     with Index.open(folder, settings=Settings(llm="heuristic", answer_llm=spec(server))) as index:
         assert index.ask(QUESTION).reason is None
