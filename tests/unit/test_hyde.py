@@ -77,7 +77,7 @@ def test_without_a_model_it_says_what_to_name(place: Path) -> None:
         index.retrieve("Who?", mode="hyde")
     assert "language model" in caught.value.message
     assert "--llm" in (caught.value.hint or "")
-    with pytest.raises(ModeUnavailable, match="is none"):
+    with pytest.raises(ModeUnavailable, match="needs a language model"):
         Index.open(place, settings=Settings(answer_llm="heuristic"))
     with Index.open(place, settings=Settings(answer_llm="none")) as index:
         assert index.inspect.hyde_model() is None

@@ -94,7 +94,7 @@ def test_without_a_model_the_passages_are_there(folder: Path) -> None:
         assert (found.text, found.reason, found.model) == ("", "no_model", None)
         assert found.context.passages[0].document == "fram"
         assert untimed(index.ask(QUESTION, llm="none")) == untimed(found)
-        with pytest.raises(ConfigError, match="no language model"):
+        with pytest.raises(ConfigError, match="not a language model"):
             index.ask(QUESTION, llm="heuristic")
         with pytest.raises(EmptyQuery):
             index.ask("  ")
