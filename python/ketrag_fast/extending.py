@@ -82,8 +82,9 @@ __all__ = [
 def pack_strings(name: str, texts: Sequence[str]) -> dict[str, NDArray[Any]]:
     """Return `NAME_blob` and `NAME_offsets`, the outputs of a stage that declares `strings(NAME, ...)`.
 
-    >>> sorted(pack_strings("label", ["one", "two"]))
-    ['label_blob', 'label_offsets']
+    Examples:
+        >>> sorted(pack_strings("label", ["one", "two"]))
+        ['label_blob', 'label_offsets']
     """
     from ketrag_fast.kernels.text import pack
 
@@ -94,8 +95,9 @@ def pack_strings(name: str, texts: Sequence[str]) -> dict[str, NDArray[Any]]:
 def unpack_strings(arrays: Mapping[str, NDArray[Any]], name: str) -> list[str]:
     """Return all texts of `NAME_blob` and `NAME_offsets`: for stages rather than for queries.
 
-    >>> unpack_strings(pack_strings("label", ["one", "two"]), "label")
-    ['one', 'two']
+    Examples:
+        >>> unpack_strings(pack_strings("label", ["one", "two"]), "label")
+        ['one', 'two']
     """
     from ketrag_fast.kernels.text import unpack
 
@@ -108,8 +110,9 @@ def places_of(arrays: Mapping[str, NDArray[Any]], name: str, texts: Sequence[str
     Vocabularies (`keywords` of the stage `links`, `vocabulary` of `words`) are sorted by their UTF-8 bytes.
     Only the rows that a binary search compares are read.
 
-    >>> places_of(pack_strings("keyword", ["fram", "maud"]), "keyword", ["maud", "oslo"]).tolist()
-    [1, -1]
+    Examples:
+        >>> places_of(pack_strings("keyword", ["fram", "maud"]), "keyword", ["maud", "oslo"]).tolist()
+        [1, -1]
     """
     import numpy as np
 

@@ -40,7 +40,7 @@ class Index:
         path: Folder of the index.
         report: What the build did, None for an index that was only opened.
 
-    Example:
+    Examples:
         >>> import tempfile
         >>> from ketrag_fast import Document, Index, Query
         >>> ships = [Document(id="fram", title="Fram", text="Nansen sailed the Fram into the ice in 1893.")]

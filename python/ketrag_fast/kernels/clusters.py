@@ -36,9 +36,10 @@ def kmeans(
     without rows moves to the row farthest from its own centre (the first of these), so the result is the
     same bits on every machine. The labels are those of the returned centres. `simd` as in `top_k`.
 
-    >>> found = kmeans([[0], [1], [9], [10]], 2)
-    >>> found.labels.tolist(), found.centres.tolist()
-    ([0, 0, 1, 1], [[0.5], [9.5]])
+    Examples:
+        >>> found = kmeans([[0], [1], [9], [10]], 2)
+        >>> found.labels.tolist(), found.centres.tolist()
+        ([0, 0, 1, 1], [[0.5], [9.5]])
     """
     return Clusters(
         *_core.kmeans(

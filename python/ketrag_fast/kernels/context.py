@@ -38,10 +38,11 @@ def fill(costs: ArrayLike, token_budget: int, *, fill_policy: str = "first_overf
     `first_overflow_stops` ends at the first row that does not fit; `skip_and_continue` skips it. Raises
     `InputError` for negative numbers.
 
-    >>> fill([40, 70, 30], 100).tolist()
-    [0]
-    >>> fill([40, 70, 30], 100, fill_policy="skip_and_continue").tolist()
-    [0, 2]
+    Examples:
+        >>> fill([40, 70, 30], 100).tolist()
+        [0]
+        >>> fill([40, 70, 30], 100, fill_policy="skip_and_continue").tolist()
+        [0, 2]
     """
     return _core.fill(
         whole(costs, np.uint64, "costs"),

@@ -64,9 +64,10 @@ def cooccurrence_knn(
             machine lacks.
         Cancelled: when stopped.
 
-    >>> near = cooccurrence_knn([0, 2, 4, 5], [0, 1, 0, 1, 1], columns=2, k=1)
-    >>> near.ids.tolist(), near.counts.tolist()
-    ([[1], [0], [0]], [[2], [2], [1]])
+    Examples:
+        >>> near = cooccurrence_knn([0, 2, 4, 5], [0, 1, 0, 1, 1], columns=2, k=1)
+        >>> near.ids.tolist(), near.counts.tolist()
+        ([[1], [0], [0]], [[2], [2], [1]])
     """
     return CooccurrenceNeighbours(
         *_core.cooccurrence_knn(

@@ -37,10 +37,11 @@ class Encoded:
 class Encoder:
     """A loaded model. `encode` may be called from several threads at once.
 
-    >>> encoder = Encoder.open(folder, precision="f32")  # a folder of sentence-transformers
-    >>> vectors = encoder.encode(["one text", "another"])
-    >>> vectors.shape == (2, encoder.dimension)
-    True
+    Examples:
+        >>> encoder = Encoder.open(folder, precision="f32")  # a folder of sentence-transformers
+        >>> vectors = encoder.encode(["one text", "another"])
+        >>> vectors.shape == (2, encoder.dimension)
+        True
     """
 
     def __init__(self, core: _core.Encoder) -> None:

@@ -86,9 +86,10 @@ def concepts(
 
     Source: G2ConS, section 3.2; Ramos 2003.
 
-    >>> found = concepts(([0, 2, 4], [0, 1, 0, 2]), [1, 1, 1, 1], ["built", "fram", "maud"], most=1)
-    >>> found.words.tolist(), found.named.indices.tolist()
-    ([1, 2], [0, 1])
+    Examples:
+        >>> found = concepts(([0, 2, 4], [0, 1, 0, 2]), [1, 1, 1, 1], ["built", "fram", "maud"], most=1)
+        >>> found.words.tolist(), found.named.indices.tolist()
+        ([1, 2], [0, 1])
     """
     words, named = _core.concepts(
         *arrays.rows(chunk_words, "chunk_words"),

@@ -64,8 +64,9 @@ def pagerank(
         float64 [nodes], summing to 1, equal to the last bit on any number of threads. Source: KET-RAG,
         Eq. (1); NodeRAG's shallow PPR is `steps=2, teleport=0.5`.
 
-    >>> pagerank([0, 1, 2, 2], [2, 2]).round(3).tolist()
-    [0.213, 0.213, 0.574]
+    Examples:
+        >>> pagerank([0, 1, 2, 2], [2, 2]).round(3).tolist()
+        [0.213, 0.213, 0.574]
     """
     kind = ("tolerance" if steps is None else "steps") if until is None else text(until, "until")
     return _core.pagerank(
@@ -99,8 +100,9 @@ def personalised_pagerank(
 
     Source: Haveliwala 2002; NodeRAG's shallow PPR is `steps=2, teleport=0.5`.
 
-    >>> personalised_pagerank([0, 1, 2, 2], [1, 2], [1, 0, 0], teleport=0.5).round(3).tolist()
-    [0.571, 0.286, 0.143]
+    Examples:
+        >>> personalised_pagerank([0, 1, 2, 2], [1, 2], [1, 0, 0], teleport=0.5).round(3).tolist()
+        [0.571, 0.286, 0.143]
     """
     return pagerank(
         indptr,

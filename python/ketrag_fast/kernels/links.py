@@ -76,9 +76,10 @@ def build_links(
     Raises:
         InputError: if the three differ in length.
 
-    >>> links = build_links(["Maud"], ["Amundsen built the Maud."], [["Amundsen built the Maud."]])
-    >>> [units.tolist() for units, scores in bm25(links, ["Who built the Maud?"], 1)]
-    [[0]]
+    Examples:
+        >>> links = build_links(["Maud"], ["Amundsen built the Maud."], [["Amundsen built the Maud."]])
+        >>> [units.tolist() for units, scores in bm25(links, ["Who built the Maud?"], 1)]
+        [[0]]
     """
     own_titles, own_texts = as_texts(titles, "titles"), as_texts(texts, "texts")
     if not isinstance(sentences, list | tuple):
@@ -105,9 +106,10 @@ def bm25(
 ) -> list[Hits]:
     """Return the best `top` units of each question by BM25; only units with one of its keywords.
 
-    >>> links = build_links(["", ""], ["The Fram sailed.", "Oslo is a city."], [[], []])
-    >>> [units.tolist() for units, scores in bm25(links, ["Which city?"], 5)]
-    [[1]]
+    Examples:
+        >>> links = build_links(["", ""], ["The Fram sailed.", "Oslo is a city."], [[], []])
+        >>> [units.tolist() for units, scores in bm25(links, ["Which city?"], 5)]
+        [[1]]
     """
     found = _core.links_bm25(
         _links_arrays(links),
@@ -165,10 +167,11 @@ def walk(
     Raises:
         InputError: for unknown numbers, shapes that do not fit and values that are not finite.
 
-    >>> titles, texts = ["Fram", "Maud"], ["Nansen built the Fram.", "Amundsen built the Maud."]
-    >>> links = build_links(titles, texts, [[text] for text in texts])
-    >>> [units.tolist() for units, scores in walk(links, ["Who built the Maud?"], 2)]
-    [[1, 0]]
+    Examples:
+        >>> titles, texts = ["Fram", "Maud"], ["Nansen built the Fram.", "Amundsen built the Maud."]
+        >>> links = build_links(titles, texts, [[text] for text in texts])
+        >>> [units.tolist() for units, scores in walk(links, ["Who built the Maud?"], 2)]
+        [[1, 0]]
     """
     if vectors is not None and not isinstance(vectors, Vectors):
         raise InputError("vectors must be Vectors(units, sentences, questions)")

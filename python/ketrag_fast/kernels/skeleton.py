@@ -59,17 +59,18 @@ def fold_skeleton(
         merged; undeclared ends become entities. `fold_dropped` counts what was dropped [nameless entities,
         relations without an end, loops]. Source: KET-RAG, Alg. 1; graphrag 0.4.1.
 
-    >>> import numpy as np
-    >>> from ketrag_fast.kernels import pack, unpack
-    >>> columns = {"entity_name": "Nansen", "entity_type": "person", "entity_description": "explorer",
-    ...     "relation_source": "Nansen", "relation_target": "Fram", "relation_description": "built"}
-    >>> replies = {"reply_chunk": [0], "reply_entities_indptr": [0, 1],
-    ...     "reply_relations_indptr": [0, 1], "relation_strength": [2.0]}
-    >>> for name, value in columns.items():
-    ...     replies[f"{name}_blob"], replies[f"{name}_offsets"] = pack([value])
-    >>> graph = fold_skeleton(replies, [0, 1], ["Nansen built the Fram."], [[0, 22]])
-    >>> unpack(graph["entity_name_blob"], graph["entity_name_offsets"])
-    ['NANSEN', 'FRAM']
+    Examples:
+        >>> import numpy as np
+        >>> from ketrag_fast.kernels import pack, unpack
+        >>> columns = {"entity_name": "Nansen", "entity_type": "person", "entity_description": "explorer",
+        ...     "relation_source": "Nansen", "relation_target": "Fram", "relation_description": "built"}
+        >>> replies = {"reply_chunk": [0], "reply_entities_indptr": [0, 1],
+        ...     "reply_relations_indptr": [0, 1], "relation_strength": [2.0]}
+        >>> for name, value in columns.items():
+        ...     replies[f"{name}_blob"], replies[f"{name}_offsets"] = pack([value])
+        >>> graph = fold_skeleton(replies, [0, 1], ["Nansen built the Fram."], [[0, 22]])
+        >>> unpack(graph["entity_name_blob"], graph["entity_name_offsets"])
+        ['NANSEN', 'FRAM']
     """
     table(replies, "the replies", [*_FLAT, *(f"{name}_{part}" for name in _STRINGS for part in _PARTS)])
     strings = {name: _strings(replies, name) for name in _STRINGS}

@@ -37,9 +37,10 @@ Csr = tuple[U64, U32]
 def pack(texts: Sequence[str]) -> Packed:
     """Return strings as (blob, offsets): string i is `blob[offsets[i]:offsets[i + 1]]`, UTF-8.
 
-    >>> blob, offsets = pack(["Oslo", "Ålesund"])
-    >>> offsets.tolist()
-    [0, 4, 12]
+    Examples:
+        >>> blob, offsets = pack(["Oslo", "Ålesund"])
+        >>> offsets.tolist()
+        [0, 4, 12]
     """
     return pack_texts(texts, "texts")
 
@@ -47,8 +48,9 @@ def pack(texts: Sequence[str]) -> Packed:
 def unpack(blob: U8, offsets: U64) -> list[str]:
     """Return the strings of (blob, offsets).
 
-    >>> unpack(*pack(["Oslo", "Ålesund"]))
-    ['Oslo', 'Ålesund']
+    Examples:
+        >>> unpack(*pack(["Oslo", "Ålesund"]))
+        ['Oslo', 'Ålesund']
     """
     data = whole(blob, np.uint8, "blob").tobytes()
     ends: list[int] = whole(offsets, np.uint64, "offsets").tolist()
@@ -79,8 +81,9 @@ def tokenise(text: str, stop_words: str = "english") -> list[tuple[str, int]]:
     NFKC, word boundaries of UAX #29, lower case; character bigrams for scripts without spaces. Tokens
     without a letter or digit and stop words of the language ("english", "none") are dropped.
 
-    >>> tokenise("The ships sailed to Oslo.")
-    [('ships', 4), ('sailed', 10), ('oslo', 20)]
+    Examples:
+        >>> tokenise("The ships sailed to Oslo.")
+        [('ships', 4), ('sailed', 10), ('oslo', 20)]
     """
     words, starts, _ = tokenise_many([checked(text, "text")], stop_words, threads=1)
     return list(zip(unpack(*words), code_points(text, starts).tolist(), strict=True))
@@ -112,8 +115,9 @@ def count_tokens(texts: Texts, encoding: str = "cl100k_base", threads: int = 0, 
     Equal to tiktoken's `encode_ordinary`: special tokens are plain text. (A run of more than 8 KiB
     without any boundary is cut.)
 
-    >>> count_tokens(["Nansen built the Fram.", ""]).tolist()
-    [6, 0]
+    Examples:
+        >>> count_tokens(["Nansen built the Fram.", ""]).tolist()
+        [6, 0]
     """
     return _core.count_tokens(
         pack_texts(texts, "texts"),
@@ -154,8 +158,9 @@ def sentence_spans(text: str, splitter: Literal["standard", "uax29"] = "standard
     "standard" is UAX #29 without breaks after abbreviations and initials, before lower case and within
     wrapped lines; fragments shorter than 15 characters are merged with a sentence of their paragraph.
 
-    >>> sentence_spans("Dr. Nansen built the Fram. It sailed north in 1893.").tolist()
-    [[0, 26], [27, 51]]
+    Examples:
+        >>> sentence_spans("Dr. Nansen built the Fram. It sailed north in 1893.").tolist()
+        [[0, 26], [27, 51]]
     """
     found = _core.sentence_spans(checked(text, "text"), checked(splitter, "splitter"))
     return code_points(text, found)
@@ -205,9 +210,10 @@ def corpus(
     Returns:
         A `Corpus`. Its `unit_tokens` count a printed row: title, newline, text.
 
-    >>> cut = corpus(["Fram"], ["Nansen built the Fram. It sailed north."], tokens=50)
-    >>> cut.unit_chars.tolist(), cut.unit_tokens.tolist()
-    ([[0, 39]], [13])
+    Examples:
+        >>> cut = corpus(["Fram"], ["Nansen built the Fram. It sailed north."], tokens=50)
+        >>> cut.unit_chars.tolist(), cut.unit_tokens.tolist()
+        ([[0, 39]], [13])
     """
     arrays = _core.corpus(
         pack_texts(titles, "titles"),
@@ -254,10 +260,11 @@ def vocabulary(
 
     A keyword belongs to the unit and to the sentence that contain its first character.
 
-    >>> titles, texts = ["Fram"], ["Nansen built the Fram."]
-    >>> words = vocabulary(titles, texts, corpus(titles, texts))
-    >>> unpack(*words.words)
-    ['built', 'fram', 'nansen']
+    Examples:
+        >>> titles, texts = ["Fram"], ["Nansen built the Fram."]
+        >>> words = vocabulary(titles, texts, corpus(titles, texts))
+        >>> unpack(*words.words)
+        ['built', 'fram', 'nansen']
     """
     if not isinstance(corpus, Corpus):
         raise InputError(f"corpus must be a Corpus, not a {type(corpus).__name__}")

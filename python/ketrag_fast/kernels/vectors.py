@@ -71,9 +71,10 @@ def top_k(
         ids: strictly ascending rows to which the search is restricted.
         simd: auto, portable, avx2, avx2-vnni, avx512 or avx512-vnni.
 
-    >>> ids, scores = top_k([[1, 0], [0.5, 0.5], [0, 1]], [[1, 0]], 2)
-    >>> ids.tolist(), scores.tolist()
-    ([[0, 1]], [[1.0, 0.5]])
+    Examples:
+        >>> ids, scores = top_k([[1, 0], [0.5, 0.5], [0, 1]], [[1, 0]], 2)
+        >>> ids.tolist(), scores.tolist()
+        ([[0, 1]], [[1.0, 0.5]])
     """
     return _core.vector_top_k(
         arrays.vectors(vectors, "vectors"),
@@ -101,9 +102,10 @@ def cosine_knn(
     Row i of `exclude` names rows that may not be neighbours of i. If too few remain, ids are padded with
     2**32 - 1 and scores with 0. For normalised vectors the score is the cosine. Source: KET-RAG, Alg. 3.
 
-    >>> ids, scores = cosine_knn([[1, 0], [0.5, 0.5], [0, 0.5]], 1)
-    >>> ids.tolist(), scores.tolist()
-    ([[1], [0], [1]], [[0.5], [0.5], [0.25]])
+    Examples:
+        >>> ids, scores = cosine_knn([[1, 0], [0.5, 0.5], [0, 0.5]], 1)
+        >>> ids.tolist(), scores.tolist()
+        ([[1], [0], [1]], [[0.5], [0.5], [0.25]])
     """
     return _core.cosine_knn(
         arrays.vectors(vectors, "vectors"),
@@ -238,9 +240,10 @@ def knng_order(
 def fuse_ranks(lists: Sequence[ArrayLike], *, constant: float = 60.0) -> tuple[U32, F64]:
     """Fuse ranked id lists by reciprocal rank (Cormack, Clarke and Buettcher 2009): ids and scores.
 
-    >>> ids, scores = fuse_ranks([[3, 1], [1, 2]])
-    >>> ids.tolist()
-    [1, 3, 2]
+    Examples:
+        >>> ids, scores = fuse_ranks([[3, 1], [1, 2]])
+        >>> ids.tolist()
+        [1, 3, 2]
     """
     if not isinstance(lists, list | tuple):
         raise InputError(f"lists must be a list of ranked lists, not a {type(lists).__name__}")

@@ -47,7 +47,7 @@ class Query:
         ConfigError: `mode` is not a str, or `budget` or `top` is negative or not a whole number.
         InputError: The text is not a str, a condition cannot be parsed, or the deadline is not a number.
 
-    Example:
+    Examples:
         >>> from dataclasses import replace
         >>> from ketrag_fast import Query
         >>> query = Query("Who commanded the Fram?", budget=500, filter="year>=1890")

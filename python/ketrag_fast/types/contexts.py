@@ -87,9 +87,10 @@ def _spans(spans: Sequence[Span]) -> list[dict[str, Any]]:
 class Lazy(Sequence[T], Generic[T]):
     """A sequence that is computed when it is first read: many callers only want a context's text.
 
-    >>> items = Lazy(lambda: [1, 2])
-    >>> items[0], len(items)
-    (1, 2)
+    Examples:
+        >>> items = Lazy(lambda: [1, 2])
+        >>> items[0], len(items)
+        (1, 2)
     """
 
     __slots__ = ("_items", "_make")

@@ -15,9 +15,10 @@ class Document:
 
     `locators` give the positions of parts of the text in its source (pages, headings, ...).
 
-    >>> document = Document("fram", "Nansen built the Fram.", "Fram", {"year": 1892})
-    >>> document.text[0:6], document.metadata["year"]
-    ('Nansen', 1892)
+    Examples:
+        >>> document = Document("fram", "Nansen built the Fram.", "Fram", {"year": 1892})
+        >>> document.text[0:6], document.metadata["year"]
+        ('Nansen', 1892)
     """
 
     id: str
