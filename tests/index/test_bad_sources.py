@@ -99,7 +99,7 @@ BAD_FILES = {
     "duplicate ids": (
         "bad.jsonl",
         b'{"_id":"x","text":"First."}\n{"_id":"x","text":"Second."}\n',
-        "the id 'x' is there already",
+        "the id 'x' is already in use",
     ),
     "empty table": ("bad.csv", b"", "empty"),
 }
@@ -179,7 +179,7 @@ def test_links_in_a_circle(docs: Path) -> None:
     done = indexed(docs.parent)
     assert done.code == 3
     assert "1 documents (1 added" in done.out
-    assert "lost.txt: a link that leads nowhere" in done.err
+    assert "lost.txt: broken symbolic link" in done.err
     assert "self.txt" in done.err
 
 

@@ -45,9 +45,9 @@ def test_it_is_equal_for_equal_indexes_and_says_nothing_of_this_machine(made: Pa
 
 
 def test_places_that_are_taken(made: Path, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="there already"):
+    with pytest.raises(ConfigError, match="already exists"):
         Index.bundle(tmp_path / "ix", made)
-    with pytest.raises(ReadOnly, match="there already"):
+    with pytest.raises(ReadOnly, match="already exists"):
         Index.unbundle(made, tmp_path / "ix")
 
 

@@ -141,7 +141,7 @@ def test_without_an_encoder_the_mode_says_so(tmp_path: Path) -> None:
 def test_what_is_no_sparse_encoder(tmp_path: Path, encoder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ConfigError, match="form"):
         built(tmp_path / "a", encoder, sparse_model="splade")
-    with pytest.raises(BackendError, match="no folder"):
+    with pytest.raises(BackendError, match="no such folder"):
         built(tmp_path / "b", tmp_path / "none")
     broken = tmp_path / "broken"
     shutil.copytree(encoder, broken)

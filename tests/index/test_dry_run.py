@@ -86,11 +86,11 @@ def test_tokens_of_new_documents(notes: Path, tmp_path: Path, capsys: pytest.Cap
         usage = index.update(add=more).usage
     assert 0.7 < cost["embedding_tokens"] / usage.embedding_tokens < 1.4
     assert 0 < cost["embedding"] < cost["seconds"]
-    # A merged index remembers no whole build, and says so.
+    # A merged index remembers no complete build, and says so.
     Index.merge([place], tmp_path / "m").close()
     found = said(capsys, "remove", "-i", tmp_path / "m", "n1.md")["cost"]
     assert (found["embedding_tokens"], found["seconds"]) == (0, None)
-    assert "no whole build" in found["note"]
+    assert "no complete build" in found["note"]
     (tmp_path / "other.md").write_text(text("other"), "utf-8")
     found = said(capsys, "add", "-i", tmp_path / "m", tmp_path / "other.md")["cost"]
     assert (found["embedding_tokens"], found["seconds"], found["usd"]["total"]) == (None, None, "unknown")

@@ -106,16 +106,6 @@ def test_locators_outside_of_the_text_are_refused(tmp_path: Path, bad: Locator) 
         assert [failure.document for failure in index.report.failures] == ["a"]
 
 
-def test_an_index_without_the_table_of_locators_gains_it(tmp_path: Path) -> None:
-    with Index.build([Document("a", "some text")], tmp_path / "ix") as index:
-        digest = index.digest
-    with sqlite3.connect(tmp_path / "ix" / "index.sqlite") as db:
-        db.execute("DROP TABLE locators")
-    assert command("doctor", "-i", "ix", cwd=tmp_path).code == 0
-    with Index.build([], tmp_path / "ix") as index:
-        assert index.digest == digest
-
-
 def plain_location(locators: list[Locator], start: int, end: int) -> dict[str, object]:
     """The rules again, one kind after the other, for every locator that touches the stretch."""
     found: dict[str, object] = {}

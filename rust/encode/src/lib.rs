@@ -21,7 +21,7 @@
 //! ```
 //! use ketrag_encode::Kernel;
 //!
-//! One kernel runs on every machine; wider ones are chosen if the processor has them.
+//! // One kernel runs on every machine; wider ones are chosen if the processor has them.
 //! let here: Vec<&str> = Kernel::all().into_iter().filter(|kernel| kernel.here()).map(Kernel::name).collect();
 //! assert!(here.contains(&Kernel::named(here[0])?.name()));
 //! # Ok::<(), ketrag_base::Error>(())

@@ -138,7 +138,7 @@ def test_without_the_package_auto_scans_with_a_word(build: Build, monkeypatch: p
         wanted = index.retrieve("question 1", mode="text", budget=400).text
     monkeypatch.setitem(sys.modules, "hnswlib", None)
     for module in (stored, choose, proposals):
-        monkeypatch.setattr(module, "installed", lambda: False)
+        monkeypatch.setattr(module, "is_hnswlib_installed", lambda: False)
     with build("with", ann="hnsw") as reader:  # nothing to do, so nothing is needed
         context = reader.retrieve("question 1", mode="text", budget=400)
         assert context.text == wanted and "hnswlib is not installed" in context.warnings[0]

@@ -101,7 +101,7 @@ def test_equal_names_with_other_vectors_are_refused(embedder: Any, monkeypatch: 
         "embed",
         lambda self, texts, **_: np.roll(np.eye(384, dtype=np.float32), 1)[: len(texts)],
     )
-    with pytest.raises(ModelMismatch, match="gives other vectors"):
+    with pytest.raises(ModelMismatch, match="its vectors differ"):
         require_same(stored, embedder)
 
 
@@ -123,7 +123,7 @@ def test_memory_that_does_not_suffice_halves_the_batch(
     before = embedder.tally.halvings
     assert np.abs(embedder.embed(TEXTS) - wanted).max() < 2e-6
     assert embedder.tally.halvings > before and embedder._batch_tokens < 4096
-    with pytest.raises(BackendError, match="too little free memory"):
+    with pytest.raises(BackendError, match="out of memory"):
         embedder.embed(["river " * 220])
 
 
@@ -146,7 +146,7 @@ def test_weights_that_are_missing_are_not_made_up(copy: Path) -> None:
     tensors = load_file(copy / "model.safetensors")
     del tensors["encoder.layer.3.output.dense.weight"]
     save_file(tensors, copy / "model.safetensors", metadata={"format": "pt"})
-    with pytest.raises(BackendError, match=r"lack 1 tensors of the model, encoder\.layer\.3"):
+    with pytest.raises(BackendError, match=r"lack 1 tensors of the model; the first is encoder\.layer\.3"):
         load(f"sentence-transformers:{copy}", QUICK)
 
 

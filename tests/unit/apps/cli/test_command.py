@@ -112,7 +112,7 @@ def test_index_in_part(capsys: Run, tmp_path: Path) -> None:
     (tmp_path / "docs" / "bad.txt").write_bytes(b"\0\0")
     code, out, err = ketrag(capsys, "index", "docs")
     assert code == 3
-    assert "bad.txt: not a text" in err
+    assert "bad.txt: not text" in err
     assert "bad.txt" not in out
     code, out, err = ketrag(capsys, "index", "docs", "--json", "-q")
     assert (code, err) == (3, "")
@@ -124,7 +124,7 @@ def test_index_in_part(capsys: Run, tmp_path: Path) -> None:
     [
         (["index"], 2, "no source was named"),
         (["index", "docs", "--chunk-tokens", "many"], 2, "chunk_tokens: 'many' is not a whole number"),
-        (["index", "docs", "--system", "rag"], 2, "unknown system 'rag'"),
+        (["index", "docs", "--system", "rag"], 2, "there is no system 'rag'"),
         (["index", "nowhere"], 1, "no such file or folder: nowhere"),
         (["index", "docs", "--limit-seconds", "0"], 130, "stopped"),
         (["retrieve", "Who?"], 4, "there is no index in .ketrag"),
