@@ -25,7 +25,7 @@ def test_an_estimate_then_the_build_then_both(place: Path) -> None:
     assert said["schema"] == "ketrag/estimate/1"
     assert (said["documents"], said["chunks"]) == (5, 5)
     assert said["usd"]["total"] == 0
-    assert "kept in idx" in err
+    assert "stored in idx" in err
     code, out, err = ketrag("index", "docs", "-i", "idx", cwd=place)
     assert code == 0, err
     assert "estimated" in out

@@ -90,7 +90,7 @@ def test_a_model_writes_the_answers_that_are_judged(place: Path, tiny_gguf: Path
     assert len(about["answers"]["prompt"]) == len(about["hyde_model"]["prompt"]) == 64
     code, _, err = ketrag("eval", "hotpot.json", "--mode", "bm25", "--answers", "--json", "-q", cwd=place)
     assert code == 2
-    assert "no model is named" in err
+    assert "--answers needs a language model" in err
 
 
 def test_two_modes_of_one_call_are_compared(place: Path) -> None:
@@ -219,17 +219,17 @@ def test_what_is_absent_is_told_not_counted(place: Path) -> None:
         ((POLAR, "--budget", "-5"), "config", "-5"),
         ((POLAR, "--mode", "wlak"), "config", "mode"),
         ((POLAR, "--compare", "bm25", "run:walk"), "config", "run:walk"),
-        ((POLAR, "--bertscore", "folder"), "config", "there are none"),
+        ((POLAR, "--bertscore", "folder"), "config", "needs answers"),
         ((POLAR, "--answers", "none.jsonl"), "document", "none.jsonl"),
         ((POLAR, "--concatenate", "x"), "config", "'x'"),
-        ((POLAR, "-i", ".ketrag", "--concatenate", "1"), "config", "-i names an index"),
-        ((POLAR, "--judge", "llama-cpp:x.gguf"), "config", "one of two answers"),
+        ((POLAR, "-i", ".ketrag", "--concatenate", "1"), "config", "is already built"),
+        ((POLAR, "--judge", "llama-cpp:x.gguf"), "config", "needs two sides"),
         (("--compare", "run:bm25", "run:walk", "--judge", "heuristic"), "config", "not a language model"),
-        (("nowhere",), "document", "no such folder or file"),
+        (("nowhere",), "document", "nowhere does not exist"),
         ((), "config", "eval needs a DATASET"),
         (("--compare", "run:bm25", "run:bread"), "config", "no mode 'bread'"),
         (("--compare", "run:bm25", "run"), "config", "name the mode of both"),
-        (("--compare", "run", "nowhere"), "document", "holds no run"),
+        (("--compare", "run", "nowhere"), "document", "not a saved evaluation run"),
         (("--compare", "run", "run", "--budget", "7"), "config", "no mode and budget in common"),
     ],
 )

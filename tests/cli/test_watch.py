@@ -93,5 +93,5 @@ def test_a_folder_that_vanishes_is_waited_for(tmp_path: Path) -> None:
         child.send_signal(signal.SIGINT)
         out, err = child.communicate(timeout=60)
     assert child.returncode == 130, err
-    assert "which is gone" in err
+    assert "which is missing" in err
     assert "removed" not in out.replace("0 removed", "")

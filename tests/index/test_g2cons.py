@@ -193,7 +193,7 @@ def test_other_systems_choose_by_concepts_too(tmp_path: Path, system: str) -> No
 
 
 def test_subchunks_cannot_be_chosen_by_concepts(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="core_selection = concept selects whole chunks"):
+    with pytest.raises(ConfigError, match="core_selection = concept needs core_unit = chunk"):
         built(tmp_path / "index", core_unit="subchunk")
 
 

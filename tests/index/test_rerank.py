@@ -106,7 +106,7 @@ def test_what_is_no_cross_encoder_is_refused(where: Path, tmp_path: Path) -> Non
     for spec in ("", "native:", "sentence-transformers:x", "x"):
         with pytest.raises(ConfigError, match="rerank"):
             ask(spec)
-    with pytest.raises(BackendError, match="no folder"):
+    with pytest.raises(BackendError, match="no such folder"):
         ask(f"native:{tmp_path / 'absent'}")
     two = cross_encoder.save(tmp_path / "two", labels=2)
     with pytest.raises(BackendError, match="label"):

@@ -188,7 +188,7 @@ def test_publish_partial_needs_something_to_publish(tmp_path: Path) -> None:
     assert "no chunks have been read" in done.err
     done = command("index", "--publish-partial", "-i", "nowhere", cwd=tmp_path)
     assert done.code == 2
-    assert "nothing in nowhere to publish" in done.err
+    assert "nowhere has nothing to publish" in done.err
 
 
 def test_no_core_chunk_and_no_document(tmp_path: Path) -> None:
@@ -249,7 +249,7 @@ def test_the_command_graph(whole: Path) -> None:
     assert data["schema"] == "ketrag/entity/1"
     assert {"name", "type", "description", "relations", "sources"} <= set(data)
     done = command("graph", "nobody at all", cwd=whole)
-    assert (done.code, done.out) == (1, "")
+    assert (done.code, done.out) == (2, "")
 
 
 def test_a_text_that_gives_orders_spoils_its_own_chunk_at_most(tmp_path: Path) -> None:

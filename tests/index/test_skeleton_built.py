@@ -84,7 +84,7 @@ def test_a_share_of_all_or_nothing(place: Path, mode: str, share: float, names: 
 def test_ask_without_a_model_prints_the_passages(place: Path) -> None:
     done = command("ask", QUESTIONS[0], "--mode", "ket", cwd=place)
     assert done.code == 0, done.err
-    assert "no language model was given" in done.err
+    assert "no language model is set" in done.err
     assert done.out.startswith("-----Entities-----\n")
     assert "-----Text source that may be relevant-----" in done.out
     data = json.loads(command("ask", QUESTIONS[0], "--mode", "ket", "--json", cwd=place).out)

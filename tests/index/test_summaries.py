@@ -133,7 +133,7 @@ def test_useless_summaries_leave_the_joined_lines_and_say_so(docs: Path, tmp_pat
             assert report is not None and report.extraction is not None
             wanted = report.extraction["summaries"]["wanted"]
             assert report.extraction["summaries"]["made"] == 0 < wanted
-            assert any("joined by rule" in warning for warning in report.warnings)
+            assert any("are concatenated" in warning for warning in report.warnings)
         asked = sum(map(is_summary, server.requests))
         assert asked == 2 * wanted
         build(docs, tmp_path / "useless", spec, summaries="model").close()

@@ -227,7 +227,7 @@ def test_without_nltks_data_it_says_what_is_missing(tmp_path: Path, monkeypatch:
     monkeypatch.setenv("NLTK_DATA", "")
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setattr("sys.prefix", str(tmp_path))
-    with pytest.raises(BackendMissing, match="in none of its usual places"):
+    with pytest.raises(BackendMissing, match="in none of its usual folders"):
         Index.build(tmp_path / "a.txt", tmp_path / "index", settings=Settings(system="parity"))
     folder = nltk_folder(tmp_path / "nltk_data", ["the"])  # under HOME: one of the usual places
     with Index.build(tmp_path / "a.txt", tmp_path / "index", settings=Settings(system="parity")) as index:

@@ -96,7 +96,7 @@ def test_inside_first_then_by_links_and_rank_up_to_the_cap() -> None:
 
 def test_entities_that_are_none() -> None:
     arrays, texts, tokens, _ = skeleton_of([(1, [fold.FoldedEntity("A", "", "")], [])])
-    with pytest.raises(InputError, match="no entity 7"):
+    with pytest.raises(InputError, match="entity 7 does not exist"):
         kernels.local_search(arrays, texts, tokens, [7], 100)
     with pytest.raises(InputError, match="negative"):
         kernels.local_search(arrays, texts, tokens, [0], -1)

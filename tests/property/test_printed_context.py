@@ -148,5 +148,5 @@ def test_only_what_is_printed_is_looked_at() -> None:
     assert render(*[0] * 200, 1)[0].count("one") == 20
     with pytest.raises(InputError, match="text 1 is not UTF-8"):
         render(0, 1)
-    with pytest.raises(InputError, match="no text 0"):
+    with pytest.raises(InputError, match="text 0 does not exist"):
         _core.render(np.zeros(1, np.uint32), blob, np.array([9, 2, 4, 7], np.uint64), tokens, 9)

@@ -21,7 +21,7 @@ SCALES = {
     "crashes": 0.003,
     "failures": 0.001,
     "readers": 0.02,
-    "rot": 0.015,
+    "rot": 0.03,
 }
 """A few seconds of each."""
 

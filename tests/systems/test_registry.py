@@ -58,10 +58,10 @@ def test_what_is_made_from_the_registry() -> None:
     assert found.system_of("walk").name == "walk"
     assert {found.system_of(mode).name for mode in ("ket", "knng", "keyword")} == {"ket-rag"}
     assert found.outside(found.stages[0]) is None
-    with pytest.raises(ConfigError, match="mode: unknown mode 'wlak'") as mode:
+    with pytest.raises(ConfigError, match="mode: there is no mode 'wlak'") as mode:
         found.recipe("wlak")
     assert "walk" in (mode.value.hint or "")
-    with pytest.raises(ConfigError, match="system: unknown system 'ket'"):
+    with pytest.raises(ConfigError, match="system: there is no system 'ket'"):
         found.table["ket"]
     broken = Registry(found.systems, {"mine": "no licence"})
     with pytest.raises(ExtensionError, match="system mine cannot be used: no licence"):
@@ -83,14 +83,14 @@ def test_each_mode_by_itself(mode: str, tmp_path: Path) -> None:
             assert index.retrieve(QUESTION, mode=mode, budget=300).passages
         lacking = [name for name in PLAIN if not stages_of(name) <= set(ran(index))]
         for other in lacking:
-            with pytest.raises(ModeUnavailable, match=f"mode {other} needs .*which this index does not hold"):
+            with pytest.raises(ModeUnavailable, match=f"mode {other} needs .*which this index does not have"):
                 index.retrieve(QUESTION, mode=other)
         hint = None
         if lacking:
             with pytest.raises(ModeUnavailable) as caught:
                 index.retrieve(QUESTION, mode=lacking[-1])
             hint = caught.value.hint or ""
-            assert "adds it in about a second, and does nothing else again" in hint
+            assert "adds it in about a second and repeats nothing else" in hint
         before = {name: record["bytes"] for name, record in index.stats()["stages"].items()}
     if hint is None:
         return

@@ -81,7 +81,7 @@ def test_without_a_model_it_says_what_to_name(place: Path) -> None:
         Index.open(place, settings=Settings(answer_llm="heuristic"))
     with Index.open(place, settings=Settings(answer_llm="none")) as index:
         assert index.inspect.hyde_model() is None
-    with pytest.raises(ConfigError, match="is not one of"):
+    with pytest.raises(ConfigError, match="must be one of"):
         Index.open(place, settings=Settings(answer_llm="what"))
     asked = DataSet(place, None, (Question("q", "Who?", ("x",), frozenset(), {}),), 0, 0, ())
     with Index.open(place) as index:

@@ -87,7 +87,7 @@ def test_remembered_passages(gate: Gate, hyde: Hyde) -> None:
 def test_a_busy_model_is_waited_for_until_the_deadline(gate: Gate, hyde: Hyde) -> None:
     def late() -> None:
         began = time.monotonic()
-        with pytest.raises(DeadlineExceeded, match="busy with other questions"):
+        with pytest.raises(DeadlineExceeded, match="busy with other queries"):
             hyde.passages(["new"], 0.1)
         assert time.monotonic() - began < 30  # the other call has a minute
 

@@ -201,7 +201,7 @@ def test_a_bad_reply_spoils_its_own_prompt_alone(server: Chat, fault: Fault, err
         assert (found[1].finish, found[1].text) == ("stop", GOOD)
 
 
-@pytest.mark.parametrize("content", ["no JSON", '{"e": 5}', '{"e":[["Warsaw","pla', "[" * 50_000, "null"])
+@pytest.mark.parametrize("content", ["not JSON", '{"e": 5}', '{"e":[["Warsaw","pla', "[" * 50_000, "null"])
 def test_a_reply_of_any_content_is_a_reply(server: Chat, content: str) -> None:
     with ChatProxy(server.port, [_content(content)]) as proxy:
         (reply,) = ask(connect(proxy.url))
@@ -337,7 +337,7 @@ def test_streams_that_go_wrong() -> None:
             *pieces, last = connect(proxy.url).stream(prompts(1)[0], limits)
             assert pieces == ["not streamed"]
         half: Fault = partial(send_stream, b"data: {\n\n")
-        with ChatProxy(server.port, [half]) as proxy, pytest.raises(BackendError, match="no JSON"):
+        with ChatProxy(server.port, [half]) as proxy, pytest.raises(BackendError, match="not JSON"):
             list(connect(proxy.url).stream(prompts(1)[0], limits))
         with ChatProxy(server.port, [status(404)] * 9) as proxy, pytest.raises(BackendError, match="404"):
             list(connect(proxy.url).stream(prompts(1)[0], limits))

@@ -164,7 +164,7 @@ def test_a_model_that_changed_behind_its_name_is_taken_at_its_new_word(tmp_path:
         with Endpoint(encode) as liar:
             asked = Settings(embedder=spec(liar))
             with Index.open(tmp_path / "i", settings=asked) as refused:
-                with pytest.raises(ModelMismatch, match="gives other vectors") as caught:
+                with pytest.raises(ModelMismatch, match="its vectors differ") as caught:
                     refused.retrieve("mill", mode="text")
                 assert "ketrag reembed" in str(caught.value.hint)
             with Index.reembed(tmp_path / "i", settings=asked) as opened:

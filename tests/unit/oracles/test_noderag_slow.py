@@ -252,7 +252,7 @@ def test_names_in_a_question() -> None:
     assert found("") == []
 
 
-def test_stop_words_alone_are_not_a_name() -> None:
+def test_a_single_stop_word_is_not_a_name() -> None:
     graph = names_of("IT", "THE WHO", "HOUSE OF LORDS")
 
     def found(question: str) -> list[str]:
@@ -260,7 +260,7 @@ def test_stop_words_alone_are_not_a_name() -> None:
             name[1] for name in oracle.named(question, graph, stop_words={"is", "it", "the", "who", "of"})
         ]
 
-    assert found("Is it the who or the House of Lords?") == ["HOUSE OF LORDS"]
+    assert found("Is it the who or the House of Lords?") == ["THE WHO", "HOUSE OF LORDS"]
     assert found("it") == []
 
 

@@ -188,7 +188,7 @@ def test_pages_that_give_no_text_are_named() -> None:
     assert "OCR" in failures[0]
     documents, failures = read_all("a.pdf", pdf([scan]))
     assert documents == []
-    assert "its page: a picture" in failures[0]
+    assert "the only page: images without text" in failures[0]
 
 
 def test_fonts_without_a_unicode_map_are_named() -> None:
@@ -219,7 +219,7 @@ def test_bad_files() -> None:
         assert why in failures[0]
     documents, failures = read_all("a.pdf", pdf([Page().text(60, 80, "some text")], count=1_000_000))
     assert documents == []
-    assert failures == ["a.pdf: a PDF of 1,000,000 pages; at most 50,000 are read"]
+    assert failures == ["a.pdf: the PDF has 1,000,000 pages; the maximum is 50,000"]
 
 
 def test_ligatures_are_letters() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import sys
 import threading
@@ -16,6 +17,9 @@ from tests.process import environment, start
 from tests.support.parts import part
 from tests.support.service import running
 from tests.unit.apps.server.conftest import QUESTION, TEXTS
+
+with contextlib.suppress(ImportError):
+    import mcp.client.stdio  # noqa: F401 - binds the present stderr, not that of a test that ends
 
 pytestmark = pytest.mark.usefixtures("loopback")
 TOKEN = "0123456789abcdef0123456789abcdef"
