@@ -68,7 +68,7 @@ TESTS: Final = """\
 | data | source | licence |
 |---|---|---|
 | tests/golden/nltk.json: 158 entries of the English Punkt model | punkt_tab of nltk_data (Jan Strunk) | MIT |
-| tests/data/musique-train100 | MuSiQue (Trivedi et al. 2022), extractions of HippoRAG, outputs of KET-RAG and graphrag | CC BY 4.0, MIT |
+| tests/data/musique-train100 | MuSiQue (Trivedi et al. 2022), HippoRAG, KET-RAG, graphrag | CC BY 4.0, MIT |
 | tests/data/walk | MuSiQue (Trivedi et al. 2022), HotpotQA (Yang et al. 2018) | CC BY 4.0, CC BY-SA 4.0 |
 
 ## Licence texts

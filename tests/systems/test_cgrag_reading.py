@@ -257,7 +257,7 @@ def test_bibliographies_that_are_none(tmp_path: Path, monkeypatch: pytest.Monkey
     with pytest.raises(DocumentError, match="invalid CSL-JSON"):
         entries(str(tmp_path / "refs.json"))
     (tmp_path / "refs.json").write_text("3")
-    with pytest.raises(DocumentError, match="no list"):
+    with pytest.raises(DocumentError, match="not a list"):
         entries(str(tmp_path / "refs.json"))
     (tmp_path / "refs.bib").write_text("@misc{x, title = {y}}")
     monkeypatch.setitem(sys.modules, "bibtexparser.entrypoint", None)

@@ -103,7 +103,7 @@ def test_a_package_that_cannot_be_loaded(install: Install, tmp_path: Path, sourc
     with pytest.raises(ConfigError, match="there is no mode 'backwards'") as modes:
         Settings(modes="auto,backwards")
     assert said in (modes.value.hint or "")
-    with pytest.raises(ConfigError, match="unknown setting 'own_start'") as setting:
+    with pytest.raises(ConfigError, match="there is no setting 'own_start'") as setting:
         Settings(own_start=1)
     assert said in (setting.value.hint or "")
 
