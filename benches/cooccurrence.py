@@ -7,17 +7,22 @@ import json
 import multiprocessing
 import re
 import resource
+import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from tests.oracles.cooccurrence import published_pairs
 
 from common import header, median, require_data, table
 from ketrag_fast.kernels.cooccurrence import cooccurrence_kernels, cooccurrence_knn
 from zipf import zipf_texts
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from tests.oracles.cooccurrence import published_pairs  # noqa: E402 - not a part of the package
 
 SETS = ("musique-train100", "2wiki-101")
 Texts = tuple[NDArray[np.uint64], NDArray[np.uint32], int]
