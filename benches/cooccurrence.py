@@ -22,7 +22,7 @@ from zipf import zipf_texts
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from tests.oracles.cooccurrence import published_pairs  # noqa: E402 - not a part of the package
+from tests.oracles.cooccurrence import published_pairs
 
 SETS = ("musique-train100", "2wiki-101")
 Texts = tuple[NDArray[np.uint64], NDArray[np.uint32], int]
