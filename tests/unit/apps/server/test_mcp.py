@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import sys
 import threading
@@ -18,9 +17,6 @@ from tests.support.parts import part
 from tests.support.service import running
 from tests.unit.apps.server.conftest import QUESTION, TEXTS
 
-with contextlib.suppress(ImportError):
-    import mcp.client.stdio  # noqa: F401 - binds the present stderr, not that of a test that ends
-
 pytestmark = pytest.mark.usefixtures("loopback")
 TOKEN = "0123456789abcdef0123456789abcdef"
 
@@ -28,13 +24,14 @@ TOKEN = "0123456789abcdef0123456789abcdef"
 def over_pipes(folder: Path, use: Callable[[Any], Awaitable[None]]) -> None:
     part("mcp", "mcp")
     from mcp.client.client import Client
-    from mcp.client.stdio import StdioServerParameters
+    from mcp.client.stdio import StdioServerParameters, stdio_client
 
     command = ["-m", "ketrag_fast.apps.cli.main", "mcp", "-i", f"ships={folder}"]
     server = StdioServerParameters(command=sys.executable, args=command, env=environment())
 
     async def run() -> None:
-        async with Client(server) as client:
+        # Not sys.stderr: the default is the one of whichever test imported the library first.
+        async with Client(stdio_client(server, errlog=sys.__stderr__)) as client:
             await use(client)
 
     asyncio.run(asyncio.wait_for(run(), 120))
