@@ -109,7 +109,7 @@ def test_documented(name: str) -> None:
 @pytest.mark.parametrize("name", [name for name in kernels.__all__ if name[0].islower()])
 def test_each_public_kernel_has_an_example(name: str) -> None:
     assert name in FUNCTIONS
-    assert re.search(rf"^>>> .*\b{name}\(", inspect.getdoc(getattr(kernels, name)) or "", re.MULTILINE)
+    assert re.search(rf"^ *>>> .*\b{name}\(", inspect.getdoc(getattr(kernels, name)) or "", re.MULTILINE)
 
 
 @pytest.mark.parametrize(("name", "oracle"), sorted(ORACLES.items()))
