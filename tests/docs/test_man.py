@@ -7,9 +7,8 @@ import shutil
 import subprocess
 import sys
 
-import pytest
-
 from tests.process import ROOT
+from tests.support.parts import missing
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT / "python"), "COLUMNS": "80"}
 
@@ -23,7 +22,7 @@ def test_the_manual_page_is_up_to_date() -> None:
 
 def test_the_manual_page_is_valid_roff() -> None:
     if shutil.which("groff") is None:
-        pytest.skip("groff is not installed")
+        missing("groff is not installed")
     page = ROOT / "docs" / "ketrag.1"
     done = subprocess.run(
         ["groff", "-man", "-Tutf8", "-ww", "-P-cbou", page],

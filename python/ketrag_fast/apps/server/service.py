@@ -1,4 +1,4 @@
-"""What one worker holds, for all requests: indexes, threads, counters, bounds."""
+"""The state of one worker that all requests share: indexes, threads, counters, limits."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ class Shards:
     of: int
 
     def holds(self, document: str) -> bool:
-        """Whether a document with this id belongs to one of them."""
+        """Return whether a document with this id belongs to one of the shards."""
         digest = hashlib.blake2b(document.encode("utf-8", "surrogatepass"), digest_size=8).digest()
         return int.from_bytes(digest, "little") % self.of + 1 in self.numbers
 
