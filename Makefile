@@ -9,13 +9,13 @@ DEMO   := examples/polar
 
 SOURCES := $(shell find rust -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock pyproject.toml
 
-.PHONY: demo test lint docs rust-test python-test processors soak soak-tests bench bench-llm clean
+.PHONY: demo test lint docs rust-test python-test processors soak soak-tests bench bench-llm wheel free-wheel sdist release clean
 
 demo: $(VENV)/.demo
 	@rm -rf demo-index
 	$(BIN)/ketrag index $(DEMO)/articles -i demo-index
 	$(BIN)/ketrag retrieve -i demo-index --budget 600 "$$(cat $(DEMO)/question.txt)"
-	$(BIN)/ketrag eval $(DEMO) --mode bm25,text,fused,knng,keyword,walk --budget 2000,1000,500
+	$(BIN)/ketrag eval $(DEMO) --mode bm25,text,fused,knn,keyword,walk --budget 2000,1000,500
 
 # The package as a user installs it: built in release, core dependencies alone.
 $(VENV)/.demo: $(SOURCES) $(shell find python -name '*.py' -o -name '*.txt')
@@ -48,11 +48,18 @@ lint: $(VENV)/.dev
 	cargo clippy --quiet --all-targets -- -D warnings
 	cargo clippy --quiet --workspace --all-targets -- -D warnings
 	$(BIN)/python docs/make_third_party.py --check
+	$(BIN)/python .ci/check_msrv.py
+	if cargo deny --version > /dev/null 2>&1; then cargo deny --locked check licenses bans sources; fi
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	$(BIN)/zizmor --offline --quiet --pedantic .github
+	$(BIN)/hadolint examples/service/Dockerfile
+	if command -v systemd-analyze > /dev/null; then $(BIN)/python .ci/check_unit.py; fi
 	$(BIN)/python benches/stamps.py --check
 	$(BIN)/python .ci/check_idioms.py
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/mypy --platform win32
 	$(BIN)/python -m mypy.stubtest ketrag_fast._core --mypy-config-file pyproject.toml \
 		--allowlist .ci/stubtest-allowlist.txt --ignore-unused-allowlist
 
@@ -69,8 +76,9 @@ $(VENV)/.docs: $(VENV)/.dev pyproject.toml
 rust-test:
 	cargo test --quiet
 
+# A process for each core, four at most: each holds the models that its tests load. The tests of a file share one.
 python-test: $(VENV)/.dev
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile
 
 # The tests of everything that has a choice of instructions, once for each set that this processor can hide: AVX-512 without
 # tiles, without BF16, without VNNI, AVX2 with and without VNNI, and none. `make test` hides them in its own processes too.
@@ -91,15 +99,14 @@ soak: $(VENV)/.dev
 soak-tests: $(VENV)/.dev
 	$(BIN)/python docs/make_soak_table.py
 
-# The sections of benches/BENCHMARKS.md that need no model: some ten minutes on a quiet machine, with the question sets at
-# hand. The others stay as they are: `python benches/all.py --model FOLDER` makes those of the embedding model.
+# The sections of benches/BENCHMARKS.md that were not measured with the present code, with the question sets at hand.
 bench: $(VENV)/.dev
 	$(BIN)/maturin develop --quiet --release
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'scikit-learn' 'scipy' 'igraph' 'networkx'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check scipy igraph networkx bm25s pypdf pdfminer.six trafilatura lxml-html-clean
 	$(BIN)/python benches/all.py
 
-# The section on llama.cpp, an hour: with a library that is compiled for speed and for this very processor, beside the
-# one of the tests (10 minutes of two cores). Compiled so on a processor with AMX, version 0.3.36 died of a
+# Speed of extraction with llama.cpp, printed; an hour: with a library that is compiled for speed and for this very
+# processor, next to the one of the tests (10 minutes of two cores). Compiled so on a processor with AMX, version 0.3.36 died of a
 # segmentation fault in llama_decode, which was not looked into: there `make bench-llm NATIVE=OFF`, which keeps to AVX2.
 NATIVE ?= ON
 LLAMA  := $(VENV)-llama-$(NATIVE)
@@ -110,8 +117,48 @@ bench-llm: $(VENV)/.dev
 	-DCMAKE_CXX_FLAGS_RELEASE="$(SPEED)"' $(BIN)/python -m pip install --disable-pip-version-check --no-cache-dir \
 	--no-deps --target $(LLAMA) "$$($(BIN)/python -m pip freeze | grep -i '^llama.cpp.python==')"
 	$(BIN)/maturin develop --quiet --release
-	PYTHONPATH=$(LLAMA) $(BIN)/python benches/all.py --llm --only extraction_speed \
-	--compiled '$(SPEED), GGML_NATIVE=$(NATIVE)'
+	PYTHONPATH=$(LLAMA) $(BIN)/python benches/extraction_speed.py --chunks 8 --compiled '$(SPEED), GGML_NATIVE=$(NATIVE)'
+
+# What a release uploads, in dist/. The tools have an environment of their own, because they are not needed to develop.
+RELEASE := $(VENV)-release
+TOOLS   := $(RELEASE)/bin
+$(RELEASE)/.tools: .ci/release-requirements.txt
+	$(PYTHON) -m venv $(RELEASE)
+	$(TOOLS)/python -m pip install --quiet --disable-pip-version-check -r .ci/release-requirements.txt
+	@touch $@
+
+# A wheel for Linux with glibc 2.17 or newer: zig links against that version whatever the system has. TARGET is a target of
+# rustc, for example aarch64-unknown-linux-gnu.
+TARGET ?= x86_64-unknown-linux-gnu
+MACHINE := $(firstword $(subst -, ,$(TARGET)))
+wheel: $(RELEASE)/.tools
+	rm -f dist/ketrag_fast-*-abi3-*_$(MACHINE).whl
+	PATH="$(CURDIR)/$(TOOLS):$$PATH" maturin build --release --locked --zig --target $(TARGET) \
+		--compatibility manylinux2014 --out dist
+	$(TOOLS)/python .ci/check_wheel.py dist/ketrag_fast-*-abi3-*_$(MACHINE).whl
+
+# A wheel for free-threaded Python 3.14, which has no stable ABI. FREE is such a Python.
+FREE ?= python3.14t
+free-wheel: $(RELEASE)/.tools
+	rm -f dist/ketrag_fast-*-cp314t-*_$(MACHINE).whl
+	PATH="$(CURDIR)/$(TOOLS):$$PATH" maturin build --release --locked --zig --target $(TARGET) \
+		--interpreter $(FREE) --compatibility manylinux2014 --out dist
+	$(TOOLS)/python .ci/check_wheel.py dist/ketrag_fast-*-cp314t-*_$(MACHINE).whl
+
+sdist: $(RELEASE)/.tools
+	rm -f dist/ketrag_fast-*.tar.gz
+	$(TOOLS)/maturin sdist --out dist
+	$(TOOLS)/python .ci/check_wheel.py dist/ketrag_fast-*.tar.gz
+
+# Everything but the upload. DRAFT=1 accepts uncommitted changes and a changelog without a date.
+DRAFT ?=
+release: lint wheel sdist
+	$(TOOLS)/python .ci/check_version.py $(if $(DRAFT),--draft)
+	cargo deny --locked check licenses bans sources
+	$(PYTHON) .ci/smoke_test.py dist/ketrag_fast-*-abi3-*_$(MACHINE).whl
+	$(PYTHON) .ci/smoke_test.py dist/ketrag_fast-*.tar.gz
+	cd dist && rm -f SHA256SUMS && sha256sum ketrag_fast-* > SHA256SUMS
+	@echo 'dist/ is complete; a pushed tag uploads what .github/workflows/release.yml builds'
 
 clean:
-	rm -rf $(VENV) $(VENV)-llama-* target dist demo-index
+	rm -rf $(VENV) $(RELEASE) $(VENV)-llama-* target dist demo-index

@@ -4,8 +4,9 @@
     python .ci/check_idioms.py -v [KIND]    # every match with its line and what to write instead
     python .ci/check_idioms.py --ratchet    # lower the limits to the present counts; never raises one
 
-Kinds: `prose` (README, docs, examples, benches), `docstring`, `comment` and `message` (strings with a blank,
-help included) of python/ketrag_fast, and `rust` (comments in rust/). It counts the texts that have a match.
+Kinds: `prose` (README, docs, examples, benches), `docstring`, `comment` and `message` (strings with a space,
+help included, prompts for models excluded) of python/ketrag_fast, and `rust` (comments in rust/). It counts
+the texts that have a match.
 """
 
 from __future__ import annotations
@@ -27,7 +28,22 @@ LIST: Final = ROOT / ".ci" / "idioms.txt"
 LIMITS: Final = ROOT / ".ci" / "idioms-limits.json"
 KINDS: Final = ("prose", "docstring", "comment", "message", "rust")
 PROSE: Final = ("*.md", "docs/**/*.md", "examples/**/*.md", "benches/*.md", "integrations/*/README.md")
-NOT_PROSE: Final = ("THIRD-PARTY.md",)
+NOT_PROSE: Final = ("THIRD-PARTY.md", "articles")
+"""Files and folders: generated notices, and the articles of an example, which are data."""
+# Prompts and probe texts are data for models: changing them changes replies that users have stored.
+FOR_MODELS: Final = tuple(
+    f"python/ketrag_fast/{module}.py"
+    for module in (
+        "models/embedders/probe_texts",
+        "models/extraction/prompt",
+        "models/extraction/summaries",
+        "query/answer/prompt",
+        "systems/noderag/unit_task",
+        "systems/noderag/writing",
+    )
+)
+PROMPT_CHARACTERS: Final = 150
+"""Length from which a string of these modules is a prompt."""
 _HOLDERS: Final = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 _FENCED: Final = re.compile(r"^(```|~~~).*?^\1|`[^`\n]+`", re.MULTILINE | re.DOTALL)
 
@@ -63,7 +79,8 @@ def python_texts(path: Path) -> Iterator[Text]:
     for node in ast.walk(tree):
         if not isinstance(node, ast.Constant) or not isinstance(node.value, str) or id(node) in docstrings:
             continue
-        if " " in node.value.strip() and len(node.value) > 12:
+        is_prompt = path.as_posix().endswith(FOR_MODELS) and len(node.value) >= PROMPT_CHARACTERS
+        if " " in node.value.strip() and len(node.value) > 12 and not is_prompt:
             yield Text("message", path, node.lineno, node.value)
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type == tokenize.COMMENT and not re.match(r"# (?:noqa|type:|fmt:)", token.string):
@@ -89,7 +106,7 @@ def texts(root: Path = ROOT) -> Iterator[Text]:
     """Yield all texts that are checked."""
     for glob in PROSE:
         for path in sorted(root.glob(glob)):
-            if path.name not in NOT_PROSE:
+            if not {path.name, path.parent.name} & set(NOT_PROSE):
                 yield from prose_texts(path)
     for path in sorted((root / "python" / "ketrag_fast").rglob("*.py")):
         yield from python_texts(path)

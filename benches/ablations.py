@@ -175,7 +175,7 @@ def main() -> None:
     ]
     for name in args.sets.split(","):
         print(f"## {name}\n")
-        table(columns, rows_of(name, variants, args.single), about=name)
+        table(columns, rows_of(name, variants, args.single))
 
 
 if __name__ == "__main__":

@@ -1,166 +1,127 @@
-"""Run benchmarks one after the other and write their sections into benches/BENCHMARKS.md (`make bench`).
+"""Measure what the benchmarks' page shows, store it, and write the page: benches/BENCHMARKS.md.
 
-Benchmarks that are not selected, or whose model is missing, keep their section with its date and machine.
+    python benches/all.py                       # what was not measured with the present code, quality first
+    python benches/all.py --quality             # quality only, or --times
+    python benches/all.py --only build,polar    # these runs; --again measures them although they are current
+    python benches/all.py --smoke               # every run at tiny sizes; stores nothing
+
+It stops between runs without loss, and a run that fails keeps its last result. Question sets are read from `$KETRAG_DATA`.
+Peers come from the extra `bench`, all-MiniLM-L6-v2 from `ketrag models install all-MiniLM-L6-v2`.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import os
 import subprocess
 import sys
+import tempfile
+import time
 from pathlib import Path
+from typing import Any
 
-from common import ROOT
-from page import merged, page, sections_of
-from stamps import stamp
-
-HERE = Path(__file__).resolve().parent
-PAGE = ROOT / "benches" / "BENCHMARKS.md"
-RUNS = (
-    ("coverage.py",),
-    ("retrieval.py",),
-    ("build.py",),
-    ("changes.py", "--documents", "300000", "--modes", "bm25,walk"),
-    ("build_on_demand.py", "--documents", "100000,300000", "--modes", "auto"),
-    ("opening.py",),
-    ("hardening.py",),
-    ("startup.py",),
-    ("documents.py",),
-    ("sections.py",),
-    ("size.py",),
-    ("growth.py",),
-    ("walk_growth.py",),
-    ("filters.py",),
-    ("merging.py",),
-    ("walk_quality.py",),
-    ("concepts.py",),
-    ("noderag.py",),
-    ("cgrag.py", "--part", "graph,question"),
-    ("cooccurrence.py",),
-    ("pagerank.py",),
-    ("graph_kernels.py",),
-    ("tokenisation.py",),
-    ("heuristic.py",),
-    ("fold.py",),
-    ("local_search.py",),
-    ("skeleton.py",),
-    ("skeleton_partial.py",),
-    ("serving.py",),
-    ("serving.py", "--large", "100000"),
-)
-WITH_MODEL = (
-    ("changes.py", "--model", "{model}"),
-    ("encoder.py", "{model}"),
-    ("encoder_peers.py", "{model}"),
-    ("encoder_build.py", "{model}"),
-    ("encoder_build.py", "{model}", "--short"),
-    ("embedding.py", "--model", "{model}"),
-    ("rebuild.py", "--embedder", "sentence-transformers:{model}"),
-    ("ann.py", "--products"),
-    ("ann.py", "--knn", "--links", "24", "--build-width", "300"),
-    ("ann.py",),
-    ("skeleton.py", "--embedder", "native:{model}"),
-    ("coverage.py", "--embedder", "native:{model}", "--budgets", "12000,6000,3000"),
-    ("serving.py", "--model", "{model}"),
-    ("concepts.py", "--part", "coverage", "--embedder", "native:{model}"),
-    ("cgrag_training.py", "--embedder", "native:{model}"),
-    (
-        "estimates.py",
-        "--embedder",
-        "native:{model}",
-        "--sets",
-        "polar,musique-train100",
-        "--parts",
-        "estimates,sweep",
-    ),
-)
-"""With a model's folder and the extras `embed` and `ann`; another forty minutes."""
-WITH_LLM = (
-    ("estimates.py", "--llm", "tiny", "--parts", "estimates,formula", "--sets", "polar"),
-    ("extraction_speed.py", "--chunks", "8"),
-)
-
-"""With the extra `llm`: it makes its own models of random weights; an hour."""
-
-ATTACKS = (("hostile.py",), ("soak.py",), ("serving.py", "--seconds", "4", "--overload", "600"))
-"""Not of speed: what endpoints, the disk, kills and limits can do; half an hour of two cores, Linux alone."""
-
-PREFACE = """# Benchmarks
-
-Each section is one run on one small machine and names the machine and the date. Absolute times differ on other machines;
-ratios within a section differ less. The real data is a few thousand passages from public question sets. Sets named
-`...100` have 100 questions: one question is one percentage point, and differences below three points are noise. The constants
-of the walk and of the built-in vectors were tuned on these sets, so scores there are development scores. Generated text
-is harder than real text for some kernels and easier for others.
-
-A section marked *stale* was measured before a change of the code that it depends on. `python benches/stamps.py --check` lists
-these sections, and `make bench` measures them again. The column `target` shows the project's goal and by how much a result
-misses it (`benches/targets.py`).
-
-`make bench` runs the sections that need no model. `python benches/all.py --model FOLDER --llm` runs all of them (extras
-`embed`, `ann`, `llm`; FOLDER holds all-MiniLM-L6-v2), `--attacks` the attacks, `--only NAME,NAME` a selection. Question sets
-are read from `$KETRAG_DATA`.
-"""
+import claims
+from common import PLACE, RESULT, ROOT
+from page import page, table_lines
+from sections import Run, runs
+from stamps import PAGE, RESULTS, digest, read_results, stale_runs
 
 
-def run(command: list[str], model: str | None) -> str:
-    """The section that a benchmark prints. Raises RuntimeError with its last line where it fails."""
-    done = subprocess.run(
-        [sys.executable, str(HERE / command[0]), *command[1:]], text=True, capture_output=True
-    )
-    if done.returncode:
-        raise RuntimeError("".join(done.stderr.strip().splitlines()[-1:]) or f"exit {done.returncode}")
-    text = done.stdout.replace(model, "FOLDER") if model else done.stdout
-    return text.replace("\n# ", "\n## ").replace("# ", "## ", 1).strip()
+def measure(run: Run, *, smoke: bool) -> dict[str, Any]:
+    """Return the result of a run. Raises RuntimeError with the last line of its output if it fails."""
+    code = digest(run.globs)
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "result.json"
+        command = [sys.executable, str(ROOT / "benches" / run.command[0]), *run.command[1:]]
+        environment = {**os.environ, RESULT: str(out), "HF_HUB_OFFLINE": "1"}
+        if smoke:
+            environment[PLACE] = folder
+        started = time.monotonic()
+        done = subprocess.run(
+            command + ["--smoke"] * smoke,
+            env=environment,
+            capture_output=True,
+            text=True,
+        )
+        if done.returncode or not out.exists():
+            last = done.stderr.strip().splitlines()[-1:] or [f"exit {done.returncode}"]
+            raise RuntimeError(last[0])
+        result: dict[str, Any] = json.loads(out.read_text("utf-8"))
+    return {
+        "command": " ".join(("python", f"benches/{run.command[0]}", *run.command[1:])),
+        "seconds": round(time.monotonic() - started, 1),
+        "digest": code,
+        **result,
+    }
+
+
+def store(name: str, result: dict[str, Any]) -> None:
+    """Write a result, a line for each row, and the page."""
+    RESULTS.mkdir(exist_ok=True)
+    tables = []
+    for table in result["tables"]:
+        rows = ",\n   ".join(json.dumps(row, ensure_ascii=False) for row in table["rows"])
+        head = {name: table[name] for name in ("title", "columns")}
+        tables.append(f'{json.dumps(head, ensure_ascii=False)[:-1]},\n  "rows": [\n   {rows}\n  ]}}')
+    facts = {name: value for name, value in result.items() if name != "tables"}
+    text = json.dumps(facts, ensure_ascii=False, indent=1)[:-2] + ',\n "tables": [\n  ' + ",\n  ".join(tables)
+    path = RESULTS / f"{name}.json"
+    fresh = path.with_suffix(".tmp")
+    fresh.write_text(text + "\n ]\n}\n", "utf-8")
+    json.loads(fresh.read_text("utf-8"))
+    fresh.replace(path)
+    write_page()
+
+
+def write_page() -> None:
+    """Render the page, the README's table and its figure from the stored results."""
+    results = read_results()
+    PAGE.write_text(page(results, stale_runs(results)), "utf-8")
+    claims.write()
 
 
 def main() -> int:
-    """Write the page. A benchmark that fails is named and keeps its section; the rest continue."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument(
-        "--only", help="comma-separated names, such as coverage,build; none makes no section anew"
+    """Run what is selected; return 1 if a run failed."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--model", help="folder of a sentence-transformers model: adds what needs one")
-    parser.add_argument("--llm", action="store_true", help="adds what needs llama-cpp-python")
-    parser.add_argument("--attacks", action="store_true", help="adds what attacks calls and indexes")
-    parser.add_argument("--compiled", default="not said", help="how llama.cpp was compiled, for the page")
-    parser.add_argument("--page", type=Path, default=PAGE)
+    parser.add_argument("--quality", action="store_true", help="the sections on quality")
+    parser.add_argument("--times", action="store_true", help="the sections on time and memory")
+    parser.add_argument("--only", metavar="NAME,NAME", help="these runs; an empty list renders the page only")
+    parser.add_argument("--again", action="store_true", help="measure what is current, too")
+    parser.add_argument("--smoke", action="store_true", help="tiny sizes; prints the tables, stores nothing")
     args = parser.parse_args()
-    wanted = set(args.only.split(",")) if args.only else None
-    runs = RUNS + (WITH_MODEL if args.model else ()) + (WITH_LLM if args.llm else ())
-    runs += ATTACKS if args.attacks else ()
-    order = [_shown(command) for command in RUNS + WITH_MODEL + WITH_LLM + ATTACKS]
-    old = sections_of(args.page.read_text("utf-8")) if args.page.is_file() else {}
-    new: dict[str, str] = {}
+    known = runs()
+    only = None if args.only is None else [name for name in args.only.split(",") if name]
+    unknown = [name for name in only or () if name not in known]
+    if unknown:
+        parser.error(f"unknown run {unknown[0]}; known are {', '.join(known)}")
+    old = read_results()
+    outdated = stale_runs(old)
     failed = 0
-    for script, *given in runs:
-        if wanted is not None and script.removesuffix(".py") not in wanted:
+    for name, (section, run) in known.items():
+        if only is not None and name not in only:
             continue
-        name = _shown((script, *given))
-        print(name, file=sys.stderr, flush=True)
-        options = [option.format(model=args.model) for option in given]
-        if script == "extraction_speed.py":
-            options += ["--compiled", args.compiled]
+        if args.quality != args.times and section.is_time != args.times:
+            continue
+        if not (args.again or args.smoke or name not in old or name in outdated):
+            continue
+        print(name, end=" ", file=sys.stderr, flush=True)
         try:
-            new[name] = run([script, *options], args.model)
+            result = measure(run, smoke=args.smoke)
         except RuntimeError as error:
             failed += 1
-            print(f"  failed: {error}", file=sys.stderr, flush=True)
+            print(f"failed: {error}", file=sys.stderr, flush=True)
             continue
-        fresh = args.page.with_suffix(
-            ".tmp"
-        )  # after each one, so that nothing is lost when the next is stopped
-        fresh.write_text(page(PREFACE, merged(old, new, order)), "utf-8")
-        fresh.replace(args.page)
-        if args.page == PAGE:
-            stamp(f"benches/BENCHMARKS.md: {name}")
-    if not new:
-        args.page.write_text(page(PREFACE, merged(old, new, order)), "utf-8")
+        print(f"{result['seconds']:,.0f} s", file=sys.stderr, flush=True)
+        if args.smoke:
+            print("\n\n".join("\n".join(table_lines(table)) for table in result["tables"]), flush=True)
+        else:
+            store(name, result)
+    if not args.smoke:
+        write_page()
     return 1 if failed else 0
-
-
-def _shown(command: tuple[str, ...]) -> str:
-    return "python benches/" + " ".join(option.format(model="FOLDER") for option in command)
 
 
 if __name__ == "__main__":

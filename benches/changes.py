@@ -2,98 +2,73 @@
 
 from __future__ import annotations
 
-import argparse
 import shutil
-import statistics
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from common import header, table
-from growth import texts_of
-from ketrag_fast import Document, Index, Settings
+from common import arguments, median, publish, require_model, target
+from common import result_table as table
+from generated import documents
+from ketrag_fast import Index, Settings
+
+REPEAT = 3
+MOST = {2_000: 0.3, 8_000: 0.5, 100_000: 4.0}
+"""Seconds that a change may take, by number of documents."""
 
 
-def seconds(work: Callable[[], Any]) -> float:
-    """How long it took."""
+def clock(work: Callable[[], Any]) -> float:
+    """Return the seconds of a call."""
     began = time.perf_counter()
     work()
     return time.perf_counter() - began
 
 
-def embedding(report: Any) -> float:
-    """Seconds of the stages that ask the model."""
-    return float(sum(s.seconds for s in report.stages if s.how == "ran" and s.name.endswith("vectors")))
-
-
-def measure(count: int, modes: str, embedder: str | None, repeat: int, folder: Path) -> list[str]:
-    """A row of the table."""
-    titles, texts = texts_of(count + repeat)
-    documents = [Document(str(n), texts[n], titles[n]) for n in range(count)]
+def measure(count: int, modes: str, embedder: str | None, folder: Path) -> list[Any]:
+    """Return a row."""
+    made = list(documents(count + REPEAT))
     # The made-up words have many tokens; a model reads the first of them.
     settings = Settings(modes=modes, threads=2, chunk_tokens=2000)
     if embedder is not None:
         settings = settings.having(embedder=embedder)
-    place = folder / f"{count}-{len(list(folder.iterdir()))}"
-    index = Index.build(documents, place, settings=settings)
-    build = index.report.seconds
-    changes, removals, asked = [], [], []
-    for step in range(repeat):
-        at = (2 * step + 1) * count // (2 * repeat)
-        new = Document(str(at), texts[count + step], titles[count + step])
-        reports: list[Any] = []
-        changes.append(seconds(lambda new=new, reports=reports: reports.append(index.update(add=[new]))))
-        asked.append(embedding(reports[0]) if embedder is not None else 0.0)
-        removals.append(seconds(lambda at=at: index.update(remove=str(at))))
-    shutil.copytree(place, folder / "anew")
-    with Index.build([], folder / "anew", rebuild=True) as anew:
-        equal = "yes" if anew.digest == index.digest else "NO"
-    shutil.rmtree(folder / "anew")
-    index.close()
+    place = folder / "index"
+    began = time.perf_counter()
+    with Index.build(made[:count], place, settings=settings) as index:
+        build = time.perf_counter() - began
+        changes, removals = [], []
+        for step in range(REPEAT):
+            name = made[(2 * step + 1) * count // (2 * REPEAT)].id
+            changes.append(clock(lambda n=name, s=step: index.update(add=[replace(made[count + s], id=n)])))
+            removals.append(clock(lambda n=name: index.update(remove=n)))
+        shutil.copytree(place, folder / "again")
+        with Index.build([], folder / "again", rebuild=True) as again:
+            equal = again.digest == index.digest
+    shutil.rmtree(folder / "again")
     shutil.rmtree(place)
-    change = statistics.median(changes)
-    return [
-        f"{count:,}",
-        modes,
-        "none" if embedder is None else embedder.split(":")[0],
-        f"{build:.2f}",
-        f"{change:.2f}",
-        f"{build / change:.1f}",
-        f"{statistics.median(removals):.2f}",
-        f"{statistics.median(asked):.2f}" if embedder is not None else "",
-        equal,
-    ]
+    change, bound = median(changes), target(median(changes), most=MOST.get(count, 1.0))
+    return [count, modes, "MiniLM" if embedder else "none", build, change, median(removals), equal, bound]
 
 
 def main() -> None:
-    """Prints the table."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--documents", default="8000,100000")
-    parser.add_argument("--modes", default="bm25,walk auto", help="lists of modes, with blanks between")
-    parser.add_argument("--model", help="a model's folder: 8,000 documents with its vectors, too")
-    parser.add_argument("--repeat", type=int, default=3)
-    args = parser.parse_args()
-    rows = []
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        for count in map(int, args.documents.split(",")):
-            rows += [measure(count, modes, None, args.repeat, folder) for modes in args.modes.split()]
-        if args.model:
-            rows.append(measure(8000, "auto", f"native:{args.model}", args.repeat, folder))
-    header(
-        "One document changed, or removed",
+    """Measure three sizes."""
+    args = arguments(__doc__).parse_args()
+    cases: list[tuple[int, str, str | None]] = [(300, "bm25,walk", None)]
+    if not args.smoke:
+        cases = [(8_000, "bm25,walk", None), (8_000, "auto", None), (100_000, "bm25,walk", None)]
+        cases.append((2_000, "auto", f"native:{require_model()}"))
+    with tempfile.TemporaryDirectory() as folder:
+        rows = [measure(*case, Path(folder)) for case in cases]
+    columns = ["documents", "modes", "vectors", "build, s", "change, s", "removal, s", "equal", "target, s"]
+    publish(
+        [table("", columns, rows)],
+        f"Generated documents of some 88 words; medians of {REPEAT} changes, two threads.",
         [
-            "Documents of 90 made-up words, one unit each, handed over by a program; 2 threads.",
-            f"Medians of {args.repeat} changes and removals, up to the publication and its opening.",
-            "`auto` without a model also fits a vector space on all documents (stages `vectors`, `keywords`): "
-            "that is made anew.",
-            "Equal: to the byte, to a build of the same documents with every stage run.",
+            "`auto` without a model fits a vector space on all documents, which is repeated after every change."
         ],
     )
-    columns = ["documents", "modes", "embedder", "build s", "change s", "build / change", "removal s"]
-    table([*columns, "embedding s", "equal"], rows)
 
 
 if __name__ == "__main__":

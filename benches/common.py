@@ -1,76 +1,133 @@
-"""What the benchmarks share: the machine they ran on, the data, medians, and tables."""
+"""Shared parts of the benchmarks: command line, machine, data, and the result that `all.py` stores."""
 
 from __future__ import annotations
 
+import argparse
 import datetime as dt
+import json
 import os
 import platform
 import statistics
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from targets import with_targets
+from page import table_lines
 
 ROOT = Path(__file__).resolve().parent.parent
 DATA = Path(os.environ.get("KETRAG_DATA", ROOT.parent / "shared" / "data"))
+MODEL = "all-MiniLM-L6-v2"
+RESULT, PLACE = "KETRAG_BENCH_RESULT", "KETRAG_BENCH_PLACE"
+"""Environment variables: the file that `publish` writes, else the tables are printed; the folder `WORK`."""
+# Removed from the environment: commands that a benchmark runs would take them for settings.
+_out = os.environ.pop(RESULT, None)
+WORK = Path(os.environ.pop(PLACE, ROOT / "target" / "benches"))
+"""Indexes that a later run may use again."""
+
+
+def arguments(description: str | None) -> argparse.ArgumentParser:
+    """Return a parser with the option `--smoke`."""
+    parser = argparse.ArgumentParser(
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--smoke", action="store_true", help="tiny sizes: whether it runs, not how fast")
+    return parser
+
+
+def processor() -> str:
+    """Return the processor's name with the instruction sets that matter here."""
+    name = platform.processor() or platform.machine()
+    info = Path("/proc/cpuinfo")
+    if not info.exists():
+        return name
+    lines = info.read_text().splitlines()
+    name = next((x.split(":", 1)[1].strip() for x in lines if x.startswith("model name")), name)
+    flags = next((x for x in lines if x.startswith("flags")), "").split()
+    known = {"avx2": "AVX2", "avx512f": "AVX-512", "avx512_bf16": "BF16", "amx_bf16": "AMX"}
+    present = [shown for flag, shown in known.items() if flag in flags]
+    return f"{name} ({', '.join(present)})" if present else name
 
 
 def machine() -> str:
-    """Processor, cores, system and versions in one line."""
+    """Return processor, cores, system and versions in one line."""
     import numpy as np
 
     import ketrag_fast
 
-    cpu = platform.processor() or platform.machine()
-    info = Path("/proc/cpuinfo")
-    if info.exists():
-        lines = info.read_text().splitlines()
-        cpu = next((x.split(":", 1)[1].strip() for x in lines if x.startswith("model name")), cpu)
-        flags = next((x for x in lines if x.startswith("flags")), "")
-        known = {"avx2": "AVX2", "avx512f": "AVX-512", "avx512_bf16": "BF16", "amx_bf16": "AMX"}
-        has = [name for flag, name in known.items() if flag in flags.split()]
-        cpu += f" ({', '.join(has)})" if has else ""
     return (
-        f"{cpu}, {os.cpu_count()} cores, {platform.system()}; Python {platform.python_version()}, "
+        f"{processor()}, {os.cpu_count()} cores, {platform.system()}; Python {platform.python_version()}, "
         f"numpy {np.__version__}, ketrag-fast {ketrag_fast.__version__}"
     )
 
 
-_header: list[str] = []
+def load() -> float:
+    """Return the mean number of processes that wanted a core in the last minute."""
+    return round(os.getloadavg()[0], 1) if hasattr(os, "getloadavg") else 0.0
 
 
-def header(title: str, caveats: Sequence[str]) -> None:
-    """Prints what is measured, where and when, and what to beware of, before any number."""
-    busy = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
-    if busy > 0.5:
-        caveats = [*caveats, f"Other processes were running: the load was {busy:.1f} at the start."]
+def code_version() -> str:
+    """Return the short commit, with a plus sign if files differ from it."""
+
+    def git(*argv: str) -> str:
+        done = subprocess.run(["git", *argv], cwd=ROOT, capture_output=True, text=True, check=False)
+        return done.stdout.strip()
+
+    changed = git("status", "--porcelain", "--untracked-files=no", "--", "python", "rust")
+    return (git("rev-parse", "--short", "HEAD") or "unknown") + ("+" if changed else "")
+
+
+def result_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> dict[str, Any]:
+    """Return a table of a result. A cell is text, a number, None, or (mean, low, high) with a 95 % interval."""
+    return {"title": title, "columns": list(columns), "rows": [list(row) for row in rows]}
+
+
+def publish(tables: Sequence[dict[str, Any]], data: str, notes: Sequence[str] = ()) -> None:
+    """Store the result of a benchmark for the page, or print its tables if it was started by hand."""
+    result = {
+        "date": dt.datetime.now(dt.UTC).date().isoformat(),
+        "code": code_version(),
+        "machine": machine(),
+        "load": _load_at_start,
+        "data": data,
+        "notes": list(notes),
+        "tables": list(tables),
+    }
+    if _out:
+        Path(_out).write_text(json.dumps(result, ensure_ascii=False) + "\n", "utf-8")
+        return
+    print(f"{result['machine']}. {result['date']}, load {result['load']} at the start. {data}")
+    print("\n".join(f"- {note}" for note in notes))
+    for each in tables:
+        print("\n" + "\n".join(table_lines(each)))
+
+
+_load_at_start = load()
+
+
+def header(title: str, notes: Sequence[str]) -> None:
+    """Print the title of a tool's output with machine, date and notes."""
     when = dt.datetime.now(dt.UTC).date().isoformat()
-    lines = [f"# {title}", "", f"Machine: {machine()}. {when}.", *(f"- {caveat}" for caveat in caveats), ""]
-    _header[:] = lines
-    print("\n".join(lines))
+    print("\n".join([f"# {title}", "", f"{machine()}. {when}.", *(f"- {note}" for note in notes), ""]))
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[Any]], about: str = "") -> None:
-    """Print a Markdown table, with the targets of its numbers; `about` is the text above it if a target needs
-    it.
-    """
-    cells = [[f"{x:.3g}" if isinstance(x, float) else str(x) for x in row] for row in rows]
-    script = Path(sys.argv[0]).name
-    print("\n".join(markdown(*with_targets(script, "\n".join([*_header, about]), columns, cells))))
-    print(flush=True)
+    """Print a table of a tool, below its title `about`."""
+    print("\n".join(table_lines(result_table(about, columns, rows))) + "\n", flush=True)
 
 
-def markdown(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """The lines of a table."""
-    lines = ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
-    return lines + ["| " + " | ".join(row) + " |" for row in rows]
+def target(value: float, *, least: float | None = None, most: float | None = None) -> str:
+    """Return the bound of a number, and whether it was missed, for a column `target`."""
+    if least is not None:
+        return f"at least {least:,g}" + ("" if value >= least else ": missed")
+    assert most is not None
+    return f"at most {most:,g}" + ("" if value <= most else ": missed")
 
 
 def seconds(work: Callable[[], Any], runs: int = 5, warmup: int = 1) -> list[float]:
-    """Wall-clock seconds of each of `runs` calls, after `warmup` calls that are not counted."""
+    """Return the wall-clock seconds of each of `runs` calls, after `warmup` calls that are not counted."""
     for _ in range(warmup):
         work()
     out = []
@@ -82,7 +139,7 @@ def seconds(work: Callable[[], Any], runs: int = 5, warmup: int = 1) -> list[flo
 
 
 def steady(work: Callable[[], Any], runs: int = 5, most: int = 4) -> list[float]:
-    """As `seconds`, and again (at most `most` times) while the median is 15 % above the least: other work disturbed it."""
+    """Return `seconds`, measured again up to `most` times while the median is 15 % above the least."""
     out = seconds(work, runs)
     for _ in range(most - 1):
         if statistics.median(out) <= 1.15 * min(out):
@@ -92,13 +149,23 @@ def steady(work: Callable[[], Any], runs: int = 5, most: int = 4) -> list[float]
 
 
 def median(values: Sequence[float]) -> float:
-    """The median, which one slow run does not move."""
+    """Return the median, which one slow run does not move."""
     return statistics.median(values)
 
 
 def require_data(name: str) -> Path:
-    """The folder of a question set, or a clear end."""
-    folder = DATA / name
+    """Return the folder of a question set, or exit with a message."""
+    folder = ROOT / "examples" / "polar" if name == "polar" else DATA / name
     if not folder.is_dir():
-        sys.exit(f"{folder} is not here: set KETRAG_DATA to the folder of the question sets")
+        sys.exit(f"{folder} does not exist: set KETRAG_DATA to the folder of the question sets")
+    return folder
+
+
+def require_model() -> Path:
+    """Return the folder of all-MiniLM-L6-v2, or exit with a message."""
+    from ketrag_fast.models.embedders.discovery import resolve
+
+    folder = resolve(MODEL)
+    if folder is None:
+        sys.exit(f"{MODEL} is not on this machine: run `ketrag models install {MODEL}`")
     return folder

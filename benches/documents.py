@@ -1,8 +1,7 @@
-"""Readers of documents: speed and order of PDF, main text of web pages, memory, compared with other tools."""
+"""Readers of documents: order and speed of PDF, main text of web pages, and memory, next to other tools."""
 
 from __future__ import annotations
 
-import argparse
 import io
 import multiprocessing
 import random
@@ -13,8 +12,10 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
-from common import ROOT, header, median, table
+from common import ROOT, arguments, median, publish, target
+from common import result_table as table
 
 sys.path.insert(0, str(ROOT))
 
@@ -33,7 +34,6 @@ from tests.support.papers import (
 )
 
 ARTICLES = sorted((ROOT / "examples" / "polar" / "articles").glob("*.md"))
-PAGES = 60
 
 
 def articles() -> list[tuple[str, str]]:
@@ -49,16 +49,16 @@ def words() -> Words:
     return Words(text.encode("cp1252", "ignore").decode("cp1252").replace("#", ""))
 
 
-def sets() -> dict[str, list[Sheet]]:
-    """Pages by layout and way of drawing."""
+def sets(count: int) -> dict[str, list[Sheet]]:
+    """Return `count` pages of each layout and way of drawing."""
     source, chance = words(), random.Random(1)
     made: dict[str, list[Sheet]] = {}
     for way in WAYS:
-        made[f"two columns, {way}"] = [paper(source, way, chance, side=n % 6 == 0) for n in range(PAGES)]
-    made["three columns, by row"] = [paper(source, "by row", chance, columns=3) for n in range(PAGES)]
-    made["one column"] = [plain(source, "by column", chance) for n in range(PAGES)]
-    made["forms and tables, by column"] = [form(source, "by column", chance) for n in range(PAGES)]
-    made["forms and tables, by row"] = [form(source, "by row", chance) for n in range(PAGES)]
+        made[f"two columns, {way}"] = [paper(source, way, chance, side=n % 6 == 0) for n in range(count)]
+    made["three columns, by row"] = [paper(source, "by row", chance, columns=3) for n in range(count)]
+    made["one column"] = [plain(source, "by column", chance) for n in range(count)]
+    made["forms and tables, by column"] = [form(source, "by column", chance) for n in range(count)]
+    made["forms and tables, by row"] = [form(source, "by row", chance) for n in range(count)]
     for sheets in made.values():
         with_heads(sheets, "On the Voyage South")
     return made
@@ -105,36 +105,31 @@ PEERS: dict[str, Callable[[bytes], str]] = {
 }
 
 
-def order() -> None:
-    rows = []
+def order(count: int) -> dict[str, Any]:
+    """Return a table of the F1 of the longest common subsequence of words, by layout and peer."""
+    rows: list[list[Any]] = []
     total: dict[str, list[int]] = {name: [0, 0, 0] for name in PEERS}
-    for name, sheets in sets().items():
+    for name, sheets in sets(count).items():
         data = document(sheets)
         truth = [word for sheet in sheets for word in sheet.words]
-        cells = [name]
+        cells: list[Any] = [name]
         for peer, read in PEERS.items():
-            # PDFium's own mark of a word that a line's end cuts is taken away: it is not asked to join lines.
-            found = read(data).replace("￾", "").split()
-            counts = right_order(found, truth)
+            # PDFium's own mark of a word that a line's end cuts is removed: it is not expected to join lines.
+            counts = right_order(read(data).replace("\ufffe", "").split(), truth)
             total[peer] = [a + b for a, b in zip(total[peer], counts, strict=True)]
             cells.append(f1(*counts))
         rows.append(cells)
-    rows += totals(total)
-    print(
-        f"## Words in the right order: F1 of the longest common subsequence in percent, {PAGES} pages of each\n"
+    rows.append(["all", *(f1(*counts) for counts in total.values())])
+    return table(
+        f"PDF: words in the right order, F1 in percent, {count} pages of each layout",
+        ["layout", *PEERS],
+        rows,
     )
-    table(["layout", *PEERS], rows)
 
 
-def f1(hits: int, found: int, true: int) -> str:
-    return f"{200 * hits / max(found + true, 1):.1f}"
-
-
-def totals(total: dict[str, list[int]]) -> list[list[str]]:
-    """Over all forms, and how far the first is ahead of the best of the others."""
-    every = [f1(*counts) for counts in total.values()]
-    ahead = float(every[0]) - max(map(float, every[1:]))
-    return [["**all**", *every], ["ahead of the best peer", f"{ahead:.1f}", *[""] * (len(every) - 1)]]
+def f1(hits: int, found: int, true: int) -> float:
+    """Return F1 in percent."""
+    return 200 * hits / max(found + true, 1)
 
 
 def in_processes(paths: list[Path], processes: int) -> float:
@@ -155,21 +150,20 @@ def _plain(path: Path) -> int:
     return len(by_pdfium(path.read_bytes()))
 
 
-def speed(runs: int) -> None:
+def speed(runs: int, count: int) -> dict[str, Any]:
+    """Return a table of pages a second, with peers in as many processes."""
     files = 12
-    made = [sheets for name, sheets in sets().items() if "column" in name]
-    sheets = [sheet for own in made for sheet in own]
+    sheets = [sheet for name, own in sets(count).items() if "column" in name for sheet in own]
     random.Random(3).shuffle(sheets)
     each = len(sheets) // files
+    times: dict[str, list[float]] = {name: [] for name in ("plain", "plain2", "us", "us1", "us2")}
     with tempfile.TemporaryDirectory() as folder:
         paths = []
         for number in range(files):
             path = Path(folder) / f"{number}.pdf"
             path.write_bytes(document(sheets[number * each : (number + 1) * each]))
             paths.append(path)
-        pages = files * each
         datas = [path.read_bytes() for path in paths]
-        times: dict[str, list[float]] = {name: [] for name in ("plain", "plain2", "us", "us1", "us2")}
         with multiprocessing.get_context("spawn").Pool(2) as pool:
             pool.map(_plain, paths[:2])
             for _ in range(runs):
@@ -183,20 +177,19 @@ def speed(runs: int) -> None:
                     times[name].append(time.perf_counter() - begin)
                 times["us1"].append(in_processes(paths, 1))
                 times["us2"].append(in_processes(paths, 2))
-    base = {1: median(times["plain"]), 2: median(times["plain2"])}
-    rows = []
-    for name, shown in (
-        ("plain", "pypdfium2, text alone, one process"),
-        ("plain2", "pypdfium2, text alone, two processes"),
-        ("us", "ketrag, in this process"),
-        ("us1", "ketrag, one process apart"),
-        ("us2", "ketrag, two processes apart"),
+    rows: list[list[Any]] = []
+    for name, shown, processes in (
+        ("plain", "pypdfium2, text alone", 1),
+        ("plain2", "pypdfium2, text alone", 2),
+        ("us", "ketrag, in the calling process", 1),
+        ("us1", "ketrag, sandboxed", 1),
+        ("us2", "ketrag, sandboxed", 2),
     ):
-        took = median(times[name])
-        peer = base[2 if name.endswith("2") else 1]
-        rows.append([shown, f"{pages / took:,.0f}", f"{peer / took:.2f}"])
-    print(f"## Pages a second: {pages:,} pages in {files} files, medians of {runs}\n")
-    table(["what", "pages a second", "x pypdfium2 with as many processes"], rows)
+        took, peer = median(times[name]), median(times["plain" if processes == 1 else "plain2"])
+        bound = target(peer / took, least=0.8) if name == "us2" else ""
+        rows.append([shown, processes, files * each / took, peer / took, bound])
+    columns = ["reader", "processes", "pages a second", "times pypdfium2 with as many processes", "target"]
+    return table(f"PDF: speed, {files * each:,} pages in {files} files, medians of {runs}", columns, rows)
 
 
 def bag(found: str, true: str) -> tuple[int, int, int]:
@@ -204,7 +197,8 @@ def bag(found: str, true: str) -> tuple[int, int, int]:
     return sum((a & b).values()), a.total(), b.total()
 
 
-def web(runs: int) -> None:
+def web(runs: int) -> list[dict[str, Any]]:
+    """Return tables of the main text of web pages and of its speed."""
     import trafilatura
     from resiliparse.extract.html2text import extract_plain_text
 
@@ -219,34 +213,34 @@ def web(runs: int) -> None:
             trafilatura.extract(html, include_comments=False, include_tables=True) or ""
         ),
     }
-    rows = []
+    rows: list[list[Any]] = []
     total = {peer: [0, 0, 0] for peer in peers}
     spent = dict.fromkeys(peers, 0.0)
     count = 0
     for name in web_pages.FORMS:
         made = web_pages.pages(articles(), name)
         count += len(made)
-        cells = [name]
+        cells: list[Any] = [name]
         for peer, read in peers.items():
             sums = [0, 0, 0]
             for html, true in made:
                 sums = [a + b for a, b in zip(sums, bag(read(html), true), strict=True)]
             total[peer] = [a + b for a, b in zip(total[peer], sums, strict=True)]
             cells.append(f1(*sums))
-            takes = []
+            times = []
             for _ in range(runs):
                 begin = time.perf_counter()
                 for html, _ in made:
                     read(html)
-                takes.append(time.perf_counter() - begin)
-            spent[peer] += median(takes)
+                times.append(time.perf_counter() - begin)
+            spent[peer] += median(times)
         rows.append(cells)
-    rows += totals(total)
-    rows.append(["ms a page", *(f"{1000 * spent[peer] / count:.2f}" for peer in peers)])
-    theirs = spent["trafilatura"]
-    rows.append(["x trafilatura's ms", *(f"{spent[peer] / theirs:.2f}" for peer in peers)])
-    print(f"## Main text of web pages: F1 of words in percent, {len(ARTICLES)} pages of each form\n")
-    table(["form", *peers], rows)
+    rows.append(["all", *(f1(*counts) for counts in total.values())])
+    speeds = [[peer, 1000 * took / count, took / spent["trafilatura"]] for peer, took in spent.items()]
+    return [
+        table("Web pages: main text, F1 of words in percent", ["form", *peers], rows),
+        table("Web pages: speed", ["reader", "ms a page", "times trafilatura's"], speeds),
+    ]
 
 
 _READ = """
@@ -263,34 +257,27 @@ print(count, size, peak.split()[1])
 """
 
 
-def memory(megabytes: int) -> None:
-    rows = []
+def memory(pages: int, megabytes: int) -> dict[str, Any]:
+    """Return a table of the peak memory of a process that reads a large file."""
+    rows: list[list[Any]] = []
     with tempfile.TemporaryDirectory() as folder:
         source, chance = words(), random.Random(2)
-        sheets = [paper(source, WAYS[n % 3], chance) for n in range(2000)]
         pdf = Path(folder) / "a.pdf"
-        pdf.write_bytes(document(sheets))
+        pdf.write_bytes(document([paper(source, WAYS[n % 3], chance) for n in range(pages)]))
         sheet = Path(folder) / "a.xlsx"
         write_xlsx(sheet, megabytes)
-        for name, path, kind in (("PDF of 2,000 pages", pdf, "pdf"), ("XLSX", sheet, "xlsx")):
+        for name, path, kind in ((f"PDF of {pages:,} pages", pdf, "pdf"), ("XLSX", sheet, "xlsx")):
             begin = time.perf_counter()
             done = subprocess.run(
                 [sys.executable, "-c", _READ, str(path), kind], capture_output=True, text=True, check=True
             )
             took = time.perf_counter() - begin
-            count, size, peak = map(int, done.stdout.split())
-            rows.append(
-                [
-                    name,
-                    f"{path.stat().st_size / 1e6:.0f}",
-                    f"{count:,}",
-                    f"{size / 1e6:.0f}",
-                    f"{peak / 1000:.0f}",
-                    f"{took:.1f}",
-                ]
-            )
-    print("## Memory of one reading process\n")
-    table(["file", "MB", "documents", "MB of text", "peak MB", "seconds"], rows)
+            _, size, peak = map(int, done.stdout.split())
+            row = [name, path.stat().st_size / 1e6, size / 1e6, peak / 1000, took]
+            rows.append([*row, target(peak / 1000, most=500)])
+    return table(
+        "Memory of one reading process", ["file", "MB", "MB of text", "peak MB", "s", "target, MB"], rows
+    )
 
 
 def write_xlsx(path: Path, megabytes: int) -> None:
@@ -323,29 +310,18 @@ def write_xlsx(path: Path, megabytes: int) -> None:
 
 
 def main() -> None:
-    """Print the tables."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--parts", default="order,speed,web,memory")
-    parser.add_argument("--runs", type=int, default=5)
-    parser.add_argument("--megabytes", type=int, default=200, help="of the XLSX file")
-    args = parser.parse_args()
-    header(
-        "Documents",
+    """Measure all tables."""
+    args = arguments(__doc__).parse_args()
+    tables = [order(3 if args.smoke else 30), speed(1 if args.smoke else 3, 6 if args.smoke else 60)]
+    tables += web(1)
+    tables.append(memory(20 if args.smoke else 1000, 10 if args.smoke else 40))
+    publish(
+        tables,
+        "Pages made by the tests' code from the demo's articles.",
         [
-            "Pages are made by the tests' code from the demo's articles, so that their true words are known: papers in columns drawn by column, by row, with each word by itself, in any order; footnotes, running heads, page numbers, notes along the margin, hyphens at line ends.",
-            "Running heads and page numbers are no part of the truth; the peers do not claim to remove them, which costs them about a percent. None of the peers joins hyphens but pypdfium2's own mark, which is taken away.",
-            "PDFium is not safe in threads: one process computes one page at a time.",
+            "Running heads and page numbers do not belong to the text; the other tools keep them, which costs about a percent.",
         ],
     )
-    for name in args.parts.split(","):
-        if name == "order":
-            order()
-        elif name == "speed":
-            speed(args.runs)
-        elif name == "web":
-            web(max(args.runs // 2, 1))
-        elif name == "memory":
-            memory(args.megabytes)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from typing import Any
 
 from common import ROOT, header, require_data, table
 from ketrag_fast import Document, Index, Settings
-from ketrag_fast.build.ingest import read_only
+from ketrag_fast.build.file_reading import read_sources
 from ketrag_fast.kernels.text import count_tokens
 from ketrag_fast.lab.cost.formula import Actual, Shape, difference, ket_index
 from ketrag_fast.lab.cost.history import against
@@ -25,7 +25,7 @@ def corpora(names: str) -> Iterator[tuple[str, list[Document]]]:
     """Documents of `polar` (in the checkout) or of a question set."""
     for name in names.split(","):
         source = ROOT / "examples" / "polar" / "articles" if name == "polar" else require_data(name)
-        yield name, [item for item in read_only(str(source), Settings()) if isinstance(item, Document)]
+        yield name, [item for item in read_sources(str(source), Settings()) if isinstance(item, Document)]
 
 
 def build(documents: list[Document], path: Path, settings: Settings) -> Any:
@@ -108,7 +108,7 @@ def sweep(args: argparse.Namespace) -> None:
         folder_of = require_data(name)
         dataset = load_dataset(folder_of)
         common = Settings(embedder=args.embedder, llm=args.llm)
-        documents = [item for item in read_only(str(folder_of), common) if isinstance(item, Document)]
+        documents = [item for item in read_sources(str(folder_of), common) if isinstance(item, Document)]
         with tempfile.TemporaryDirectory() as folder:
             started = time.perf_counter()
             build(documents, Path(folder) / "one", common.having(core_ratio=1.0))

@@ -1,134 +1,96 @@
-"""Opening an index: time and memory under each `verify`, the questions after it, and the whole command."""
+"""Opening an index: time and memory under each `verify`, the questions after it, and whole commands."""
 
 from __future__ import annotations
 
-import argparse
 import json
 import subprocess
 import sys
-import tempfile
-from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
+from typing import Any
 
-from common import header, median, seconds, table
-from ketrag_fast import Document, Index, Settings
-from zipf import zipf_texts
+from common import WORK, arguments, median, publish, seconds, target
+from common import result_table as table
+from generated import documents, question
+from ketrag_fast import Index, Settings
 
 VERIFY = ("blocks", "sizes", "full")
-SENTENCE = 12
-QUESTION = "w{0} w{1} w{2} and w{3}?"
-LARGE, SMALL = 30_000, 7_000
 _CHILD = """
-import json, pathlib, resource, sys, time
-import numpy
+import json, pathlib, sys, time
 from ketrag_fast import Index, Settings
-place, verify, mode, *questions = sys.argv[1:]
+place, tiny, verify, *questions = sys.argv[1:]
 
 def memory():
-    kept = dict(line.split(":") for line in pathlib.Path("/proc/self/status").read_text().splitlines())
-    return [int(kept[name].split()[0]) / 1024 for name in ("VmRSS", "RssAnon")]
+    rows = dict(line.split(":") for line in pathlib.Path("/proc/self/status").read_text().splitlines())
+    return int(rows["VmRSS"].split()[0]) / 1024
 
-Index.open(pathlib.Path(sys.argv[1]).parent / "tiny", settings=Settings()).retrieve("w1", mode="bm25")
-before, found = memory(), {}
+Index.open(tiny).retrieve("Where?", mode="walk")
+before, found = memory(), []
 started = time.perf_counter()
 index = Index.open(place, settings=Settings(verify=verify))
-found["open"] = 1000 * (time.perf_counter() - started)
-found["memory"] = [b - a for a, b in zip(before, memory())]
-for name, question in zip(("first", "second"), questions):
+found.append(1000 * (time.perf_counter() - started))
+for question in questions:
     started = time.perf_counter()
-    context = index.retrieve(question, mode=mode, budget=4000)
-    found[name] = 1000 * (time.perf_counter() - started)
+    context = index.retrieve(question, mode="walk", budget=4000)
+    found.append(1000 * (time.perf_counter() - started))
     assert context.passages, question
-found["memory after"] = [b - a for a, b in zip(before, memory())]
-print(json.dumps(found))
+print(json.dumps([*found, memory() - before]))
 """
 
 
-def texts(count: int) -> Iterator[Document]:
-    """Documents of some 88 words, whose words are distributed as in real text."""
-    indptr, words, _ = zipf_texts(count)
-    for i in range(count):
-        row = words[int(indptr[i]) : int(indptr[i + 1])].tolist()
-        row = row[i % 7 :] + row[: i % 7]
-        parts = [row[k : k + SENTENCE] for k in range(0, len(row), SENTENCE)]
-        yield Document(f"{i:07}", " ".join("W" + " w".join(map(str, part)) + "." for part in parts))
+def made(count: int) -> Path:
+    """Return an index of that many generated documents, built unless it exists."""
+    place = WORK / f"opening-{count}"
+    Index.build(list(documents(count)), place, settings=Settings(modes="bm25,walk,text")).close()
+    return place
 
 
-def made(place: Path, count: int, options: Settings) -> int:
-    """Build an index of that many documents unless it exists; return its bytes."""
-    if not place.exists():
-        Index.build(texts(count), place, settings=options).close()
-    return bytes_of(place)
-
-
-def bytes_of(place: Path) -> int:
-    """Of the arrays of its one generation."""
-    return sum(file.stat().st_size for file in place.glob("gen-*/*/*"))
-
-
-def asked(place: Path, verify: str, mode: str, questions: list[str]) -> dict[str, list[float]]:
-    """One fresh process: opens the index and asks two questions."""
-    command = [sys.executable, "-c", _CHILD, str(place), verify, mode, *questions]
-    done = subprocess.run(command, check=True, capture_output=True, encoding="utf-8")
-    found = json.loads(done.stdout)
-    return {name: value if isinstance(value, list) else [value] for name, value in found.items()}
+def megabytes(place: Path) -> float:
+    """Return the bytes of the arrays of an index, in MB."""
+    return sum(file.stat().st_size for file in place.glob("gen-*/*/*")) / 1e6
 
 
 def main() -> None:
-    """Print the tables."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--runs", type=int, default=5)
-    parser.add_argument("--large", type=int, default=LARGE, help="documents of the large index (2 GB)")
-    parser.add_argument("--small", type=int, default=SMALL, help="documents of the small index (130 MB)")
-    parser.add_argument("--folder", type=Path, help="keep the indexes here, and use those that are there")
-    args = parser.parse_args()
-    header(
-        "Opening an index",
+    """Measure fresh processes."""
+    args = arguments(__doc__).parse_args()
+    count, runs = (300, 1) if args.smoke else (100_000, 5)
+    place, tiny = made(count), made(100)
+    asked = [question(document) for document in islice(documents(count), 4, 6)]
+    rows: list[list[Any]] = []
+    for verify in VERIFY:
+        command = [sys.executable, "-c", _CHILD, str(place), str(tiny), verify, *asked]
+        found = [
+            json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+            for _ in range(runs)
+        ]
+        opened, first, second, memory = (median(values) for values in zip(*found, strict=True))
+        bound = target(opened, most=50) if verify == "blocks" else ""
+        rows.append([verify, opened, first, second, memory, bound])
+    commands: list[list[Any]] = []
+    small = made(300 if args.smoke else 8_000)
+    for name, argv, most in (
+        ("ketrag --help", ["--help"], 120),
+        ("ketrag retrieve, 8,000 documents", ["retrieve", asked[0], "-i", str(small), "--mode", "walk"], 300),
+        (
+            f"ketrag retrieve, {count:,} documents",
+            ["retrieve", asked[0], "-i", str(place), "--mode", "walk"],
+            300,
+        ),
+    ):
+        command = [sys.executable, "-m", "ketrag_fast.apps.cli.main", *argv]
+        took = [
+            1000 * x
+            for x in seconds(lambda c=command: subprocess.run(c, check=True, capture_output=True), runs)
+        ]
+        commands.append([name, median(took), min(took), target(median(took), most=most)])
+    columns = ["verify", "open, ms", "first question, ms", "second question, ms", "MB gained", "target, open"]
+    publish(
         [
-            "Generated documents of some 88 words (benches/zipf.py), no model. In the large index vectors have 1,024"
-            " values, those of words too, which makes it large with fewer documents.",
-            "Each run is a fresh process that has the package loaded, by a question to a small index; files are"
-            " in the page cache. Median of the runs.",
-            "MB are what the process gained: resident (file pages that it shares with others count) / of its own.",
+            table(f"An index of {megabytes(place):,.0f} MB, {count:,} documents, mode walk", columns, rows),
+            table("Whole commands", ["command", "ms, median", "ms, least", "target, ms"], commands),
         ],
+        f"Medians of {runs} processes.",
     )
-    questions = [QUESTION.format(60, 401, 1201, 87), QUESTION.format(75, 333, 2001, 59)]
-    with tempfile.TemporaryDirectory() as temporary:
-        folder = args.folder or Path(temporary)
-        made(folder / "tiny", 200, Settings(knn_k=0))
-        place = folder / f"large-{args.large}"
-        size = made(place, args.large, Settings(builtin_dim=1024, knn_k=0))
-        print(f"## {size / 1e9:.2f} GB, {args.large:,} documents\n")
-        rows = []
-        for verify in VERIFY:
-            for mode in ("bm25", "walk", "text"):
-                runs = [asked(place, verify, mode, questions) for _ in range(args.runs)]
-                middle = {
-                    name: [median(x) for x in zip(*(run[name] for run in runs), strict=True)]
-                    for name in runs[0]
-                }
-                target = "50" if verify == "blocks" else ""
-                cells = [f"{middle[name][0]:.1f}" for name in ("open", "first", "second")]
-                memory = [" / ".join(f"{x:.0f}" for x in middle[name]) for name in ("memory", "memory after")]
-                rows.append([verify, mode, cells[0], target, memory[0], *cells[1:], memory[1]])
-        columns = ["verify", "mode", "open ms", "target", "MB", "first question ms", "second ms", "MB then"]
-        table(columns, rows)
-        place = folder / f"small-{args.small}"
-        size = made(place, args.small, Settings(knn_k=0))
-        print(f"## `ketrag retrieve` on {size / 1e6:.0f} MB, {args.small:,} documents: the whole process\n")
-        rows = []
-        for verify in VERIFY:
-            for mode in ("bm25", "walk", "text"):
-                argv = ["-i", str(place), "--mode", mode, "--verify", verify]
-                command = [sys.executable, "-m", "ketrag_fast.apps.cli.main", "retrieve", questions[0], *argv]
-
-                def run(command: list[str] = command) -> None:
-                    subprocess.run(command, check=True, capture_output=True)
-
-                times = [1000 * x for x in seconds(run, runs=10, warmup=2)]
-                target = "300" if verify == "blocks" else ""
-                rows.append([verify, mode, f"{median(times):.0f}", f"{min(times):.0f}", target])
-        table(["verify", "mode", "median ms", "least ms", "target"], rows)
 
 
 if __name__ == "__main__":

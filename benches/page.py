@@ -1,58 +1,104 @@
-"""The page of benchmarks as sections: sections that were run again are replaced, the rest keeps its date and machine."""
+"""Render benches/BENCHMARKS.md from the results in benches/results."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import groupby
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from common import markdown
-from targets import with_targets
+from sections import PREFACE, SECTIONS, Section
 
-_MARK = re.compile(r"^<!-- (python benches/.+) -->$", re.MULTILINE)
+STALE = "Measured before the present code (stale)."
 
 
-def sections_of(text: str) -> dict[str, str]:
-    """Return the section of each command, in the page's order."""
-    marks = list(_MARK.finditer(text))
-    ends = [*(mark.start() for mark in marks[1:]), len(text)]
-    return {mark[1]: text[mark.end() : end].strip() for mark, end in zip(marks, ends, strict=True)}
-
-
-def merged(old: Mapping[str, str], new: Mapping[str, str], order: Sequence[str]) -> dict[str, str]:
-    """Return the sections of `order`, new ones first choice, then the remaining old ones."""
-    found = {command: new.get(command, old.get(command)) for command in [*order, *old]}
-    return {command: text for command, text in found.items() if text is not None}
-
-
-def page(preface: str, sections: Mapping[str, str]) -> str:
-    """Return the whole page, with today's targets in every table."""
-    parts = [preface.strip()]
-    parts += [f"<!-- {command} -->\n{_with_targets(command, text)}" for command, text in sections.items()]
-    return "\n\n".join(parts) + "\n"
-
-
-def _with_targets(command: str, text: str) -> str:
-    script = command.split()[1].removeprefix("benches/")
-    top = re.split(r"^(?:###|\|)", text, maxsplit=1, flags=re.MULTILINE)[0]
-    lines: list[str] = []
-    above: list[str] = []
-    for is_table, group in groupby(text.splitlines(), lambda line: line.startswith("|")):
-        block = list(group)
-        if is_table:
-            lines += _annotated(script, "\n".join([top, *above]), block)
-            above = []
+def cells(row: Sequence[Any], intervals: Sequence[bool]) -> list[str]:
+    """Return the cells of a row; a value with an interval has a second cell, half of the interval's width."""
+    out = []
+    for value, has_interval in zip(row, intervals, strict=True):
+        if isinstance(value, list | tuple):
+            mean, low, high = value
+            out += [f"{mean:.1f}", f"{(high - low) / 2:.1f}"]
         else:
-            lines += block
-            last = max((i for i, line in enumerate(block) if line.startswith("#")), default=None)
-            above = block if last is None else block[last:]
-    return "\n".join(lines)
+            out += [number(value), ""] if has_interval else [number(value)]
+    return out
 
 
-def _annotated(script: str, about: str, block: Iterable[str]) -> list[str]:
-    columns, _, *rows = map(list, map(_cells, block))
-    return markdown(*with_targets(script, about, columns, rows))
+def number(value: object) -> str:
+    """Return a cell: text as it is, whole numbers with separators, others with three digits."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if not isinstance(value, float):
+        return str(value)
+    digits = 0 if abs(value) >= 99.95 else 1 if abs(value) >= 9.995 else 2 if abs(value) >= 0.9995 else 3
+    return f"{value:,.{digits}f}"
 
 
-def _cells(line: str) -> Iterator[str]:
-    return (cell.strip() for cell in line.strip().removeprefix("|").removesuffix("|").split("|"))
+def table_lines(table: Mapping[str, Any]) -> list[str]:
+    """Return the lines of a table below its title."""
+    columns, rows = table["columns"], table["rows"]
+    intervals = [any(isinstance(row[at], list | tuple) for row in rows) for at in range(len(columns))]
+    heads = [
+        head
+        for column, has in zip(columns, intervals, strict=True)
+        for head in ([column, "±"] if has else [column])
+    ]
+    lines = ["| " + " | ".join(heads) + " |", "|" + "---|" * len(heads)]
+    lines += ["| " + " | ".join(cells(row, intervals)) + " |" for row in rows]
+    return ([f"{table['title']}:", ""] if table["title"] else []) + lines
+
+
+def section_lines(section: Section, results: Mapping[str, Mapping[str, Any]], stale: set[str]) -> list[str]:
+    """Return a section; runs without a result are named."""
+    lines = [f"## {section.title}", ""]
+    if any(run.name in stale for run in section.runs):
+        lines += [f"> {STALE}", ""]
+    lines += [section.text, ""]
+    tables: dict[tuple[str, ...], dict[str, Any]] = {}
+    for run in section.runs:
+        result = results.get(run.name)
+        if result is None:
+            continue
+        for note in result["notes"]:
+            lines += [f"- {note}"] if f"- {note}" not in lines else []
+        for table in result["tables"]:
+            key = (table["title"], *table["columns"])
+            same = tables.setdefault(key, {**table, "rows": []})
+            same["rows"] = [*same["rows"], *table["rows"]]
+    missing = [run.name for run in section.runs if run.name not in results]
+    if missing:
+        lines += [""] * bool(lines[-1])
+        lines += [f"Not measured yet: `python benches/all.py --only {','.join(missing)}`."]
+    if lines[-1]:
+        lines.append("")
+    for table in tables.values():
+        lines += [*table_lines(table), ""]
+    origin = origin_lines(section, results)
+    return [*lines, *origin, ""] if origin else lines
+
+
+def origin_lines(section: Section, results: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Return where, when and on what the runs of a section were measured; equal ones share a line."""
+    runs: dict[str, list[str]] = {}
+    for run in section.runs:
+        result = results.get(run.name)
+        if result is None:
+            continue
+        busy = (
+            f", **loaded machine** (load {result['load']:g} at the start)"
+            if section.is_time and result["load"] > 0.7
+            else ""
+        )
+        text = f"{result['data']} {result['machine']}; {result['date']}, code {result['code']}{busy}."
+        runs.setdefault(text, []).append(f"`{run.name}`")
+    return [f"Run {', '.join(names)}: {text}" for text, names in runs.items()]
+
+
+def page(results: Mapping[str, Mapping[str, Any]], stale: set[str]) -> str:
+    """Return the whole page."""
+    lines = [PREFACE.strip(), ""]
+    for section in SECTIONS:
+        lines += section_lines(section, results, stale)
+    return "\n".join(lines).rstrip() + "\n"

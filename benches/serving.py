@@ -1,19 +1,24 @@
-"""Capacity of the service: requests per second compared with the library in the same run, latency at 70 % of
-that, overload, cold start, memory of several workers. The load comes from wrk on the same machine, which takes its share;
-that at a set rate from a generator of our own, whose limit is shown.
+"""Capacity of the service next to the library in the same run, latency at 70 % load, overload, memory and start.
+
+    python benches/serving.py
+    python benches/serving.py --endurance 10    # its memory during minutes at twice its capacity, with default options
+
+The load comes from wrk (`apt-get install wrk`) on the same processors, which takes its share of them.
 """
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import itertools
 import json
+import multiprocessing
 import os
 import random
 import re
+import selectors
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -23,28 +28,19 @@ import urllib.request
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from common import header, median, require_data, seconds, table
+from common import MODEL, WORK, arguments, median, publish, require_data, target
+from common import result_table as table
+from generated import documents, question
 from ketrag_fast import Index, Settings
-from opening import made
+from ketrag_fast.models.embedders.discovery import resolve
 
+BUDGET, CLIENTS, TURNS = 1500, 16, 3
 SAMPLE_SECONDS = 20.0
-HERE = Path(__file__).resolve().parent
 HEAD = "POST /v1/retrieve HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: "
-SCRIPT = """
-local bodies = {}
-for line in io.lines("%s") do bodies[#bodies + 1] = line end
-math.randomseed(os.time())
-local at = math.random(#bodies)
-request = function()
-  at = at %% #bodies + 1
-  return wrk.format("POST", "/v1/retrieve", {["Content-Type"] = "application/json"}, bodies[at])
-end
-local wrong = 0
-response = function(status) if status ~= 200 then wrong = wrong + 1 end end
-"""
 
 
 @contextmanager
@@ -91,32 +87,102 @@ def ask(port: int, body: dict[str, Any]) -> dict[str, Any]:
         return found
 
 
-def wrk(port: int, bodies: Path, length: float, connections: int) -> tuple[float, float, int]:
-    """Requests a second, the 99th percentile in ms, and replies that were not 200."""
+def closed_loop(port: int, requests: list[bytes], length: float, answer: Any) -> None:
+    """Keep `CLIENTS` connections busy for some seconds, and send (requests a second, sorted ms, errors)."""
+    chooser = selectors.DefaultSelector()
+    source = itertools.cycle(requests)
+    times: list[float] = []
+    wrong = 0
+    state: dict[socket.socket, list[Any]] = {}
+    for _ in range(CLIENTS):
+        client = socket.create_connection(("127.0.0.1", port))
+        client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        chooser.register(client, selectors.EVENT_READ)
+        state[client] = [time.perf_counter(), b""]
+        client.sendall(next(source))
+    began = time.perf_counter()
+    while time.perf_counter() < began + length:
+        for key, _ in chooser.select(1):
+            client = key.fileobj  # type: ignore[assignment]
+            own = state[client]
+            own[1] += client.recv(1 << 16)
+            head, _, body = own[1].partition(b"\r\n\r\n")
+            size = re.search(rb"content-length: (\d+)", head)
+            if size is None or len(body) < int(size[1]):
+                continue
+            wrong += head[9:12] != b"200"
+            times.append(1000 * (time.perf_counter() - own[0]))
+            state[client] = [time.perf_counter(), b""]
+            client.sendall(next(source))
+    answer.send((len(times) / (time.perf_counter() - began), sorted(times), wrong))
+
+
+@dataclass(frozen=True)
+class Load:
+    """Replies a second, latencies and errors of a load, and the service's processor time per request."""
+
+    rate: float
+    p50: float
+    p99: float
+    errors: int
+    requests: int
+    micros: float = float("nan")
+
+
+SCRIPT = """
+local requests = {}
+function init(args)
+  for i, body in ipairs(bodies) do
+    requests[i] = wrk.format("POST", "/v1/retrieve", {["Content-Type"] = "application/json"}, body)
+  end
+end
+local n = 0
+function request()
+  n = n % #requests + 1
+  return requests[n]
+end
+function done(summary, latency, rates)
+  local errors = summary.errors
+  local wrong = errors.connect + errors.read + errors.write + errors.status + errors.timeout
+  print(string.format("RESULT %d %d %f %f %d", summary.requests, summary.duration, latency:percentile(50),
+    latency:percentile(99), wrong))
+end
+"""
+
+
+def ticks(process: int) -> float:
+    """Return the seconds of processor time that a process has used."""
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def loaded(port: int, bodies: list[dict[str, Any]], length: float, process: int) -> Load:
+    """Keep `CLIENTS` connections busy for some seconds: by wrk, or by a slower client if it is missing."""
+    used = ticks(process)
+    if shutil.which("wrk") is None:
+        ours, theirs = multiprocessing.Pipe()
+        client = multiprocessing.get_context("spawn").Process(
+            target=closed_loop, args=(port, posts(bodies), length, theirs)
+        )
+        client.start()
+        rate, times, wrong = ours.recv()
+        client.join()
+        micros = 1e6 * (ticks(process) - used) / max(len(times), 1)
+        return Load(rate, at(times, 0.5), at(times, 0.99), wrong, len(times), micros)
     with tempfile.NamedTemporaryFile("w", suffix=".lua") as script:
-        script.write(SCRIPT % bodies)
+        texts = ",\n".join(f"[==[{json.dumps(body)}]==]" for body in bodies)
+        script.write(f"local bodies = {{\n{texts}\n}}\n{SCRIPT}")
         script.flush()
+        command = ["wrk", "-t1", f"-c{CLIENTS}", f"-d{max(1, round(length))}s", "-s", script.name]
         done = subprocess.run(
-            [
-                "wrk",
-                "-t1",
-                f"-c{connections}",
-                f"-d{length:g}s",
-                "--latency",
-                "-s",
-                script.name,
-                f"http://127.0.0.1:{port}",
-            ],
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout
-    rate = re.search(r"Requests/sec:\s+([\d.]+)", done)
-    slow = re.search(r"99%\s+([\d.]+)(us|ms|s)", done)
-    assert rate and slow, done
-    wrong = re.search(r"Non-2xx or 3xx responses: (\d+)", done)
-    unit = {"us": 1e-3, "ms": 1.0, "s": 1e3}[slow[2]]
-    return float(rate[1]), float(slow[1]) * unit, int(wrong[1]) if wrong else 0
+            [*command, f"http://127.0.0.1:{port}"], capture_output=True, text=True, check=True
+        )
+    found = re.search(r"RESULT (\d+) (\d+) ([\d.]+) ([\d.]+) (\d+)", done.stdout)
+    assert found, done.stdout
+    requests, duration = int(found[1]), int(found[2])
+    micros = 1e6 * (ticks(process) - used) / requests
+    p50, p99 = (float(found[n]) / 1000 for n in (3, 4))
+    return Load(1e6 * requests / duration, p50, p99, int(found[5]), requests, micros)
 
 
 async def paced(
@@ -182,11 +248,6 @@ def at(times: list[float], share: float) -> float:
     return times[min(int(share * len(times)), len(times) - 1)] if times else float("nan")
 
 
-def workers_of(process: int) -> list[int]:
-    """The processes that a service started."""
-    return [int(one) for one in Path(f"/proc/{process}/task/{process}/children").read_text().split()]
-
-
 def memory(processes: list[int], name: str) -> float:
     """MB of `Rss` or `Pss` (what is shared is divided among those who share it)."""
     kilobytes = 0
@@ -197,121 +258,121 @@ def memory(processes: list[int], name: str) -> float:
     return kilobytes / 1024
 
 
-def processor(processes: list[int]) -> float:
-    """Seconds of the processor that some processes have taken: unlike requests a second, hardly moved by other work."""
-    ticks = 0
-    for process in processes:
-        fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
-        ticks += int(fields[11]) + int(fields[12])
-    return ticks / os.sysconf("SC_CLK_TCK")
-
-
 def posts(bodies: list[dict[str, Any]]) -> list[bytes]:
     """Whole requests."""
     texts = [json.dumps(body).encode() for body in bodies]
     return [f"{HEAD}{len(text)}\r\n\r\n".encode() + text for text in texts]
 
 
-def capacity(index: Path, questions: list[str], mode: str, length: float, embedder: str | None) -> float:
-    """Prints the table of one mode; the requests a second of the best service."""
-    # An index remembers the vectors of 1,024 questions: with a model there are more of them.
-    texts = questions if embedder is None else [f"{text} ({n})" for n in range(4) for text in questions]
-    bodies = [{"question": text, "mode": mode, "budget": 1500} for text in texts]
-    clients = 16 if embedder is None else 64  # a model embeds together what many clients ask
-    with tempfile.NamedTemporaryFile("w", suffix=".jsonl") as file:
-        file.write("\n".join(map(json.dumps, bodies)) + "\n")
-        file.flush()
-        given = Settings() if embedder is None else Settings(embedder=embedder)
-        flags = () if embedder is None else ("--embedder", embedder)
-        with Index.open(index, settings=given) as opened:
-            opened.retrieve_many(questions[:20], mode=mode, budget=1500)
+def capacity(index: Path, questions: list[str], length: float) -> tuple[list[list[Any]], float]:
+    """Return a row for each mode and setting of the reply cache, and requests a second of the walk without it.
 
-            def library() -> float:
-                return len(texts) / median(
-                    seconds(lambda: opened.retrieve_many(texts, mode=mode, budget=1500), 3)
-                )
-
-            encoder = None
-            if embedder is not None:
-                encoder = len(questions) / median(
-                    seconds(lambda: opened.inspect.vectors([f"{q} " for q in questions], "document"), 3)
-                )
-            rows = []
-            best = 0.0
-            inside = library()
-            began = time.process_time()
-            opened.retrieve_many(texts, mode=mode, budget=1500)
-            own = 1000 * (time.process_time() - began) / len(texts)
-            for workers in (1, 2):
-                with served(index, "--workers", str(workers), "--cache-mb", "0", *flags) as (
-                    port,
-                    process,
-                    _,
-                ):
-                    wrk(port, Path(file.name), 1, clients)
-                    spent = [process.pid, *workers_of(process.pid)]
-                    before, began = processor(spent), time.perf_counter()
-                    rate, slow, wrong = wrk(port, Path(file.name), length, clients)
-                    spends = 1000 * (processor(spent) - before) / (rate * (time.perf_counter() - began))
-                    times, _, got = asyncio.run(paced(port, posts(bodies), 0.7 * rate, length))
-                    inside = max(inside, library()) if workers == 2 else inside
-                    about = "" if encoder is None else rate / encoder
-                    name = f"{mode}, {workers} worker{'s' * (workers > 1)}"
-                    row = [name, inside, rate, rate / inside, about, own, spends, slow]
-                    rows.append([*row, at(times, 0.5), at(times, 0.99), got, wrong])
-                    best = max(best, rate)
-    columns = [
-        "service",
-        "retrieve_many, questions/s",
-        "wrk, requests/s",
-        "of retrieve_many",
-        "of the encoder alone",
-        "CPU ms a question, retrieve_many",
-        "CPU ms a request, service",
-    ]
-    columns += ["p99 ms at full load", "p50 ms at 70 %", "p99 ms at 70 %", "requests/s at 70 %", "not 200"]
-    table(columns, rows)
-    return best
-
-
-def rate_of(index: Path, questions: list[str], length: float) -> float:
-    """Requests a second by wrk of a service with default options, without kept replies."""
-    with (
-        tempfile.NamedTemporaryFile("w", suffix=".jsonl") as file,
-        served(index, "--cache-mb", "0") as (port, _, _),
+    The library and the service take turns, and the shares are those of the same turn.
+    """
+    rows: list[list[Any]] = []
+    best = 0.0
+    for mode, name, flags, least, share in (
+        ("bm25", "off", ("--cache-mb", "0"), 12_000, 0.45),
+        ("walk", "off", ("--cache-mb", "0"), 1500, 0.8),
+        ("bm25", "default", (), None, None),
+        ("walk", "default", (), None, None),
     ):
-        bodies = [{"question": text, "mode": "walk", "budget": 1500} for text in questions]
-        file.write("\n".join(map(json.dumps, bodies)) + "\n")
-        file.flush()
-        return wrk(port, Path(file.name), length, 16)[0]
+        bodies = [{"question": text, "mode": mode, "budget": BUDGET} for text in questions]
+        library: list[tuple[float, float]] = []
+        loads: list[Load] = []
+        with Index.open(index) as opened, served(index, *flags) as (port, process, _):
+            loaded(port, bodies, min(length, 2), process.pid)
+            for _ in range(TURNS):
+                library.append(
+                    (rate_of(opened, questions, mode, 1, length), rate_of(opened, questions, mode, 2, length))
+                )
+                loads.append(loaded(port, bodies, length, process.pid))
+        rate = median([load.rate for load in loads])
+        of_two = median([load.rate / two for load, (_, two) in zip(loads, library, strict=True)])
+        best = rate if (mode, name) == ("walk", "off") else best
+        row = [mode, name, *(median([turn[n] for turn in library]) for n in (0, 1)), rate, of_two]
+        row += [median([getattr(load, field) for load in loads]) for field in ("micros", "p50", "p99")]
+        row += [sum(load.errors for load in loads)]
+        rows.append([*row, "" if least is None or share is None else reached(rate, least, of_two, share)])
+    return rows, best
 
 
-def overload(index: Path, questions: list[str], rate: float, length: float) -> None:
-    """Prints what happens at twice the capacity, and after it."""
-    requests = posts([{"question": text, "mode": "walk", "budget": 1500} for text in questions])
+def rate_of(index: Index, questions: list[str], mode: str, threads: int, length: float) -> float:
+    """Return the questions a second that the library answers for some seconds."""
+    count, began = 0, time.perf_counter()
+    while (elapsed := time.perf_counter() - began) < length / 2 or not count:
+        index.retrieve_many(questions, mode=mode, budget=BUDGET, threads=threads)
+        count += len(questions)
+    del elapsed
+    return count / (time.perf_counter() - began)
+
+
+def reached(rate: float, least: float, share: float, of: float) -> str:
+    """Return two bounds of which one is enough, and whether both were missed."""
+    return f"at least {least:,g} or {of:g}" + ("" if rate >= least or share >= of else ": missed")
+
+
+def tail(
+    name: str, index: Path, bodies: list[dict[str, Any]], length: float, most: float | None
+) -> list[Any]:
+    """Return the row of an open loop at 70 % of the capacity: requests at random moments."""
+    with served(index, "--cache-mb", "0") as (port, process, _):
+        full = loaded(port, bodies, min(length, 4), process.pid).rate
+        rate = 0.7 * full
+        times, statuses, sent = asyncio.run(paced(port, posts(bodies), rate, 2 * length))
+    others = sum(n for status, n in statuses.items() if status != "200")
+    p99 = at(times, 0.99)
+    row = [name, full, sent, at(times, 0.5), p99, times[-1] if times else float("nan"), others]
+    return [*row, "" if most is None else target(p99, most=most)]
+
+
+def embedded(folder: Path, questions: list[str], length: float) -> list[list[Any]]:
+    """Return the row of questions that MiniLM embeds; nothing if the model is missing.
+
+    More questions than query vectors are cached, so that each is embedded.
+    """
+    if resolve(MODEL) is None:
+        return []
+    questions = [f"{text} ({n})" for n in range(2 + 4096 // len(questions)) for text in questions]
+    index = WORK / f"serving-model-{folder.name}"
+    settings = Settings(modes="text", embedder=f"native:{MODEL}")
+    Index.build(folder / "corpus.jsonl", index, settings=settings).close()
+    bodies = [{"question": text, "mode": "text", "budget": BUDGET} for text in questions]
+    shares, rates, encoder = [], [], []
+    with served(index, "--cache-mb", "0") as (port, process, _), Index.open(index) as opened:
+        loaded(port, bodies, 2, process.pid)
+        for _ in range(TURNS):
+            count, began = 0, time.perf_counter()
+            while time.perf_counter() < began + length / 2:
+                for start in range(0, len(questions), 32):
+                    opened.inspect.vectors(questions[start : start + 32])
+                    count += len(questions[start : start + 32])
+            encoder.append(count / (time.perf_counter() - began))
+            rates.append(loaded(port, bodies, length, process.pid).rate)
+            shares.append(rates[-1] / encoder[-1])
+    share = median(shares)
+    return [[median(encoder), median(rates), share, target(share, least=0.8)]]
+
+
+def overload(index: Path, questions: list[str], rate: float, length: float) -> list[Any]:
+    """Return the row of twice the capacity: replies by status, memory before and after, the next question."""
+    requests = posts([{"question": text, "mode": "walk", "budget": BUDGET} for text in questions])
     with served(index, "--cache-mb", "0", "--queue", "256") as (port, process, _):
-        asyncio.run(paced(port, requests, rate / 2, 3))
+        asyncio.run(paced(port, requests, rate / 2, 2))
         before = memory([process.pid], "Rss")
-        began = time.perf_counter()
-        _, statuses, got = asyncio.run(paced(port, requests, 2 * rate, length))
+        _, statuses, sent = asyncio.run(paced(port, requests, 2 * rate, length))
         after = memory([process.pid], "Rss")
-        recovered = time.perf_counter()
-        ask(port, {"question": "Who?", "budget": 1500})
-        taken = 1000 * (time.perf_counter() - recovered)
-        row = [f"{recovered - began:.0f} s", got, statuses["200"], statuses["429"]]
-        row += [
-            sum(n for status, n in statuses.items() if status not in ("200", "429")),
-            before,
-            after,
-            taken,
-        ]
-    columns = ["twice the capacity for", "requests/s sent", "200", "429", "others", "MB before", "MB after"]
-    table([*columns, "ms of the next question"], [row])
+        began = time.perf_counter()
+        ask(port, {"question": "Who?", "budget": BUDGET})
+        taken = 1000 * (time.perf_counter() - began)
+    others = sum(n for status, n in statuses.items() if status not in ("200", "429"))
+    return [sent, statuses["200"], statuses["429"], others, before, after, taken, target(others, most=0)]
 
 
 def endurance(index: Path, questions: list[str], rate: float, length: float) -> None:
-    """Prints the memory of a service with default options during minutes at twice its capacity. Every question is
-    new, so that the kept replies reach their bound and old ones make room for new ones.
+    """Publish the memory of a service with default options during minutes at twice its capacity.
+
+    Every question is new, so that the cached replies reach their bound and old ones make room for new ones.
     """
     numbers = itertools.count()
 
@@ -348,95 +409,120 @@ def endurance(index: Path, questions: list[str], rate: float, length: float) -> 
         stopping = time.perf_counter()
     stopped = time.perf_counter() - stopping
     columns = ["s", "MB", "MB of its own (not mapped files)", "200", "429", "others"]
-    print(
-        f"\nSent {got:,.0f} requests a second for {length:.0f} s: {dict(everything)}; p50 {at(times, 0.5):.0f} ms, "
+    grown = rows[-1][2] - max(row[2] for row in rows[: len(rows) // 2])
+    errors = sum(count for status, count in everything.items() if status not in ("200", "429"))
+    facts = [got, everything["200"], everything["429"], errors, at(times, 0.5), at(times, 0.99), grown]
+    columns = ["s", "MB", "MB without mapped files", "200", "429", "others"]
+    publish(
+        [
+            table("", columns, rows),
+            table(
+                "In all",
+                [
+                    "requests/s sent",
+                    "200",
+                    "429",
+                    "others",
+                    "ms, median",
+                    "ms, 99th percentile",
+                    "MB at the end above the most of the first half",
+                    "next question, ms",
+                    "stop, s",
+                    "target",
+                ],
+                [[*facts, taken, stopped, target(errors, most=0)]],
+            ),
+        ],
+        f"{length:.0f} s of questions that are all new, default options.",
     )
-    print(f"p99 {at(times, 0.99):.0f} ms; the next question took {taken:.0f} ms, stopping {stopped:.1f} s.\n")
-    table(columns, rows)
-
-
-def starts(index: Path, large: Path | None) -> None:
-    """Prints the time from nothing to the first answer, and the memory of workers."""
-    first = [0.0] * 3
-    for n in range(3):
-        with served(index) as (_, _, first[n]):
-            pass
-    rows: list[list[Any]] = [
-        [f"cold start to the first answer, s ({megabytes(index):.0f} MB)", median(first)]
-    ]
-    if large is not None:
-        whole = ("--verify", "full")
-        with served(large, *whole) as (_, process, _):
-            one = memory([process.pid], "Pss")
-        with served(large, "--workers", "4", *whole) as (_, process, _):
-            four = memory([*workers_of(process.pid), process.pid], "Pss")
-        about = f"{megabytes(large):,.0f} MB, every page read"
-        rows += [
-            [f"one worker, MB ({about})", one],
-            ["four and their parent, MB (what is shared once)", four],
-        ]
-        rows += [[f"four of one, {about}", four / one]]
-    table(["what", "found"], rows)
-
-
-def megabytes(folder: Path) -> float:
-    """Of all its files."""
-    return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file()) / 1e6
 
 
 def main() -> None:
-    """Print all tables."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seconds", type=float, default=10, help="of each measurement")
-    parser.add_argument("--overload", type=float, default=30, help="seconds at twice the capacity")
-    parser.add_argument(
-        "--endurance",
-        type=float,
-        metavar="MINUTES",
-        help="the memory over minutes at twice the capacity alone",
-    )
-    parser.add_argument("--model", help="folder of an embedding model: its rows alone, over 2,000 passages")
-    parser.add_argument("--large", type=int, help="documents of an index for the memory of workers")
-    parser.add_argument("--index", type=Path, help="an index of musique-dev that is there already")
+    """Measure the tables, or the memory alone."""
+    parser = arguments(__doc__)
+    parser.add_argument("--endurance", type=float, metavar="MINUTES", help="memory at twice the capacity")
     args = parser.parse_args()
-    if shutil.which("wrk") is None:
-        sys.exit("wrk is not here: install it with the system's package manager")
-    folder = require_data("musique-dev")
+    length = 1.0 if args.smoke else 8.0
+    folder = require_data("polar" if args.smoke else "musique-dev")
     questions = [json.loads(line)["text"] for line in (folder / "queries.jsonl").open()]
-    with tempfile.TemporaryDirectory() as scratch:
-        index = args.index or Path(scratch) / "index"
-        if not index.exists():
-            Index.build(folder / "corpus.jsonl", index).close()
-        caveats = [
-            "musique-dev: 9,329 passages, 776 questions, contexts of 1,500 tokens; replies are not kept (--cache-mb 0).",
-            "wrk (1 thread, 16 connections, with a model 64) and the generator of 70 % run on the same processors as the service.",
-        ]
-        if args.endurance:
-            about = "musique-dev, contexts of 1,500 tokens; default options, every question new, replies are kept."
-            header("The service, at twice its capacity", [about])
-            best = rate_of(index, questions, args.seconds)
-            endurance(index, questions, best, 60 * args.endurance)
-            return
-        header("The service", caveats)
-        with served(index) as (port, _, _):
-            plain = [b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"]
-            _, _, limit = asyncio.run(paced(port, plain, 20_000, 3))
-        print(f"The generator at a set rate sends {limit:,.0f} requests a second to /health at most.\n")
-        if args.model:
-            small, corpus = Path(scratch) / "model", Path(scratch) / "corpus.jsonl"
-            lines = (folder / "corpus.jsonl").read_text("utf-8").splitlines()[:2000]
-            corpus.write_text("\n".join(lines) + "\n", "utf-8")
-            Index.build(corpus, small, settings=Settings(embedder=f"native:{args.model}")).close()
-            capacity(small, questions, "text", args.seconds, f"native:{args.model}")
-            return
-        best = capacity(index, questions, "walk", args.seconds, None)
-        capacity(index, questions, "bm25", args.seconds, None)
-        overload(index, questions, best, args.overload)
-        large = None
-        if args.large:
-            large = Path(scratch) / "large"
-            made(large, args.large, Settings())
-        starts(index, large)
+    index = WORK / f"serving-{folder.name}"
+    Index.build(folder / "corpus.jsonl", index, settings=Settings(modes="bm25,walk")).close()
+    if args.endurance:
+        bodies = [{"question": text, "mode": "walk", "budget": BUDGET} for text in questions]
+        with served(index, "--cache-mb", "0") as (port, process, _):
+            best = loaded(port, bodies, length, process.pid).rate
+        endurance(index, questions, best, 4.0 if args.smoke else 60 * args.endurance)
+        return
+    rows, best = capacity(index, questions, length)
+    walk = [{"question": text, "mode": "walk", "budget": BUDGET} for text in questions]
+    tails = [tail(folder.name, index, walk, length, None if args.smoke else 12)]
+    count = 300 if args.smoke else 100_000
+    large = WORK / f"serving-{count}"
+    Index.build(documents(count), large, settings=Settings(modes="bm25,walk")).close()
+    asked = [
+        {"question": question(one), "mode": "walk", "budget": BUDGET}
+        for at_document, one in enumerate(documents(count))
+        if at_document % max(count // 2000, 1) == 0
+    ]
+    tails.append(tail(f"{count:,} generated documents", large, asked, length, None if args.smoke else 30))
+    models = embedded(folder, questions, length)
+    busy = overload(index, questions, best, 2 * length)
+    first = []
+    for _ in range(1 if args.smoke else 3):
+        with served(index) as (_, _, took):
+            first.append(took)
+    columns = [
+        "mode",
+        "reply cache",
+        "library, questions/s, 1 thread",
+        "library, 2 threads",
+        "service, requests/s",
+        "of the library on 2 threads",
+        "service, processor us/request",
+        "ms, median",
+        "ms, 99th percentile",
+        "errors",
+        "target",
+    ]
+    names = [
+        "requests/s sent",
+        "200",
+        "429",
+        "others",
+        "MB before",
+        "MB after",
+        "next question, ms",
+        "target",
+    ]
+    open_loop = [
+        "index",
+        "capacity, requests/s",
+        "sent, requests/s",
+        "ms, median",
+        "ms, 99th percentile",
+        "ms, most",
+        "errors",
+        "target",
+    ]
+    tables = [
+        table("", columns, rows),
+        table("`walk` at 70 % of the capacity, requests at random moments", open_loop, tails),
+    ]
+    if models:
+        heads = ["encoder alone, questions/s", "service, requests/s", "share", "target"]
+        tables.append(table("`text` with all-MiniLM-L6-v2, every question embedded", heads, models))
+    publish(
+        [
+            *tables,
+            table("At twice the capacity of `walk` without the cache", names, [busy]),
+            table(
+                "Start",
+                ["start to the first answer, s", "target, s"],
+                [[median(first), target(median(first), most=1)]],
+            ),
+        ],
+        f"{folder.name}: {len(questions)} questions again and again from {CLIENTS} connections.",
+    )
 
 
 if __name__ == "__main__":

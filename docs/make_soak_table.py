@@ -49,7 +49,20 @@ def with_rows(page: str, rows: Mapping[str, Row]) -> str:
     return _TABLE.sub(lambda _: table(rows), page)
 
 
-def run(name: str) -> tuple[Row, bool]:
+def head_commit(root: Path = ROOT) -> str:
+    """Return the short hash of the checkout's commit. Ends the program if git cannot report one."""
+    command = ["git", "rev-parse", "--short", "HEAD"]
+    hint = "a row names the commit that was tested: run this with git in a checkout that has a commit"
+    try:
+        done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)  # noqa: S603
+    except OSError as error:
+        raise SystemExit(f"git cannot be run: {error}; {hint}") from None
+    if done.returncode != 0:
+        raise SystemExit(f"git reports no commit of {root}: {done.stderr.strip()}; {hint}")
+    return done.stdout.strip()
+
+
+def run(name: str, commit: str) -> tuple[Row, bool]:
     """Run the soak tests of one file; return its row and whether they passed."""
     command = [sys.executable, "-m", "pytest", "-m", "soak", "-q", name]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)  # noqa: S603
@@ -58,9 +71,7 @@ def run(name: str) -> tuple[Row, bool]:
         line for line in done.stdout.splitlines() if re.search(r"\d+ (passed|failed|error|skipped)", line)
     ]
     how = counted[-1].strip("= ") if counted else f"exit code {done.returncode}"
-    head = ["git", "rev-parse", "--short", "HEAD"]
-    commit = subprocess.run(head, cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()  # noqa: S603
-    return (f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC", commit or "unknown", how), done.returncode == 0
+    return (f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC", commit, how), done.returncode == 0
 
 
 def main() -> int:
@@ -69,8 +80,9 @@ def main() -> int:
     rows = {name: known.get(name, NEVER) for name in files()}
     PAGE.write_text(with_rows(PAGE.read_text("utf-8"), rows), "utf-8")
     chosen = [] if sys.argv[1:] == ["--list"] else sys.argv[1:] or list(rows)
+    commit = head_commit() if chosen else ""  # before the tests, which take hours
     for name in chosen:
-        rows[name], passed = run(name)
+        rows[name], passed = run(name, commit)
         good = good and passed
         PAGE.write_text(with_rows(PAGE.read_text("utf-8"), rows), "utf-8")
     return 0 if good else 1

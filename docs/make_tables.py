@@ -1,4 +1,4 @@
-"""Rewrites the tables of docs/settings.md and docs/modes.md from what the systems declare.
+"""Rewrites the generated tables in docs/ from what the systems declare.
 
     python docs/make_tables.py            # rewrites them
     python docs/make_tables.py --check    # says which pages are stale, and exits with 1 if any is
@@ -21,7 +21,7 @@ from ketrag_fast.systems.registry import registry
 from ketrag_fast.systems.spec.system import Recipe
 
 DOCS: Final = Path(__file__).parent
-PAGES: Final = ("settings.md", "modes.md")
+PAGES: Final = ("settings.md", "reference/all-settings.md", "reference/presets.md", "modes.md")
 _PLACE: Final = re.compile(r"(?<=<!-- table: )(\w+)( -->\n).*?(?=<!-- end -->)", re.DOTALL)
 
 
@@ -79,7 +79,7 @@ def modes_table() -> str:
         )
         for mode, recipe in found.recipes.items()
     ]
-    return rows(("mode", "what it does", "system", "needs the stages", "settings of its own"), body)
+    return rows(("mode", "what it does", "system", "needs the stages", "its settings"), body)
 
 
 def _needs(mode: str) -> str:

@@ -19,7 +19,6 @@ from typing import Any, Final
 ROOT: Final = Path(__file__).resolve().parents[1]
 EXTRA: Final = {
     "benches/BENCHMARKS.md": "benchmarks.md",
-    "benches/SOLUTIONS.md": "solutions.md",
     "CHANGELOG.md": "changelog.md",
     "CONTRIBUTING.md": "contributing.md",
     "ARCHITECTURE.md": "architecture.md",

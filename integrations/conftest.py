@@ -29,11 +29,15 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 
 @pytest.fixture(scope="session")
 def polar_index(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Build the demo index once."""
+    """Build the demo index once, with vectors."""
     from ketrag_fast import Index, Settings
 
     path = tmp_path_factory.mktemp("polar") / "index"
-    Index.build(HERE.parent / "examples" / "polar" / "articles", path, settings=Settings(threads=1)).close()
+    Index.build(
+        HERE.parent / "examples" / "polar" / "articles",
+        path,
+        settings=Settings(threads=1, modes=("auto", "text")),
+    ).close()
     return path
 
 

@@ -1,7 +1,7 @@
-"""Relevance feedback (RM3): what the best units say beside the question's words is looked for too.
+"""Relevance feedback (RM3): words of the best units are added to the question.
 
 A first ranking is by query likelihood with Dirichlet smoothing (Zhai, Lafferty 2001). The words of its best
-units, weighted by how likely each unit is, are joined with the question's own (Lavrenko, Croft 2001;
+units, weighted by how likely each unit is, are added to those of the question (Lavrenko, Croft 2001;
 Abdul-Jaleel et al. 2004), and all units are ranked again by both.
 """
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:  # NumPy is imported where it is used: every command of ketrag
     Floats = NDArray[np.float64]
     Ids = NDArray[np.int64]
     Weights = tuple[Ids, Floats]
-    """Words as rows of the vocabulary, ascending, and what each counts."""
+    """Words as rows of the vocabulary, ascending, and the weight of each."""
 
 
 # ---------------------------------------------------------------- settings
@@ -42,18 +42,20 @@ if TYPE_CHECKING:  # NumPy is imported where it is used: every command of ketrag
 
 @dataclass(frozen=True, kw_only=True)
 class FeedbackSettings:
-    """The first decides what the index holds; the others hold for a question."""
+    """The first is a build setting; the others are for queries."""
 
     feedback_spread: float = setting(
         0.1, "words in more than this share of units are not fed back", low=0.0, high=1.0
     )
     feedback_mu: float = setting(
-        100.0, "words of the whole corpus that each unit is smoothed with", concerns="query", low=0.1
+        100.0, "smoothing: number of words of the corpus added to each unit", concerns="query", low=0.1
     )
-    feedback_units: int = setting(5, "best units that words are taken from", concerns="query", low=0)
-    feedback_words: int = setting(20, "words that are fed back, at most", concerns="query", low=0)
+    feedback_units: int = setting(
+        5, "number of best units that words are taken from", concerns="query", low=0
+    )
+    feedback_words: int = setting(20, "maximum number of words that are fed back", concerns="query", low=0)
     feedback_weight: float = setting(
-        0.3, "their weight; the question's own words have the rest", concerns="query", low=0.0, high=1.0
+        0.3, "weight of these words; those of the question get the rest", concerns="query", low=0.0, high=1.0
     )
 
 
@@ -61,7 +63,7 @@ class FeedbackSettings:
 
 
 def background(inputs: StageInputs, settings: Settings, context: StageContext) -> Outputs:
-    """How likely each word is in the whole corpus, and whether it may be fed back."""
+    """Return the probability of each word in the corpus, and whether it may be fed back."""
     import numpy as np
 
     links = inputs["links"]
@@ -92,12 +94,12 @@ BACKGROUND = Stage(
 
 
 def likelihood(query: ChannelQuery, arrays: Mapping[str, Mapping[str, Any]]) -> tuple[Ids, Floats]:
-    """Units by how likely each makes the question's words."""
+    """Rank units by how likely each makes the words of the question."""
     return _sorted(*_likelihood(_own_words(query, arrays), query, arrays))
 
 
 def feedback(query: ChannelQuery, arrays: Mapping[str, Mapping[str, Any]]) -> tuple[Ids, Floats]:
-    """The same, for the question's words and those of the units that it ranks first."""
+    """Rank units by the words of the question and those of the units that `likelihood` ranks first."""
     import numpy as np
 
     settings = query.settings.of(FeedbackSettings)
@@ -115,7 +117,7 @@ def feedback(query: ChannelQuery, arrays: Mapping[str, Mapping[str, Any]]) -> tu
 
 
 def _own_words(query: ChannelQuery, arrays: Mapping[str, Mapping[str, Any]]) -> Weights:
-    """The question's words that are in the corpus, and how often it has each."""
+    """Return the words of the question that are in the corpus, and how often it has each."""
     import numpy as np
 
     places = places_of(arrays["links"], "keywords", query.keywords)
@@ -124,7 +126,7 @@ def _own_words(query: ChannelQuery, arrays: Mapping[str, Mapping[str, Any]]) -> 
 
 
 def _likelihood(weights: Weights, query: ChannelQuery, arrays: Mapping[str, Mapping[str, Any]]) -> Weights:
-    """The units that have any of the words, and the logarithm of their likelihood but for a constant."""
+    """Return the units with any of the words, and the logarithm of their likelihood up to a constant."""
     import numpy as np
 
     links, probability = arrays["links"], arrays["background"]["probability"]
@@ -142,11 +144,11 @@ def _likelihood(weights: Weights, query: ChannelQuery, arrays: Mapping[str, Mapp
 
 
 def _words_of(units: Ids, scores: Floats, most: int, arrays: Mapping[str, Mapping[str, Any]]) -> Weights:
-    """The likeliest words of some units, whose likelihoods `scores` are the logarithms of."""
+    """Return the likeliest words of some units; `scores` are the logarithms of the units' likelihoods."""
     import numpy as np
 
     links = arrays["links"]
-    likely = np.zeros(len(links["keyword_idf"]))
+    likely = np.zeros(len(links["keywords_offsets"]) - 1)
     chances = np.exp(scores - scores.max(initial=-np.inf))
     for unit, chance in zip(units, chances / max(chances.sum(), 1e-300), strict=True):
         row = slice(*(int(x) for x in links["unit_keywords_indptr"][unit : unit + 2]))
@@ -159,7 +161,7 @@ def _words_of(units: Ids, scores: Floats, most: int, arrays: Mapping[str, Mappin
 
 
 def _sorted(ids: Ids, scores: Floats) -> Weights:
-    """Best first; of equal ones the smaller id."""
+    """Sort by score descending, then by id ascending."""
     import numpy as np
 
     order = np.lexsort((ids, -scores))
@@ -179,7 +181,7 @@ PRESETS = {"feedback": {"mode": "feedback", "modes": "auto,likelihood"}}
 SYSTEM = System(
     name="feedback",
     source="Lavrenko, Croft 2001; Abdul-Jaleel et al. 2004 (RM3); Zhai, Lafferty 2001 (the smoothing)",
-    help="looks for the words of the best units too",
+    help="adds the words of the best units to the question",
     settings=FeedbackSettings,
     stages=(BACKGROUND,),
     channels=(

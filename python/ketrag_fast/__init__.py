@@ -1,4 +1,4 @@
-"""Graph indexes for retrieval-augmented generation, built and queried on one's own machine.
+"""Graph indexes for retrieval-augmented generation, built and queried on your machine.
 
 Names are loaded when they are first used, so that importing the package costs next to nothing.
 """
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from ketrag_fast.base.progress import Event
     from ketrag_fast.errors import KetragError
     from ketrag_fast.index import Index
+    from ketrag_fast.lab.interchange.exporting import export_graph
+    from ketrag_fast.lab.interchange.importing import import_index
     from ketrag_fast.query.query import Query
     from ketrag_fast.types import (
         Answer,
@@ -23,7 +25,9 @@ if TYPE_CHECKING:
         Document,
         Entity,
         Failure,
+        Locator,
         Passage,
+        Quote,
         Relation,
         Section,
         Span,
@@ -42,12 +46,15 @@ _HOMES = {
     "KetragError": "errors",
     "Locator": "types",
     "Passage": "types",
+    "Quote": "types",
     "Query": "query.query",
     "Relation": "types",
     "Section": "types",
     "Settings": "base.config",
     "Span": "types",
     "__version__": "_core",
+    "export_graph": "lab.interchange.exporting",
+    "import_index": "lab.interchange.importing",
 }
 
 __all__ = [
@@ -64,11 +71,14 @@ __all__ = [
     "Locator",
     "Passage",
     "Query",
+    "Quote",
     "Relation",
     "Section",
     "Settings",
     "Span",
     "__version__",
+    "export_graph",
+    "import_index",
 ]
 
 

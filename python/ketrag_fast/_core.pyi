@@ -23,10 +23,13 @@ _Report = Callable[[int, int], bool | None] | None
 
 __all__ = [
     "Classifier",
+    "Descriptions",
     "Encoder",
+    "Front",
     "GraphNetwork",
     "MappedFile",
     "Mask",
+    "Plan",
     "Printed",
     "Punkt",
     "Reply",
@@ -34,7 +37,6 @@ __all__ = [
     "Searcher",
     "__version__",
     "betweenness",
-    "bipartite",
     "citation_candidates",
     "citation_links",
     "concept_graph",
@@ -47,6 +49,7 @@ __all__ = [
     "corpus",
     "cosine_knn",
     "count_tokens",
+    "detect_language",
     "edge_alphas",
     "embed_rows",
     "encode_tokens",
@@ -56,21 +59,28 @@ __all__ = [
     "fit_embedder",
     "fold_skeleton",
     "fuse_ranks",
+    "graph_communities",
     "graph_layer",
+    "graph_layout",
+    "graph_neighbourhood",
     "hash_file",
+    "induced_edges",
     "keyword_means",
     "keyword_means_by_words",
     "keyword_pool",
     "kmeans",
     "knn_graph",
-    "knng_order",
+    "knn_order",
+    "languages",
     "lexical_keywords",
     "links_bm25",
     "links_build",
+    "links_weights",
     "local_search",
     "merge_hashes",
     "merge_strings",
     "normalise_vectors",
+    "pack_array",
     "pagerank",
     "pass_messages",
     "quantise_vectors",
@@ -80,6 +90,7 @@ __all__ = [
     "select_ranked",
     "select_uniform",
     "sentence_spans",
+    "shortest_path",
     "simd_levels",
     "skeleton_row_tokens",
     "slice_strings",
@@ -94,9 +105,11 @@ __all__ = [
     "transpose",
     "treebank_words",
     "truncate",
+    "unpack_array",
     "vector_top_k",
     "vocabulary",
     "walk_rank",
+    "weighted_graph",
 ]
 
 __version__: str
@@ -218,6 +231,64 @@ class Searcher:
     ) -> list[_Reason]: ...
     def places(self, units: Sequence[int], lengths: Sequence[int]) -> list[_Place]: ...
 
+# Queries that the core answers alone, and the HTTP front (rust/py/src/plan.rs, front.rs).
+@final
+class Descriptions:
+    def __new__(
+        cls, describe: Callable[[Sequence[tuple[int, int, int]]], Sequence[bytes]]
+    ) -> Descriptions: ...
+
+@final
+class Plan:
+    def __new__(
+        cls,
+        searcher: Searcher,
+        request: Request,
+        *,
+        mode: str,
+        kind: str,
+        generation: int,
+        budget: int,
+        cautions: Sequence[str],
+        fitting: int | None = None,
+        describe: Descriptions | None = None,
+        embed: Callable[[Sequence[str], float], _F32] | None = None,
+        model: int = 0,
+    ) -> Plan: ...
+    def answer(self, question: str, vector: _F32 | None = None) -> bytes | None: ...
+
+@final
+class Front:
+    def __new__(
+        cls,
+        socket: int,
+        plan: Callable[[str], Plan | None],
+        *,
+        workers: int,
+        connections: int,
+        queue: int,
+        batch: int,
+        cache: int,
+        body: int,
+        question: int,
+        deadline: float,
+        read: float,
+        idle: float,
+        hosts: Sequence[str] | None,
+        token: str | None,
+        headers: bytes,
+        busy: Sequence[bytes],
+        counts: str | None = None,
+    ) -> Front: ...
+    def fileno(self) -> int: ...
+    def take(self) -> list[tuple[int, bytes, bool, float | None]]: ...
+    def closed(self) -> None: ...
+    def forget(self) -> None: ...
+    def counts(self) -> list[int]: ...
+    def waiting(self) -> int: ...
+    def stop(self, graceful: float) -> None: ...
+    def join(self) -> None: ...
+
 # Files of an index (rust/py/src/files.rs).
 @final
 class MappedFile:
@@ -234,6 +305,10 @@ class MappedFile:
 
 def hash_file(path: str | PathLike[str]) -> tuple[str, bytes]: ...
 def merge_hashes(hashes: bytes, size: int) -> str | None: ...
+def pack_array(
+    data: NDArray[np.uint8], dtype: str, shape: Sequence[int], *, threads: int = 0
+) -> bytes | None: ...
+def unpack_array(file: MappedFile | str | PathLike[str]) -> NDArray[Any]: ...
 
 # Packed strings (rust/py/src/strings.rs).
 def take_strings(strings: _Strings, ids: _U32) -> _Strings: ...
@@ -402,16 +477,6 @@ def transpose(
     indptr: _U64, indices: _U32, columns: int, *, threads: int = 0, report: _Report = None
 ) -> _Csr: ...
 def renumber(indptr: _U64, indices: _U32, columns: int, kept: _U32) -> _Csr: ...
-def bipartite(
-    indptr: _U64,
-    indices: _U32,
-    words: int,
-    *,
-    min_df: int = 1,
-    max_df_ratio: float = 1.0,
-    threads: int = 0,
-    report: _Report = None,
-) -> tuple[_U64, _U32, _U64, _U32, _U32]: ...
 def split_budget(budget: int, share: float) -> tuple[int, int]: ...
 def fill(costs: _U64, budget: int, *, fill_policy: str = "first_overflow_stops") -> _U64: ...
 def render(
@@ -458,6 +523,43 @@ def kmeans(
     report: _Report = None,
 ) -> tuple[_I64, _F64]: ...
 
+# Pictures of graphs (rust/py/src/drawing.rs).
+_Weighted = tuple[_U64, _U32, _F64]
+
+def weighted_graph(
+    nodes: int, sources: _U32, targets: _U32, weights: _F64, *, report: _Report = None
+) -> _Weighted: ...
+def graph_layout(
+    indptr: _U64,
+    indices: _U32,
+    weights: _F64,
+    *,
+    steps: int = 60,
+    theta: float = 1.1,
+    seed: int = 42,
+    threads: int = 0,
+    report: _Report = None,
+) -> _F64: ...
+def graph_communities(
+    indptr: _U64, indices: _U32, weights: _F64, *, resolution: float = 1.0, report: _Report = None
+) -> _U32: ...
+def graph_neighbourhood(
+    indptr: _U64,
+    indices: _U32,
+    weights: _F64,
+    seeds: _U32,
+    limit: int,
+    hidden: _U8,
+    *,
+    report: _Report = None,
+) -> tuple[_U32, _F64, _U32]: ...
+def induced_edges(
+    indptr: _U64, indices: _U32, weights: _F64, nodes: _U32, most: int, *, report: _Report = None
+) -> tuple[_U32, _U32, _F64, int]: ...
+def shortest_path(
+    indptr: _U64, indices: _U32, weights: _F64, start: int, end: int, *, report: _Report = None
+) -> _U32: ...
+
 # The walk (rust/py/src/walk.rs): arrays by name.
 _Links = dict[str, _U8 | _U32 | _U64 | _F64]
 
@@ -471,9 +573,11 @@ def links_build(
     first_sentence: _U64,
     *,
     before: tuple[_Links, _U32] | None = None,
+    language: str = "english",
     threads: int = 0,
     report: _Report = None,
 ) -> _Links: ...
+def links_weights(links: _Links) -> dict[str, _F64]: ...
 def links_bm25(
     links: _Links,
     questions: _U8,
@@ -539,7 +643,11 @@ class _Vocabulary(TypedDict):
 def tokenise(
     texts: _Strings, stop: str = "english", threads: int = 0, *, report: _Report = None
 ) -> tuple[_Strings, _U64, _U64]: ...
-def lexical_keywords(text: str) -> list[str]: ...
+def lexical_keywords(
+    text: str, language: str = "english", *, languages: Sequence[int] | None = None
+) -> list[str]: ...
+def detect_language(text: str) -> str: ...
+def languages() -> list[tuple[str, str]]: ...
 def stop_words(language: str = "english") -> tuple[list[str], str]: ...
 def count_tokens(
     texts: _Strings, encoding: str = "cl100k_base", threads: int = 0, *, report: _Report = None
@@ -659,7 +767,7 @@ def keyword_pool(
     codes: _Codes | None = None,
     simd: str = "auto",
 ) -> tuple[_U32, _F64, _U32, _U32, _F64, int]: ...
-def knng_order(
+def knn_order(
     units: _F32,
     indptr: _U64,
     indices: _U32,

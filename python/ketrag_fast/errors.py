@@ -25,6 +25,14 @@ class KetragError(Exception):
 
     `str(error)` says what is wrong and where; `hint` says how to fix it (or is None). Keys of endpoints
     are redacted in both.
+
+    Examples:
+        >>> from ketrag_fast import Index, KetragError
+        >>> try:
+        ...     Index.open("no-such-folder")
+        ... except KetragError as error:
+        ...     error.code, error.hint is None
+        ('index_missing', False)
     """
 
     code = "error"
@@ -36,37 +44,106 @@ class KetragError(Exception):
 
 
 class InputError(KetragError, ValueError):
-    """An argument or array is invalid (wrong shape, unsorted ids, NaN, out of range)."""
+    """An argument or array is invalid (wrong shape, unsorted ids, NaN, out of range).
+
+    Examples:
+        >>> try:
+        ...     index.retrieve("Who sailed the Fram?", filter="year >")
+        ... except InputError as error:
+        ...     error.code
+        'input'
+    """
 
     code = "input"
 
 
+class UnknownName(InputError):
+    """No node of the index's graphs has this name; the hint lists similar names.
+
+    Examples:
+        >>> try:
+        ...     index.inspect.node("Framm")
+        ... except UnknownName as error:
+        ...     error.code, error.hint
+        ('unknown_name', 'did you mean FRAM?')
+    """
+
+    code = "unknown_name"
+
+
 class ConfigError(KetragError):
-    """A setting has an unknown name or an invalid value."""
+    """A setting has an unknown name or an invalid value.
+
+    Examples:
+        >>> from ketrag_fast import Settings
+        >>> try:
+        ...     Settings(chunk_tokens=0)
+        ... except ConfigError as error:
+        ...     error.code
+        'config'
+    """
 
     code = "config"
 
 
 class DocumentError(KetragError):
-    """A source or one of its documents cannot be read."""
+    """A source or one of its documents cannot be read.
+
+    Examples:
+        >>> from ketrag_fast import Index
+        >>> try:
+        ...     Index.build(scratch / "no-such-file.txt", scratch / "new")
+        ... except DocumentError as error:
+        ...     error.code
+        'document'
+    """
 
     code = "document"
 
 
 class EmptyQuery(KetragError):
-    """The question has no text."""
+    """The question has no text.
+
+    Examples:
+        >>> try:
+        ...     index.retrieve(" ")
+        ... except EmptyQuery as error:
+        ...     error.code
+        'empty_query'
+    """
 
     code = "empty_query"
 
 
 class IndexMissing(KetragError):
-    """The folder contains no index."""
+    """The folder contains no index.
+
+    Examples:
+        >>> from ketrag_fast import Index
+        >>> try:
+        ...     Index.open(scratch / "no-such-index")
+        ... except IndexMissing as error:
+        ...     error.code
+        'index_missing'
+    """
 
     code = "index_missing"
 
 
 class IndexDamaged(KetragError):
-    """A file of the index is truncated, altered or missing."""
+    """A file of the index is truncated, altered or missing.
+
+    Examples:
+        >>> from ketrag_fast import Index
+        >>> size = Index.bundle(index.path, scratch / "cut.bundle")
+        >>> with (scratch / "cut.bundle").open("r+b") as file:
+        ...     _ = file.truncate(size // 2)
+        >>> try:
+        ...     Index.unbundle(scratch / "cut.bundle", scratch / "unpacked")
+        ... except IndexDamaged as error:
+        ...     error.code
+        'index_damaged'
+    """
 
     code = "index_damaged"
 
@@ -106,7 +183,17 @@ class StorageFailed(KetragError):
 
 
 class ReadOnly(KetragError):
-    """The folder is not writable."""
+    """The folder is not writable.
+
+    Examples:
+        >>> from ketrag_fast import Index
+        >>> size = Index.bundle(index.path, scratch / "one.bundle")
+        >>> try:
+        ...     Index.unbundle(scratch / "one.bundle", index.path)  # the folder is not empty
+        ... except ReadOnly as error:
+        ...     error.code
+        'read_only'
+    """
 
     code = "read_only"
 
@@ -118,7 +205,15 @@ class ModelMismatch(KetragError):
 
 
 class ModeUnavailable(KetragError):
-    """The index lacks a part that the retrieval mode needs."""
+    """The index lacks a part that the retrieval mode needs.
+
+    Examples:
+        >>> try:
+        ...     index.retrieve("Who sailed the Fram?", mode="noderag")
+        ... except ModeUnavailable as error:
+        ...     error.code
+        'mode_unavailable'
+    """
 
     code = "mode_unavailable"
 
@@ -142,7 +237,17 @@ class ExtractionError(KetragError):
 
 
 class NetworkForbidden(KetragError):
-    """The network was needed but is not allowed."""
+    """The network was needed but is not allowed.
+
+    Examples:
+        >>> from ketrag_fast import Index, Settings
+        >>> settings = Settings(embedder="openai:small@https://example.org/v1", offline=True)
+        >>> try:
+        ...     Index.build(library, scratch / "new", settings=settings)
+        ... except NetworkForbidden as error:
+        ...     error.code
+        'network_forbidden'
+    """
 
     code = "network_forbidden"
 
@@ -154,19 +259,45 @@ class EndpointNotConfirmed(KetragError):
 
 
 class DeadlineExceeded(KetragError, TimeoutError):
-    """A call exceeded its deadline."""
+    """A call exceeded its deadline.
+
+    Examples:
+        >>> try:
+        ...     index.retrieve("Who sailed the Fram?", deadline=0)
+        ... except DeadlineExceeded as error:
+        ...     error.code
+        'deadline'
+    """
 
     code = "deadline"
 
 
 class Cancelled(KetragError):
-    """The work was stopped; finished parts are kept."""
+    """The work was stopped; finished parts are kept.
+
+    Examples:
+        >>> from ketrag_fast import Index
+        >>> try:
+        ...     Index.build(library, scratch / "new", progress=lambda event: False)
+        ... except Cancelled as error:
+        ...     error.code
+        'cancelled'
+    """
 
     code = "cancelled"
 
 
 class StageError(KetragError):
-    """A stage of a build returned arrays that differ from its declaration."""
+    """A stage of a build returned arrays that differ from its declaration.
+
+    Examples:
+        >>> from ketrag_fast.extending import array
+        >>> try:
+        ...     array("u7", "units")
+        ... except StageError as error:
+        ...     error.code
+        'stage'
+    """
 
     code = "stage"
 

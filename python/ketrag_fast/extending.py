@@ -28,6 +28,8 @@ from ketrag_fast.errors import (
 )
 from ketrag_fast.systems.spec.arrays import ANY, ArraySpec, array, graph, strings
 from ketrag_fast.systems.spec.documents import Documents
+from ketrag_fast.systems.spec.drawing import PASSAGE, DrawableGraph, GraphSource, NodeBlock
+from ketrag_fast.systems.spec.graph_tables import Column, GraphTables
 from ketrag_fast.systems.spec.stage import (
     DOCUMENTS,
     Outputs,
@@ -48,18 +50,24 @@ if TYPE_CHECKING:
 __all__ = [
     "ANY",
     "DOCUMENTS",
+    "PASSAGE",
     "REST",
     "ArraySpec",
     "Cancelled",
     "Channel",
     "ChannelQuery",
+    "Column",
     "ConfigError",
     "DeadlineExceeded",
     "Document",
     "Documents",
+    "DrawableGraph",
     "ExtensionError",
+    "GraphSource",
+    "GraphTables",
     "InputError",
     "KetragError",
+    "NodeBlock",
     "Outputs",
     "Recipe",
     "Settings",

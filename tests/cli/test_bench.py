@@ -92,7 +92,7 @@ def test_budgets_are_varied_without_building(place: Path) -> None:
     [
         (("builds", "set"), 2, "nothing to compare"),
         (("builds", "set", "--builds", "none.toml"), 2, "none.toml"),
-        (("systems", "set", "--systems", "x"), 2, "no system 'x'"),
+        (("systems", "set", "--systems", "x"), 2, "unknown system 'x'"),
         (("sweep", "set"), 2, "nothing is varied"),
         (("sweep", "set", "--vary", "knn_k=1", "--budget", "12k"), 2, "--budget '12k'"),
         (("systems", "set", "--mode", "best"), 2, "--mode 'best'"),

@@ -12,6 +12,8 @@ from tests.cli.test_end_to_end import ketrag
 from tests.process import ROOT
 from tests.support.llama_server import LlamaServer
 
+from ketrag_fast.kernels.text import count_tokens
+
 MODEL = "tiny"
 LIMITS = ("--llm-tokens", "48", "--on-barren", "continue", "--threads", "1")
 
@@ -119,10 +121,16 @@ def test_an_endpoint_is_asked_only_when_told(place: Path, server: LlamaServer) -
     said = _estimate(place, llm)
     assert len(server.requests) == before
     assert said["seconds"] is None
-    told = _estimate(place, llm, "--spend", "--calls", "2")
-    assert len(server.requests) > before
+    told = _estimate(place, llm, "--spend", "--calls", "9")  # more than there are chunks: all are sent
     assert told["seconds"] is not None
-    assert said["tokens_in"] == pytest.approx(told["tokens_in"], rel=0.6)  # another tokenizer counts
+    assert told["basis"]["tokens_in"] == "from timed calls"
+    assert told["calls"] == said["calls"] > 0
+    bodies = [body for path, body in server.requests[before:] if path.endswith("/chat/completions")]
+    sent = ["".join(message["content"] for message in body["messages"]) for body in bodies]
+    assert len(sent) == said["calls"]
+    # Counted in cl100k tokens, with a few for the form of a chat.
+    counted = int(count_tokens(sent).sum())
+    assert counted < said["tokens_in"] <= counted + 20 * len(sent)
 
 
 def test_a_sweep_reads_no_chunk_twice_and_tells_each_point_its_own(place: Path, server: LlamaServer) -> None:

@@ -6,6 +6,8 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -15,20 +17,45 @@ from tests.support.parts import part
 from ketrag_fast import Index
 
 
-def until(place: Path, wanted: list[str]) -> list[str]:
-    """The documents of the index, as soon as they are those that are wanted."""
-    found: list[str] = []
+def wait(condition: Callable[[], bool]) -> bool:
+    """Return whether a condition holds within two minutes, as soon as it does."""
     limit = time.monotonic() + 120
-    while time.monotonic() < limit:
+    while not condition() and time.monotonic() < limit:
+        time.sleep(0.05)
+    return condition()
+
+
+def has(place: Path, documents: list[str]) -> Callable[[], bool]:
+    """Return a condition: the index has these documents and no others."""
+
+    def check() -> bool:
         try:
             with Index.open(place) as index:
-                found = [one.document for one in index.inspect.documents()]
+                return [one.document for one in index.inspect.documents()] == documents
         except Exception:  # noqa: BLE001 - there is no index yet
-            found = []
-        if found == wanted:
-            break
-        time.sleep(0.2)
-    return found
+            return False
+
+    return check
+
+
+@contextmanager
+def watching(notes: Path, place: Path) -> Iterator[tuple[Path, Path]]:
+    """Run `ketrag watch` until the end of the block; gives the files with its output and its errors."""
+    out, err = notes.parent / "out.txt", notes.parent / "err.txt"
+    command = [sys.executable, "-m", "ketrag_fast.apps.cli.main", "watch", str(notes), "-i", str(place)]
+    with out.open("w") as to, err.open("w") as errors:
+        child = subprocess.Popen(
+            [*command, "--settle", "0.2"],
+            env={**environment(), "PYTHONUNBUFFERED": "1"},
+            stdout=to,
+            stderr=errors,
+        )
+        try:
+            yield out, err
+        finally:
+            child.send_signal(signal.SIGINT)
+            child.wait(timeout=60)
+    assert child.returncode == 130, err.read_text()
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no process can be sent SIGINT alone")
@@ -38,29 +65,15 @@ def test_a_folder_that_changes(tmp_path: Path, index: str) -> None:
     notes, place = tmp_path / "notes", tmp_path / index
     notes.mkdir()
     (notes / "a.md").write_text("The harbour froze in winter.", "utf-8")
-    command = [sys.executable, "-m", "ketrag_fast.apps.cli.main", "watch", str(notes), "-i", str(place)]
-    child = subprocess.Popen(
-        [*command, "--settle", "0.2"],
-        env=environment(),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        assert until(place, ["a.md"]) == ["a.md"]
-        time.sleep(1)  # the watch itself begins after the first build
+    with watching(notes, place) as (out, _):
+        assert wait(has(place, ["a.md"]))
         (notes / "b.md").write_text("A ship left for Oslo.", "utf-8")
-        assert until(place, ["a.md", "b.md"]) == ["a.md", "b.md"]
+        assert wait(has(place, ["a.md", "b.md"]))
         (notes / "a.md").unlink()
-        assert until(place, ["b.md"]) == ["b.md"]
-        time.sleep(2)  # it is published before it is told
-    finally:
-        child.send_signal(signal.SIGINT)
-        out, err = child.communicate(timeout=60)
-    assert child.returncode == 130, err
-    lines = [line for line in out.splitlines() if "documents" in line]
-    assert len(lines) >= 3, out
-    assert "1 removed" in out
+        assert wait(has(place, ["b.md"]))
+        assert wait(lambda: "1 removed" in out.read_text())  # it is published before it is printed
+    lines = [line for line in out.read_text().splitlines() if "documents" in line]
+    assert len(lines) >= 3, lines
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a folder that is watched cannot be moved")
@@ -70,28 +83,30 @@ def test_a_folder_that_vanishes_is_waited_for(tmp_path: Path) -> None:
     notes, away, place = tmp_path / "notes", tmp_path / "away", tmp_path / "index"
     notes.mkdir()
     (notes / "a.md").write_text("The harbour froze in winter.", "utf-8")
-    command = [sys.executable, "-m", "ketrag_fast.apps.cli.main", "watch", str(notes), "-i", str(place)]
-    child = subprocess.Popen(
-        [*command, "--settle", "0.2"],
-        env=environment(),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        assert until(place, ["a.md"]) == ["a.md"]
-        time.sleep(1)
+    with watching(notes, place) as (out, err):
+        assert wait(has(place, ["a.md"]))
         notes.rename(away)
-        time.sleep(3)  # longer than the watch takes to look
-        assert until(place, ["a.md"]) == ["a.md"]
+        assert wait(lambda: "which is missing" in err.read_text())
+        assert has(place, ["a.md"])()
         (away / "b.md").write_text("A ship left for Oslo.", "utf-8")
         away.rename(notes)
-        assert until(place, ["a.md", "b.md"]) == ["a.md", "b.md"]
+        assert wait(has(place, ["a.md", "b.md"]))
         (notes / "c.md").write_text("It came back in spring.", "utf-8")
-        assert until(place, ["a.md", "b.md", "c.md"]) == ["a.md", "b.md", "c.md"]
-    finally:
-        child.send_signal(signal.SIGINT)
-        out, err = child.communicate(timeout=60)
-    assert child.returncode == 130, err
-    assert "which is missing" in err
-    assert "removed" not in out.replace("0 removed", "")
+        assert wait(has(place, ["a.md", "b.md", "c.md"]))
+    assert "removed" not in out.read_text().replace("0 removed", "")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no process can be sent SIGINT alone")
+def test_a_file_that_is_left_out_starts_no_build(tmp_path: Path) -> None:
+    part("watchfiles", "watch")
+    notes, place = tmp_path / "notes", tmp_path / "index"
+    notes.mkdir()
+    (notes / ".gitignore").write_text("*.log\n", "utf-8")
+    (notes / "a.md").write_text("The harbour froze in winter.", "utf-8")
+    with watching(notes, place):
+        assert wait(has(place, ["a.md"]))
+        (notes / "b.log").write_text("A line about the harbour.", "utf-8")
+        (notes / "c.md").write_text("A ship left for Oslo.", "utf-8")
+        assert wait(has(place, ["a.md", "c.md"]))
+        (notes / ".gitignore").write_text("*.txt\n", "utf-8")
+        assert wait(has(place, ["a.md", "b.log", "c.md"]))

@@ -1,14 +1,19 @@
-"""benches/BENCHMARKS.md keeps what is not measured anew, and says of every target whether it is met."""
+"""The benchmarks' page: one number per cell, every run has its script, and a run at tiny sizes works."""
 
 from __future__ import annotations
 
+import os
+import re
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-BENCHES = Path(__file__).parents[2] / "benches"
+from tests.process import ROOT
+
+BENCHES = ROOT / "benches"
 PAGE = BENCHES / "BENCHMARKS.md"
 
 
@@ -16,51 +21,70 @@ PAGE = BENCHES / "BENCHMARKS.md"
 def modules(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.syspath_prepend(str(BENCHES))
     yield
-    for name in ("all", "common", "page", "targets"):
+    for name in ("claims", "page", "sections", "stamps"):
         sys.modules.pop(name, None)
 
 
-def test_the_page_has_the_targets_of_today() -> None:
-    from all import PREFACE  # type: ignore[import-not-found]
-    from page import page, sections_of  # type: ignore[import-not-found]
+def test_every_run_has_its_script_and_files() -> None:
+    from sections import SECTIONS, runs  # type: ignore[import-not-found]
 
-    text = PAGE.read_text("utf-8")
-    assert page(PREFACE, sections_of(text)) == text
-    assert text.count("| target |") > 20
-    assert all("Machine: " in section and "202" in section for section in sections_of(text).values())
+    assert 12 <= len(SECTIONS) <= 26
+    for name, (_, run) in runs().items():
+        assert (BENCHES / run.command[0]).is_file(), name
+        for glob in run.globs:
+            assert list(ROOT.glob(glob)), f"{name}: {glob}"
 
 
-def test_sections_that_are_not_made_anew_stay() -> None:
-    from page import merged, page, sections_of
+def test_every_cell_has_one_number() -> None:
+    lines = [line for line in PAGE.read_text("utf-8").splitlines() if line.startswith("|")]
+    assert len(lines) > 50
+    for line in lines:
+        for cell in line.strip("|").split("|"):
+            assert not re.search(r"[\d.]+ (/|;|\(|to) ?[\d.]+", cell), cell
 
-    old = sections_of(PAGE.read_text("utf-8"))
-    first, second, *rest = old
-    new = {second: "## Anew\n\n| stage | seconds |\n|---|---|\n| **all** | **4** |"}
-    found = merged(old, new, [second, "python benches/unknown.py"])
-    assert list(found) == [second, first, *rest]
-    assert all(found[name] == old[name] for name in (first, *rest))
-    text = page("# Benchmarks", {"python benches/build.py": "2wiki-101\n\n" + new[second]})
-    assert "| **all** | **4** | <= 3: **missed** by 33 % |" in text
-    assert list(sections_of(text)) == ["python benches/build.py"]
+
+def test_every_section_names_its_machine_date_and_code() -> None:
+    sections = PAGE.read_text("utf-8").split("\n## ")[1:]
+    assert len(sections) >= 12
+    for section in sections:
+        facts = re.search(r"^Run `.+; 20\d\d-\d\d-\d\d, code \w+\+?", section, re.MULTILINE)
+        assert facts or "Not measured yet" in section, section[:80]
 
 
 @pytest.mark.parametrize(
-    ("script", "about", "row", "column", "value", "said"),
+    ("value", "cell"),
     [
-        ("retrieval.py", "", "walk", "search, median ms", "1.4", "<= 1.5"),
-        ("retrieval.py", "", "walk", "search, median ms", "1.80", "<= 1.5: **missed** by 20 %"),
-        ("retrieval.py", "", "bm25", "search, median ms", "9", ""),
-        ("coverage.py", "Quality without a model musique-train100", "walk", "coverage at 9", "87.6", ">= 88"),
-        ("encoder.py", "avx512 in f32", "passages", "x theirs, 1 core", "2", ">= 2.5: **missed** by 20 %"),
-        ("encoder.py", "avx2 in f32", "passages", "x theirs, 1 core", "2.7", ">= 1.7"),
-        ("rebuild.py", "", "knn_k 2 -> 4", "texts embedded", "3", "<= 0: **missed** by 3"),
+        (None, ""),
+        (True, "yes"),
+        (12345, "12,345"),
+        (0.01234, "0.012"),
+        (1.2345, "1.23"),
+        (99.96, "100"),
     ],
 )
-def test_a_target_says_by_how_much_it_is_missed(
-    script: str, about: str, row: str, column: str, value: str, said: str
-) -> None:
-    from targets import with_targets  # type: ignore[import-not-found]
+def test_a_cell(value: object, cell: str) -> None:
+    from page import number  # type: ignore[import-not-found]
 
-    columns, rows = with_targets(script, about, ["", column], [[row, value]])
-    assert rows == [[row, value, said] if said else [row, value]]
-    assert with_targets(script, about, columns, rows) == (columns, rows)  # an old column is made anew
+    assert number(value) == cell
+
+
+def test_a_run_at_tiny_size_prints_its_tables_and_stores_nothing() -> None:
+    before = {path: path.read_bytes() for path in (BENCHES / "results").glob("*.json")}
+    command = [sys.executable, str(BENCHES / "all.py"), "--smoke", "--only", "polar"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "python")}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "| walk | none | " in done.stdout
+    assert {path: path.read_bytes() for path in (BENCHES / "results").glob("*.json")} == before
+
+
+def test_readme_and_figure_show_the_stored_results(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    import claims  # type: ignore[import-not-found]
+
+    for name in ("README.md", "docs/claims.svg"):
+        (tmp_path / Path(name).name).write_bytes((ROOT / name).read_bytes())
+    monkeypatch.setattr(claims, "README", tmp_path / "README.md")
+    monkeypatch.setattr(claims, "OUT", tmp_path / "claims.svg")
+    claims.write()
+    assert (tmp_path / "README.md").read_text("utf-8") == (ROOT / "README.md").read_text("utf-8")
+    assert (tmp_path / "claims.svg").read_text("utf-8") == (ROOT / "docs" / "claims.svg").read_text("utf-8")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 import shutil
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,22 @@ def test_the_commands_run(install: Install, tmp_path: Path) -> None:
         done = command(*argv, cwd=tmp_path)
         assert done.code == 0, f"{line}: {done.err}"
         assert "feedback" in done.out or argv[0] in ("index", "retrieve")
+
+
+def test_the_mode_of_the_guide_ranks(install: Install, tmp_path: Path) -> None:
+    """The module of docs/how-to/own-mode.md is installed as its pyproject.toml says; its commands run."""
+    page = (ROOT / "docs" / "how-to" / "own-mode.md").read_text("utf-8")
+    ((_, module), (_, project)) = re.findall(r"^```(python|toml)\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    about = tomllib.loads(project)["project"]
+    assert about["entry-points"]["ketrag_fast.systems"] == {"titles": "ketrag_titles:SYSTEM"}
+    assert install(module, "titles", whole=True).broken == {}
+    shutil.copytree(ROOT / "examples" / "polar" / "articles", tmp_path / "docs")
+    commands = [shlex.split(line) for line in re.findall(r"^        ketrag (.*)$", page, re.MULTILINE)]
+    assert [argv[0] for argv in commands] == ["index", "retrieve", "eval"]
+    for argv in commands[:2]:
+        done = command(*argv, cwd=tmp_path)
+        assert done.code == 0, done.err
+    assert "[1] fram.md" in done.out
 
 
 @pytest.mark.parametrize("name", extending.__all__)

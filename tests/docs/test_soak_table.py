@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import re
 import runpy
+from pathlib import Path
+
+import pytest
 
 from tests.process import ROOT
 
@@ -24,3 +27,17 @@ def test_a_row_is_replaced_and_the_others_stay() -> None:
     page = MADE["with_rows"](PAGE, {**rows, first: ("2026-01-02 03:04 UTC", "abc", "1 passed in 9 s")})
     assert MADE["recorded"](page) == {**rows, first: ("2026-01-02 03:04 UTC", "abc", "1 passed in 9 s")}
     assert MADE["with_rows"](page, rows) == PAGE
+
+
+def test_a_commit_that_git_does_not_report_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(SystemExit, match="git reports no commit of "):
+        MADE["head_commit"](tmp_path)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(SystemExit, match="git cannot be run: "):
+        MADE["head_commit"]()
+
+
+def test_the_commit_is_the_checkout_s() -> None:
+    assert re.fullmatch(r"[0-9a-f]{7,40}", MADE["head_commit"]())

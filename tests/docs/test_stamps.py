@@ -1,12 +1,12 @@
-"""A section of figures that is older than the code it depends on says so on the page."""
+"""A section of the benchmarks' page that is older than its code is marked, or the check fails."""
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import pytest
 
@@ -22,7 +22,7 @@ def stamps(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
     sys.modules.pop("stamps", None)
 
 
-def test_every_stale_section_has_its_note(stamps: ModuleType) -> None:
+def test_the_page_is_what_the_results_and_the_code_give(stamps: ModuleType) -> None:
     assert stamps.check() == []
 
 
@@ -61,37 +61,55 @@ def test_a_changed_token_changes_the_digest(stamps: ModuleType, tmp_path: Path, 
     assert stamps.digest(["a.*"], tmp_path) != before
 
 
-def test_a_note_is_written_below_the_title_once_and_removed(stamps: ModuleType) -> None:
-    entry: dict[str, Any] = {"date": "2026-01-02", "commit": "abc", "files": [], "digest": None}
-    section = "<!-- python benches/a.py -->\n## Title\n\nText.\n"
-    marked = stamps.with_note(section, entry, stale=True)
-    assert marked == section.replace("## Title\n", f"## Title\n\n{stamps.note(entry)}")
-    assert stamps.with_note(marked, entry, stale=True) == marked
-    assert stamps.with_note(marked, entry, stale=False) == section
+@pytest.fixture
+def run(stamps: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[str]:
+    """One run of the page, whose results and page are in a temporary folder; returns its name."""
+    import page  # type: ignore[import-not-found]
+    import sections  # type: ignore[import-not-found]
 
-
-def test_a_section_without_a_note_is_reported(
-    stamps: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """The check fails as soon as code changes below a section that was stamped."""
-    (tmp_path / "benches").mkdir()
     (tmp_path / "code.py").write_text("x = 1\n")
-    page = tmp_path / "benches" / "BENCHMARKS.md"
-    page.write_text("<!-- python benches/a.py -->\n## Title\n\nMachine: M. 2026-01-02.\n\n| a |\n")
-    name = "benches/BENCHMARKS.md: python benches/a.py"
-    monkeypatch.setattr(stamps, "ROOT", tmp_path)
-    monkeypatch.setattr(stamps, "STAMPS", tmp_path / "stamps.json")
-    monkeypatch.setattr(stamps, "PAGES", {"benches/BENCHMARKS.md": stamps.PAGES["benches/BENCHMARKS.md"]})
-    monkeypatch.setattr(stamps.digest, "__defaults__", (tmp_path,))
-    monkeypatch.setattr(stamps.is_stale, "__defaults__", (tmp_path,))
-    stamps._write({name: {"date": "-", "commit": "-", "machine": "-", "files": ["code.py"], "digest": None}})
-    assert stamps.check() == [f"{name}: run python benches/stamps.py --note"]
-    stamps.stamp(name)
+    name = "build"
+    assert name in sections.runs()
+    result = {
+        "digest": stamps.digest(["code.py"], tmp_path),
+        "date": "2026-01-02",
+        "code": "abc",
+        "machine": "M",
+        "load": 0.1,
+        "data": "D.",
+        "notes": [],
+        "tables": [{"title": "", "columns": ["a", "b"], "rows": [["x", 1.5], ["y", [2.0, 1.5, 3.0]]]}],
+    }
+    (tmp_path / f"{name}.json").write_text(json.dumps(result))
+    own = stamps.digest
+    monkeypatch.setattr(stamps, "digest", lambda globs: own(["code.py"], tmp_path))
+    monkeypatch.setattr(stamps, "PAGE", tmp_path / "page.md")
+    monkeypatch.setattr(stamps.read_results, "__defaults__", (tmp_path,))
+    results = stamps.read_results()
+    (tmp_path / "page.md").write_text(page.page(results, stamps.stale_runs(results)))
+    yield name
+    for module in ("page", "sections"):
+        sys.modules.pop(module, None)
+
+
+def test_changed_code_makes_a_run_stale_and_the_check_fail(
+    stamps: ModuleType, run: str, tmp_path: Path
+) -> None:
+    from page import STALE, page
+
     assert stamps.check() == []
-    assert "stale" not in page.read_text()
-    assert stamps._entries()[name]["machine"] == "M"
+    text = (tmp_path / "page.md").read_text()
+    assert STALE not in text
+    assert "| x | 1.50 |  |\n| y | 2.0 | 0.8 |" in text
+    assert "Not measured yet" in text  # the others have no result
     (tmp_path / "code.py").write_text("x = 2\n")
-    assert stamps.check() == [f"{name}: run python benches/stamps.py --note"]
-    stamps.write_notes()
+    assert stamps.check() == ["benches/BENCHMARKS.md: run python benches/stamps.py --note"]
+    results = stamps.read_results()
+    (tmp_path / "page.md").write_text(page(results, stamps.stale_runs(results)))
     assert stamps.check() == []
-    assert "commit unknown (stale)" in page.read_text()
+    assert (tmp_path / "page.md").read_text().count(STALE) == 1
+
+
+def test_a_result_without_a_section_is_reported(stamps: ModuleType, run: str, tmp_path: Path) -> None:
+    (tmp_path / "gone.json").write_text((tmp_path / f"{run}.json").read_text())
+    assert "benches/results/gone.json: no section has this run" in stamps.check()

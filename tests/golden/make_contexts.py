@@ -28,7 +28,7 @@ ROOT = Path(__file__).resolve().parents[2]
 POLAR = ROOT / "examples" / "polar"
 FILE = Path(__file__).with_name("contexts.json")
 BUDGETS = (2000, 600, 90, 12)
-PLAIN = ("bm25", "text", "fused", "knng", "keyword", "walk")
+PLAIN = ("bm25", "text", "fused", "knn", "keyword", "walk")
 TABLES = ("skeleton", "ket", "ms-graph", "hybrid")
 OTHERS = ("ket-walk", "concepts", "g2cons", "cg-rag", "cg-rag-fused", "noderag")
 MODES = (*PLAIN, *TABLES, *OTHERS)
@@ -36,7 +36,7 @@ MODES = (*PLAIN, *TABLES, *OTHERS)
 # Each is compared with a slow form of its own.
 OF_A_MODEL: Mapping[str, str] = {
     "hyde": "tests/unit/test_hyde.py",
-    "cg-rag-sparse": "tests/index/test_cgrag_sparse.py",
+    "cg-rag-sparse": "tests/index/test_cg_rag_sparse.py",
     "cg-rag-trained": "tests/parity/test_lesegr_trained.py",
 }
 

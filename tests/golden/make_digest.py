@@ -18,7 +18,7 @@ from ketrag_fast.systems.planning import stages_for
 from ketrag_fast.types import Document
 
 DIGESTS = Path(__file__).with_name("digest.json")
-_MODES = "auto,knng"
+_MODES = "auto,knn"
 """All that there were when these digests were made: modes of later systems do not change them."""
 BUILDS: Mapping[str, tuple[Mapping[str, Any], tuple[str, ...]]] = {
     "default": ({}, ()),

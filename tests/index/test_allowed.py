@@ -20,6 +20,7 @@ from ketrag_fast.storage import allowed_folders
 from ketrag_fast.storage.layout import Layout
 from tests import small_model
 from tests.index.test_filters import QUESTION, documents
+from tests.support.array_files import array_files
 
 ALLOW = "lang=en and not draft=true"
 SETTINGS = Settings(llm="heuristic", modes="all")
@@ -174,7 +175,7 @@ def test_nothing_hints_at_the_rest(whole: Index, alone: Index, tmp_path: Path) -
     assert {k: mine[k] for k in ("counts", "edges", "failures", "modes")} == {
         k: theirs[k] for k in ("counts", "edges", "failures", "modes")
     }
-    fields = "there are: author.name, lang, tags, year"
+    fields = "known fields: author.name, lang, tags, year"
     with pytest.raises(InputError, match=fields):
         part.retrieve(QUESTION, filter="clearence=top")
     with pytest.raises(InputError) as error:
@@ -254,7 +255,7 @@ def test_what_was_not_finished_is_made_anew(tmp_path: Path, monkeypatch: pytest.
     (folder / "CURRENT").write_text("nonsense")
     with Index.open(place) as index:
         assert index.allowed("lang=en").digest == wanted
-    whole_file = max((folder / "gen-000001").rglob("*.npy"), key=lambda p: p.stat().st_size)
+    whole_file = max(array_files(folder), key=lambda p: p.stat().st_size)
     whole_file.unlink()  # what is damaged is made anew, too
     with Index.open(place) as index:
         assert index.allowed("lang=en").digest == wanted
@@ -331,6 +332,29 @@ def test_a_wait_for_another_process_ends_at_the_deadline(
             index.allowed("lang=en")
     with Index.open(tmp_path / "ix") as index:
         assert index.retrieve(QUESTION, allow="lang=en").passages
+
+
+def test_opening_and_refreshing_end_at_the_deadline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another process builds the index of what may be seen; waiting for it ends as IndexLocked."""
+    monkeypatch.setattr(allowed_folders, "_WAIT", 20.0)
+    documents = everything()[:12]
+    allow = Settings(allow="lang=en")
+    with Index.build(documents[:10], tmp_path / "ix") as index:
+        index.allowed("lang=en")
+        first = Index.open(tmp_path / "ix", settings=allow)
+        before = first.generation
+        index.update(add=documents[10:])
+        folder = index.allowed("lang=en")._state.folder
+    with held_elsewhere(folder):
+        with pytest.raises(DeadlineExceeded):
+            Index.open(tmp_path / "ix", settings=allow, deadline=0.2)
+        with pytest.raises(DeadlineExceeded):
+            first.refresh(deadline=0.2)
+        assert first.generation == before
+        assert first.retrieve(QUESTION).passages
+    assert first.refresh(deadline=60.0)
+    assert first.generation > before
+    first.close()
 
 
 @pytest.mark.parametrize("stage", ["filter", "copy", "read"])

@@ -9,8 +9,12 @@ from pathlib import Path
 import pytest
 
 from ketrag_fast import Index, Settings
-from ketrag_fast.errors import IndexDamaged, IndexIncompatible, KetragError
+from ketrag_fast.build.damage import blame_damage
+from ketrag_fast.errors import IndexDamaged, IndexIncompatible, KetragError, StageError
+from ketrag_fast.storage.generation import open_current
+from ketrag_fast.storage.layout import Layout
 from tests.process import POLAR, command, ketrag, python
+from tests.support.array_files import array_files
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +32,8 @@ def index(whole: Path, tmp_path: Path) -> Path:
 
 
 def arrays(index: Path) -> list[Path]:
-    found = sorted(index.glob("gen-*/*/*.npy"))
+    found = array_files(index)
+    assert any(path.suffix == ".pack" for path in found)
     assert len(found) > 60
     return found
 
@@ -99,10 +104,10 @@ def test_a_changed_bit_is_never_answered_from(index: Path) -> None:
     assert not any(name.startswith(("vectors.", "keywords.", "knn.")) for name in read["bm25"] | read["walk"])
     assert not any(name.startswith("links.") for name in read["text"])
     assert {"links.keyword_units_tf", "links.keywords_blob", "units.unit_texts_blob"} <= read["bm25"]
-    assert {"links.unit_keywords_indices", "links.unit_keywords_tf", "links.unit_sums"} <= read["walk"]
+    assert {"links.unit_keywords_indices", "links.unit_keywords_tf", "links.unit_length"} <= read["walk"]
     assert {"vectors.unit_codes", "vectors.unit_vectors", "vectors.basis"} <= read["text"]
     assert {"keywords.vectors", "words.word_units_indices"} <= read["keyword"]
-    assert {"knn.graph_indices", "chunk_vectors.chunk_vectors"} <= read["knng"]
+    assert {"knn.graph_indices", "chunk_vectors.chunk_vectors"} <= read["knn"]
 
 
 def test_every_array_that_is_gone_is_named(index: Path) -> None:
@@ -121,7 +126,7 @@ from ketrag_fast.errors import KetragError, InternalError
 index, seed, rounds = pathlib.Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
 chance, wrong, answered = random.Random(seed), [], 0
 settings = Settings(verify="sizes")
-for file in sorted(index.glob("gen-*/*/*.npy")):
+for file in sorted([*index.glob("gen-*/*/*.npy"), *index.glob("gen-*/*/*.pack")]):
     data = bytearray(file.read_bytes())
     start = 128 if len(data) > 128 else 0
     for turn in range(rounds):
@@ -178,7 +183,7 @@ def test_many_changed_bytes_never_crash_a_reader(index: Path, seed: int) -> None
 @pytest.mark.parametrize("verify", ["full", "blocks"])
 def test_damage_through_the_command_and_its_repair(index: Path, verify: str) -> None:
     largest = max(arrays(index), key=lambda path: path.stat().st_size)
-    file = largest if verify == "full" else next(index.glob("gen-*/links/keyword_idf.npy"))
+    file = largest if verify == "full" else next(index.glob("gen-*/links/unit_length.npy"))
     data = bytearray(file.read_bytes())
     data[-1] ^= 1
     file.write_bytes(data)
@@ -194,7 +199,7 @@ def test_damage_through_the_command_and_its_repair(index: Path, verify: str) -> 
 
 
 @pytest.mark.parametrize(
-    "text", ["", "{", "[]", "null", '{"format": 1}', '{"format": "x"}', "\x00", "[" * 99_999]
+    "text", ["", "{", "[]", "null", '{"format": 2}', '{"format": "x"}', "\x00", "[" * 99_999]
 )
 def test_damaged_manifest(index: Path, text: str) -> None:
     manifest = next(index.glob("gen-*/manifest.json"))
@@ -268,10 +273,30 @@ def test_folder_that_is_no_index(tmp_path: Path) -> None:
     for name in ("nowhere", "other", "file"):
         done = command("retrieve", "Who?", "-i", name, cwd=tmp_path)
         assert (done.code, done.out) == (4, ""), name
-        assert "there is no index in" in done.err
+        assert "no index in" in done.err
         assert "ketrag index" in done.err
     for name in ("other", "file"):
         done = command("index", "other", "-i", name, cwd=tmp_path)
         assert (done.code, done.out) == (1, ""), name
         assert "hint:" in done.err
     assert (tmp_path / "other" / "letter.txt").read_text() == "Mine."
+
+
+def test_a_changed_bit_that_a_stage_meets_is_damage(index: Path) -> None:
+    """Under `sizes` a build reads damaged arrays; what its stages say of them is not a fault of theirs."""
+    (file,) = index.glob("gen-*/words/sent_words_indptr.npy")
+    data = bytearray(file.read_bytes())
+    data[-1] ^= 0x20  # the top byte of the last end
+    file.write_bytes(data)
+    settings = Settings(verify="sizes", keyword_norm="unit")
+    with pytest.raises(IndexDamaged, match="stage words is damaged: indptr") as caught:
+        Index.build([], index, settings=settings)
+    assert "--verify full" in str(caught.value.hint)
+    with (
+        pytest.raises(IndexDamaged, match="stage words is damaged: x"),
+        blame_damage(open_current(Layout(index))),
+    ):
+        raise StageError("x")  # the check of a result, as soon as one follows from the damage
+    Index.build([], index, settings=settings.having(verify="full")).close()
+    with pytest.raises(StageError), blame_damage(open_current(Layout(index))):
+        raise StageError("nothing is damaged")

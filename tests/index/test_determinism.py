@@ -109,13 +109,13 @@ def test_killed_in_each_stage(tmp_path: Path, stage: str) -> None:
 
 def test_stopped_by_the_callback(tmp_path: Path) -> None:
     def stop(event: Event) -> bool | None:
-        return False if event.stage == "keywords" else None
+        return False if event.stage == "links" else None
 
     with pytest.raises(Cancelled):
         Index.build(POLAR / "articles", tmp_path / "index", progress=stop)
     with Index.build(POLAR / "articles", tmp_path / "index") as index:
         assert index.report is not None
-        assert [r.how for r in index.report.stages][:4] == ["resumed"] * 4
+        assert [r.how for r in index.report.stages][:1] == ["resumed"]
         assert index.digest == digest(POLAR / "articles", tmp_path / "fresh")
 
 

@@ -198,7 +198,7 @@ def test_the_rest_of_the_settings_is_not_the_indexs(foreign: Path, server: Endpo
 def test_the_language_model_of_the_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Mode hyde would take the model that read the chunks."""
     place = tmp_path / "ix"
-    Index.build(DOCUMENTS, place).close()
+    Index.build(DOCUMENTS, place, settings=Settings(modes="auto,hyde")).close()
     monkeypatch.setenv("KETRAG_OPENAI_API_KEY", KEY)
     with Chat(lambda _: "w3 w4 w5 harbour") as chat:
         alter(place, lambda data: data["settings"].update(llm=f"openai:mini@{chat.url}"))

@@ -35,7 +35,7 @@ def few(tmp_path_factory: pytest.TempPathFactory) -> Path:
     titles = [path.stem.replace("-", " ").title() for path in sorted(POLAR.glob("articles/*.md"))]
     documents = [Document(t, text[0], t) for t, text in zip(titles, texts, strict=True)][::2][:28]
     folder = tmp_path_factory.mktemp("few") / "index"
-    Index.build(documents, folder, settings=Settings()).close()
+    Index.build(documents, folder, settings=Settings(modes="auto,text,fused")).close()
     return folder
 
 
@@ -50,7 +50,8 @@ def chain(tmp_path_factory: pytest.TempPathFactory) -> Path:
         *((f"Filler {k}", f"Filler {k} speaks of matter{k % 7} here.") for k in range(60)),
     ]
     folder = tmp_path_factory.mktemp("chain") / "index"
-    Index.build([Document(title, text, title) for title, text in told], folder).close()
+    documents = [Document(title, text, title) for title, text in told]
+    Index.build(documents, folder, settings=Settings(modes="auto,text,fused")).close()
     return folder
 
 

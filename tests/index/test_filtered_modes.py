@@ -9,7 +9,7 @@ import pytest
 from ketrag_fast import Document, Index, Settings
 from tests.index.test_filters import QUESTION, documents
 
-RANKED = ("bm25", "text", "knng", "cg-rag", "keyword")
+RANKED = ("bm25", "text", "knn", "cg-rag", "keyword")
 """Their filtered list is the whole one without the others."""
 ALL = (
     *RANKED,

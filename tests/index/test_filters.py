@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ketrag_fast import Document, Index
+from ketrag_fast import Document, Index, Settings
 from ketrag_fast.apps.cli.main import main
 from ketrag_fast.base.filters import ColumnReader, Columns, condition_of, parse_filter
 from ketrag_fast.errors import DeadlineExceeded, InputError
@@ -54,7 +54,8 @@ def documents() -> list[Document]:
 
 @pytest.fixture(scope="module")
 def index(tmp_path_factory: pytest.TempPathFactory) -> Index:
-    return Index.build(documents(), tmp_path_factory.mktemp("filters") / "ix")
+    settings = Settings(modes="auto,text,fused,keyword")
+    return Index.build(documents(), tmp_path_factory.mktemp("filters") / "ix", settings=settings)
 
 
 QUESTION = "Which captain of the ship from Oslo saw the winter harbour of Bergen?"
@@ -174,9 +175,9 @@ def test_many_questions_and_the_command(
     )
     assert "Sources" in capsys.readouterr().out
     assert main(["retrieve", "-i", place, "--filter", "lang=xx", QUESTION]) == 0
-    assert "nothing_fits_filter" in capsys.readouterr().err
+    assert "no document matches the filter" in capsys.readouterr().err
     assert main(["retrieve", "-i", place, "--filter", "language=en", QUESTION]) == 2
-    assert "there are: author.name, draft, lang, tags, year" in capsys.readouterr().err
+    assert "known fields: author.name, draft, lang, tags, year" in capsys.readouterr().err
 
 
 def test_every_node_counts_against_the_limit() -> None:

@@ -216,7 +216,7 @@ def test_a_concept_is_shown_with_its_neighbours_and_units(read: Path, unread: Pa
         )
         assert found["chunks"] == tuple(chunk for chunk, row in enumerate(rows) if most in row.tolist())
         assert found["rank"] == stages["core_concept"]["concept_rank"][most]
-        assert all(names[most] in unit["text"].casefold() or unit["title"] for unit in found["units"])
+        assert all(names[most] in f"{unit['title']} {unit['text']}".casefold() for unit in found["units"])
         assert index.inspect.kinds == ("entity", "concept")
         assert index.inspect.node("Fram", "entity").to_json()["schema"] == "ketrag/entity/1"
         assert index.inspect.node("Fram", "concept").to_json()["schema"] == "ketrag/concept/1"

@@ -133,7 +133,7 @@ def test_doctor_says_what_was_left(tmp_path: Path, capsys: pytest.CaptureFixture
     assert examined(place, capsys) == {"tables": None, "published": None, "generation 1": None}
 
     def stop(event: Any) -> bool:
-        return bool(event.stage != "words")
+        return bool(event.stage != "links")
 
     with pytest.raises(Cancelled):
         Index.build(Document("new", "A new text."), place, progress=stop)
@@ -163,7 +163,7 @@ def test_doctor_knows_an_unfinished_merge(tmp_path: Path, capsys: pytest.Capture
     Index.build(DOCUMENTS[4:], tmp_path / "b").close()
 
     def stop(event: Any) -> bool:
-        return bool(event.stage != "words")
+        return bool(event.stage != "links")
 
     with pytest.raises(Cancelled):
         Index.merge([tmp_path / "a", tmp_path / "b"], tmp_path / "m", progress=stop)

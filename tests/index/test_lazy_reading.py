@@ -15,13 +15,13 @@ from ketrag_fast.errors import IndexDamaged
 from ketrag_fast.storage import block_hashes as blocks
 
 WORDS = 4000
-DOCUMENTS = 3000
+DOCUMENTS = 6000
 
 
 def documents(count: int) -> list[Document]:
-    """Passages of 60 words; document 1500 alone says what is asked for."""
+    """Passages of 100 words; document 1500 alone says what is asked for."""
     draw = np.random.default_rng(3)
-    rows = draw.zipf(1.3, (count, 60)) % WORDS
+    rows = draw.zipf(1.3, (count, 100)) % WORDS
     texts = [" ".join(f"word{word}" for word in row) + "." for row in rows.tolist()]
     texts[1500] += " The aardvark of Zanzibar."
     return [Document(f"{i:05}", text) for i, text in enumerate(texts)]
@@ -30,7 +30,7 @@ def documents(count: int) -> list[Document]:
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("lazy") / "index"
-    settings = Settings(builtin_dim=32, knn_k=0, core_ratio=0.0)
+    settings = Settings(builtin_dim=32, knn_k=0, core_ratio=0.0, modes="auto,text,keyword")
     Index.build(documents(DOCUMENTS), path, settings=settings).close()
     return path
 
@@ -47,7 +47,9 @@ def flip(path: Path, at: int) -> None:
 
 
 def array(index: Path, name: str) -> Path:
-    return index / "gen-000001" / f"{name.replace('.', '/')}.npy"
+    """The file of an array, packed or not."""
+    (file,) = (index / "gen-000001").glob(f"{name.replace('.', '/')}.*")
+    return file
 
 
 QUESTION = "aardvark Zanzibar"
@@ -56,9 +58,7 @@ FULL = Settings(verify="full")
 SPARSE = [
     ("units.unit_texts_blob", "bm25"),
     ("links.keyword_units_indices", "bm25"),
-    ("links.keyword_units_tf", "bm25"),
     ("links.unit_keywords_indices", "walk"),
-    ("links.unit_keywords_tf", "walk"),
     ("vectors.unit_vectors", "text"),
 ]
 
@@ -143,8 +143,9 @@ def test_a_reader_keeps_its_generation_in_threads_and_after_a_fork(index: Path) 
             good = all(array is not None for stage in arrays.values() for array in stage.values())
             os._exit(0 if good and opened.retrieve(QUESTION, mode="fused").passages else 1)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-    assert opened.inspect.arrays()["units"]["unit_tokens"].shape == (DOCUMENTS,)
+    units = len(opened.inspect.arrays()["units"]["unit_tokens"])
+    assert units >= DOCUMENTS
     assert opened.stats()["generation"] == 1
     assert opened.refresh()
-    assert opened.inspect.arrays()["units"]["unit_tokens"].shape == (DOCUMENTS + 2,)
+    assert len(opened.inspect.arrays()["units"]["unit_tokens"]) == units + 2
     opened.close()

@@ -118,6 +118,8 @@ def plain_location(locators: list[Locator], start: int, end: int) -> dict[str, o
             continue
         holding = [one for one in touching if one.start <= start]
         best = touching[0]
+        if not holding and kind == "heading" and 2 * (best.start - start) > end - start:
+            continue  # most of the stretch is above the first heading
         if holding:
             best = holding[0]
             for one in holding:

@@ -13,7 +13,7 @@ import pytest
 from tests.process import POLAR, environment
 from tests.support.processors import HIDDEN, hidden, old_libraries
 
-MODES = ("bm25", "text", "fused", "knng", "keyword", "walk", "skeleton", "ket")
+MODES = ("bm25", "text", "fused", "knn", "keyword", "walk", "skeleton", "ket")
 
 CODE = """
 import json, sys

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import doctest
 import inspect as python_inspect
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import FrozenInstanceError, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-import ketrag_fast.index.index
-import ketrag_fast.query.query
 from ketrag_fast import Document, Index, KetragError, Query, Settings, _core
 from ketrag_fast.errors import ConfigError, EmptyQuery, InputError
 from ketrag_fast.systems.registry import Registry
@@ -177,11 +173,3 @@ def test_index_has_few_public_members(index: Index) -> None:
     assert {"build", "open", "retrieve", "ask", "inspect", "stats", "path", "report"} <= members
     assert Index.__mro__ == (Index, object)
     assert not python_inspect.isabstract(Index)
-
-
-@pytest.mark.parametrize("module", [ketrag_fast.index.index, ketrag_fast.query.query])
-def test_examples_run(module: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.chdir(tmp_path)
-    result = doctest.testmod(module)
-    assert result.attempted >= 4
-    assert not result.failed

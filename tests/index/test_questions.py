@@ -20,7 +20,7 @@ from ketrag_fast.errors import (
 from ketrag_fast.kernels.text import count_tokens
 from tests.process import POLAR, command
 
-MODES = ["bm25", "text", "fused", "knng", "keyword", "walk"]
+MODES = ["bm25", "text", "fused", "knn", "keyword", "walk"]
 QUESTION = "Which ship did Amundsen sail to the Ross Ice Shelf, and who built her?"
 
 
@@ -124,12 +124,9 @@ def test_top(index: Index, mode: str) -> None:
 
 @pytest.mark.parametrize("mode", MODES)
 def test_deadline(index: Index, mode: str) -> None:
-    try:
-        context = index.retrieve(QUESTION, mode=mode, deadline=0.0)
-    except DeadlineExceeded as error:
-        assert error.code == "deadline"
-    else:  # a mode that is done before it first looks at the clock
-        assert context.passages == index.retrieve(QUESTION, mode=mode).passages
+    with pytest.raises(DeadlineExceeded) as caught:
+        index.retrieve(QUESTION, mode=mode, deadline=0.0)
+    assert caught.value.code == "deadline"
     assert index.retrieve(QUESTION, mode=mode, deadline=1e12).passages
     for bad in (-1.0, float("nan")):
         with pytest.raises((ConfigError, InputError)):
@@ -138,12 +135,12 @@ def test_deadline(index: Index, mode: str) -> None:
 
 def test_deadline_through_the_command(place: Path) -> None:
     done = command("retrieve", QUESTION, "--mode", "walk", "--deadline", "0", cwd=place)
-    assert done.code in (0, 1)
-    assert done.code == 0 or "deadline" in done.err
+    assert (done.code, done.out) == (1, "")
+    assert "the deadline of 0 s passed" in done.err
 
 
 def test_modes_that_are_none(index: Index, place: Path) -> None:
-    with pytest.raises(ConfigError, match="no mode 'magic'") as caught:
+    with pytest.raises(ConfigError, match="unknown mode 'magic'") as caught:
         index.retrieve(QUESTION, mode="magic")
     assert "walk" in (caught.value.hint or "")
     done = command("retrieve", QUESTION, "--mode", "magic", cwd=place)

@@ -27,7 +27,7 @@ with Index.open(sys.argv[1], settings=Settings(verify=sys.argv[2])) as index:
     print(index.inspect.entity("Fridtjof Nansen"))
     for stage, arrays in index.inspect.arrays().items():
         for name in arrays:
-            if arrays.path(name).suffix == ".npy":
+            if arrays.path(name).suffix in (".npy", ".pack"):
                 print(stage, name, arrays[name].shape, zlib.crc32(arrays[name].tobytes()))
     print(index.stats()["generation"])
 """

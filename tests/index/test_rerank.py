@@ -29,7 +29,7 @@ def where(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for i in range(60):
         words = rng.integers(0, small_model.WORDS, 20)
         (texts / f"{i:02}.txt").write_text("w1 w2 " + " ".join(f"w{w}" for w in words))
-    Index.build(str(texts), folder / "index").close()
+    Index.build(str(texts), folder / "index", settings=Settings(modes="auto,text,fused")).close()
     cross_encoder.save(folder / "model", max_position_embeddings=80)
     return folder
 
@@ -49,7 +49,8 @@ def test_the_first_stand_in_the_models_order_and_the_rest_where_they_were(where:
         scores = CrossEncoder(spec).scores(QUESTION, [text for _, text in head])
         order = np.argsort(-scores, kind="stable")
         assert [p.unit for p in after[:DEPTH]] == [head[i][0] for i in order]
-        assert [p.score for p in after[:DEPTH]] == [float(scores[i]) for i in order]
+        # Each opening times the kernels and takes the fastest, so that the last bits may differ.
+        assert [p.score for p in after[:DEPTH]] == pytest.approx([float(scores[i]) for i in order], rel=1e-5)
         assert [p.unit for p in after[DEPTH:]] == [p.unit for p in before[DEPTH:]]
         assert [p.unit for p in after] != [p.unit for p in before], "the order changed"
         # A small budget and a `top` have the best of the new order, alone and among many.

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from ketrag_fast import Index
+from ketrag_fast import Index, Settings
 from ketrag_fast.errors import IndexLocked, ReadOnly, StorageFull
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.lock import builder_lock
@@ -24,14 +24,14 @@ QUESTION = "Who built the Fram?"
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("sharing") / "index"
-    Index.build(POLAR / "articles", path).close()
+    Index.build(POLAR / "articles", path, settings=Settings(modes="auto,text,keyword")).close()
     return path
 
 
 def test_readers_while_generations_are_published(tmp_path: Path) -> None:
     path = tmp_path / "index"
     texts = [Document(str(n), f"Captain{n} sailed the Ship{n} to Harbour{n}.") for n in range(30)]
-    index = Index.build(texts, path)
+    index = Index.build(texts, path, settings=Settings(modes="auto,text,keyword"))
     over = threading.Event()
 
     def read(_: int) -> int:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ketrag_fast import Document, Index, Settings
-from ketrag_fast.errors import ConfigError, InputError, ModeUnavailable
+from ketrag_fast.errors import ConfigError, ModeUnavailable, UnknownName
 from ketrag_fast.storage.arrays import map_array
 from ketrag_fast.storage.generation import open_current
 from ketrag_fast.storage.layout import Layout
@@ -232,11 +232,11 @@ def test_an_entity_with_its_sentences(whole: Path) -> None:
         for relation in found.relations:
             assert "ROALD AMUNDSEN" in (relation.source, relation.target)
             assert relation.sources
-        with pytest.raises(InputError, match="no entity 'Amundsn'") as caught:
+        with pytest.raises(UnknownName, match="no entity 'Amundsn'") as caught:
             index.inspect.entity("Amundsn")
         assert "ROALD AMUNDSEN" in str(caught.value.hint)
         for nothing in ("", "zzzzqqqq", "\ud800", "x" * 10_000):
-            with pytest.raises(InputError):
+            with pytest.raises(UnknownName):
                 index.inspect.entity(nothing)
 
 
@@ -249,7 +249,12 @@ def test_the_command_graph(whole: Path) -> None:
     assert data["schema"] == "ketrag/entity/1"
     assert {"name", "type", "description", "relations", "sources"} <= set(data)
     done = command("graph", "nobody at all", cwd=whole)
-    assert (done.code, done.out) == (2, "")
+    assert (done.code, done.out) == (1, "")
+    done = command("graph", "roald amundsn", "--json", cwd=whole)
+    assert (done.code, done.out) == (1, "")
+    error = json.loads(done.err)
+    assert error["code"] == "unknown_name"
+    assert "ROALD AMUNDSEN" in error["hint"]
 
 
 def test_a_text_that_gives_orders_spoils_its_own_chunk_at_most(tmp_path: Path) -> None:

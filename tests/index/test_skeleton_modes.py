@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from ketrag_fast import Index, Settings, _core
-from ketrag_fast.kernels.context import split_budget
 from ketrag_fast.kernels.text import count_tokens
 from ketrag_fast.query.recipes import build_request, find_recipe
 from tests.oracles.skeleton import ChunkReply, FoldedEntity, FoldedRelation
 from tests.process import POLAR
+from tests.support.inner_kernels.context import split_budget
 from tests.support.skeleton_index import searcher_with_skeleton
 
 QUESTION = "Which ship did Amundsen sail to the Ross Ice Shelf, and who built her?"
@@ -38,7 +38,7 @@ GRAPH = ["entities", "relationships", "sources"]
 @pytest.fixture(scope="module")
 def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("skeleton")
-    Index.build(POLAR / "articles", folder / "index").close()
+    Index.build(POLAR / "articles", folder / "index", settings=Settings(modes="auto,text,keyword")).close()
     return folder
 
 

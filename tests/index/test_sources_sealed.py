@@ -11,7 +11,7 @@ import pytest
 from ketrag_fast import Document, Index
 from ketrag_fast.apps.cli.main import main
 from ketrag_fast.errors import IndexDamaged
-from ketrag_fast.storage.health import examine
+from ketrag_fast.index.health import examine
 
 
 @pytest.fixture

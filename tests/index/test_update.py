@@ -5,12 +5,13 @@ from __future__ import annotations
 import random
 import sqlite3
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ketrag_fast import Document, Index, Settings
 from ketrag_fast.apps.cli.main import main
-from ketrag_fast.errors import IndexMissing
+from ketrag_fast.errors import IndexMissing, InputError
 from tests import small_model
 
 WORDS = (
@@ -188,6 +189,19 @@ def kept_vectors(place: Path) -> int:
         return int(db.execute("SELECT count(*) FROM vectors").fetchone()[0])
 
 
+@pytest.mark.parametrize("where", [{}, "{}", {"$and": [{}]}, {"year": {"$nin": []}}, "year=1 or year!=1"])
+def test_a_removal_of_every_document_by_a_filter_is_an_error(tmp_path: Path, where: Any) -> None:
+    made = [Document(f"d{i}", text(str(i)), "", {"year": 1900 + i}) for i in range(3)]
+    with Index.build(made, tmp_path / "ix") as index:
+        with pytest.raises(InputError, match="holds for every document") as caught:
+            index.update(where=where)
+        assert "'*'" in str(caught.value.hint)
+        with pytest.raises(InputError, match="holds for every document"):
+            Index.preview(tmp_path / "ix", where=where)
+        assert ids(index) == ["d0", "d1", "d2"]
+        assert index.update(remove="*").removed == 3
+
+
 def test_removal_by_metadata(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     made = [Document(f"d{i}", text(str(i)), "", {"year": 1900 + i}) for i in range(10)]
     place = tmp_path / "ix"
@@ -199,6 +213,8 @@ def test_removal_by_metadata(tmp_path: Path, capsys: pytest.CaptureFixture[str])
         assert ids(index) == [f"d{i}" for i in range(3, 9)]
         assert index.update(remove="d3", where={"year": 1904}).removed == 2
         assert index.digest == fresh(tmp_path, made[5:9])
+    assert main(["remove", "-i", str(place), "--filter", "{}"]) == 2
+    assert "every document" in capsys.readouterr().err
     assert main(["remove", "-i", str(place), "--filter", "colour=red"]) == 2
-    assert "there are: year" in capsys.readouterr().err
+    assert "known fields: year" in capsys.readouterr().err
     assert main(["remove", "-i", str(place)]) == 2

@@ -66,7 +66,7 @@ def keyword_pool(
     return ranked(pool, len(pool))
 
 
-def knng_order(units: F32, neighbours: Rows, query: F32) -> list[int]:
+def knn_order(units: F32, neighbours: Rows, query: F32) -> list[int]:
     """KNNG-RAG (KET-RAG 1.6): each seed, then its neighbours not emitted yet."""
     order: list[int] = []
     for seed, _ in top_k(units, query, len(units)):

@@ -138,7 +138,8 @@ class Pairs:
 
         def mention(by: int, of: int) -> float:
             s = corpus.subject[of]
-            return 0.0 if s == NONE else float(corpus.mentions[by, s] * worth["subjects"][s])
+            own = corpus.subject[by]  # inherited by all units of a section: links nothing
+            return 0.0 if s in (NONE, own) else float(corpus.mentions[by, s] * worth["subjects"][s])
 
         self.score, self.link = np.zeros((len(rows), len(columns))), np.zeros((len(rows), len(columns)))
         for r, j in enumerate(rows):

@@ -26,7 +26,8 @@ def bridges(links: Arrays, asked: WalkQuestion, unit: int, other: int, least: fl
     found: list[list[Bridge]] = [[], [], [], []]
     for place, kind, by, of in ((0, "mentions", unit, other), (1, "mentioned", other, unit)):
         s = int(links["unit_subject"][of])
-        if s != NONE and s not in asked.subjects and mentions[by, s]:
+        inherited = s == int(links["unit_subject"][by])
+        if s != NONE and not inherited and s not in asked.subjects and mentions[by, s]:
             count = int(rows["subjects"][:, s].sum())
             found[place].append((kind, words["subjects"][s], count, idf["subjects"][s] / log))
     for place, kind, name, known in (

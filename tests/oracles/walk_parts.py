@@ -34,7 +34,15 @@ def vocabulary(links: Arrays, name: str) -> list[str]:
 
 
 def rows_of(links: Arrays, name: str, columns: int, values: str | None = None) -> Array:
-    """Rows of a relation as a dense matrix, of ones or of the `values` array."""
+    """Rows of a relation as a dense matrix, of ones or of the `values` array.
+
+    `unit_subjects` is not stored: the subjects that a unit has or mentions.
+    """
+    if name == "unit_subjects":
+        subjects = rows_of(links, "unit_mentions", columns)
+        own = np.flatnonzero(links["unit_subject"] != np.iinfo(np.uint32).max)
+        subjects[own, links["unit_subject"][own]] = 1
+        return subjects
     indptr, indices = links[f"{name}_indptr"], links[f"{name}_indices"]
     out = np.zeros((len(indptr) - 1, columns))
     for row in range(len(out)):

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.oracles import centrality as plain
 from tests.oracles import pagerank as walks
+from tests.support.inner_kernels.centrality import betweenness, core_numbers, spread
 from tests.support.parts import part
 
 from ketrag_fast.errors import Cancelled, InputError
-from ketrag_fast.kernels.centrality import betweenness, core_numbers, spread
 
 Rows = list[list[int]]
 

@@ -12,9 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from tests.oracles import cooccurrence as oracle
+from tests.support.inner_kernels.cooccurrence import knn_graph
 
 from ketrag_fast import errors
-from ketrag_fast.kernels.cooccurrence import NOBODY, cooccurrence_kernels, cooccurrence_knn, knn_graph
+from ketrag_fast.kernels.cooccurrence import NOBODY, cooccurrence_kernels, cooccurrence_knn
 
 Rows = tuple[NDArray[np.uint64], NDArray[np.uint32]]
 

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from tests.oracles import cgrag
+from tests.oracles import cg_rag
+from tests.support.inner_kernels.citations import citation_links, edge_alphas, pass_messages
 
 from ketrag_fast.errors import InputError
-from ketrag_fast.kernels.citations import citation_links, edge_alphas, pass_messages
 
 Rng = np.random.Generator
 
@@ -52,12 +52,12 @@ def test_one_number_a_text_is_as_good_as_a_vector(
     rng, rows, kinds, vectors = drawn(seed)
     question = rng.normal(size=8)
     matches = (rng.random(len(rows)) * (rng.random(len(rows)) < 0.5)).tolist()
-    weight = cgrag.weights(matches, epsilon)
-    alpha = cgrag.alphas(rows, vectors)
+    weight = cg_rag.weights(matches, epsilon)
+    alpha = cg_rag.alphas(rows, vectors)
     start = [float(np.asarray(vector, np.float64) @ question) for vector in vectors]
     more = {"layers": layers, "residual": residual, "wanted": wanted, "share": share}
-    closed = cgrag.messages(rows, kinds, alpha, weight, start, **more)
-    whole = cgrag.passed_vectors(rows, kinds, alpha, weight, vectors.astype(np.float64), question, **more)
+    closed = cg_rag.messages(rows, kinds, alpha, weight, start, **more)
+    whole = cg_rag.passed_vectors(rows, kinds, alpha, weight, vectors.astype(np.float64), question, **more)
     assert np.allclose(closed, whole, atol=1e-12)
     edges = packed(rows)
     fast_alpha = edge_alphas(edges, vectors)
@@ -70,11 +70,11 @@ def test_without_layers_and_without_neighbours() -> None:
     """K = 0 is the similarity by vectors; one layer without neighbours multiplies it by the words."""
     none = packed([[], [], []])
     empty = np.zeros(0, np.uint8), np.zeros(0, np.float32)
-    x, weight = [0.5, -0.25, 0.125], cgrag.weights([2.0, 0.0, 1.0], 0.0)
+    x, weight = [0.5, -0.25, 0.125], cg_rag.weights([2.0, 0.0, 1.0], 0.0)
     assert pass_messages(none, *empty, weight, x, layers=0).tolist() == x
     assert pass_messages(none, *empty, weight, x, layers=1).tolist() == [0.5, 0.0, 0.0625]
-    assert cgrag.weights([0.0, 0.0], 0.1) == [1.0, 1.0]  # no word is known: vectors alone
-    assert cgrag.weights([], 0.1) == []
+    assert cg_rag.weights([0.0, 0.0], 0.1) == [1.0, 1.0]  # no word is known: vectors alone
+    assert cg_rag.weights([], 0.1) == []
 
 
 @settings(max_examples=40, deadline=None)
@@ -89,7 +89,7 @@ def test_links_between_documents(seed: int, most: int, threads: int) -> None:
     senders = [
         sorted({int(s) for s in rng.integers(0, len(sizes), size=int(rng.integers(0, 4)))}) for _ in sizes
     ]
-    rows, relevance = cgrag.links(first.tolist(), vectors, words, senders, most)
+    rows, relevance = cg_rag.links(first.tolist(), vectors, words, senders, most)
     weights = [value for row in words for value in row.values()]
     got = citation_links(
         first,

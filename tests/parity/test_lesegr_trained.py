@@ -9,15 +9,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.oracles.cgrag import candidates as written_out
-from tests.oracles.cgrag import transformer
+from tests.oracles.cg_rag import candidates as written_out
+from tests.oracles.cg_rag import transformer
 from tests.support.parts import part
 
 from ketrag_fast import Document, Index, Settings, _core
 from ketrag_fast.apps.cli.main import main
 from ketrag_fast.errors import Cancelled, ConfigError, InputError, ModelMismatch, ModeUnavailable
 from ketrag_fast.index.training import train
-from ketrag_fast.systems.cg_rag import candidates, learning, trained, training
+from ketrag_fast.systems.cg_rag import candidates, trained, training
+from ketrag_fast.systems.cg_rag import network as torch_network
 from ketrag_fast.systems.cg_rag.weights import GraphWeights, read_weights, write
 
 OPTIONS = {"hidden": 16, "width": 8, "heads": 2, "wanted": 6, "epochs": 4, "rate": 0.01}
@@ -215,9 +216,9 @@ def test_the_same_numbers_in_torch_and_in_the_core(index: Index, tmp_path: Path)
     rows = zip(texts, vectors, strict=True)
     cases = [training.case(arrays, training.Judged(*row, frozenset(range(10))), options) for row in rows]
     assert None not in cases
-    batch = learning.Batch(torch, arrays, cases)  # type: ignore[arg-type]
+    batch = torch_network.Batch(torch, arrays, cases)  # type: ignore[arg-type]
     dimension = arrays["vectors"]["unit_vectors"].shape[1]
-    model = learning.Model(torch, dimension, options.hidden, options.width, options.heads, options.seed)
+    model = torch_network.Model(torch, dimension, options.hidden, options.width, options.heads, options.seed)
     rng = np.random.default_rng(5)
     drawn = {name: rng.normal(size=x.shape).astype(np.float32) / 4 for name, x in weights.tensors.items()}
     for name, tensor in model.tensors.items():

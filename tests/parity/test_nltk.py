@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 from tests.oracles import published as plain
+from tests.support.inner_kernels.published import PublishedTokenizer, treebank_words
 from tests.support.parts import missing, part
 
 from ketrag_fast.errors import InputError
-from ketrag_fast.kernels.published import PublishedTokenizer, treebank_words
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "nltk.json").read_text(encoding="ascii"))
 CASES = GOLDEN["cases"]

@@ -10,9 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.oracles import noderag as slow
 from tests.process import POLAR
+from tests.support.inner_kernels.text import stop_words
 
 from ketrag_fast import Index, Settings
-from ketrag_fast.kernels.text import stop_words, tokenise_many, unpack
+from ketrag_fast.kernels.text import tokenise_many, unpack
 from ketrag_fast.systems.noderag.graph import Heterograph, symmetric
 from ketrag_fast.systems.noderag.importance import PIVOTS
 from ketrag_fast.systems.noderag.settings import NodeRagSettings

@@ -166,7 +166,7 @@ def test_modes_that_need_other_parts_say_which(index: Index) -> None:
     missing = index._opened.missing
     assert missing["text"] is None
     assert missing["keyword"] is None
-    assert missing["knng"] == "the KNN graph (stage knn)"
+    assert missing["knn"] == "the KNN graph (stage knn)"
 
 
 def test_the_same_with_the_built_in_vectors(passages: Path, reference: Reference, tmp_path: Path) -> None:

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.conftest import ROOT
+from tests.support.inner_kernels.skeleton import LocalContext, local_search
 
 from ketrag_fast import Document, Index, Settings, _core
-from ketrag_fast.kernels.skeleton import LocalContext, local_search
 from ketrag_fast.kernels.text import pack
 from ketrag_fast.kernels.vectors import quantise
 from ketrag_fast.query.recipes import build_request, find_recipe
@@ -113,7 +113,7 @@ def searcher(skeleton: dict[str, Any], tmp_path_factory: pytest.TempPathFactory)
     Index.build(documents, folder / "index", settings=settings).close()
     generation = open_current(Layout(folder / "index"))
     files = {
-        f"{stage}.{name}": str(generation.folder / stage / f"{name}.npy")
+        f"{stage}.{name}": str(arrays.path(name))
         for stage, arrays in generation.stages.items()
         for name in arrays
     }

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.oracles import text as plain
+from tests.support import all_kernels as kernel
 from tests.support.effort import is_stopped
 
 from ketrag_fast import _core
 from ketrag_fast.errors import InputError
-from ketrag_fast.kernels import text as kernel
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "cl100k.json").read_text())
 STOP = set(kernel.stop_words("english")[0])

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from tests.oracles import vectors as reference
+from tests.support import all_kernels as kernels
 from tests.support.effort import Report, is_stopped
 
 from ketrag_fast import _core
 from ketrag_fast.errors import InputError
-from ketrag_fast.kernels import vectors as kernels
 
 LEVELS = _core.simd_levels()
 NONE = 2**32 - 1
@@ -123,11 +123,11 @@ def test_keyword_pool(seed: int, words: int, m: int, limit: int) -> None:
 
 @settings(max_examples=25, deadline=None)
 @given(seed=st.integers(0, 10**6), n=st.integers(0, 40))
-def test_knng_order(seed: int, n: int) -> None:
+def test_knn_order(seed: int, n: int) -> None:
     units, rows = awkward(seed, n, 4), some_rows(seed, n, max(n, 1), 4)
     query = np.random.default_rng(seed).standard_normal(4).astype(np.float32)
-    order, _, seeds = kernels.knng_order(units, csr(rows), np.ones(n, np.uint32), query, 10**6)
-    assert order.tolist() == reference.knng_order(units, rows, query)
+    order, _, seeds = kernels.knn_order(units, csr(rows), np.ones(n, np.uint32), query, 10**6)
+    assert order.tolist() == reference.knn_order(units, rows, query)
     assert all(u == s or u in rows[s] for u, s in zip(order.tolist(), seeds.tolist(), strict=True))
 
 
@@ -199,7 +199,7 @@ ROWS = ([0, 1, 2], [0, 1])
         lambda: kernels.keyword_pool(GOOD, ROWS, GOOD, [1], GOOD[0], 5),
         lambda: kernels.keyword_pool(GOOD, ROWS, np.eye(3), [1, 1], GOOD[0], 5),
         lambda: kernels.keyword_pool(GOOD, ROWS, GOOD, [1, 1], NAN[0], 5),
-        lambda: kernels.knng_order(GOOD, ([0, 0], []), [1, 1], GOOD[0], 5),
+        lambda: kernels.knn_order(GOOD, ([0, 0], []), [1, 1], GOOD[0], 5),
         lambda: kernels.fuse_ranks([[1, 1]]),
         lambda: kernels.fuse_ranks([[1]], constant=-1.0),
     ],

@@ -14,7 +14,7 @@ from tests.process import POLAR
 from ketrag_fast import Index, Settings
 from ketrag_fast.types import Context
 
-MODES = ("bm25", "text", "fused", "knng", "keyword", "walk")
+MODES = ("bm25", "text", "fused", "knn", "keyword", "walk")
 TEXTS = {path.name: path.read_text("utf-8") for path in (POLAR / "articles").iterdir()}
 WORDS = sorted({word for text in list(TEXTS.values())[:8] for word in text.split()})
 QUESTIONS = st.lists(st.sampled_from(WORDS) | st.text(max_size=6), min_size=1, max_size=9).map(" ".join)
@@ -41,7 +41,7 @@ def check(context: Context) -> None:
     assert len({passage.unit for passage in context.passages}) == len(context.passages)
     assert (context.reason is None) == bool(context.text)
     assert all(math.isfinite(passage.score) for passage in context.passages)
-    if context.mode != "knng":
+    if context.mode != "knn":
         assert all(a.score >= b.score for a, b in pairwise(context.passages))
     for passage in context.passages:
         assert TEXTS[passage.document][passage.start : passage.end] == passage.text

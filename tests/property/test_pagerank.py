@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.oracles import pagerank as plain
 from tests.oracles import select as plain_select
+from tests.support import all_kernels as kernels
 from tests.support.parts import part
 
 from ketrag_fast.errors import InputError
-from ketrag_fast.kernels import graphs
 
 
 @st.composite
@@ -30,19 +30,19 @@ def rows(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 @given(dense(), st.floats(0.05, 1.0), st.integers(0, 11) | st.none())
 def test_pagerank_is_the_dense_one(matrix: np.ndarray, teleport: float, seed: int | None) -> None:
     restart = None if seed is None else np.eye(len(matrix))[seed % len(matrix)] * 3
-    got = graphs.pagerank(*rows(matrix), restart=restart, teleport=teleport)
+    got = kernels.pagerank(*rows(matrix), restart=restart, teleport=teleport)
     np.testing.assert_allclose(got, plain.pagerank(matrix, restart, teleport=teleport), atol=1e-12)
     if restart is not None:
         indptr, indices, weights = rows(matrix)
-        same = graphs.personalised_pagerank(indptr, indices, restart, weights, teleport=teleport)
+        same = kernels.personalised_pagerank(indptr, indices, restart, weights, teleport=teleport)
         assert same.tobytes() == got.tobytes()
-    two = graphs.pagerank(*rows(matrix), restart=restart, teleport=teleport, threads=2)
+    two = kernels.pagerank(*rows(matrix), restart=restart, teleport=teleport, threads=2)
     assert got.tobytes() == two.tobytes()
 
 
 @given(dense(), st.integers(0, 5), st.booleans())
 def test_steps_and_the_lazy_walk(matrix: np.ndarray, steps: int, lazy: bool) -> None:
-    got = graphs.pagerank(*rows(matrix), teleport=0.5, steps=steps, lazy=lazy)
+    got = kernels.pagerank(*rows(matrix), teleport=0.5, steps=steps, lazy=lazy)
     np.testing.assert_allclose(got, plain.pagerank(matrix, teleport=0.5, steps=steps, lazy=lazy), atol=1e-14)
 
 
@@ -55,14 +55,14 @@ def test_two_steps_spelled_out() -> None:
     p /= p.sum()
     common = {"restart": p, "teleport": 0.5, "steps": 2}
     want = 0.5 * p + 0.25 * step @ p + 0.25 * step @ step @ p
-    np.testing.assert_allclose(graphs.pagerank(*rows(matrix), **common), want, atol=1e-15)
+    np.testing.assert_allclose(kernels.pagerank(*rows(matrix), **common), want, atol=1e-15)
     want = 0.25 * p + 0.5 * step @ p + 0.25 * step @ step @ p
-    np.testing.assert_allclose(graphs.pagerank(*rows(matrix), **common, lazy=True), want, atol=1e-15)
+    np.testing.assert_allclose(kernels.pagerank(*rows(matrix), **common, lazy=True), want, atol=1e-15)
 
 
 def test_a_path_and_two_isolated_nodes() -> None:
     """90 #4."""
-    got = graphs.pagerank([0, 1, 2, 2, 2], [1, 0])
+    got = kernels.pagerank([0, 1, 2, 2, 2], [1, 0])
     np.testing.assert_allclose(got, [0.4347826, 0.4347826, 0.0652174, 0.0652174], atol=1e-7)
 
 
@@ -72,9 +72,9 @@ def test_as_networkx_stops_it() -> None:
     graph = networkx.gnm_random_graph(60, 90, seed=3)
     matrix = networkx.to_numpy_array(graph)
     want = networkx.pagerank(graph, alpha=0.85)
-    got = graphs.pagerank(*rows(matrix), until="networkx")
+    got = kernels.pagerank(*rows(matrix), until="networkx")
     np.testing.assert_allclose(got, [want[i] for i in range(60)], rtol=1e-13)
-    assert np.abs(got - graphs.pagerank(*rows(matrix))).max() > 1e-9
+    assert np.abs(got - kernels.pagerank(*rows(matrix))).max() > 1e-9
 
 
 @pytest.mark.parametrize(
@@ -95,29 +95,29 @@ def test_as_networkx_stops_it() -> None:
 )
 def test_bad_graphs_are_named(arguments: dict, word: str) -> None:
     with pytest.raises(InputError, match=word):
-        graphs.pagerank(**arguments)
+        kernels.pagerank(**arguments)
 
 
 def test_core_counts() -> None:
     """90 #5."""
     cases = {(7, 0.8): 6, (1, 0.8): 1, (100, 0.29): 29, (3, 0.0): 0}
     for (n, ratio), want in cases.items():
-        assert graphs.core_count(n, ratio) == plain_select.core_count(n, ratio) == want
+        assert kernels.core_count(n, ratio) == plain_select.core_count(n, ratio) == want
     with pytest.raises(InputError, match="ratio"):
-        graphs.core_count(3, 1.5)
+        kernels.core_count(3, 1.5)
 
 
 @given(st.lists(st.sampled_from([0.25, 0.25 + 1e-14, 0.5, 1e-3, 0.0])), st.integers(0, 20))
 def test_ranked_choice(scores: list[float], count: int) -> None:
-    assert graphs.select_ranked(scores, count).tolist() == plain_select.select_ranked(scores, count)
+    assert kernels.select_ranked(scores, count).tolist() == plain_select.select_ranked(scores, count)
 
 
 @given(st.integers(0, 80), st.integers(0, 90), st.integers(0, 2**64 - 1), st.text(max_size=9))
 def test_seeded_choice(n: int, count: int, seed: int, stage: str) -> None:
-    got = graphs.select_uniform(n, count, seed=seed, stage=stage).tolist()
+    got = kernels.select_uniform(n, count, seed=seed, stage=stage).tolist()
     assert got == plain_select.select_uniform(n, count, seed, stage)
 
 
 def test_a_score_that_is_no_number_is_refused() -> None:
     with pytest.raises(InputError, match="not a number"):
-        graphs.select_ranked([0.5, float("nan")], 1)
+        kernels.select_ranked([0.5, float("nan")], 1)

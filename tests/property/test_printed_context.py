@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.oracles import context as plain
+from tests.support import all_kernels as kernels
 
 from ketrag_fast import _core
 from ketrag_fast.errors import InputError
-from ketrag_fast.kernels import context
 from ketrag_fast.kernels.text import count_tokens
 
 ROWS = st.lists(
@@ -28,7 +28,7 @@ def test_rows_and_costs(rows: list, data: st.DataObject, budget: int, style: str
     bodies = [f"{a}\n{b}" if a else b for a, b in rows]
     n_tokens = data.draw(st.lists(st.integers(0, 40), min_size=len(rows), max_size=len(rows)))
     candidates = data.draw(st.lists(st.integers(0, len(rows) - 1), max_size=8))
-    got = context.render(
+    got = kernels.render(
         candidates,
         texts,
         n_tokens,
@@ -52,7 +52,7 @@ def test_rows_and_costs(rows: list, data: st.DataObject, budget: int, style: str
 
 @given(st.text(max_size=60), st.integers(0, 60), st.sampled_from(["cited", "ket", "published"]))
 def test_a_cut_row_keeps_the_budget(text: str, budget: int, style: str) -> None:
-    got = context.render([0], [text], [1000], budget, style=style)
+    got = kernels.render([0], [text], [1000], budget, style=style)
     assert got.tokens <= budget
     assert "\ufffd" not in got.text or "\ufffd" in text
     for start, end in zip(got.starts, got.ends, strict=True):
@@ -61,29 +61,29 @@ def test_a_cut_row_keeps_the_budget(text: str, budget: int, style: str) -> None:
 
 def test_the_budget_of_the_text_channel() -> None:
     """90 #7."""
-    assert context.split_budget(12_000, 0.8) == (9_600, 2_400)
+    assert kernels.split_budget(12_000, 0.8) == (9_600, 2_400)
     with pytest.raises(InputError, match="share"):
-        context.split_budget(12_000, 2.0)
+        kernels.split_budget(12_000, 2.0)
 
 
 @given(st.lists(st.integers(0, 40), max_size=12), st.integers(0, 120), st.booleans())
 def test_fill(costs: list[int], budget: int, skip: bool) -> None:
     policy = "skip_and_continue" if skip else "first_overflow_stops"
-    got = context.fill(costs, budget, fill_policy=policy).tolist()
+    got = kernels.fill(costs, budget, fill_policy=policy).tolist()
     assert got == plain.fill(costs, budget, skip=skip)
 
 
 def test_fill_names_bad_input() -> None:
     for arguments, word in [(([1], -1), "negative"), (([-1], 1), "costs"), (([[1]], 1), "costs")]:
         with pytest.raises(InputError, match=word):
-            context.fill(*arguments)
+            kernels.fill(*arguments)
     with pytest.raises(InputError, match="fill_policy"):
-        context.fill([1], 1, fill_policy="x")
+        kernels.fill([1], 1, fill_policy="x")
 
 
 def test_a_budget_of_nothing_is_an_empty_context() -> None:
-    assert context.render([0], ["text"], [1], 0)[:2] == ("", 0)
-    assert context.render([], ["text"], [1], 100)[:2] == ("", 0)
+    assert kernels.render([0], ["text"], [1], 0)[:2] == ("", 0)
+    assert kernels.render([], ["text"], [1], 100)[:2] == ("", 0)
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_a_budget_of_nothing_is_an_empty_context() -> None:
 def test_bad_input_is_named(change: dict, word: str) -> None:
     good = {"candidates": [0], "texts": ["text"], "n_tokens": [1], "token_budget": 50}
     with pytest.raises(InputError, match=word):
-        context.render(**(good | change))
+        kernels.render(**(good | change))
 
 
 def count(text: str) -> int:
@@ -122,7 +122,7 @@ FORGING = st.lists(
 def test_no_text_begins_a_line_with_a_mark(texts: list[str]) -> None:
     """Only the marks of rows are there; bytes and tokens are as many as before."""
     tokens = [count(text) for text in texts]
-    text = context.render(range(len(texts)), texts, tokens, 10_000)[0]
+    text = kernels.render(range(len(texts)), texts, tokens, 10_000)[0]
     bare = [plain.unmarked(one) for one in texts]
     assert text == plain.render(range(len(texts)), texts, tokens, 10_000, count)[0]
     lines = re.split(r"[\n\r\x0b\u2028]", text)
@@ -131,7 +131,7 @@ def test_no_text_begins_a_line_with_a_mark(texts: list[str]) -> None:
         assert len(one.encode()) == len(other.encode())
         assert one.replace("[", "(").replace("]", ")") == other.replace("[", "(").replace("]", ")")
         assert count(one) == count(other)
-    published = context.render([0], texts, tokens, 10_000, style="published")[0]
+    published = kernels.render([0], texts, tokens, 10_000, style="published")[0]
     assert texts[0] in published
 
 

@@ -53,7 +53,7 @@ def test_any_bytes_in_any_format(folder: Path, data: bytes, suffix: str) -> None
     path = folder / f"file{suffix}"
     path.write_bytes(data)
     with Tables(folder / "t.sqlite") as tables:
-        done = apply_change(tables, Change(str(path), replace=True), Settings(), Meter("read", None))
+        done = apply_change(tables, Change(str(path), others="drop"), Settings(), Meter("read", None))
         documents = list(tables.documents())
     assert done.documents == len(documents)
     assert len({document.id for document in documents}) == len(documents)
@@ -92,6 +92,6 @@ def test_json_lines_round_trip(folder: Path, rows: list[tuple[str, str, str]]) -
     lines = [json.dumps({"_id": f"{n}{i}", "title": t, "text": x}) for n, (i, t, x) in enumerate(rows)]
     path.write_text("\n".join(lines), "utf-8")
     with Tables(folder / "u.sqlite") as tables:
-        apply_change(tables, Change(str(path), replace=True), Settings(), Meter("read", None))
+        apply_change(tables, Change(str(path), others="drop"), Settings(), Meter("read", None))
         found = [(document.id, document.title, document.text) for document in tables.documents()]
     assert found == [(f"{n}{i}", t, x) for n, (i, t, x) in enumerate(rows) if t.strip() or x.strip()]

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from ketrag_fast import Document, Index, Settings
 from ketrag_fast.errors import Cancelled, IndexMissing
-from ketrag_fast.storage.health import examine
+from ketrag_fast.index.health import examine
 from tests import small_model
 from tests.soak.attempts import fault
 from tests.soak.subject import remove

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from ketrag_fast.apps.cli.main import main
 from ketrag_fast.errors import KetragError
-from ketrag_fast.storage.health import examine
+from ketrag_fast.index.health import examine
 from ketrag_fast.storage.manifest import SEAL, seal_of
 from tests.soak.attempts import RIGHT, attempt, fault
 from tests.soak.plan import Job, Outcome
@@ -41,17 +41,17 @@ def run(todo: list[Job], seed: int, folder: Path) -> Iterator[Outcome]:
         chance = Random(f"{seed} {job}")
         what = HARMS[job.kind](subject, chance)
         verify = chance.choice(["full", "full", "blocks", "sizes"])
-        forged = "sealed" in what
-        lines = {
-            "read": attempt(subject.read, "sizes" if forged else verify),
-            "doctor": attempt(doctor, subject),
-        }
-        if verify == "full" and lines["read"].startswith("error") and lines["doctor"] == RIGHT:
-            lines["doctor"] = fault(f"the doctor found nothing, and reading: {lines['read']}")
-        rebuild = chance.random() < 0.5
-        lines["build"] = attempt(build, subject, rebuild=rebuild, forged=forged)
+        forged, rebuild = "sealed" in what, chance.random() < 0.5
         if job.kind == "settings":
             lines = {"command": attempt(command, subject, what)}
+        else:
+            lines = {
+                "read": attempt(subject.read, "sizes" if forged else verify),
+                "doctor": attempt(doctor, subject),
+                "build": attempt(build, subject, rebuild=rebuild, forged=forged),
+            }
+            if verify == "full" and lines["read"].startswith("error") and lines["doctor"] == RIGHT:
+                lines["doctor"] = fault(f"the doctor found nothing, and reading: {lines['read']}")
         remove(subject.index)
         subject.restore()
         wrong = [f"{name}: {line}" for name, line in lines.items() if line.startswith("FAULT")]
@@ -106,7 +106,7 @@ def files(subject: Subject) -> list[Path]:
 def some(subject: Subject, chance: Random) -> Path:
     """Any file; those outside of the stages are few and matter most."""
     every = files(subject)
-    few = [path for path in every if path.suffix not in (".npy", ".bin")]
+    few = [path for path in every if path.suffix not in (".npy", ".pack", ".bin")]
     return chance.choice(few if chance.random() < 0.4 else every)
 
 

@@ -17,7 +17,7 @@ from random import Random
 from typing import Any, Final
 
 from ketrag_fast import Document, Index, Settings
-from ketrag_fast.storage.health import examine
+from ketrag_fast.index.health import examine
 from ketrag_fast.storage.layout import Layout
 from tests.process import ROOT, environment
 from tests.soak.attempts import RIGHT, fault, judged
@@ -86,7 +86,7 @@ def together(job: Job, seed: int, folder: Path) -> Iterator[Outcome]:
 
 def _first(path: Path) -> Index:
     documents = [Document(f"a{n}", TEXT.format(n, "")) for n in range(5)]
-    return Index.build(documents, path, settings=Settings(threads=1, modes="auto"))
+    return Index.build(documents, path, settings=Settings(threads=1, modes="auto,fused"))
 
 
 def answers(index: Index) -> list[Any]:
@@ -176,7 +176,7 @@ def hold(watch: Watch) -> None:
             watch.require(index)
             for arrays in index.inspect.arrays().values():
                 for name in arrays:
-                    if arrays.path(name).suffix == ".npy":
+                    if arrays.path(name).suffix in (".npy", ".pack"):
                         arrays[name].tobytes()
 
 

@@ -16,7 +16,7 @@ from typing import Final
 
 from ketrag_fast import Index, Settings
 from ketrag_fast.errors import KetragError
-from ketrag_fast.storage.health import examine
+from ketrag_fast.index.health import examine
 from tests.soak.attempts import RIGHT, attempt, fault
 from tests.soak.changes import Change
 from tests.soak.crashes import quick
@@ -75,7 +75,7 @@ def files(place: Path, kind: str) -> list[Path]:
         case "work":
             return [path for path in every if "work" in path.parts]
         case "arrays":
-            return [path for path in every if path.suffix in (".npy", ".bin")]
+            return [path for path in every if path.suffix in (".npy", ".pack", ".bin")]
     return [path for path in every if path.name in SMALL]
 
 

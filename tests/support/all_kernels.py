@@ -2,77 +2,70 @@
 
 from __future__ import annotations
 
-from ketrag_fast.kernels.centrality import Reached, betweenness, core_numbers, spread
-from ketrag_fast.kernels.citations import CitationLinks, citation_links, edge_alphas, pass_messages
 from ketrag_fast.kernels.clusters import Clusters, kmeans
-from ketrag_fast.kernels.context import FilledContext, fill, render, split_budget
+from ketrag_fast.kernels.context import fill
 from ketrag_fast.kernels.cooccurrence import (
     NOBODY,
     CooccurrenceNeighbours,
-    KnnGraph,
     cooccurrence_kernels,
     cooccurrence_knn,
-    knn_graph,
 )
-from ketrag_fast.kernels.g2cons import (
-    ConceptGraph,
-    Concepts,
-    ConceptUnits,
-    concept_graph,
-    concept_search,
-    concepts,
-    select_by_concepts,
+from ketrag_fast.kernels.drawing import (
+    InducedEdges,
+    Neighbourhood,
+    Weighted,
+    communities,
+    induced_edges,
+    layout,
+    neighbourhood,
+    shortest_path,
+    weighted_graph,
 )
-from ketrag_fast.kernels.graphs import (
-    Bipartite,
-    Rows,
-    bipartite,
-    core_count,
-    pagerank,
-    personalised_pagerank,
-    renumber,
-    select_ranked,
-    select_uniform,
-    transpose,
-)
+from ketrag_fast.kernels.g2cons import Concepts, concepts
+from ketrag_fast.kernels.graphs import Rows, pagerank, personalised_pagerank
 from ketrag_fast.kernels.links import Vectors, bm25, build_links, walk
-from ketrag_fast.kernels.published import PublishedTokenizer
-from ketrag_fast.kernels.skeleton import LocalContext, fold_skeleton, local_search
+from ketrag_fast.kernels.skeleton import fold_skeleton
 from ketrag_fast.kernels.text import (
     Corpus,
     Vocabulary,
     code_points,
     corpus,
     count_tokens,
-    encode_tokens,
     pack,
     sentence_spans,
-    stop_words,
-    token_windows,
     tokenise,
     tokenise_many,
-    truncate,
     unpack,
     vocabulary,
 )
-from ketrag_fast.kernels.vectors import (
-    Codes,
+from ketrag_fast.kernels.vectors import Codes, cosine_knn, fuse_ranks, quantise, top_k
+from tests.support.inner_kernels.centrality import Reached, betweenness, core_numbers, spread
+from tests.support.inner_kernels.citations import CitationLinks, citation_links, edge_alphas, pass_messages
+from tests.support.inner_kernels.context import FilledContext, render, split_budget
+from tests.support.inner_kernels.cooccurrence import KnnGraph, knn_graph
+from tests.support.inner_kernels.g2cons import (
+    ConceptGraph,
+    ConceptUnits,
+    concept_graph,
+    concept_search,
+    select_by_concepts,
+)
+from tests.support.inner_kernels.graphs import core_count, renumber, select_ranked, select_uniform, transpose
+from tests.support.inner_kernels.published import PublishedTokenizer
+from tests.support.inner_kernels.skeleton import LocalContext, local_search
+from tests.support.inner_kernels.text import encode_tokens, stop_words, token_windows, truncate
+from tests.support.inner_kernels.vectors import (
     KeywordPool,
-    cosine_knn,
     embed_rows,
     fit_embedder,
-    fuse_ranks,
     keyword_means,
     keyword_pool,
-    knng_order,
+    knn_order,
     normalise,
-    quantise,
-    top_k,
 )
 
 __all__ = [
     "NOBODY",
-    "Bipartite",
     "CitationLinks",
     "Clusters",
     "Codes",
@@ -82,20 +75,23 @@ __all__ = [
     "CooccurrenceNeighbours",
     "Corpus",
     "FilledContext",
+    "InducedEdges",
     "KeywordPool",
     "KnnGraph",
     "LocalContext",
+    "Neighbourhood",
     "PublishedTokenizer",
     "Reached",
     "Rows",
     "Vectors",
     "Vocabulary",
+    "Weighted",
     "betweenness",
-    "bipartite",
     "bm25",
     "build_links",
     "citation_links",
     "code_points",
+    "communities",
     "concept_graph",
     "concept_search",
     "concepts",
@@ -113,12 +109,15 @@ __all__ = [
     "fit_embedder",
     "fold_skeleton",
     "fuse_ranks",
+    "induced_edges",
     "keyword_means",
     "keyword_pool",
     "kmeans",
     "knn_graph",
-    "knng_order",
+    "knn_order",
+    "layout",
     "local_search",
+    "neighbourhood",
     "normalise",
     "pack",
     "pagerank",
@@ -131,6 +130,7 @@ __all__ = [
     "select_ranked",
     "select_uniform",
     "sentence_spans",
+    "shortest_path",
     "split_budget",
     "spread",
     "stop_words",
@@ -143,4 +143,5 @@ __all__ = [
     "unpack",
     "vocabulary",
     "walk",
+    "weighted_graph",
 ]

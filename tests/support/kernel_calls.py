@@ -30,6 +30,7 @@ VECTORS = np.eye(3, 4, dtype=np.float32)
 TEXTS = ["Oslo lies in Norway.", "Bergen too. It rains.", ""]
 TOKENS = np.array([5, 4, 0], np.uint32)
 REPEATS = np.ones(3, np.uint32)
+PATH = (*BOTH_WAYS, np.array([1.0, 1.0, 2.0, 2.0]))
 LINKS = kernels.build_links(["a", "b", "c"], TEXTS, [[TEXTS[0]], ["Bergen too.", "It rains."], []])
 
 GOOD: dict[str, dict[str, Any]] = {
@@ -85,7 +86,6 @@ GOOD: dict[str, dict[str, Any]] = {
     "cooccurrence_kernels": {},
     "cooccurrence_knn": {"indptr": INDPTR, "indices": INDICES, "columns": 3, "k": 2, "rows": (0, 2)},
     "knn_graph": {"lexical": np.array([[1], [0], [1]], np.uint32), "semantic": np.zeros((3, 0), np.uint32)},
-    "bipartite": {"indptr": INDPTR, "indices": INDICES, "words": 3},
     "transpose": {"indptr": INDPTR, "indices": INDICES, "columns": 3},
     "renumber": {"indptr": INDPTR, "indices": INDICES, "columns": 3, "kept": np.array([0, 2], np.uint32)},
     "pagerank": {"indptr": INDPTR, "indices": INDICES, "weights": np.ones(3), "restart": np.ones(3)},
@@ -99,6 +99,22 @@ GOOD: dict[str, dict[str, Any]] = {
         "entries": np.array([0, 2], np.uint32),
         "entry_weights": np.ones(2),
     },
+    "weighted_graph": {
+        "nodes": 3,
+        "sources": np.array([0, 1], np.uint32),
+        "targets": np.array([1, 2], np.uint32),
+        "weights": np.ones(2),
+    },
+    "layout": {"graph": PATH, "steps": 5, "theta": 0.5, "seed": 1},
+    "communities": {"graph": PATH, "resolution": 1.0},
+    "neighbourhood": {
+        "graph": PATH,
+        "seeds": np.array([0], np.uint32),
+        "limit": 2,
+        "hidden": np.array([False, True, False]),
+    },
+    "induced_edges": {"graph": PATH, "nodes": np.array([0, 2], np.uint32), "most": 2},
+    "shortest_path": {"graph": PATH, "start": 0, "end": 2},
     "core_count": {"n": 9, "core_ratio": 0.8},
     "select_ranked": {"scores": np.arange(3.0), "count": 2},
     "select_uniform": {"n": 9, "count": 3},
@@ -124,7 +140,7 @@ GOOD: dict[str, dict[str, Any]] = {
         "query": VECTORS[0],
         "limit": 9,
     },
-    "knng_order": {
+    "knn_order": {
         "units": VECTORS,
         "neighbours": (INDPTR, INDICES),
         "unit_tokens": TOKENS,

@@ -56,6 +56,13 @@ def samples() -> dict[str, bytes]:
         "a.cpp": b"namespace n { class A { int f() { return 1; } }; }\nint g(int x) { return x; }\n",
         "a.ts": b"export class A { b(): number { return 1 } }\nexport function c() {}\n",
         "a.md": b"---\ntitle: t\n---\n# A\n\n## B\n\n```\n# no\n```\ntext\n",
+        "a.adoc": b"= T\n\n== A\n\n----\n== no\n----\n\n=== B\n\ntext\n",
+        "a.org": b"#+TITLE: T\n* A\ntext\n** B\nmore\n",
+        "a.tex": b"\\title{T}\n\\section{A $x$}\ntext\n\\subsection*{B}\\label{b}\nmore\n",
+        "a.1": b'.\\" x\n.TH LS 1\n.SH NAME\nls \\- list\n.TP\n.B \\-a\nall \\(bu \\fIx\\fR\n.nf\na\n b\n.fi\n',  # noqa: E501
+        "a.ipynb": b'{"cells": [{"cell_type": "markdown", "source": ["# T\\n", "text"]}, {"cell_type": "code",'  # noqa: E501
+        b' "source": "x", "outputs": [{"text": ["1"]}, {"data": {"text/plain": "2"}}]}]}',
+        "a.srt": b"1\n00:00:01,000 --> 00:00:02,000\n<i>One</i>\ntwo.\n\n2\n00:00:03,000 --> 00:00:04,000\nThree.\n",  # noqa: E501
         "a.rst": b"=\nA\n=\n\nB\n---\n\n:x: y\n",
     }
 

@@ -34,7 +34,7 @@ def searcher_with_skeleton(index: Path, folder: Path, replies: Sequence[ChunkRep
     basis = generation.stages["vectors"]["basis"]
     vectors = _core.embed_rows(np.ascontiguousarray(basis), indptr, indices, np.ones(len(indices), np.uint32))
     files = {
-        f"{stage}.{name}": str(generation.folder / stage / f"{name}.npy")
+        f"{stage}.{name}": str(arrays.path(name))
         for stage, arrays in generation.stages.items()
         for name in arrays
     }

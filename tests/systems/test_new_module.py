@@ -67,7 +67,9 @@ def test_a_system_with_training_can_be_trained(tmp_path: Path, capsys: pytest.Ca
     with pytest.raises(SystemExit):
         main(["train", "--help"])
     assert "system to train: cg-rag, mine" in " ".join(capsys.readouterr().out.split())
-    with Index.build(DOCUMENTS, tmp_path / "ix", settings=Settings(system="mine", modes="auto")) as index:
+    with Index.build(
+        DOCUMENTS, tmp_path / "ix", settings=Settings(system="mine", modes="auto,text")
+    ) as index:
         outcome = train(index, "mine", [("engine?", ["b"])], tmp_path / "w")
         assert outcome.questions == 1
         assert (tmp_path / "w").read_text("utf-8") == "engine?"

@@ -56,12 +56,12 @@ def test_what_is_made_from_the_registry() -> None:
     assert tuple(found.specs) == tuple(catalogue())
     assert catalogue()["mode"].choices == ("auto", *found.recipes)
     assert found.system_of("walk").name == "walk"
-    assert {found.system_of(mode).name for mode in ("ket", "knng", "keyword")} == {"ket-rag"}
+    assert {found.system_of(mode).name for mode in ("ket", "knn", "keyword")} == {"ket-rag"}
     assert found.outside(found.stages[0]) is None
-    with pytest.raises(ConfigError, match="mode: there is no mode 'wlak'") as mode:
+    with pytest.raises(ConfigError, match="mode: unknown mode 'wlak'") as mode:
         found.recipe("wlak")
     assert "walk" in (mode.value.hint or "")
-    with pytest.raises(ConfigError, match="system: there is no system 'ket'"):
+    with pytest.raises(ConfigError, match="system: unknown system 'ket'"):
         found.table["ket"]
     broken = Registry(found.systems, {"mine": "no licence"})
     with pytest.raises(ExtensionError, match="system mine cannot be used: no licence"):
@@ -146,7 +146,7 @@ def test_lists_of_modes(modes: str | list[str], tmp_path: Path) -> None:
 def test_auto_is_the_usual_modes_and_the_preset_s(tmp_path: Path) -> None:
     usual = {mode for mode in PLAIN if registry().recipes[mode].usual}
     assert usual == set(PLAIN) - {
-        "knng",
+        "knn",
         "concepts",
         "g2cons",
         "cg-rag",
@@ -155,12 +155,14 @@ def test_auto_is_the_usual_modes_and_the_preset_s(tmp_path: Path) -> None:
         "cg-rag-trained",
     }
     with built(tmp_path / "auto", "auto") as index:
-        assert set(ran(index)) == stages_of(*usual)
-        assert "knn" not in ran(index)
-    with built(tmp_path / "both", "knng,auto") as index:
-        assert set(ran(index)) == stages_of(*usual, "knng")
-    with built(tmp_path / "preset", "auto", system="knng-rag") as index:
-        assert "knng" in index.modes
+        assert set(ran(index)) == stages_of("bm25", "walk")
+        assert index.modes == ("bm25", "walk")
+    with built(tmp_path / "both", "knn,auto") as index:
+        assert set(ran(index)) == stages_of("bm25", "walk", "knn")
+    assert set(wanted_modes(Settings(embedder="native:folder"), reads=False)) == usual
+    assert set(wanted_modes(Settings(), reads=True)) > usual
+    with built(tmp_path / "preset", "auto", system="knn-rag") as index:
+        assert "knn" in index.modes
 
 
 def test_the_modes_of_the_skeleton_wait_for_a_reader(tmp_path: Path) -> None:

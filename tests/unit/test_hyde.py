@@ -11,8 +11,8 @@ from ketrag_fast import Document, Index, Settings
 from ketrag_fast.apps.cli.main import main
 from ketrag_fast.errors import BackendError, ConfigError, ModeUnavailable
 from ketrag_fast.lab.eval import DataSet, Question, evaluate
-from ketrag_fast.models.llms import models as models_module
-from ketrag_fast.models.llms.models import Models
+from ketrag_fast.models.llms import open_models as models_module
+from ketrag_fast.models.llms.open_models import Models
 from ketrag_fast.models.llms.protocol import LanguageModel, ModelReply
 from ketrag_fast.models.llms.registry import ModelOptions
 from ketrag_fast.query.hyde import Hyde, prompt_hash, task
@@ -29,7 +29,7 @@ QUESTIONS = ["Who built the Fram?", "What is bread made of?"]
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("hyde") / "index"
-    Index.build(DOCUMENTS, folder).close()
+    Index.build(DOCUMENTS, folder, settings=Settings(modes="auto,text,hyde")).close()
     return folder
 
 

@@ -17,13 +17,15 @@ PATTERNS, RUNTIME_PATTERNS = collect_patterns()
 BUILT_AT_RUN_TIME = {
     # Terms that re.escape has made literal, with one run of blanks or punctuation between two: no overlap.
     ("ketrag_fast.query.reason_text", "as_written"),
+    # Patterns of .gitignore files; tests/unit/readers/test_ignore_patterns.py times hostile ones.
+    ("ketrag_fast.readers.ignore_patterns", "ignore_spec"),
 }
 BOUNDED = {
     # Applied to the first 4,096 bytes of a file, and to at most 300 characters of a heading.
     "ketrag_fast.readers.file_types _HTML": 4_096,
     "ketrag_fast.readers.file_types _MAIL": 4_096,
-    "ketrag_fast.readers.html _DECLARED": 4_096,
-    "ketrag_fast.readers.html _XML_DECLARED": 4_096,
+    "ketrag_fast.readers.html_encoding _DECLARED": 4_096,
+    "ketrag_fast.readers.html_encoding _XML_DECLARED": 4_096,
     "ketrag_fast.systems.cg_rag.crossrefs slug": 300,
 }
 """Patterns that only get texts of a bounded length: they must be fast on these, not linear."""

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from ketrag_fast import Index, _core
+from ketrag_fast import Index, Settings, _core
 from ketrag_fast.errors import DeadlineExceeded, InputError
 from ketrag_fast.kernels import fuse_ranks
 from tests.process import POLAR
@@ -23,7 +23,8 @@ OPTIONS: dict[str, bool | int | float | str | None] = {
 
 @pytest.fixture(scope="module")
 def index(tmp_path_factory: pytest.TempPathFactory) -> Index:
-    return Index.build(POLAR / "articles", tmp_path_factory.mktemp("request") / "index")
+    settings = Settings(modes="auto,text,fused,keyword")
+    return Index.build(POLAR / "articles", tmp_path_factory.mktemp("request") / "index", settings=settings)
 
 
 @pytest.fixture(scope="module")
@@ -110,7 +111,7 @@ def test_the_channels_say_what_they_lack(searcher: _core.Searcher) -> None:
     known = {
         "bm25",
         "text",
-        "knng",
+        "knn",
         "keyword",
         "walk",
         "skeleton",

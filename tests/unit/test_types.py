@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+import ast
 import dataclasses
 import json
+from pathlib import Path
 
 import pytest
 
+import ketrag_fast
 from ketrag_fast.types import Context, Document, Lazy, Passage, Section
 
 
@@ -56,3 +59,11 @@ def test_lazy_is_made_once_and_only_when_looked_at() -> None:
 def test_values_are_frozen() -> None:
     with pytest.raises(dataclasses.FrozenInstanceError):
         Document("a", "b").text = "c"  # type: ignore[misc]
+
+
+def test_type_checkers_see_every_exported_name() -> None:
+    """Names are loaded on first use, so type checkers and the reference read the imports for them."""
+    tree = ast.parse(Path(ketrag_fast.__file__).read_text("utf-8"))
+    (block,) = (node for node in tree.body if isinstance(node, ast.If))
+    seen = {alias.name for node in block.body if isinstance(node, ast.ImportFrom) for alias in node.names}
+    assert seen == set(ketrag_fast.__all__)

@@ -20,6 +20,13 @@ class Event:
     """Progress of a stage. `total`, `rate` (units per second) and `seconds_left` are None if unknown.
 
     `note` is additional information for people, such as the speed of a model.
+
+    Examples:
+        >>> from ketrag_fast import Index
+        >>> events = []
+        >>> Index.build(library, scratch / "ships", progress=lambda event: events.append(event)).close()
+        >>> "links" in {event.stage for event in events if event.finished}
+        True
     """
 
     stage: str

@@ -77,11 +77,11 @@ def allowed_index(
     with writing(layout.root):
         layout.allowed.mkdir(mode=0o700, exist_ok=True)
     with alone(folder, check=stopper(Meter("wait", callback))):
-        found = None if rebuild else _find_finished(folder)
-        if found is None:
+        index = None if rebuild else _find_finished(folder)
+        if index is None:
             discard_folder(folder)
             try:
-                found = _build_allowed(layout, generation, documents, settings, trust, folder, callback)
+                index = _build_allowed(layout, generation, documents, settings, trust, folder, callback)
             except BaseException:
                 discard_folder(folder)
                 raise
@@ -91,7 +91,7 @@ def allowed_index(
         with suppress(OSError):
             os.utime(folder)
     drop_old(layout)
-    return found
+    return index
 
 
 def _build_allowed(
@@ -114,7 +114,7 @@ def _build_allowed(
         raise _documents_changed(layout)
     given = _settings(generation, settings)
     stages = partial(_stages, frozenset(generation.manifest.stages))
-    how: dict[str, Any] = {"progress": callback, "only": True, "purge": True, "trust": trust}
+    how: dict[str, Any] = {"progress": callback, "others": "keep", "purge": True, "trust": trust}
     read = generation.manifest.settings.get("llm", "none") not in ("none", "heuristic")
     pending = 0
     try:

@@ -11,8 +11,9 @@ from typing import Any
 from ketrag_fast.base.config import Settings
 from ketrag_fast.base.filters import Condition
 from ketrag_fast.base.progress import Callback, Limited, Meter
-from ketrag_fast.build.ingest import Change, Ingested, Sources, change_documents
+from ketrag_fast.build.ingest import Change, Ingested, change_documents
 from ketrag_fast.build.runner import settings_for
+from ketrag_fast.build.sources import Others, Sources
 from ketrag_fast.storage.generation import newest_whole
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.lock import builder_lock
@@ -59,9 +60,9 @@ class Preview:
 class _Back(Exception):
     """Rolls a transaction back and carries its result out."""
 
-    def __init__(self, found: Ingested) -> None:
+    def __init__(self, read: Ingested) -> None:
         super().__init__()
-        self.found = found
+        self.read = read
 
 
 def preview(
@@ -71,14 +72,12 @@ def preview(
     settings: Settings,
     *,
     where: Condition | None = None,
-    reread: bool = False,
-    replace: bool = False,
+    others: Others = "keep",
     progress: Callback | None = None,
 ) -> Preview:
     """Read the sources as `Index.update` would, and return the counts without changing the index.
 
-    `reread` reads all sources, as a build does; `replace` drops the sources that are not given. Raises what
-    a build raises.
+    `others` is done with the sources that are not given; a build reads them. Raises what a build raises.
     """
     layout = Layout(path)
     layout.require()
@@ -91,17 +90,17 @@ def preview(
             before = tables.known()
             try:
                 with tables.transaction():
-                    change = Change(sources, replace, not reread, remove, where)
-                    found = change_documents(tables, change, resolved.settings, meter)
+                    change = Change(sources, others, remove, where)
+                    read = change_documents(tables, change, resolved.settings, meter)
                     characters = tables.characters_of(
                         one.key
                         for name, one in tables.known().items()
                         if name not in before or before[name].content != one.content
                     )
                     total = tables.characters()
-                    raise _Back(found)
+                    raise _Back(read)
             except _Back as back:
-                found = back.found
+                read = back.read
     return Preview(
-        found.documents, found.added, found.updated, found.removed, characters, total, tuple(found.failures)
+        read.documents, read.added, read.updated, read.removed, characters, total, tuple(read.failures)
     )

@@ -24,12 +24,14 @@ from ketrag_fast.base.filters import Condition
 from ketrag_fast.base.progress import Callback, Limited, Meter
 from ketrag_fast.build.async_writer import Kept, Outputs, StageWriter, finished_stage, sound, write_stage
 from ketrag_fast.build.chunk_reading import ReadingPlan, failures, identity, open_reading, plan, warnings
+from ketrag_fast.build.damage import blame_damage
 from ketrag_fast.build.extension_errors import blame_extension
-from ketrag_fast.build.ingest import Change, Ingested, Sources, apply_change
+from ketrag_fast.build.ingest import Change, Ingested, apply_change
 from ketrag_fast.build.notes import note
 from ketrag_fast.build.purge import Used
 from ketrag_fast.build.purge import purge as drop_unused
 from ketrag_fast.build.reuse import Before
+from ketrag_fast.build.sources import Others, Sources
 from ketrag_fast.build.usage import usage_of, without_graphs
 from ketrag_fast.errors import Cancelled, ConfigError, ModelMismatch, StageError
 from ketrag_fast.models.endpoint_trust import Trust
@@ -50,7 +52,7 @@ from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.lock import builder_lock
 from ketrag_fast.storage.manifest import StageRecord, content_digest
 from ketrag_fast.storage.tables import Tables
-from ketrag_fast.systems.index_settings import settings_of, spec_here, to_build_on
+from ketrag_fast.systems.index_settings import check_embedder, settings_of, spec_here, to_build_on, with_modes
 from ketrag_fast.systems.planning import Planner
 from ketrag_fast.systems.registry import registry
 from ketrag_fast.systems.spec.arrays import Sizes, check, measure_sizes
@@ -84,10 +86,9 @@ def build(
     settings: Settings | None = None,
     *,
     progress: Callback | None = None,
-    replace: bool = False,
+    others: Others = "read",
     rebuild: bool = False,
     partial: bool = False,
-    only: bool = False,
     remove: Sequence[str] = (),
     purge: bool = False,
     where: Condition | None = None,
@@ -99,10 +100,9 @@ def build(
         sources: paths, globs or documents to read and register.
         stages: the stages to run, or a function that plans them (`planning.stages_for`).
         settings: values that were given win over the index, the index over the system, that over defaults.
-        replace: drop all other sources.
+        others: what is done with all other sources.
         rebuild: run every stage again; allows a different embedder or different units.
         partial: call no language model, and publish the replies so far.
-        only: do not read the other sources.
         remove: ids, or patterns of ids, of documents to remove.
         purge: delete everything stored of removed documents from every file.
         where: documents whose metadata meets this condition are removed too.
@@ -130,7 +130,7 @@ def build(
             with tables.transaction():
                 tables.set_settings(build_settings(resolved.settings))
             meter = Meter("read", callback, "documents")
-            change = Change(sources, replace, only, remove, where)
+            change = Change(sources, others, remove, where)
             read = apply_change(tables, change, resolved.settings, meter, rebuild=rebuild)
             if meter.finish() is False:
                 raise Cancelled("stopped after reading the sources")
@@ -225,7 +225,7 @@ class Build:
         """Run every stage in order. Results may still be on their way to disk."""
         settings = self.resolved.settings
         model = self.source.fingerprint if self.source is not None else None
-        found = {DOCUMENTS: read.fingerprint}
+        fingerprints = {DOCUMENTS: read.fingerprint}
         documents = Documents(self.tables, cut=settings.cut == "sentences")
         done: list[Kept] = []
         outputs: dict[str, Outputs] = {}
@@ -237,7 +237,7 @@ class Build:
             needs = stage.needed(settings)
             needed = {need: outputs[need] for need in needs if need != DOCUMENTS}
             inputs = StageInputs(needed, documents if DOCUMENTS in needs else None)
-            own = fingerprint_of(stage, settings, found, model)
+            own = fingerprint_of(stage, settings, fingerprints, model)
             begin = time.monotonic()
             with blame_extension(stage):
                 looked = stage.looked(inputs, settings, context)
@@ -247,17 +247,18 @@ class Build:
                 own = text_digest([own, *more])
             before.follow(stage, model, looked, more)
             making = Making(stage, own, inputs, context, before, begin)
-            kept, made = self._stage(making, sizes, writer)
-            if stage.arrays is not None and kept.how != "ran":
-                shapes = {name: file.shape for name, file in kept.record().files.items()}
+            with blame_damage(self.base):
+                output, arrays = self._stage(making, sizes, writer)
+            if stage.arrays is not None and output.how != "ran":
+                shapes = {name: file.shape for name, file in output.record().files.items()}
                 measure_sizes(stage.arrays, shapes, sizes, stage.name)
-            found[stage.slot] = own if looked is None else content_digest([kept.record()])
-            done.append(kept)
+            fingerprints[stage.slot] = own if looked is None else content_digest([output.record()])
+            done.append(output)
             if not any(DOCUMENTS in later.needed(settings) for later in stages[number + 1 :]):
                 documents.forget()
-            outputs[stage.slot] = Outputs(kept, made)
-            del made  # else the arrays would stay through the next stage
-            if kept.how == "ran" and meter.finish() is False:
+            outputs[stage.slot] = Outputs(output, arrays)
+            del arrays  # else the arrays would stay through the next stage
+            if output.how == "ran" and meter.finish() is False:
                 raise Cancelled(f"stopped after the stage {stage.name}")
         return done
 
@@ -329,16 +330,16 @@ class Build:
         *,
         changed: bool,
     ) -> BuildReport:
-        told = list(read.warnings)
+        messages = list(read.warnings)
         about = note(self.resolved.settings, reads=self.reading is not None)
         if about is not None:
-            told.append(about)
-        told += without_graphs(
+            messages.append(about)
+        messages += without_graphs(
             self.resolved.settings, {name: kept for name, (_, kept) in done.items()}, self.source is not None
         )
-        told += warnings(self.reading, self.reads, self.base)
+        messages += warnings(self.reading, self.reads, self.base)
         if not read.documents:
-            told.append("the index is empty: no documents were found")
+            messages.append("the index is empty: no documents were found")
         return BuildReport(
             generation=generation,
             changed=changed,
@@ -350,7 +351,7 @@ class Build:
             stages=tuple(self.reports),
             failures=tuple(read.failures),
             settings_changed=self.resolved.differences,
-            warnings=tuple(told),
+            warnings=tuple(messages),
             seconds=time.monotonic() - self.start,
             usage=usage_of(
                 self.tables, {name: kept for name, (_, kept) in done.items()}, self.source, self.reading
@@ -414,6 +415,7 @@ def _is_model_moved(base: Generation, settings: Settings) -> bool:
 def settings_for(base: Generation | None, settings: Settings, rebuild: bool) -> Resolved:
     """Resolve all settings. Raises if they invalidate earlier work and `rebuild` is False."""
     stored = to_build_on(settings_of(base.manifest), settings) if base else None
+    settings = with_modes(settings, stored, only=rebuild)
     resolved = resolve(flags=settings.given, index=stored, presets=registry().table)
     heavy = resolved.needs_rebuild
     if base is not None and "embedder" in heavy and _is_model_moved(base, resolved.settings):
@@ -425,6 +427,7 @@ def settings_for(base: Generation | None, settings: Settings, rebuild: bool) -> 
     command = "`ketrag reembed --embedder ...` computes new vectors" if alone else "--rebuild builds it again"
     hint = f"{command} ({SERVES}); or keep the settings of the index"
     if "embedder" in heavy:
+        check_embedder(resolved.settings.embedder)
         raise ModelMismatch(f"the index was built with a different embedder: {lines}", hint=hint)
     raise ConfigError(f"the index was built with different units: {lines}", hint=hint)
 

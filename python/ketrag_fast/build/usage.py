@@ -11,6 +11,7 @@ from ketrag_fast.models.ann.choose import advice
 from ketrag_fast.storage.manifest import StageRecord
 from ketrag_fast.storage.tables import Tables
 from ketrag_fast.systems.planning import sizes_of
+from ketrag_fast.systems.registry import registry
 from ketrag_fast.types import Usage
 
 if TYPE_CHECKING:
@@ -46,20 +47,20 @@ def usage_of(
 def without_graphs(settings: Settings, stages: Mapping[str, StageRecord], model: bool) -> list[str]:
     """Return advice for each list of vectors for which `auto` would use hnswlib if it were installed."""
     sizes = sizes_of(stages)
-    vectors = {"passages": sizes.get("units", 0), "keywords": sizes.get("keyword_nodes", 0)}
-    nodes = {"chunks": sizes.get("knn_nodes", 0)}
-    words = (
-        advice(vectors if model else {}, settings.ann, settings.ann_from),
-        advice(nodes, settings.ann, int(settings.value("knn_ann_from"))),
-    )
-    return [word for word in words if word is not None]
+    counts: dict[str, dict[str, int]] = {}
+    for stage in registry().stages:
+        if stage.large is not None and (model or stage.proposes is None):
+            what, size, setting = stage.large
+            counts.setdefault(setting, {})[what] = sizes.get(size, 0)
+    hints = (advice(lists, settings.ann, int(settings.value(name))) for name, lists in counts.items())
+    return [hint for hint in hints if hint is not None]
 
 
 def peak_memory() -> int | None:
     """Return the peak memory of this process in bytes; None on systems that do not report it."""
-    try:
-        import resource
-    except ImportError:  # missing on Windows
+    if sys.platform == "win32":
         return None
+    import resource
+
     unit = 1 if sys.platform == "darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit

@@ -11,9 +11,9 @@ from ketrag_fast.base.filters.allow import as_allow
 from ketrag_fast.base.progress import Callback, Meter, stopper
 from ketrag_fast.build.allowed_index import allowed_index
 from ketrag_fast.errors import IndexDamaged, IndexMissing, InputError
-from ketrag_fast.kernels.text import unpack
 from ketrag_fast.query.open_generation import Opened, load
 from ketrag_fast.storage.layout import Layout
+from ketrag_fast.systems.shared.rows import read_strings
 
 
 def restrict(
@@ -66,7 +66,7 @@ def _matching_documents(opened: Opened, allow: Condition, progress: Callback | N
     units = opened.generation.stages["units"]
     # A row is a document or a section of one: a document is allowed if all of its rows are.
     allowed: dict[str, bool] = {}
-    names = unpack(units["document_ids_blob"], units["document_ids_offsets"])
+    names = read_strings(units, "document_ids")
     for name, match in zip(names, matches.tolist(), strict=True):
         allowed[name] = match and allowed.get(name, True)
     return [name for name, match in allowed.items() if match]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ketrag_fast.base.config import Settings, names
-from ketrag_fast.base.filters import filter_condition
+from ketrag_fast.base.filters import Condition, filter_condition
+from ketrag_fast.base.filters.allow import holds_always, shown
 from ketrag_fast.errors import InputError
 from ketrag_fast.index.state import IndexState
 from ketrag_fast.query.query import Filter
@@ -16,18 +17,30 @@ from ketrag_fast.storage.layout import Layout
 from ketrag_fast.systems.planning import stages_for
 
 if TYPE_CHECKING:
-    from ketrag_fast.build.ingest import Sources
     from ketrag_fast.build.preview import Preview
-    from ketrag_fast.types import BuildReport
+    from ketrag_fast.build.sources import Others, Sources
+    from ketrag_fast.types import BuildReport, Document, Failure
 
 PathText = str | os.PathLike[str]
 
 
-def build_index(sources: Sources, path: PathText, settings: Settings, **options: Any) -> BuildReport:
-    """Build an index or bring it up to date."""
+def build_index(
+    sources: Sources, path: PathText, settings: Settings, *, replace: bool, **options: Any
+) -> BuildReport:
+    """Build an index or bring it up to date; `replace` drops all other sources."""
     from ketrag_fast.build.runner import build
 
-    return build(path, sources, stages_for, settings, **options)
+    return build(path, sources, stages_for, settings, others="drop" if replace else "read", **options)
+
+
+def read_sources(sources: Sources, settings: Settings) -> Iterator[Document | Failure]:
+    """Yield the documents and failures that a build would read from `sources`; stores nothing.
+
+    Raises DocumentError if a source is missing.
+    """
+    from ketrag_fast.build import file_reading
+
+    return file_reading.read_sources(sources, settings)
 
 
 def reembed_index(path: PathText, settings: Settings, **options: Any) -> BuildReport:
@@ -72,9 +85,9 @@ def update_index(
         add,
         stages_for,
         state.settings,
-        only=True,
+        others="keep",
         remove=_patterns(remove),
-        where=None if where is None else filter_condition(where),
+        where=_removal_condition(where),
         **options,
     )
 
@@ -87,12 +100,38 @@ def preview_update(
     settings: Settings,
     **options: Any,
 ) -> Preview:
-    """Return what an update or a build would change."""
+    """Return what an update would change, or a build if `others` are read again or dropped."""
     from ketrag_fast.build.preview import preview
 
-    condition = None if where is None else filter_condition(where)
+    condition = _removal_condition(where)
     return preview(Path(path), add, _patterns(remove), settings, where=condition, **options)
+
+
+def others_of(reread: bool, replace: bool) -> Others:
+    """Return what a change does with the sources that it does not name."""
+    return "drop" if replace else "read" if reread else "keep"
+
+
+def _removal_condition(where: Filter | None) -> Condition | None:
+    """Return the condition of documents to remove. Raises InputError if every document would meet it."""
+    if where is None:
+        return None
+    condition = filter_condition(where)
+    if holds_always(condition):
+        raise InputError(
+            f"filter: {shown(where)} holds for every document, so all would be removed: is a variable or a "
+            "list empty?",
+            hint="to remove every document, give the pattern '*'",
+        )
+    return condition
 
 
 def _patterns(remove: str | Sequence[str]) -> tuple[str, ...]:
     return (remove,) if isinstance(remove, str) else tuple(remove)
+
+
+def leaves_out(source: Path, changed: Path, settings: Settings) -> bool:
+    """Return whether a source leaves out a changed file, by `exclude` or a `.gitignore`."""
+    from ketrag_fast.build import sources
+
+    return sources.leaves_out(source, changed, settings.exclude, gitignore=settings.gitignore)

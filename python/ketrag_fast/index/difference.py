@@ -1,4 +1,4 @@
-"""Differences between two opened indexes: documents, settings, models, skeleton, and rankings of questions.
+"""Differences between two opened indexes: documents, settings, models, entity graphs, rankings of questions.
 
 Only the arrays of their generations are read, so older generations can be compared, too.
 """
@@ -14,12 +14,12 @@ from typing import Any, Final, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ketrag_fast.kernels.text import unpack
 from ketrag_fast.storage.generation import Generation
 from ketrag_fast.storage.manifest import content_digest
 from ketrag_fast.systems.index_settings import settings_of
 from ketrag_fast.systems.planning import sizes_of
-from ketrag_fast.systems.shared.rows import documents_of, strings
+from ketrag_fast.systems.registry import registry
+from ketrag_fast.systems.shared.rows import documents_of, read_strings, strings
 from ketrag_fast.types import Context, Passage
 
 _CUT: Final = ("chunk_tokens", "overlap", "split_level", "cut", "encoding")
@@ -102,16 +102,17 @@ def difference(
     stages = [
         {name: content_digest([record]) for name, record in manifest.stages.items()} for manifest in manifests
     ]
-    kept = [
+    shared_order = [
         [name for name in documents[0] if name in documents[1]],
         [n for n in documents[1] if n in documents[0]],
     ]
     rankings = _rankings(*sides, questions) if sides is not None and questions else ()
     sizes = [sizes_of(manifest.stages) for manifest in manifests]
+    graphs = [_entity_graph(generation) for generation in (one, other)]
     return IndexDifference(
         digests=(manifests[0].digest, manifests[1].digest),
         documents=_changes(*documents),
-        reordered=kept[0] != kept[1],
+        reordered=shared_order[0] != shared_order[1],
         settings=_rows(before, after),
         models=_rows(*(_models(manifest.models) for manifest in manifests)),
         sizes=tuple(
@@ -124,8 +125,8 @@ def difference(
             for name in dict.fromkeys((*stages[0], *stages[1]))
             if stages[0].get(name) != stages[1].get(name)
         ),
-        entities=_changes(_entities(one), _entities(other)),
-        relations=_changes(_relations(one), _relations(other)),
+        entities=_changes(graphs[0][0], graphs[1][0]),
+        relations=_changes(graphs[0][1], graphs[1][1]),
         questions=len(questions),
         rankings=rankings,
     )
@@ -140,11 +141,11 @@ def _rows(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[tuple[st
 
 def _models(models: Mapping[str, Any]) -> dict[str, str]:
     """Return each model with what its vectors or replies depend on."""
-    found = {}
+    marks = {}
     for name, about in models.items():
         mark = about.get("reader") or about.get("fingerprint")
-        found[name] = f"{about.get('spec')} ({str(mark)[:12]})"
-    return found
+        marks[name] = f"{about.get('spec')} ({str(mark)[:12]})"
+    return marks
 
 
 def _changes(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> Changed:
@@ -163,12 +164,12 @@ def _documents(generation: Generation, *, exact: bool) -> dict[str, bytes]:
     """
     units = generation.stages["units"]
     _, starts = documents_of(units)
-    ids, titles = unpack(*strings(units, "document_ids")), strings(units, "document_titles")
+    ids, titles = read_strings(units, "document_ids"), strings(units, "document_titles")
     metadata = strings(units, "document_metadata") if "document_metadata_offsets" in units else None
     rows = np.append(starts, len(ids))
     edges = np.searchsorted(units["unit_document"], rows.astype(units["unit_document"].dtype))
     overlapping = bool(generation.manifest.settings.get("overlap"))
-    found = {}
+    hashes = {}
     for number, row in enumerate(rows[:-1].tolist()):
         first, last = edges[number : number + 2].tolist()
         parts = [metadata[0][slice(*metadata[1][row : row + 2].tolist())].tobytes() if metadata else b"{}"]
@@ -179,8 +180,8 @@ def _documents(generation: Generation, *, exact: bool) -> dict[str, bytes]:
             parts.append(b"".join(_tails(units, first, last)).translate(None, _BLANK))
         else:
             parts.append(_text(units, first, last).translate(None, _BLANK))
-        found[ids[row]] = _mark(parts)
-    return found
+        hashes[ids[row]] = _mark(parts)
+    return hashes
 
 
 def _text(units: Mapping[str, NDArray[Any]], first: int, last: int) -> bytes:
@@ -199,31 +200,28 @@ def _tails(units: Mapping[str, NDArray[Any]], first: int, last: int) -> Iterator
         row, end = owner, max(end, stop)
 
 
-def _entities(generation: Generation) -> dict[str, bytes]:
-    skeleton = generation.stages.get("skeleton")
-    if skeleton is None:
-        return {}
-    names, types, texts = (
-        unpack(*strings(skeleton, f"entity_{part}")) for part in ("name", "type", "description")
-    )
-    return {
-        name: _mark([kind.encode(), text.encode()])
-        for name, kind, text in zip(names, types, texts, strict=True)
-    }
+def _entity_graph(generation: Generation) -> tuple[dict[str, bytes], dict[str, bytes]]:
+    """Return a hash of each entity by name and of each relation by its ends; empty without a graph."""
+    for stage in registry().stages:
+        arrays, own = generation.stages.get(stage.name), stage.entity_graph
+        if own is not None and arrays is not None:
+            names = read_strings(arrays, own.name)
+            ends = zip(arrays[own.source].tolist(), arrays[own.target].tolist(), strict=True)
+            relations = (f"{names[a]} -- {names[b]}" for a, b in ends)
+            return (
+                dict(zip(names, _row_marks(arrays, own.entity_rows), strict=True)),
+                dict(zip(relations, _row_marks(arrays, own.relation_rows), strict=True)),
+            )
+    return {}, {}
 
 
-def _relations(generation: Generation) -> dict[str, bytes]:
-    skeleton = generation.stages.get("skeleton")
-    if skeleton is None:
-        return {}
-    names = unpack(*strings(skeleton, "entity_name"))
-    ends = zip(skeleton["relation_source"].tolist(), skeleton["relation_target"].tolist(), strict=True)
-    texts = unpack(*strings(skeleton, "relation_description"))
-    weights = skeleton["relation_weight"].tolist()
-    return {
-        f"{names[a]} -- {names[b]}": _mark([text.encode(), repr(weight).encode()])
-        for (a, b), text, weight in zip(ends, texts, weights, strict=True)
-    }
+def _row_marks(arrays: Mapping[str, NDArray[Any]], names: Sequence[str]) -> Iterator[bytes]:
+    """Yield a hash of each row of parallel arrays, some of which may be packed strings."""
+    columns = [
+        read_strings(arrays, name) if f"{name}_offsets" in arrays else map(repr, arrays[name].tolist())
+        for name in names
+    ]
+    return (_mark([value.encode() for value in row]) for row in zip(*columns, strict=True))
 
 
 def _mark(parts: Sequence[bytes]) -> bytes:
@@ -234,30 +232,30 @@ def _mark(parts: Sequence[bytes]) -> bytes:
 
 
 def _rankings(one: ComparedIndex, other: ComparedIndex, questions: Sequence[str]) -> tuple[Moved, ...]:
-    found = []
+    moved = []
     pairs = zip(questions, one.retrieve_many(questions), other.retrieve_many(questions), strict=True)
     for question, *contexts in pairs:
         before, after = (tuple(map(_place, context.passages)) for context in contexts)
         if before != after:
             every = set(before) | set(after)
-            found.append(Moved(question, before, after, len(set(before) & set(after)) / max(len(every), 1)))
-    return tuple(found)
+            moved.append(Moved(question, before, after, len(set(before) & set(after)) / max(len(every), 1)))
+    return tuple(moved)
 
 
 def _place(passage: Passage) -> str:
     return f"{passage.document}:{passage.start}-{passage.end}"
 
 
-def summary(found: IndexDifference) -> list[str]:
+def summary(compared: IndexDifference) -> list[str]:
     """Return the differences as lines of text; long lists are shortened."""
-    if found.same:
+    if compared.same:
         lines = ["the indexes are equal byte for byte"]
     else:
-        lines = [f"digest {found.digests[0][:16]} -> {found.digests[1][:16]}"]
+        lines = [f"digest {compared.digests[0][:16]} -> {compared.digests[1][:16]}"]
     for what, names in (
-        ("documents", found.documents),
-        ("entities", found.entities),
-        ("relations", found.relations),
+        ("documents", compared.documents),
+        ("entities", compared.entities),
+        ("relations", compared.relations),
     ):
         if names:
             counts = (len(names.added), len(names.removed), len(names.changed))
@@ -266,17 +264,17 @@ def summary(found: IndexDifference) -> list[str]:
                 lines += [f"  {sign} {name}" for name in listed[:_PRINTED]]
                 if len(listed) > _PRINTED:
                     lines.append(f"  {sign} ... and {len(listed) - _PRINTED:,} more (--json lists them all)")
-    if found.reordered:
+    if compared.reordered:
         lines.append("the documents in both are in a different order")
-    for what, rows in (("setting", found.settings), ("model", found.models), ("size", found.sizes)):
+    for what, rows in (("setting", compared.settings), ("model", compared.models), ("size", compared.sizes)):
         lines += [
             f"{what} {name}: {_short_value(before)} -> {_short_value(after)}" for name, before, after in rows
         ]
-    if found.stages:
-        lines.append(f"stages that differ: {', '.join(found.stages)}")
-    if found.questions:
-        lines.append(f"questions: {found.questions:,}, {len(found.rankings):,} with other passages")
-    for moved in found.rankings[:_PRINTED]:
+    if compared.stages:
+        lines.append(f"stages that differ: {', '.join(compared.stages)}")
+    if compared.questions:
+        lines.append(f"questions: {compared.questions:,}, {len(compared.rankings):,} with other passages")
+    for moved in compared.rankings[:_PRINTED]:
         lines.append(f"  {moved.question}  ({100 * moved.shared:.0f} % of the passages in both)")
         gone = [place for place in moved.before if place not in moved.after]
         new = [place for place in moved.after if place not in moved.before]

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
 
 from ketrag_fast.base.config import Settings
@@ -21,8 +19,8 @@ from ketrag_fast.types import Context
 
 if TYPE_CHECKING:
     from ketrag_fast.base.progress import Callback
-    from ketrag_fast.build.ingest import Sources
     from ketrag_fast.build.preview import Preview
+    from ketrag_fast.build.sources import Sources
     from ketrag_fast.index.difference import IndexDifference
     from ketrag_fast.models.llms.protocol import LanguageModel
     from ketrag_fast.query.answer.generation import OnText
@@ -53,11 +51,17 @@ class Index:
         >>> folder.cleanup()
     """
 
-    def __init__(self, path: Path, settings: Settings | None, report: BuildReport | None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        settings: Settings | None,
+        report: BuildReport | None,
+        deadline: float | None = None,
+    ) -> None:
         """Open the index at `path`. Callers use `build` and `open`."""
         self.path = path
         self.report = report
-        self._state = IndexState(path, settings or Settings())
+        self._state = IndexState(path, settings or Settings(), deadline)
 
     # ------------------------------------------------------------ build and change
 
@@ -94,6 +98,11 @@ class Index:
             Cancelled: `progress` returned False.
             DocumentError, ConfigError, ModelMismatch: The sources or settings cannot be used.
             IndexLocked, StorageFull, ReadOnly: The folder cannot be written.
+
+        Examples:
+            >>> with Index.build(library, scratch / "ships") as ships:
+            ...     ships.report.documents, ships.generation
+            (3, 1)
         """
         settings = settings or Settings()
         report = building.build_index(
@@ -122,6 +131,12 @@ class Index:
         The new vectors are computed from the stored documents and published at once; until then the old ones
         are used. If the call is stopped, the next one continues. Without `embedder` the index's model is used
         again, and nothing is published unless its vectors differ. Raises as `build`, and IndexMissing.
+
+        Examples:
+            >>> Index.build(library, scratch / "ships").close()
+            >>> with Index.reembed(scratch / "ships", f"native:{folder}") as ships:
+            ...     ships.inspect.vectors(["ice"]).shape
+            (1, 24)
         """
         settings = building.reembedding_settings(settings, embedder)
         return cls(Path(path), settings, building.reembed_index(path, settings, progress=progress))
@@ -148,6 +163,13 @@ class Index:
             ConfigError, ModelMismatch: Their settings or models differ.
             ReadOnly: `path` exists.
             IndexMissing, IndexDamaged, IndexIncompatible, IndexLocked, StorageFull, Cancelled: As in `build`.
+
+        Examples:
+            >>> Index.build(library[:1], scratch / "one").close()
+            >>> Index.build(library[1:], scratch / "two").close()
+            >>> with Index.merge([scratch / "one", scratch / "two"], scratch / "whole") as whole:
+            ...     whole.inspect.document_count
+            3
         """
         settings = settings or Settings()
         report = building.merge_indexes(parts, path, settings, prefer=prefer, progress=progress)
@@ -171,12 +193,19 @@ class Index:
             add: Sources as in `build`; no other source is read again.
             remove: Document ids, or patterns of them (`*` also matches `/`). They stay removed until `add`
                 names them or their source. Unknown ids are reported as failures.
-            where: Remove the documents whose metadata matches this filter, too.
+            where: Remove the documents whose metadata matches this filter, too. A filter that holds for
+                every document raises InputError; `remove="*"` removes all.
             purge: Erase texts, vectors, replies and ids of removed documents from all files, and what is
                 cached for models that are no longer used.
             progress: Called with each `Event`; returning False stops the update.
 
         Raises as `build`, and IndexMissing.
+
+        Examples:
+            >>> with Index.build(library, scratch / "ships") as ships:
+            ...     report = ships.update(remove="maud")
+            >>> report.removed, report.documents
+            (1, 2)
         """
         report = building.update_index(self._state, add, remove, where, purge=purge, progress=progress)
         self.refresh()
@@ -199,40 +228,66 @@ class Index:
 
         With `reread`, what `build` would change, which reads all sources again; with `replace`, what a build
         with these sources alone would change. Raises as they do.
+
+        Examples:
+            >>> preview = Index.preview(index.path, remove="maud")
+            >>> preview.added, preview.removed
+            (0, 1)
         """
-        options = {"reread": reread, "replace": replace, "progress": progress}
-        return building.preview_update(path, add, remove, where, settings or Settings(), **options)
+        others = building.others_of(reread, replace)
+        own = settings or Settings()
+        return building.preview_update(path, add, remove, where, own, others=others, progress=progress)
 
     # ------------------------------------------------------------ open and close
 
     @classmethod
     @enough_memory()
-    def open(cls, path: PathText, *, settings: Settings | None = None) -> Self:
-        """Open a built index. Its arrays are memory-mapped and shared with other processes.
+    def open(cls, path: PathText, *, settings: Settings | None = None, deadline: float | None = None) -> Self:
+        """Open a built index. Its files are memory-mapped, and vectors are shared with other processes.
 
-        Raises IndexMissing, IndexIncompatible, and IndexDamaged (checksums are compared unless
-        `settings.verify` is "sizes").
+        With `settings.allow` the index of these documents is built, or waited for if another process builds
+        it, for at most `deadline` seconds.
+
+        Raises IndexMissing, IndexIncompatible, DeadlineExceeded, and IndexDamaged (checksums are compared
+        unless `settings.verify` is "sizes").
+
+        Examples:
+            >>> with Index.open(index.path) as opened:
+            ...     opened.retrieve("Who sailed the Maud?", top=1).passages[0].document
+            'maud'
         """
-        return cls(Path(path), settings, None)
+        return cls(Path(path), settings, None, deadline)
 
     @enough_memory()
-    def refresh(self) -> bool:
+    def refresh(self, *, deadline: float | None = None) -> bool:
         """Switch to the latest generation, or to an index that replaced this one.
 
-        Returns True if it changed.
+        Returns True if it changed. Raises DeadlineExceeded if the documents that `settings.allow` leaves
+        cannot be opened within `deadline` seconds; the open generation then stays in use.
+
+        Examples:
+            >>> reader = Index.build(library, scratch / "ships")
+            >>> with Index.open(scratch / "ships") as writer:
+            ...     report = writer.update(remove="maud")
+            >>> reader.generation, reader.refresh(), reader.generation
+            (1, True, 2)
+            >>> reader.close()
         """
-        return self._state.refresh()
+        return self._state.refresh(deadline)
 
     def close(self) -> None:
-        """Release the mapped files and the models. Later use raises InputError."""
+        """Release the mapped files and the models. Later use raises InputError.
+
+        Examples:
+            >>> opened = Index.open(index.path)
+            >>> opened.close()
+        """
         self._state.close()
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     @enough_memory()
@@ -247,6 +302,11 @@ class Index:
         Raises:
             InputError: `allow` cannot be parsed, matches every document, or names an unknown field.
             IndexLocked, ReadOnly, Cancelled: The index of these documents cannot be built.
+
+        Examples:
+            >>> with Index.build(library, scratch / "ships") as ships, ships.allowed("year<1900") as old:
+            ...     [document.document for document in old.inspect.documents()]
+            ['fram', 'nansen']
         """
         index = Index.__new__(Index)
         index.path, index.report = self.path, None
@@ -257,27 +317,53 @@ class Index:
 
     @property
     def generation(self) -> int:
-        """The number of the open generation."""
+        """The number of the open generation.
+
+        Examples:
+            >>> index.generation
+            1
+        """
         return self._opened.generation.number
 
     @property
     def digest(self) -> str:
-        """A hash of the index's content, equal for equal builds."""
+        """A hash of the index's content, equal for equal builds.
+
+        Examples:
+            >>> with Index.build(library, scratch / "again", settings=index_settings) as again:
+            ...     again.digest == index.digest
+            True
+        """
         return self._opened.generation.manifest.digest
 
     @property
     def modes(self) -> tuple[str, ...]:
-        """The modes that this index can serve."""
+        """The modes that this index can serve.
+
+        Examples:
+            >>> "walk" in index.modes, "noderag" in index.modes
+            (True, False)
+        """
         return tuple(mode for mode, lack in self._opened.missing.items() if lack is None)
 
     @property
     def inspect(self) -> Inspection:
-        """Documents, graphs, arrays and vectors of the open generation."""
+        """Documents, graphs, arrays and vectors of the open generation.
+
+        Examples:
+            >>> index.inspect.document_count, index.inspect.kinds
+            (3, ('entity',))
+        """
         return Inspection(self._state.opened, self._state)
 
     @enough_memory()
     def stats(self) -> dict[str, Any]:
-        """Return counts, sizes, settings and failures, as `ketrag stats --json` prints them."""
+        """Return counts, sizes, settings and failures, as `ketrag stats --json` prints them.
+
+        Examples:
+            >>> index.stats()["counts"]["documents"]
+            3
+        """
         from ketrag_fast.index.statistics import statistics
 
         opened = self._opened
@@ -298,11 +384,27 @@ class Index:
             EmptyQuery, ConfigError, InputError: The query is not valid; see `Query`.
             ModeUnavailable: The index lacks a part of the mode.
             DeadlineExceeded: The time is over.
+
+        Examples:
+            >>> context = index.retrieve("Who sailed the Fram?", budget=200, filter="year<1900")
+            >>> context.passages[0].document
+            'fram'
+            >>> context.tokens <= 200
+            True
         """
         return querying.retrieve(self._state, query, fields)
 
     async def aretrieve(self, query: str | Query, **fields: Unpack[QueryFields]) -> Context:
-        """Return what `retrieve` returns, without blocking the event loop."""
+        """Return what `retrieve` returns, without blocking the event loop.
+
+        Examples:
+            >>> import asyncio
+            >>> context = asyncio.run(index.aretrieve("Who sailed the Maud?", top=1))
+            >>> context.passages[0].document
+            'maud'
+        """
+        import asyncio  # takes a third of the import time of this module
+
         return await asyncio.to_thread(lambda: self.retrieve(query, **fields))
 
     @enough_memory()
@@ -313,6 +415,11 @@ class Index:
 
         `queries` are texts, `Query` values or both; `fields` as in `retrieve`. A deadline is the time per
         query, and is shared by the queries with equal options.
+
+        Examples:
+            >>> contexts = index.retrieve_many(["Who sailed the Fram?", "Who sailed the Maud?"], top=1)
+            >>> [context.passages[0].document for context in contexts]
+            ['fram', 'maud']
         """
         return [row[0] for row in querying.retrieve_many(self._state, queries, fields, threads)]
 
@@ -328,6 +435,11 @@ class Index:
         """Return a context per budget for each query. Passages are ranked once for all budgets.
 
         Only `keyword` ranks for each budget, because its pool depends on it (KET-RAG, Algorithm 4).
+
+        Examples:
+            >>> rows = index.retrieve_budgets(["Who sailed north?"], budgets=[20, 200])
+            >>> [[len(context.passages) for context in row] for row in rows]
+            [[1, 3]]
         """
         return querying.retrieve_many(self._state, questions, fields, threads, budgets)
 
@@ -361,6 +473,11 @@ class Index:
             fields: As in `retrieve`.
 
         Raises as `retrieve`, and BackendMissing, BackendError, NetworkForbidden, ConfigError.
+
+        Examples:
+            >>> answer = index.ask("Who sailed the Fram?")  # no model is named, so nothing is written
+            >>> answer.reason, answer.context.passages[0].document
+            ('no_model', 'fram')
         """
         return querying.ask(
             self._state,
@@ -376,7 +493,15 @@ class Index:
         )
 
     async def aask(self, query: str | Query, **options: Any) -> Answer:
-        """Return what `ask` returns, without blocking the event loop. `on_text` runs on another thread."""
+        """Return what `ask` returns, without blocking the event loop. `on_text` runs on another thread.
+
+        Examples:
+            >>> import asyncio
+            >>> asyncio.run(index.aask("Who sailed the Fram?")).reason
+            'no_model'
+        """
+        import asyncio  # takes a third of the import time of this module
+
         return await asyncio.to_thread(lambda: self.ask(query, **options))
 
     # ------------------------------------------------------------ compare and copy
@@ -395,6 +520,11 @@ class Index:
 
         They cover documents, settings, models, entities, relations, and the passages of `questions`. Raises
         as `open` and `retrieve_many`.
+
+        Examples:
+            >>> Index.build(library[:2], scratch / "two").close()
+            >>> Index.diff(scratch / "two", index.path).same
+            False
         """
         from ketrag_fast.index.difference import difference
 
@@ -415,6 +545,11 @@ class Index:
             ConfigError: The file exists and `replace` is False, or the model is not a folder.
             BackendError, ModelMismatch: The model is not on this machine.
             StorageFull: The disk is full.
+
+        Examples:
+            >>> size = Index.bundle(index.path, scratch / "ships.bundle")
+            >>> size == (scratch / "ships.bundle").stat().st_size
+            True
         """
         from ketrag_fast.index.bundles import write_bundle
 
@@ -429,6 +564,13 @@ class Index:
             ReadOnly: The folder is not empty.
             IndexDamaged: The file is not what `bundle` wrote, or its model is not the index's.
             IndexIncompatible, StorageFull: The index cannot be read or written here.
+
+        Examples:
+            >>> size = Index.bundle(index.path, scratch / "ships.bundle")
+            >>> Index.unbundle(scratch / "ships.bundle", scratch / "unpacked")
+            >>> with Index.open(scratch / "unpacked") as unpacked:
+            ...     unpacked.digest == index.digest
+            True
         """
         from ketrag_fast.index.bundles import read_bundle
 

@@ -2,29 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from ketrag_fast.base.filters import allow_condition, filter_condition
+from ketrag_fast.base.filters.allow import holds_always
 from ketrag_fast.base.memory import enough_memory
-from ketrag_fast.errors import InputError
+from ketrag_fast.errors import IndexLocked, IndexMissing, InputError
 from ketrag_fast.index.state import IndexState
 from ketrag_fast.query import inspect
 from ketrag_fast.query.limits import check_text, core_text
 from ketrag_fast.query.open_generation import Opened
-from ketrag_fast.query.query import Filter
+from ketrag_fast.query.query import Filter, QueryFields, as_query
+from ketrag_fast.query.retrieval import retrieve_one
 from ketrag_fast.storage.layout import Layout
-from ketrag_fast.types import Entity
+from ketrag_fast.types import Document, Entity
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from ketrag_fast.base.filters import Condition
     from ketrag_fast.models.embedders.protocol import Role
+    from ketrag_fast.query.prepared import Plan
     from ketrag_fast.systems.spec.system import Node
-    from ketrag_fast.types import Listed, Span
+    from ketrag_fast.types import GraphView, Listed, Span
+
+_QUESTION_TOKENS = 2000
+"""The budget of the passages that a picture of a question is drawn around."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,17 +52,25 @@ class Inspection:
         return inspect.document_count(self._opened)
 
     @enough_memory()
-    def documents(self, first: int = 0, count: int = 1_000_000, containing: str = "") -> list[Listed]:
+    def documents(
+        self,
+        first: int = 0,
+        count: int = 1_000_000,
+        containing: str = "",
+        filter: Filter | None = None,  # noqa: A002 - the name in every interface
+    ) -> list[Listed]:
         """Return at most `count` documents in index order, starting with number `first`.
 
-        With `containing`, only documents whose id or title contains that text in any case are counted.
+        With `containing`, only documents whose id or title contains that text in any case are counted; with
+        `filter`, only documents whose metadata match.
         """
-        return inspect.documents(self._opened, first, count, containing)
+        condition = None if filter is None else filter_condition(filter)
+        return inspect.documents(self._opened, first, count, containing, condition)
 
     @enough_memory()
     def files(self, documents: Iterable[str]) -> dict[str, Path]:
         """Return the files that documents were read from, by document id, if they still exist."""
-        from ketrag_fast.readers.files import place_of
+        from ketrag_fast.storage.origins import file_of
         from ketrag_fast.storage.tables import Tables
 
         tables = Layout(self._state.folder).tables
@@ -63,8 +78,42 @@ class Inspection:
             return {}
         with Tables(tables, read_only=True) as opened:
             specs = opened.origins(dict.fromkeys(documents))
-        files = {name: place_of(spec, name) for name, spec in specs.items()}
+        files = {name: file_of(spec, name) for name, spec in specs.items()}
         return {name: path for name, path in files.items() if path is not None}
+
+    def check_filter(self, condition: Condition) -> None:
+        """Raise InputError if no document has a field of the condition; the message lists known fields."""
+        self._opened.filtered(condition)
+
+    @enough_memory()
+    def fields(self) -> tuple[str, ...]:
+        """Return the names of the metadata fields that filters can use, nested ones with dots."""
+        return tuple(self._opened.columns().fields)
+
+    def stored(self) -> Iterable[Document]:
+        """Yield the documents with their texts, in index order; the texts of one are in memory at a time.
+
+        Raises:
+            IndexMissing: This is one generation, and the texts are stored with the index.
+            IndexLocked: The documents have changed since this generation was published.
+        """
+        from ketrag_fast.storage.tables import Tables
+
+        tables = Layout(self._state.folder).tables
+        if not tables.is_file():
+            raise IndexMissing(
+                f"the texts of the documents are not stored in {self._state.folder}",
+                hint="open the index itself, not one of its generations",
+            )
+        with Tables(tables, read_only=True) as opened:
+            stored = self._opened.generation.manifest.documents.get("fingerprint")
+            if opened.fingerprint() != stored:
+                raise IndexLocked(
+                    f"the documents of {self._state.folder} have changed since the open generation was "
+                    "published",
+                    hint="retry when the build has finished (if it was stopped, run `ketrag index`)",
+                )
+            yield from opened.documents()
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -87,7 +136,7 @@ class Inspection:
             filter: Use the graphs of the matching documents only (see `Index.allowed`).
 
         Raises:
-            InputError: No node has this name; the hint lists similar names.
+            UnknownName: No node has this name; the hint lists similar names.
             ModeUnavailable: The index has no graph, or none of this kind.
         """
         if filter is not None:
@@ -95,6 +144,89 @@ class Inspection:
             part = self._state.restricted(allow_condition(filter))
             return inspect.find_node(part.opened, name, kind)
         return inspect.find_node(self._opened, name, kind)
+
+    @enough_memory()
+    def graphs(self) -> tuple[str, ...]:
+        """Return the names of the graphs that `graph` draws: walk, skeleton, keyword, ..."""
+        return self._opened.drawings.names
+
+    def missing_graphs(self) -> dict[str, str]:
+        """Return the graphs that the index lacks, each with the command that adds it."""
+        return self._opened.drawings.missing
+
+    @enough_memory()
+    def graph(
+        self,
+        name: str,
+        *,
+        around: str | Sequence[str] | None = None,
+        to: str | None = None,
+        question: str | None = None,
+        units: Sequence[int] = (),
+        limit: int = 300,
+        filter: Filter | None = None,  # noqa: A002 - as in `Query`
+        allow: Filter | None = None,
+        progress: Callable[[int, int], bool | None] | None = None,
+    ) -> GraphView:
+        """Return a picture of a graph: nodes with positions and communities, and edges.
+
+        Without `around` and `question` it is the whole graph if it has at most `limit` nodes, else the nodes
+        with most edges and their best neighbours.
+
+        Args:
+            name: One of `graphs()`.
+            around: Names of nodes, in any case, or numbers such as "#12" (`GraphNode.id`).
+            to: Draw the shortest path from the node `around` to this node, and its surroundings.
+            question: Draw the surroundings of the passages that `Index.retrieve` finds for a question.
+            units: Draw the surroundings of these units (`Passage.unit`). They are those of the whole index
+                and cannot be combined with `filter` or `allow`, which number their units differently.
+            limit: Maximum number of nodes.
+            filter: Draw the graph of the matching documents only: no other document contributes a node, an
+                edge, a count or a position.
+            allow: The documents that the caller may see, with the same effect; both must match.
+            progress: Called with (done, total) of a step; False stops the call (`Cancelled`).
+
+        Raises:
+            InputError: The graph, a node or a field is unknown; the hint lists similar names.
+            ModeUnavailable: The index lacks the graph; the hint is the command that adds it.
+        """
+        from ketrag_fast.query import graph_view
+
+        state = self._restricted(filter, allow)
+        opened = self._opened if state is self._state else state.opened
+        drawn = graph_view.check_limit(limit)
+        if len(units) and state is not self._state:
+            raise InputError("units cannot be combined with filter or allow", hint="use around or question")
+        graph = opened.drawings.graph(name)
+        names = [around] if isinstance(around, str) else list(around or ())
+        seeds = [node for text in names for node in graph.find(text)]
+        path: list[int] = []
+        if to is not None:
+            if len(names) != 1 or len(units) or question is not None:
+                raise InputError("a path needs one start", hint="give around=NAME and to=NAME, and no more")
+            path, seeds = graph.path(seeds, graph.find(to), progress), []
+        if len(units):
+            seeds += graph_view.nodes_of_units(graph, units, len(opened.searcher))[: max(drawn // 3, 1)]
+        if question is not None:
+            query = as_query(question, {"explain": False, "budget": _QUESTION_TOKENS})
+            found = retrieve_one(opened, state.path, query)
+            units = [passage.unit for passage in found.passages]
+            seeds += graph_view.nodes_of_units(graph, units, len(opened.searcher))[: max(drawn // 3, 1)]
+            if not seeds:
+                raise InputError(
+                    "no passage was found for the question",
+                    hint="ask with other words, or leave out question",
+                )
+        return graph.view(seeds, drawn, progress, path)
+
+    def _restricted(self, chosen: Filter | None, allow: Filter | None) -> IndexState:
+        """Return the state of the documents that match a filter and `allow`."""
+        state = self._state if allow is None else self._state.restricted(allow_condition(allow))
+        condition = None if chosen is None else filter_condition(chosen)
+        if condition is None or holds_always(condition):
+            return state
+        state.opened.filtered(condition)  # names the existing fields if one is unknown
+        return state.restricted(condition)
 
     def entity(self, name: str) -> Entity:
         """Return an entity of the skeleton with its relations and their source sentences; see `node`."""
@@ -135,6 +267,23 @@ class Inspection:
         """Return whether an embedding model computes the vectors of queries in a mode."""
         return inspect.embeds(self._opened, mode, self._state.path)
 
+    def prepared(self, write: Callable[[Any], bytes], **fields: Unpack[QueryFields]) -> Plan | None:
+        """Return a plan whose questions the core answers with JSON, without the interpreter.
+
+        None if its contexts need Python (explanations, reranking, rewriting and the like). `write` returns a
+        value as JSON; `fields` as in `Index.retrieve`, whose errors it raises.
+
+        Examples:
+            >>> import json
+            >>> plan = index.inspect.prepared(lambda value: json.dumps(value).encode(), mode="bm25")
+            >>> json.loads(plan.answer("Who sailed the Fram?"))["passages"][0]["document"]
+            'fram'
+        """
+        from ketrag_fast.query.prepared import prepare_plan
+
+        state, query = self._state.visible(as_query("prepared", fields))
+        return prepare_plan(state.opened, state.path, query, write)
+
     @enough_memory()
     def warm(self) -> None:
         """Load the embedding model of queries now instead of with the first query."""
@@ -148,6 +297,13 @@ class Inspection:
         Raises InputError if the unit does not exist.
         """
         return inspect.metadata_of_unit(self._opened, unit)
+
+    def location(self, unit: int, start: int, end: int) -> dict[str, Any]:
+        """Return where a span of the document of a unit is in its source: page, heading, ...; {} if unknown.
+
+        Raises InputError if the unit does not exist.
+        """
+        return inspect.location_in_unit(self._opened, unit, start, end)
 
     @property
     def has_answer_llm(self) -> bool:

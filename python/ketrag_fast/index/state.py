@@ -24,8 +24,8 @@ _OPEN_PARTS = 16
 class IndexState:
     """The open part of an index. Threads may share it: each change replaces one attribute as a whole."""
 
-    def __init__(self, path: Path, settings: Settings) -> None:
-        """Open the current generation of the index at `path`."""
+    def __init__(self, path: Path, settings: Settings, deadline: float | None = None) -> None:
+        """Open the current generation of the index at `path` within `deadline` seconds."""
         self.path = path
         self.folder = path
         """Folder of the index that is open: `path`, or in it the index of the documents that may be seen."""
@@ -35,7 +35,7 @@ class IndexState:
         self._lent = False
         self._whole: tuple[int, tuple[int, int]] = (0, (0, 0))
         """Number and stamp of the open generation of the whole index."""
-        self._now: Opened | None = self._load(None)
+        self._now: Opened | None = self._load(None, Clock(deadline, 1))
 
     @property
     def opened(self) -> Opened:
@@ -45,14 +45,18 @@ class IndexState:
             raise InputError("the index is closed", hint="open it again with Index.open")
         return now
 
-    def refresh(self) -> bool:
-        """Open the latest generation if it is another one, and return whether it was."""
+    def refresh(self, deadline: float | None = None) -> bool:
+        """Open the latest generation if it is another one, and return whether it was.
+
+        Raises DeadlineExceeded after `deadline` seconds; the open generation then stays open.
+        """
+        clock = Clock(deadline, 1)
         layout, before, opened = Layout(self.path), self._whole, self.opened
         number = current_number(layout)
         if number is not None and (number, stamp_of(layout.generation(number))) == before:
             return False
+        self._now = self._load(opened, clock)
         self._parts = {}
-        self._now = self._load(opened)
         return self._whole != before
 
     def close(self) -> None:
@@ -90,20 +94,26 @@ class IndexState:
             return self, query
         clock = Clock(self.opened.settings.deadline if query.deadline is None else query.deadline, count)
 
-        def in_time(_: Event) -> bool:
-            clock.left()  # raises when the time is over
-            return True
+        return self.restricted(query.visible, _until(clock)), query.without_allow(clock.each())
 
-        return self.restricted(query.visible, in_time), query.without_allow(clock.each())
-
-    def _load(self, before: Opened | None) -> Opened:
+    def _load(self, before: Opened | None, clock: Clock) -> Opened:
         """Open the current generation with the models of `before`, restricted by the settings' `allow`."""
         opened, folder = load(self.path, self.settings, before), self.path
-        self._whole = (opened.generation.number, opened.generation.stamp)
+        whole = (opened.generation.number, opened.generation.stamp)
         if self.allows:
             from ketrag_fast.index.allowed import restrict
 
             for allow in self.allows:
-                opened, folder = restrict(folder, opened, allow, self.settings)
-        self.folder = folder
+                opened, folder = restrict(folder, opened, allow, self.settings, _until(clock))
+        self.folder, self._whole = folder, whole
         return opened
+
+
+def _until(clock: Clock) -> Callback:
+    """Return a callback that raises DeadlineExceeded when the time is over."""
+
+    def in_time(_: Event) -> bool:
+        clock.left()
+        return True
+
+    return in_time

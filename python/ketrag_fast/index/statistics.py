@@ -1,10 +1,11 @@
 """Statistics of an index: sizes from its manifest, failures and replies from its tables.
 
-Only one small array is read, the title marks of the sentences, and the records of hnswlib's graphs.
+Only small arrays are read: title marks of sentences, languages, and the records of hnswlib's graphs.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from ketrag_fast.storage.generation import Generation
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.systems.planning import embedding_stages, sizes_of
 from ketrag_fast.systems.registry import registry
+from ketrag_fast.systems.shared.document_languages import codes_of_rows
 from ketrag_fast.systems.spec.arrays import Sizes
 from ketrag_fast.systems.spec.function_ref import resolve
 from ketrag_fast.systems.spec.system import System
@@ -50,6 +52,7 @@ def statistics(
             for stage in found.stages
             for label, (array, each) in stage.edges.items()
         },
+        **_languages(generation),
         "bytes": sum(stage["bytes"] for stage in stages.values()),
         "stages": stages,
         "disk": _disk(path),
@@ -80,6 +83,12 @@ def statistics(
         },
         "settings": dict(manifest.settings),
     }
+
+
+def _languages(generation: Generation) -> dict[str, dict[str, int]]:
+    """Return the number of documents, or sections of long ones, by language; nothing if all are English."""
+    codes = codes_of_rows(generation.stages["units"], generation.stages.get("links"))
+    return {} if codes is None else {"languages": dict(sorted(Counter(codes).items()))}
 
 
 def _disk(path: Path) -> dict[str, Any]:

@@ -13,9 +13,6 @@ All of them release the interpreter, return the same bytes on any number of `thr
 raise `ketrag_fast.errors.InputError` for arrays that do not fit together. Long ones take `report`, which
 is called with (done, total) and stops the work by returning False. Compressed rows are pairs
 (indptr uint64 [rows + 1], indices uint32); results are ordered by score descending, then id ascending.
-
-The submodules hold more kernels, which the stages and channels of the built-in systems call. These are
-internal: they may change without notice.
 """
 
 from __future__ import annotations

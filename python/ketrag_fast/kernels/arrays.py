@@ -101,12 +101,12 @@ def number(value: float, name: str) -> float:
     if isinstance(value, bool) or not isinstance(value, kinds):
         raise InputError(f"{name} must be a number, not {_short_value(value)}")
     try:
-        found = float(value)
+        result = float(value)
     except OverflowError:
-        found = float("inf")
-    if found - found != 0.0:
+        result = float("inf")
+    if result - result != 0.0:
         raise InputError(f"{name} must be a finite number, not {_short_value(value)}")
-    return found
+    return result
 
 
 def flag(value: bool, name: str) -> bool:
@@ -137,12 +137,12 @@ def texts(values: Sequence[str], name: str) -> list[str]:
     if isinstance(values, str | bytes):
         raise InputError(f"{name} must be a list of texts, not one text")
     try:
-        found = list(values)
+        items = list(values)
     except TypeError:
         raise InputError(f"{name} must be a list of texts, not {_short_value(values)}") from None
-    for i, value in enumerate(found):
+    for i, value in enumerate(items):
         utf8(value, f"text {i} of {name}")
-    return found
+    return items
 
 
 def pack_texts(values: Sequence[str] | Packed, name: str) -> Packed:
@@ -191,7 +191,7 @@ def _array(values: ArrayLike, name: str, dims: int | None) -> NDArray[Any]:
         array = np.asarray(values)
     except MemoryError:
         raise
-    except Exception as error:  # whatever the object's own conversion raises
+    except Exception as error:  # whatever the conversion of the object raises
         raise InputError(
             f"{name} cannot be converted to an array: {type(error).__name__}: {error}"
         ) from error

@@ -13,7 +13,12 @@ _U32_MOST = 2**32 - 1
 
 
 class Clusters(NamedTuple):
-    """The centre nearest to each vector [n], and the centres [k, d]."""
+    """The centre nearest to each vector [n], and the centres [k, d].
+
+    Examples:
+        >>> kmeans([[0.0], [1.0]], 2).centres.shape
+        (2, 1)
+    """
 
     labels: I64
     centres: F64

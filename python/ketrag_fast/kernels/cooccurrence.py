@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from ketrag_fast import _core
 from ketrag_fast.errors import InputError
-from ketrag_fast.kernels.arrays import U32, U64, Report, callback, count, flag, number, text, whole
+from ketrag_fast.kernels.arrays import U32, Report, callback, count, flag, number, text, whole
 
 NOBODY = 0xFFFF_FFFF
 """Fills unused entries of a neighbour list."""
@@ -18,17 +18,15 @@ Kernel = Literal["auto", "avx512", "avx2", "portable"]
 
 
 class CooccurrenceNeighbours(NamedTuple):
-    """`ids` and `counts`, uint32 [texts, k]; unused entries hold `NOBODY` and 0."""
+    """`ids` and `counts`, uint32 [texts, k]; unused entries hold `NOBODY` and 0.
+
+    Examples:
+        >>> cooccurrence_knn([0, 1, 2], [0, 0], columns=1, k=1).counts.tolist()
+        [[1], [1]]
+    """
 
     ids: U32
     counts: U32
-
-
-class KnnGraph(NamedTuple):
-    """Neighbours of node i: `indices[indptr[i]:indptr[i + 1]]`, ascending. uint64 [n + 1], uint32."""
-
-    indptr: U64
-    indices: U32
 
 
 def cooccurrence_knn(
@@ -94,18 +92,3 @@ def _range(rows: tuple[int, int]) -> tuple[int, int]:
     if not isinstance(rows, tuple | list) or len(rows) != 2:
         raise InputError("rows must be (first, last + 1)")
     return count(rows[0], "rows (first)"), count(rows[1], "rows (last + 1)")
-
-
-def knn_graph(lexical: ArrayLike, semantic: ArrayLike) -> KnnGraph:
-    """Return the simple undirected graph of all pairs {i, j} with j in a neighbour list of i.
-
-    `lexical` and `semantic` are uint32 matrices of n rows (any number of columns); unused entries hold
-    `NOBODY`. Rows of the graph ascend, without repeats or loops; a degree may exceed the length of the
-    lists (KET-RAG, Alg. 3). Raises `InputError` for unequal rows or an id that is not below n.
-    """
-    return KnnGraph(
-        *_core.knn_graph(
-            whole(lexical, np.uint32, "lexical", 2),
-            whole(semantic, np.uint32, "semantic", 2),
-        )
-    )

@@ -17,12 +17,11 @@ from ketrag_fast import _core
 from ketrag_fast.errors import ConfigError, InputError
 from ketrag_fast.kernels.arrays import Report, callback, count, pack_texts, text
 
-PRECISIONS = ("auto", "f32", "bf16", "int8")
 """auto: the fastest on this machine; bf16 and int8 only if the model tolerates them."""
 
 KERNEL_VARIABLE = "KETRAG_ENCODER_KERNEL"
-"""Environment variable that selects the instruction set: auto, portable, avx2, avx-vnni, avx512, avx512-vnni,
-avx512-bf16 or amx."""
+"""Environment variable that selects the instruction set: auto, portable, neon, avx2, avx-vnni, avx512,
+avx512-vnni, avx512-bf16 or amx."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,13 +106,13 @@ class Encoder:
         report: Report = None,
     ) -> Encoded:
         """Return what `encode` returns, with the numbers of tokens and windows."""
-        made = self._core.encode(
+        result = self._core.encode(
             *pack_texts(texts, "texts"),
             prompt=text(prompt, "prompt"),
             threads=count(threads, "threads"),
             report=callback(report),
         )
-        return Encoded(*made)
+        return Encoded(*result)
 
     def counts(self, texts: Sequence[str], *, threads: int = 0, report: Report = None) -> NDArray[np.uint64]:
         """Return the number of tokens of each text: without special tokens and prompt, and not cut."""

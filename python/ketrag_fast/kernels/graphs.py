@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ketrag_fast import _core
-from ketrag_fast.kernels import arrays
 from ketrag_fast.kernels.arrays import F64, U32, U64, Report, callback, count, flag, number, real, text, whole
 
 _U32_MOST = 2**32 - 1
@@ -23,14 +22,6 @@ class Rows(NamedTuple):
 
     indptr: U64
     indices: U32
-
-
-class Bipartite(NamedTuple):
-    """The text-keyword graph in both directions; keyword `k` is word `kept[k]` of the input."""
-
-    unit_keywords: Rows
-    keyword_units: Rows
-    kept: U32
 
 
 def pagerank(
@@ -115,77 +106,3 @@ def personalised_pagerank(
         threads=threads,
         report=report,
     )
-
-
-def core_count(n: int, core_ratio: float) -> int:
-    """Return `min(n, ceil(core_ratio * n - 1e-9))`, the number of core chunks of `n` chunks."""
-    return _core.core_count(count(n, "n"), number(core_ratio, "core_ratio"))
-
-
-def select_ranked(scores: ArrayLike, count: int) -> U32:
-    """Return the first `count` ids by (score rounded to 1e-12 descending, id ascending): KET-RAG-P."""
-    return _core.select_ranked(real(scores, "scores"), arrays.count(count, "count"))
-
-
-def select_uniform(n: int, count: int, *, seed: int = 42, stage: str = "core") -> U32:
-    """Return the first `count` ids of a shuffle determined by `seed` and `stage`: KET-RAG-U."""
-    return _core.select_uniform(
-        arrays.count(n, "n"),
-        arrays.count(count, "count"),
-        arrays.count(seed, "seed", 2**64 - 1),
-        text(stage, "stage"),
-    )
-
-
-def transpose(
-    indptr: ArrayLike, indices: ArrayLike, columns: int, *, threads: int = 0, report: Report = None
-) -> Rows:
-    """Transpose compressed rows. The ids of each row must strictly ascend, as they do in the result."""
-    return Rows(
-        *_core.transpose(
-            whole(indptr, np.uint64, "indptr"),
-            whole(indices, np.uint32, "indices"),
-            count(columns, "columns"),
-            threads=count(threads, "threads"),
-            report=callback(report),
-        )
-    )
-
-
-def renumber(indptr: ArrayLike, indices: ArrayLike, columns: int, kept: ArrayLike) -> Rows:
-    """Restrict rows to the columns `kept` (ascending old ids), renumbered by position in `kept`."""
-    return Rows(
-        *_core.renumber(
-            whole(indptr, np.uint64, "indptr"),
-            whole(indices, np.uint32, "indices"),
-            count(columns, "columns"),
-            whole(kept, np.uint32, "kept"),
-        )
-    )
-
-
-def bipartite(
-    indptr: ArrayLike,
-    indices: ArrayLike,
-    words: int,
-    *,
-    min_df: int = 1,
-    max_df_ratio: float = 1.0,
-    threads: int = 0,
-    report: Report = None,
-) -> Bipartite:
-    """Return the text-keyword graph of units, given their distinct words (ids below `words`, ascending).
-
-    Words in fewer than `min_df` units, or in more than the share `max_df_ratio` of them, are dropped.
-    `renumber(.., kept)` applies the same choice to the words of sentences. Source: KET-RAG, Alg. 3 line 20.
-    """
-    a, b, c, d, kept = _core.bipartite(
-        whole(indptr, np.uint64, "indptr"),
-        whole(indices, np.uint32, "indices"),
-        count(words, "words"),
-        min_df=count(min_df, "min_df", _U32_MOST),
-        max_df_ratio=number(max_df_ratio, "max_df_ratio"),
-        threads=count(threads, "threads"),
-        report=callback(report),
-    )
-    return Bipartite(Rows(a, b), Rows(c, d), kept)

@@ -40,7 +40,15 @@ Hits = tuple[U32, F64]
 
 @dataclass(frozen=True)
 class Vectors:
-    """Vectors of length 1 from one encoder, row by row: units, sentences, questions (float32)."""
+    """Vectors of length 1 from one encoder, row by row: units, sentences, questions (float32).
+
+    Examples:
+        >>> import numpy as np
+        >>> links = build_links(["", ""], ["The Fram sailed.", "The Maud sailed."], [[], []])
+        >>> near = Vectors(np.eye(2, dtype="f4"), np.zeros((0, 2), "f4"), np.eye(2, dtype="f4")[1:])
+        >>> [units.tolist() for units, scores in walk(links, ["Which ship sailed?"], 2, vectors=near)]
+        [[1, 0]]
+    """
 
     units: F32
     sentences: F32
@@ -111,14 +119,14 @@ def bm25(
         >>> [units.tolist() for units, scores in bm25(links, ["Which city?"], 5)]
         [[1]]
     """
-    found = _core.links_bm25(
+    hits = _core.links_bm25(
         _links_arrays(links),
         *pack_texts(questions, "questions"),
         count(top, "top"),
         threads=count(threads, "threads"),
         report=callback(report),
     )
-    return _rows(found)
+    return _rows(hits)
 
 
 def _numbers(numbers: Mapping[str, float] | None) -> list[tuple[str, float]] | None:

@@ -104,11 +104,6 @@ def tokenise_many(
     )
 
 
-def stop_words(language: str = "english") -> tuple[list[str], str]:
-    """Return the stop words of a language and the BLAKE3 hash of the list."""
-    return _core.stop_words(checked(language, "language"))
-
-
 def count_tokens(texts: Texts, encoding: str = "cl100k_base", threads: int = 0, report: Report = None) -> U32:
     """Return the number of byte-pair tokens of each text; encodings are "cl100k_base" and "o200k_base".
 
@@ -127,31 +122,6 @@ def count_tokens(texts: Texts, encoding: str = "cl100k_base", threads: int = 0, 
     )
 
 
-def encode_tokens(text: str, encoding: str = "cl100k_base") -> U32:
-    """Return the byte-pair tokens of a text."""
-    return _core.encode_tokens(checked(text, "text"), checked(encoding, "encoding"))
-
-
-def truncate(text: str, tokens: int, encoding: str = "cl100k_base") -> str:
-    """Return the longest prefix of at most `tokens` tokens that ends at a grapheme boundary."""
-    data, most = utf8(text, "text"), count(tokens, "tokens")
-    return data[: _core.truncate(text, most, checked(encoding, "encoding"))].decode()
-
-
-def token_windows(text: str, size: int, overlap: int = 0, encoding: str = "cl100k_base") -> I64:
-    """Return windows of `size` tokens as spans [n, 2], cut between graphemes (KET-RAG, Algorithm 3).
-
-    With no overlap the concatenated windows are the text. The last window ends where the text ends.
-    """
-    found = _core.token_windows(
-        checked(text, "text"),
-        count(size, "size"),
-        count(overlap, "overlap"),
-        checked(encoding, "encoding"),
-    )
-    return code_points(text, found)
-
-
 def sentence_spans(text: str, splitter: Literal["standard", "uax29"] = "standard") -> I64:
     """Return the sentences of a text as spans [n, 2], trimmed, in order.
 
@@ -162,8 +132,8 @@ def sentence_spans(text: str, splitter: Literal["standard", "uax29"] = "standard
         >>> sentence_spans("Dr. Nansen built the Fram. It sailed north in 1893.").tolist()
         [[0, 26], [27, 51]]
     """
-    found = _core.sentence_spans(checked(text, "text"), checked(splitter, "splitter"))
-    return code_points(text, found)
+    spans = _core.sentence_spans(checked(text, "text"), checked(splitter, "splitter"))
+    return code_points(text, spans)
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +142,11 @@ class Corpus:
 
     Spans are [n, 2], in bytes of the document's text (`unit_chars`: code points). A title sentence
     has `sent_title` 1 and the span (0, 0).
+
+    Examples:
+        >>> cut = corpus(["Fram"], ["Nansen built the Fram."])
+        >>> cut.chunk_doc.tolist(), cut.unit_span.tolist()
+        ([0], [[0, 22]])
     """
 
     chunk_doc: U32
@@ -236,6 +211,12 @@ class Vocabulary:
 
     `unit_counts` is parallel to the ids of `unit_words`. If units are chunks, `chunk_words` is
     `unit_words`. Keywords of the title count for every unit and chunk of the document.
+
+    Examples:
+        >>> titles, texts = ["Fram"], ["Nansen built the Fram."]
+        >>> words = vocabulary(titles, texts, corpus(titles, texts))
+        >>> len(words), words.unit_counts.tolist()
+        (3, [1, 2, 1])
     """
 
     words: Packed

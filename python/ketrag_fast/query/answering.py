@@ -21,6 +21,7 @@ from ketrag_fast.query.answer.generation import (
     answer_by,
     answer_without_model,
 )
+from ketrag_fast.query.answer.quotes import best_sentences
 from ketrag_fast.query.limits import whole
 from ketrag_fast.query.neighbours import add_summaries
 from ketrag_fast.query.open_generation import Opened
@@ -71,7 +72,7 @@ def answer_options(
 
 
 def answer_query(opened: Opened, path: Path, query: Query, options: AnswerOptions) -> Answer:
-    """Return a language model's answer to a query; without a model, the context and the reason.
+    """Return a language model's answer to a query; without a model, the best sentences and the reason.
 
     Raises the errors of retrieval and of the model.
     """
@@ -82,7 +83,9 @@ def answer_query(opened: Opened, path: Path, query: Query, options: AnswerOption
     if options.on_context is not None and options.on_context(context) is False:
         return answer_without_model(context, "cancelled")
     if llm == _NO_MODEL or not context.passages:
-        return answer_without_model(context, "no_model" if context.passages else None)
+        if not context.passages:
+            return answer_without_model(context)
+        return replace(answer_without_model(context, "no_model"), quotes=best_sentences(context))
     if own is not None:
         own.require_permission()
     return _answer_with_model(plan, llm, context, options)

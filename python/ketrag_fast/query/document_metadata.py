@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ketrag_fast.errors import IndexDamaged
 from ketrag_fast.kernels.text import unpack
+from ketrag_fast.systems.shared.document_languages import FIELD, code_of_row
 from ketrag_fast.systems.shared.row_text import text_of
 
 if TYPE_CHECKING:
@@ -16,24 +17,37 @@ if TYPE_CHECKING:
 
 
 class DocumentMetadata:
-    """The metadata of one opened generation, one document at a time; reads nothing if no document has any."""
+    """The metadata of one opened generation, one document at a time; reads nothing if no document has any.
 
-    def __init__(self, units: Mapping[str, NDArray[Any]]) -> None:
+    If not all documents are English, each has its detected `language`, unless its source gives one.
+    """
+
+    def __init__(
+        self, units: Mapping[str, NDArray[Any]], links: Mapping[str, NDArray[Any]] | None = None
+    ) -> None:
         self._units = units
-        self._has_any = "document_metadata_offsets" in units
+        self._links = links
+        self._stored = "document_metadata_offsets" in units
+        self.has_any = self._stored or (links is not None and "unit_language" in links)
+        """Whether a document has metadata."""
 
     def of_unit(self, unit: int) -> dict[str, Any]:
         """Return the metadata of the document that a unit is from."""
-        return self.of_row(int(self._units["unit_document"][unit])) if self._has_any else {}
+        return self.of_row(int(self._units["unit_document"][unit])) if self.has_any else {}
 
     def of_document(self, name: str) -> dict[str, Any]:
         """Return the metadata of a document by its id; empty for an unknown id."""
-        row = self._rows.get(name) if self._has_any else None
+        row = self._rows.get(name) if self.has_any else None
         return {} if row is None else self.of_row(row)
 
     def of_row(self, row: int) -> dict[str, Any]:
         """Return the metadata of a row of the documents' arrays. Raises IndexDamaged if it is not JSON."""
-        if not self._has_any:
+        code = code_of_row(self._units, self._links, row)
+        detected = {} if code is None else {FIELD: code}
+        return {**detected, **self._stored_of(row)}
+
+    def _stored_of(self, row: int) -> dict[str, Any]:
+        if not self._stored:
             return {}
         try:
             metadata = json.loads(text_of(self._units, "document_metadata", row), parse_constant=_none)

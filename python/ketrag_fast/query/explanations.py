@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ketrag_fast import _core
 from ketrag_fast.query.reason_text import Reason, best_pair_text, why
+from ketrag_fast.systems.shared.document_languages import languages_of
 from ketrag_fast.types import Passage
 
 if TYPE_CHECKING:
@@ -47,11 +48,12 @@ class Explainer:
             found = {"unit": unit, "document": document, "title": title, "start": start, "rank": rank}
             return found, "" if own is None else f"{title}\n{own.text}"
 
+        languages = languages_of(self.opened.generation.stages.get("links"))
         return [
             replace(
                 passage,
                 why=(
-                    *why(self.question, passage),
+                    *why(self.question, passage, languages),
                     *(best_pair_text(passage, reasons[at], place, len(searcher)) if at in reasons else ()),
                 ),
             )

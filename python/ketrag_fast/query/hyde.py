@@ -20,7 +20,7 @@ from ketrag_fast.errors import DeadlineExceeded, ModeUnavailable
 from ketrag_fast.models.lru import Remembered
 
 if TYPE_CHECKING:
-    from ketrag_fast.models.llms.models import Models
+    from ketrag_fast.models.llms.open_models import Models
     from ketrag_fast.models.tasks.task import Task
 
 INSTRUCTIONS: Final = (
@@ -78,7 +78,7 @@ class Hyde:
 
         if not is_model(spec):
             raise ModeUnavailable(
-                f"mode hyde needs a language model that writes passages, got {spec!r}",
+                f"writing text needs a language model, got {spec!r}",
                 hint="name one: --llm llama-cpp:PATH.gguf or openai:MODEL@URL",
             )
         self.spec = spec

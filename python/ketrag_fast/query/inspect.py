@@ -11,7 +11,7 @@ import numpy as np
 
 from ketrag_fast import _core
 from ketrag_fast.base.progress import Limited
-from ketrag_fast.errors import InputError, KetragError, ModeUnavailable
+from ketrag_fast.errors import InputError, KetragError, ModeUnavailable, UnknownName
 from ketrag_fast.query.limits import whole
 from ketrag_fast.query.mode_choice import choose_mode
 from ketrag_fast.query.open_generation import Opened
@@ -22,6 +22,7 @@ from ketrag_fast.types import Listed, Span
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from ketrag_fast.base.filters import Condition
     from ketrag_fast.models.embedders.protocol import Role
     from ketrag_fast.systems.spec.system import Node
 
@@ -31,10 +32,13 @@ def document_count(opened: Opened) -> int:
     return int(opened.generation.stages["units"]["document_count"][0])
 
 
-def documents(opened: Opened, first: int, count: int, containing: str) -> list[Listed]:
+def documents(
+    opened: Opened, first: int, count: int, containing: str, condition: Condition | None = None
+) -> list[Listed]:
     """Return at most `count` documents in index order, starting with number `first`.
 
-    With `containing`, only documents whose id or title contains that text in any case are counted.
+    With `containing`, only documents whose id or title contains that text in any case are counted; with
+    `condition`, only documents whose metadata match.
     """
     if whole("first", first) < 0 or whole("count", count) < 0:
         raise InputError("first and count must not be negative")
@@ -42,15 +46,18 @@ def documents(opened: Opened, first: int, count: int, containing: str) -> list[L
     listed: list[Listed] = []
     owners, total = units["unit_document"], document_count(opened)
     starts = [*documents_of(units)[1].tolist(), len(units["document_ids_offsets"]) - 1]
+    fits = None if condition is None else opened.columns().fitting(condition)
     matches = 0
-    for number in range(total) if text else range(min(first, total), total):
+    for number in range(total) if text or fits is not None else range(min(first, total), total):
         if len(listed) >= count:
             break
         row, stop = starts[number : number + 2]
         name = text_of(units, "document_ids", row)
         title = text_of(units, "document_titles", row)
-        if text:
+        if text or fits is not None:
             if text not in name.casefold() and text not in title.casefold():
+                continue
+            if fits is not None and not fits[row]:
                 continue
             matches += 1
             if matches <= first:
@@ -63,14 +70,15 @@ def documents(opened: Opened, first: int, count: int, containing: str) -> list[L
 def find_node(opened: Opened, name: str, kind: str | None = None) -> Node:
     """Return the node of a name: of one kind, or of the first graph that has it.
 
-    Raises InputError with similar names if no node has the name, ModeUnavailable without a graph.
+    Raises UnknownName with similar names if no node has the name, ModeUnavailable without a graph.
     """
     inspectors = opened.inspectors
     if not inspectors:
         raise ModeUnavailable(
             "this index has no graph of named things",
             hint="build a skeleton with `ketrag index --llm SPEC` (heuristic needs no model), or "
-            "concepts with `--modes auto,concepts`",
+            "concepts with `--modes auto,concepts`; the graph of the walk is a picture: "
+            "`ketrag graph NAME --graph walk --html FILE`",
         )
     if kind is not None:
         inspectors = [inspector for inspector in inspectors if kind == inspector.WHAT]
@@ -86,7 +94,7 @@ def find_node(opened: Opened, name: str, kind: str | None = None) -> Node:
     similar = dict.fromkeys(other for inspector in inspectors for other in inspector.near(name))
     kinds = " or ".join(inspector.WHAT for inspector in inspectors)
     hint = f"did you mean {', '.join(similar)}?" if similar else "and no name is similar"
-    raise InputError(f"there is no {kinds} {name!r}", hint=hint)
+    raise UnknownName(f"there is no {kinds} {name!r}", hint=hint)
 
 
 def neighbouring_units(opened: Opened, unit: int, before: int, after: int) -> list[tuple[int, Span]]:
@@ -107,11 +115,16 @@ def metadata_of_unit(opened: Opened, unit: int) -> dict[str, Any]:
     return opened.document_metadata.of_unit(_check_unit(opened, unit))
 
 
+def location_in_unit(opened: Opened, unit: int, start: int, end: int) -> dict[str, Any]:
+    """Return where a span of the document of a unit is in its source, {} if its source has no locations."""
+    return opened.places.of_unit(_check_unit(opened, unit), start, end)
+
+
 def _check_unit(opened: Opened, unit: int) -> int:
     count = len(opened.generation.stages["units"]["unit_document"])
     number = whole("unit", unit)
     if not 0 <= number < count:
-        raise InputError(f"there is no unit {number}", hint=f"units are numbered from 0 to {count - 1}")
+        raise InputError(f"unit {number} does not exist", hint=f"units are numbered from 0 to {count - 1}")
     return number
 
 

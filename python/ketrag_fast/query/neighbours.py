@@ -16,11 +16,12 @@ from ketrag_fast import _core
 from ketrag_fast.base.progress import Limited
 from ketrag_fast.errors import DeadlineExceeded
 from ketrag_fast.kernels.text import pack, sentence_spans
-from ketrag_fast.models.llms.models import Models
+from ketrag_fast.models.llms.open_models import Models
 from ketrag_fast.models.lru import Remembered
 from ketrag_fast.query.open_generation import Opened
 from ketrag_fast.query.plan import QueryPlan
 from ketrag_fast.query.python_channels import fitted_vectors
+from ketrag_fast.systems.shared.document_languages import languages_of
 from ketrag_fast.systems.shared.row_text import span_of
 from ketrag_fast.systems.spec.function_ref import resolve
 from ketrag_fast.systems.spec.system import Around, ChannelQuery
@@ -137,9 +138,10 @@ def _neighbourhoods(plan: QueryPlan, context: Context) -> list[_Neighbourhood]:
     passages = list(context.passages)
     if not passages:
         return []
+    languages = languages_of(plan.opened.generation.stages.get("links"))
     query = ChannelQuery(
         question=context.question,
-        keywords=tuple(_core.lexical_keywords(context.question)),
+        keywords=tuple(_core.lexical_keywords(context.question, languages=languages)),
         vector=None,
         wanted=len(passages),
         budget=context.budget,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -16,7 +16,7 @@ from ketrag_fast.base.filters import Check, ColumnReader, Columns, Condition, fi
 from ketrag_fast.errors import ExtensionError, IndexDamaged, KetragError
 from ketrag_fast.kernels.text import unpack
 from ketrag_fast.models.endpoint_trust import Trust
-from ketrag_fast.models.llms.models import Models
+from ketrag_fast.models.llms.open_models import Models
 from ketrag_fast.query.availability import UNREAD, missing_of, reads
 from ketrag_fast.query.document_metadata import DocumentMetadata
 from ketrag_fast.query.hyde import Hyde, writer_of
@@ -26,6 +26,7 @@ from ketrag_fast.storage.generation import Generation, open_current, open_genera
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.systems.index_settings import reading_settings
 from ketrag_fast.systems.registry import registry
+from ketrag_fast.systems.shared.document_languages import FIELD, codes_of_rows
 from ketrag_fast.systems.spec.function_ref import resolve
 from ketrag_fast.systems.spec.system import Inspector
 
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from ketrag_fast.models.ann.stored import StoredGraph
     from ketrag_fast.models.embedders.query_vectors import QueryEmbedder
     from ketrag_fast.models.reranker import CrossEncoder
+    from ketrag_fast.query.graph_view import Drawings
 
 
 _MOST_MASKS = 32
@@ -91,6 +93,13 @@ class Opened:
                 ) from error
         return found
 
+    @cached_property
+    def drawings(self) -> Drawings:
+        """The graphs of this generation, for pictures."""
+        from ketrag_fast.query.graph_view import Drawings
+
+        return Drawings(self.generation)
+
     def close(self) -> None:
         """Close the models."""
         if self.questions is not None:
@@ -115,7 +124,22 @@ class Opened:
     @cached_property
     def document_metadata(self) -> DocumentMetadata:
         """The metadata of documents, for their passages."""
-        return DocumentMetadata(self.generation.stages["units"])
+        return DocumentMetadata(self.generation.stages["units"], self.generation.stages.get("links"))
+
+    def descriptions(self, write: Callable[[Any], bytes]) -> _core.Descriptions | None:
+        """Return what writes metadata and locations of passages as JSON; None if there are none.
+
+        `write` returns a value as JSON, and is the same for all calls.
+        """
+        places, metadata = self.places, self.document_metadata
+        if not places.has_any and not metadata.has_any:
+            return None
+        found = vars(self).get("_descriptions")
+        if found is None:
+            # It must not refer to this generation, which refers to it.
+            found = _core.Descriptions(partial(_describe, places, metadata, write))
+            vars(self)["_descriptions"] = found
+        return found
 
     @cached_property
     def _metadata(self) -> ColumnReader:
@@ -124,9 +148,11 @@ class Opened:
     def _metadata_rows(self) -> list[str]:
         """Return the metadata of each document as JSON."""
         units = self.generation.stages["units"]
-        if "document_metadata_offsets" not in units:
-            return ["{}"] * (len(units["document_ids_offsets"]) - 1)
-        return unpack(units["document_metadata_blob"], units["document_metadata_offsets"])
+        rows = ["{}"] * (len(units["document_ids_offsets"]) - 1)
+        if "document_metadata_offsets" in units:
+            rows = unpack(units["document_metadata_blob"], units["document_metadata_offsets"])
+        codes = codes_of_rows(units, self.generation.stages.get("links"))
+        return rows if codes is None else list(map(_add_language, rows, codes))
 
     def columns(self, check: Check = lambda: None) -> Columns:
         """Return the documents' metadata, read on first use. `check` is called meanwhile and may raise."""
@@ -188,6 +214,25 @@ class Opened:
         if self.pending:
             found |= {mode: UNREAD for mode in found if reads(mode, self.settings)}
         return found
+
+
+def _describe(
+    places: Places,
+    metadata: DocumentMetadata,
+    write: Callable[[Any], bytes],
+    rows: Sequence[tuple[int, int, int]],
+) -> list[bytes]:
+    """Return page, location and metadata of printed units, as JSON fields without braces."""
+    described = []
+    for unit, start, end in rows:
+        location = places.of_unit(unit, start, end)
+        fields = {
+            "page": location.get("page"),
+            "location": dict(location),
+            "metadata": dict(metadata.of_unit(unit)),
+        }
+        described.append(write(fields)[1:-1])
+    return described
 
 
 def load(path: Path, given: Settings, before: Opened | None = None, trust: Trust | None = None) -> Opened:
@@ -270,3 +315,9 @@ def _graphs(generation: Generation) -> dict[str, StoredGraph]:
             vectors = partial(generation.stages[of].__getitem__, array)
             found[listed] = StoredGraph(partial(arrays.named, GRAPH), record, vectors)
     return found
+
+
+def _add_language(metadata: str, code: str) -> str:
+    """Return metadata (JSON) with the detected language; a value from the source comes later and prevails."""
+    rest = metadata.lstrip()[1:].lstrip()
+    return f'{{"{FIELD}": "{code}"' + (rest if rest.startswith("}") else f", {rest}")

@@ -24,15 +24,16 @@ class Places:
 
     def __init__(self, units: Mapping[str, NDArray[Any]]) -> None:
         self._units = units
-        self._any = _HOLDS in units
+        self.has_any = _HOLDS in units
+        """Whether a document has locators."""
 
     def of_unit(self, unit: int, start: int, end: int) -> dict[str, Any]:
         """Return the location of a span of the document that contains a unit."""
-        return self._of(int(self._units["unit_document"][unit]), start, end) if self._any else {}
+        return self._of(int(self._units["unit_document"][unit]), start, end) if self.has_any else {}
 
     def of_document(self, name: str, start: int, end: int) -> dict[str, Any]:
         """Return the location of a span of a document by its id."""
-        for number in self._numbers.get(name, ()) if self._any else ():
+        for number in self._numbers.get(name, ()) if self.has_any else ():
             if found := self._of(number, start, end):
                 return found
         return {}

@@ -12,6 +12,7 @@ from ketrag_fast.errors import Cancelled, DeadlineExceeded, ExtensionError, Ketr
 from ketrag_fast.query.open_generation import Opened
 from ketrag_fast.query.plan import QueryPlan
 from ketrag_fast.systems.registry import OWN, registry
+from ketrag_fast.systems.shared.document_languages import languages_of
 from ketrag_fast.systems.spec.function_ref import resolve
 from ketrag_fast.systems.spec.system import Channel, ChannelQuery, Rank
 
@@ -38,6 +39,7 @@ def rank_in_python(
     """
     opened, budget, deadline = plan.opened, max(plan.budgets, default=0), plan.clock.each()
     rankings: dict[str, list[Ranking]] = {}
+    languages = languages_of(opened.generation.stages.get("links"))
     units = len(opened.searcher)
     for channel in plan.mode.channels:
         if channel.rank is None or not units:
@@ -52,7 +54,7 @@ def rank_in_python(
                 channel.rank,
                 ChannelQuery(
                     question=text,
-                    keywords=tuple(_core.lexical_keywords(text)),
+                    keywords=tuple(_core.lexical_keywords(text, languages=languages)),
                     vector=None if own is None else own[row],
                     wanted=wanted,
                     budget=budget,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,9 @@ RARE = 0.5
 LISTED = 3
 """Maximum number of bridges of a pair in JSON; `more` counts the others."""
 
+_MARKS = "\"'.,;:!?()[]{}«»„“”‘’…¿¡؟،؛।。，？！"
 SAID = 2
+_NUMBERS = {code: number for number, (code, _) in enumerate(_core.languages())}
 """Maximum number of bridges of a pair in its sentence."""
 
 Bridge = tuple[str, str, int, float]
@@ -28,12 +31,33 @@ Place = Callable[[int], tuple[dict[str, Any], str]]
 """Returns document, title, offset and rank (or None) of a unit, and its text if it is in the context."""
 
 
-def why(question: str, passage: Passage) -> tuple[dict[str, Any], ...]:
-    """Return an entry for each keyword of the question in the title or text, with its count."""
-    asked = dict.fromkeys(_core.lexical_keywords(question))
-    found = _core.lexical_keywords(f"{passage.title}\n{passage.text}")
-    counts = {word: found.count(word) for word in asked}
+def why(question: str, passage: Passage, languages: Sequence[int] = ()) -> tuple[dict[str, Any], ...]:
+    """Return an entry for each keyword of the question in the title or text, with its count.
+
+    `languages` are those of the index if not all of its units are English. Then a keyword is shown as the
+    question spells it, because a stem is often not a word.
+    """
+    asked = dict.fromkeys(_core.lexical_keywords(question, languages=languages))
+    found = Counter(_core.lexical_keywords(f"{passage.title}\n{passage.text}", languages=languages))
+    counts: dict[str, int] = {}
+    for word in asked:
+        shown = as_spelled(word, question, languages) if languages else word
+        counts[shown] = max(counts.get(shown, 0), found[word])
     return tuple({"word": word, "count": count} for word, count in counts.items() if count)
+
+
+def as_spelled(keyword: str, text: str, languages: Sequence[int]) -> str:
+    """Return the first word of a text that has this keyword, or the keyword if there is none."""
+    words = (match.group() for match in re.finditer(r"\S+", text))
+    forms = (word.strip(_MARKS) for word in words)
+    found = (form for form in forms if _is_form(form, keyword, languages))
+    return next(found, keyword.partition("@")[0])
+
+
+def _is_form(word: str, keyword: str, languages: Sequence[int]) -> bool:
+    """Return whether a word has this keyword; a run of text without spaces has several."""
+    found = _core.lexical_keywords(word, languages=languages)
+    return keyword in found and len(found) <= len(languages)
 
 
 def best_pair_text(passage: Passage, reason: Reason, place: Place, units: int) -> tuple[dict[str, Any], ...]:
@@ -78,6 +102,9 @@ def as_written(name: str, text: str) -> str:
     """Return a name as a text spells it, if it contains it; the index stores names in lower case."""
     pattern = r"\W+".join(map(re.escape, name.split(" ")))
     found = re.search(rf"\b{pattern}\b", text, re.IGNORECASE)
+    code = name.partition("@")[2]
+    if found is None and (code in _NUMBERS or not name.isascii()) and " " not in name:  # a stem
+        return as_spelled(name, text, [_NUMBERS.get(code, 0)])
     return found.group() if found is not None else name
 
 
@@ -98,7 +125,7 @@ _EDGES = {
 def _describe_bridges(bridges: Sequence[dict[str, Any]], units: int) -> str:
     """Return a text like `shares *Fort Ross*, rare (in 3 of 9,329 passages); not in the question`."""
     if not bridges:
-        return "together they hold more of the question; nothing else joins them"
+        return "together they contain more of the question; nothing else links them"
     edges = [_EDGES[bridge["kind"]] for bridge in bridges if bridge["kind"] in _EDGES]
     if edges:
         return " and ".join(edges)

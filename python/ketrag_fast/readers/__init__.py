@@ -11,6 +11,7 @@ from ketrag_fast.readers.file_types import BY_SUFFIX, LANGUAGES, kind_of
 from ketrag_fast.readers.files import SourceFiles, find, is_glob
 from ketrag_fast.readers.protocol import Item, Reader, SourceFile
 from ketrag_fast.readers.text_limit import READ_TEXT, within
+from ketrag_fast.types import Document, Failure
 
 _HERE = __name__
 _SMALL: Final = 1_000_000
@@ -24,11 +25,15 @@ class Format(NamedTuple):
     Files are read in a separate process, which may be slow, use too much memory or crash. Files of at most
     `inside` bytes are read in the caller's process: plain text, whose readers take time and memory in
     proportion to its size. With `alike`, records are independent and the time limit applies to each.
+    `fallback` is the kind as which a file is read again if its reader exceeds a limit or crashes, and `lost`
+    what its text lacks then.
     """
 
     reader: str
     inside: int = 0
     alike: bool = False
+    fallback: str | None = None
+    lost: str = ""
 
     def apart(self, file: SourceFile) -> bool:
         """Return whether a file is read in a separate process."""
@@ -42,9 +47,16 @@ FORMATS: Final[Mapping[str, Format]] = {
     "text": Format("plain_text:read_plain", _SMALL),
     "markdown": Format("plain_text:read_markdown", _SMALL),
     "rst": Format("plain_text:read_rst", _SMALL),
+    "asciidoc": Format("markup:read_asciidoc", _SMALL),
+    "org": Format("markup:read_org", _SMALL),
+    "tex": Format("markup:read_tex", _SMALL),
+    "man": Format("man:read_man"),
+    "notebook": Format("notebook:read_notebook"),
+    "subtitles": Format("subtitles:read_subtitles"),
     "table": Format("table:read_table", _SMALL_TABLE),
     "jsonl": Format("jsonl:read_jsonl", _SMALL, alike=True),
-    "html": Format("html:read_html"),
+    "html": Format("html:read_html", fallback="plain html", lost="headings, links and tables"),
+    "plain html": Format("html_plain:read_html_plain"),
     "pdf": Format("pdf.reader:read_pdf"),
     "docx": Format("office.word:read_docx"),
     "pptx": Format("office.slides:read_pptx"),
@@ -58,12 +70,34 @@ FORMATS: Final[Mapping[str, Format]] = {
     "gzip": Format("archives:read_gzip"),
     "zip": Format("archives:read_zip"),
     "old office": Format("legacy_office:read_old"),
-    **dict.fromkeys((*LANGUAGES, "code"), Format("code:read_code")),
+    **dict.fromkeys(
+        (*LANGUAGES, "code"),
+        Format("code:read_code", fallback="plain code", lost="functions and classes"),
+    ),
+    "plain code": Format("code:read_plain_code"),
 }
 """Formats by the kinds of `file_types.py`."""
 
 ALONE: Final = frozenset(
-    (*LANGUAGES, "code", "text", "markdown", "rst", "html", "pdf", "docx", "pptx", "odt", "epub")
+    (
+        *LANGUAGES,
+        "code",
+        "text",
+        "markdown",
+        "rst",
+        "asciidoc",
+        "org",
+        "tex",
+        "man",
+        "notebook",
+        "subtitles",
+        "html",
+        "pdf",
+        "docx",
+        "pptx",
+        "odt",
+        "epub",
+    )
 )
 """Kinds of files that become one document each, with the id of the file."""
 
@@ -96,8 +130,12 @@ def items_of(
     """Yield the documents and failures of a file. A bad file never ends a build.
 
     Exceptions of its reader become a failure of the file, and so do a change of the file while it is read and
-    more than `read_text` million characters of text.
+    more than `read_text` million characters of text. After a document they are failures of a part.
     """
+    return mark_partial(file, _items_of(file, kind, largest, read_text))
+
+
+def _items_of(file: SourceFile, kind: str, largest: int | None, read_text: int) -> Iterator[Item]:
     try:
         before = _stamp(file)
         if largest is not None and file.size() > largest and kind != "jsonl":
@@ -116,6 +154,17 @@ def items_of(
         yield file.failure(f"cannot be read: {error.strerror or error}")
     except (ValueError, RecursionError) as error:
         yield file.failure(f"cannot be used: {error}")
+
+
+def mark_partial(file: SourceFile, items: Iterator[Item]) -> Iterator[Item]:
+    """Yield the items of a file; failures of the file after a document become failures of a part of it."""
+    some = False
+    for item in items:
+        if some and isinstance(item, Failure) and item.document == file.id and item.code == "document":
+            yield file.partial(item.message)
+        else:
+            some = some or isinstance(item, Document)
+            yield item
 
 
 def _stamp(file: SourceFile) -> tuple[int, int]:

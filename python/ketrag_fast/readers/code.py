@@ -5,7 +5,7 @@ tree-sitter finds functions and classes; without it, or for other languages, the
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from importlib import import_module
 from itertools import accumulate
@@ -68,7 +68,19 @@ _WRAPPERS: Final = frozenset(("decorated_definition", "export_statement", "templ
 
 
 def read_code(file: SourceFile) -> Iterator[Item]:
-    """Yield the file as one document."""
+    """Yield the file as one document, with its lines, functions and classes."""
+    return _read(file, symbols)
+
+
+def read_plain_code(file: SourceFile) -> Iterator[Item]:
+    """Yield the file as one document, with its lines only: for files that take the parser too long.
+
+    tree-sitter takes quadratic time on some files with very many errors.
+    """
+    return _read(file, lambda text, language: ())
+
+
+def _read(file: SourceFile, symbols_of: Callable[[str, str], Iterable[Locator]]) -> Iterator[Item]:
     data = file.read_bytes()
     if not data.strip():
         yield file.failure("the file is empty")
@@ -77,7 +89,7 @@ def read_code(file: SourceFile) -> Iterator[Item]:
     language = BY_SUFFIX.get(file.suffix, "code")
     locators = [Locator(start, end, "line", number) for number, start, end in _lines(text)]
     if language in _GRAMMARS and len(text) <= LARGEST:
-        locators += symbols(text, language)
+        locators += symbols_of(text, language)
     name = file.id.rpartition("/")[2]
     yield Document(file.id, text, name, {"language": language} if language != "code" else {}, tuple(locators))
 

@@ -20,6 +20,11 @@ BY_SUFFIX: Final = {
     **dict.fromkeys((".txt", ".text"), "text"),
     **dict.fromkeys((".md", ".markdown"), "markdown"),
     ".rst": "rst",
+    **dict.fromkeys((".adoc", ".asciidoc"), "asciidoc"),
+    ".org": "org",
+    ".tex": "tex",
+    ".ipynb": "notebook",
+    **dict.fromkeys((".srt", ".vtt"), "subtitles"),
     **dict.fromkeys((".csv", ".tsv"), "table"),
     **dict.fromkeys((".jsonl", ".ndjson"), "jsonl"),
     **dict.fromkeys((".html", ".htm", ".xhtml"), "html"),
@@ -73,6 +78,16 @@ _HTML = re.compile(
     rb"\s*(?:<\?xml[^>]*>\s*)?(?:(?><!--.*?-->)\s*+)*+<(?:!doctype\s+html|html|head|body)\b", re.I | re.S
 )
 _MAIL = re.compile(rb"(?:[A-Za-z][A-Za-z-]{1,40}:[^\n]*\n(?:[ \t][^\n]*\n)*){3}")
+_MAN = re.compile(rb"^\.(?:TH|Dd|Dt)[ \t]", re.M)
+_MAN_SUFFIX = re.compile(r"\.[1-9][a-z]{0,8}")
+_NO_TEXT = frozenset(
+    (
+        *(".css", ".svg", ".map", ".lock", ".pem", ".key", ".crt", ".ps", ".eps"),
+        *(".exe", ".dll", ".so", ".o", ".bin", ".dat", ".png", ".jpg", ".jpeg", ".gif", ".webp", ".ico"),
+        *(".mp3", ".mp4", ".avi", ".mov", ".ogg", ".wav", ".woff", ".woff2", ".ttf", ".tar", ".7z", ".rar"),
+    )
+)
+"""Suffixes of binary files, and of texts that are not written for readers."""
 _PLAIN = frozenset(("text", "markdown", "rst", "table", "jsonl", "json", "mail", "mbox", "xml", "code"))
 
 
@@ -83,6 +98,10 @@ def kind_of(file: SourceFile) -> str | None:
     found = _content_kind(file, head, named)
     if found is not None:
         return found
+    if named is None and head.strip():
+        if _MAN_SUFFIX.fullmatch(file.suffix) and _MAN.search(head):
+            return "man"
+        return "text" if file.suffix not in _NO_TEXT and _is_text(head) else None
     if named in IN_CONTENT and head.strip():
         # The suffix promises a binary format, but the content is text: read it as text.
         return "html" if named == "html" else _text_kind(head, named)
@@ -94,6 +113,19 @@ def _text_kind(head: bytes, named: str | None) -> str | None:
         return named  # its reader reports what is wrong
     text = not any(byte < 9 or 13 < byte < 27 for byte in head)
     return "text" if text else named
+
+
+def _is_text(head: bytes) -> bool:
+    """Return whether the beginning of a file is text: UTF-8 without control characters, or UTF-16."""
+    if mark_of(head)[1] is not None:
+        return True
+    if any(byte < 9 or 13 < byte < 27 or byte == 127 for byte in head):
+        return False
+    try:
+        head.decode("utf-8")
+    except UnicodeDecodeError as error:
+        return error.start > len(head) - 4 and len(head) >= HEAD  # a character that the end of `head` cuts
+    return True
 
 
 def _content_kind(file: SourceFile, head: bytes, named: str | None) -> str | None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ketrag_fast.errors import DocumentError
+from ketrag_fast.readers.ignored import GITIGNORE, Ignored, excluded
 from ketrag_fast.readers.protocol import is_inside
 from ketrag_fast.types import Failure
 
@@ -23,6 +24,8 @@ class SourceFiles:
     files: tuple[tuple[str, Path], ...]
     failures: tuple[Failure, ...] = ()
     missing: bool = False
+    ignored: int = 0
+    """Files and folders that `exclude` or a `.gitignore` leaves out."""
 
 
 @dataclass(slots=True)
@@ -31,6 +34,9 @@ class _Walk:
     failures: list[Failure] = field(default_factory=list)
     seen: set[tuple[int, int]] = field(default_factory=set)
     links: list[tuple[str, Path]] = field(default_factory=list)
+    excluded: Ignored = field(default_factory=Ignored)
+    gitignore: bool = True
+    ignored: int = 0
 
 
 def is_glob(spec: str) -> bool:
@@ -38,15 +44,20 @@ def is_glob(spec: str) -> bool:
     return glob.has_magic(spec) and not os.path.lexists(spec)
 
 
-def find(spec: str, *, follow: bool = False) -> SourceFiles:
-    """Return all files of a source except hidden files and index folders.
+def find(
+    spec: str, *, follow: bool = False, exclude: str | None = None, gitignore: bool = True
+) -> SourceFiles:
+    """Return all files of a source except hidden files, index folders and ignored files.
+
+    `exclude` are patterns as in `.gitignore`, separated by commas. With `gitignore`, the `.gitignore` files
+    in a folder count too.
 
     In a data set folder (corpus.jsonl next to queries.jsonl) only the corpus is read. Symbolic links are
     followed if they point inside the source (for a glob: inside the folder before its first pattern), and
     loops are followed once; links that point outside are failures unless `follow` is set.
     """
     if is_glob(spec):
-        return _glob(spec, follow)
+        return _glob(spec, follow, excluded(exclude))
     path = Path(spec)
     if path.is_dir():
         if all((path / name).is_file() for name in _DATA_SET):
@@ -54,7 +65,7 @@ def find(spec: str, *, follow: bool = False) -> SourceFiles:
             if not follow and not is_inside(corpus, path):
                 return SourceFiles((), (_outside(corpus.name),))
             return SourceFiles(((_DATA_SET[0], corpus),))
-        walk = _Walk()
+        walk = _Walk(excluded=excluded(exclude), gitignore=gitignore)
         _folder(path, "", walk, None if follow else path)
         while walk.links:  # real folders first, so that a file gets its real path if it has one
             links, walk.links = sorted(walk.links), []
@@ -73,9 +84,9 @@ def find(spec: str, *, follow: bool = False) -> SourceFiles:
 
 
 def _folder(folder: Path, prefix: str, walk: _Walk, root: Path | None) -> None:
-    pending = [(folder, prefix)]
+    pending = [(folder, prefix, walk.excluded)]
     while pending:
-        here, start = pending.pop()
+        here, start, ignored = pending.pop()
         try:
             status = here.stat()
             if (status.st_dev, status.st_ino) in walk.seen:
@@ -88,6 +99,8 @@ def _folder(folder: Path, prefix: str, walk: _Walk, root: Path | None) -> None:
         names = {entry.name for entry in entries}
         if _INDEX_MARK in names:
             continue
+        if walk.gitignore and GITIGNORE in names:
+            ignored = ignored.within(here, start)
         companions = {_CITATIONS} if _DATA_SET[0] in names else set()  # read with the corpus
         for entry in entries:
             if entry.name.startswith(".") or entry.name in companions:
@@ -95,10 +108,12 @@ def _folder(folder: Path, prefix: str, walk: _Walk, root: Path | None) -> None:
             name = start + _name(entry.name)
             path = Path(entry.path)
             try:
-                if entry.is_dir() and entry.is_symlink():
+                if ignored.matches(name, folder=entry.is_dir()):
+                    walk.ignored += 1
+                elif entry.is_dir() and entry.is_symlink():
                     walk.links.append((f"{name}/", path))
                 elif entry.is_dir():
-                    pending.append((path, f"{name}/"))
+                    pending.append((path, f"{name}/", ignored))
                 elif (
                     entry.is_file() and root is not None and entry.is_symlink() and not is_inside(path, root)
                 ):
@@ -115,7 +130,7 @@ def _outside(name: str) -> Failure:
     return Failure(name, "document", "symbolic link to a path outside the source; --follow-links follows it")
 
 
-def _glob(pattern: str, follow: bool) -> SourceFiles:
+def _glob(pattern: str, follow: bool, ignored: Ignored) -> SourceFiles:
     base = Path(pattern)
     while glob.has_magic(str(base)):
         base = base.parent
@@ -131,30 +146,15 @@ def _glob(pattern: str, follow: bool) -> SourceFiles:
         if path.is_dir() or place in seen:
             continue
         seen.add(place)
-        if path.is_file() and not follow and not is_inside(path, base):
+        if ignored.matches(relative):
+            walk.ignored += 1
+        elif path.is_file() and not follow and not is_inside(path, base):
             walk.failures.append(_outside(relative))
         elif path.is_file():
             walk.files.append((relative, path))
         else:
             walk.failures.append(Failure(relative, "document", "neither a file nor a folder"))
     return _sort_files(walk)
-
-
-def place_of(spec: str, name: str) -> Path | None:
-    """Return the file that a document id came from, or None if it no longer exists."""
-    base = Path(spec)
-    while glob.has_magic(str(base)) and not base.exists():
-        base = base.parent
-    if base.is_file():
-        return base
-    parts = name.split("/")
-    while parts:
-        for last in dict.fromkeys((parts[-1], parts[-1].rpartition(":")[0])):
-            path = base.joinpath(*parts[:-1], last) if last else base
-            if path != base and path.is_file():
-                return path
-        parts.pop()
-    return None
 
 
 def _relative(path: Path, base: Path) -> str:
@@ -167,7 +167,7 @@ def _relative(path: Path, base: Path) -> str:
 def _sort_files(walk: _Walk) -> SourceFiles:
     files = sorted(set(walk.files), key=lambda item: os.fsencode(item[0]))
     failures = sorted(walk.failures, key=lambda failure: failure.document)
-    return SourceFiles(tuple(files), tuple(failures))
+    return SourceFiles(tuple(files), tuple(failures), ignored=walk.ignored)
 
 
 def _name(name: str) -> str:

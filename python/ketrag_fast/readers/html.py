@@ -5,29 +5,33 @@ resiliparse extracts the main content as simplified HTML, which this module turn
 
 from __future__ import annotations
 
-import codecs
 import html
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Any, Final
 
 from ketrag_fast.errors import DocumentError
-from ketrag_fast.readers.decode import mark_of
 from ketrag_fast.readers.headings import Heading, sections
+from ketrag_fast.readers.html_encoding import decode_html
+from ketrag_fast.readers.html_links import links_of
+from ketrag_fast.readers.html_plain import plain_text, without_hidden
 from ketrag_fast.readers.optional_imports import import_optional
 from ketrag_fast.readers.protocol import Item, SourceFile
 from ketrag_fast.readers.text_builder import BLOCK
+from ketrag_fast.readers.xhtml import close_empty_elements
 from ketrag_fast.types import Document
 from ketrag_fast.types.locations import Locator
 
 LARGEST: Final = 64_000_000
 """Maximum size of a page in bytes: several copies are in memory while it is parsed."""
-_MOST_LINKS: Final = 1_000
 _LEAST: Final = 250
 """If the main text has fewer characters, the whole page is extracted too."""
 _SHARE: Final = 0.3
-_MOST_LISTS: Final = 2_000
+_DEEPEST: Final = 512
+"""The text of a page nested deeper than browsers nest is extracted plainly: for each level resiliparse walks
+through all levels below it."""
 _MENU: Final = 0.5
 """A list is a menu if more than this share of its characters is in links."""
 _PASSED: Final = [
@@ -38,12 +42,20 @@ _PASSED: Final = [
     ".breadcrumbs",
     "[class*=cookie]",
     "[id*=cookie]",
+    ".navheader",
+    ".navfooter",
+    ".docnav",
+    ".legalnotice",
+    *(f".titlepage .{name}" for name in ("author", "authorgroup", "copyright", "revhistory", "releaseinfo")),
+    *(f".titlepage .{name}" for name in ("pubdate", "edition", "affiliation", "othercredit")),
 ]
-_DECLARED = re.compile(rb"<meta[^>]{0,300}?charset\s*=(?:\s*[\"'])?\s*([A-Za-z0-9_.:-]{2,40})", re.I)
-_XML_DECLARED = re.compile(rb"<\?xml[^>]{0,200}?encoding\s*=\s*[\"']([A-Za-z0-9_.:-]{2,40})")
-_SEVEN_BITS: Final = ("iso-2022", "hz", "utf-7")
+"""Elements that are not part of the main text; the last ones are navigation and front matter of DocBook."""
 _TAG = re.compile(r"<(/?)(h[1-6]|p|ul|ol|li|pre|br|a)\b([^<>]*)>")
-_HREF = re.compile(r'href="([^"]*)"')
+_NESTING = re.compile(
+    r"<(/?)(?!(?:area|base|br|col|embed|hr|img|input|link|meta|param|source|track|wbr)[\s/>])[a-z]"
+)
+_OTHER_TAGS = re.compile(r"<(?!/?(?:ul|a)[\s>])[^<>]*>")
+_LIST_TAGS = re.compile(r"<(/?)(ul|a)(?=[\s>])[^<>]*>")
 _GAP = re.compile(r"[ \t]+")
 _BLANK = re.compile(r"[ \xa0]+")
 _NAMES: Final = {
@@ -88,79 +100,82 @@ def page_of(data: bytes | str, fallback: str = "cp1252", *, whole: bool = False)
     tree_of = import_optional("resiliparse.parse.html", "a web page").HTMLTree.parse
     markup = decode_html(data, fallback) if isinstance(data, bytes) else data
     try:
-        tree = tree_of(markup)
+        tree = tree_of(close_empty_elements(markup))
     except ValueError as error:
         raise DocumentError(f"not usable as HTML: {error}") from None
     metadata, title = _about(tree)
-    _keep_lists(tree)
-    text, headings, links = _text(_minimal(tree, main=not whole))
+    visible = without_hidden(tree.body.html) if tree.body is not None else ""
+    if links := links_of(visible):
+        metadata["links"] = links
+    if _depth(visible) > _DEEPEST:
+        return Page(plain_text(visible), title, metadata)
+    _keep_lists(tree, visible)
+    text, headings = _text(_minimal(tree, main=not whole))
     if not whole and len(text) < _LEAST:
         other = _text(_minimal(tree, main=False))
         if len(text) < _SHARE * len(other[0]):
-            text, headings, links = other
-    if headings and (not title or _same_beginning(title, headings[0].name)):
+            text, headings = other
+    if headings and (_is_title(headings, text) if not title else _same_beginning(title, headings[0].name)):
         title = headings[0].name
-    if links:
-        metadata["links"] = links
     return Page(text, title, metadata, sections(headings, len(text), title), headings)
 
 
-def decode_html(data: bytes, fallback: str) -> str:
-    """Decode a page: by byte order mark, else UTF-8 if valid, else as declared, else by detection."""
-    length, marked = mark_of(data)
-    if marked is not None:
-        return data[length:].decode(marked, "replace")
-    head = data[:4096]
-    declared = _DECLARED.search(head) or _XML_DECLARED.search(head)
-    name = declared[1].decode("ascii") if declared is not None else ""
-    if not name.lower().startswith(_SEVEN_BITS):
-        try:
-            return data.decode("utf-8")  # valid UTF-8 is UTF-8, whatever the page declares
-        except UnicodeDecodeError:
-            pass
-    try:
-        known = codecs.lookup(name).name if name else ""
-        known = {"iso8859-1": "cp1252", "ascii": "cp1252"}.get(known, known)
-        if known and not known.startswith(
-            ("utf-16", "utf-32")
-        ):  # a declaration in these could not have been read
-            return _decode(data, known)
-    except (LookupError, UnicodeError, ValueError):
-        pass
-    guess = import_optional("resiliparse.parse.encoding", "a web page").detect_encoding(data[: 1 << 16])
-    for name in (guess, fallback, "cp1252"):
-        try:
-            return data.decode(name or fallback, "replace")
-        except LookupError:
-            continue
-    return data.decode("latin-1")
+def _depth(markup: str) -> int:
+    """Return how deep the elements of serialised HTML are nested."""
+    steps = (-1 if closing else 1 for closing in _NESTING.findall(markup))
+    return max(accumulate(steps), default=0)
 
 
-def _decode(data: bytes, encoding: str) -> str:
-    """Decode with the declared encoding, replacing stray bytes. Raises if there are too many."""
-    try:
-        return data.decode(encoding)
-    except UnicodeDecodeError:
-        text = data.decode(encoding, "replace")
-        if text.count("\ufffd") > 10 + len(text) // 200:
-            raise
-        return text
+def _keep_lists(tree: Any, markup: str) -> None:
+    """Make bulleted lists numbered unless they are mostly links: resiliparse drops them as menus.
 
-
-def _keep_lists(tree: Any) -> None:
-    """Make bulleted lists numbered unless they are mostly links: resiliparse drops them as menus."""
+    `markup` is the body without hidden elements. Collections are sliced, because resiliparse collects them
+    again for each step of an iteration.
+    """
     body = tree.body
-    lists = (body.query_selector_all("ul") if body is not None else ()) or ()
-    for found in list(lists)[:_MOST_LISTS]:
-        length = len(found.text_content)
-        linked = sum(len(link.text_content) for link in found.query_selector_all("a") or ())
+    lists = body.get_elements_by_tag_name("ul")[:] if body is not None else ()
+    if not lists:
+        return
+    menus = _menus(markup)
+    if len(menus) != len(lists):  # the markup has names that its serialisation does not escape
+        menus = [False] * len(lists)
+    for found, menu in zip(lists, menus, strict=True):
         parent = found.parent_node
-        if parent is None or not length or linked > _MENU * length:
+        if menu or parent is None:
             continue
         numbered = tree.create_element("ol")
-        for child in list(found.child_nodes):
+        while (child := found.first_child) is not None:
             numbered.append_child(child)
         parent.replace_child(numbered, found)
+
+
+def _menus(markup: str) -> list[bool]:
+    """Return for each bulleted list of serialised HTML, in order, whether it is empty or a menu.
+
+    One pass: `read` and `linked` count the characters so far, and a list takes the differences.
+    """
+    plain = _OTHER_TAGS.sub("", markup)
+    for entity, character in (("&nbsp;", " "), ("&lt;", " "), ("&gt;", " "), ("&amp;", " ")):
+        plain = plain.replace(entity, character)
+    menus: list[bool] = []
+    lists: list[tuple[int, int, int]] = []
+    links: list[int] = []
+    read = linked = at = 0
+    for tag in _LIST_TAGS.finditer(plain):
+        read += tag.start() - at
+        at = tag.end()
+        closing, name = tag[1], tag[2]
+        if name == "ul" and not closing:
+            lists.append((len(menus), read, linked))
+            menus.append(True)
+        elif name == "ul" and lists:
+            number, read_before, linked_before = lists.pop()
+            menus[number] = linked - linked_before > _MENU * (read - read_before) or read == read_before
+        elif name == "a" and not closing:
+            links.append(read)
+        elif links:
+            linked += read - links.pop()
+    return menus
 
 
 def _minimal(tree: Any, *, main: bool) -> str:
@@ -182,7 +197,8 @@ def _about(tree: Any) -> tuple[dict[str, Any], str]:
     metadata: dict[str, Any] = {}
     title = " ".join((tree.title or "").split())
     head = tree.head
-    for meta in (head.query_selector_all("meta") if head is not None else ()) or ():
+    metas = head.query_selector_all("meta")[:] if head is not None else ()  # sliced: see `_keep_lists`
+    for meta in metas:
         name = (meta.getattr("name", "") or meta.getattr("property", "") or "").lower()
         value = " ".join((meta.getattr("content", "") or "").split())[:1000]
         if name in _NAMES and value:
@@ -200,14 +216,19 @@ def _same_beginning(title: str, heading: str) -> bool:
     return bool(plain) and title.lower().startswith(plain.lower())
 
 
+def _is_title(headings: list[Heading], text: str) -> bool:
+    """Return whether the first heading is that of the page, not of its first section."""
+    first = headings[0]
+    return not text[: first.start].strip() or all(one.level > first.level for one in headings[1:])
+
+
 def _cell_gap(found: re.Match[str]) -> str:
     return "\t" if "\t" in found[0] else found[0]
 
 
-def _text(markup: str) -> tuple[str, list[Heading], list[str]]:
-    """Return text, headings and links of the simplified HTML."""
+def _text(markup: str) -> tuple[str, list[Heading]]:
+    """Return text and headings of the simplified HTML."""
     out = _Writer()
-    links: dict[str, None] = {}
     headings: list[Heading] = []
     begun: int | None = None
     verbatim = False
@@ -217,10 +238,8 @@ def _text(markup: str) -> tuple[str, list[Heading], list[str]]:
         at = tag.end()
         closing, name = tag[1] == "/", tag[2]
         if name == "a":
-            found = None if closing else _HREF.search(tag[3])
-            if found is not None and len(links) < _MOST_LINKS:
-                links[html.unescape(found[1])[:2000]] = None
-        elif name == "br" or name == "li":
+            continue
+        if name == "br" or name == "li":
             out.line()
         elif name == "pre":
             out.paragraph()
@@ -238,8 +257,7 @@ def _text(markup: str) -> tuple[str, list[Heading], list[str]]:
             out.paragraph()
     out.add(html.unescape(markup[at:]), verbatim)
     text = out.text()
-    kept = [heading for heading in headings if heading.start < len(text)]
-    return text, kept, [link for link in links if link and not link.startswith(("#", "javascript:"))]
+    return text, [heading for heading in headings if heading.start < len(text)]
 
 
 class _Writer:
@@ -267,7 +285,7 @@ class _Writer:
                     self._verbatim = True
                     self._put(plain)
                 continue
-            spaced = _BLANK.sub(" ", _GAP.sub(_cell_gap, line))
+            spaced = _BLANK.sub(" ", _GAP.sub(_cell_gap, line) if "\t" in line else line)
             plain = spaced.strip(" \t")
             if not plain:
                 self._between(spaced)

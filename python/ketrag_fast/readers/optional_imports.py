@@ -8,12 +8,15 @@ from types import ModuleType
 from ketrag_fast.errors import BackendMissing
 
 
-def import_optional(module: str, what: str, extra: str = "documents") -> ModuleType:
+def import_optional(module: str, what: str) -> ModuleType:
     """Return a module of an optional package. Raises BackendMissing, which names the extra."""
     try:
         return import_module(module)
     except ImportError as error:
+        name = module.partition(".")[0]
+        missing = isinstance(error, ModuleNotFoundError) and error.name == name
         raise BackendMissing(
-            f"{what} cannot be read: {module.partition('.')[0]} is not installed ({error})",
-            hint=f"pip install 'ketrag-fast[{extra}]'",
+            f"{what} cannot be read without the package {name}, which "
+            + ("is not installed" if missing else f"cannot be imported ({error})"),
+            hint="pip install 'ketrag-fast[documents]'",
         ) from None

@@ -27,20 +27,21 @@ About = tuple[str, dict[str, Any], list[Locator]]
 
 def read_plain(file: SourceFile) -> Iterator[Item]:
     """Yield a .txt file as a document without a title."""
-    return _read_text(file, lambda _: ("", {}, []))
+    return read_text(file, lambda _: ("", {}, []))
 
 
 def read_markdown(file: SourceFile) -> Iterator[Item]:
     """Yield a .md file. The title is from its front matter, else its first heading."""
-    return _read_text(file, about_markdown)
+    return read_text(file, about_markdown)
 
 
 def read_rst(file: SourceFile) -> Iterator[Item]:
     """Yield a .rst file. The title is its first heading; a field list below it is metadata."""
-    return _read_text(file, about_rst)
+    return read_text(file, about_rst)
 
 
-def _read_text(file: SourceFile, about: Callable[[str], About]) -> Iterator[Item]:
+def read_text(file: SourceFile, about: Callable[[str], About]) -> Iterator[Item]:
+    """Yield a text file as one document with what `about` returns for its text."""
     data = file.read_bytes()
     if not data:
         yield file.failure("the file is empty")
@@ -61,11 +62,6 @@ def about_markdown(text: str) -> About:
     title = str(named).strip() or next((h.name for h in headings[:1] if h.start < _HEAD), "")
     rest = {name: value for name, value in metadata.items() if name.lower() != "title"}
     return title, rest, sections(headings, len(text), title)
-
-
-def markdown_title(text: str) -> str:
-    """Return the `title:` of the front matter, else the first heading outside code, else ""."""
-    return about_markdown(text[:_HEAD])[0]
 
 
 def markdown_headings(text: str, start: int = 0) -> Iterator[Heading]:
@@ -103,11 +99,6 @@ def about_rst(text: str) -> About:
         elif metadata or number > 5:
             break
     return title, metadata, sections(headings, len(text), title)
-
-
-def rst_title(text: str) -> str:
-    """Return the first line that is underlined (and maybe overlined) at full length, or ""."""
-    return next((heading.name for heading in rst_headings(text[:_HEAD])), "")
 
 
 def rst_headings(text: str) -> Iterator[Heading]:

@@ -20,7 +20,7 @@ class SourceFile:
 
     `id` is its path relative to the source, with `/`. `data` has the bytes of an archive member or a mail
     attachment, and `depth` its nesting depth. With `follow_links`, companion files may be links to files
-    outside its folder.
+    outside its folder. `ocr` has the languages in which the text of scanned pages is recognised.
     """
 
     path: Path
@@ -29,6 +29,7 @@ class SourceFile:
     data: bytes | None = None
     depth: int = 0
     follow_links: bool = False
+    ocr: str | None = None
 
     @property
     def suffix(self) -> str:
@@ -60,6 +61,10 @@ class SourceFile:
         """Return the failure to read this file, or one line or row of it."""
         where = self.id if line is None else f"{self.id}:{line}"
         return Failure(where, "document", message)
+
+    def partial(self, message: str) -> Failure:
+        """Return the failure to read a part of this file, whose other parts are indexed."""
+        return Failure(self.id, "part", message)
 
 
 def is_inside(path: Path, root: Path) -> bool:

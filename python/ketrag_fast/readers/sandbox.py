@@ -18,7 +18,6 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import partial
 from queue import Empty, Full, Queue
-from types import TracebackType
 from typing import Any, Final, Self
 
 from ketrag_fast.readers import FORMATS, Item, SourceFile, items_of
@@ -35,8 +34,11 @@ _NO_MEMORY: Final = 77
 
 ReadJob = tuple[SourceFile, str]
 """A file and its kind."""
+UNCHANGED: Final = "unchanged"
+"""The kind of a file that is not read, because the caller has its documents."""
 Items = Queue[Item | None]
 """The items of one file; None marks the end."""
+Put = Callable[[Item | None], None]
 _Job = tuple[SourceFile, str, Items]
 
 
@@ -68,9 +70,7 @@ class Apart:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -104,7 +104,7 @@ class Apart:
                     break
                 file, kind = found
                 queue: Items | None = None
-                if FORMATS[kind].apart(file):
+                if kind != UNCHANGED and FORMATS[kind].apart(file):
                     queue = Queue(_QUEUED)
                     running += 1
                     self._give((file, kind, queue))
@@ -112,7 +112,9 @@ class Apart:
             if not pending:
                 return
             file, kind, queue = pending.popleft()
-            if queue is None:
+            if kind == UNCHANGED:
+                yield file, iter(())
+            elif queue is None:
                 yield file, items_of(file, kind, self._largest, self._read_text)
             else:
                 items = _drain(queue, waiting)
@@ -140,9 +142,7 @@ class Apart:
             put = partial(self._put, queue)
             try:
                 if not self._closed:
-                    process = process or self._start()
-                    if not process.read(file, kind, self._largest, self._read_text, put):
-                        process = None
+                    process = self._read(process or self._start(), file, kind, put)
             except (OSError, TypeError) as error:
                 put(file.failure(f"cannot start a process to read the file: {error}"))
                 process = None
@@ -155,6 +155,35 @@ class Apart:
                 put(None)
                 with self._lock:
                     self._waiting -= 1
+
+    def _read(self, process: _Process, file: SourceFile, kind: str, put: Put) -> _Process | None:
+        """Read a file; return the process, or None if it cannot be used again.
+
+        If the process ended, a format with a fallback is read again in another one.
+        """
+        some = False
+
+        def count(item: Item | None) -> None:
+            nonlocal some
+            some = some or isinstance(item, Document)
+            put(item)
+
+        problem = process.read(file, kind, self._largest, self._read_text, count)
+        if problem is None:
+            return process
+        fallback, lost = FORMATS[kind].fallback, FORMATS[kind].lost
+        if fallback is None or some or self._closed:
+            put(file.partial(problem) if some else file.failure(problem))
+            return None
+        documents: list[Item | None] = []
+        process = self._start()
+        again = process.read(file, fallback, self._largest, self._read_text, documents.append)
+        kept = [item for item in documents if isinstance(item, Document)]
+        for item in kept:
+            put(item)
+        note = f"{problem}; its text is kept without {lost}"
+        put(file.partial(note) if kept else file.failure(problem))
+        return process if again is None else None
 
     def _start(self) -> _Process:
         process = _Process(self._megabytes, self._seconds)
@@ -236,39 +265,38 @@ class _Process:
         kind: str,
         largest: int,
         read_text: int,
-        put: Callable[[Item | None], None],
-    ) -> bool:
-        """Pass the items of a file to `put`; return False if the process cannot be used again."""
+        put: Put,
+    ) -> str | None:
+        """Pass the items of a file to `put`; return why the process ended, or None if it has not."""
         request = {
             "path": os.fsencode(file.path).hex(),
             "id": file.id,
             "encoding": file.fallback_encoding,
             "kind": kind,
             "follow_links": file.follow_links,
+            "ocr": file.ocr,
             "largest": largest,
             "read_text": read_text,
         }
         self._spent = 0.0
         stdin, stdout = self._child.stdin, self._child.stdout
         if stdin is None or stdout is None:
-            return False
+            return "the reader process has no pipes"
         try:
             stdin.write(json.dumps(request).encode() + b"\n")
             stdin.flush()
         except OSError:
-            put(file.failure(self._why()))
-            return False
+            return self._why()
         while True:
             self._since = time.monotonic()
             line = stdout.readline()
             self._spent += time.monotonic() - self._since
             self._since = None
             if not line.endswith(b"\n"):
-                put(file.failure(self._why()))
-                return False
+                return self._why()
             reply = json.loads(line)
             if "end" in reply:
-                return True
+                return None
             put(_item(reply))
             if FORMATS[kind].alike:
                 self._spent = 0.0

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
@@ -20,15 +21,17 @@ from ketrag_fast.types.locations import to_text
 
 def limit_memory(megabytes: int) -> None:
     """Limit the memory of this process, if the system supports that."""
-    try:
-        import resource
-    except ImportError:
+    if sys.platform == "win32":
         return
+    import resource
+
     _, hard = resource.getrlimit(resource.RLIMIT_AS)
     wanted = megabytes * 1_000_000
     if hard != resource.RLIM_INFINITY:
         wanted = min(wanted, hard)
-    resource.setrlimit(resource.RLIMIT_AS, (wanted, hard))
+    # macOS refuses a limit below the address space in use, which there is far more than the memory.
+    with suppress(ValueError, OSError) if sys.platform == "darwin" else nullcontext():
+        resource.setrlimit(resource.RLIMIT_AS, (wanted, hard))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
@@ -37,7 +40,7 @@ def serve(requests: IO[bytes], replies: IO[bytes]) -> None:
     for line in requests:
         query = json.loads(line)
         file = SourceFile(Path(os.fsdecode(bytes.fromhex(query["path"]))), query["id"], query["encoding"])
-        file = replace(file, follow_links=query["follow_links"])
+        file = replace(file, follow_links=query["follow_links"], ocr=query["ocr"])
         for item in items_of(file, query["kind"], query["largest"], query["read_text"]):
             _write(replies, _fields(item))
         _write(replies, {"end": True})

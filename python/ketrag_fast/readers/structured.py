@@ -6,12 +6,12 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from ketrag_fast.base.safe_xml import Handler, parse
 from ketrag_fast.errors import DocumentError
 from ketrag_fast.readers.decode import decode
 from ketrag_fast.readers.protocol import Item, SourceFile
 from ketrag_fast.readers.record import document_of
 from ketrag_fast.readers.text_builder import TextWriter
-from ketrag_fast.readers.zip_xml import Handler, parse
 
 LARGEST: Final = 200_000_000
 _PIECE: Final = 1 << 18

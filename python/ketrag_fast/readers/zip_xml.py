@@ -1,7 +1,6 @@
 """Read zip archives of XML (DOCX, PPTX, XLSX, ODT, EPUB) within limits and without unpacking to disk.
 
-Sizes are counted while reading, whatever the archive declares. XML is parsed by expat, and entity
-declarations are rejected: no entity is expanded or fetched.
+Sizes are counted while reading, whatever the archive declares.
 """
 
 from __future__ import annotations
@@ -10,11 +9,11 @@ import posixpath
 import re
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
-from xml.parsers import expat
 
+from ketrag_fast.base.safe_xml import Handler, parse
 from ketrag_fast.errors import DocumentError
 from ketrag_fast.readers.protocol import SourceFile
 
@@ -27,7 +26,6 @@ _RATIO: Final = 400
 """Maximum compression ratio beyond `_SMALL` bytes; real texts and sheets stay far below."""
 _SMALL: Final = 20_000_000
 _PIECE: Final = 1 << 18
-_DEEPEST: Final = 400
 _NAME = re.compile(r"[^/\\:\0][^\\:\0]*")
 
 
@@ -106,73 +104,6 @@ def _sound(name: str) -> Iterator[None]:
         raise DocumentError(f"damaged archive: {name}: {error}") from None
     except (KeyError, IndexError, OverflowError) as error:
         raise DocumentError(f"damaged archive: {name}: {error!r}") from None
-
-
-class Handler:
-    """Receives XML events. Names come without namespace prefixes."""
-
-    def start(self, name: str, attributes: Mapping[str, str]) -> None:
-        """Handle the start of an element."""
-
-    def end(self, name: str) -> None:
-        """Handle the end of an element."""
-
-    def text(self, text: str) -> None:
-        """Handle text."""
-
-
-def local(name: str) -> str:
-    """Return a name without its namespace prefix."""
-    return name.rpartition(":")[2]
-
-
-def parse(pieces: Iterable[bytes], handler: Handler, name: str) -> None:
-    """Feed XML to a handler. Raises DocumentError if it is not XML or declares entities."""
-    for _ in steps(pieces, handler, name):
-        pass
-
-
-def steps(pieces: Iterable[bytes], handler: Handler, name: str) -> Iterator[None]:
-    """Feed XML to a handler and yield after each piece, so that results can be taken early."""
-    parser = expat.ParserCreate()
-    parser.buffer_text = True
-    parser.buffer_size = 1 << 16
-    depth = 0
-
-    def start(tag: str, attributes: dict[str, str]) -> None:
-        nonlocal depth
-        depth += 1
-        if depth > _DEEPEST:
-            raise DocumentError(f"{name}: XML is nested more than {_DEEPEST} levels deep")
-        if any(":" in key for key in attributes):  # a prefixed name goes before the same name without prefix
-            ordered = sorted(attributes.items(), key=lambda entry: ":" in entry[0])
-            attributes = {local(key): value for key, value in ordered}
-        handler.start(local(tag), attributes)
-
-    def end(tag: str) -> None:
-        nonlocal depth
-        depth -= 1
-        handler.end(local(tag))
-
-    def refuse(*_: Any) -> int:
-        raise DocumentError(f"{name}: XML with entity declarations is not accepted")
-
-    parser.StartElementHandler = start
-    parser.EndElementHandler = end
-    parser.CharacterDataHandler = handler.text
-    parser.EntityDeclHandler = refuse
-    parser.UnparsedEntityDeclHandler = refuse
-    parser.ExternalEntityRefHandler = refuse
-    try:
-        for piece in pieces:
-            parser.Parse(piece, False)
-            yield
-        parser.Parse(b"", True)
-        yield
-    except expat.ExpatError as error:
-        raise DocumentError(f"{name} is not XML: {error}") from None
-    except (ValueError, LookupError) as error:  # an encoding that expat does not know
-        raise DocumentError(f"{name} is not usable XML: {error}") from None
 
 
 class _Rels(Handler):

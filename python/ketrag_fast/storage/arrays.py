@@ -1,7 +1,8 @@
 """A stage's outputs as a folder of .npy files (format 1.0, C order, little endian, no pickle).
 
-An output may also be a file in another library's format: it is stored unchanged as `NAME.bin`, under the
-same checksum.
+Larger arrays of unsigned integers are packed, as `NAME.pack` (rust/base/src/store/pack.rs), unless that saves
+little; readers see no difference. An output may also be a file in another library's format: it is stored
+unchanged as `NAME.bin`, under the same checksum.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from io import BytesIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -20,10 +21,12 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
+from ketrag_fast import _core
 from ketrag_fast._core import MappedFile
 from ketrag_fast.errors import IndexDamaged, InputError
 from ketrag_fast.storage import block_hashes as blocks
 from ketrag_fast.storage.checksum import file_digest, file_hashes
+from ketrag_fast.storage.durable import replace_path
 from ketrag_fast.storage.file_records import RAW, REPAIR, FileRecord, path_of
 from ketrag_fast.storage.io_errors import unreadable
 from ketrag_fast.storage.threads import map_threads
@@ -33,6 +36,9 @@ _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _KINDS = "biuf"
 _WRITERS = 4
 _LONGEST_HEADER = 1 << 12
+_PACKED_FROM = 1 << 14
+"""Bytes from which an array is packed; smaller ones take up a few blocks of the disk in any form."""
+_PACKED_TYPES = ("|u1", "<u4", "<u8")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,23 +50,40 @@ class RawFile:
 
 def _take(path: Path, file: RawFile) -> None:
     """Move and sync a finished file."""
-    file.path.rename(path)
+    replace_path(file.path, path)
     with path.open("rb+") as stream:
         os.fsync(stream.fileno())
 
 
-def _write(path: Path, array: Array) -> Array:
-    """Write and sync one array; return it in stored byte order."""
+def _write(folder: Path, name: str, array: Array) -> FileRecord:
+    """Write and sync one array; return its record without a digest."""
     if array.dtype.kind not in _KINDS:
-        raise InputError(f"{path.name}: arrays of {array.dtype} are not stored")
+        raise InputError(f"{name}: arrays of {array.dtype} are not stored")
     little: Array = array.astype(array.dtype.newbyteorder("<"), order="C", copy=False)
-    with path.open("xb") as file:
-        npy.write_array_header_1_0(file, npy.header_data_from_array_1_0(little))
-        if little.size:  # ndarray.tofile hides the system's reason when the disk is full
-            file.write(little.reshape(-1).view(np.uint8).data)
+    packed = _pack(little)
+    record = FileRecord(0, "", little.dtype.str, little.shape, packed is not None)
+    with path_of(folder, name, record).open("xb") as file:
+        if packed is not None:
+            file.write(packed)
+        else:
+            npy.write_array_header_1_0(file, npy.header_data_from_array_1_0(little))
+            if little.size:  # ndarray.tofile hides the system's reason when the disk is full
+                file.write(_bytes_of(little).data)
         file.flush()
         os.fsync(file.fileno())
-    return little
+    return record
+
+
+def _pack(array: Array) -> bytes | None:
+    """Return the packed form of an array if that saves at least an eighth of its size."""
+    if array.nbytes < _PACKED_FROM or array.dtype.str not in _PACKED_TYPES:
+        return None
+    packed = _core.pack_array(_bytes_of(array), array.dtype.str, array.shape)
+    return packed if packed is not None and 8 * len(packed) <= 7 * array.nbytes else None
+
+
+def _bytes_of(array: Array) -> Array:
+    return array.reshape(-1).view(np.uint8)
 
 
 def write_arrays(folder: Path, arrays: Mapping[str, Array | RawFile]) -> dict[str, FileRecord]:
@@ -75,15 +98,12 @@ def write_arrays(folder: Path, arrays: Mapping[str, Array | RawFile]) -> dict[st
         if isinstance(output, RawFile):
             path = folder / f"{name}.bin"
             _take(path, output)
-            size = path.stat().st_size
-            dtype, shape = RAW, (size,)
+            record = FileRecord(0, "", RAW, (path.stat().st_size,))
         else:
-            path = folder / f"{name}.npy"
-            little = _write(path, output)
-            size = path.stat().st_size
-            dtype, shape = little.dtype.str, little.shape
+            record = _write(folder, name, output)
+            path = path_of(folder, name, record)
         digest, hashes = file_hashes(path)
-        return FileRecord(size, digest, dtype, shape), hashes
+        return replace(record, bytes=path.stat().st_size, digest=digest), hashes
 
     # Writing, syncing and hashing wait for the disk or run without the interpreter: they overlap.
     made = dict(zip(names, map_threads(write, names, _WRITERS), strict=True))
@@ -104,7 +124,12 @@ def check_file(path: Path, record: FileRecord, *, full: bool) -> None:
 
 
 def map_array(path: Path, record: FileRecord) -> Array:
-    """Return a read-only view of the file, paged in on demand and shared between processes."""
+    """Return a read-only view of the file, paged in on demand and shared between processes.
+
+    A packed array is unpacked into memory.
+    """
+    if record.packed:
+        return _unpack(path, record, path)
     if record.dtype == RAW:
         raise InputError(f"{path.name} is not an array")
     try:
@@ -123,6 +148,8 @@ def map_array(path: Path, record: FileRecord) -> Array:
 
 def view_array(path: Path, record: FileRecord, file: MappedFile) -> Array:
     """Return a view like `map_array` of a mapped file, whose name may be gone."""
+    if record.packed:
+        return _unpack(path, record, file)
     if record.dtype == RAW:
         raise InputError(f"{path.name} is not an array")
     data = memoryview(file)
@@ -136,6 +163,17 @@ def view_array(path: Path, record: FileRecord, file: MappedFile) -> Array:
         array: Array = np.frombuffer(data[head.tell() :], dtype).reshape(shape)
     except Exception as error:
         raise _unclear(error, path) from error
+    return _check_recorded(array, path, record)
+
+
+def _unpack(path: Path, record: FileRecord, file: MappedFile | Path) -> Array:
+    """Return the values of a packed array, read-only."""
+    values: Array = _core.unpack_array(file)
+    try:
+        array = values.reshape(record.shape)
+    except ValueError as error:
+        raise _unclear(error, path) from error
+    array.flags.writeable = False
     return _check_recorded(array, path, record)
 
 

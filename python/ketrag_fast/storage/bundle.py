@@ -51,9 +51,6 @@ _LONGEST_LIST: Final = 8 << 20
 _RECORD: Final = ("spec", "fingerprint")
 _PIECE: Final = 1 << 20
 
-Step = Callable[[int, int], None]
-"""Called with the finished and the total number of bytes."""
-
 
 @dataclass(frozen=True, slots=True)
 class _Member:
@@ -83,7 +80,6 @@ def bundle(
     file: Path,
     *,
     replace: bool = False,
-    step: Step | None = None,
     model: CarriedModel | None = None,
 ) -> int:
     """Write the index, and its `model`, into one file; return its size. Builds wait, readers do not.
@@ -125,7 +121,7 @@ def bundle(
         with writing(temporary):
             try:
                 with temporary.open("wb") as raw:
-                    _pack(raw, about, members, places, step)
+                    _pack(raw, about, members, places)
                     raw.flush()
                     os.fsync(raw.fileno())
                 temporary.replace(file)
@@ -141,24 +137,16 @@ def _scratch(layout: Layout) -> tempfile.TemporaryDirectory[str]:
     return tempfile.TemporaryDirectory(dir=layout.work, ignore_cleanup_errors=True)
 
 
-def _pack(
-    raw: IO[bytes], about: Any, members: list[_Member], places: dict[str, Path], step: Step | None
-) -> None:
+def _pack(raw: IO[bytes], about: Any, members: list[_Member], places: dict[str, Path]) -> None:
     data = json.dumps(about, ensure_ascii=False, indent=1).encode()
-    total, done = sum(m.size for m in members), 0
     with tarfile.open(fileobj=raw, mode="w|", format=tarfile.PAX_FORMAT) as tar:
         tar.addfile(_header(LIST, len(data)), io.BytesIO(data))
         for member in members:
             with places[member.name].open("rb") as stream:
                 tar.addfile(_header(member.name, member.size), stream)
-            done += member.size
-            if step is not None:
-                step(done, total)
 
 
-def unbundle(
-    file: Path, layout: Layout, *, step: Step | None = None, check: Callable[[Layout], None] | None = None
-) -> None:
+def unbundle(file: Path, layout: Layout, *, check: Callable[[Layout], None] | None = None) -> None:
     """Create an index from the file in a folder that is missing or empty.
 
     `check` is called with the unpacked folder before it becomes the index, and raises to refuse it.
@@ -176,7 +164,7 @@ def unbundle(
                 make_folder(parent)
         place = Path(tempfile.mkdtemp(dir=parent, prefix=".unbundle-"))
     try:
-        listed = _unpack(file, place, step)
+        listed = _unpack(file, place)
         with writing(root):
             (place / "work").mkdir(mode=0o700)
             write_file(place / "CURRENT", f"{listed.current}\n".encode("ascii"))
@@ -196,7 +184,7 @@ def unbundle(
         shutil.rmtree(place, ignore_errors=True)
 
 
-def _unpack(file: Path, place: Path, step: Step | None) -> _BundleListing:
+def _unpack(file: Path, place: Path) -> _BundleListing:
     try:
         raw = file.open("rb")
     except OSError as error:
@@ -205,16 +193,12 @@ def _unpack(file: Path, place: Path, step: Step | None) -> _BundleListing:
         try:
             members = entries(raw)
             listed = _list(file, next(members, None))
-            total, done = sum(m.size for m in listed.members), 0
-            _require_room(file, raw, place, total)
+            _require_room(file, raw, place, sum(m.size for m in listed.members))
             for member in listed.members:
                 entry = next(members, None)
                 if entry is None or (entry.name, entry.size) != (member.name, member.size):
                     raise _bundle_damaged(file, f"{member.name!r:.200} is not at its listed position")
                 _copy(entry, place / member.name, member, file)
-                done += member.size
-                if step is not None:
-                    step(done, total)
             if next(members, None) is not None:
                 raise _bundle_damaged(file, "it has members that are not listed")
             return listed

@@ -5,9 +5,14 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import time
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
+
+_PAUSES: Final = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5) if os.name == "nt" else ()
+"""Seconds between attempts to rename. Windows refuses it while another process has the file open."""
 
 
 def sync_folder(path: Path) -> None:
@@ -53,18 +58,34 @@ def write_json(path: Path, data: Any) -> None:
     write_file(path, (json.dumps(data, ensure_ascii=False, indent=1) + "\n").encode())
 
 
+def retry_denied(action: Callable[[], object], pauses: Sequence[float] = _PAUSES) -> None:
+    """Run `action`; after a PermissionError wait and run it again, once for each pause."""
+    for pause in pauses:
+        try:
+            action()
+            return
+        except PermissionError:
+            time.sleep(pause)
+    action()
+
+
+def replace_path(source: Path, target: Path) -> None:
+    """Rename a file over another one. On Windows it waits up to a second for readers to close that one."""
+    retry_denied(lambda: source.replace(target))
+
+
 def replace_file(path: Path, data: bytes) -> None:
     """Replace a file atomically."""
     aside = path.with_name(path.name + ".tmp")
     write_file(aside, data)
-    aside.replace(path)
+    replace_path(aside, path)
     sync_folder(path.parent)
 
 
 def move_folder(source: Path, target: Path) -> None:
     """Rename a finished folder; an existing target is removed first."""
     remove_folder(target)
-    source.rename(target)
+    retry_denied(lambda: source.rename(target))
     sync_folder(target.parent)
 
 

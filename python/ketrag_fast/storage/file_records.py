@@ -15,16 +15,18 @@ REPAIR = "run `ketrag index` again: it rebuilds whatever is damaged"
 
 @dataclass(frozen=True, slots=True)
 class FileRecord:
-    """The manifest's record of one file."""
+    """The manifest's record of one file. `bytes` is its size; `dtype` and `shape` are those of the values."""
 
     bytes: int
     digest: str
     dtype: str
     shape: tuple[int, ...]
+    packed: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """Return one entry of `files` in the manifest."""
-        return {"bytes": self.bytes, "digest": self.digest, "dtype": self.dtype, "shape": list(self.shape)}
+        about = {"bytes": self.bytes, "digest": self.digest, "dtype": self.dtype, "shape": list(self.shape)}
+        return {**about, "packed": True} if self.packed else about
 
     @classmethod
     def from_json(cls, data: Any) -> FileRecord:
@@ -33,7 +35,10 @@ class FileRecord:
         dtype, digest = text(data["dtype"]), text(data["digest"])
         if dtype != RAW and not _TYPE.fullmatch(dtype):
             raise ValueError(f"{dtype!r} is not an array type")
-        return cls(count(data["bytes"]), digest, dtype, shape)
+        packed = data.get("packed", False)
+        if type(packed) is not bool or (packed and dtype == RAW):
+            raise ValueError(f"{packed!r} does not say whether an array is packed")
+        return cls(count(data["bytes"]), digest, dtype, shape, packed)
 
 
 def count(value: Any) -> int:
@@ -53,4 +58,6 @@ def text(value: Any) -> str:
 
 def path_of(folder: Path, name: str, record: FileRecord) -> Path:
     """Return the path of an output."""
+    if record.packed:
+        return folder / f"{name}.pack"
     return folder / (f"{name}.bin" if record.dtype == RAW else f"{name}.npy")

@@ -93,7 +93,7 @@ def _convert_sqlite_error(error: sqlite3.Error, path: Path) -> KetragError | Non
 
 
 def unreadable(error: OSError, path: Path) -> KetragError:
-    """Return the error for an unreadable file of a generation; exhausted descriptors are no damage."""
+    """Return the error for an unreadable file of a generation; exhausted descriptors are not damage."""
     if error.errno in (errno.EMFILE, errno.ENFILE):
         return too_many_files(path)
     if error.errno == errno.ENOMEM:

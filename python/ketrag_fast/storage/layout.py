@@ -10,7 +10,7 @@ from ketrag_fast.errors import IndexIncompatible, IndexMissing, ReadOnly
 from ketrag_fast.storage.durable import make_folder
 from ketrag_fast.storage.io_errors import unreadable, writing
 
-FORMAT = 1
+FORMAT = 2
 """The format of everything in the folder; an index of another format is refused."""
 
 _GENERATION = re.compile(r"gen-(\d{6,})")
@@ -97,7 +97,7 @@ class Layout:
         return _GENERATION.fullmatch(self.root.name) is not None and (self.root / "manifest.json").is_file()
 
     def is_own(self, name: str) -> bool:
-        """Whether a name is one that an index folder may contain."""
+        """Return whether an index folder may contain a name."""
         return _OWN.fullmatch(name) is not None
 
     def exists(self) -> bool:
@@ -108,7 +108,7 @@ class Layout:
         """Raise IndexMissing unless there is an index."""
         if not self.exists():
             raise IndexMissing(
-                f"there is no index in {self.root}",
+                f"no index in {self.root}",
                 hint="build one with `ketrag index SOURCE...`, or name its folder with -i/--index",
             )
 

@@ -1,4 +1,4 @@
-"""Leftovers of stopped builds, merges and copies in an index folder or next to it; they are no damage."""
+"""Leftovers of stopped builds, merges and copies in an index folder or next to it; none is damage."""
 
 from __future__ import annotations
 

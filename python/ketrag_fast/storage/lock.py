@@ -31,7 +31,7 @@ def builder_lock(layout: Layout) -> Iterator[None]:
     try:
         owner = {"pid": os.getpid(), "host": socket.gethostname()}
         with writing(layout.root):
-            layout.owner.write_text(json.dumps(owner), "utf-8")
+            layout.owner.write_text(json.dumps(owner), encoding="utf-8", newline="\n")
         yield
     finally:
         try:

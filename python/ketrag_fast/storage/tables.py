@@ -21,6 +21,7 @@ from ketrag_fast.storage.checksum import bytes_digest, text_digest
 from ketrag_fast.storage.database import Database
 from ketrag_fast.storage.io_errors import json_of, tables_damaged
 from ketrag_fast.storage.layout import FORMAT, incompatible
+from ketrag_fast.storage.source_files import FileKey, FileReading, load_file_readings, store_file_readings
 from ketrag_fast.types import Document, Failure
 from ketrag_fast.types.locations import Locator, from_rows, to_text
 
@@ -322,6 +323,14 @@ class Tables(Database):
             (started, seconds, generation, int(changed), report),
         )
 
+    def file_readings(self) -> dict[FileKey, FileReading]:
+        """Return how the files of converted formats were read."""
+        return load_file_readings(self._db)
+
+    def set_file_readings(self, rows: Mapping[FileKey, FileReading], gone: Iterable[FileKey]) -> None:
+        """Store how files were read, and delete the rows of `gone`."""
+        store_file_readings(self._db, rows, gone)
+
     def document_hashes(self) -> Iterator[tuple[str, str]]:
         """Yield (id, content hash) in document order."""
         yield from self._db.execute("SELECT id, content FROM documents ORDER BY source, place")
@@ -400,7 +409,7 @@ class Tables(Database):
                         f"DELETE FROM {name} WHERE ({keys}) NOT IN (SELECT {keys} FROM temp.used)"  # noqa: S608
                     )
                     self._db.execute("DROP TABLE temp.used")
-            for name in ("runs", "failures", "estimates"):
+            for name in ("runs", "failures", "estimates", "file_readings"):
                 if name in there:
                     self._db.execute(f"DELETE FROM {name}")  # noqa: S608 - ours
             self._db.execute("DELETE FROM sources WHERE number NOT IN (SELECT source FROM documents)")
@@ -428,6 +437,19 @@ class Tables(Database):
         for place, (name, text, title, metadata) in enumerate(rows):
             about = json_of(metadata, self.path, f"the metadata of {name!r}")
             yield Document(name, text, title, about, located.get(place, ()))
+
+    def by_ids(self, ids: Iterable[str]) -> Iterator[Document]:
+        """Yield the documents with these ids, in their order. Raises IndexDamaged if one is altered."""
+        self.verify()
+        query = (
+            "SELECT id, text, title, metadata, data FROM documents"
+            " LEFT JOIN locators ON document = key WHERE id = ?"
+        )
+        for wanted in ids:
+            name, text, title, metadata, data = self._db.execute(query, (wanted,)).fetchone()
+            about = json_of(metadata, self.path, f"the metadata of {name!r}")
+            rows = from_rows(json_of(data, self.path, "the locators of a document")) if data else ()
+            yield Document(name, text, title, about, rows)
 
     def located(self) -> Iterator[tuple[int, tuple[Locator, ...]]]:
         """Yield (number in document order, locators) of the documents that have any."""

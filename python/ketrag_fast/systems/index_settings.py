@@ -12,7 +12,7 @@ from ketrag_fast.errors import ConfigError, IndexDamaged, ModelMismatch
 from ketrag_fast.storage.generation import MANIFEST, Generation, current_number
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.manifest import Manifest, read_json, read_manifest
-from ketrag_fast.systems.planning import AUTO, modes_of
+from ketrag_fast.systems.planning import AUTO, combine_modes, modes_of
 from ketrag_fast.systems.registry import LISTS, registry
 
 
@@ -50,6 +50,15 @@ def understood(stored: Mapping[str, Any]) -> Mapping[str, Any]:
     }
 
 
+def with_modes(given: Settings, stored: Mapping[str, Any] | None, *, only: bool = False) -> Settings:
+    """Return the given settings with the modes of the next build, see `combine_modes`."""
+    modes = given.given.get("modes")
+    if not isinstance(modes, str):
+        return given
+    before = str(stored.get("modes", AUTO)) if stored is not None else AUTO
+    return given.having(modes=combine_modes(before, modes, only=only))
+
+
 def to_build_on(stored: Mapping[str, Any], given: Settings) -> Mapping[str, Any]:
     """Return the settings of an index for its next build.
 
@@ -77,6 +86,7 @@ def reading_settings(given: Settings, generation: Generation) -> Settings:
     Raises ModelMismatch if a different embedder was given, ConfigError for any other build setting.
     """
     stored = understood(settings_of(generation.manifest))
+    given = with_modes(given, stored)
     resolved = resolve(flags=given.given, index=stored, presets=registry().table)
     for name, old, new in resolved.differences:
         if name == "llm":
@@ -84,6 +94,7 @@ def reading_settings(given: Settings, generation: Generation) -> Settings:
         if name == "embedder":
             if generation.manifest.models.get(name) and new != "builtin":
                 continue  # perhaps the same model elsewhere; its fingerprint is checked when it is loaded
+            check_embedder(str(new))
             raise ModelMismatch(
                 f"the index was built with the embedder {old!r}, not {new!r}",
                 hint="omit --embedder, or compute new vectors: ketrag reembed --embedder ...",
@@ -98,6 +109,13 @@ def reading_settings(given: Settings, generation: Generation) -> Settings:
     kept = {n: v for n, v in stored.items() if n in names("build", "read") and n not in moved}
     own = resolved.settings.having(**kept)
     return own.having(embedder=spec_here(own.embedder, Layout(generation.folder.parent)))
+
+
+def check_embedder(spec: str) -> None:
+    """Raise ConfigError if a spec names no embedding model: a typing error is not another model."""
+    from ketrag_fast.models.embedders.registry import parse
+
+    parse(spec)
 
 
 def spec_here(spec: str, layout: Layout) -> str:

@@ -10,6 +10,7 @@ from ketrag_fast.errors import ExtensionError, IndexDamaged, KetragError
 from ketrag_fast.storage.file_records import REPAIR
 from ketrag_fast.storage.manifest import Manifest, StageRecord
 from ketrag_fast.systems.registry import Registry, registry
+from ketrag_fast.systems.shared import has_model
 from ketrag_fast.systems.spec.arrays import Sizes, measure_sizes
 from ketrag_fast.systems.spec.stage import Stage, order_stages
 from ketrag_fast.systems.spec.system import Channel
@@ -38,19 +39,36 @@ def wanted_modes(settings: Settings, reads: bool) -> tuple[str, ...]:
     """Return the modes that the index supports, in the order of the registry.
 
     `auto` means the usual modes and the default mode of the system. Modes that need a reader are left out if
-    there is none.
+    there is none. Without a model, a reader and a default mode that needs vectors, `auto` also leaves out the
+    modes that need fitted vectors: these are most of the build time and of the bytes, and their modes rank
+    below `bm25`.
     """
     found = registry()
-    named = [mode.strip() for mode in settings.modes.split(",")]
+    named = combine_modes(AUTO, settings.modes).split(",")
     chosen = set(found.recipes if ALL in named else named) - {AUTO}
     if AUTO in named:
-        chosen |= {mode for mode, recipe in found.recipes.items() if recipe.usual}
+        usual = [mode for mode, recipe in found.recipes.items() if recipe.usual]
+        own = settings.mode != AUTO and needs_vectors(found, settings.mode, settings)
+        with_vectors = reads or own or has_model(settings)
+        chosen |= {mode for mode in usual if with_vectors or not needs_vectors(found, mode, settings)}
         chosen |= {settings.mode} - {AUTO}
     return tuple(
         mode
         for mode in found.recipes
         if mode in chosen and (reads or not needs_reader(found, mode, settings))
     )
+
+
+def combine_modes(stored: str, given: str, *, only: bool = False) -> str:
+    """Return the modes of the next build of an index that has the modes `stored`.
+
+    `+mode` adds a mode, and `auto` with other modes adds these too, unless `only` is set. Other lists replace
+    the modes of the index.
+    """
+    named = [mode.strip() for mode in given.split(",")]
+    is_added = any(mode.startswith("+") for mode in named) or (AUTO in named and len(named) > 1 and not only)
+    before = [mode.strip() for mode in stored.split(",")] if is_added else []
+    return ",".join(dict.fromkeys([*before, *(mode.removeprefix("+") for mode in named)]))
 
 
 def required_stages(found: Registry, mode: str, settings: Settings) -> tuple[str, ...]:
@@ -78,6 +96,12 @@ def chain(found: Registry, mode: str, settings: Settings) -> tuple[Stage, ...]:
 def needs_reader(found: Registry, mode: str, settings: Settings) -> bool:
     """Return whether a mode needs entities or other data that a reader extracts from the chunks."""
     return any(stage.reads for stage in chain(found, mode, settings))
+
+
+def needs_vectors(found: Registry, mode: str, settings: Settings) -> bool:
+    """Return whether a mode needs vectors of the texts, from a model or fitted."""
+    embedding = embedding_stages()
+    return any(stage.name in embedding for stage in chain(found, mode, settings))
 
 
 def sizes_of(stages: Mapping[str, StageRecord]) -> Sizes:
@@ -108,7 +132,7 @@ def seconds_to_add(
     """
     sizes = sizes_of(stages)
     lacking = [stage for stage in chain(found, mode, settings) if stage.name not in stages]
-    embedding = embedding_stages() if settings.embedder != "builtin" else frozenset()
+    embedding = embedding_stages() if has_model(settings) else frozenset()
     if any(stage.reads or stage.name in embedding for stage in lacking):
         return None
     said = took = 0.0

@@ -22,6 +22,8 @@ from ketrag_fast.base.config.catalogue import about_broken
 from ketrag_fast.base.config.fields import Setting, declared_settings, suggest
 from ketrag_fast.base.config.shared import SharedSettings
 from ketrag_fast.errors import ConfigError, ExtensionError, KetragError
+from ketrag_fast.systems.shared.language_names import check_language
+from ketrag_fast.systems.spec.drawing import GraphSource
 from ketrag_fast.systems.spec.stage import Stage
 from ketrag_fast.systems.spec.system import Channel, Recipe, System
 
@@ -54,7 +56,7 @@ class PresetTable(dict[str, Mapping[str, Any]]):
         hint = f"the systems are {', '.join(sorted(self))}{about_broken(self._broken)}"
         if near := suggest(str(name), self):
             hint = f"{near} {hint}"
-        raise ConfigError(f"system: there is no system {name!r}", hint=hint)
+        raise ConfigError(f"system: unknown system {name!r}", hint=hint)
 
 
 @dataclass(frozen=True)
@@ -119,6 +121,12 @@ class Registry:
         return {name: system.name for system in self.systems for name in system.presets}
 
     @cached_property
+    def graphs(self) -> Mapping[str, GraphSource]:
+        """The graphs that are drawn and exported, by name, the default one first."""
+        found = [graph for system in self.systems for graph in system.graphs]
+        return {graph.name: graph for graph in sorted(found, key=lambda graph: (graph.order, graph.name))}
+
+    @cached_property
     def table(self) -> PresetTable:
         """The presets, with errors for missing names."""
         return PresetTable(self.presets, self.broken)
@@ -147,14 +155,16 @@ class Registry:
         return None if found is None or self.origins.get(found.name) == OWN else found.name
 
     def check(self, settings: Settings) -> None:
-        """Raise ConfigError if settings contradict each other or name an unknown mode."""
-        for mode in settings.modes.split(","):
-            if mode.strip() not in (*LISTS, *self.recipes):
+        """Raise ConfigError if settings contradict each other, or name an unknown language or mode."""
+        check_language(settings.language)
+        for name in settings.modes.split(","):
+            mode = name.strip().removeprefix("+")
+            if mode not in (*LISTS, *self.recipes):
                 known = ", ".join([*LISTS, *self.recipes])
                 hint = f"the modes are {known}{about_broken(self.broken)}"
-                if near := suggest(mode.strip(), (*LISTS, *self.recipes)):
+                if near := suggest(mode, (*LISTS, *self.recipes)):
                     hint = f"{near} {hint}"
-                raise ConfigError(f"modes: there is no mode {mode.strip()!r}", hint=hint)
+                raise ConfigError(f"modes: unknown mode {mode!r}", hint=hint)
         for system in self.systems:
             if system.check is None or not (
                 self.origins.get(system.name) == OWN or _uses_system(system, settings)
@@ -177,13 +187,13 @@ class Registry:
             hint = f"the modes are {known}{about_broken(self.broken)}"
             if near := suggest(str(mode), self.recipes):
                 hint = f"{near} {hint}"
-            raise ConfigError(f"mode: there is no mode {mode!r}", hint=hint)
+            raise ConfigError(f"mode: unknown mode {mode!r}", hint=hint)
         return found
 
 
 def _uses_system(system: System, settings: Settings) -> bool:
     """Return whether these settings use a system, so that its check applies."""
-    modes = {settings.mode, *(mode.strip() for mode in settings.modes.split(","))}
+    modes = {settings.mode, *(mode.strip().removeprefix("+") for mode in settings.modes.split(","))}
     if settings.system in system.presets or modes & system.recipes.keys():
         return True
     own = fields(system.settings) if system.settings is not None else ()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ketrag_fast.systems.shared import LINKS, SENTENCE_VECTORS, UNITS, VECTORS, WORDS, has_model
+from ketrag_fast.systems.spec.drawing import GraphSource
 from ketrag_fast.systems.spec.system import Channel, Recipe, Share, System
 
 if TYPE_CHECKING:
@@ -22,6 +23,17 @@ SYSTEM = System(
     order=1,
     source="docs/modes.md",
     help="multi-hop ranking: from matching units to units that share keywords, names and subjects with them",
+    graphs=(
+        GraphSource(
+            "walk",
+            ("units", "links"),
+            "passages, the names in them, and the subjects that they are about or mention",
+            add="ketrag index --modes auto,walk",
+            read="ketrag_fast.systems.shared.drawing:read_links",
+            tables="ketrag_fast.systems.shared.link_tables:links",
+            order=5,
+        ),
+    ),
     stages=(UNITS, WORDS, LINKS, VECTORS, SENTENCE_VECTORS),
     channels=(
         Channel(

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from ketrag_fast.types.answers import Answer, Citation
+from ketrag_fast.types.answers import Answer, Citation, Quote
 from ketrag_fast.types.contexts import Cited, Context, Lazy, Passage
 from ketrag_fast.types.documents import Document, Failure, Listed, Section, Span
 from ketrag_fast.types.entities import Entity, Relation
+from ketrag_fast.types.graph_views import GraphEdge, GraphNode, GraphView
 from ketrag_fast.types.locations import Location, Locator
 from ketrag_fast.types.reports import BuildReport, StageReport, Usage
 
@@ -18,11 +19,15 @@ __all__ = [
     "Document",
     "Entity",
     "Failure",
+    "GraphEdge",
+    "GraphNode",
+    "GraphView",
     "Lazy",
     "Listed",
     "Location",
     "Locator",
     "Passage",
+    "Quote",
     "Relation",
     "Section",
     "Span",

@@ -11,7 +11,13 @@ from ketrag_fast.types.contexts import Context, Passage, _spans
 
 @dataclass(frozen=True, slots=True)
 class Citation:
-    """`[number]` in an answer and the passage it refers to, which is verified to be in its document."""
+    """`[number]` in an answer and the passage it refers to, which is verified to be in its document.
+
+    Examples:
+        >>> passage = index.retrieve("Who sailed the Fram?", mode="bm25").passages[0]
+        >>> Citation(1, passage).to_json()["document"]
+        'fram'
+    """
 
     number: int
     passage: Passage
@@ -36,10 +42,37 @@ class Citation:
 
 
 @dataclass(frozen=True, slots=True)
+class Quote:
+    """A sentence of passage `number`: `document.text[start:end] == text`, offsets in code points.
+
+    Examples:
+        >>> index.ask("Who sailed the Fram?", mode="bm25").quotes[0].text
+        'Nansen sailed the Fram into the ice in 1893.'
+    """
+
+    number: int
+    text: str
+    document: str
+    start: int
+    end: int
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the JSON form that the command prints."""
+        return {
+            "number": self.number,
+            "text": self.text,
+            "document": self.document,
+            "start": self.start,
+            "end": self.end,
+        }
+
+
+@dataclass(frozen=True, slots=True)
 class Answer:
     """The result of `ask`. `text` cites passages as [n]; `citations` are those, in order of first use.
 
     Attributes:
+        quotes: without a model, the sentences of the passages that fit the question best.
         citations_removed: the number of citations by the model that referred to no passage.
         reason: why no model was called (`no_model`, or the context's reason), else None; `text` is then
             empty, or says that the information is not sufficient.
@@ -47,6 +80,11 @@ class Answer:
         finish: how the reply ended ("stop", or "length", "time", "repetition", "cancelled" if it was cut).
         decision: yes, no or maybe, for questions of that kind.
         ranking: the letters of the options, best first, for questions with options.
+
+    Examples:
+        >>> answer = index.ask("Who sailed the Fram?")  # without a model: the context and a reason
+        >>> answer.text, answer.reason, answer.citations
+        ('', 'no_model', ())
     """
 
     question: str
@@ -66,6 +104,7 @@ class Answer:
     warnings: tuple[str, ...] = ()
     decision: str | None = None
     ranking: tuple[str, ...] | None = None
+    quotes: tuple[Quote, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON form that the command prints."""
@@ -78,6 +117,7 @@ class Answer:
             "answer": self.text,
             **({} if self.decision is None else {"decision": self.decision}),
             **({} if self.ranking is None else {"ranking": list(self.ranking)}),
+            "quotes": [quote.to_json() for quote in self.quotes],
             "citations": [citation.to_json() for citation in self.citations],
             "citations_removed": self.citations_removed,
             "finish": self.finish,

@@ -14,7 +14,13 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Cited:
-    """The sources of a printed graph node: its kind, first unit and chunk, and the texts it was made from."""
+    """The sources of a printed graph node: its kind, first unit and chunk, and the texts it was made from.
+
+    Examples:
+        >>> span = index.inspect.around(0)[0][1]
+        >>> Cited("entity", unit=0, chunk=0, sources=(span,)).sources[0].document
+        'fram'
+    """
 
     kind: str
     unit: int
@@ -30,6 +36,11 @@ class Passage:
     A graph node that a system printed (`kind` is then neither chunk nor subchunk) is a passage as well:
     `printed` is its text in the context, `text` the first text that it was made from, and `sources` are
     all of these.
+
+    Examples:
+        >>> passage = index.retrieve("Who sailed the Fram?", mode="bm25").passages[0]
+        >>> passage.rank, passage.document, passage.metadata["year"]
+        (1, 'fram', 1893)
     """
 
     rank: int
@@ -134,10 +145,18 @@ class Context:
 
     Attributes:
         tokens: the sum of the rows' token counts, never above `budget`.
-        reason: why there are no passages (`empty_index`, `no_match`, ...), else None.
+        reason: why there are no passages (`empty_index`, `no_match`, `nothing_fits_filter` or
+            `budget_too_small`), else None.
         mode: the retrieval mode that ran.
         warnings: parts of the index that `auto` could not use.
         fitting: the number of passages that passed the filter.
+
+    Examples:
+        >>> context = index.retrieve("Who sailed the Fram?", mode="bm25", budget=100)
+        >>> context.mode, context.reason, context.tokens <= context.budget
+        ('bm25', None, True)
+        >>> index.retrieve("zzz", mode="bm25").reason
+        'no_match'
     """
 
     question: str

@@ -30,7 +30,15 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A document (or a line of one, `file.jsonl:12`) that could not be read, and why."""
+    """A document (or a line of one, `file.jsonl:12`) that could not be read, and why.
+
+    `code` is "document"; "part" if the rest of the document is indexed; "chunk" for extraction by an LLM; or
+    "unknown" for an id that `remove` does not find.
+
+    Examples:
+        >>> Failure("notes.jsonl:12", "document", "line 12 is not JSON").to_json()["document"]
+        'notes.jsonl:12'
+    """
 
     document: str
     code: str
@@ -43,7 +51,13 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A piece of a document: `document.text[start:end] == text`, offsets in code points."""
+    """A piece of a document: `document.text[start:end] == text`, offsets in code points.
+
+    Examples:
+        >>> unit, span = index.inspect.around(0)[0]
+        >>> library[0].text[span.start : span.end] == span.text
+        True
+    """
 
     document: str
     title: str
@@ -58,7 +72,12 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A document in a list: its id and title, its first unit and its number of units."""
+    """A document in a list: its id and title, its first unit and its number of units.
+
+    Examples:
+        >>> [(listed.document, listed.units) for listed in index.inspect.documents()]
+        [('fram', 1), ('maud', 1), ('nansen', 1)]
+    """
 
     document: str
     title: str
@@ -76,6 +95,11 @@ class Section:
     """A part of a context as given to a model, with the sum of its rows' tokens.
 
     `passages` is True if its rows are passages of the context, False for an additional table.
+
+    Examples:
+        >>> section = index.retrieve("Who sailed the Fram?", mode="bm25").sections[0]
+        >>> section.passages
+        True
     """
 
     name: str

@@ -11,7 +11,12 @@ from ketrag_fast.types.documents import Span
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """An undirected relation between two entities, its strength, and the sentences that state it."""
+    """An undirected relation between two entities, its strength, and the sentences that state it.
+
+    Examples:
+        >>> index.inspect.entity("Fram").relations[0].target
+        'NANSEN'
+    """
 
     source: str
     target: str
@@ -26,6 +31,11 @@ class Entity:
     """A node of the skeleton. `rank` is the number of its relations, the strongest of which come first.
 
     `chunks` are the chunks it was extracted from, `sources` the sentences that name it.
+
+    Examples:
+        >>> entity = index.inspect.entity("Fram")
+        >>> entity.name, entity.rank
+        ('FRAM', 1)
     """
 
     name: str

@@ -24,6 +24,7 @@ KINDS: Final = ("part", "sheet", "slide", "page", "cell", "heading", "symbol", "
 """In the order in which a location tells them; kinds of other readers follow."""
 
 _COUNTED: Final = {"page": "pages", "slide": "slides", "line": "lines"}
+_TITLED: Final = frozenset(("heading", "symbol"))
 _DEEPEST: Final = 6
 _LONGEST: Final = 60
 
@@ -34,6 +35,13 @@ class Locator:
 
     `value` is a number for a page, slide or line, a list of names for a heading or a symbol, a list of
     four numbers (left, top, right, bottom, in points) for a box, else a text.
+
+    Examples:
+        >>> from ketrag_fast import Document
+        >>> pages = Locator(0, 9, "page", 1), Locator(10, 19, "page", 2)
+        >>> document = Document("a", "Page one. Page two.", locators=pages)
+        >>> document.locators[1].value
+        2
     """
 
     start: int
@@ -86,6 +94,8 @@ def location_of(locators: Iterable[Locator], start: int, end: int) -> dict[str, 
     for kind in sorted(by_kind, key=lambda kind: (_rank(kind), kind)):
         own = by_kind[kind]
         around = [one for one in own if one.start <= start]
+        if not around and kind in _TITLED and own[0].start - start > (end - start) / 2:
+            continue  # most of the passage is above the first heading
         inner = min(around or own[:1], key=lambda one: (one.end - one.start, -one.start))
         if kind == "box":
             found[kind] = _bounding_box([one.value for one in own if _same_page(one, inner, by_kind)])

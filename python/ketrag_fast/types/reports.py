@@ -11,7 +11,12 @@ from ketrag_fast.types.documents import Failure
 
 @dataclass(frozen=True, slots=True)
 class StageReport:
-    """`how`: "ran", "resumed" (finished by an interrupted build) or "reused" (from the last one)."""
+    """`how`: "ran", "resumed" (finished by an interrupted build) or "reused" (from the last one).
+
+    Examples:
+        >>> {stage.how for stage in index.report.stages}
+        {'ran'}
+    """
 
     name: str
     how: str
@@ -29,6 +34,10 @@ class Usage:
 
     Only calls of this build count: a cached vector or reply costs nothing again. `memory` is the peak
     of the whole process in bytes, if the system reports it.
+
+    Examples:
+        >>> index.report.usage.documents, index.report.usage.calls
+        (3, 0)
     """
 
     documents: int = 0
@@ -59,6 +68,11 @@ class BuildReport:
 
     `extraction` counts the core chunks: read, already read (`hits`), failed, pending, and what `stopped`
     it; None if nothing reads them.
+
+    Examples:
+        >>> report = index.report
+        >>> report.generation, report.changed, report.added, len(report.failures)
+        (1, True, 3, 0)
     """
 
     generation: int

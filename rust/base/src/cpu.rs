@@ -29,7 +29,15 @@ macro_rules! __ketrag_has {
         ($(std::arch::is_x86_feature_detected!($feature) && !$crate::cpu::hidden($feature))&&+)
     };
 }
-#[cfg(target_arch = "x86_64")]
+#[cfg(target_arch = "aarch64")]
+#[macro_export]
+#[doc(hidden)]
+macro_rules! __ketrag_has {
+    ($($feature:tt),+) => {
+        ($(std::arch::is_aarch64_feature_detected!($feature) && !$crate::cpu::hidden($feature))&&+)
+    };
+}
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 pub use __ketrag_has as has;
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
-//! Blocks of a mapped file that are verified on first access.
+//! Blocks of a mapped file that are verified, and unpacked, on first access.
 //!
-//! Code that reads scattered rows of a large array checks its [`Guard`] before each read. A block that has
-//! been verified costs one relaxed load. The file itself implements [`Verify`], in `store`.
+//! Code that reads scattered rows of a large array checks its [`Guard`] before each read, or reads
+//! [`crate::items::Items`], which do. A block that is ready costs one load. Files and packed arrays implement [`Verify`], in `store`.
 
 use std::fmt;
 use std::ops::Range;
@@ -28,16 +28,15 @@ impl Marks {
         Self { words: (0..blocks.div_ceil(64)).map(|_| AtomicU64::new(0)).collect() }
     }
 
-    /// Relaxed ordering is enough: the bytes of the file never change, so there is nothing else to
-    /// synchronise.
+    /// A thread that sees the mark also sees what was written before it was set: the values of an unpacked block.
     #[inline]
     pub fn has(&self, block: usize) -> bool {
-        self.words.get(block / 64).is_some_and(|word| word.load(Ordering::Relaxed) >> (block % 64) & 1 == 1)
+        self.words.get(block / 64).is_some_and(|word| word.load(Ordering::Acquire) >> (block % 64) & 1 == 1)
     }
 
     pub fn set(&self, block: usize) {
         if let Some(word) = self.words.get(block / 64) {
-            word.fetch_or(1 << (block % 64), Ordering::Relaxed);
+            word.fetch_or(1 << (block % 64), Ordering::Release);
         }
     }
 }

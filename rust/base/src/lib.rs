@@ -1,7 +1,7 @@
 //! Foundations that every other crate of ketrag-fast depends on.
 //!
 //! Modules, each depending only on earlier ones: `cpu` (usable instructions), `error`, `guard` (verification
-//! of blocks), `memory` (fallible allocation), `reserve` (an emergency memory reserve), `progress`
+//! of blocks), `items` (values behind a guard), `memory` (fallible allocation), `reserve` (an emergency memory reserve), `progress`
 //! (cancellation and deadlines), `parallel` (ordered work on threads), `tiles` and `wide` (matrix tiles and
 //! wider registers), `sparse` (checked compressed rows and the order of results) and `store` (mapped files,
 //! arrays, hashes of files and of their blocks).
@@ -39,6 +39,7 @@
 pub mod cpu;
 pub mod error;
 pub mod guard;
+pub mod items;
 pub mod memory;
 pub mod parallel;
 pub mod progress;

@@ -26,7 +26,9 @@
 //! use ketrag_base::progress::Progress;
 //! use ketrag_core::graph::links::{view, Links, Texts};
 //! use ketrag_core::rank::walk::{rank, Plan, Scratch};
+//! use ketrag_text::languages::Choice;
 //! use ketrag_text::strings::StringsBuf;
+//! use std::sync::OnceLock;
 //!
 //! let titles: StringsBuf = ["Blue Engine", "Ada Lorne", "Red Engine"].into_iter().collect();
 //! let texts: StringsBuf =
@@ -39,10 +41,12 @@
 //!     texts: texts.view(),
 //!     sentences: texts.view(),
 //!     first_sentence: &[0, 1, 2, 3],
+//!     language: Choice::Detect,
 //! };
 //! let progress = Progress::none();
 //! let arrays = Links::build(&input, 1, &progress)?.into_arrays();
-//! let links = view(&arrays)?;
+//! let weights = OnceLock::new();
+//! let links = view(&arrays, &weights)?;
 //! let question = "Where was the maker of Blue Engine born?";
 //! let (plan, mut scratch) = (Plan::new(false), Scratch::default());
 //! let found = rank(&links, None, None, question, 2, None, &plan, &mut scratch, &progress)?;
@@ -53,7 +57,9 @@
 //! ```
 
 // Modules of lower crates, under the names that they have in this crate.
-use ketrag_base::{cpu, error, guard, memory, parallel, progress, sparse, store, tiles, wide};
+#[cfg(target_arch = "x86_64")]
+use ketrag_base::tiles;
+use ketrag_base::{cpu, error, guard, items, memory, parallel, progress, sparse, store, wide};
 use ketrag_text as text;
 
 pub mod tables;

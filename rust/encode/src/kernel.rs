@@ -1,6 +1,8 @@
 //! The kernels by name, and their availability on this machine.
 
 use super::layout::Layout;
+#[cfg(target_arch = "aarch64")]
+use super::simd::neon::Neon;
 #[cfg(target_arch = "x86_64")]
 use super::simd::{avx2::Avx2, avx512::Avx512, avx512::Avx512Bf16};
 use crate::error::{Error, Result};
@@ -28,6 +30,8 @@ impl Form {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kernel {
     Portable,
+    /// 64-bit ARM.
+    Neon,
     Avx2,
     Avx512,
     /// `vdpbf16ps`: only for bf16, and the only kernel whose sums run in that instruction's order.
@@ -41,8 +45,9 @@ pub enum Kernel {
 }
 
 /// All kernels, the plainest first.
-const KERNELS: [Kernel; 7] = [
+const KERNELS: [Kernel; 8] = [
     Kernel::Portable,
+    Kernel::Neon,
     Kernel::Avx2,
     Kernel::AvxVnni,
     Kernel::Avx512,
@@ -61,6 +66,7 @@ impl Kernel {
             let avx2 = || has!("avx2", "fma");
             match self {
                 Self::Portable => true,
+                Self::Neon => false,
                 Self::Avx2 => avx2(),
                 Self::AvxVnni => avx2() && has!("avxvnni"),
                 Self::Avx512Vnni => avx512() && has!("avx512vnni"),
@@ -69,7 +75,11 @@ impl Kernel {
                 Self::Amx => tiles() == Tiles::Granted,
             }
         }
-        #[cfg(not(target_arch = "x86_64"))]
+        #[cfg(target_arch = "aarch64")]
+        {
+            self == Self::Portable || (self == Self::Neon && crate::cpu::has!("neon"))
+        }
+        #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
         {
             self == Self::Portable
         }
@@ -98,6 +108,7 @@ impl Kernel {
     pub fn name(self) -> &'static str {
         match self {
             Self::Portable => "portable",
+            Self::Neon => "neon",
             Self::Avx2 => "avx2",
             Self::Avx512 => "avx512",
             Self::Avx512Bf16 => "avx512-bf16",
@@ -111,7 +122,7 @@ impl Kernel {
     /// it with the same result as the tiles, more slowly than f32.
     pub fn forms(self) -> &'static [Form] {
         match self {
-            Self::Portable | Self::Avx2 | Self::Avx512 => &[Form::F32, Form::Int8],
+            Self::Portable | Self::Neon | Self::Avx2 | Self::Avx512 => &[Form::F32, Form::Int8],
             Self::AvxVnni | Self::Avx512Vnni => &[Form::Int8],
             Self::Avx512Bf16 => &[Form::Bf16],
             #[cfg(target_arch = "x86_64")]
@@ -122,7 +133,7 @@ impl Kernel {
 
     /// Return whether it supports `form` at all.
     pub fn serves(self, form: Form) -> bool {
-        let any = matches!(self, Self::Portable | Self::Avx2 | Self::Avx512);
+        let any = matches!(self, Self::Portable | Self::Neon | Self::Avx2 | Self::Avx512);
         self.forms().contains(&form) || (form == Form::Bf16 && any)
     }
 
@@ -140,6 +151,8 @@ impl Kernel {
             (Self::Avx2, _) => Layout::of::<Avx2>(false),
             #[cfg(target_arch = "x86_64")]
             (Self::Avx512, _) => Layout::of::<Avx512>(false),
+            #[cfg(target_arch = "aarch64")]
+            (Self::Neon, _) => Layout::of::<Neon>(false),
             _ => Layout::of::<super::simd::plain::Portable>(false),
         }
     }
@@ -160,6 +173,8 @@ macro_rules! on_rows {
             (Kernel::Avx512Bf16, true) => $call::<Avx512Bf16, true>($($arg),*),
             #[cfg(target_arch = "x86_64")]
             (Kernel::Avx512, false) => $call::<Avx512, false>($($arg),*),
+            #[cfg(target_arch = "aarch64")]
+            (Kernel::Neon, false) => $call::<$crate::simd::neon::Neon, false>($($arg),*),
             _ => $call::<Portable, false>($($arg),*),
         }
     }};
@@ -179,6 +194,10 @@ macro_rules! on_tiles {
             Kernel::Avx512 => $call::<Avx512>($($arg),*),
             #[cfg(target_arch = "x86_64")]
             Kernel::Amx => $call::<Amx>($($arg),*),
+            #[cfg(target_arch = "aarch64")]
+            Kernel::Neon => $call::<$crate::simd::pair::Pair<$crate::simd::pair::Pair<$crate::simd::neon::Neon>>>(
+                $($arg),*
+            ),
             _ => $call::<PortableWide>($($arg),*),
         }
     }};

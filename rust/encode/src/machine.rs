@@ -8,7 +8,9 @@ use super::product::{Linear, Then};
 use super::simd::avx2::Avx2;
 #[cfg(target_arch = "x86_64")]
 use super::simd::avx512::{Avx512, Avx512Bf16};
-#[cfg(target_arch = "x86_64")]
+#[cfg(target_arch = "aarch64")]
+use super::simd::neon::Neon;
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 use super::simd::pair::Pair;
 use super::simd::plain::Plain;
 use super::simd::Lanes;
@@ -115,3 +117,7 @@ machine!([] Pair<Avx2>, #[target_feature(enable = "avx2,fma")]);
 machine!([] Avx512, #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]);
 #[cfg(target_arch = "x86_64")]
 machine!([] Avx512Bf16, #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")]);
+#[cfg(target_arch = "aarch64")]
+machine!([] Neon,);
+#[cfg(target_arch = "aarch64")]
+machine!([] Pair<Pair<Neon>>,);

@@ -30,6 +30,13 @@ macro_rules! on_each_machine {
                 $f::<Avx512Bf16, true>($($arg),*);
             }
         }
+        #[cfg(target_arch = "aarch64")]
+        {
+            use $crate::simd::{neon::Neon, pair::Pair};
+            $f::<Neon, false>($($arg),*);
+            $f::<Neon, true>($($arg),*);
+            $f::<Pair<Pair<Neon>>, false>($($arg),*);
+        }
     }};
 }
 pub(crate) use on_each_machine;
@@ -55,6 +62,11 @@ macro_rules! on_each_tiles {
             if Kernel::Amx.here() {
                 all.push(("amx", $f::<Amx>($($arg),*)));
             }
+        }
+        #[cfg(target_arch = "aarch64")]
+        {
+            use $crate::simd::{neon::Neon, pair::Pair};
+            all.push(("neon", $f::<Pair<Pair<Neon>>>($($arg),*)));
         }
         all
     }};
@@ -135,7 +147,7 @@ impl Walled {
         let open = std::fs::File::options().read(true).write(true).create(true).truncate(true).open(&path);
         let file = open.unwrap();
         file.set_len(whole as u64).unwrap();
-        // SAFETY: the file is this test's own and is removed at once.
+        // SAFETY: no other code uses the file, which is removed at once.
         let map = unsafe { MmapOptions::new().len(whole + PAGE).map_mut(&file).unwrap() };
         std::fs::remove_file(&path).unwrap();
         let mut walled = Self { map, start: whole - bytes, length: content.len() };

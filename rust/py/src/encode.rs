@@ -232,7 +232,7 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(encoder_kernels, m)?)
 }
 
-/// Return a progress that stops after `seconds`, if given; far more than a year is no limit.
+/// Return a progress that stops after `seconds`, if given; more than a year counts as unlimited.
 fn until(seconds: Option<f64>) -> Progress {
     match seconds {
         Some(s) if s < 1e8 => Progress::with_deadline(Instant::now() + Duration::from_secs_f64(s.max(0.0))),

@@ -1,9 +1,11 @@
 //! Bindings of mapped files and of their hashes.
 
+use super::arrays::slice;
 use super::door::{of_index, quick, to_python, wrong};
 use ketrag_base::error::{Error, Result};
 use ketrag_base::progress::Progress;
-use ketrag_base::store::{file_tree, root, MappedFile, Tree, Value};
+use ketrag_base::store::{file_tree, pack, root, Kind, MappedArray, MappedFile, Shape, Tree, Value};
+use numpy::{IntoPyArray, PyReadonlyArray1};
 use pyo3::exceptions::PyBufferError;
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -83,6 +85,43 @@ impl File {
     }
 }
 
+/// Return the packed form of an array of unsigned integers, given as its bytes in little-endian order, or None
+/// if its type is not packed.
+#[pyfunction]
+#[pyo3(signature = (data, dtype, shape, *, threads=0))]
+fn pack_array<'py>(
+    py: Python<'py>,
+    data: PyReadonlyArray1<'py, u8>,
+    dtype: &str,
+    shape: Vec<usize>,
+    threads: usize,
+) -> PyResult<Option<Bound<'py, PyBytes>>> {
+    let data = slice(&data, "data")?;
+    let (rows, columns) = match shape[..] {
+        [rows] => (rows, None),
+        [rows, columns] => (rows, Some(columns)),
+        _ => return Ok(None),
+    };
+    let Some(kind) = Kind::parse(dtype) else { return Ok(None) };
+    let shape = Shape { kind, rows, columns };
+    let packed = quick(py, || pack(shape, data, threads, &Progress::none()))?;
+    Ok(packed.map(|packed| PyBytes::new(py, &packed)))
+}
+
+/// Return the values of a packed array, in one dimension, verified.
+#[pyfunction]
+fn unpack_array<'py>(py: Python<'py>, file: FileIn<'py>) -> PyResult<Bound<'py, PyAny>> {
+    let mapped = file.mapped().map_err(|e| of_index(py, to_python(e)))?;
+    let array = MappedArray::new(mapped).map_err(|e| of_index(py, to_python(e)))?;
+    let values = match array.kind() {
+        Kind::U8 => quick(py, || Ok(array.values::<u8>()?.to_vec())).map(|x| x.into_pyarray(py).into_any()),
+        Kind::U32 => quick(py, || Ok(array.values::<u32>()?.to_vec())).map(|x| x.into_pyarray(py).into_any()),
+        Kind::U64 => quick(py, || Ok(array.values::<u64>()?.to_vec())).map(|x| x.into_pyarray(py).into_any()),
+        other => return Err(wrong(format!("arrays of {other:?} are not packed"))),
+    };
+    values.map_err(|e| of_index(py, e))
+}
+
 /// Return the BLAKE3 of a file (hexadecimal), and the concatenated hashes of its blocks: empty for a single
 /// block.
 #[pyfunction]
@@ -102,5 +141,7 @@ fn merge_hashes(hashes: &[u8], size: usize) -> PyResult<Option<String>> {
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<File>()?;
     m.add_function(wrap_pyfunction!(hash_file, m)?)?;
+    m.add_function(wrap_pyfunction!(pack_array, m)?)?;
+    m.add_function(wrap_pyfunction!(unpack_array, m)?)?;
     m.add_function(wrap_pyfunction!(merge_hashes, m)?)
 }

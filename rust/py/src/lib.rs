@@ -18,12 +18,17 @@ mod arrays;
 mod centrality;
 mod citations;
 mod concepts;
+mod context_json;
 mod cooccurrence;
 mod door;
+mod drawing;
 mod encode;
 mod files;
+#[cfg(unix)]
+mod front;
 mod kmeans;
 mod local;
+mod plan;
 mod published;
 mod rank;
 mod reply;
@@ -37,17 +42,22 @@ mod walk;
 
 use pyo3::prelude::*;
 
-#[pymodule]
+// Classes are frozen and `Sync`, and nothing global changes, so the module is safe without the GIL.
+#[pymodule(gil_used = false)]
 fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
     centrality::register(m)?;
     citations::register(m)?;
     concepts::register(m)?;
     cooccurrence::register(m)?;
+    drawing::register(m)?;
     encode::register(m)?;
     files::register(m)?;
+    #[cfg(unix)]
+    front::register(m)?;
     kmeans::register(m)?;
     local::register(m)?;
+    plan::register(m)?;
     published::register(m)?;
     rank::register(m)?;
     reply::register(m)?;

@@ -1,10 +1,10 @@
-//! Bindings of rankings, of the keyword graph and of the printed context.
+//! Bindings of rankings, of transposed rows and of the printed context.
 
 use super::arrays::{csr_out, slice, CsrArrays};
 use super::door::{long, quick, wrong};
 use ketrag_base::error::{Error, Result};
 use ketrag_base::sparse::CsrView;
-use ketrag_core::graph::bipartite as graph;
+use ketrag_core::graph::transpose as graph;
 use ketrag_core::rank::pagerank::{self as ranks, Settings, Until, Walk};
 use ketrag_core::rank::select;
 use ketrag_core::search::fill::{fill as taken, split_budget as split, FillPolicy, OversizePolicy};
@@ -107,31 +107,6 @@ fn renumber<'py>(
     let kept = slice(&kept, "kept")?;
     let rows = quick(py, || graph::renumber(CsrView::new(indptr, indices, columns)?, kept))?;
     Ok(csr_out(py, rows))
-}
-
-type BipartiteArrays<'py> = (U64s<'py>, U32s<'py>, U64s<'py>, U32s<'py>, U32s<'py>);
-
-#[pyfunction]
-#[pyo3(signature = (indptr, indices, words, *, min_df=1, max_df_ratio=1.0, threads=0, report=None))]
-#[allow(clippy::too_many_arguments)]
-fn bipartite<'py>(
-    py: Python<'py>,
-    indptr: PyReadonlyArray1<'py, u64>,
-    indices: PyReadonlyArray1<'py, u32>,
-    words: usize,
-    min_df: u32,
-    max_df_ratio: f64,
-    threads: usize,
-    report: Option<&Bound<'py, PyAny>>,
-) -> PyResult<BipartiteArrays<'py>> {
-    let (indptr, indices) = (slice(&indptr, "indptr")?, slice(&indices, "indices")?);
-    let built = long(py, report, |progress| {
-        let pruning = graph::Pruning { min_df, max_df_ratio };
-        graph::bipartite(CsrView::new(indptr, indices, words)?, pruning, threads, progress)
-    })?;
-    let (unit_indptr, unit_indices) = csr_out(py, built.unit_keywords);
-    let (word_indptr, word_indices) = csr_out(py, built.keyword_units);
-    Ok((unit_indptr, unit_indices, word_indptr, word_indices, built.kept.into_pyarray(py)))
 }
 
 #[pyfunction]
@@ -299,7 +274,6 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(select_uniform, m)?)?;
     m.add_function(wrap_pyfunction!(transpose, m)?)?;
     m.add_function(wrap_pyfunction!(renumber, m)?)?;
-    m.add_function(wrap_pyfunction!(bipartite, m)?)?;
     m.add_function(wrap_pyfunction!(split_budget, m)?)?;
     m.add_function(wrap_pyfunction!(fill, m)?)?;
     m.add_function(wrap_pyfunction!(render, m)?)?;

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A deadline so far in the future that it is no limit.
+/// A deadline so far in the future that it does not limit anything.
 const AGES: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// The units that pass a filter. Created once and shared by all queries with that filter.

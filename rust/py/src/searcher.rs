@@ -1,16 +1,17 @@
 //! Bindings of an opened generation: queries in, contexts out, with the interpreter released in between.
 
 use super::arrays::{matrix, slice};
+use super::context_json::printed_place;
 use super::door::{long, of_index, quick, to_python, wrong};
 use super::files::FileIn;
 use super::reply::PyReply;
 use super::request::PyRequest;
-use ketrag_base::error::{Error, Result};
+use ketrag_base::error::Result;
 use ketrag_base::parallel::map_ranges;
 use ketrag_base::progress::Progress;
 use ketrag_core::assemble::{Reply, Searcher};
 use ketrag_core::channels::{Question, Ranking};
-use ketrag_core::generation::{Arrays, Parts};
+use ketrag_core::generation::{Arrays, Parts, Place};
 use ketrag_core::rank::walk::explain::{Bridge, Reason, Step};
 use ketrag_text::bpe::Encoding;
 use numpy::{PyReadonlyArray1, PyReadonlyArray2};
@@ -20,8 +21,8 @@ use std::time::Instant;
 
 /// An opened generation. `ketrag_fast.index.Index` is the user-friendly form.
 #[pyclass(frozen, name = "Searcher", module = "ketrag_fast._core")]
-struct PySearcher {
-    inner: Searcher,
+pub struct PySearcher {
+    pub inner: Searcher,
 }
 
 /// (ids, scores), best first
@@ -203,15 +204,8 @@ impl PySearcher {
             return Err(wrong("units and lengths must be equally many"));
         }
         let place = |parts: &Parts<'_>, unit: u32, length: usize| {
-            let place =
-                parts.place(unit)?.ok_or_else(|| Error::input(format!("unit {unit} does not exist")))?;
-            let text = place.text.get(..length).unwrap_or("");
-            let end = match text.len() == place.text.len() {
-                true => place.end,
-                false => place.start.saturating_add(text.chars().count() as u32),
-            };
-            let (document, title) = (place.document.to_owned(), place.title.to_owned());
-            Ok((place.chunk, document, title, place.start, end, text.to_owned()))
+            let Place { chunk, document, title, start, end, text } = printed_place(parts, unit, length)?;
+            Ok((chunk, document.to_owned(), title.to_owned(), start, end, text.to_owned()))
         };
         quick(py, || {
             self.inner.with_parts(|parts| {

@@ -8,6 +8,7 @@ use ketrag_base::progress::Progress;
 use ketrag_text::bpe::{count_many, Encoding};
 use ketrag_text::corpus::{build_corpus, Corpus, CorpusSettings};
 use ketrag_text::cut::Cut;
+use ketrag_text::languages::{detect, Language};
 use ketrag_text::lexical::Lexer;
 use ketrag_text::sentences::Splitter;
 use ketrag_text::stopwords::StopWords;
@@ -278,18 +279,42 @@ fn vocabulary<'py>(
     Ok(out)
 }
 
-/// Return the words of a text as the walk and BM25 see them, with repetitions.
+/// Return the words of a text as the walk and BM25 see them, with repetitions: in a language, or as those of a query to
+/// an index with these `languages` (their numbers).
 #[pyfunction]
-fn lexical_keywords(text: &str) -> Vec<String> {
+#[pyo3(signature = (text, language="english", *, languages=None))]
+fn lexical_keywords(text: &str, language: &str, languages: Option<Vec<u8>>) -> PyResult<Vec<String>> {
+    let language = settled(Language::by_name(language))?;
+    let numbers = languages.unwrap_or_default();
+    let languages = settled(numbers.into_iter().map(Language::numbered).collect::<Result<Vec<_>>>())?;
     let mut lexer = Lexer::default();
     lexer.read(text);
     let mut words = Vec::new();
-    lexer.keywords(|word| words.push(word.to_owned()));
-    words
+    match languages.is_empty() {
+        true => lexer.keywords_in(language, |word| words.push(word.to_owned())),
+        false => lexer.query_keywords(&languages, |word| words.push(word.to_owned())),
+    }
+    Ok(words)
+}
+
+/// Return the code of the language of a text.
+#[pyfunction]
+fn detect_language(text: &str) -> &'static str {
+    let mut lexer = Lexer::default();
+    lexer.read(text);
+    detect(lexer.lowers(0)).code()
+}
+
+/// Return codes and names of the languages, in the order of their numbers in an index.
+#[pyfunction]
+fn languages() -> Vec<(&'static str, &'static str)> {
+    Language::all().collect()
 }
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(lexical_keywords, m)?)?;
+    m.add_function(wrap_pyfunction!(detect_language, m)?)?;
+    m.add_function(wrap_pyfunction!(languages, m)?)?;
     m.add_function(wrap_pyfunction!(tokenise, m)?)?;
     m.add_function(wrap_pyfunction!(stop_words, m)?)?;
     m.add_function(wrap_pyfunction!(count_tokens, m)?)?;

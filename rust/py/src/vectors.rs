@@ -6,9 +6,9 @@ use ketrag_base::error::Result;
 use ketrag_base::sparse::{CsrView, Scored};
 use ketrag_core::embed::builtin::{self, Options};
 use ketrag_core::embed::keyword_means as means;
-use ketrag_core::graph::cosine_knn as knn;
+use ketrag_core::graph::cosine_knn as cosine;
 use ketrag_core::search::keyword::{KeywordChannel, PoolScratch};
-use ketrag_core::search::knng;
+use ketrag_core::search::{fusion, knn};
 use ketrag_core::vector::quantised::{Quantised, QuantisedView};
 use ketrag_core::vector::simd::Level;
 use ketrag_core::vector::{self as search, Filter, Scratch, Vectors};
@@ -128,7 +128,7 @@ fn cosine_knn<'py>(
         let vectors = Vectors::new(values, d)?;
         let exclude = exclude.map(|(indptr, indices)| CsrView::new(indptr, indices, rows)).transpose()?;
         let level = if simd == "auto" { Level::widest() } else { Level::named(simd)? };
-        knn::cosine_knn(&vectors, k, exclude, level, threads, progress)
+        cosine::cosine_knn(&vectors, k, exclude, level, threads, progress)
     })?;
     let shape = [rows, found.k];
     Ok((matrix_out(py, found.ids, shape)?, matrix_out(py, found.scores, shape)?))
@@ -275,7 +275,7 @@ fn keyword_pool<'py>(
 #[pyfunction]
 #[pyo3(signature = (units, indptr, indices, unit_tokens, query, limit, *, simd="auto"))]
 #[allow(clippy::too_many_arguments)]
-fn knng_order<'py>(
+fn knn_order<'py>(
     py: Python<'py>,
     units: Matrix<'py, f32>,
     indptr: Array<'py, u64>,
@@ -291,9 +291,9 @@ fn knng_order<'py>(
     let order = quick(py, || {
         let graph = CsrView::new(indptr, indices, rows)?;
         let how = (Level::named(simd)?, &mut Scratch::default());
-        knng::knng_order(&Vectors::new(values, d)?, None, graph, tokens, query, limit, None, how)
+        knn::knn_order(&Vectors::new(values, d)?, None, graph, tokens, query, limit, None, how)
     })?;
-    let column = |of: fn(&knng::Visited) -> u32| order.iter().map(of).collect::<Vec<_>>().into_pyarray(py);
+    let column = |of: fn(&knn::Visited) -> u32| order.iter().map(of).collect::<Vec<_>>().into_pyarray(py);
     let scores: Vec<f64> = order.iter().map(|v| v.score).collect();
     Ok((column(|v| v.unit), scores.into_pyarray(py), column(|v| v.seed)))
 }
@@ -306,7 +306,7 @@ fn fuse_ranks<'py>(
     constant: f64,
 ) -> PyResult<(Out<'py, u32>, Out<'py, f64>)> {
     let lists = lists.iter().map(|list| slice(list, "a ranked list")).collect::<PyResult<Vec<_>>>()?;
-    let (ids, scores) = split(&quick(py, || knng::fuse(&lists, constant))?);
+    let (ids, scores) = split(&quick(py, || fusion::fuse(&lists, constant))?);
     Ok((ids.into_pyarray(py), scores.into_pyarray(py)))
 }
 
@@ -325,7 +325,7 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(fit_embedder, m)?)?;
     m.add_function(wrap_pyfunction!(embed_rows, m)?)?;
     m.add_function(wrap_pyfunction!(keyword_pool, m)?)?;
-    m.add_function(wrap_pyfunction!(knng_order, m)?)?;
+    m.add_function(wrap_pyfunction!(knn_order, m)?)?;
     m.add_function(wrap_pyfunction!(fuse_ranks, m)?)?;
     m.add_function(wrap_pyfunction!(simd_levels, m)?)
 }

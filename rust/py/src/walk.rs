@@ -1,7 +1,7 @@
 //! Bindings of the walk and its BM25: build the arrays, rank one query or many.
 
 use super::arrays::{matrix, slice};
-use super::door::{long, to_python, wrong};
+use super::door::{long, quick, to_python, wrong};
 use ketrag_base::error::{Error, Result};
 use ketrag_base::parallel::map_ranges_with;
 use ketrag_base::progress::Progress;
@@ -9,12 +9,15 @@ use ketrag_base::sparse::{Mask, Scored};
 use ketrag_core::graph::links::{Array, Links, Texts};
 use ketrag_core::graph::links_update::Earlier;
 use ketrag_core::rank::bm25;
-use ketrag_core::rank::links_view::{LinksView, Slice, ARRAYS};
+use ketrag_core::rank::links_view::{LinksView, Slice, ARRAYS, LANGUAGES, UNIT_LANGUAGE};
+use ketrag_core::rank::links_weights::Weights;
 use ketrag_core::rank::walk::{self, Dense, Plan};
+use ketrag_text::languages::{Choice, Language};
 use ketrag_text::strings::Strings;
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use std::sync::OnceLock;
 
 type Bytes<'py> = PyReadonlyArray1<'py, u8>;
 type Offsets<'py> = PyReadonlyArray1<'py, u64>;
@@ -23,8 +26,9 @@ type Before<'py> = (Bound<'py, PyDict>, PyReadonlyArray1<'py, u32>);
 
 /// Return the arrays of the walk by name, from titles, texts and sentences. With `before`, the arrays before
 /// a change, and for each unit its previous number (2^32 - 1 for a new one), the same arrays in less time.
+/// `language` is auto, a language, or none.
 #[pyfunction]
-#[pyo3(signature = (titles, title_offsets, texts, text_offsets, sentences, sentence_offsets, first_sentence, *, before=None, threads=0, report=None))]
+#[pyo3(signature = (titles, title_offsets, texts, text_offsets, sentences, sentence_offsets, first_sentence, *, before=None, language="english", threads=0, report=None))]
 #[allow(clippy::too_many_arguments)]
 fn links_build<'py>(
     py: Python<'py>,
@@ -36,9 +40,11 @@ fn links_build<'py>(
     sentence_offsets: Offsets<'py>,
     first_sentence: Offsets<'py>,
     before: Option<Before<'py>>,
+    language: &str,
     threads: usize,
     report: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
+    let language = Choice::by_name(language).map_err(to_python)?;
     let titles = (slice(&titles, "titles")?, slice(&title_offsets, "title_offsets")?);
     let texts = (slice(&texts, "texts")?, slice(&text_offsets, "text_offsets")?);
     let sentences = (slice(&sentences, "sentences")?, slice(&sentence_offsets, "sentence_offsets")?);
@@ -54,10 +60,19 @@ fn links_build<'py>(
             texts: Strings::new(texts.0, texts.1)?,
             sentences: Strings::new(sentences.0, sentences.1)?,
             first_sentence,
+            language,
         };
         let links = match (&found, reread, row) {
             (Some(found), Some(reread), Some(row)) => {
-                let earlier = Earlier { links: view(found)?, reread, row };
+                let weights = OnceLock::new();
+                let links = view(found, &weights)?;
+                let language = match found.iter().find(|(name, _)| *name == UNIT_LANGUAGE) {
+                    Some((_, Slice::U8(numbers))) => {
+                        numbers.iter().copied().map(Language::numbered).collect::<Result<Vec<_>>>()?
+                    }
+                    _ => vec![Language::ENGLISH; links.units()],
+                };
+                let earlier = Earlier { links, reread, row, language: &language };
                 Links::update(&input, &earlier, threads, progress)?
             }
             _ => Links::build(&input, threads, progress)?,
@@ -70,7 +85,6 @@ fn links_build<'py>(
             Array::U8(x) => out.set_item(name, x.into_pyarray(py))?,
             Array::U32(x) => out.set_item(name, x.into_pyarray(py))?,
             Array::U64(x) => out.set_item(name, x.into_pyarray(py))?,
-            Array::F64(x) => out.set_item(name, x.into_pyarray(py))?,
         }
     }
     Ok(out)
@@ -81,21 +95,28 @@ enum Held<'py> {
     U8(PyReadonlyArray1<'py, u8>),
     U32(PyReadonlyArray1<'py, u32>),
     U64(PyReadonlyArray1<'py, u64>),
-    F64(PyReadonlyArray1<'py, f64>),
 }
 
-fn hold<'py>(links: &Bound<'py, PyDict>) -> PyResult<Vec<Held<'py>>> {
-    ARRAYS
-        .iter()
-        .map(|&(name, kind)| {
+type Named<T> = Vec<(&'static str, T)>;
+
+fn hold<'py>(links: &Bound<'py, PyDict>) -> PyResult<Named<Held<'py>>> {
+    let mut names = ARRAYS.to_vec();
+    for name in [LANGUAGES, UNIT_LANGUAGE] {
+        if links.contains(name)? {
+            names.push((name, "u8"));
+        }
+    }
+    names
+        .into_iter()
+        .map(|(name, kind)| {
             let item = links.get_item(name)?.ok_or_else(|| wrong(format!("{name} is missing")))?;
             let refused = |_| wrong(format!("{name} must be a one-dimensional array of {kind}"));
-            Ok(match kind {
+            let held = match kind {
                 "u8" => Held::U8(item.extract().map_err(refused)?),
                 "u32" => Held::U32(item.extract().map_err(refused)?),
-                "u64" => Held::U64(item.extract().map_err(refused)?),
-                _ => Held::F64(item.extract().map_err(refused)?),
-            })
+                _ => Held::U64(item.extract().map_err(refused)?),
+            };
+            Ok((name, held))
         })
         .collect()
 }
@@ -105,25 +126,49 @@ fn reread_units<'py>(links: &Bound<'py, PyDict>) -> PyResult<PyReadonlyArray1<'p
     units.extract().map_err(|_| wrong("reread_units must be a one-dimensional array of u32"))
 }
 
-fn slices<'a>(held: &'a [Held<'_>]) -> PyResult<Vec<Slice<'a>>> {
+fn slices<'a>(held: &'a [(&'static str, Held<'_>)]) -> PyResult<Named<Slice<'a>>> {
     held.iter()
-        .zip(&ARRAYS)
-        .map(|(held, (name, _))| {
-            Ok(match held {
+        .map(|(name, held)| {
+            let slice = match held {
                 Held::U8(x) => Slice::U8(slice(x, name)?),
                 Held::U32(x) => Slice::U32(slice(x, name)?),
                 Held::U64(x) => Slice::U64(slice(x, name)?),
-                Held::F64(x) => Slice::F64(slice(x, name)?),
-            })
+            };
+            Ok((*name, slice))
         })
         .collect()
 }
 
-fn view<'a>(slices: &[Slice<'a>]) -> Result<LinksView<'a>> {
-    LinksView::new(|name| {
-        let at = ARRAYS.iter().position(|a| a.0 == name);
-        at.map(|at| slices[at]).ok_or_else(|| Error::input(format!("{name} is not an array of the walk")))
-    })
+fn view<'a>(slices: &[(&str, Slice<'a>)], weights: &'a OnceLock<Weights>) -> Result<LinksView<'a>> {
+    let find = |name: &str| {
+        let found = slices.iter().find(|(known, _)| *known == name);
+        found
+            .map(|(_, slice)| *slice)
+            .ok_or_else(|| Error::input(format!("{name} is not an array of the walk")))
+    };
+    LinksView::new(find, weights)
+}
+
+/// Return the weights that follow from the counts of the links, by name.
+#[pyfunction]
+fn links_weights<'py>(py: Python<'py>, links: &Bound<'py, PyDict>) -> PyResult<Bound<'py, PyDict>> {
+    let held = hold(links)?;
+    let slices = slices(&held)?;
+    let weights = quick(py, || {
+        let cell = OnceLock::new();
+        view(&slices, &cell)?;
+        cell.into_inner().ok_or_else(|| Error::Internal("weights were not computed".into()))
+    })?;
+    let out = PyDict::new(py);
+    for (name, values) in [
+        ("unit_norm", weights.unit_norm),
+        ("keyword_idf", weights.keyword_idf),
+        ("name_idf", weights.name_idf),
+        ("subject_idf", weights.subject_idf),
+    ] {
+        out.set_item(name, values.into_pyarray(py))?;
+    }
+    Ok(out)
 }
 
 type Ranked<'py> = (Bound<'py, PyArray1<u64>>, Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<f64>>);
@@ -172,7 +217,8 @@ fn links_bm25<'py>(
     let slices = slices(&held)?;
     let questions = (slice(&questions, "questions")?, slice(&question_offsets, "question_offsets")?);
     let rows = long(py, report, |progress| {
-        let view = view(&slices)?;
+        let weights = OnceLock::new();
+        let view = view(&slices, &weights)?;
         let questions = Strings::new(questions.0, questions.1)?;
         each_question(questions.len(), threads, progress, bm25::Scratch::default, |own, q| {
             bm25::rank(&view, questions.get(q), top, None, own, progress)
@@ -222,7 +268,8 @@ fn walk_rank<'py>(
         plan.set(&name, value).map_err(to_python)?;
     }
     let rows = long(py, report, |progress| {
-        let view = view(&slices)?;
+        let weights = OnceLock::new();
+        let view = view(&slices, &weights)?;
         let mask = mask.as_ref();
         mask.map_or(Ok(()), |mask| mask.check(view.units()))?;
         let questions = Strings::new(questions.0, questions.1)?;
@@ -253,6 +300,7 @@ fn walk_rank<'py>(
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(links_build, m)?)?;
+    m.add_function(wrap_pyfunction!(links_weights, m)?)?;
     m.add_function(wrap_pyfunction!(links_bm25, m)?)?;
     m.add_function(wrap_pyfunction!(walk_rank, m)?)
 }

@@ -67,12 +67,12 @@ pub fn is_word(c: char) -> bool {
         || matches!(c, '\u{fe34}' | '\u{fe4d}'..='\u{fe4f}' | '\u{ff3f}')
 }
 
-/// `\w` of Python's own `re`: `str.isalnum` or `_`.
+/// `\w` of Python's `re`: `str.isalnum` or `_`.
 pub fn is_word_re(c: char) -> bool {
     is_letter(c) || c.is_numeric() || c == '_'
 }
 
-/// Python's `str.isspace`; Rust's own class (that of `\s` in the `regex` package) lacks four controls.
+/// Python's `str.isspace`; the class of Rust (that of `\s` in the `regex` package) lacks four controls.
 pub fn is_space(c: char) -> bool {
     c.is_whitespace() || matches!(c, '\u{1c}'..='\u{1f}')
 }

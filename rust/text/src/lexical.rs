@@ -1,9 +1,10 @@
 //! Words of the walk: accent-folded runs of letters and digits, and their keywords without stop words and
-//! plural s.
+//! endings.
 
-use crate::interner::Interner;
+use crate::folding::{fold_into, folded_size, is_unspaced, WordSet};
+use crate::languages::{detect, Language};
 use std::sync::OnceLock;
-use unicode_normalization::char::{canonical_combining_class, decompose_compatible};
+use unicode_normalization::UnicodeNormalization;
 
 /// Words that are never keywords, and never the first word of a name or subject.
 const STOP_WORDS: &str = "a an and are as at be been being but by can could did do does doing done \
@@ -19,24 +20,6 @@ between born both by currently despite did does during each early first followin
 however in is it its later located many name number on once one originally other second several she \
 since that the there these they this though three today two under upon was we what when where which \
 while who why with within without you";
-
-/// A fixed set of words.
-pub struct WordSet(Interner);
-
-impl WordSet {
-    pub fn new(words: &str) -> Self {
-        let mut set = Interner::default();
-        for word in words.split_ascii_whitespace() {
-            set.add(word);
-        }
-        Self(set)
-    }
-
-    pub fn has(&self, word: &str) -> bool {
-        // No listed word is longer, so most words need no lookup.
-        word.len() <= 12 && self.0.get(word).is_some()
-    }
-}
 
 pub fn stop_words() -> &'static WordSet {
     static SET: OnceLock<WordSet> = OnceLock::new();
@@ -61,6 +44,8 @@ pub struct Word {
 pub struct Lexer {
     /// The text without accents (NFKD without combining marks), case as written.
     pub folded: String,
+    /// The text as written, for stems that depend on marks; empty if it is ASCII.
+    source: String,
     lower: String,
     pub words: Vec<Word>,
 }
@@ -73,6 +58,7 @@ impl Lexer {
 
     pub fn clear(&mut self) {
         self.folded.clear();
+        self.source.clear();
         self.lower.clear();
         self.words.clear();
     }
@@ -81,6 +67,12 @@ impl Lexer {
     /// text begins.
     pub fn append(&mut self, text: &str) -> usize {
         let start = self.folded.len();
+        if !text.is_ascii() || !self.source.is_empty() {
+            if self.source.is_empty() {
+                self.source.push_str(&self.folded);
+            }
+            self.source.push_str(text);
+        }
         fold_into(text, &mut self.folded);
         if self.folded.is_ascii() && self.lower.len() == start {
             self.ascii_words(start);
@@ -110,7 +102,7 @@ impl Lexer {
     }
 
     fn any_words(&mut self, start: usize) {
-        let Self { folded, lower, words } = self;
+        let Self { folded, lower, words, .. } = self;
         let mut open: Option<usize> = None;
         let ends = folded[start..].char_indices().map(|(i, c)| (start + i, c));
         for (at, c) in ends.chain([(folded.len(), ' ')]) {
@@ -139,6 +131,11 @@ impl Lexer {
         &self.lower[start..end]
     }
 
+    /// Iterate over the words from `from` in lower case.
+    pub fn lowers(&self, from: usize) -> impl Iterator<Item = &str> {
+        (from..self.words.len()).map(|k| self.lower(k))
+    }
+
     /// Return word `k` as written, without accents.
     pub fn raw(&self, k: usize) -> &str {
         &self.folded[self.words[k].start..self.words[k].end]
@@ -149,26 +146,120 @@ impl Lexer {
         &self.folded[if k == 0 { 0 } else { self.words[k - 1].end }..self.words[k].start]
     }
 
-    /// Call `each` with the keywords, with repetitions, in text order.
-    pub fn keywords(&self, mut each: impl FnMut(&str)) {
-        let stops = stop_words();
-        let mut buffer = String::new();
+    /// Call `each` with the keywords of an English text, with repetitions, in text order. Words in other scripts are
+    /// stemmed by their script.
+    pub fn keywords(&self, each: impl FnMut(&str)) {
+        self.keywords_in(Language::ENGLISH, each);
+    }
+
+    /// Like [`Lexer::keywords`], for a text in any language. A stem of another language in Latin script ends with "@" and
+    /// its code: "haus@de".
+    pub fn keywords_in(&self, language: Language, mut each: impl FnMut(&str)) {
+        let (mut buffer, mut written) = (String::new(), Written::new(&self.source));
         for k in 0..self.words.len() {
-            let word = self.lower(k);
-            if word.is_ascii() || !word.chars().any(is_unspaced) {
-                if !stops.has(word) {
-                    stem(word, &mut buffer, &mut each);
-                }
-            } else {
-                unspaced(word, &mut each);
-            }
+            self.keyword(k, language, &mut written, &mut buffer, &mut each);
         }
+    }
+
+    /// Call `each` with the keywords of a query, each word in the analysis of every language of an index (none:
+    /// English). A function word of the language in which the query is written is dropped from all of them.
+    pub fn query_keywords(&self, languages: &[Language], mut each: impl FnMut(&str)) {
+        if languages.is_empty() {
+            return self.keywords(each);
+        }
+        let own = detect(self.lowers(0));
+        let dropped = |word: &str| match own {
+            Language::ENGLISH => stop_words().has(word),
+            _ => languages.contains(&own) && own.drops(word),
+        };
+        let (mut buffer, mut seen) = (String::new(), Vec::new());
+        let mut written: Vec<Written<'_>> = languages.iter().map(|_| Written::new(&self.source)).collect();
+        for k in 0..self.words.len() {
+            if dropped(self.lower(k)) {
+                continue;
+            }
+            seen.clear();
+            for (&language, written) in languages.iter().zip(&mut written) {
+                self.keyword(k, language, written, &mut buffer, &mut |word| {
+                    if !seen.iter().any(|one| one == word) {
+                        seen.push(word.to_owned());
+                    }
+                });
+            }
+            seen.iter().for_each(|word| each(word));
+        }
+    }
+
+    /// Call `each` with the keywords of one word. `written` has not passed it yet.
+    fn keyword(
+        &self,
+        k: usize,
+        language: Language,
+        written: &mut Written<'_>,
+        buffer: &mut String,
+        each: &mut impl FnMut(&str),
+    ) {
+        let word = self.lower(k);
+        let plain = language == Language::ENGLISH || language == Language::NONE;
+        if !plain && language.drops(word) {
+            return;
+        }
+        let stems = if plain && word.is_ascii() { None } else { language.stems(word) };
+        if let Some(stemmer) = stems {
+            buffer.clear();
+            let marked = !self.source.is_empty() && stemmer.needs_marks();
+            let spelled = if marked { written.word(self.words[k]) } else { None };
+            stemmer.stem_into(spelled.as_deref().unwrap_or(word), buffer);
+            if stemmer.is_marked() {
+                buffer.push('@');
+                buffer.push_str(stemmer.code());
+            }
+            each(buffer);
+        } else if !word.is_ascii() && word.chars().any(is_unspaced) {
+            unspaced(word, each);
+        } else if !word.is_ascii() || !stop_words().has(word) {
+            singular(word, buffer, each);
+        }
+    }
+}
+
+/// Finds words in the text as written by their offsets in the folded text, from left to right.
+struct Written<'a> {
+    source: &'a str,
+    at: usize,
+    folded: usize,
+}
+
+impl<'a> Written<'a> {
+    fn new(source: &'a str) -> Self {
+        Self { source, at: 0, folded: 0 }
+    }
+
+    /// Advance to the last character whose folded form does not begin after byte `to` of the folded text.
+    fn advance(&mut self, to: usize) {
+        while let Some(c) = self.source[self.at..].chars().next() {
+            let size = folded_size(c);
+            if self.folded + size > to {
+                break;
+            }
+            self.at += c.len_utf8();
+            self.folded += size;
+        }
+    }
+
+    /// Return a word as written, in lower case; `None` if its borders are inside a character, such as "⑴".
+    fn word(&mut self, word: Word) -> Option<String> {
+        self.advance(word.start);
+        let (first, start) = (self.at, self.folded);
+        self.advance(word.end);
+        (start == word.start && self.folded == word.end)
+            .then(|| self.source[first..self.at].nfc().collect::<String>().to_lowercase())
     }
 }
 
 /// Remove a plural s: "cities" -> "city", "rings" -> "ring"; not after s, u or i, nor in words of at most
 /// three letters.
-fn stem(word: &str, buffer: &mut String, each: &mut impl FnMut(&str)) {
+fn singular(word: &str, buffer: &mut String, each: &mut impl FnMut(&str)) {
     let long = |n: usize| if word.is_ascii() { word.len() > n } else { word.chars().count() > n };
     if !word.ends_with('s') || !long(3) || ["ss", "us", "is"].iter().any(|e| word.ends_with(e)) {
         return each(word);
@@ -208,39 +299,12 @@ fn unspaced(word: &str, each: &mut impl FnMut(&str)) {
     }
 }
 
-/// Han, Hiragana, Katakana, Thai, Lao, Khmer, Myanmar.
-fn is_unspaced(c: char) -> bool {
-    matches!(c as u32, 0x0E00..=0x0EFF | 0x1000..=0x109F | 0x1780..=0x17FF | 0x19E0..=0x19FF
-        | 0x2E80..=0x2FDF | 0x3005..=0x3007 | 0x3021..=0x3029 | 0x3038..=0x303B | 0x3041..=0x30FF
-        | 0x31F0..=0x31FF | 0x3400..=0x4DBF | 0x4E00..=0x9FFF | 0xA9E0..=0xA9FF | 0xAA60..=0xAA7F
-        | 0xF900..=0xFAFF | 0xFF66..=0xFF9F | 0x1AFF0..=0x1B16F | 0x20000..=0x3FFFF)
-}
-
-/// Append the text in NFKD without combining marks. (The marks are dropped, so their canonical order does not
-/// matter: each character is decomposed separately.)
-pub fn fold_into(text: &str, out: &mut String) {
-    out.reserve(text.len());
-    let mut rest = text;
-    while let Some(at) = rest.bytes().position(|b| b >= 0x80) {
-        out.push_str(&rest[..at]);
-        let mut chars = rest[at..].chars();
-        if let Some(c) = chars.next() {
-            decompose_compatible(c, |part| {
-                if canonical_combining_class(part) == 0 {
-                    out.push(part);
-                }
-            });
-        }
-        rest = chars.as_str();
-    }
-    out.push_str(rest);
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::folding::BREVE;
     use proptest::prelude::*;
-    use unicode_normalization::UnicodeNormalization;
+    use unicode_normalization::char::canonical_combining_class;
 
     fn keywords(text: &str) -> Vec<String> {
         let mut lexer = Lexer::default();
@@ -267,12 +331,70 @@ mod tests {
         assert_eq!(keywords("ไทย"), ["ไท", "ทย"]);
     }
 
+    #[test]
+    fn words_are_stemmed_by_their_script() {
+        assert_eq!(keywords("Новый город, новые города; России"), ["нов", "город", "нов", "город", "росс"]);
+        // A decomposed short i is the same letter.
+        assert_eq!(keywords("новыи\u{306} й"), ["нов", "й"]);
+        // Tamil is stemmed with its marks; then they are dropped.
+        assert_eq!(keywords("x புத்தகங்கள் புத்தகம் y"), ["x", "புததகம", "புததகம", "y"]);
+        assert_eq!(keywords("x⑴ é"), ["x", "1", "e"]);
+    }
+
+    fn query(text: &str, codes: &[&str]) -> Vec<String> {
+        let languages: Vec<Language> = codes.iter().map(|code| Language::by_name(code).unwrap()).collect();
+        let mut lexer = Lexer::default();
+        lexer.read(text);
+        let mut found = Vec::new();
+        lexer.query_keywords(&languages, |w| found.push(w.to_owned()));
+        found
+    }
+
+    #[test]
+    fn a_query_is_read_in_every_language_of_the_index() {
+        assert_eq!(query("The rings", &[]), ["ring"]);
+        assert_eq!(query("Häusern rings", &["de"]), ["haus@de", "ring@de"]);
+        assert_eq!(query("Häusern rings", &["en", "de"]), ["hausern", "haus@de", "ring", "ring@de"]);
+        // The function words of a German query are not looked up among English words.
+        assert_eq!(
+            query("Was war die Aufgabe der Häuser?", &["en", "de"]),
+            ["aufgabe", "aufgab@de", "hauser", "haus@de"]
+        );
+        assert_eq!(query("города 7 rings", &["none"]), ["города", "7", "ring"]);
+    }
+
+    #[test]
+    fn accents_count_for_stems_and_vanish_afterwards() {
+        let mut lexer = Lexer::default();
+        lexer.read("Les élèves étudiés e\u{301}tudie\u{301}s");
+        let mut found = Vec::new();
+        lexer.keywords_in(Language::by_name("fr").unwrap(), |w| found.push(w.to_owned()));
+        assert_eq!(found, ["elev@fr", "etudi@fr", "etudi@fr"]);
+    }
+
     proptest! {
+        #[test]
+        fn words_are_found_as_written(text in "([a-zé]|[\u{b80}-\u{bff}]|[ .⑴½ﬁ\u{301}]|и\u{306}?){0,30}") {
+            let mut lexer = Lexer::default();
+            lexer.read("é ");
+            lexer.append(&text);
+            let mut written = Written::new(&lexer.source);
+            for k in 0..lexer.words.len() {
+                if let Some(word) = written.word(lexer.words[k]) {
+                    let mut folded = String::new();
+                    fold_into(&word, &mut folded);
+                    prop_assert_eq!(folded.as_str(), lexer.lower(k));
+                }
+            }
+        }
+
         #[test]
         fn any_text_is_read(text in "\\PC{0,40}", more in "\\PC{0,20}") {
             let mut lexer = Lexer::default();
             lexer.read(&text);
-            let folded: String = text.nfkd().filter(|&c| canonical_combining_class(c) == 0).collect();
+            let marks = text.nfkd().filter(|&c| canonical_combining_class(c) == 0 || c == BREVE);
+            let breves = marks.collect::<String>().replace("и\u{306}", "й").replace("И\u{306}", "Й");
+            let folded = breves.replace(BREVE, "");
             prop_assert_eq!(&lexer.folded, &folded);
             let one: Vec<String> = (0..lexer.words.len()).map(|k| lexer.lower(k).to_owned()).collect();
             lexer.append(&more);

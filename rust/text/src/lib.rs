@@ -7,7 +7,8 @@
 //! 2. [`cut`] and [`windows`] cut it into chunks of limited size, counted in tokens by [`bpe`] (encodings
 //!    cl100k and o200k).
 //! 3. [`words`] and [`vocabulary`] number its words; [`corpus`] does all of this for many documents on many threads.
-//! 4. [`lexical`] extracts the keywords of the walk, [`names`] the names that a text mentions.
+//! 4. [`lexical`] extracts the keywords of the walk, reduced to their stems by [`languages`]; [`names`] finds the names
+//!    that a text mentions.
 //!
 //! [`treebank`], [`punkt`] and [`published`] reproduce the tokenisation of reference implementations exactly.
 //! [`strings`] stores many texts in one buffer.
@@ -27,13 +28,15 @@
 //! ```
 
 // Modules of lower crates, under the names that they have in this crate.
-use ketrag_base::{error, guard, parallel, progress, sparse};
+use ketrag_base::{error, items, parallel, progress, sparse};
 
 pub mod bpe;
 pub mod classes;
 pub mod corpus;
 pub mod cut;
+pub mod folding;
 pub mod interner;
+pub mod languages;
 pub mod lexical;
 pub mod names;
 pub mod published;

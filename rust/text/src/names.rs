@@ -1,8 +1,9 @@
 //! Names and subjects for the walk: capitalised spans, the subject of a text, and the places where it
 //! mentions other subjects.
 
+use crate::folding::{fold_into, WordSet};
 use crate::interner::Interner;
-use crate::lexical::{fold_into, openers, stop_words, Lexer, WordSet};
+use crate::lexical::{openers, stop_words, Lexer};
 use crate::strings::Strings;
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -345,7 +346,8 @@ mod tests {
             opening_subject(&text, &mut Lexer::default());
             title_key(&text, &mut Lexer::default());
         }
-        assert!(begin.elapsed().as_secs() < 20);
+        // Quadratic time would be hours. An emulator of another processor may take minutes.
+        assert!(begin.elapsed().as_secs() < 600);
         assert!(names(&"A ".repeat(1000)).iter().all(|n| n.split(' ').count() <= MAX_NAME));
     }
 

@@ -1,6 +1,8 @@
 //! Stop-word lists by language, with constant-time lookup.
 
-use crate::error::{Error, Result};
+use crate::error::Result;
+use crate::folding::fold_into;
+use crate::languages::Language;
 use std::sync::LazyLock;
 
 /// The function words of English, compiled for this project: articles, pronouns, prepositions,
@@ -42,6 +44,8 @@ pub enum StopWords {
     #[default]
     English,
     None,
+    /// The function words of another language.
+    Of(Language),
 }
 
 /// Open addressing on (first, last, length): most words need one probe.
@@ -68,9 +72,9 @@ fn slot_of(word: &[u8]) -> usize {
 impl StopWords {
     pub fn by_name(name: &str) -> Result<Self> {
         match name {
-            "english" | "en" => Ok(Self::English),
+            "english" | "en" | "auto" => Ok(Self::English),
             "none" => Ok(Self::None),
-            _ => Err(Error::input(format!("no stop words for {name:?}: must be english or none"))),
+            _ => Language::by_name(name).map(Self::Of),
         }
     }
 
@@ -78,6 +82,7 @@ impl StopWords {
         match self {
             Self::English => "english",
             Self::None => "none",
+            Self::Of(language) => language.name(),
         }
     }
 
@@ -85,6 +90,7 @@ impl StopWords {
         match self {
             Self::English => ENGLISH,
             Self::None => &[],
+            Self::Of(language) => language.function_words(),
         }
     }
 
@@ -106,6 +112,11 @@ impl StopWords {
     /// assert!(StopWords::English.contains("the") && !StopWords::English.contains("ship"));
     /// ```
     pub fn contains(self, word: &str) -> bool {
+        if let Self::Of(language) = self {
+            let mut folded = String::new();
+            fold_into(word, &mut folded);
+            return language.drops(&folded);
+        }
         if self == Self::None || word.len() > LONGEST {
             return false;
         }
@@ -137,6 +148,8 @@ mod tests {
         for word in ["", "thex", "paris", "été", "The"] {
             assert!(!StopWords::English.contains(word), "{word}");
         }
+        let german = StopWords::by_name("german").unwrap();
+        assert!(german.contains("für") && !german.contains("the") && german.list().contains(&"für"));
         assert_eq!(StopWords::English.hash().len(), 64);
         assert_ne!(StopWords::English.hash(), StopWords::None.hash());
         assert!(StopWords::by_name("klingon").is_err());

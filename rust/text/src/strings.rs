@@ -1,7 +1,7 @@
 //! Many strings in one buffer: the representation of text lists on disk and across the Python boundary.
 
 use crate::error::{Error, Result};
-use crate::guard::Guard;
+use crate::items::Items;
 
 /// String `i` is `blob[offsets[i]..offsets[i + 1]]`.
 #[derive(Debug, Clone, Copy)]
@@ -14,8 +14,8 @@ pub struct Strings<'a> {
 enum Blob<'a> {
     /// Valid UTF-8, checked once, by `new`.
     Checked(&'a str),
-    /// From a mapped file: each string is verified and decoded when it is read.
-    Stored(&'a [u8], Option<Guard<'a>>),
+    /// From a file: each string is verified, unpacked and decoded when it is read.
+    Stored(Items<'a, u8>),
 }
 
 /// A [`Strings`] that owns its buffers.
@@ -43,11 +43,11 @@ impl<'a> Strings<'a> {
 
     /// For stored strings that were checked before they were written: `offsets` are verified now, the text
     /// string by string by its guard. Only checks that cost nothing are repeated.
-    pub fn stored((blob, guard): (&'a [u8], Option<Guard<'a>>), offsets: &'a [u64]) -> Result<Self> {
+    pub fn stored(blob: Items<'a, u8>, offsets: &'a [u64]) -> Result<Self> {
         if offsets.first().zip(offsets.last()) != Some((&0, &(blob.len() as u64))) {
             return Err(Error::input("offsets must start at 0 and end at the length of the text"));
         }
-        Ok(Self { blob: Blob::Stored(blob, guard), offsets })
+        Ok(Self { blob: Blob::Stored(blob), offsets })
     }
 
     pub fn len(&self) -> usize {
@@ -74,12 +74,7 @@ impl<'a> Strings<'a> {
         let range = self.offsets[i] as usize..self.offsets[i + 1] as usize;
         match self.blob {
             Blob::Checked(blob) => &blob.as_bytes()[range],
-            Blob::Stored(blob, guard) => {
-                if let Some(guard) = guard {
-                    guard.check(range.clone());
-                }
-                &blob[range]
-            }
+            Blob::Stored(blob) => blob.get(range),
         }
     }
 

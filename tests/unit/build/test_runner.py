@@ -45,8 +45,8 @@ from ketrag_fast.systems.spec.stage import (
 )
 from ketrag_fast.types import BuildReport, Document
 from tests.support.effort import ended_after
-from tests.unit.build import little
-from tests.unit.build.little import STAGES
+from tests.unit.build import small_stages
+from tests.unit.build.small_stages import STAGES
 
 Paths = tuple[Path, Path]
 
@@ -57,7 +57,7 @@ def paths(tmp_path: Path) -> Paths:
     docs.mkdir()
     (docs / "a.md").write_text("# Ada\n\nAda wrote the first program.\n")
     (docs / "b.txt").write_text("Charles built an engine.")
-    little.RAN.clear()
+    small_stages.RAN.clear()
     return tmp_path / "index", docs
 
 
@@ -74,7 +74,7 @@ def test_second_build_does_nothing_and_says_so(paths: Paths) -> None:
     second = build(index, str(docs), STAGES)
     assert (second.changed, second.generation, second.digest) == (False, 1, first.digest)
     assert {p: p.stat().st_mtime_ns for p in index.glob("gen-*/**/*")} == before
-    assert little.RAN == ["words", "histogram"]
+    assert small_stages.RAN == ["words", "histogram"]
     assert list((index / "work").iterdir()) == []
 
 
@@ -112,7 +112,7 @@ def test_sources_accumulate_and_replace_sets_them_anew(paths: Paths, tmp_path: P
     assert build(index, str(more), STAGES).documents == 3
     assert build(index, [Document("x", "Handed over.")], STAGES).documents == 4
     assert build(index, [Document("y", "Another.")], STAGES).documents == 5
-    replaced = build(index, str(more), STAGES, replace=True)
+    replaced = build(index, str(more), STAGES, others="drop")
     assert (replaced.documents, replaced.removed) == (1, 4)
 
 
@@ -169,7 +169,7 @@ def test_no_documents(paths: Paths, tmp_path: Path) -> None:
 
 
 def run_child(how: str, index: Path, docs: Path) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "tests.unit.build.little", how, str(index), str(docs)]
+    command = [sys.executable, "-m", "tests.unit.build.small_stages", how, str(index), str(docs)]
     root = Path(__file__).parents[3]
     path = os.pathsep.join([str(root / "python"), str(root)])
     return subprocess.Popen(command, cwd=root, env={**os.environ, "PYTHONPATH": path}, stderr=subprocess.PIPE)
@@ -179,7 +179,7 @@ def run_child(how: str, index: Path, docs: Path) -> subprocess.Popen[bytes]:
 def test_killed_in_a_stage_then_resumed(paths: Paths, stage: str) -> None:
     index, docs = paths
     whole = build(index.with_name("whole"), str(docs), STAGES)
-    little.RAN.clear()
+    small_stages.RAN.clear()
     assert run_child(f"kill-{stage}", index, docs).wait() == -signal.SIGKILL
     report = build(index, [], STAGES)  # the sources were registered before the kill
     assert report.digest == whole.digest
@@ -362,7 +362,7 @@ def test_other_units_or_embedder_need_rebuild(paths: Paths) -> None:
         build(index, str(docs), STAGES, Settings(chunk_tokens=300))
     assert "--rebuild" in (caught.value.hint or "")
     with pytest.raises(ModelMismatch, match="embedder"):
-        build(index, str(docs), STAGES, Settings(embedder="other"))
+        build(index, str(docs), STAGES, Settings(embedder="native:other"))
     report = build(index, str(docs), STAGES, Settings(chunk_tokens=300), rebuild=True)
     assert how(report) == {"words": "ran", "histogram": "ran"}
     assert not build(index, str(docs), STAGES).changed
@@ -456,9 +456,9 @@ def test_digest_does_not_depend_on_the_way(paths: Paths) -> None:
 
 def test_fingerprints_chain() -> None:
     def prints(k: int = 2, documents: str = "d", version: int = 1) -> dict[str, str]:
-        words = Stage("words", version, ("documents",), (), little.run_words)
+        words = Stage("words", version, ("documents",), (), small_stages.run_words)
         found = {"documents": documents}
-        for stage in (words, little.HISTOGRAM):
+        for stage in (words, small_stages.HISTOGRAM):
             found[stage.name] = fingerprint_of(stage, Settings(knn_k=k), found)
         return found
 
@@ -468,9 +468,9 @@ def test_fingerprints_chain() -> None:
     assert prints(documents="e")["histogram"] != base["histogram"]
     assert prints(version=2)["histogram"] != base["histogram"]
     with pytest.raises(ConfigError, match="needs words"):
-        check_order([little.HISTOGRAM], Settings())
+        check_order([small_stages.HISTOGRAM], Settings())
     with pytest.raises(ConfigError, match="twice"):
-        check_order([little.WORDS, little.WORDS], Settings())
+        check_order([small_stages.WORDS, small_stages.WORDS], Settings())
 
 
 def test_a_stage_sees_only_what_it_declared(paths: Paths) -> None:
@@ -480,4 +480,4 @@ def test_a_stage_sees_only_what_it_declared(paths: Paths) -> None:
         return {"n": np.array([len(inputs.documents)])}  # type: ignore[attr-defined]
 
     with pytest.raises(KeyError, match="documents"):
-        build(index, str(docs), [little.WORDS, Stage("peek", 1, ("words",), (), peek)])
+        build(index, str(docs), [small_stages.WORDS, Stage("peek", 1, ("words",), (), peek)])

@@ -11,16 +11,16 @@ from pathlib import Path
 import pytest
 
 from ketrag_fast import kernels
-from tests.support import all_kernels
+from tests.support import all_kernels, inner_kernels
 
 TESTS = Path(__file__).parents[2]
 
 # Kernel: the function of `tests.oracles` that it is compared with.
 ORACLES = {
     "betweenness": "centrality.betweenness",
-    "bipartite": "bipartite.bipartite",
     "bm25": "walk_parts.bm25",
-    "citation_links": "cgrag.links",
+    "citation_links": "cg_rag.links",
+    "communities": "drawing.communities",
     "concept_graph": "concepts.concept_graph",
     "concept_search": "concepts.search",
     "concepts": "concepts.concepts",
@@ -29,7 +29,7 @@ ORACLES = {
     "core_numbers": "centrality.core_numbers",
     "corpus": "text.units",
     "cosine_knn": "vectors.cosine_knn",
-    "edge_alphas": "cgrag.alphas",
+    "edge_alphas": "cg_rag.alphas",
     "embed_rows": "vectors.embedder_cosines",
     "fill": "context.fill",
     "fit_embedder": "vectors.embedder_cosines",
@@ -39,20 +39,26 @@ ORACLES = {
     "keyword_pool": "vectors.keyword_pool",
     "kmeans": "clusters.kmeans",
     "knn_graph": "cooccurrence.knn_graph",
-    "knng_order": "vectors.knng_order",
+    "knn_order": "vectors.knn_order",
+    "layout": "drawing.layout",
     "local_search": "local_search.local_search",
+    "neighbourhood": "drawing.neighbourhood",
     "pagerank": "pagerank.pagerank",
-    "pass_messages": "cgrag.messages",
+    "pass_messages": "cg_rag.messages",
     "personalised_pagerank": "pagerank.pagerank",
     "render": "context.render",
+    "renumber": "transpose.renumber",
     "select_by_concepts": "concepts.choose_chunks",
     "select_ranked": "select.select_ranked",
     "select_uniform": "select.select_uniform",
+    "shortest_path": "drawing.shortest_path",
     "spread": "pagerank.spread",
     "tokenise": "text.words",
     "top_k": "vectors.top_k",
+    "transpose": "transpose.transpose",
     "vocabulary": "text.vocabulary",
     "walk": "walk.walk",
+    "weighted_graph": "drawing.weighted",
 }
 # Those without one, and what holds them in place of it.
 OTHERWISE = {
@@ -61,27 +67,29 @@ OTHERWISE = {
     "cooccurrence_kernels": "asks the machine",
     "count_tokens": "tests/golden/cl100k.json",
     "encode_tokens": "tests/golden/cl100k.json",
+    "induced_edges": "all pairs, in the tests",
     "normalise": "NumPy",
     "pack": "unpack",
     "quantise": "the bounds that it promises",
-    "renumber": "sets, in the tests",
     "sentence_spans": "cases, in the tests",
     "split_budget": "cases, in the tests",
     "stop_words": "a fixed list",
     "tokenise_many": "tokenise is one call of it",
     "token_windows": "its definition, in the tests",
-    "transpose": "sets, in the tests",
     "truncate": "its definition, in the tests",
     "unpack": "pack",
 }
 # Argument conversion, and classes with tests of their own: unit/test_encoder.py, parity/test_text.py.
-NOT_KERNELS = {"arrays", "encoder", "published"}
+NOT_KERNELS = {
+    *(f"ketrag_fast.kernels.{name}" for name in ("arrays", "encoder")),
+    "tests.support.inner_kernels.published",
+}
 FUNCTIONS = [name for name in all_kernels.__all__ if inspect.isfunction(getattr(all_kernels, name))]
 
 
 def functions_of(module: str) -> list[str]:
-    """Return the names of the functions that a submodule defines, without its private ones."""
-    own = import_module(f"ketrag_fast.kernels.{module}")
+    """Return the names of the functions that a module defines, without its private ones."""
+    own = import_module(module)
     return [
         name
         for name, value in inspect.getmembers(own, inspect.isfunction)
@@ -90,7 +98,10 @@ def functions_of(module: str) -> list[str]:
 
 
 def test_every_kernel_is_accounted_for() -> None:
-    modules = [info.name for info in pkgutil.iter_modules(kernels.__path__)]
+    packages = (kernels, inner_kernels)
+    modules = [
+        f"{own.__name__}.{info.name}" for own in packages for info in pkgutil.iter_modules(own.__path__)
+    ]
     assert set(modules) > NOT_KERNELS
     defined = [name for module in modules if module not in NOT_KERNELS for name in functions_of(module)]
     assert sorted(defined) == sorted(FUNCTIONS) == sorted([*ORACLES, *OTHERWISE])
@@ -100,7 +111,7 @@ def test_every_kernel_is_accounted_for() -> None:
 def test_documented(name: str) -> None:
     value = getattr(all_kernels, name)
     if inspect.isfunction(value):
-        assert value.__module__.startswith("ketrag_fast.kernels.")
+        assert value.__module__.startswith(("ketrag_fast.kernels.", "tests.support.inner_kernels."))
         assert value.__annotations__["return"]
     assert name == "NOBODY" or len(inspect.getdoc(value) or "") > 20
     assert "tuple(" not in (inspect.getdoc(value) or "").lower(), "a named tuple without words of its own"

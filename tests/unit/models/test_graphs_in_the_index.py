@@ -64,7 +64,7 @@ def test_it_is_asked_above_the_threshold_and_finds_what_the_scan_finds(build: Bu
         facts = graph.stats()["search"]["units"]
         assert facts["kind"] == "hnsw" and facts["recall"] >= 0.99 and facts["count"] == COUNT
         assert graph.stats()["search"]["keywords"]["kind"] == "hnsw"
-        for mode in ("text", "keyword", "fused", "knng", "walk"):
+        for mode in ("text", "keyword", "fused", "knn", "walk"):
             one = scan.retrieve_many(asked(), mode=mode, budget=400)
             two = graph.retrieve_many(asked(), mode=mode, budget=400)
             same = [a.text == b.text for a, b in zip(one, two, strict=True)]
@@ -97,7 +97,7 @@ def test_with_a_filter_every_answer_is_exact(build: Build, monkeypatch: pytest.M
     with build("scan", ann="exact") as scan, build("graph", ann="hnsw") as graph:
         monkeypatch.setattr(stored.StoredGraph, "candidates", lambda *_: pytest.fail("the graph was asked"))
         for given, least in (("n<540", 100), ("n<60", 20), ("n=7", 1)):
-            for mode in ("text", "keyword", "knng"):
+            for mode in ("text", "keyword", "knn"):
                 one = scan.retrieve_many(asked()[:9], mode=mode, budget=400, filter=given)
                 two = graph.retrieve_many(asked()[:9], mode=mode, budget=400, filter=given)
                 assert [a.text for a in one] == [b.text for b in two]

@@ -69,7 +69,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Folders]:
     """An index without a model, and one with that of an endpoint."""
     root = tmp_path_factory.mktemp("hostile")
     made = Folders(root / "plain", root / "embedded")
-    Index.build(DOCUMENTS, made.plain, settings=Settings(threads=1)).close()
+    Index.build(DOCUMENTS, made.plain, settings=Settings(threads=1, modes="auto,hyde")).close()
     yield made
 
 

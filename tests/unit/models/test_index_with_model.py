@@ -60,7 +60,7 @@ def test_titles_precede_units_and_sentences_stand_alone(server: Endpoint, tmp_pa
     )
 
 
-@pytest.mark.parametrize("mode", ["text", "fused", "knng", "keyword", "walk", "auto", "bm25"])
+@pytest.mark.parametrize("mode", ["text", "fused", "knn", "keyword", "walk", "auto", "bm25"])
 def test_every_mode_answers(server: Endpoint, tmp_path: Path, mode: str) -> None:
     with Index.build(DOCUMENTS, tmp_path / "i", settings=settings(server, modes=mode)) as index:
         context = index.retrieve("The bridge crosses the Mira", mode=mode, budget=200)

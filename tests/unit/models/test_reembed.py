@@ -27,6 +27,8 @@ VECTORS = {"vectors", "unit_search", "sentence_vectors", "keywords", "keyword_se
 
 pytestmark = pytest.mark.usefixtures("loopback")
 
+MODES = "auto,text,fused,keyword"
+
 
 @pytest.fixture
 def server() -> Iterator[Endpoint]:
@@ -37,7 +39,7 @@ def server() -> Iterator[Endpoint]:
 @pytest.fixture
 def index(tmp_path: Path) -> Path:
     """With the built-in vectors."""
-    Index.build(DOCUMENTS, tmp_path / "i").close()
+    Index.build(DOCUMENTS, tmp_path / "i", settings=Settings(modes=MODES)).close()
     return tmp_path / "i"
 
 
@@ -65,7 +67,8 @@ def test_only_what_knows_vectors_is_made_anew_and_equals_a_fresh_build(
             assert opened.stats()["backends"]["dimension"] == 16
             digest, text = opened.digest, opened.retrieve("Where is the mill?", mode="text").text
         assert reader.generation == 1 and reader.retrieve("Where is the mill?", mode="text").text == before
-    fresh = Index.build(DOCUMENTS, tmp_path / "fresh", settings=Settings(embedder=spec(server)))
+    settings = Settings(embedder=spec(server), modes=MODES)
+    fresh = Index.build(DOCUMENTS, tmp_path / "fresh", settings=settings)
     assert fresh.digest == digest and fresh.retrieve("Where is the mill?", mode="text").text == text
     fresh.close()
 

@@ -49,7 +49,7 @@ def test_specs() -> None:
     for bad in ("", "bert", "sentence-transformers:", "torch:x", "builtin:x"):
         with pytest.raises(ConfigError, match="must be one of"):
             parse(bad)
-    with pytest.raises(ConfigError, match="made by the build"):
+    with pytest.raises(ConfigError, match="fitted by the build"):
         load("builtin")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ketrag_fast import Settings
-from ketrag_fast.build.ingest import read_only
+from ketrag_fast.build.file_reading import read_sources
 from ketrag_fast.readers import SourceFile, find, reader_for
 from ketrag_fast.types import Document, Failure
 
@@ -71,7 +71,7 @@ def _linked(tmp_path: Path, name: str) -> Path:
 
 def test_a_table_that_is_a_link_out_of_the_source_is_not_read(tmp_path: Path) -> None:
     folder = _linked(tmp_path, "citations.tsv")
-    items = list(read_only(str(folder), Settings()))
+    items = list(read_sources(str(folder), Settings()))
     (failure,) = [item for item in items if isinstance(item, Failure)]
     assert failure.document == "citations.tsv"
     assert "--follow-links" in failure.message
@@ -79,13 +79,13 @@ def test_a_table_that_is_a_link_out_of_the_source_is_not_read(tmp_path: Path) ->
         None,
         "doi:10.1000/x",
     ]
-    followed = list(read_only(str(folder), Settings(follow_links=True)))
+    followed = list(read_sources(str(folder), Settings(follow_links=True)))
     assert next(item.metadata["cites"] for item in followed if isinstance(item, Document)) == ["2"]
 
 
 def test_a_corpus_that_is_a_link_out_of_the_source_is_not_read(tmp_path: Path) -> None:
     folder = _linked(tmp_path, "corpus.jsonl")
-    (failure,) = read_only(str(folder), Settings())
+    (failure,) = read_sources(str(folder), Settings())
     assert isinstance(failure, Failure)
     assert "--follow-links" in failure.message
-    assert len(list(read_only(str(folder), Settings(follow_links=True)))) == 2
+    assert len(list(read_sources(str(folder), Settings(follow_links=True)))) == 2

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ketrag_fast import Settings
-from ketrag_fast.build.ingest import read_only
+from ketrag_fast.build.file_reading import read_sources
 from ketrag_fast.readers import FORMATS, SourceFile, items_of
 from ketrag_fast.readers.code import symbols
 from ketrag_fast.readers.sandbox import Apart
@@ -43,7 +43,7 @@ FILES = {
 def test_a_small_file_gives_a_bounded_text(name: str, tmp_path: Path) -> None:
     """The header of a table comes with each row, the name of an element with each one inside of it."""
     (tmp_path / name).write_bytes(FILES[name])
-    items = list(read_only(str(tmp_path), Settings(read_text=2)))
+    items = list(read_sources(str(tmp_path), Settings(read_text=2)))
     failures = [item for item in items if isinstance(item, Failure)]
     assert any("setting read_text: 2 million" in failure.message for failure in failures)
     assert all(failure.document == name for failure in failures)
@@ -51,14 +51,14 @@ def test_a_small_file_gives_a_bounded_text(name: str, tmp_path: Path) -> None:
     assert sum(len(item.text) + len(str(item.metadata)) for item in kept) < 2_100_000
     if name in ("a.xlsx", "a.csv", "a.zip"):
         assert kept  # what was read before the limit stays
-    whole = [item for item in read_only(str(tmp_path), Settings()) if isinstance(item, Failure)]
+    whole = [item for item in read_sources(str(tmp_path), Settings()) if isinstance(item, Failure)]
     assert whole == []
 
 
 def test_a_large_file_may_give_as_much_as_it_holds(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_text("".join(f'{{"_id": "{n}", "text": "{"x" * 1000}"}}\n' for n in range(3000)))
-    items = list(read_only(str(path), Settings(read_text=1)))
+    items = list(read_sources(str(path), Settings(read_text=1)))
     assert len(items) == 3000
     assert all(isinstance(item, Document) for item in items)
 

@@ -184,11 +184,11 @@ def test_pages_that_give_no_text_are_named() -> None:
     documents, failures = read_all("a.pdf", pdf([Page().text(60, 80, "some text"), scan, blank, scan, scan]))
     assert [document.text for document in documents] == ["some text"]
     assert len(failures) == 1
-    assert "pages 2, 4-5: images without text" in failures[0]
-    assert "OCR" in failures[0]
+    assert "pages 2, 4-5: pictures without text" in failures[0]
+    assert "--ocr" in failures[0]
     documents, failures = read_all("a.pdf", pdf([scan]))
     assert documents == []
-    assert "the only page: images without text" in failures[0]
+    assert "the only page: pictures without text" in failures[0]
 
 
 def test_fonts_without_a_unicode_map_are_named() -> None:

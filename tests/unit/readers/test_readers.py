@@ -11,11 +11,12 @@ import pytest
 
 from ketrag_fast.base.config import Settings
 from ketrag_fast.base.progress import Meter
-from ketrag_fast.build.ingest import Change, Ingested, Sources, apply_change
+from ketrag_fast.build.ingest import Change, Ingested, apply_change
+from ketrag_fast.build.sources import Sources
 from ketrag_fast.errors import DocumentError
 from ketrag_fast.readers import SourceFile, find, reader_for
 from ketrag_fast.readers.decode import decode
-from ketrag_fast.readers.plain_text import markdown_title, rst_title
+from ketrag_fast.readers.plain_text import about_markdown, about_rst
 from ketrag_fast.storage.tables import Tables
 from ketrag_fast.types import Document, Failure
 from tests.process import python
@@ -32,7 +33,7 @@ def read(tmp_path: Path) -> Read:
         path.write_bytes(data.encode() if isinstance(data, str) else data)
         with Tables(tmp_path / "t.sqlite") as tables:
             done = apply_change(
-                tables, Change(str(path), replace=True), Settings(**settings), Meter("read", None)
+                tables, Change(str(path), others="drop"), Settings(**settings), Meter("read", None)
             )
             return list(tables.documents()), done.failures
 
@@ -89,7 +90,7 @@ def test_named_fallback(read: Read) -> None:
         ("a.csv", b"", "the file is empty"),
         ("a.csv", b"\n\n", "the table is empty"),
         ("a.exe", b"MZ", "no reader for a file .exe"),
-        ("README", b"text", "no reader for a file without a suffix"),
+        ("README", b"\x01text", "no reader for a file without a suffix"),
     ],
 )
 def test_bad_files_are_named(read: Read, name: str, data: bytes, message: str) -> None:
@@ -117,7 +118,7 @@ from pathlib import Path
 from ketrag_fast.storage.tables import Tables
 with Tables(Path("t.sqlite")) as tables:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    done = apply_change(tables, Change(sys.argv[1], replace=True), Settings(), Meter("read", None))
+    done = apply_change(tables, Change(sys.argv[1], others="drop"), Settings(), Meter("read", None))
     after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     print(done.documents, len(done.failures), after - before)
 """
@@ -226,7 +227,7 @@ def test_tables(read: Read) -> None:
     ],
 )
 def test_markdown_titles(text: str, title: str) -> None:
-    assert markdown_title(text) == title
+    assert about_markdown(text)[0] == title
 
 
 @pytest.mark.parametrize(
@@ -239,7 +240,7 @@ def test_markdown_titles(text: str, title: str) -> None:
     ],
 )
 def test_rst_titles(text: str, title: str) -> None:
-    assert rst_title(text) == title
+    assert about_rst(text)[0] == title
 
 
 def test_text_is_kept_as_read(read: Read) -> None:

@@ -182,10 +182,10 @@ def test_truncated_manifest(layout: Layout, at: int) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "error"),
     [
-        ('"format": 1', '"format": 2', IndexIncompatible),
-        ('"format": 1', '"format": 0', IndexIncompatible),
+        ('"format": 2', '"format": 1', IndexIncompatible),
+        ('"format": 2', '"format": 0', IndexIncompatible),
         ('"seal": ', '"other": ', IndexDamaged),
-        ('"format": 1', '"format": null', IndexDamaged),
+        ('"format": 2', '"format": null', IndexDamaged),
         ('"ids": {', '"../ids": {', IndexDamaged),
         ('"name": "things"', '"name": "../things"', IndexDamaged),
         ('"shape": [\n', '"shape": ["x",\n', IndexDamaged),
@@ -416,9 +416,9 @@ def test_damaged_newer_and_read_only_database(layout: Layout) -> None:
     with pytest.raises(ReadOnly), writing(layout.tables):
         db.execute("INSERT INTO settings VALUES ('a', 'b')")
     db.execute("PRAGMA query_only = OFF")
-    db.execute("PRAGMA user_version = 2")
+    db.execute("PRAGMA user_version = 3")
     db.close()
-    with pytest.raises(IndexIncompatible, match="format 2"):
+    with pytest.raises(IndexIncompatible, match="format 3"):
         Tables(layout.tables)
 
 

@@ -20,7 +20,7 @@ from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.manifest import StageRecord
 from tests.process import python
 
-LARGE = np.arange(70_000, dtype=np.uint32)  # four blocks and a part of a fifth
+LARGE = np.arange(70_000, dtype=np.float32)  # four blocks and a part of a fifth, not packed
 SMALL = np.arange(5, dtype=np.float64)
 ROOT = Path(__file__).parents[3]
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ketrag_fast.apps.cli import options, output
 from ketrag_fast.apps.cli.command_parser import mark_rare
-from ketrag_fast.apps.cli.retrieve import for_people, place_of, reasons
+from ketrag_fast.apps.cli.retrieve import place_of, reasons
 from ketrag_fast.apps.cli.terminal_text import visible
 from ketrag_fast.base.config.fields import LONGEST_SECONDS
 from ketrag_fast.errors import ConfigError, EmptyQuery
@@ -27,7 +27,7 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
         "ask",
         parents=[shared],
         description="Retrieve the context for a question and let a language model answer from it, with "
-        "numbered citations. Without a model the passages are printed.",
+        "numbered citations. Without a model the sentences that fit best are quoted.",
         examples=(
             'ketrag ask "Who built the Fram?" --llm llama-cpp:model.gguf',
             'ketrag ask "Is a model needed?" --kind yes-no --mode cg-rag -o subgraphs=5',
@@ -86,7 +86,7 @@ def run(args: argparse.Namespace) -> int:
     from ketrag_fast.index import Index
 
     shown = _Screen(args.explain) if not args.json else None
-    with Index.open(path, settings=settings) as index:
+    with Index.open(path, settings=settings, deadline=settings.deadline) as index:
         answer = index.ask(
             args.question,
             tokens=args.answer_tokens,
@@ -97,10 +97,10 @@ def run(args: argparse.Namespace) -> int:
             explain=args.explain or html is not None,
         )
         if html is not None:
-            from ketrag_fast.apps.cli.context_page import page
+            from ketrag_fast.apps.cli.context_page import graph_of, page
 
             files = index.inspect.files([passage.document for passage in answer.context.passages])
-            output.write_page(html, page(answer.context, files, answer))
+            output.write_page(html, page(answer.context, files, answer, graph_of(index, answer.context)))
     if shown is None:
         output.write_json(answer.to_json())
     else:
@@ -132,15 +132,29 @@ class _Screen:
                 output.warn(f"{count} {'citation' if count == 1 else 'citations'} without a passage removed")
         if answer.reason == "no_model":
             if not quiet:
-                output.say("no language model is set (--llm SPEC): printing the passages")
-            output.write(for_people(answer.context, self._explain))
+                output.say(
+                    "no language model is set (--llm SPEC): these sentences of the passages fit the question "
+                    "best; `ketrag retrieve` prints the passages"
+                )
+            output.write("\n".join([*quotes(answer), *self._sources(answer)]))
         elif answer.reason is not None:
             output.write(answer.text)
             if not quiet:
-                output.say(f"no passages: {answer.reason}")
+                output.say(output.empty_text(answer.reason))
         elif answer.citations:
-            lines = []
-            for cited in answer.citations:
-                lines.append(f"  [{cited.number}] {place_of(cited.passage)}")
-                lines += reasons(cited.passage) if self._explain else []
-            output.write("\n".join(["", "Sources:", *lines]))
+            output.write("\n".join(self._sources(answer)))
+
+    def _sources(self, answer: Answer) -> list[str]:
+        cited = {one.number: one.passage for one in answer.citations}
+        for quote in sorted(answer.quotes, key=lambda quote: quote.number):
+            cited.setdefault(quote.number, answer.context.passages[quote.number - 1])
+        lines = ["", "Sources:"]
+        for number, passage in cited.items():
+            lines.append(f"  [{number}] {place_of(passage)}")
+            lines += reasons(passage) if self._explain else []
+        return lines
+
+
+def quotes(answer: Answer) -> list[str]:
+    """Return a line for each quoted sentence, best first."""
+    return [f"“{' '.join(quote.text.split())}” [{quote.number}]" for quote in answer.quotes]

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ketrag_fast.apps.cli import options, output
+from ketrag_fast.apps.cli import advise, options, output
 from ketrag_fast.base.config import Settings, parse
 from ketrag_fast.errors import ConfigError, DocumentError, ReadOnly
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ketrag_fast.lab.comparison.running import Answers
 
 _BUDGETS = "12000,6000,3000"
-_SYSTEMS = "text-rag,knng-rag,keyword-rag,ket-rag-u,ket-rag-p,default"
+_SYSTEMS = "text-rag,knn-rag,keyword-rag,ket-rag-u,ket-rag-p,default"
 _ALL_FAILED = 1
 _EXAMPLES = {
     "builds": (
@@ -50,7 +50,7 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
         examples=(
             "ketrag bench systems dataset/ --html report.html",
             'ketrag bench builds dataset/ --build "plain: seed=42" --build "rules: llm=heuristic"',
-            "ketrag bench sweep dataset/ --vary core_ratio=0.2,0.8 --mode walk",
+            "ketrag bench advise -i docs-index",
         ),
     )
     kinds = parser.add_subparsers(dest="kind", metavar="KIND", required=True)
@@ -80,6 +80,7 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
         help="values of a setting, such as core_ratio=0.1,0.2,0.4; repeatable",
     )
     sweep.add_argument("--grid", action="store_true", help="every combination, not one setting at a time")
+    advise.add(kinds, shared)
     parser.set_defaults(json=False)
 
 

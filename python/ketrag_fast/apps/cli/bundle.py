@@ -8,6 +8,7 @@ from typing import Any
 
 from ketrag_fast.apps.cli import options, output
 from ketrag_fast.apps.cli.terminal_text import inline
+from ketrag_fast.errors import ConfigError
 
 
 def add(commands: Any, shared: argparse.ArgumentParser) -> None:
@@ -32,6 +33,12 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
     path, _ = options.index_path(args)
+    if options.query_settings_of(args, strict=False).allow is not None:
+        raise ConfigError(
+            "allow is set, but a bundle contains all documents",
+            hint="write the permitted ones with `ketrag export jsonl FILE --documents`, or leave allow out "
+            "(--config, KETRAG_ALLOW)",
+        )
     from ketrag_fast.index import Index
 
     size = Index.bundle(path, args.output, replace=args.replace, with_model=args.with_model)

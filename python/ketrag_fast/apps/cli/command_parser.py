@@ -147,7 +147,7 @@ class CommandParser(argparse.ArgumentParser):
         settings = {f"--{setting.replace('_', '-')}": f"-o {setting}=VALUE" for setting in catalogue()}
         near = closest(flag, [*self._option_string_actions, *settings])
         near = near if near is None or near in self._option_string_actions else settings[near]
-        self.error(f"there is no option {flag}", f"did you mean {near}?" if near else "")
+        self.error(f"unknown option {flag}", f"did you mean {near}?" if near else "")
 
 
 def closest(word: str, names: Iterable[str]) -> str | None:

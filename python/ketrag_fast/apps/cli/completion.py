@@ -18,7 +18,7 @@ _ketrag() {{
     cur="${{COMP_WORDS[COMP_CWORD]}}"
     prev="${{COMP_WORDS[COMP_CWORD-1]}}"
     command=""
-    for word in "${{COMP_WORDS[@]:1:COMP_CWORD-1}}"; do
+    for word in "${{COMP_WORDS[@]:1:$((COMP_CWORD-1))}}"; do
         case "$command $word" in
             {commands}) command="${{command:+$command }}$word" ;;
         esac
@@ -40,7 +40,10 @@ _ketrag() {{
 }}
 complete -o nospace -F _ketrag ketrag 2>/dev/null || complete -F _ketrag ketrag
 """
-_ZSH: Final = "#compdef ketrag\nautoload -U +X compinit bashcompinit\ncompinit\nbashcompinit\n"
+_ZSH: Final = """# zsh completion of ketrag, to be sourced in ~/.zshrc
+(( $+functions[compdef] )) || { autoload -Uz compinit && compinit }
+autoload -Uz bashcompinit && bashcompinit
+"""
 
 
 def add(commands: Any, shared: argparse.ArgumentParser) -> None:
@@ -62,11 +65,11 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the script."""
-    from ketrag_fast.apps.cli.main import parser
+    from ketrag_fast.apps.cli.main import COMMANDS, parser
 
     commands = dict(walk_commands(parser()))
     if args.shell == "fish":
-        output.write(_fish(commands).rstrip("\n"))
+        output.write(_fish(commands, {name: text for name, (_, text) in COMMANDS.items()}).rstrip("\n"))
     else:
         output.write((_ZSH if args.shell == "zsh" else "") + _bash(commands).rstrip("\n"))
     return 0
@@ -120,7 +123,7 @@ def _bash(commands: dict[str, CommandParser]) -> str:
     )
 
 
-def _fish(commands: dict[str, CommandParser]) -> str:
+def _fish(commands: dict[str, CommandParser], helps: dict[str, str]) -> str:
     lines = ["# fish completion of ketrag"]
     for path, parser in commands.items():
         where = "; and ".join(f"__fish_seen_subcommand_from {word}" for word in path.split())
@@ -128,12 +131,17 @@ def _fish(commands: dict[str, CommandParser]) -> str:
         here = f"{where}; and {unseen}" if where else unseen
         for action in parser._actions:
             if isinstance(action, argparse._SubParsersAction):
+                known = {one.dest: one.help or "" for one in action._choices_actions} or helps
                 lines += [
-                    f"complete -c ketrag -n {shlex.quote(here)} -f -a {one.dest} -d {_quote(one.help)}"
-                    for one in action._choices_actions
+                    f"complete -c ketrag -n {shlex.quote(here)} -f -a {name} -d {_quote(known.get(name))}"
+                    for name in action.choices
                 ]
             elif where and action.option_strings:
                 lines.append(f"complete -c ketrag -n {shlex.quote(where)} {_fish_option(action)}")
+            elif where and (listed := values_of(action)):
+                lines.append(
+                    f"complete -c ketrag -n {shlex.quote(where)} -f -a {shlex.quote(' '.join(listed))}"
+                )
     return "\n".join(lines) + "\n"
 
 

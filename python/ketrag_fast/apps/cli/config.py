@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from typing import Any
 
 from ketrag_fast.apps.cli import options, output
 from ketrag_fast.apps.cli.command_parser import suggestion
 from ketrag_fast.apps.cli.terminal_text import inline
 from ketrag_fast.base.config import Setting, catalogue, names, resolve
+from ketrag_fast.base.config.catalogue import about_broken, systems
 from ketrag_fast.errors import ConfigError
 
 _SHARED = "shared"
@@ -62,18 +64,30 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
     show.set_defaults(run=run)
 
 
+def _owner_of(name: str, owners: Sequence[str]) -> str:
+    """Return the system with settings that a name means: its name or that of one of its presets.
+
+    Raises ConfigError if there is no such system, or if it has no settings.
+    """
+    known = systems().preset_owners
+    owner = name if name in owners else known.get(name, name)
+    if owner in owners:
+        return owner
+    listed = f"systems with settings: {', '.join(owners)}"
+    if name in known or owner in known.values():
+        raise ConfigError(f"the system {owner} has no settings besides the shared ones", hint=listed)
+    near = suggestion(name, [*owners, *known])
+    raise ConfigError(
+        f"unknown system {name!r}",
+        hint=f"{near + ' ' if near else ''}{listed}{about_broken(systems().broken)}",
+    )
+
+
 def run_list(args: argparse.Namespace) -> int:
     """Print the declarations of the settings."""
     owners = list(dict.fromkeys(spec.owner or _SHARED for spec in catalogue().values()))
-    if args.system is not None and args.system not in owners:
-        near = suggestion(args.system, owners)
-        raise ConfigError(
-            f"there is no system {args.system!r} with settings",
-            hint=f"{near + ' ' if near else ''}systems with settings: {', '.join(owners)}",
-        )
-    specs = [
-        spec for spec in catalogue().values() if args.system is None or (spec.owner or _SHARED) == args.system
-    ]
+    owner = None if args.system is None else _owner_of(args.system, owners)
+    specs = [spec for spec in catalogue().values() if owner is None or (spec.owner or _SHARED) == owner]
     if args.json:
         output.write_json({"schema": "ketrag/settings/1", "settings": [_as_json(spec) for spec in specs]})
         return 0

@@ -1,5 +1,5 @@
 """`ketrag retrieve --html FILE` and `ketrag ask --html FILE`: an answer and its context as one page, with the
-walk's chains drawn and links that open the sources where the passages stand. No script, nothing is loaded.
+walk's chains drawn, links that open the sources, and the graph around the passages. Nothing is loaded.
 """
 
 from __future__ import annotations
@@ -10,13 +10,17 @@ from html import escape
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
+from ketrag_fast.apps.cli import output
 from ketrag_fast.lab.comparison.style import STYLE
+from ketrag_fast.lab.workbench.assets import text as static
+from ketrag_fast.lab.workbench.graph_file import embedded
 from ketrag_fast.types.locations import describe_location
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ketrag_fast.types import Answer, Context, Passage
+    from ketrag_fast.index import Index
+    from ketrag_fast.types import Answer, Context, GraphView, Passage
 
 _POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'"
 _BOX: Final = 180
@@ -27,6 +31,8 @@ _LABEL: Final = 22
 _SEARCHED: Final = (".html", ".htm", ".xhtml", ".txt")
 """What a browser shows itself, and searches for the words behind `#:~:text=`."""
 _WORDS: Final = 6
+_NODES: Final = 100
+"""Maximum number of nodes of the graph around the passages."""
 _OWN: Final = """
 .answer{font-size:1.15em}
 .box{fill:var(--paper);stroke:var(--line);stroke-width:1.5}
@@ -41,18 +47,37 @@ ul{margin:6px 0;padding-left:20px}
 figure svg{max-width:100%}
 """
 
+_GRAPH: Final = """
+:root{--card:var(--panel);--accent:var(--c0)}
+.row{display:flex;gap:8px;flex-wrap:wrap;align-items:center}
+.names{display:flex;gap:6px;flex-wrap:wrap;padding:0;list-style:none}
+#graph-root input[type=search]{flex:1 1 220px;min-width:0}
+#graph-root button,#graph-root input,#graph-root select{font:inherit;min-height:36px}
+"""
 
-def page(context: Context, files: Mapping[str, Path] | None = None, answer: Answer | None = None) -> str:
+
+def page(
+    context: Context,
+    files: Mapping[str, Path] | None = None,
+    answer: Answer | None = None,
+    view: GraphView | None = None,
+) -> str:
     """The whole page. Everything that comes from documents, the question or a model is escaped. `files` are
-    the documents' own, which are linked.
+    the documents' own, which are linked. With `view`, the graph is drawn below the passages.
     """
     body = "\n".join(_body(context, files or {}, answer))
+    policy, style = _POLICY, STYLE + _OWN
+    if view is not None:
+        markup, digest = embedded(view)
+        body += f"\n<h2>Graph around the passages: {escape(view.graph)}</h2>\n{markup}"
+        policy += f"; script-src '{digest}'; img-src data: blob:"
+        style += _GRAPH + static("graph.css")
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="color-scheme" content="light dark">\n'
-        f"<title>{escape(context.question)}</title>\n<style>{STYLE}{_OWN}</style>\n</head>\n<body>\n<main>\n"
+        f"<title>{escape(context.question)}</title>\n<style>{style}</style>\n</head>\n<body>\n<main>\n"
         f"{body}\n</main>\n</body>\n</html>\n"
     )
 
@@ -66,7 +91,7 @@ def _body(context: Context, files: Mapping[str, Path], answer: Answer | None) ->
     for warning in context.warnings:
         yield f'<p class="note">{escape(warning)}</p>'
     if context.reason is not None:
-        yield f'<p class="bad">no passages: {escape(context.reason)}</p>'
+        yield f'<p class="bad">{escape(output.empty_text(context.reason))}</p>'
     for passage in context.passages:
         yield from _passage(passage, files.get(passage.document))
 
@@ -121,8 +146,8 @@ Drawn = tuple[str, int | None, Sequence[Mapping[str, Any]]]
 
 
 def chain_of(passage: Passage, reasons: Sequence[Mapping[str, Any]]) -> list[Drawn]:
-    """What is drawn for a passage, from the question's end to the passage itself: the pair that it lengthens
-    where it has one, else its partner.
+    """Return what is drawn for a passage, from the question's end to the passage itself: the pair that it
+    extends, if it extends one, else its partner.
     """
     own: Drawn = (passage.title or passage.document, passage.rank, ())
     chain = next((reason for reason in reasons if "chain" in reason), None)
@@ -180,3 +205,16 @@ def _short(text: str, most: int) -> str:
 def _text(x: float, y: float, text: str, anchor: str, *, kind: str = "n", title: str = "") -> str:
     tip = f"<title>{escape(title)}</title>" if title and title != text else ""
     return f'<text class="{kind}" x="{x:.0f}" y="{y:.0f}" text-anchor="{anchor}">{escape(text)}{tip}</text>'
+
+
+def graph_of(index: Index, context: Context) -> GraphView | None:
+    """Return the picture around the passages of a context; None without a graph or without passages.
+
+    Also None under the filter of the settings, because the graph of the matching documents numbers its
+    passages differently.
+    """
+    names = index.inspect.graphs()
+    if not names or not context.passages or index.inspect.filter is not None:
+        return None
+    units = [passage.unit for passage in context.passages]
+    return index.inspect.graph(names[0], units=units, limit=_NODES)

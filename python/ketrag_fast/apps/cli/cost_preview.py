@@ -60,8 +60,7 @@ def run(
         if cost.note is not None and not args.quiet:
             output.say(cost.note)
     if found.failures and not args.quiet and not args.json:
-        output.warn(f"{len(found.failures):,} documents could not be read or are not there:")
-        output.list_failures(found.failures)
+        output.report_failures(found.failures)
     return output.PARTIAL if found.failures else 0
 
 

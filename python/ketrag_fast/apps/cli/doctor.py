@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from ketrag_fast.apps.cli import options, output
 from ketrag_fast.apps.cli.terminal_text import inline
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _DAMAGED = 4
 """The exit code of a damaged index."""
+_NAMES: Final = {"tables": "documents and caches", "published": "published generation"}
 
 
 def add(commands: Any, shared: argparse.ArgumentParser) -> None:
@@ -33,7 +34,7 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
     path, _ = options.index_path(args)
-    from ketrag_fast.storage.health import examine
+    from ketrag_fast.index.health import examine
 
     settings = options.query_settings_of(args)
     rows, damaged = [], False
@@ -46,8 +47,8 @@ def run(args: argparse.Namespace) -> int:
                 {"what": finding.what, "path": str(finding.path), "error": said, "note": finding.note}
             )
             continue
-        state = finding.note or "sound" if error is None else str(error)
-        output.write(f"{finding.what}: {inline(state)}")
+        state = finding.note or "ok" if error is None else str(error)
+        output.write(f"{_NAMES.get(finding.what, finding.what)}: {inline(state)}")
         if error is not None and error.hint:
             output.write(f"  {inline(error.hint)}")
     endpoints = _endpoints(path, settings)

@@ -14,8 +14,12 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
     parser = commands.add_parser(
         "documents",
         parents=[shared],
-        description="List the documents of an index: id, number of passages, title.",
-        examples=("ketrag documents", "ketrag documents polar --count 20", "ketrag documents --json"),
+        description="List the documents of an index: id, number of passages, language if it varies, title.",
+        examples=(
+            "ketrag documents",
+            "ketrag documents polar --count 20",
+            "ketrag documents --filter lang=en",
+        ),
     )
     parser.add_argument(
         "containing", nargs="?", default="", metavar="TEXT", help="list those with TEXT in id or title"
@@ -24,7 +28,7 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
         "--first", type=int, default=0, metavar="N", help="number of the first one (default 0)"
     )
     parser.add_argument("--count", type=int, default=1_000_000, metavar="N", help="maximum number to list")
-    options.setting(parser, "allow")
+    options.setting(parser, "filter", "allow")
     parser.set_defaults(run=run)
 
 
@@ -34,7 +38,8 @@ def run(args: argparse.Namespace) -> int:
     from ketrag_fast.index import Index
 
     with Index.open(path, settings=options.query_settings_of(args)) as opened:
-        found = opened.inspect.documents(args.first, args.count, args.containing)
+        inspect = opened.inspect
+        found = inspect.documents(args.first, args.count, args.containing, inspect.filter)
         total = opened.inspect.document_count
     if args.json:
         listed = [one.to_json() for one in found]
@@ -43,7 +48,12 @@ def run(args: argparse.Namespace) -> int:
         )
         return 0
     wide = min(max((len(inline(one.document)) for one in found), default=0), 60)
-    lines = [f"{inline(one.document):<{wide}}  {one.units:>4}  {inline(one.title)}".rstrip() for one in found]
+    several = any("language" in one.metadata for one in found)
+    lines = []
+    for one in found:
+        language = f"{inline(str(one.metadata.get('language', ''))):<4}  " if several else ""
+        about = f"{one.units:>4}  {language}{inline(one.title)}"
+        lines.append(f"{inline(one.document):<{wide}}  {about}".rstrip())
     if lines:
         output.write("\n".join(lines))
     if not args.quiet and len(found) < total:

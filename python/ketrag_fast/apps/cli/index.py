@@ -32,7 +32,7 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
         "SOURCE, all sources of the index are read again.",
         examples=(
             "ketrag index docs/",
-            "ketrag index docs/ --embedder native:all-MiniLM-L6-v2 --modes auto,knng",
+            "ketrag index docs/ --embedder native:all-MiniLM-L6-v2 --modes auto,knn",
             "ketrag index --llm llama-cpp:model.gguf -o knn_k=4",
         ),
     )
@@ -72,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
     if args.dry_run:
         if not (path / "index.sqlite").exists():
             raise IndexMissing(
-                f"there is no index in {path}",
+                f"no index in {path}",
                 hint="`ketrag estimate SOURCE...` predicts what building one takes",
             )
         return cost_preview.run(args, sources=args.sources, reread=True, replace=args.replace)
@@ -179,9 +179,4 @@ def tell(args: argparse.Namespace, report: BuildReport) -> None:
             )
     for name, old, new in report.settings_changed:
         output.say(inline(f"setting {name}: {old} -> {new}"))
-    for what in ("document", "chunk"):
-        failed = [failure for failure in report.failures if (failure.code == "chunk") == (what == "chunk")]
-        if failed:
-            output.warn(f"{len(failed):,} {what}s could not be read:")
-            if not args.json:
-                output.list_failures(failed)
+    output.report_failures(report.failures, listed=not args.json)

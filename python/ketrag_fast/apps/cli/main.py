@@ -34,6 +34,8 @@ GROUPS: Final = {
         "bundle": ("bundle", "write an index into one file"),
         "unbundle": ("unbundle", "restore an index from such a file"),
         "merge": ("merge", "merge several indexes into one"),
+        "import": ("import_index", "build an index from the files of GraphRAG or LightRAG"),
+        "export": ("export", "write a graph for GraphRAG, Gephi, Neo4j and other programs"),
         "recording": ("recording", "convert the extraction of another tool"),
     },
     "Measure": {
@@ -59,6 +61,7 @@ _DESCRIPTION = "Graph indexes for retrieval, built and queried on this machine."
 EPILOG = """`ketrag COMMAND -h` shows the common options of a command, `ketrag COMMAND --help` all of them.
 Exit codes: 0 done, 1 failed, 2 wrong usage, 3 partly done (failures are listed), 4 index missing,
 damaged or incomplete, 5 network or endpoint not allowed, 130 interrupted."""
+_TOP_FLAGS = ("-h", "--help", "--version")
 _RESUME = "run the same command again"
 
 
@@ -66,7 +69,7 @@ class _Version(argparse.Action):
     """Prints the version, which only the compiled core knows."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
-        from ketrag_fast._core import __version__
+        from ketrag_fast import __version__
 
         output.write(f"ketrag {__version__}")
         parser.exit()
@@ -134,7 +137,9 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     """Return the parsed arguments; exit with 2 and a suggestion if they are wrong."""
     top = parser(argv)
     if argv and not argv[0].startswith("-") and argv[0] not in COMMANDS:
-        top.error(f"there is no command {argv[0]!r}", suggestion(argv[0], COMMANDS) or "ketrag -h lists them")
+        top.error(f"unknown command {argv[0]!r}", suggestion(argv[0], COMMANDS) or "ketrag -h lists them")
+    if argv and argv[0].startswith("-") and argv[0] not in _TOP_FLAGS and set(argv) & COMMANDS.keys():
+        top.error(f"option {argv[0]} is before the command", "options follow the command: ketrag COMMAND ...")
     args, unknown = top.parse_known_args(argv)
     if unknown:
         args.parser.reject(unknown)

@@ -7,11 +7,14 @@ import os
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
 
 from ketrag_fast.apps.cli.terminal_text import in_json, inline, visible
 from ketrag_fast.errors import ConfigError, KetragError, ReadOnly
 from ketrag_fast.secrets import redact, redact_all
+
+if TYPE_CHECKING:
+    from ketrag_fast.types import Failure
 
 _CODES = {
     "config": 2,
@@ -28,6 +31,19 @@ _CODES = {
 PARTIAL = 3
 INTERRUPTED = 130
 _SHOWN = 20
+
+
+_EMPTY: Final = {
+    "empty_index": "the index is empty",
+    "no_match": "nothing in the index matches the query",
+    "nothing_fits_filter": "no document matches the filter",
+    "budget_too_small": "the budget is too small",
+}
+
+
+def empty_text(reason: str) -> str:
+    """Return why a context has no passages, in words."""
+    return f"no passages: {_EMPTY.get(reason, reason)}"
 
 
 def prepare() -> None:
@@ -65,7 +81,7 @@ def has_place(path: Path) -> None:
 def write_page(path: Path, text: str) -> None:
     """Write the page of `--html`."""
     try:
-        path.write_text(text, encoding="utf-8")
+        path.write_text(text, encoding="utf-8", newline="\n")
     except OSError as error:
         raise ReadOnly(f"{path}: cannot be written: {error.strerror or error}") from None
 
@@ -107,6 +123,25 @@ def report_interrupt(hint: str, *, as_json: bool) -> int:
     else:
         _tell(f"\nketrag: interrupted\n{_paint('hint:', 36)} {hint}")
     return INTERRUPTED
+
+
+_FAILURES: Final = {
+    "document": ("document could not be read", "documents could not be read"),
+    "part": ("document was read in part", "documents were read in part"),
+    "chunk": ("chunk could not be read", "chunks could not be read"),
+    "unknown": ("id is not in the index", "ids are not in the index"),
+}
+
+
+def report_failures(failures: Iterable[Failure], *, listed: bool = True) -> None:
+    """Print to stderr how many failures of each code there are, and list them if `listed` is set."""
+    every = list(failures)
+    for code, texts in _FAILURES.items():
+        own = [one for one in every if one.code == code or (code == "document" and one.code not in _FAILURES)]
+        if own:
+            warn(f"{len(own):,} {texts[len(own) > 1]}:")
+            if listed:
+                list_failures(own)
 
 
 def list_failures(failures: Iterable[Any]) -> None:

@@ -26,26 +26,26 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
         "title and metadata. With --json also all locators.",
         examples=(
             "ketrag read report.pdf",
-            "ketrag read 'mail/*.eml' --characters 500",
             "ketrag read page.html --json",
+            "ketrag read site/ --exclude '*.log,build/'",
         ),
     )
     parser.add_argument("source", metavar="FILE", help="file, folder or glob")
     parser.add_argument(
         "--characters", type=int, metavar="N", help="maximum characters to print of each document"
     )
-    options.setting(parser, "follow_links")
+    options.setting(parser, "follow_links", "exclude", "gitignore", "ocr")
     parser.set_defaults(run=run, go_on="run the same command again")
 
 
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
-    from ketrag_fast.build.ingest import read_only
+    from ketrag_fast.index.building import read_sources
 
     failures: list[Failure] = []
     documents: list[dict[str, Any]] = []
     count = 0
-    for item in read_only(args.source, options.build_settings_of(args)):
+    for item in read_sources(args.source, options.build_settings_of(args)):
         if isinstance(item, Failure):
             failures.append(item)
             continue
@@ -58,8 +58,7 @@ def run(args: argparse.Namespace) -> int:
         rows = [failure.to_json() for failure in failures]
         output.write_json({"schema": "ketrag/read/1", "documents": documents, "failures": rows})
     elif failures:
-        output.warn(f"{len(failures):,} could not be read:")
-        output.list_failures(failures)
+        output.report_failures(failures)
     if not count and not failures:
         raise DocumentError(
             f"{args.source}: no file of a known format", hint="docs/documents.md lists the formats"

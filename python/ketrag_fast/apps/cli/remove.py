@@ -15,7 +15,7 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
         "remove",
         parents=[shared],
         description="Remove documents from an index. No source is read and no model is called. They stay "
-        "removed although their source has them, until `ketrag add` names the source or their "
+        "removed even if their source still has them, until `ketrag add` names the source or their "
         "file.",
         epilog="In a pattern, * matches any characters (also /), ? one character, [abc] one of these.\n"
         "Quote patterns, so that the shell does not expand them.",

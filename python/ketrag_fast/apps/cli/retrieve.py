@@ -39,7 +39,9 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("question", nargs="?", metavar="QUERY", help="query text")
     parser.add_argument(
-        "--queries", metavar="FILE", help="JSONL file of {_id, text}; - answers standard input line by line"
+        "--queries",
+        metavar="FILE",
+        help="JSONL file of {_id, text}; - answers each line of standard input",
     )
     options.topic(
         parser, "retrieval", "query", shown=("mode", "budget", "top", "filter", "allow", "rerank", "deadline")
@@ -69,15 +71,18 @@ def run(args: argparse.Namespace) -> int:
     from ketrag_fast.index import Index
 
     if args.queries is not None:
-        with _lines(args.queries) as lines, Index.open(path, settings=settings) as index:
+        with (
+            _lines(args.queries) as lines,
+            Index.open(path, settings=settings, deadline=settings.deadline) as index,
+        ):
             return _many(index, lines, live=args.queries == "-", explain=args.explain)
-    with Index.open(path, settings=settings) as index:
+    with Index.open(path, settings=settings, deadline=settings.deadline) as index:
         context = index.retrieve(args.question, explain=args.explain or html is not None)
         if html is not None:
-            from ketrag_fast.apps.cli.context_page import page
+            from ketrag_fast.apps.cli.context_page import graph_of, page
 
             files = index.inspect.files([passage.document for passage in context.passages])
-            output.write_page(html, page(context, files))
+            output.write_page(html, page(context, files, view=graph_of(index, context)))
     if args.json:
         output.write_json(context.to_json())
         return 0
@@ -85,7 +90,7 @@ def run(args: argparse.Namespace) -> int:
         for warning in context.warnings:
             output.warn(warning)
         if context.reason is not None:
-            output.say(f"no passages: {context.reason}")
+            output.say(output.empty_text(context.reason))
     if context.text:
         output.write(for_people(context, args.explain))
     return 0

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Final
 
 from ketrag_fast.apps.cli import options, output
 from ketrag_fast.apps.cli.terminal_text import inline
+
+_DETAILS: Final = frozenset(("settings", "models", "search", "bytes"))
+_LISTS: Final = ("modes",)
+_SHOWN: Final = 3
+"""Failures and endpoints that are listed without --verbose."""
 
 
 def add(commands: Any, shared: argparse.ArgumentParser) -> None:
@@ -15,7 +20,8 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
     parser = commands.add_parser(
         "stats",
         parents=[shared],
-        description="Print counts, sizes, times, failures, the generation and the digest of an index.",
+        description="Print counts, sizes, times, failures, the generation and the digest of an index. "
+        "With --verbose also settings, all failures, and details of each stage.",
         examples=("ketrag stats", "ketrag stats -i docs-index --json", "ketrag stats --allow 'group=sales'"),
     )
     options.setting(parser, "allow")
@@ -36,8 +42,48 @@ def run(args: argparse.Namespace) -> int:
 
         shown = {name: value for name, value in data.items() if name != "schema"}
         shown["endpoints"] = [Endpoint(**row).sentence() for row in data["endpoints"]]
-        output.write("\n".join(_lines(shown, "")))
+        output.write("\n".join(_lines(shown if args.verbose else _brief(shown), "")))
     return 0
+
+
+def _brief(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a screenful of the statistics: without zeros and settings, one line for each stage."""
+    brief: dict[str, Any] = {}
+    for name, value in data.items():
+        if name in _LISTS and isinstance(value, (list, tuple)):
+            brief[name] = ", ".join(map(str, value)) or "none"
+        elif name in ("counts", "edges") and isinstance(value, Mapping):
+            brief[name] = _plain_rows(value)
+        elif name == "disk" and isinstance(value, Mapping):
+            brief[name] = {key: output.size_text(size) for key, size in _plain_rows(value).items()}
+        elif name == "stages" and isinstance(value, Mapping):
+            brief[name] = {key: _stage_line(stage) for key, stage in value.items()}
+        elif name == "systems" and isinstance(value, Mapping):
+            brief |= {name: {key: _plain_rows(rows) for key, rows in value.items()}} if value else {}
+        elif name == "backends" and isinstance(value, Mapping):
+            brief[name] = {key: named for key, named in value.items() if named is not None}
+        elif name not in _DETAILS and value is not None and value != {}:
+            brief[name] = value[:_SHOWN] if isinstance(value, list) else value
+    failures = len(data.get("failures") or ())
+    if failures > _SHOWN:
+        brief["failures"] = [*brief["failures"], f"... and {failures - _SHOWN:,} more (--verbose)"]
+    return brief
+
+
+def _plain_rows(rows: Any) -> Any:
+    if not isinstance(rows, Mapping):
+        return rows
+    return {key: value for key, value in rows.items() if value and _is_plain(value)}
+
+
+def _is_plain(value: Any) -> bool:
+    return not isinstance(value, (Mapping, list, tuple))
+
+
+def _stage_line(stage: Any) -> Any:
+    if not isinstance(stage, Mapping) or set(stage) != {"seconds", "bytes"}:
+        return stage
+    return f"{stage['seconds']:,.1f} s, {output.size_text(stage['bytes'])}"
 
 
 def _lines(data: Mapping[str, Any], indent: str) -> Iterator[str]:

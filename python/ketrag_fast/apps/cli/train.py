@@ -106,5 +106,5 @@ def _number(name: str, text: str, low: float, high: float) -> float:
     except ValueError:
         found = float("nan")
     if not low <= found <= high:
-        raise ConfigError(f"--{name} {text} is no number from {low:g} to {high:g}")
+        raise ConfigError(f"--{name} {text} must be a number between {low:g} and {high:g}")
     return found

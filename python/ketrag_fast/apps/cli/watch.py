@@ -27,7 +27,8 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
         "watch",
         parents=[shared],
         description="Build the index of some folders or files, and update it whenever they change, until "
-        "Ctrl-C. Queries use the old generation until the new one is published.",
+        "Ctrl-C. Queries use the old generation until the new one is published. Changes of files that "
+        ".gitignore or --exclude leaves out start no build.",
         examples=(
             "ketrag watch notes/",
             "ketrag watch notes/ --settle 10 -i notes-index",
@@ -59,7 +60,10 @@ def run(args: argparse.Namespace) -> int:
     try:
         import watchfiles
     except ImportError:
-        raise BackendMissing("watchfiles is not installed", hint="pip install 'ketrag-fast[watch]'") from None
+        raise BackendMissing(
+            "ketrag watch needs the package watchfiles, which is not installed",
+            hint="pip install 'ketrag-fast[watch]'",
+        ) from None
     if not 0 < args.settle <= 3600:
         raise ConfigError("--settle must be above 0 and at most 3600 seconds")
     path, _ = options.index_path(args)
@@ -67,10 +71,13 @@ def run(args: argparse.Namespace) -> int:
     sources = [os.path.abspath(source) for source in args.sources]  # noqa: PTH100 - links stay as they are
     _build(args, path, settings, sources)
     own = path.resolve()
+    from ketrag_fast.index.building import leaves_out
 
     def others(_: Any, changed: str) -> bool:
-        """Return whether a change is outside the index folder."""
-        return not Path(changed).resolve().is_relative_to(own)
+        """Return whether a change is outside the index folder, and not of a file that is left out."""
+        if Path(changed).resolve().is_relative_to(own):
+            return False
+        return not any(leaves_out(Path(source), Path(changed), settings) for source in sources)
 
     milliseconds = round(1000 * args.settle)
     while True:

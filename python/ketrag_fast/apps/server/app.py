@@ -14,7 +14,16 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from ketrag_fast.apps.server import answering, documents, health, openai_protocol, openapi, page, retrieving
+from ketrag_fast.apps.server import (
+    answering,
+    documents,
+    graph_views,
+    health,
+    openai_protocol,
+    openapi,
+    page,
+    retrieving,
+)
 from ketrag_fast.apps.server import inspect as inspection
 from ketrag_fast.apps.server.guard import Guard
 from ketrag_fast.apps.server.options import ServerOptions
@@ -83,7 +92,9 @@ def _routes(options: ServerOptions) -> list[Route]:
         Route("/v1/ask", answering.ask, methods=["POST"]),
         Route("/v1/indexes", inspection.indexes),
         Route("/v1/stats", inspection.stats),
+        Route("/v1/fields", inspection.fields),
         Route("/v1/graph", inspection.graph),
+        Route("/v1/graph-view", graph_views.graph_view),
         Route("/v1/graph/{name:path}", inspection.node),
         Route("/v1/passages/{unit}", inspection.passage),
         Route("/v1/documents", documents.documents_endpoint, methods=["GET", "POST"]),

@@ -7,7 +7,9 @@ from typing import Any, ClassVar, Final
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from ketrag_fast.apps.server.front import Adopted
 from ketrag_fast.apps.server.options import ServerOptions
+from ketrag_fast.apps.server.problems import LATE
 
 _HEAD: Final = 65_536
 """Maximum bytes of a request's head."""
@@ -40,6 +42,8 @@ class LimitedConnection(HttpToolsProtocol):
     `limits.connections` are answered with 429.
     """
 
+    adopted: Adopted | None = None
+    """Facts about a connection that the core accepted and handed over; None for any other."""
     limits: ClassVar[ServerOptions]
     open_connections: ClassVar[set[HttpToolsProtocol]]
 
@@ -54,15 +58,23 @@ class LimitedConnection(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Count the connection, and start the clock of its first head."""
         super().connection_made(transport)
-        self._refused = len(self.open_connections) >= self.limits.connections
+        adopted = self.adopted
+        if adopted is None:
+            self._refused = len(self.open_connections) >= self.limits.connections
+        else:
+            self._refused = adopted.refused
         if not self._refused:
             self.open_connections.add(self)
         self._start_timer()
+        if adopted is not None and adopted.received:
+            self.data_received(adopted.received)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Release what the connection holds."""
         self._stop_timer()
         self.open_connections.discard(self)
+        if self.adopted is not None:
+            self.adopted.front.closed()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -89,6 +101,9 @@ class LimitedConnection(HttpToolsProtocol):
         """Stop the clock and hand the head to the application."""
         self._stop_timer()
         self._head_complete = True
+        if self.adopted is not None and self.adopted.late is not None:
+            self.scope[LATE] = self.adopted.late  # type: ignore[typeddict-unknown-key]
+            self.adopted.late = None
         if not self.transport.is_closing():
             super().on_headers_complete()
 

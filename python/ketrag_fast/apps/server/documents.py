@@ -96,4 +96,5 @@ def _apply_change(
     with Index.open(entry.index.path, settings=Settings(**settings)) as index:
         report = index.update(add=documents, remove=remove, progress=lambda _: not service.stopping)
     entry.index.refresh()
+    service.indexes.on_change()
     return report

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import hmac
-import ipaddress
 import time
 from collections.abc import MutableMapping
 from typing import TYPE_CHECKING, Any, Final
@@ -14,21 +13,24 @@ from urllib.parse import urlsplit
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from ketrag_fast.apps.server.problems import Problem, error_json, log, status_of
+from ketrag_fast.apps.server import page
+from ketrag_fast.apps.server.hosts import is_local
+from ketrag_fast.apps.server.problems import LATE, Problem, error_json, log, status_of
 from ketrag_fast.apps.server.replies import JSON, json_bytes, log_text
 from ketrag_fast.errors import KetragError
 
 if TYPE_CHECKING:
     from ketrag_fast.apps.server.service import Service
 
-_OPEN: Final = frozenset(("/", "/page.js", "/page.css", "/health", "/ready", "/openapi.json"))
+_OPEN: Final = frozenset((*page.FILES, "/health", "/ready", "/openapi.json"))
 """Paths that need no token, because they reveal nothing about any document."""
-_HEADERS: Final = (
+HEADERS: Final = (
     (b"x-content-type-options", b"nosniff"),
     (b"cache-control", b"no-store"),
     (b"referrer-policy", b"no-referrer"),
     (b"x-frame-options", b"DENY"),
 )
+"""Security headers of every reply."""
 _ROUTES: Final = "/v1/"
 _SINGLE: Final = frozenset(
     (b"host", b"origin", b"authorization", b"content-type", b"content-length", b"transfer-encoding")
@@ -45,7 +47,7 @@ class Guard:
         options = service.options
         self._token = None if service.token is None else _digest(service.token.encode())
         self._hosts = frozenset(host.lower() for host in options.hosts)
-        self._any_host = service.token is not None and not options.hosts and not is_local(options.host)
+        self._any_host = service.accepts_any_host
         self._origins = frozenset(options.origins)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -53,10 +55,10 @@ class Guard:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        began = time.perf_counter()
+        began = time.perf_counter() - scope.get(LATE, 0.0)
         headers: dict[bytes, bytes] = dict(scope["headers"])
         origin = headers.get(b"origin", b"").decode("latin-1") if b"origin" in headers else None
-        extra = list(_HEADERS)
+        extra = list(HEADERS)
         status = 499
         begun = False
 
@@ -162,16 +164,6 @@ def host_of(text: str) -> str | None:
         return urlsplit(f"//{text}").hostname
     except ValueError:
         return None
-
-
-def is_local(host: str) -> bool:
-    """Return whether a name or address is this machine."""
-    if host.lower() == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def _check_unambiguous(scope: Scope) -> None:

@@ -28,7 +28,7 @@ async def ready(request: Request) -> Response:
 async def metrics(request: Request) -> Response:
     """Serve `GET /metrics`, for Prometheus."""
     service: Service = request.app.state.service
-    service.metrics.waiting.set(service.batcher.waiting)
+    service.metrics.waiting.set(service.batcher.waiting + service.waiting_in_front())
     for entry in service.indexes:
         service.metrics.generation.labels(entry.name).set(entry.index.generation)
     return Response(service.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")

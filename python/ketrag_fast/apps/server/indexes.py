@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from ketrag_fast.apps.server.options import ServerOptions
@@ -46,6 +46,8 @@ class Indexes:
             sorted(((n, f) for n, f in options.indexes.items()), key=lambda row: -len(row[1]))
         )
         """Names and folders, longest folder first; messages must not show folders."""
+        self.on_change: Callable[[], object] = lambda: None
+        """Called when queries see a new generation."""
 
     def __iter__(self) -> Iterator[OpenIndex]:
         return iter(self._all.values())
@@ -72,7 +74,7 @@ class Indexes:
         for entry in self:
             entry.index.inspect.warm()
 
-    async def stay_fresh(self, seconds: float, on_change: Mapping[str, object] | None = None) -> None:
+    async def stay_fresh(self, seconds: float) -> None:
         """Switch to new generations until cancelled.
 
         A damaged generation is logged, and the old one stays in use.
@@ -83,6 +85,7 @@ class Indexes:
             for entry in self:
                 try:
                     if await asyncio.to_thread(entry.index.refresh):
+                        self.on_change()
                         log.info("index %s: generation %d", entry.name, entry.index.generation)
                     errors.pop(entry.name, None)
                 except KetragError as error:

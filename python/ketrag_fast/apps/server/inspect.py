@@ -15,6 +15,7 @@ from ketrag_fast.apps.server.service import Service
 _MOST: Final = 1000
 _NEIGHBOURS: Final = 20
 _NAME: Final = 500
+_FILTER: Final = 2000
 
 
 def requested_index(request: Request) -> OpenIndex:
@@ -33,6 +34,18 @@ def number(request: Request, name: str, default: int, most: int) -> int:
     return int(text)
 
 
+def require_generation(request: Request, entry: OpenIndex) -> None:
+    """Raise Problem 409 if the numbers of a request are from a generation that was replaced."""
+    open_now = entry.index.generation
+    if number(request, "generation", open_now, 10**12) != open_now:
+        raise Problem(
+            409,
+            "generation_replaced",
+            f"the index is at generation {open_now} now, and numbers of nodes and passages have changed",
+            hint="ask again, without numbers of the earlier generation",
+        )
+
+
 async def stats(request: Request) -> Response:
     """Serve `GET /v1/stats`: statistics of an index."""
     service: Service = request.app.state.service
@@ -46,8 +59,17 @@ async def graph(request: Request) -> Response:
     """Serve `GET /v1/graph`: the kinds of names in the graphs of an index."""
     service: Service = request.app.state.service
     entry = requested_index(request)
-    kinds = await service.aside(lambda: entry.index.inspect.kinds)
-    return json_reply({"schema": "ketrag/graph/1", "index": entry.name, "kinds": list(kinds)})
+    inspect = entry.index.inspect
+    kinds, graphs = await service.aside(lambda: (inspect.kinds, inspect.graphs()))
+    return json_reply(
+        {
+            "schema": "ketrag/graph/1",
+            "index": entry.name,
+            "kinds": list(kinds),
+            "graphs": list(graphs),
+            "missing": inspect.missing_graphs(),
+        }
+    )
 
 
 async def node(request: Request) -> Response:
@@ -57,12 +79,7 @@ async def node(request: Request) -> Response:
     name, kind = request.path_params["name"], request.query_params.get("kind")
     if len(name) > _NAME or len(kind or "") > _NAME:
         raise Problem(422, "bad_request", f"the name or kind is longer than {_NAME} characters")
-    try:
-        entity = await service.aside(entry.index.inspect.node, name, kind)
-    except ValueError as error:  # InputError: unknown name
-        raise Problem(
-            404, "unknown_name", getattr(error, "message", "unknown"), hint=getattr(error, "hint", None)
-        ) from None
+    entity = await service.aside(entry.index.inspect.node, name, kind)
     return Response(await service.aside(lambda: json_bytes(entity.to_json())), media_type="application/json")
 
 
@@ -73,15 +90,31 @@ async def passage(request: Request) -> Response:
     text = request.path_params["unit"]
     if not (text.isascii() and text.isdigit() and len(text) < 19):
         raise Problem(422, "bad_request", "unit: must be the number of a passage")
+    require_generation(request, entry)
     before, after = (number(request, side, 1, _NEIGHBOURS) for side in ("before", "after"))
     try:
         spans = await service.aside(entry.index.inspect.around, int(text), before, after)
         metadata = await service.aside(entry.index.inspect.metadata, int(text))
     except ValueError as error:
         raise Problem(404, "unknown_passage", getattr(error, "message", "unknown")) from None
-    rows = [{"unit": unit, **span.to_json()} for unit, span in spans]
+    rows = [
+        {
+            "unit": unit,
+            **span.to_json(),
+            "location": entry.index.inspect.location(unit, span.start, span.end),
+        }
+        for unit, span in spans
+    ]
     data = {"schema": "ketrag/passages/1", "unit": int(text), "metadata": metadata, "passages": rows}
     return json_reply(data)
+
+
+async def fields(request: Request) -> Response:
+    """Serve `GET /v1/fields`: the metadata fields that filters can use."""
+    service: Service = request.app.state.service
+    entry = requested_index(request)
+    names = await service.aside(entry.index.inspect.fields)
+    return json_reply({"schema": "ketrag/fields/1", "index": entry.name, "fields": list(names)})
 
 
 async def documents(request: Request) -> Response:
@@ -90,7 +123,10 @@ async def documents(request: Request) -> Response:
     entry = requested_index(request)
     first, count = number(request, "first", 0, 10**12), number(request, "count", 100, _MOST)
     text = request.query_params.get("containing", "")[:_NAME]
-    listed = await service.aside(entry.index.inspect.documents, first, count, text)
+    condition = request.query_params.get("filter")
+    if condition is not None and len(condition) > _FILTER:
+        raise Problem(422, "bad_request", f"filter: at most {_FILTER:,} characters", param="filter")
+    listed = await service.aside(entry.index.inspect.documents, first, count, text, condition)
     total = await service.aside(lambda: entry.index.inspect.document_count)
     return json_reply(
         {
@@ -116,6 +152,7 @@ async def indexes(request: Request) -> Response:
                 "documents": entry.index.inspect.document_count,
                 "modes": list(entry.index.modes),
                 "kinds": list(entry.index.inspect.kinds),
+                "graphs": list(entry.index.inspect.graphs()),
                 "answers": entry.index.inspect.has_answer_llm,
             }
             for entry in service.indexes

@@ -189,7 +189,7 @@ def _question(messages: list[dict[str, Any]]) -> str:
         raise Problem(
             422, "bad_request", f"messages: the last user message must have 1 to {LONGEST:,} characters"
         )
-    raise Problem(422, "bad_request", "messages: there is no user message", param="messages")
+    raise Problem(422, "bad_request", "messages: no user message", param="messages")
 
 
 def notes_of(answer: Answer, index: str) -> list[dict[str, Any]]:

@@ -31,7 +31,7 @@ _ERRORS: Final = {
     "404": "unknown index, name or passage",
     "405": "wrong HTTP method",
     "408": "the body did not arrive in time",
-    "409": "another build is running",
+    "409": "another build is running, or numbers are from another generation",
     "413": "the body is too large",
     "415": "the body is not JSON",
     "421": "the request names another host",
@@ -93,6 +93,7 @@ def _index_paths(shapes: Mapping[str, Shape]) -> dict[str, Any]:
     return {
         "/v1/indexes": {"get": _get("List the indexes")},
         "/v1/stats": {"get": _get("Statistics of an index", _INDEX)},
+        "/v1/fields": {"get": _get("Metadata fields of the documents, for filters", _INDEX)},
         "/v1/graph": {"get": _get("Kinds of names in the graphs of an index", _INDEX)},
         "/v1/graph/{name}": {
             "get": _get(
@@ -102,6 +103,25 @@ def _index_paths(shapes: Mapping[str, Shape]) -> dict[str, Any]:
                 _query("kind", _TEXT, "entity, concept, ..."),
             )
         },
+        "/v1/graph-view": {
+            "get": _get(
+                "Draw a graph, or the surroundings of names or of a question",
+                _INDEX,
+                _query("graph", _TEXT, "walk, skeleton, ...; default: the first graph of the index"),
+                _query(
+                    "around",
+                    {"type": "array", "items": {**_TEXT, "maxLength": 500}, "maxItems": 100},
+                    "names of nodes, or numbers such as #12; repeatable",
+                ),
+                _query(
+                    "to", {**_TEXT, "maxLength": 500}, "draw the shortest path from `around` to this node"
+                ),
+                _query("question", _TEXT, "draw the surroundings of the passages that answer it"),
+                _query("limit", {**_COUNT, "minimum": 1, "maximum": 100_000}, "maximum number of nodes"),
+                _query("filter", _TEXT, "draw the graph of the documents with matching metadata only"),
+                _query("generation", _COUNT, "generation that the numbers in `around` are from"),
+            )
+        },
         "/v1/passages/{unit}": {
             "get": _get(
                 "Read a passage and its neighbours, with the metadata of the document",
@@ -109,6 +129,7 @@ def _index_paths(shapes: Mapping[str, Shape]) -> dict[str, Any]:
                 _INDEX,
                 _query("before", {**_COUNT, "maximum": 20}, "number of passages before it"),
                 _query("after", {**_COUNT, "maximum": 20}, "number of passages after it"),
+                _query("generation", _COUNT, "generation that the number is from"),
             )
         },
         "/v1/documents": {
@@ -118,6 +139,7 @@ def _index_paths(shapes: Mapping[str, Shape]) -> dict[str, Any]:
                 _query("first", _COUNT, "number of the first document to list"),
                 _query("count", {**_COUNT, "maximum": 1000}, "maximum number of documents"),
                 _query("containing", _TEXT, "text that the id or title must contain"),
+                _query("filter", _TEXT, "list only documents with matching metadata"),
             ),
             "post": _post(
                 "Add and remove documents, if the service allows it", shapes["documents"], "ketrag/index/1"

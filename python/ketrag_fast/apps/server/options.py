@@ -40,7 +40,7 @@ class ServerOptions:
     queue: int = 512
     """Queries that may wait; more get status 429."""
     answers: int = 8
-    """LLM answers that may wait."""
+    """Maximum number of LLM answers that wait."""
     batch: int | None = None
     """Maximum batch size. Default: 32 if a model embeds the questions, which is faster together, else 8,
     because a batch then only saves the cost of handing questions to a thread.
@@ -67,6 +67,8 @@ class ServerOptions:
     origins: tuple[str, ...] = ()
     """Origins whose pages may use this service (CORS)."""
     page: bool = True
+    front: bool = True
+    """Answer plain requests in the core, where the system supports it."""
 
     def opened_with(self) -> Settings:
         """Return the settings with which indexes are opened."""

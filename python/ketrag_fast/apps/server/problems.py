@@ -13,6 +13,7 @@ log = logging.getLogger("ketrag_fast.apps.server")
 
 STATUS: Final = {
     "input": 400,
+    "unknown_name": 404,
     "config": 400,
     "empty_query": 400,
     "document": 422,
@@ -28,8 +29,12 @@ STATUS: Final = {
     "error": 500,
 }
 """Status by error code; other codes are 503, because a part of the service cannot be used now."""
+LATE: Final = "ketrag.late"
+"""In the scope of a request whose deadline has passed in the core's front: that deadline in seconds."""
 _QUIET: Final = "the service cannot do this now; see its log"
-_PATH: Final = re.compile(r"(?<![\w./:])(?:[A-Za-z]:\\|/)(?:[^\s'\"`,;()]+[/\\])+[^\s'\"`,;()]*")
+_PATH: Final = re.compile(
+    r"(?<![\w./:])(?:[A-Za-z]:\\|/(?!v1/retrieve(?![\w/\\.-])))(?:[^\s'\"`,;()]+[/\\])+[^\s'\"`,;()]*"
+)
 _LEAST: Final = 500
 
 
@@ -63,6 +68,11 @@ def busy(seconds: float) -> Problem:
         hint=f"retry in {wait} s",
         headers={"Retry-After": str(wait)},
     )
+
+
+def late_reply(seconds: float) -> Problem:
+    """Return the error for a request that was not answered within its deadline."""
+    return Problem(504, "deadline", f"no answer within {seconds:g} s")
 
 
 def status_of(error: KetragError) -> int:

@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ketrag_fast.apps.server.bodies import Field, Shape, read_body
-from ketrag_fast.apps.server.problems import Problem
+from ketrag_fast.apps.server.problems import LATE, Problem, late_reply
 from ketrag_fast.apps.server.replies import JSON
 from ketrag_fast.apps.server.service import QueryOptions, Service
 from ketrag_fast.base.filters import condition_of, parse_filter
@@ -82,6 +82,8 @@ def filter_text(given: Any) -> str | None:
 async def retrieve(request: Request) -> Response:
     """Serve `POST /v1/retrieve`."""
     service: Service = request.app.state.service
+    if LATE in request.scope:
+        raise late_reply(request.scope[LATE])
     body = await read_body(request, request.app.state.shapes["retrieve"])
     if ("question" in body) == ("questions" in body):
         raise Problem(422, "bad_request", "the request must have either question or questions")

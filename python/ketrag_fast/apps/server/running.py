@@ -12,16 +12,21 @@ import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final, NoReturn
+from typing import TYPE_CHECKING, Final, NoReturn
 
 import uvicorn
 from starlette.applications import Starlette
 
 from ketrag_fast.apps.server.app import create_app
-from ketrag_fast.apps.server.connection import create_protocol
-from ketrag_fast.apps.server.guard import is_local
+from ketrag_fast.apps.server.connection import LimitedConnection, create_protocol
+from ketrag_fast.apps.server.front import adopt_options, start_front
+from ketrag_fast.apps.server.hosts import is_local
 from ketrag_fast.apps.server.options import ServerOptions
+from ketrag_fast.apps.server.service import Service
 from ketrag_fast.errors import ConfigError, KetragError
+
+if TYPE_CHECKING:
+    from ketrag_fast.index.front import Front
 
 _BACKLOG: Final = 2048
 _LEAST_TOKEN: Final = 16
@@ -105,17 +110,70 @@ class _Server(uvicorn.Server):
     def __init__(self, config: uvicorn.Config, on_start: Callable[[], object]) -> None:
         super().__init__(config)
         self._on_start = on_start
+        self._front: Front | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start to accept requests."""
-        await super().startup(sockets)
+        """Start to accept requests: in the core's front, or here if there is none."""
+        service = self._service
+        front = start_front(service, sockets[0]) if sockets else None
+        await super().startup([] if front is not None else sockets)
+        if self.started and front is not None:
+            self._front = front
+            service.indexes.on_change = front.forget
+            service.waiting_in_front = front.waiting
+            service.metrics.front = front.counts
+            asyncio.get_running_loop().add_reader(front.fileno(), self._adopt)
         if self.started:
             self._on_start()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Finish running requests; refuse new ones on open connections."""
-        self.config.app.state.service.stopping = True  # type: ignore[union-attr]
+        service, front = self._service, self._front
+        service.stopping = True
+        if front is not None:
+            front.stop(float(service.options.graceful_seconds))
+            await asyncio.to_thread(front.join)
+            self._adopt()
+            asyncio.get_running_loop().remove_reader(front.fileno())
+            counted = front.counts()
+            service.metrics.front = lambda: counted
+            service.waiting_in_front = lambda: 0
+            service.indexes.on_change = lambda: None
+            self._front = None  # it refers to the service
         await super().shutdown(sockets)
+
+    @property
+    def _service(self) -> Service:
+        return self.config.app.state.service  # type: ignore[union-attr, no-any-return]
+
+    @property
+    def _create_protocol(self) -> Callable[..., LimitedConnection]:
+        return self.config.http_protocol_class  # type: ignore[return-value]
+
+    def _adopt(self) -> None:
+        """Take over the connections that the front hands over."""
+        loop, front, create = asyncio.get_running_loop(), self._front, self._create_protocol
+        if front is None:
+            return
+        for handed in front.take():
+            adopted, known = adopt_options(handed, front)
+            protocol = create(
+                config=self.config, server_state=self.server_state, app_state=self.lifespan.state
+            )
+            protocol.adopted = known
+            task = loop.create_task(_connect(adopted, protocol))
+            self.server_state.tasks.add(task)
+            task.add_done_callback(self.server_state.tasks.discard)
+
+
+async def _connect(adopted: socket.socket, protocol: LimitedConnection) -> None:
+    """Have a protocol serve a connected socket."""
+    try:
+        await asyncio.get_running_loop().connect_accepted_socket(lambda: protocol, adopted)
+    except OSError:  # the client is gone
+        adopted.close()
+        if protocol.adopted is not None:
+            protocol.adopted.front.closed()
 
 
 def _raise_interrupt(*_: object) -> NoReturn:

@@ -5,17 +5,18 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import count
 from typing import Any, Final
 
 from ketrag_fast.apps.server.batching import Batcher, BatchPlan
+from ketrag_fast.apps.server.hosts import is_local
 from ketrag_fast.apps.server.indexes import Indexes, OpenIndex
 from ketrag_fast.apps.server.metrics import Metrics
 from ketrag_fast.apps.server.options import ServerOptions
-from ketrag_fast.apps.server.problems import Problem
+from ketrag_fast.apps.server.problems import late_reply
 from ketrag_fast.apps.server.replies import json_bytes
 from ketrag_fast.apps.server.reply_cache import ReplyCache
 from ketrag_fast.secrets import Key
@@ -69,8 +70,16 @@ class Service:
         """For LLM answers."""
         self.stuck = False
         """Whether threads were still running when the service ended."""
+        self.waiting_in_front: Callable[[], int] = lambda: 0
+        """Returns the number of questions that wait in the core's front."""
         self.answers = 0
         """Number of answers in progress or waiting."""
+
+    @property
+    def accepts_any_host(self) -> bool:
+        """True if any `Host` is accepted, because every request must carry the token."""
+        options = self.options
+        return self.token is not None and not options.hosts and not is_local(options.host)
 
     def _plan(self, group: Group) -> BatchPlan:
         query, _ = group
@@ -138,7 +147,7 @@ def _late(futures: Sequence[asyncio.Future[bytes]], seconds: float) -> None:
     """Fail the request whose futures are not done in time."""
     for future in futures:
         if not future.done():
-            future.set_exception(Problem(504, "deadline", f"no answer within {seconds:g} s"))
+            future.set_exception(late_reply(seconds))
             return
 
 

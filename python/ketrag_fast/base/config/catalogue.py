@@ -78,7 +78,7 @@ def find_setting(name: str, where: str = "") -> str:
     if plain in catalogue():
         return plain
     hint = suggest(plain, catalogue()) or "`ketrag config list` lists all settings"
-    raise ConfigError(f"there is no setting {name!r}{where}", hint=hint + about_broken(systems().broken))
+    raise ConfigError(f"unknown setting {name!r}{where}", hint=hint + about_broken(systems().broken))
 
 
 def about_broken(broken: Mapping[str, str]) -> str:

@@ -55,6 +55,14 @@ def setting(
             so that an unset variable in a command or a file never lifts the restriction.
         flag: The setting has a flag; every setting can also be given as `-o name=value`.
         metavar: Placeholder of the value in help texts, such as SPEC.
+
+    Examples:
+        >>> from dataclasses import dataclass
+        >>> @dataclass(frozen=True, kw_only=True)
+        ... class MySettings:
+        ...     my_share: float = setting(0.5, "share of the budget", concerns="query", low=0, high=1)
+        >>> MySettings().my_share
+        0.5
     """
     meta = {
         "help": text,

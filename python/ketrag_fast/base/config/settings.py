@@ -20,6 +20,16 @@ class Settings(SharedSettings):
     Shared settings are typed attributes. `of` returns the settings of one system as its class
     (`settings.of(KetRagSettings).knn_k`); at run time they are attributes here too (`settings.knn_k`).
     Raises ConfigError for an unknown name and for a value outside its bounds.
+
+    Examples:
+        >>> from ketrag_fast import Settings
+        >>> settings = Settings(chunk_tokens=150, modes=["bm25", "walk"])
+        >>> settings.chunk_tokens, settings.modes, settings.budget
+        (150, 'bm25,walk', 4000)
+        >>> sorted(settings.given)
+        ['chunk_tokens', 'modes']
+        >>> settings.having(budget=500).budget
+        500
     """
 
     def __init__(self, **values: Any) -> None:

@@ -15,13 +15,15 @@ class SharedSettings:
     system: str = setting("default", "system or preset to build", flag=True, metavar="PRESET")
     modes: str = setting(
         "auto",
-        "retrieval modes to build, comma-separated; auto: all that need nothing extra; all: every mode",
+        "modes to build, comma-separated; +MODE adds one; auto: bm25, walk, and with a model those of "
+        "vectors; all: every mode",
         flag=True,
         metavar="LIST",
     )
     embedder: str = setting(
         "builtin",
-        "embedding model: builtin, local:NAME_OR_PATH, native:FOLDER, openai:MODEL@URL or vectors:FOLDER",
+        "embedding model: builtin, native:NAME_OR_PATH, local:NAME_OR_PATH, openai:MODEL@URL or "
+        "vectors:FOLDER",
         rebuild=True,
         flag=True,
         metavar="SPEC",
@@ -40,7 +42,10 @@ class SharedSettings:
         "cl100k_base", "tokeniser that sizes and budgets are counted with", rebuild=True
     )
     language: str = setting(
-        "english", "stop-word language; none keeps all words", flag=True, metavar="LANGUAGE"
+        "english",
+        "language of the documents for stems and stop words; auto detects it, none uses neither",
+        flag=True,
+        metavar="LANGUAGE",
     )
     builtin_dim: int = setting(256, "dimension of the built-in vectors", low=1, high=4096)
     core_ratio: float = setting(
@@ -100,6 +105,14 @@ class SharedSettings:
     fallback_encoding: str = setting(
         "cp1252", "encoding of files that are not UTF-8", concerns="read", metavar="NAME"
     )
+    ocr: str | None = setting(
+        None,
+        "recognise text of scanned PDF pages with Tesseract in these languages (eng+deu); none: do not",
+        concerns="read",
+        topic="build",
+        flag=True,
+        metavar="LANGUAGES",
+    )
     shard: str | None = setting(
         None,
         "index only shard I of N of the documents, for `ketrag merge`; none: all",
@@ -135,7 +148,7 @@ class SharedSettings:
     )
     read_memory: int = setting(
         1500,
-        "memory limit for reading one such file, in MB",
+        "memory limit for reading one such file, in MB; Windows has none",
         concerns="run",
         low=200,
         high=1_000_000,
@@ -147,6 +160,20 @@ class SharedSettings:
         concerns="run",
         low=1,
         high=1_000_000,
+        topic="build",
+    )
+    exclude: str | None = setting(
+        None,
+        "files of source folders to leave out: patterns as in .gitignore, comma-separated",
+        concerns="read",
+        topic="build",
+        flag=True,
+        metavar="GLOB",
+    )
+    gitignore: bool = setting(
+        True,
+        "leave out the files that .gitignore files in a source folder name",
+        concerns="read",
         topic="build",
     )
     follow_links: bool = setting(
@@ -173,13 +200,6 @@ class SharedSettings:
         metavar="SPEC",
     )
     budget: int = setting(4000, "maximum tokens of the context", concerns="query", low=0, flag=True)
-    kg_share: float = setting(
-        0.4,
-        "share of the budget for the entity graph in modes ket and hybrid; texts get the rest",
-        concerns="query",
-        low=0.0,
-        high=1.0,
-    )
     top: int | None = setting(None, "maximum number of passages", concerns="query", low=0, flag=True)
     fill_policy: Literal["first_overflow_stops", "skip_and_continue"] = setting(
         "first_overflow_stops", "at the first passage that does not fit: stop, or skip it", concerns="query"

@@ -142,6 +142,12 @@ class Columns:
         """The names of the fields, sorted."""
         return sorted(self._columns)
 
+    def _listed(self) -> str:
+        """Return the end of an error about an unknown field: which fields exist."""
+        return (
+            f"; known fields: {', '.join(self.fields[:30])}" if self._columns else ": they have no metadata"
+        )
+
     def fitting(self, condition: Condition, *, names: bool = True, check: Check = _unchecked) -> Bools:
         """Return for each document whether it matches.
 
@@ -168,8 +174,7 @@ class Columns:
         if kinds is None:
             if not self.count:
                 return np.zeros(0, bool)
-            listed = f"; there are: {', '.join(self.fields[:30]) or 'none'}" if names else ""
-            raise wrong(f"no document has a field {one.field!r:.80}{listed}")
+            raise wrong(f"no document has a field {one.field!r:.80}{self._listed() if names else ''}")
         if one.name == "$exists":
             there = np.zeros(self.count, bool)
             for column in kinds.values():

@@ -71,7 +71,7 @@ class Outcome:
     graph: Graph | None = None
 
     @property
-    def has_skeleton(self) -> bool:
+    def has_graph(self) -> bool:
         """Whether its core chunks were to be extracted from."""
         return self.error is None and self.settings.get("llm", "none") != "none"
 

@@ -66,9 +66,9 @@ def graph_of(stages: Mapping[str, Arrays]) -> Graph | None:
     for stage in registry().stages:
         arrays = stages.get(stage.name)
         if stage.entity_graph is not None and arrays is not None:
-            name, source, target = stage.entity_graph
-            names = _strings(arrays[f"{name}_blob"], arrays[f"{name}_offsets"])
-            pairs = zip(arrays[source].tolist(), arrays[target].tolist(), strict=True)
+            own = stage.entity_graph
+            names = _strings(arrays[f"{own.name}_blob"], arrays[f"{own.name}_offsets"])
+            pairs = zip(arrays[own.source].tolist(), arrays[own.target].tolist(), strict=True)
             linked = (sorted((names[a], names[b])) for a, b in pairs)
             return Graph(frozenset(names), frozenset((a, b) for a, b in linked))
     return None

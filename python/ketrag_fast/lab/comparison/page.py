@@ -22,8 +22,14 @@ _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 def page(report: Report) -> str:
     """Return the page. Everything from documents, models and settings is escaped."""
     title = _TITLES.get(report.kind, "Comparison")
-    body = "\n".join(_body(report, title))
-    # Under this policy injected text could neither load nor run anything.
+    return html_page(title, "\n".join(_body(report, title)))
+
+
+def html_page(title: str, body: str) -> str:
+    """Return a page of a report; `body` is HTML.
+
+    Under its policy, text from a document could neither load nor run anything.
+    """
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'

@@ -107,8 +107,8 @@ def bars(rows: Sequence[StackedBar], unit: str) -> str:
     return _svg(y + 26, [*grid, *out]) + legend(names)
 
 
-def scatter(series: Sequence[Series], x_label: str, y_label: str, *, shares: bool = True) -> str:
-    """Plot points with whiskers; `shares` limits y to 0 to 100 percent."""
+def scatter(series: Sequence[Series], x_label: str, y_label: str) -> str:
+    """Plot points with whiskers; y is a percentage."""
     points = [point for one in series for point in one.points]
     height, left, top = 320.0, 64, 30.0
     right, bottom = WIDTH - 24.0, height - 46.0
@@ -116,8 +116,7 @@ def scatter(series: Sequence[Series], x_label: str, y_label: str, *, shares: boo
         _frame(min(p.x for p in points), max(p.x for p in points), floor=0.0) if points else (0.0, 1.0)
     )
     ends = [v for p in points for v in (p.y, p.low, p.high) if v is not None]
-    roof = 100.0 if shares else None
-    y_low, y_high = _frame(min(ends), max(ends), floor=0.0, roof=roof) if ends else (0.0, 100.0)
+    y_low, y_high = _frame(min(ends), max(ends), floor=0.0, roof=100.0) if ends else (0.0, 100.0)
     out = [_vertical(t, x_low, x_high, left, right, top, bottom, f"{t:,g}") for t in _ticks(x_low, x_high)]
     for tick in _ticks(y_low, y_high):
         y = _scale(tick, y_low, y_high, bottom, top)

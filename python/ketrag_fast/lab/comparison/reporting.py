@@ -67,9 +67,7 @@ def _notes(bench: Bench, outcomes: Sequence[Outcome]) -> list[str]:
             if row.reason is not None and outcome.name not in lacking.setdefault(row.reason, []):
                 lacking[row.reason].append(outcome.name)
     notes += [f"not run by {', '.join(names)}: {reason}" for reason, names in lacking.items()]
-    empty = [
-        o.name for o in outcomes if o.has_skeleton and not o.counts["entities"] and o.counts["core_chunks"]
-    ]
+    empty = [o.name for o in outcomes if o.has_graph and not o.counts["entities"] and o.counts["core_chunks"]]
     if empty:
         notes.append(f"no entity was found by {', '.join(empty)}")
     return notes

@@ -12,7 +12,7 @@ from typing import Any
 
 from ketrag_fast.base.config import Settings
 from ketrag_fast.base.progress import Callback
-from ketrag_fast.build.ingest import read_only
+from ketrag_fast.build.file_reading import read_sources
 from ketrag_fast.errors import (
     Cancelled,
     DocumentError,
@@ -46,9 +46,9 @@ class Bench:
     """Options that all configurations share.
 
     `folder` contains the indexes. `apart` builds each in a separate folder, so that nothing is shared and
-    everything is measured; otherwise one folder serves all, and vectors and replies are computed once. `anew`
-    is for a folder that may hold an index of other units: its stages are rebuilt, its vectors and replies
-    reused. `graphs` keeps each skeleton to compare them.
+    everything is measured; otherwise one folder serves all, and vectors and replies are computed once.
+    `rebuild_first` is for a folder that may hold an index of other units: its stages are rebuilt, its vectors
+    and replies reused. `graphs` keeps each entity graph to compare them.
     """
 
     dataset: DataSet
@@ -58,7 +58,7 @@ class Bench:
     budgets: Sequence[int]
     modes: Sequence[str] = ()
     apart: bool = True
-    anew: bool = False
+    rebuild_first: bool = False
     graphs: bool = True
     prices: Prices = field(default_factory=Prices)
     progress: Callback | None = None
@@ -94,7 +94,7 @@ class Bench:
         units = units_of(settings)
         path = self.folder / (_folder_name(configuration.name) if self.apart else "shared")
         first = self.apart or self._before is None
-        rebuild = self.anew if first else self._before != units
+        rebuild = self.rebuild_first if first else self._before != units
         sources = list(self.sources) if self.apart else self._read_once(settings) if first else []
         if not self.apart and "verify" not in settings.given:
             settings = settings.having(verify="sizes")  # this process has just written and checked it
@@ -125,7 +125,7 @@ class Bench:
     def _read_once(self, settings: Settings) -> list[Document]:
         """Return the sources; builds after the first take the documents from the index."""
         begin = time.monotonic()
-        items = list(read_only(self.sources, settings))
+        items = list(read_sources(self.sources, settings))
         documents = [item for item in items if isinstance(item, Document)]
         self._unread = len(items) - len(documents)
         self._reading = time.monotonic() - begin

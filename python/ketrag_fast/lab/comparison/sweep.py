@@ -63,7 +63,7 @@ def order(configurations: Sequence[Configuration], common: Settings) -> list[int
     for place, configuration in enumerate(configurations):
         settings = configuration.resolved(common)
         group = groups.setdefault(units_of(settings), len(groups))
-        # An index keeps its skeleton, so points without one are built first.
+        # An index keeps its entity graph, so points without one are built first.
         keys.append((group, settings.llm != "none", -settings.core_ratio, place))
     return [place for *_, place in sorted(keys)]
 

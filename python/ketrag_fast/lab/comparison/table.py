@@ -145,7 +145,7 @@ def align_columns(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterato
 
 
 def _graph(outcome: Outcome, name: str) -> str:
-    return f"{outcome.counts.get(name, 0):,}" if outcome.has_skeleton else _ABSENT
+    return f"{outcome.counts.get(name, 0):,}" if outcome.has_graph else _ABSENT
 
 
 def _mode(row: ResultRow) -> str:

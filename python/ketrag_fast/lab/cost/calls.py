@@ -40,9 +40,7 @@ class Calls:
 NO_CALLS: Final = Calls(0.0, 0.0, 0.0, "", "")
 
 
-def reckon(
-    chunks: Sequence[tuple[str, str]], settings: Settings, *, timed: int, spend: bool, stopped: object = None
-) -> Calls:
+def reckon(chunks: Sequence[tuple[str, str]], settings: Settings, *, timed: int, spend: bool) -> Calls:
     """Return the means for the model of the settings. An endpoint is called only with `spend`.
 
     `chunks` are core chunks, the most important first. Raises BackendMissing or BackendError if a local model

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 from ketrag_fast.base.config import Settings, build_settings, resolve
 from ketrag_fast.base.progress import Callback
-from ketrag_fast.build.ingest import Sources, read_only
+from ketrag_fast.build.file_reading import read_sources
+from ketrag_fast.build.sources import Sources
 from ketrag_fast.lab.cost.bill import bill
 from ketrag_fast.lab.cost.calls import NO_CALLS, Calls, reckon
 from ketrag_fast.lab.cost.estimate import COUNTED, PAST, SAMPLED, Estimate
@@ -28,6 +30,7 @@ from ketrag_fast.models.embedders.registry import BUILTIN, parse
 from ketrag_fast.models.endpoint_trust import Trust
 from ketrag_fast.models.llms.registry import parse_spec
 from ketrag_fast.storage.layout import Layout
+from ketrag_fast.storage.tables import Tables
 from ketrag_fast.systems.planning import embedding_stages, stages_for
 from ketrag_fast.systems.registry import registry
 from ketrag_fast.types import Usage
@@ -59,7 +62,8 @@ def predict(sources: Sources, settings: Settings, wish: Wish) -> Estimate:
     before = past(wish.index, build_settings(whole)) if wish.index is not None else None
     # Vectors and replies in an index of the same kind are reused and cost nothing again.
     held = contents(wish.index) if wish.index is not None and before is not None else frozenset()
-    found = survey(read_only(sources, whole), wish.sample, _CHARACTERS, whole.seed, held)
+    with _tables_of(wish.index) as tables:
+        found = survey(read_sources(sources, whole, tables), wish.sample, _CHARACTERS, whole.seed, held)
     samples = measure(found.sample, _plain(requested, BUILTIN), wish.progress, whole)
     last = samples[-1]
     chunks = _chunks(found, last)
@@ -104,6 +108,12 @@ def predict(sources: Sources, settings: Settings, wish: Wish) -> Estimate:
         basis=_basis(found, calls, work, wish.prices),
         notes=tuple(_notes(found, calls, whole, timing)),
     )
+
+
+def _tables_of(index: Path | None) -> AbstractContextManager[Tables | None]:
+    """Return the tables of an index, whose documents need not be read again; None without an index."""
+    path = Layout(index).tables if index is not None else None
+    return Tables(path, read_only=True) if path is not None and path.exists() else nullcontext()
 
 
 def _check_endpoints(wish: Wish, settings: Settings, whole: Settings) -> None:
@@ -260,9 +270,10 @@ def llm_stages() -> frozenset[str]:
 
 def _settings_for(settings: Settings, index: Path | None) -> Settings:
     """Return the settings, completed by those of the index if it exists."""
-    from ketrag_fast.systems.index_settings import stored_settings
+    from ketrag_fast.systems.index_settings import stored_settings, with_modes
 
     stored = stored_settings(index) if index is not None else None
+    settings = with_modes(settings, stored)
     if stored is None:
         return settings
     resolved = resolve(flags=settings.given, index=stored, presets=registry().table).settings

@@ -56,7 +56,7 @@ def read_answers(path: Path, dataset: DataSet) -> Answers:
         unknown += name not in asked
     warnings = []
     if unknown:
-        warnings.append(f"{path}: {unknown} answers are to questions that are not asked")
+        warnings.append(f"{path}: {unknown} answers belong to no question of the data set")
     unanswered = len(asked - {name for name, _, _ in found})
     if unanswered:
         warnings.append(f"{path}: {unanswered} questions have no answer: EM and F1 leave them out")

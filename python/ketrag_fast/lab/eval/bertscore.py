@@ -12,7 +12,6 @@ import importlib
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
@@ -29,7 +28,7 @@ _MOST = 512
 class BertScore:
     """A loaded model that scores pairs of texts."""
 
-    def __init__(self, folder: str | Path, *, layer: int | None = None) -> None:
+    def __init__(self, folder: str | Path) -> None:
         """Load the model in `folder` (as transformers saves one), on the CPU, in single precision.
 
         Raises BackendMissing without transformers and torch, BackendError if the folder has no model.
@@ -55,9 +54,7 @@ class BertScore:
         self._torch = torch
         self._model = self._model.float().eval()
         depth = int(self._model.config.num_hidden_layers)
-        self.layer = max(1, round(depth * 0.75)) if layer is None else layer
-        if not 1 <= self.layer <= depth:
-            raise BackendError(f"layer must be from 1 to {depth}, got {layer}")
+        self.layer = max(1, round(depth * 0.75))
         self._vectors: dict[str, tuple[NDArray[np.float32], NDArray[np.bool_]]] = {}
         weights = sorted(path.glob("*.safetensors"))
         digest = hashlib.sha256()
@@ -69,9 +66,7 @@ class BertScore:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._vectors.clear()
 
     def best(self, answer: str, golds: Sequence[str]) -> float | None:

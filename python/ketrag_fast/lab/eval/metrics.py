@@ -122,16 +122,9 @@ def all_gold(found: Collection[str], gold: Set[str]) -> bool | None:
     return gold <= set(found) if gold else None
 
 
-def hit_at(ranked: Sequence[str], gold: Set[str], k: int) -> bool | None:
-    """Return whether one of the first `k` is a gold passage; None without gold passages."""
-    return any(item in gold for item in ranked[: max(k, 0)]) if gold else None
-
-
-def reciprocal_rank(ranked: Sequence[str], gold: Set[str]) -> float | None:
-    """Return 1 / rank of the first gold passage, 0.0 if it is not ranked; None without gold passages."""
-    if not gold:
-        return None
-    return next((1.0 / rank for rank, item in enumerate(ranked, 1) if item in gold), 0.0)
+def first_rank(ranked: Sequence[str], gold: Set[str]) -> int | None:
+    """Return the rank of the first gold passage, 0 if it is not ranked; None without gold passages."""
+    return next((rank for rank, item in enumerate(ranked, 1) if item in gold), 0) if gold else None
 
 
 def precision_at(ranked: Sequence[str], gold: Set[str], k: int) -> float | None:
@@ -198,9 +191,9 @@ def macro_f1(pairs: Collection[tuple[str, str | None]]) -> float | None:
 
 
 def bootstrap_interval(
-    values: ArrayLike, *, resamples: int = RESAMPLES, seed: int = SEED, level: float = 0.95
+    values: ArrayLike, *, resamples: int = RESAMPLES, seed: int = SEED
 ) -> tuple[float, float] | None:
-    """Return the percentile bootstrap interval of the mean of `values`, one per question; None without
+    """Return the 95 % percentile bootstrap interval of the mean of `values`, one per question; None without
     values.
 
     Depends only on values, seed and number of resamples.
@@ -215,6 +208,5 @@ def bootstrap_interval(
         count = min(step, resamples - start)
         drawn = generator.integers(0, sample.size, size=(count, sample.size))
         means[start : start + count] = sample[drawn].mean(axis=1)
-    tail = 50.0 * (1.0 - level)
-    low, high = np.percentile(means, [tail, 100.0 - tail])
+    low, high = np.percentile(means, [2.5, 97.5])
     return float(low), float(high)

@@ -6,11 +6,11 @@ import os
 import platform
 from collections.abc import Mapping
 from importlib import metadata
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from ketrag_fast.base.processor import processor_name
 from ketrag_fast.lab.eval.metrics import RESAMPLES, SEED
 from ketrag_fast.lab.eval.question import DataSet
 
@@ -37,12 +37,8 @@ def describe(dataset: DataSet, index: Mapping[str, Any], **more: Any) -> dict[st
 
 def machine() -> dict[str, Any]:
     """Return processor, cores and system, without names of persons or places."""
-    name = platform.processor() or platform.machine()
-    info = Path("/proc/cpuinfo")
-    if info.exists():
-        lines = info.read_text("utf-8", "replace").splitlines()
-        name = next((x.split(":", 1)[1].strip() for x in lines if x.startswith("model name")), name)
-    return {"processor": name, "cores": os.cpu_count(), "system": f"{platform.system()} {platform.machine()}"}
+    system = f"{platform.system()} {platform.machine()}"
+    return {"processor": processor_name(), "cores": os.cpu_count(), "system": system}
 
 
 def versions() -> dict[str, str]:

@@ -87,7 +87,7 @@ def absences(questions: tuple[Question, ...], empty_answers: int = 0) -> list[st
     unanswered = sum(not q.answers for q in questions)
     unjudged = sum(not q.gold for q in questions)
     if not n:
-        told.append("there are no questions: nothing is scored")
+        told.append("no questions to score")
     elif unanswered == n:
         told.append("no question has an answer: coverage and the scores of answers are absent")
     if empty_answers:

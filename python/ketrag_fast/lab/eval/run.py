@@ -159,9 +159,6 @@ def _result(
     reply: str | None,
 ) -> Result:
     found = tuple(dict.fromkeys(passage.document for passage in context.passages))
-    rank = None
-    if question.gold:
-        rank = next((at for at, document in enumerate(found, 1) if document in question.gold), 0)
     judged = reply is not None and bool(question.answers)
     return Result(
         question=question.id,
@@ -174,7 +171,7 @@ def _result(
         yes_no=answers.yes_no,
         recall=metrics.recall(found, question.gold),
         all_gold=metrics.all_gold(found, question.gold),
-        rank=rank,
+        rank=metrics.first_rank(found, question.gold),
         ndcg=metrics.ndcg_at(found, question.graded, CUT),
         precision=metrics.precision_at(found, question.gold, CUT),
         average_precision=metrics.average_precision(found, question.gold),

@@ -53,7 +53,7 @@ def save(folder: Path, about: Mapping[str, Any], dataset: DataSet, found: Collec
         _write_lines(folder / _RESULTS, (result.to_json() for result in found.results))
         trec.write_runs(folder / "trec", dataset, found)
         text = json.dumps(whole, ensure_ascii=False, indent=1, allow_nan=False)
-        (folder / _ABOUT).write_text(text + "\n", encoding="utf-8")
+        (folder / _ABOUT).write_text(text + "\n", encoding="utf-8", newline="\n")
     except OSError as error:
         raise ReadOnly(f"{folder}: cannot be written: {error.strerror or error}") from error
 

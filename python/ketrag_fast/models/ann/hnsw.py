@@ -41,6 +41,7 @@ from ketrag_fast.models.ann.protocol import (
     exact_scores,
     sort_by_score,
 )
+from ketrag_fast.storage.durable import replace_path
 
 EXTRA: Final = "ann"
 Report = Callable[[int, int], bool | None]
@@ -166,7 +167,7 @@ class HnswIndex:
             _checksum(aside),
             f"hnswlib {_version()}",
         )
-        aside.replace(path)
+        replace_path(aside, path)
         return cls.open(path, meta, stored)
 
     @classmethod

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import platform
 import tempfile
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ketrag_fast import _core
+from ketrag_fast.base.processor import processor_name
 from ketrag_fast.kernels.encoder import kernels
 
 FILE: Final = "verified.json"
@@ -94,15 +94,4 @@ def cache_folder() -> Path:
 
 def _key(fingerprint: str, wanted: str) -> str:
     """Return the key of an entry. It lists kernels too: a virtual machine may hide instructions."""
-    return f"{fingerprint} {_core.__version__} {_processor()} [{' '.join(kernels())}] {wanted}"
-
-
-def _processor() -> str:
-    """Return the processor name that the system reports."""
-    try:
-        for line in Path("/proc/cpuinfo").read_text("utf-8", "replace").splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    except OSError:
-        pass
-    return platform.processor() or platform.machine()
+    return f"{fingerprint} {_core.__version__} {processor_name()} [{' '.join(kernels())}] {wanted}"

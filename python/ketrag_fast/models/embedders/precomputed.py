@@ -75,7 +75,7 @@ def write_vectors(
     folder.mkdir(parents=True, exist_ok=True)
     np.save(folder / ARRAY, vectors, allow_pickle=False)
     extra = {} if role is None else {"role": role}
-    with (folder / IDS).open("w", encoding="utf-8") as file:
+    with (folder / IDS).open("w", encoding="utf-8", newline="\n") as file:
         for text in texts:
             file.write(json.dumps({"sha256": text_key(text).hex(), **extra}) + "\n")
 

@@ -61,7 +61,7 @@ def load(spec: str, options: EmbedderOptions | None = None) -> Embedder:
     """Load the model of a spec. Raises KetragError if that fails."""
     kind, rest = parse(spec)
     if kind == BUILTIN:
-        raise ConfigError("builtin vectors are made by the build; there is no model to load")
+        raise ConfigError("builtin vectors are fitted by the build and have no model to load")
     return _LOADERS[kind](spec, rest, options or EmbedderOptions())
 
 

@@ -56,7 +56,6 @@ class SentenceTransformersEmbedder(StreamingEmbedder):
         precision: Precision = "auto",
         device: str = "auto",
         threads: int = 0,
-        batch_tokens: int | None = None,
     ) -> None:
         super().__init__()
         self.spec = spec
@@ -74,7 +73,7 @@ class SentenceTransformersEmbedder(StreamingEmbedder):
         self._cutter = None if self._static else Cutter(tokenizer, self.longest, _lowers(self._first))
         self._prompts = {role: _prompt(self._model, role) for role in _ROLE_PROMPTS}
         on_cpu = self._device == "cpu"
-        self._batch_tokens = batch_tokens or (BATCH_TOKENS_CPU if on_cpu else BATCH_TOKENS_GPU)
+        self._batch_tokens = BATCH_TOKENS_CPU if on_cpu else BATCH_TOKENS_GPU
         self.dimension = int(self._trial().shape[1])
         self.fingerprint = of_folder(folder)
         self.engine = self._choose(precision)

@@ -35,10 +35,23 @@ def clean(value: Any, *, escaped: bool = True) -> str:
         value = _digits(value)
     if not isinstance(value, str):
         return ""
+    if _is_clean(value):
+        return redact(value)
     text = _SPACE.sub(" ", value.strip())
     text = _unescaped(text) if escaped else text
     # A removed character or an HTML entity may have split the API key of an endpoint.
     return redact(_SPACE.sub(" ", _CONTROL.sub("", _SPACE.sub(" ", text))).strip())
+
+
+def _is_clean(text: str) -> bool:
+    """Return whether a text is printable ASCII with single blanks inside and no entity: most fields are."""
+    return (
+        text.isascii()
+        and text.isprintable()
+        and "&" not in text
+        and "  " not in text
+        and text == text.strip()
+    )
 
 
 def _unescaped(text: str) -> str:

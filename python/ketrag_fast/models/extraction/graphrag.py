@@ -72,7 +72,7 @@ def record_graphrag(folder: Path, target: Path, *, replace: bool = False) -> Imp
         raise BackendError(
             f"no such folder: {folder}", hint="give the root, output or cache folder of GraphRAG"
         )
-    tables = _tables_below(folder)
+    tables = tables_below(folder)
     skipped = 0
     if tables is not None:
         origin, passages = "tables", of_tables(*(_rows(tables[name]) for name in _TABLES))
@@ -145,7 +145,7 @@ def _units(row: Mapping[str, Any], texts: Mapping[str, str]) -> list[str]:
     return [name for name in dict.fromkeys(str(name).strip() for name in names) if name in texts]
 
 
-def _tables_below(folder: Path) -> dict[str, Path] | None:
+def tables_below(folder: Path) -> dict[str, Path] | None:
     """Return the three tables of the folder, or else of the nearest and newest folder below it."""
     places = {path.parent for path in folder.rglob("*entities.parquet")}
     for place in sorted(places, key=lambda path: (len(path.parts), -path.stat().st_mtime, path)):

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from functools import lru_cache
 from itertools import accumulate
 from typing import Final
 
@@ -40,11 +41,10 @@ class Source:
 
     def holds(self, name: str) -> bool:
         """Return whether a name is grounded in the text."""
-        words = _WORD.findall(fold(name))
+        words, significant = _parts(name)
         if not words:
             return False
-        significant = [word for word in words if word not in _SMALL]
-        if significant and all(_singular(word) in self._words for word in significant):
+        if significant and all(word in self._words for word in significant):
             return True
         return f" {' '.join(words)} " in self._line or self._holds_joined("".join(words))
 
@@ -60,6 +60,16 @@ class Source:
                 return True
             at = self._joined.find(name, at + 1)
         return False
+
+
+@lru_cache(maxsize=1024)
+def _parts(name: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the folded words of a name, and the significant ones without plural endings.
+
+    A name is usually looked up in several texts, one after the other.
+    """
+    words = tuple(_WORD.findall(fold(name)))
+    return words, tuple(_singular(word) for word in words if word not in _SMALL)
 
 
 def fold(text: str) -> str:

@@ -45,7 +45,7 @@ class PromptOptions:
     @property
     def english(self) -> bool:
         """Whether descriptions should be in English."""
-        return self.language.lower() in ("english", "en")
+        return self.language.lower() in ("english", "en", "auto")
 
 
 def _printable(text: str) -> bool:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from ketrag_fast.errors import BackendError, ConfigError
 from ketrag_fast.models.extraction import cleaning as clean
 from ketrag_fast.models.extraction.records import EntityRecord, Extraction, RelationRecord
+from ketrag_fast.storage.durable import replace_path
 from ketrag_fast.storage.io_errors import writing
 
 if TYPE_CHECKING:
@@ -146,7 +147,7 @@ class RecordingWriter:
         """Close the file and rename it to its final name."""
         with writing(self._path.parent):
             self._file.close()
-            self._aside.replace(self._path)
+            replace_path(self._aside, self._path)
 
     def __enter__(self) -> Self:
         return self

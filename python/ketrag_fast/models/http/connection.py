@@ -14,6 +14,7 @@ import os
 import select
 import socket
 import ssl
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -206,7 +207,7 @@ class Wire:
     def _is_readable(self) -> bool:
         if isinstance(self._sock, ssl.SSLSocket) and self._sock.pending():
             return True
-        if hasattr(select, "poll"):  # select cannot watch file descriptors above 1,023
+        if sys.platform != "win32":  # select cannot watch file descriptors above 1,023
             poll = select.poll()
             poll.register(self._sock, select.POLLIN)
             return bool(poll.poll(0))

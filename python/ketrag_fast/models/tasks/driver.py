@@ -73,11 +73,11 @@ class Driver:
         self.name = name if name is not None else model.identity.spec if model is not None else "nobody"
 
     @classmethod
-    def over(cls, model: LanguageModel, journal: Journal, *, limit: Limited | None = None) -> Driver:
+    def over(cls, model: LanguageModel, journal: Journal) -> Driver:
         """Return a driver that stores replies in `journal` under the fingerprint of the model."""
         about = model.identity
         number = journal.model(about.fingerprint, about.spec, about.to_json()).number
-        return cls(model, journal, number, limit=limit)
+        return cls(model, journal, number)
 
     @property
     def expired(self) -> bool:

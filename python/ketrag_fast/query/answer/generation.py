@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from ketrag_fast.base.progress import Limited
 from ketrag_fast.errors import BackendError, Cancelled, DeadlineExceeded
-from ketrag_fast.models.llms.models import Models
+from ketrag_fast.models.llms.open_models import Models
 from ketrag_fast.models.llms.protocol import LanguageModel, Loadable, ModelReply, Prompt
 from ketrag_fast.models.tasks.driver import Driver
 from ketrag_fast.models.tasks.task import ParsedReply, Task

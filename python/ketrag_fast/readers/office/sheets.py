@@ -9,10 +9,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
+from ketrag_fast.base.safe_xml import Handler, steps
 from ketrag_fast.errors import DocumentError
 from ketrag_fast.readers.protocol import Item, SourceFile
 from ketrag_fast.readers.table import header_of, row_document
-from ketrag_fast.readers.zip_xml import Handler, Package, open_package, relations, steps
+from ketrag_fast.readers.zip_xml import Package, open_package, relations
 from ketrag_fast.types import Document
 from ketrag_fast.types.locations import Locator
 

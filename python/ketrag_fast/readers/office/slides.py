@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from ketrag_fast.base.safe_xml import Handler
 from ketrag_fast.errors import DocumentError
 from ketrag_fast.readers.protocol import Item, SourceFile
 from ketrag_fast.readers.text_builder import TextWriter
-from ketrag_fast.readers.zip_xml import Handler, Package, core_properties, open_package, relations
+from ketrag_fast.readers.zip_xml import Package, core_properties, open_package, relations
 
 _TITLES = ("title", "ctrTitle")
 _UNSAID = ("sldNum", "dt", "ftr", "hdr", "sldImg")

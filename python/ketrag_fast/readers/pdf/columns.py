@@ -13,6 +13,7 @@ from statistics import median
 from typing import Final
 
 from ketrag_fast.readers.pdf.lines import Line
+from ketrag_fast.readers.pdf.tables import TableRow, tables_of
 
 _LEAST: Final = 4
 """Minimum number of lines in a column."""
@@ -22,6 +23,8 @@ _CROSSING: Final = 0.5
 _WORDY: Final = 14
 """Minimum median length of a column's lines in characters; shorter ones are table cells."""
 _FILLED: Final = 0.55
+_PROSE: Final = 0.75
+"""Minimum median width of the lines of running text next to a table, relative to its column."""
 _NARROW: Final = 5.0
 _LEADERS = re.compile(r"\s?(?:\.\s?){4,}")
 _CELLS: Final = 2.0
@@ -30,7 +33,7 @@ _CELLS: Final = 2.0
 
 @dataclass(slots=True)
 class TextRow:
-    """The text on one line of a column, with tabs between cells."""
+    """The text on one line of a column, with tabs between cells. `table` is 0 outside of tables."""
 
     left: float
     top: float
@@ -41,6 +44,7 @@ class TextRow:
     soft: bool = False
     cells: int = 1
     column: int = 0
+    table: int = 0
 
 
 def rows_of(lines: list[Line]) -> list[TextRow]:
@@ -155,6 +159,8 @@ def _columns(lines: list[Line], gutter: float, first: float, last: float) -> boo
     high = min(max(line.bottom for line in left), max(line.bottom for line in right))
     if high - low < 2 * median(line.bottom - line.top for line in lines):
         return False
+    if _is_beside(left, first, gutter, right) or _is_beside(right, gutter, last, left):
+        return True
     for side, start, end in ((left, first, gutter), (right, gutter, last)):
         if median(len(line.text) for line in side) < _WORDY:
             return False
@@ -166,6 +172,22 @@ def _columns(lines: list[Line], gutter: float, first: float, last: float) -> boo
         if sum(line.right - line.left for line in side) < wide * len(heights):
             return False
     return True
+
+
+def _is_beside(side: list[Line], start: float, end: float, other: list[Line]) -> bool:
+    """Return whether a side is running text next to something else, whose lines are at other heights."""
+    if len(side) < 2 * _LEAST or median(len(line.text) for line in side) < 2 * _WORDY:
+        return False
+    if median(line.right - line.left for line in side) < _PROSE * (end - start):
+        return False
+    middles = sorted((line.top + line.bottom) / 2 for line in side)
+    level = 0
+    for line in other:
+        middle = (line.top + line.bottom) / 2
+        at = _place(middles, middle)
+        near = min(abs(middle - one) for one in middles[max(at - 1, 0) : at + 1])
+        level += near < 0.2 * max(line.size, 1.0)
+    return 2 * level < len(other)
 
 
 def _rows(lines: list[Line], column: int) -> list[TextRow]:
@@ -181,31 +203,50 @@ def _rows(lines: list[Line], column: int) -> list[TextRow]:
         groups.append([line])
         size, height = line.size, line.bottom - line.top
         last = twice + 0.9 * (size if 1.0 < size < height else height if height > 1.0 else 1.0)
-    found = []
     for group in groups:
-        if len(group) == 1:
-            one = group[0]
-            found.append(
-                TextRow(one.left, one.top, one.right, one.bottom, one.size, one.text, one.soft, 1, column)
-            )
-            continue
         group.sort(key=lambda line: line.left)
-        text, cells = group[0].text, 1
-        for before, line in pairwise(group):
-            wide = line.left - before.right > _CELLS * max(before.size, 1.0)
-            cells += wide
-            text += ("\t" if wide else " ") + line.text
-        found.append(
-            TextRow(
-                min(line.left for line in group),
-                min(line.top for line in group),
-                max(line.right for line in group),
-                max(line.bottom for line in group),
-                max(group, key=lambda line: len(line.text)).size,
-                text,
-                group[-1].soft,
-                cells,
-                column,
-            )
-        )
+    found: list[TextRow] = []
+    at = 0
+    for number, (first, end, rows) in enumerate(tables_of(groups), 1):
+        found += [_text_row(group, column) for group in groups[at:first]]
+        for row in rows:
+            members = [line for member in row.members for line in groups[member]]
+            found.append(_table_row(members, row, column, number))
+        at = end
+    found += [_text_row(group, column) for group in groups[at:]]
     return found
+
+
+def _text_row(group: list[Line], column: int) -> TextRow:
+    """Return lines at one height as a row, with tabs at wide gaps."""
+    if len(group) == 1:
+        one = group[0]
+        return TextRow(one.left, one.top, one.right, one.bottom, one.size, one.text, one.soft, 1, column)
+    text, cells = group[0].text, 1
+    for before, line in pairwise(group):
+        wide = line.left - before.right > _CELLS * max(before.size, 1.0)
+        cells += wide
+        text += ("\t" if wide else " ") + line.text
+    return _bounded(group, text, group[-1].soft, cells, column)
+
+
+def _table_row(members: list[Line], row: TableRow, column: int, table: int) -> TextRow:
+    """Return a row of a table, with a tab between columns."""
+    text = "\t".join(row.cells).rstrip("\t")
+    found = _bounded(members, text, False, text.count("\t") + 1, column)
+    found.table = table
+    return found
+
+
+def _bounded(group: list[Line], text: str, soft: bool, cells: int, column: int) -> TextRow:
+    return TextRow(
+        min(line.left for line in group),
+        min(line.top for line in group),
+        max(line.right for line in group),
+        max(line.bottom for line in group),
+        max(group, key=lambda line: len(line.text)).size,
+        text,
+        soft,
+        cells,
+        column,
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
 
@@ -15,7 +15,8 @@ _COMPOUND = re.compile(r"(?<![^\W\d_])[^\W\d_]{2,}[-\u2010][^\W\d_]{2,}")
 _LAST = re.compile(r"(?<![^\W\d_])[^\W\d_]+$")
 _FIRST = re.compile(r"[^\W\d_]+")
 _ITEM = re.compile(r"(?:[•‣▪●○◦–*·]|\(?(?:\d{1,3}|[a-z]|[ivx]{1,4})[.)])\s+\S")
-_LONGEST = 60
+_LONGEST = 61
+"""Characters at the end of a line that decide how the next is joined: its last word and a hyphen."""
 _OPEN = re.compile(r"[\w,;\-(]$")
 
 
@@ -30,7 +31,6 @@ class Paragraph:
     rows: int = 1
     open: bool = False
     soft: bool = False
-    last: TextRow | None = field(default=None, repr=False)
 
 
 def compounds(rows: Iterable[TextRow]) -> set[str]:
@@ -44,7 +44,6 @@ def compounds(rows: Iterable[TextRow]) -> set[str]:
 
 def paragraphs_of(rows: list[TextRow], known: set[str]) -> list[Paragraph]:
     """Return the paragraphs of a page."""
-    found: list[Paragraph] = []
     edges: dict[int, tuple[float, float, float]] = {}
     by_column: dict[int, list[TextRow]] = {}
     for row in rows:
@@ -56,29 +55,44 @@ def paragraphs_of(rows: list[TextRow], known: set[str]) -> list[Paragraph]:
             max(row.right for row in own),
             median(steps) if steps else 0.0,
         )
+    groups: list[list[TextRow]] = []
     for row in rows:
-        before = found[-1] if found else None
-        if before is None or before.last is None or _new(before, before.last, row, *edges[row.column]):
-            box = [row.left, row.top, row.right, row.bottom]
-            found.append(Paragraph(row.text, row.size, box, row.column, 1, False, row.soft, row))
-            continue
-        table = row.cells > 1 or before.last.cells > 1
-        before.text = (
-            f"{before.text}\n{row.text}" if table else join_lines(before.text, row.text, before.soft, known)
-        )
-        box = before.box
-        before.box = [
-            min(box[0], row.left), min(box[1], row.top), max(box[2], row.right), max(box[3], row.bottom)
-        ]  # fmt: skip
-        before.rows += 1
-        before.soft, before.last = row.soft, row
-    for paragraph in found:
-        paragraph.open = bool(_OPEN.search(paragraph.text[-1:])) and "\t" not in paragraph.text
-    return found
+        if groups and not _new(groups[-1][-1], row, *edges[row.column]):
+            groups[-1].append(row)
+        else:
+            groups.append([row])
+    return [_paragraph(group, known) for group in groups]
 
 
-def _new(before: Paragraph, last: TextRow, row: TextRow, left: float, right: float, step: float) -> bool:
-    if row.column != before.column or abs(row.size - last.size) > 0.15 * max(row.size, last.size):
+def _paragraph(rows: list[TextRow], known: set[str]) -> Paragraph:
+    first = rows[0]
+    box = [
+        min(row.left for row in rows),
+        min(row.top for row in rows),
+        max(row.right for row in rows),
+        max(row.bottom for row in rows),
+    ]
+    text = _text(rows, known)
+    is_open = bool(_OPEN.search(text[-1:])) and "\t" not in text
+    return Paragraph(text, first.size, box, first.column, len(rows), is_open, rows[-1].soft)
+
+
+def _text(rows: list[TextRow], known: set[str]) -> str:
+    """Return the joined text of rows. Only its end decides how the next row is joined."""
+    parts: list[str] = []
+    end = rows[0].text
+    for last, row in pairwise(rows):
+        parts.append(end[:-_LONGEST])
+        end = end[-_LONGEST:]
+        is_table = row.cells > 1 or last.cells > 1 or row.table > 0
+        end = f"{end}\n{row.text}" if is_table else join_lines(end, row.text, last.soft, known)
+    return "".join([*parts, end])
+
+
+def _new(last: TextRow, row: TextRow, left: float, right: float, step: float) -> bool:
+    if (row.table or last.table) and row.column == last.column:
+        return row.table != last.table
+    if row.column != last.column or abs(row.size - last.size) > 0.15 * max(row.size, last.size):
         return True
     down = row.top - last.top
     if down > min(1.4 * step + 1, 3 * max(row.size, 4.0)) or down < -step:
@@ -106,7 +120,7 @@ def join_lines(text: str, more: str, soft: bool, known: set[str]) -> str:
 
 
 def _word(text: str, more: str, known: set[str]) -> str:
-    first, second = _LAST.search(text[-_LONGEST:]), _FIRST.match(more)
+    first, second = _LAST.search(text[1 - _LONGEST :]), _FIRST.match(more)
     if first is not None and second is not None and f"{first[0]}-{second[0]}".lower() in known:
         return f"{text}-{more}"
     return text + more

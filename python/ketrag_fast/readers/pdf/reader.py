@@ -14,6 +14,7 @@ from ketrag_fast.readers.pdf.columns import rows_of
 from ketrag_fast.readers.pdf.lines import PageLines, lines_of
 from ketrag_fast.readers.pdf.paragraphs import Paragraph, compounds, join_lines, paragraphs_of
 from ketrag_fast.readers.pdf.repeated import remove_repeated_lines
+from ketrag_fast.readers.pdf.scanned import recognise_page
 from ketrag_fast.readers.protocol import Item, SourceFile
 from ketrag_fast.types import Document
 from ketrag_fast.types.locations import Locator
@@ -22,11 +23,17 @@ MOST_PAGES: Final = 50_000
 _MOST_OUTLINE: Final = 20_000
 _LARGER: Final = 1.12
 """Headings have letters larger than the body text by this factor."""
+_NEEDS_OCR: Final = "pictures without text; --ocr eng recognises it if Tesseract is installed"
 _LONGEST_HEADING: Final = 160
+_OFTEN: Final = 0.2
+"""Large letters that are the same on more than this share of the pages are a running header."""
+_BULLET = re.compile(r"\s*[•‣▪■□●○◦◆➢➤✓*·\uf0b7-]\s*")
 _NUMBERED = re.compile(r"(?:\d{1,2}(?:\.\d{1,2}){0,4}\.?|[A-Z]\.\d{1,2}|[IVX]{1,5}\.)\s+[^\W\d_][^\n]{1,90}")
 _NO_TITLE = re.compile(
     r"untitled.*|microsoft word.*|.*\.(?:docx?|pdf|tex|dvi|indd|pptx?)|slide \d+|document\d*", re.I
 )
+_NO_LETTERS = re.compile(r"[\W_]+")
+_BEGINNING: Final = 200
 _DATE = re.compile(r"D:(\d{4})(\d\d)?(\d\d)?")
 
 
@@ -44,7 +51,7 @@ def read_pdf(file: SourceFile) -> Iterator[Item]:
             raise DocumentError("the PDF has no pages")
         if count > MOST_PAGES:
             raise DocumentError(f"the PDF has {count:,} pages; the maximum is {MOST_PAGES:,}")
-        pages, broken = _pages(document, count, raw, pdfium)
+        pages, broken = _pages(document, count, raw, pdfium, file.ocr)
         metadata, title = _about(document, pdfium)
         outline = _outline(document, pdfium)
     finally:
@@ -55,7 +62,7 @@ def read_pdf(file: SourceFile) -> Iterator[Item]:
     reasons = [
         (broken, "damaged"),
         (unmapped, "unreadable letters: their fonts have no Unicode map"),
-        (scanned, "images without text; scanned pages need OCR first"),
+        (scanned, "no text was recognised in the picture" if file.ocr else _NEEDS_OCR),
     ]
     problems = [f"{_list_pages(numbers, count)}: {why}" for numbers, why in reasons if numbers]
     if result.text:
@@ -88,7 +95,9 @@ def _list_pages(numbers: Sequence[int], count: int) -> str:
     return f"pages {shown}" if len(numbers) > 1 else f"page {shown}"
 
 
-def _pages(document: Any, count: int, raw: Any, pdfium: Any) -> tuple[list[PageLines], list[int]]:
+def _pages(
+    document: Any, count: int, raw: Any, pdfium: Any, ocr: str | None
+) -> tuple[list[PageLines], list[int]]:
     pages: list[PageLines] = []
     broken: list[int] = []
     for number in range(count):
@@ -99,7 +108,8 @@ def _pages(document: Any, count: int, raw: Any, pdfium: Any) -> tuple[list[PageL
             pages.append(PageLines(0, 0, []))
             continue
         try:
-            pages.append(lines_of(raw, page))
+            lines = lines_of(raw, page)
+            pages.append(recognise_page(page, ocr) if ocr and lines.scanned else lines)
         except pdfium.PdfiumError:
             broken.append(number + 1)
             pages.append(PageLines(0, 0, []))
@@ -188,7 +198,7 @@ def _document(
             parts.append(text)
             length += len(text)
             begin = start if begin is None else begin
-            box = [round(value, 1) for value in paragraph.box]
+            box = [round(value, 1) for value in pages[number - 1].displayed(paragraph.box)]
             locators.append(Locator(start, length, "box", box))
             on_page.append((start, paragraph))
             before = paragraph
@@ -229,10 +239,14 @@ def _headings_from_outline(
     placed: Sequence[Sequence[tuple[int, Paragraph]]],
     pages: Sequence[PageLines],
 ) -> Iterator[Heading]:
+    begins: dict[int, list[str]] = {}  # the letters that the paragraphs of a page begin with
     for level, page, up, title in outline:
         if page >= len(placed):
             continue
-        start = _place(title, None if up is None else pages[page].height - up, placed[page])
+        if page not in begins:
+            begins[page] = [_letters(own.text[:_BEGINNING]) for _, own in placed[page]]
+        down = None if up is None else pages[page].height - up
+        start = _place(title, down, placed[page], begins[page])
         if start is None:  # an empty page: use the next one with text
             later = (own[0][0] for own in placed[page + 1 :] if own)
             start = next(later, None)
@@ -240,14 +254,15 @@ def _headings_from_outline(
             yield Heading(start, level, title)
 
 
-def _place(title: str, down: float | None, own: Sequence[tuple[int, Paragraph]]) -> int | None:
+def _place(
+    title: str, down: float | None, own: Sequence[tuple[int, Paragraph]], begins: Sequence[str]
+) -> int | None:
     if not own:
         return None
-    wanted = _letters(title)
-    for start, paragraph in own:
-        first = _letters(paragraph.text[: 2 * len(title) + 40])
-        if wanted and (first.startswith(wanted) or (len(wanted) > 5 and 0 <= first.find(wanted) < 12)):
-            return start
+    if wanted := _letters(title[: _BEGINNING // 2]):
+        for (start, _), first in zip(own, begins, strict=True):
+            if first.startswith(wanted) or (len(wanted) > 5 and 0 <= first.find(wanted) < 12):
+                return start
     if down is not None:
         below = [start for start, paragraph in own if paragraph.box[3] > down - 2]
         if below:
@@ -256,7 +271,7 @@ def _place(title: str, down: float | None, own: Sequence[tuple[int, Paragraph]])
 
 
 def _letters(text: str) -> str:
-    return "".join(char for char in text.lower() if char.isalnum())
+    return _NO_LETTERS.sub("", text.lower())
 
 
 def _headings_from_sizes(
@@ -267,6 +282,8 @@ def _headings_from_sizes(
     if body is None:
         return
     every = [(start, own) for page in placed for start, own in page if _may_head(own)]
+    often = Counter(_letters(own.text) for _, own in every)
+    every = [one for one in every if often[_letters(one[1].text)] <= max(_OFTEN * len(placed), 3)]
     large = [(start, own) for start, own in every if own.size >= _LARGER * body]
     if len(large) > 1:
         sizes = sorted({round(own.size, 1) for _, own in large}, reverse=True)[:6]
@@ -286,6 +303,8 @@ def _may_head(own: Paragraph) -> bool:
         and own.rows <= 3
         and "\t" not in text
         and sum(map(str.isalpha, text)) >= 3
+        and not _BULLET.match(text)
+        and not text.rstrip().endswith((",", ";"))
     )
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ketrag_fast.systems.cg_rag.settings import CgRagSettings
 from ketrag_fast.systems.shared import LINKS, UNITS, VECTORS, WORDS
 from ketrag_fast.systems.spec.arrays import ANY, Sizes, array, graph, strings
+from ketrag_fast.systems.spec.drawing import GraphSource
 from ketrag_fast.systems.spec.stage import DOCUMENTS, Stage
 from ketrag_fast.systems.spec.system import Around, Channel, Recipe, Share, System, Training
 
@@ -19,7 +20,7 @@ _HERE = "ketrag_fast.systems.cg_rag"
 # Citations link whole documents; `documents` counts sections if documents are cut at headings.
 CITATIONS = Stage(
     "citations",
-    version=1,
+    version=2,
     needs=(DOCUMENTS, "units"),
     settings=("text_links",),
     run=f"{_HERE}.citations:run",
@@ -173,6 +174,17 @@ SYSTEM = System(
     order=5,
     source="CG-RAG: contextual citation graph and LeSeGR; with the decisions of docs/cg-rag.md",
     help="a graph of citations, links and references that passes relevance between texts",
+    graphs=(
+        GraphSource(
+            "citations",
+            ("units", "citations"),
+            "documents and which of them cite which",
+            add="ketrag index --modes auto,cg-rag",
+            read=f"{_HERE}.drawing:read_citations",
+            tables=f"{_HERE}.graph_tables:citations",
+            order=4,
+        ),
+    ),
     settings=CgRagSettings,
     stages=(UNITS, WORDS, LINKS, VECTORS, CITATIONS, CITATION_SPARSE, CITATION_GRAPH),
     channels=CHANNELS,

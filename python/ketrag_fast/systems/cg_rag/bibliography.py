@@ -14,8 +14,8 @@ from ketrag_fast.errors import ConfigError, DocumentError
 from ketrag_fast.readers.decode import decode
 from ketrag_fast.storage.checksum import text_digest
 from ketrag_fast.systems.cg_rag.bibtex import parse
-from ketrag_fast.systems.cg_rag.keys import key_of_kind, outer_key
-from ketrag_fast.systems.cg_rag.library import Library
+from ketrag_fast.systems.cg_rag.citation_keys import key_of_kind, outer_key
+from ketrag_fast.systems.cg_rag.resolution import Library
 
 _BRACES: Final = re.compile(r"[{}]")
 

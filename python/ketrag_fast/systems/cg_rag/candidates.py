@@ -10,7 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ketrag_fast import _core
-from ketrag_fast.kernels.citations import ADJACENT, CITED, CITING, REFERENCE
+from ketrag_fast.systems.cg_rag.edge_kinds import ADJACENT, CITED, CITING, REFERENCE
+from ketrag_fast.systems.shared.document_languages import languages_of
+from ketrag_fast.systems.shared.link_weights import link_weights
 from ketrag_fast.systems.shared.rows import F32, U32, U64, Arrays, lengths
 
 DIRECTIONS = {
@@ -42,8 +44,9 @@ class Candidates:
 def by_words(question: str, arrays: Mapping[str, Arrays], epsilon: float) -> NDArray[np.float64]:
     """Return the factor of each unit's messages: from epsilon to 1; 1 if no word is known."""
     links = arrays["links"]
-    count = len(links["unit_norm"])
-    times = Counter(_core.lexical_keywords(question))
+    weights = link_weights(links)
+    count = len(weights["unit_norm"])
+    times = Counter(_core.lexical_keywords(question, languages=languages_of(links)))
     scores = np.zeros(count)
     for word in sorted(times):
         place = _place(links, word.encode())
@@ -52,7 +55,7 @@ def by_words(question: str, arrays: Mapping[str, Arrays], epsilon: float) -> NDA
         row = slice(*links["keyword_units_indptr"][place : place + 2].tolist())
         units, often = links["keyword_units_indices"][row], links["keyword_units_tf"][row].astype(np.float64)
         scores[units] += (
-            times[word] * links["keyword_idf"][place] * often / (often + links["unit_norm"][units])
+            times[word] * weights["keyword_idf"][place] * often / (often + weights["unit_norm"][units])
         )
     most = scores.max(initial=0.0)
     return epsilon + (1 - epsilon) * scores / most if most > 0 else np.ones(count)

@@ -11,9 +11,17 @@ from ketrag_fast.base.config import Settings
 from ketrag_fast.kernels.text import pack
 from ketrag_fast.systems.cg_rag.bibliography import digest, entries, fill
 from ketrag_fast.systems.cg_rag.crossrefs import references, rst_labels, starts_of
-from ketrag_fast.systems.cg_rag.library import Library, cited_documents
+from ketrag_fast.systems.cg_rag.resolution import Library, cited_documents
 from ketrag_fast.systems.cg_rag.settings import CgRagSettings
-from ketrag_fast.systems.cg_rag.textlinks import Link, counts_unresolved, is_document, links, paths
+from ketrag_fast.systems.cg_rag.textlinks import (
+    Link,
+    counts_unresolved,
+    given_links,
+    is_document,
+    is_plain_text,
+    links,
+    paths,
+)
 from ketrag_fast.systems.shared.rows import csr_out, offsets_of, strings_out, unit_owners
 from ketrag_fast.systems.spec.stage import Outputs, StageContext, StageInputs
 
@@ -85,6 +93,8 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
                 found.lose(number, written)
             else:
                 found.cite(number, target, GIVEN)
+        if own.text_links:
+            _page_links(number, name, about[number].get("links"), library, found)
         if text:
             inner = _link_citations(number, name, text, library, labels, found, keys=bool(listed))
             _inside(first[number], spans[first[number] : first[number + 1]], text, inner, found)
@@ -108,6 +118,7 @@ def _link_citations(
     """Add the links of a text as citations, and return links within the document."""
     inner: list[tuple[str, int]] = []
     counts = counts_unresolved(name)
+    lost_kinds = ("key",) if is_plain_text(name) else ("wiki", "key")
     for link in links(name, text, keys=keys):
         target, lost = _resolve_link(name, link, library, labels)
         if target == number:
@@ -117,11 +128,22 @@ def _link_citations(
                 found.to_itself += 1
         elif target is not None:
             found.cite(number, target, BY_KEY if link.kind == "key" else LINKED)
-        elif lost and (counts or link.kind in ("wiki", "key")):
+        elif lost and (counts or link.kind in lost_kinds):
             found.lose(number, lost)
         elif link.kind == "path" and not link.target and link.fragment:
             inner.append((link.fragment, link.at))
     return inner
+
+
+def _page_links(number: int, name: str, targets: object, library: Library, found: CitationsRead) -> None:
+    """Add the links that the reader of a web page has put into its metadata."""
+    counts = counts_unresolved(name)
+    for link in given_links(targets):
+        target, lost = _resolve_link(name, link, library, {})
+        if target is not None:
+            found.cite(number, target, LINKED)
+        elif lost and counts:
+            found.lose(number, lost)
 
 
 def _resolve_link(

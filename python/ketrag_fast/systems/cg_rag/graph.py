@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 
 from ketrag_fast import _core
 from ketrag_fast.base.config import Settings
-from ketrag_fast.kernels.citations import ADJACENT, CITED, CITING, REFERENCE
+from ketrag_fast.systems.cg_rag.edge_kinds import ADJACENT, CITED, CITING, REFERENCE
 from ketrag_fast.systems.cg_rag.settings import CgRagSettings
 from ketrag_fast.systems.cg_rag.sparse import unit_weights
+from ketrag_fast.systems.shared.link_weights import link_weights
 from ketrag_fast.systems.shared.rows import U64, Arrays, csr, csr_out, lengths, offsets_of, unit_owners
 from ketrag_fast.systems.spec.stage import Outputs, StageContext, StageInputs
 
@@ -106,10 +107,11 @@ def _words(links: Arrays) -> tuple[tuple[U64, Any], NDArray[np.float64], int]:
     indptr, indices = csr(links, "unit_keywords")
     counts = links["unit_keywords_tf"].astype(np.float64)
     owner = np.repeat(np.arange(len(indptr) - 1), lengths(indptr))
-    weights = links["keyword_idf"][indices] * counts / (counts + links["unit_norm"][owner])
+    known = link_weights(links)
+    weights = known["keyword_idf"][indices] * counts / (counts + known["unit_norm"][owner])
     size = np.sqrt(np.bincount(owner, weights**2, len(indptr) - 1))
     scaled = weights / np.where(size > 0, size, 1.0)[owner]
-    return (indptr, indices), scaled, len(links["keyword_idf"])
+    return (indptr, indices), scaled, len(known["keyword_idf"])
 
 
 def _merge_edges(

@@ -10,9 +10,9 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ketrag_fast.kernels.citations import ADJACENT, CITED, CITING, REFERENCE
 from ketrag_fast.storage.generation import Generation
 from ketrag_fast.systems.cg_rag.citations import BY_KEY, GIVEN, LINKED
+from ketrag_fast.systems.cg_rag.edge_kinds import ADJACENT, CITED, CITING, REFERENCE
 from ketrag_fast.systems.shared.name_lookup import Names
 from ketrag_fast.systems.shared.row_text import row_of, text_of
 from ketrag_fast.systems.shared.rows import Arrays, documents_of, lengths, strings

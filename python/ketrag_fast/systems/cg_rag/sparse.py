@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from ketrag_fast import _core
 from ketrag_fast.base.config import Settings
 from ketrag_fast.errors import ModelMismatch
-from ketrag_fast.kernels.citations import ADJACENT, REFERENCE
 from ketrag_fast.kernels.text import unpack
 from ketrag_fast.systems.cg_rag.candidates import DIRECTIONS
+from ketrag_fast.systems.cg_rag.edge_kinds import ADJACENT, REFERENCE
 from ketrag_fast.systems.cg_rag.settings import CgRagSettings
 from ketrag_fast.systems.shared.rows import Arrays, csr, csr_out, lengths, strings
 from ketrag_fast.systems.spec.stage import Outputs, StageContext, StageInputs

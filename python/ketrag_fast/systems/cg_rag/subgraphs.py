@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from ketrag_fast.kernels.citations import ADJACENT, REFERENCE
 from ketrag_fast.systems.cg_rag.candidates import DIRECTIONS, by_words
+from ketrag_fast.systems.cg_rag.edge_kinds import ADJACENT, REFERENCE
 from ketrag_fast.systems.cg_rag.settings import CgRagSettings
 from ketrag_fast.systems.shared.rows import Arrays
 from ketrag_fast.systems.spec.system import ChannelQuery

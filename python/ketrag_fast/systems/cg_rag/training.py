@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from ketrag_fast.errors import BackendMissing, Cancelled, ConfigError, InputError
 from ketrag_fast.systems.cg_rag.candidates import candidates, free_scores
-from ketrag_fast.systems.cg_rag.learning import Batch, Case, Model, case_of
+from ketrag_fast.systems.cg_rag.network import Batch, Case, Model, case_of
 from ketrag_fast.systems.cg_rag.trained import LAYERS
 from ketrag_fast.systems.cg_rag.weights import embedder_of, read_weights, write
 from ketrag_fast.systems.shared.rows import Arrays

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ketrag_fast.errors import ConfigError, ModelMismatch, ReadOnly
+from ketrag_fast.storage.durable import replace_path
 from ketrag_fast.systems.shared.rows import Arrays
 
 FORM: Final = "ketrag/lesegr/1"
@@ -86,7 +87,7 @@ def write(path: Path, about: Mapping[str, Any], tensors: Mapping[str, NDArray[np
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         fresh.write_bytes(len(head).to_bytes(8, "little") + head + blob)
-        fresh.replace(path)
+        replace_path(fresh, path)
     except OSError as error:
         raise ReadOnly(f"{path}: cannot be written: {error.strerror or error}") from error
 

@@ -16,6 +16,7 @@ from ketrag_fast.systems.shared import (
     has_model,
 )
 from ketrag_fast.systems.spec.arrays import ANY, array, codes, graph
+from ketrag_fast.systems.spec.drawing import GraphSource
 from ketrag_fast.systems.spec.stage import Stage
 from ketrag_fast.systems.spec.system import REST, Channel, Recipe, Share, System
 
@@ -160,6 +161,17 @@ SYSTEM = System(
     order=3,
     source="G2ConS, sections 3 and 4; with the decisions of docs/modes.md",
     help="a graph of concepts (important terms) chooses the core chunks and leads to units",
+    graphs=(
+        GraphSource(
+            "concepts",
+            ("units", "words", "concepts", "concept_graph"),
+            "important terms that share chunks and meaning",
+            add="ketrag index --modes auto,concepts",
+            read=f"{_HERE}.drawing:read_concepts",
+            tables=f"{_HERE}.graph_tables:concepts",
+            order=2,
+        ),
+    ),
     settings=G2ConsSettings,
     stages=(
         UNITS,

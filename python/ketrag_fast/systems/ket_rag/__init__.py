@@ -17,7 +17,8 @@ from ketrag_fast.systems.shared import (
     search_over,
 )
 from ketrag_fast.systems.spec.arrays import ANY, Sizes, array, codes, graph, strings
-from ketrag_fast.systems.spec.stage import DOCUMENTS, Stage
+from ketrag_fast.systems.spec.drawing import GraphSource
+from ketrag_fast.systems.spec.stage import DOCUMENTS, EntityGraph, Stage
 from ketrag_fast.systems.spec.system import REST, Channel, Recipe, Share, System
 
 if TYPE_CHECKING:
@@ -76,6 +77,7 @@ KNN = Stage(
         **graph("unit_graph", "knn_nodes", "knn_nodes", optional=True),
     },
     edges={"knn": ("graph_indices", 2)},
+    large=("chunks", "knn_nodes", "knn_ann_from"),
     seconds=lambda size: 3e-11 * size.get("chunks", 0) ** 2 * size.get("dimension", 256),
     growth=1.7,
 )
@@ -177,7 +179,13 @@ SKELETON = Stage(
         "relation_unit": ("relation_units_indices", 1),
         "entity_mention": ("mention_entity", 1),
     },
-    entity_graph=("entity_name", "relation_source", "relation_target"),
+    entity_graph=EntityGraph(
+        "entity_name",
+        "relation_source",
+        "relation_target",
+        ("entity_type", "entity_description"),
+        ("relation_description", "relation_weight"),
+    ),
 )
 
 
@@ -198,17 +206,17 @@ ENTITIES = Stage(
 )
 
 
-def _knng_stages(settings: Settings) -> tuple[str, ...]:
+def _channel_stages(settings: Settings) -> tuple[str, ...]:
     return ("knn", *_knn_stages(settings))
 
 
-KEYWORD_SEARCH = search_over("keywords", "keywords", "vectors", "keyword_search")
+KEYWORD_SEARCH = search_over("keywords", "keywords", "vectors", "keyword_search", size="keyword_nodes")
 ENTITY_SEARCH = search_over("entities", "entities", "entity_vectors", "entity_search", reads=True)
 
 CHANNELS = (
     Channel(
-        "knng",
-        needs=_knng_stages,
+        "knn",
+        needs=_channel_stages,
         help="the nearest chunks, each followed by its neighbours in the KNN graph",
         vector="yes",
     ),
@@ -231,7 +239,7 @@ CHANNELS = (
 )
 
 RECIPES = {
-    "knng": Recipe((Share("knng"),), "the nearest chunks, each followed by its neighbours in the KNN graph"),
+    "knn": Recipe((Share("knn"),), "the nearest chunks, each followed by its neighbours in the KNN graph"),
     "keyword": Recipe(
         (Share("keyword"),),
         "units of the nearest keywords, up to twice the budget; of these the nearest by vector are printed",
@@ -249,7 +257,7 @@ RECIPES = {
         rollover="rollover",
         usual=True,
     ),
-    # A tenth, because the walk uses the tokens of a larger share better (benches/ket_walk.py).
+    # A tenth, because the walk uses the tokens of a larger share better.
     "ket-walk": Recipe(
         (Share("skeleton", of=0.1), Share("walk", of=REST)),
         "`skeleton` within a tenth of the budget, then units by `walk`",
@@ -291,7 +299,7 @@ _SOLUTIONS: Mapping[str, Mapping[str, Any]] = {
     "hybrid-rag": {**_WHOLE, "mode": "hybrid", "kg_share": 0.5},
     "keyword-rag": {"split_level": 0, "core_ratio": 0.0, "mode": "keyword"},
     "text-rag": {"split_level": 0, "core_ratio": 0.0, "mode": "text"},
-    "knng-rag": {"split_level": 0, "core_ratio": 0.0, "mode": "knng"},
+    "knn-rag": {"split_level": 0, "core_ratio": 0.0, "mode": "knn"},
     "hyde": {"split_level": 0, "core_ratio": 0.0, "mode": "hyde"},
 }
 """The settings of each solution of the paper except chunk sizes. The low-cost setting has chunks of 1,200
@@ -335,6 +343,33 @@ SYSTEM = System(
     order=2,
     source="Huang, Zhang, Xiao 2025: KET-RAG, sections 4 and 5; the settings named -150 are its Table 3",
     help="a skeleton of entities from the core chunks, and a keyword graph over all chunks",
+    graphs=(
+        GraphSource(
+            "skeleton",
+            ("units", "skeleton"),
+            "entities and relations that an LLM or rules extracted",
+            add="ketrag index --llm heuristic",
+            read=f"{_HERE}.drawing:read_skeleton",
+            tables=f"{_HERE}.graph_tables:skeleton",
+            order=1,
+        ),
+        GraphSource(
+            "keyword",
+            ("units", "words"),
+            "keywords and the passages that contain them",
+            add="ketrag index --modes auto,keyword",
+            read=f"{_HERE}.drawing:read_keywords",
+            order=6,
+        ),
+        GraphSource(
+            "knn",
+            ("units", "knn"),
+            "chunks and their nearest neighbours by words and by vectors",
+            add="ketrag index --modes auto,knn",
+            read=f"{_HERE}.drawing:read_knn",
+            order=7,
+        ),
+    ),
     settings=KetRagSettings,
     stages=(
         UNITS,

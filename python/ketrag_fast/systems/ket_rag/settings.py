@@ -53,6 +53,13 @@ class KetRagSettings:
         " (reference implementation)",
         concerns="query",
     )
+    kg_share: float = setting(
+        0.4,
+        "share of the budget for the entity graph in modes ket and hybrid; texts get the rest",
+        concerns="query",
+        low=0.0,
+        high=1.0,
+    )
     seed_entities: int = setting(
         10,
         "number of entities nearest to the query that the tables start from",

@@ -1,4 +1,4 @@
-"""Folding all stored replies into entities and relations with their sources (KET-RAG, Algorithm 1)."""
+"""Fold all stored replies into entities and relations with their sources (KET-RAG, Algorithm 1)."""
 
 from __future__ import annotations
 

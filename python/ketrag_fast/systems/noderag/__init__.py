@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ketrag_fast.systems.noderag.settings import NodeRagSettings
 from ketrag_fast.systems.shared import CHUNK_VECTORS, UNITS, VECTORS, WORDS, has_model
 from ketrag_fast.systems.spec.arrays import ANY, Sizes, array, codes, graph, strings
+from ketrag_fast.systems.spec.drawing import GraphSource
 from ketrag_fast.systems.spec.stage import DOCUMENTS, Stage
 from ketrag_fast.systems.spec.system import Channel, Recipe, Share, System
 
@@ -194,7 +195,7 @@ CHANNELS = (
             *("node_hits", "cross_nodes", "cross_entities", "cross_relations", "cross_titles", "cross_each"),
             *("node_walk", "node_steps", "node_teleport"),
         ),
-        cite=f"{_HERE}.citing:node_sources",
+        cite=f"{_HERE}.node_sources:node_sources",
     ),
 )
 
@@ -230,6 +231,20 @@ SYSTEM = System(
     order=4,
     source="Xu and others 2025: NodeRAG, section 3; with the decisions of docs/noderag.md",
     help="units, entities, relations, attributes and high-level elements in one graph, and a walk over it",
+    graphs=(
+        GraphSource(
+            "noderag",
+            (
+                *("units", "noderag_graph", "noderag_attributes", "noderag_communities"),
+                *("noderag_elements", "noderag_edges"),
+            ),
+            "the seven types of nodes of NodeRAG",
+            add="ketrag index --llm heuristic --modes auto,noderag",
+            read=f"{_HERE}.drawing:read_nodes",
+            tables=f"{_HERE}.graph_tables:heterograph",
+            order=3,
+        ),
+    ),
     settings=NodeRagSettings,
     stages=(
         UNITS,

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ketrag_fast.base.config import Settings
+from ketrag_fast.errors import BackendMissing
 from ketrag_fast.kernels.text import pack
 from ketrag_fast.systems.noderag.decompositions import reading_of
 from ketrag_fast.systems.noderag.evidence import INPUT, Statements, put_together, statements
@@ -49,7 +50,12 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
 
 def leiden(first: NDArray[np.int64], second: NDArray[np.int64], nodes: int, seed: int) -> NDArray[np.uint32]:
     """Return the community of each node of an unweighted, undirected graph; `NONE` without edges."""
-    import graspologic_native
+    try:
+        import graspologic_native
+    except ImportError as error:
+        raise BackendMissing(
+            "the communities of NodeRAG need graspologic-native", hint="pip install 'ketrag-fast[noderag]'"
+        ) from error
 
     out: NDArray[np.uint32] = np.full(nodes, NONE, np.uint32)
     if not len(first):
@@ -58,7 +64,16 @@ def leiden(first: NDArray[np.int64], second: NDArray[np.int64], nodes: int, seed
     edges = [
         (str(a), str(b), 1.0) for a, b in zip(first[order].tolist(), second[order].tolist(), strict=True)
     ]
-    _, found = graspologic_native.leiden(edges, iterations=_ROUNDS, use_modularity=True, seed=seed)
+    _, found = graspologic_native.leiden(
+        edges,
+        starting_communities=None,
+        resolution=1.0,
+        randomness=0.001,
+        iterations=_ROUNDS,
+        use_modularity=True,
+        seed=seed,
+        trials=1,
+    )
     number: dict[int, int] = {}
     for node, community in sorted((int(name), community) for name, community in found.items()):
         out[node] = number.setdefault(community, len(number))

@@ -11,8 +11,8 @@ from typing import Any, Final
 import numpy as np
 
 from ketrag_fast.storage.generation import Generation
-from ketrag_fast.systems.noderag.citing import NodeSources
 from ketrag_fast.systems.noderag.communities import NONE
+from ketrag_fast.systems.noderag.node_sources import NodeSources
 from ketrag_fast.systems.noderag.units import key_of
 from ketrag_fast.systems.shared.name_lookup import Names
 from ketrag_fast.systems.shared.row_text import row_of, text_of

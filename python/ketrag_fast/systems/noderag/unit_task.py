@@ -178,7 +178,7 @@ def mending(seconds: float | None) -> Task[Malformed, Relationship]:
         tokens=256,
         seconds=seconds,
         subject="the relationship",
-        activity="mending relationships",
+        activity="correcting relationships",
         load=_relationship,
     )
 

@@ -86,9 +86,9 @@ WORDS = Stage(
 
 LINKS = Stage(
     "links",
-    version=2,
+    version=4,
     needs=(DOCUMENTS, "units"),
-    settings=(),
+    settings=("language",),
     run=f"{_HERE}.links:run",
     unit="units",
     arrays={
@@ -103,20 +103,16 @@ LINKS = Stage(
         **graph("name_units", "names", "units"),
         "unit_subject": array("u32", "units"),
         **graph("unit_mentions", "units", "subjects"),
-        **graph("unit_subjects", "units", "subjects"),
         **graph("subject_units", "subjects", "units"),
         "first_sentence": array("u64", "units+1", rising=True),
         **graph("sentence_keywords", "link_sentences", "link_keywords"),
         **graph("sentence_names", "link_sentences", "names"),
-        "unit_norm": array("f64", "units"),
-        "keyword_idf": array("f64", "link_keywords"),
-        "name_idf": array("f64", "names"),
-        "subject_idf": array("f64", "subjects"),
-        "unit_sums": array("f64", ANY),
-        "keyword_sum": array("f64", "link_keywords"),
         "unit_length": array("u32", "units"),
         # Units whose sentences have words or names that the unit lacks: an update reads them again.
         "reread_units": array("u32", ANY, below="units", rising=True),
+        # If a unit is not English: the numbers of all languages, and of each unit's.
+        "languages": array("u8", ANY, rising=True, optional=True),
+        "unit_language": array("u8", "units", optional=True),
     },
     counts={"names": "names", "subjects": "subjects"},
     edges={"unit_name": ("unit_names_indices", 1), "unit_mention": ("unit_mentions_indices", 1)},
@@ -181,15 +177,18 @@ SENTENCE_VECTORS = Stage(
     seconds=lambda size: 2e-5 * size.get("units", 0),
 )
 
+_SEARCHED = {"units": "passages"}
 PROPOSALS = ("ann", "ann_from", "seed")
 """The settings of a stage that makes a graph for searching vectors."""
 
 
-def search_over(listed: str, stage: str, vectors: str, name: str, *, reads: bool = False) -> Stage:
+def search_over(
+    listed: str, stage: str, vectors: str, name: str, *, reads: bool = False, size: str | None = None
+) -> Stage:
     """Declare a stage that builds an hnswlib graph over an array of another stage, if it is very large.
 
     `listed` is the name of this list of vectors in `Channel.searches`. Its only array is the record; the
-    graph is a file for hnswlib.
+    graph is a file for hnswlib. With `size`, the number of vectors by name, a build recommends hnswlib.
     """
 
     def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Made:
@@ -213,10 +212,11 @@ def search_over(listed: str, stage: str, vectors: str, name: str, *, reads: bool
         reads=reads,
         arrays={"record": array("u8", ANY, optional=True)},
         proposes=(listed, stage, vectors),
+        large=None if size is None else (_SEARCHED.get(listed, listed), size, "ann_from"),
     )
 
 
-UNIT_SEARCH = search_over("units", "vectors", "unit_vectors", "unit_search")
+UNIT_SEARCH = search_over("units", "vectors", "unit_vectors", "unit_search", size="units")
 
 SHARED = (UNITS, WORDS, LINKS, VECTORS, CHUNK_VECTORS, SENTENCE_VECTORS, UNIT_SEARCH)
 """In the default order of execution."""

@@ -15,7 +15,7 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
     """Return the links, without title sentences: the walk itself adds the title to each sentence."""
     units = inputs["units"]
     if context.earlier is not None:
-        made = _update_links(inputs, context.earlier, context)
+        made = _update_links(inputs, context.earlier, settings, context)
         if made is not None:
             return made
     own = np.flatnonzero(units["sent_title"] == 0)
@@ -29,12 +29,15 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
         *strings(units, "unit_texts"),
         *sentences,
         offsets_of(sent_unit, len(units["unit_tokens"])),
+        language=settings.language,
         threads=context.threads,
         report=context.report,
     )
 
 
-def _update_links(inputs: StageInputs, earlier: Earlier, context: StageContext) -> Outputs | None:
+def _update_links(
+    inputs: StageInputs, earlier: Earlier, settings: Settings, context: StageContext
+) -> Outputs | None:
     """Update the links, reading only new sentences and those of `reread_units`.
 
     Returns None if these are most of the sentences, as with units that are windows.
@@ -70,6 +73,7 @@ def _update_links(inputs: StageInputs, earlier: Earlier, context: StageContext) 
         np.cumsum(offsets, dtype=np.uint64),
         offsets_of(sent_unit, len(units["unit_tokens"])),
         before=(dict(before), rows),
+        language=settings.language,
         threads=context.threads,
         report=context.report,
     )

@@ -12,10 +12,11 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from ketrag_fast import _core
 from ketrag_fast.errors import BackendMissing, InputError
-from ketrag_fast.kernels.published import FILES, PublishedTokenizer
 
 PUNKT = Path("tokenizers", "punkt_tab", "english")
+PUNKT_FILES = ("abbrev_types.txt", "collocations.tab", "sent_starters.txt", "ortho_context.tab")
 STOP_WORDS = Path("corpora", "stopwords", "english")
 _HINT = (
     "`python -m nltk.downloader punkt_tab stopwords` installs them; -o nltk_data=FOLDER or $NLTK_DATA "
@@ -25,9 +26,9 @@ _HINT = (
 
 @dataclass(frozen=True, slots=True)
 class NltkData:
-    """The tokenizer and stop words. `digest` is a hash of the content of all files."""
+    """The tokenizer (parameters of a `punkt_tab` model) and stop words. `digest` hashes all files."""
 
-    tokenizer: PublishedTokenizer
+    tokenizer: _core.Punkt
     stop_words: tuple[str, ...]
     digest: str
 
@@ -56,25 +57,28 @@ def find(given: str | None) -> Path:
 def digest(given: str | None) -> str:
     """Return a hash of the content of the files."""
     folder = find(given)
-    found = hashlib.sha256()
+    state = hashlib.sha256()
     for file in _files(folder):
-        found.update(hashlib.sha256(file.read_bytes()).digest())
-    return found.hexdigest()
+        state.update(hashlib.sha256(file.read_bytes()).digest())
+    return state.hexdigest()
 
 
 def load(given: str | None) -> NltkData:
     """Load the data. Raises BackendMissing if files are missing, InputError if they are invalid."""
     folder = find(given)
-    path = folder / STOP_WORDS
+    *parameters, words = map(_read, _files(folder))
+    return NltkData(_core.Punkt(*parameters), tuple(words.split()), digest(given))
+
+
+def _read(path: Path) -> str:
     try:
-        words = path.read_text("utf-8").split()
+        return path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"cannot read {path}: {error}") from error
-    return NltkData(PublishedTokenizer.from_folder(folder / PUNKT), tuple(words), digest(given))
 
 
 def _files(folder: Path) -> list[Path]:
-    return [*(folder / PUNKT / name for name in FILES), folder / STOP_WORDS]
+    return [*(folder / PUNKT / name for name in PUNKT_FILES), folder / STOP_WORDS]
 
 
 def _lacking(folder: Path) -> list[str]:

@@ -23,11 +23,11 @@ Arrays = dict[str, NDArray[Any]]
 
 def cooccurrence(data: NltkData, texts: Sequence[str], context: StageContext) -> Arrays:
     """Return `cooc_*`, the distinct word ids of each text, and `cooc_count`, the number of words."""
-    found = data.tokenizer.cooccurrence_words(
-        texts, data.stop_words, threads=context.threads, report=context.report
+    word_lists = data.tokenizer.cooccurrence(
+        list(data.stop_words), list(texts), threads=context.threads, report=context.report
     )
     number: dict[str, int] = {}
-    rows = [sorted({number.setdefault(word, len(number)) for word in words}) for words in found]
+    rows = [sorted({number.setdefault(word, len(number)) for word in words}) for words in word_lists]
     return {**csr_out("cooc", _rows(rows)), "cooc_count": np.array([len(number)], np.uint64)}
 
 
@@ -37,21 +37,21 @@ def keywords(data: NltkData, units: Sequence[str], context: StageContext) -> Arr
     `keyword_counts` is parallel to `keyword_sentences`: how often the keyword occurs in each. The sentences'
     texts are `keyword_texts`, in the order of the units.
     """
-    found = data.tokenizer.keyword_sentences(
-        units, data.stop_words, threads=context.threads, report=context.report
+    unit_sentences = data.tokenizer.keywords(
+        list(data.stop_words), list(units), threads=context.threads, report=context.report
     )
     texts: list[str] = []
     in_units: dict[str, list[int]] = {}
     in_sentences: dict[str, list[tuple[int, int]]] = {}
-    for unit, sentences in enumerate(found):
+    for unit, sentences in enumerate(unit_sentences):
         context.check()
-        for sentence in sentences:
-            for word, count in Counter(sentence.keywords).items():
+        for text, occurrences in sentences:
+            for word, count in Counter(occurrences).items():
                 held = in_units.setdefault(word, [])
                 if held[-1:] != [unit]:
                     held.append(unit)
                 in_sentences.setdefault(word, []).append((len(texts), count))
-            texts.append(sentence.text)
+            texts.append(text)
     words = sorted(in_units, key=lambda word: word.encode("utf-8", "surrogatepass"))
     return {
         **strings_out("keyword_vocabulary", pack(words)),

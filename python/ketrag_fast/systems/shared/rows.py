@@ -23,6 +23,11 @@ def strings(arrays: Arrays, name: str) -> tuple[U8, U64]:
     return arrays[f"{name}_blob"], arrays[f"{name}_offsets"]
 
 
+def read_strings(arrays: Arrays, name: str) -> list[str]:
+    """Return the strings of `NAME_blob` and `NAME_offsets`."""
+    return unpack(*strings(arrays, name))
+
+
 def strings_out(name: str, packed: tuple[U8, U64]) -> dict[str, NDArray[Any]]:
     """The inverse of `strings`."""
     return {f"{name}_blob": packed[0], f"{name}_offsets": packed[1]}

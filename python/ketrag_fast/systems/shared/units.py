@@ -86,8 +86,9 @@ def _spans_in_documents(
 
 
 def pack_locators(rows: Iterable[tuple[int, Sequence[Locator]]], documents: int) -> dict[str, NDArray[Any]]:
-    """The locators of all documents: for each its stretch and the number of its label, `["page",12]`. None
-    where no document has any, so that indexes of plain texts stay as they were.
+    """Return the locators of all documents: for each its range and the number of its label, `["page",12]`.
+
+    Empty if the documents have none, so that indexes of plain texts stay as they were.
     """
     counts = np.zeros(documents + 1, np.uint64)
     number: dict[str, int] = {}

@@ -102,7 +102,7 @@ def _update_locators(before: Arrays, new: Arrays, rows: U32) -> dict[str, NDArra
 
 
 def pack_metadata(metadata: tuple[NDArray[np.uint8], NDArray[np.uint64]]) -> dict[str, NDArray[Any]]:
-    """The metadata of all documents as JSON, for filters. None where no document has any."""
+    """Return the metadata of all documents as JSON, for filters; empty if there is none."""
     empty = len("{}")
     if len(metadata[0]) == empty * (len(metadata[1]) - 1):
         return {}

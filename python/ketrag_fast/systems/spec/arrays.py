@@ -41,6 +41,11 @@ class ArraySpec:
         rising: values never decrease.
         optional: the array may be missing.
         over: an array of the same stage whose rows these offsets divide, from 0 to its length.
+
+    Examples:
+        >>> spec = array("u32", "units", below="chunks")
+        >>> spec.kind, spec.shape, spec.below
+        ('u32', ('units',), 'chunks')
     """
 
     kind: str
@@ -64,7 +69,12 @@ def array(
     optional: bool = False,
     over: str | None = None,
 ) -> ArraySpec:
-    """Declare an array of type `u8 i8 u32 u64 i64 f32 f64 bool`; the shape has names, numbers or `ANY`."""
+    """Declare an array of type `u8 i8 u32 u64 i64 f32 f64 bool`; the shape has names, numbers or `ANY`.
+
+    Examples:
+        >>> array("f32", "units", 3).shape
+        ('units', 3)
+    """
     if kind not in _TYPES:
         raise StageError(f"unknown array type {kind!r}", hint="use one of " + ", ".join(_TYPES))
     for size in shape:
@@ -74,7 +84,12 @@ def array(
 
 
 def strings(name: str, rows: str, *, optional: bool = False) -> dict[str, ArraySpec]:
-    """Declare packed strings: `NAME_blob` (UTF-8) and `NAME_offsets` (one more than rows)."""
+    """Declare packed strings: `NAME_blob` (UTF-8) and `NAME_offsets` (one more than rows).
+
+    Examples:
+        >>> {name: spec.shape for name, spec in strings("label", "units").items()}
+        {'label_blob': ('*',), 'label_offsets': ('units+1',)}
+    """
     return {
         f"{name}_blob": array("u8", ANY, optional=optional),
         f"{name}_offsets": array("u64", f"{rows}+1", rising=True, optional=optional, over=f"{name}_blob"),
@@ -82,7 +97,12 @@ def strings(name: str, rows: str, *, optional: bool = False) -> dict[str, ArrayS
 
 
 def graph(name: str, rows: str, columns: str, *, optional: bool = False) -> dict[str, ArraySpec]:
-    """Declare compressed sparse rows: `NAME_indptr`, and `NAME_indices` below the number of columns."""
+    """Declare compressed sparse rows: `NAME_indptr`, and `NAME_indices` below the number of columns.
+
+    Examples:
+        >>> {name: spec.shape for name, spec in graph("near", "units", "units").items()}
+        {'near_indptr': ('units+1',), 'near_indices': ('*',)}
+    """
     return {
         f"{name}_indptr": array("u64", f"{rows}+1", rising=True, optional=optional, over=f"{name}_indices"),
         f"{name}_indices": array("u32", ANY, below=columns, optional=optional),

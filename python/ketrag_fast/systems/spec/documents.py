@@ -21,6 +21,13 @@ class Documents:
 
     With `cut`, a document with headings has one row for each section, all with its id. Columns are cached,
     because several stages read them, until `forget`.
+
+    Examples:
+        >>> [document.title for document in documents]  # `inputs.documents` of a stage
+        ['Fram', 'Maud', 'Fridtjof Nansen']
+        >>> blob, offsets = documents.packed("title")
+        >>> offsets.tolist()
+        [0, 4, 8, 23]
     """
 
     def __init__(self, tables: Tables, *, cut: bool = False, numbers: Sequence[int] | None = None) -> None:

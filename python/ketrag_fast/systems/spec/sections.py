@@ -1,7 +1,7 @@
 """Cutting long documents at their headings before they are cut into units.
 
 A unit then never spans two sections, and is searched and printed under its heading and the headings above it.
-Functions and classes of source code are sections too. `python benches/sections.py` measures the gain.
+Functions and classes of source code are sections too.
 """
 
 from __future__ import annotations

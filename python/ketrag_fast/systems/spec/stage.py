@@ -32,7 +32,14 @@ DOCUMENTS: Final = "documents"
 
 
 class StageInputs(Mapping[str, Outputs]):
-    """The memory-mapped arrays of the stages in `needs`: `inputs["units"]["unit_tokens"]`."""
+    """The memory-mapped arrays of the stages in `needs`: `inputs["units"]["unit_tokens"]`.
+
+    Examples:
+        >>> import numpy as np
+        >>> inputs = StageInputs({"units": {"unit_tokens": np.array([12, 9])}}, documents)
+        >>> inputs["units"]["unit_tokens"].sum(), len(inputs.documents)
+        (np.int64(21), 3)
+    """
 
     def __init__(self, stages: Mapping[str, Outputs], documents: Documents | None) -> None:
         self._stages = stages
@@ -83,6 +90,11 @@ class StageContext:
         reading: the reader of the core chunks; None without one.
         scratch: a folder on the index's disk for files to return and for temporary files.
         earlier: the published output to reuse; None if there is none.
+
+    Examples:
+        >>> from ketrag_fast.base.progress import Meter
+        >>> context = StageContext(report=Meter("mine", None), threads=1)
+        >>> context.check()  # raises Cancelled once the caller has stopped the build
     """
 
     report: Meter
@@ -101,6 +113,21 @@ class StageContext:
 Run = Callable[[StageInputs, Settings, StageContext], Made]
 Look = Callable[[StageInputs, Settings, StageContext], str]
 Needs = tuple[str, ...] | Callable[[Settings], tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class EntityGraph:
+    """The names of the arrays of an entity graph; strings are packed.
+
+    `source` and `target` are the ends of each relation. `entity_rows` and `relation_rows` are arrays with an
+    entry for each, which decide whether it has changed.
+    """
+
+    name: str
+    source: str
+    target: str
+    entity_rows: tuple[str, ...]
+    relation_rows: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,8 +156,20 @@ class Stage:
         proposes: for a graph that searches vectors: the name of their list (units, keywords, entities), and
             the stage and the array that hold them.
         embeds: (stage, packed texts) that it embeds in addition to the chunks, for cost estimates.
-        entity_graph: the arrays of an entity graph that `ketrag bench` compares: packed names, and both ends
-            of the relations.
+        large: for a stage that searches vectors exactly without hnswlib: what they are the vectors of, their
+            named size, and the setting with the size from which a build recommends hnswlib.
+        entity_graph: the arrays of an entity graph, which `ketrag bench` and `ketrag diff` compare.
+
+    Examples:
+        >>> from ketrag_fast.extending import StageContext, StageInputs, array
+        >>> def count_words(inputs, settings, context):
+        ...     import numpy as np
+        ...     return {"words": np.array([len(d.text.split()) for d in inputs.documents], np.uint32)}
+        >>> declared = {"words": array("u32", "documents")}
+        >>> stage = Stage("sizes", 1, (DOCUMENTS,), (), count_words, arrays=declared)
+        >>> made = stage.make(StageInputs({}, documents), Settings(), StageContext(report=None))
+        >>> made["words"].tolist()
+        [9, 9, 9]
     """
 
     name: str
@@ -151,7 +190,8 @@ class Stage:
     growth: float = 1.0
     proposes: tuple[str, str, str] | None = None
     embeds: tuple[tuple[str, str], ...] = ()
-    entity_graph: tuple[str, str, str] | None = None
+    large: tuple[str, str, str] | None = None
+    entity_graph: EntityGraph | None = None
 
     @property
     def slot(self) -> str:

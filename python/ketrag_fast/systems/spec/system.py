@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
 
 from ketrag_fast.systems.spec.arrays import Sizes
+from ketrag_fast.systems.spec.drawing import GraphSource
 from ketrag_fast.systems.spec.stage import Needs, Stage
 
 if TYPE_CHECKING:
@@ -33,6 +34,12 @@ class ChannelQuery:
         budget: the token budget of the channel.
         settings: the settings of the query.
         deadline: seconds left; None without a limit.
+
+    Examples:
+        >>> from ketrag_fast import Settings
+        >>> query = ChannelQuery("Who sailed?", ("sailed",), None, 10, 500, Settings())
+        >>> query.keywords, query.wanted
+        (('sailed',), 10)
     """
 
     question: str
@@ -65,6 +72,16 @@ class Channel:
             `types.Cited`. Under a filter it also gets a mask of units, and must cite only units in it.
         caution: "module:function": from the arrays to a warning for contexts, or None.
         lacks: "module:function": from the settings to what is missing outside the index, or None.
+
+    Examples:
+        >>> def shortest(query, arrays):
+        ...     tokens = arrays["units"]["unit_tokens"]
+        ...     order = tokens.argsort(kind="stable")
+        ...     return order, -tokens[order].astype(float)
+        >>> channel = Channel("shortest", ("units",), "the shortest units first", rank=shortest)
+        >>> ids, scores = channel.rank(None, index.inspect.arrays())
+        >>> len(ids)
+        3
     """
 
     name: str
@@ -85,7 +102,12 @@ class Channel:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """A channel's part of the budget: a number, the setting that holds it, or the rest."""
+    """A channel's part of the budget: a number, the setting that holds it, or the rest.
+
+    Examples:
+        >>> Recipe((Share("mine", of=0.25), Share("text", of=REST)), "a quarter by `mine`").channels
+        ('mine', 'text')
+    """
 
     channel: str
     of: float | str = 1.0
@@ -126,6 +148,10 @@ class Recipe:
         automatic: its rank among the modes that `auto` tries, 0 first; None if `auto` never chooses it.
         usual: whether builds include it by default.
         around: the graph neighbourhood to add to ranked units.
+
+    Examples:
+        >>> Recipe((Share("bm25"), Share("walk")), "both lists, fused", join="fuse").channels
+        ('bm25', 'walk')
     """
 
     shares: tuple[Share, ...]
@@ -223,6 +249,7 @@ class System:
         settings: a frozen dataclass of `setting(...)` fields.
         stages, channels: its own, and those that it shares with other systems.
         recipes: its modes.
+        graphs: the graphs that it stores, for pictures and exports.
         presets: values of settings under the names that `--system` takes.
         choices: further values for settings that allow them (`core_selection`).
         check: raises ConfigError if settings contradict each other.
@@ -231,6 +258,13 @@ class System:
         inspect: "module:class" of an `Inspector`, for `ketrag graph NAME`.
         train: how `ketrag train` trains it.
         order: position in lists; ties are broken by name.
+
+    Examples:
+        >>> channel = Channel("mine", ("units",), "units in order", rank="my_package:rank")
+        >>> recipe = Recipe((Share("mine"),), "units in order")
+        >>> system = System("mine", "my paper", "an example", channels=(channel,), recipes={"mine": recipe})
+        >>> list(system.recipes)
+        ['mine']
     """
 
     name: str
@@ -240,6 +274,7 @@ class System:
     stages: tuple[Stage, ...] = ()
     channels: tuple[Channel, ...] = ()
     recipes: Mapping[str, Recipe] = field(default_factory=dict)
+    graphs: tuple[GraphSource, ...] = ()
     presets: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     choices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     check: Callable[[Settings], None] | None = None

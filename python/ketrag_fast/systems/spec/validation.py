@@ -14,6 +14,7 @@ from ketrag_fast.base.config.fields import declared_settings
 from ketrag_fast.base.config.sources import OTHER_VARIABLES, PREFIX
 from ketrag_fast.errors import ConfigError, ExtensionError
 from ketrag_fast.systems.spec.arrays import ArraySpec
+from ketrag_fast.systems.spec.drawing import GraphSource
 from ketrag_fast.systems.spec.stage import DOCUMENTS, Stage
 from ketrag_fast.systems.spec.system import JOINS, REST, Channel, Recipe, System
 
@@ -21,12 +22,12 @@ LISTS: Final = ("auto", "all")
 """The values of the setting `modes` in addition to names of modes."""
 _WORDS: Final = """
 allow_host allow_origin allow_write answer_queue answer_seconds answer_tokens answer_with answers apart
-batch bertscore build builds cache_mb calls characters compare concatenate concurrency config count
-document documents dry_run endpoint epochs explain first forget grid heads help hidden host html http
-index json judge keep kind max_body max_budget max_connections max_questions option out output port prefer
-prices progress publish_partial purge queries questions queue quiet rate rebuild replace request_seconds
-sample save settle share shared spend substring systems texts token_file vary verbose version with_model
-workers
+batch bertscore build builds cache_mb calls characters communities compare concatenate concurrency config
+count document documents dry_run endpoint epochs explain first forget graph grid heads help hidden hops host
+html http index json judge keep kind layout limit max_body max_budget max_connections max_questions
+neighbourhood option out output port prefer prices progress publish_partial purge queries query questions
+queue quiet rate rebuild replace request_seconds sample save schema settle share shared spend substring
+systems texts token_file vary verbose version with_model workers
 """
 OPTIONS: Final = frozenset(_WORDS.split())
 """Options of the command that are not settings; no setting can have these names."""
@@ -58,6 +59,10 @@ class Declared(Protocol):
         """By name."""
 
     @property
+    def graphs(self) -> Mapping[str, GraphSource]:
+        """By name."""
+
+    @property
     def presets(self) -> Mapping[str, Mapping[str, Any]]:
         """By name."""
 
@@ -80,6 +85,7 @@ def check_system(before: Declared, system: System, *, outside: bool) -> None:
     channels = {**before.channels, **{channel.name: channel for channel in system.channels}}
     for name, recipe in system.recipes.items():
         _check_recipe(name, recipe, channels, specs)
+    _names("graph", before.graphs, [graph.name for graph in system.graphs])
     _names("preset", before.presets, system.presets)
     modes = (*LISTS, *before.recipes, *system.recipes)
     for name, row in system.presets.items():

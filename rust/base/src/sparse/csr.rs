@@ -2,6 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::guard::Guard;
+use crate::items::Items;
 use crate::memory::{room, zeros};
 
 /// Purpose of the allocations, for error messages.
@@ -27,14 +28,13 @@ pub struct Csr {
 
 /// A [`Csr`] that borrows its arrays. `new` checks them once, so that `row` need not.
 ///
-/// Rows of a mapped file are verified on first access, by `row` and `range`, so read `indices` only at
-/// positions that one of these two returned.
+/// Ids in a file are verified and unpacked on first access.
 #[derive(Debug, Clone, Copy)]
 pub struct CsrView<'a> {
     pub indptr: &'a [u64],
-    pub indices: &'a [u32],
+    pub indices: Items<'a, u32>,
     pub columns: usize,
-    guards: [Option<Guard<'a>>; 2],
+    beside: Option<Guard<'a>>,
 }
 
 impl Csr {
@@ -93,25 +93,21 @@ impl<'a> CsrView<'a> {
     /// For arrays that are known to be valid. If they are not, a read panics or returns wrong rows, but never
     /// leaves the slices.
     pub fn unchecked(indptr: &'a [u64], indices: &'a [u32], columns: usize) -> Self {
-        Self { indptr, indices, columns, guards: [None; 2] }
+        Self { indptr, indices: Items::from(indices), columns, beside: None }
     }
 
     /// For stored arrays that were checked before they were written: `indptr` is verified now, `indices` row
     /// by row by its guard. Only checks that cost nothing are repeated.
-    pub fn stored(
-        indptr: &'a [u64],
-        (indices, guard): (&'a [u32], Option<Guard<'a>>),
-        columns: usize,
-    ) -> Result<Self> {
+    pub fn stored(indptr: &'a [u64], indices: Items<'a, u32>, columns: usize) -> Result<Self> {
         if indptr.first().zip(indptr.last()) != Some((&0, &(indices.len() as u64))) {
             return Err(Error::input(format!("indptr does not go from 0 to {}", indices.len())));
         }
-        Ok(Self { indptr, indices, columns, guards: [guard, None] })
+        Ok(Self { indptr, indices, columns, beside: None })
     }
 
-    /// Verify, with each row, also the parallel array of values.
+    /// Verify the positions that `range` returns also in a parallel array of values.
     pub fn beside(mut self, guard: Option<Guard<'a>>) -> Self {
-        self.guards[1] = guard;
+        self.beside = guard;
         self
     }
 
@@ -126,7 +122,7 @@ impl<'a> CsrView<'a> {
     #[inline]
     pub fn range(&self, row: usize) -> std::ops::Range<usize> {
         let range = self.indptr[row] as usize..self.indptr[row + 1] as usize;
-        for guard in self.guards.iter().flatten() {
+        if let Some(guard) = &self.beside {
             guard.check(range.clone());
         }
         range
@@ -134,7 +130,7 @@ impl<'a> CsrView<'a> {
 
     #[inline]
     pub fn row(&self, row: usize) -> &'a [u32] {
-        &self.indices[self.range(row)]
+        self.indices.get(self.range(row))
     }
 
     /// Return an error that names the first row whose ids do not strictly ascend.
@@ -158,6 +154,7 @@ impl<'a> CsrView<'a> {
             )));
         }
         self.require_sorted()?;
+        let indices = self.indices.all();
         // Rows are read in ascending order, so each row meets its ids from first to last.
         let mut next: Vec<u64> = room(n, "the check of a graph")?;
         next.extend_from_slice(&self.indptr[..n]);
@@ -168,7 +165,7 @@ impl<'a> CsrView<'a> {
                 if other as usize == node {
                     return Err(Error::input(format!("node {node} has an edge to itself")));
                 }
-                if *at >= end || self.indices[*at as usize] as usize != node {
+                if *at >= end || indices[*at as usize] as usize != node {
                     return Err(self.one_way(node, other as usize));
                 }
                 *at += 1;
@@ -207,7 +204,8 @@ impl<'a> CsrView<'a> {
     #[inline(always)]
     fn turned(&self, mut carry: impl FnMut(usize, usize)) -> Result<Csr> {
         let mut indptr: Vec<u64> = zeros(self.columns + 1, ROWS)?;
-        for &column in self.indices {
+        let columns = self.indices.all();
+        for &column in columns {
             indptr[column as usize + 1] += 1;
         }
         for column in 0..self.columns {
@@ -218,7 +216,7 @@ impl<'a> CsrView<'a> {
         let mut indices: Vec<u32> = zeros(self.nnz(), ROWS)?;
         for row in 0..self.rows() {
             for old in self.range(row) {
-                let slot = &mut next[self.indices[old] as usize];
+                let slot = &mut next[columns[old] as usize];
                 indices[*slot as usize] = row as u32;
                 carry(*slot as usize, old);
                 *slot += 1;

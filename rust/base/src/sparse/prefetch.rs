@@ -1,12 +1,14 @@
 //! Cache prefetching: a query touches hundreds of scattered rows of mapped arrays once each.
 
+use crate::items::Items;
+
 /// Prefetch the cache line of `slice[at]`; out of range it does nothing.
 #[inline]
 pub fn prefetch<T>(slice: &[T], at: usize) {
     #[cfg(target_arch = "x86_64")]
     if at < slice.len() {
         use std::arch::x86_64::{_mm_prefetch, _MM_HINT_T0};
-        // SAFETY: the address lies inside the slice, and a prefetch neither faults nor changes values.
+        // SAFETY: the address is inside the slice, and a prefetch neither faults nor changes values.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(slice.as_ptr().add(at).cast()) }
     }
     #[cfg(not(target_arch = "x86_64"))]
@@ -22,6 +24,14 @@ pub fn prefetch_range<T>(slice: &[T], range: std::ops::Range<usize>) {
     while at < end {
         prefetch(slice, at);
         at += step;
+    }
+}
+
+/// Prefetch values that are behind a guard, at most eight cache lines of them.
+#[inline]
+pub fn prefetch_items<T>(items: Items<'_, T>, range: std::ops::Range<usize>) {
+    if range.start < range.end {
+        prefetch_range(items.get(range.clone()), 0..range.len());
     }
 }
 

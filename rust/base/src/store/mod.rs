@@ -1,11 +1,17 @@
 //! Files of one generation: mapped into memory, shared between processes, and verified by hash before they
 //! are read.
 
+mod kind;
 mod mapped;
 mod npy;
+mod pack;
 mod refused;
+mod rice;
 mod tree;
+mod unpacked;
 
+pub use kind::{Item, Kind};
 pub use mapped::{MappedFile, Tree};
-pub use npy::{Item, Kind, MappedArray};
+pub use npy::MappedArray;
+pub use pack::{pack, Shape};
 pub use tree::{file_digest, file_tree, root, Value};

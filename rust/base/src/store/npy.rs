@@ -1,63 +1,29 @@
 //! NumPy `.npy` files, mapped read-only: every process that opens an index shares its arrays, and any tool
-//! that reads NumPy files can inspect them.
+//! that reads NumPy files can inspect them. Packed arrays ([`super::pack`]) look the same from outside.
 
+use super::kind::{Item, Kind};
 use super::mapped::MappedFile;
+use super::pack::MAGIC;
+use super::unpacked::Unpacked;
 use crate::error::{caught, Error, Result};
 use crate::guard::Guard;
-use bytemuck::Pod;
+use crate::items::Items;
 use std::sync::Arc;
-
-/// The element types that an index uses.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    U8,
-    I8,
-    U32,
-    U64,
-    F32,
-    F64,
-}
-
-impl Kind {
-    fn parse(descr: &str) -> Option<Self> {
-        Some(match descr {
-            "|u1" => Self::U8,
-            "|i1" => Self::I8,
-            "<u4" => Self::U32,
-            "<u8" => Self::U64,
-            "<f4" => Self::F32,
-            "<f8" => Self::F64,
-            _ => return None,
-        })
-    }
-
-    fn size(self) -> usize {
-        match self {
-            Self::U8 | Self::I8 => 1,
-            Self::U32 | Self::F32 => 4,
-            Self::U64 | Self::F64 => 8,
-        }
-    }
-}
-
-/// Rust types that correspond to a [`Kind`].
-pub trait Item: Pod {
-    const KIND: Kind;
-}
-
-macro_rules! items {
-    ($($rust:ty => $kind:ident),*) => {$(impl Item for $rust { const KIND: Kind = Kind::$kind; })*};
-}
-items!(u8 => U8, i8 => I8, u32 => U32, u64 => U64, f32 => F32, f64 => F64);
 
 /// An array of one or two dimensions in a mapped file.
 #[derive(Debug)]
 pub struct MappedArray {
-    file: Arc<MappedFile>,
-    start: usize,
     kind: Kind,
     rows: usize,
     columns: Option<usize>,
+    body: Body,
+}
+
+#[derive(Debug)]
+enum Body {
+    /// The values from an offset on.
+    Plain(Arc<MappedFile>, usize),
+    Packed(Unpacked),
 }
 
 impl MappedArray {
@@ -69,6 +35,12 @@ impl MappedArray {
                 guard.check(0..LONGEST.min(file.bytes().len()).max(1));
                 Ok(())
             })?;
+        }
+        if file.bytes().starts_with(&MAGIC[..6]) {
+            let body = Unpacked::new(file)?;
+            let shape = body.shape();
+            let (kind, rows, columns) = (shape.kind, shape.rows, shape.columns);
+            return Ok(Self { kind, rows, columns, body: Body::Packed(body) });
         }
         let name = file.name();
         let (start, kind, rows, columns) =
@@ -84,37 +56,66 @@ impl MappedArray {
                 columns.unwrap_or(1),
             )));
         }
-        Ok(Self { file, start, kind, rows, columns })
+        Ok(Self { kind, rows, columns, body: Body::Plain(file, start) })
     }
 
-    /// Return all values in row order, verified.
+    /// Return all values in row order, verified and unpacked.
     pub fn values<T: Item>(&self) -> Result<&[T]> {
-        self.file.ensure(0)?;
-        self.unverified()
-    }
-
-    /// Return the values with their guard, or without one if nothing is left to verify.
-    pub fn guarded<T: Item>(&self) -> Result<(&[T], Option<Guard<'_>>)> {
-        Ok((self.unverified()?, self.file.guard(self.start, self.kind.size())))
-    }
-
-    fn unverified<T: Item>(&self) -> Result<&[T]> {
-        if T::KIND != self.kind {
-            return Err(Error::damaged(format!(
-                "{}: holds {:?}, but {:?} is expected",
-                self.file.name(),
-                self.kind,
-                T::KIND
-            )));
+        self.expect(T::KIND)?;
+        match &self.body {
+            Body::Plain(file, start) => {
+                file.ensure(0)?;
+                plain(file, *start)
+            }
+            Body::Packed(unpacked) => unpacked.values(),
         }
-        bytemuck::try_cast_slice(&self.file.bytes()[self.start..])
-            .map_err(|e| Error::damaged(format!("{}: {e}", self.file.name())))
+    }
+
+    /// Return the values with their guard, or without one if nothing is left to verify. Not for packed arrays.
+    pub fn guarded<T: Item>(&self) -> Result<(&[T], Option<Guard<'_>>)> {
+        self.expect(T::KIND)?;
+        match &self.body {
+            Body::Plain(file, start) => Ok((plain(file, *start)?, file.guard(*start, self.kind.size()))),
+            Body::Packed(_) => Err(Error::Internal("an array that is read in place is packed".into())),
+        }
+    }
+
+    /// Return the values, each of which is verified and unpacked when it is read.
+    pub fn items<T: Item>(&self) -> Result<Items<'_, T>> {
+        self.expect(T::KIND)?;
+        match &self.body {
+            Body::Plain(file, start) => {
+                Ok(Items::guarded(plain(file, *start)?, file.guard(*start, self.kind.size())))
+            }
+            Body::Packed(unpacked) => Ok(unpacked.items()),
+        }
+    }
+
+    fn expect(&self, kind: Kind) -> Result<()> {
+        if self.kind == kind {
+            return Ok(());
+        }
+        let name = match &self.body {
+            Body::Plain(file, _) => file.name(),
+            Body::Packed(unpacked) => unpacked.name(),
+        };
+        Err(Error::damaged(format!("{name}: holds {:?}, but {kind:?} is expected", self.kind)))
+    }
+
+    /// Return the type of the values.
+    pub fn kind(&self) -> Kind {
+        self.kind
     }
 
     /// Return (rows, columns); a vector has one column.
     pub fn shape(&self) -> (usize, usize) {
         (self.rows, self.columns.unwrap_or(1))
     }
+}
+
+fn plain<T: Item>(file: &MappedFile, start: usize) -> Result<&[T]> {
+    bytemuck::try_cast_slice(&file.bytes()[start..])
+        .map_err(|e| Error::damaged(format!("{}: {e}", file.name())))
 }
 
 type Header = (usize, Kind, usize, Option<usize>);

@@ -6,7 +6,7 @@ use super::recipe::Recipe;
 use crate::channels::{print_ranked, Channel, List, Options, Printed, Room, Scratch};
 use crate::error::Result;
 use crate::progress::Progress;
-use crate::search::knng::fuse;
+use crate::search::fusion::fuse;
 use crate::search::render::Style;
 
 /// Minimum depth of the lists that are fused.
@@ -14,7 +14,7 @@ const DEPTH: usize = 1000;
 /// Constant of reciprocal-rank fusion (Cormack, Clarke, Buettcher 2009, who use 60). A value of 10 gives top
 /// ranks more weight: with the space fitted on the corpus, recall@5 of `fused` gains 2.6 to 4.9 points on
 /// three development sets, with MiniLM 1.7; coverage does not fall with the fitted space, and changes by -1.0
-/// to +2.2 with MiniLM (benches/builtin_spaces.py --fusions).
+/// to +2.2 with MiniLM.
 const CONSTANT: f64 = 10.0;
 
 pub struct Fuse;

@@ -28,7 +28,7 @@ pub struct Request {
 
 impl Request {
     /// Check everything that can be checked without an index.
-    #[allow(clippy::too_many_arguments)] // the fields of what is asked for, in their order
+    #[allow(clippy::too_many_arguments)] // the fields of a request, in their order
     pub fn new(
         mode: String,
         shares: Vec<Share>,

@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::generation::Arrays;
 use crate::progress::Progress;
 use crate::search::fill::{FillPolicy, OversizePolicy};
-use crate::search::knng::fuse;
+use crate::search::fusion::fuse;
 use crate::store::MappedFile;
 use crate::text::bpe::Encoding;
 use crate::text::strings::StringsBuf;

@@ -8,7 +8,7 @@ mod concepts;
 mod core_graph;
 mod given;
 mod keyword;
-mod knng;
+mod knn;
 mod noderag;
 mod options;
 mod print;
@@ -31,7 +31,7 @@ pub use crate::rank::walk::explain::Reason;
 pub static CHANNELS: &[&dyn Channel] = &[
     &bm25::Bm25,
     &text::Text,
-    &knng::Knng,
+    &knn::Knn,
     &keyword::Keyword,
     &walk::Walk,
     &skeleton::Skeleton,

@@ -33,7 +33,7 @@ pub struct Options {
     /// at 128.
     pub dims: usize,
     /// Exponent of the inverse document frequency. 2 clearly beats BM25's 1 on multi-hop questions, which
-    /// rare names decide (benches/builtin_embedder.py).
+    /// rare names decide.
     pub idf_power: u32,
     /// Rounds of subspace iteration. With 3, coverage varies by about 3 points between seeds; from 5 on by
     /// one or two, as with the exact directions.
@@ -198,7 +198,7 @@ fn saturated(count: u32) -> f32 {
 /// Return BM25's idf to a power, relative to the maximum.
 fn word_weights(counts: CsrView, power: u32) -> Result<Vec<f32>> {
     let mut found: Vec<u32> = zeros(counts.columns, WORDS)?;
-    counts.indices.iter().for_each(|&word| found[word as usize] += 1);
+    counts.indices.all().iter().for_each(|&word| found[word as usize] += 1);
     let n = counts.rows() as f64;
     let mut idf: Vec<f64> = room(found.len(), WORDS)?;
     idf.extend(found.iter().map(|&df| logarithm(1.0 + (n - f64::from(df) + 0.5) / (f64::from(df) + 0.5))));
@@ -224,7 +224,7 @@ fn logarithm(x: f64) -> f64 {
 
 /// Return the weighted rows, each of length 1.
 fn unit_rows(counts: CsrView, repeats: &[u32], weights: &[f32]) -> Result<Vec<f32>> {
-    let pairs = counts.indices.iter().zip(repeats);
+    let pairs = counts.indices.all().iter().zip(repeats);
     let mut values =
         collected(pairs.map(|(&word, &count)| saturated(count) * weights[word as usize]), TEXTS)?;
     (0..counts.rows()).for_each(|row| normalise(&mut values[counts.range(row)]));
@@ -281,7 +281,7 @@ fn places(a: &Owned) -> Result<Vec<u32>> {
 /// Return the matrix reduced to the columns that have an index.
 fn narrowed(a: Sparse, place: &[u32]) -> Result<Owned> {
     let columns = place.iter().filter(|&&place| place != u32::MAX).count();
-    let entries = a.pattern.indices.iter().filter(|&&word| place[word as usize] != u32::MAX).count();
+    let entries = a.pattern.indices.all().iter().filter(|&&word| place[word as usize] != u32::MAX).count();
     let mut kept = Owned::with_room(a.pattern.rows(), entries, columns)?;
     for row in 0..a.pattern.rows() {
         for at in a.pattern.range(row) {

@@ -104,7 +104,7 @@ pub fn multiply_into(
             for start in range.clone().step_by(16384) {
                 progress.check()?;
                 let cut = start..(start + 16384).min(range.end);
-                let next = sparse.pattern.indices.get(start + AHEAD..).unwrap_or(&[]);
+                let next = sparse.pattern.indices.all().get(start + AHEAD..).unwrap_or(&[]);
                 gather(&sparse.pattern.indices[cut.clone()], &sparse.values[cut], next, dense, sum);
             }
         }

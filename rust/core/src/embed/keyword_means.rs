@@ -100,7 +100,7 @@ fn add_columns(
             for start in row.clone().step_by(4096) {
                 progress.check()?;
                 let ids = &word_sentences.indices[start..(start + 4096).min(row.end)];
-                let next = word_sentences.indices.get(start + AHEAD..).unwrap_or(&[]);
+                let next = word_sentences.indices.all().get(start + AHEAD..).unwrap_or(&[]);
                 add_rows(ids, next, dense, &mut sum);
             }
             let count = row.len().max(1) as f64;
@@ -201,7 +201,7 @@ fn embed_columns(
             for start in range.clone().step_by(16384) {
                 progress.check()?;
                 let ids = &rows.indices[start..(start + 16384).min(range.end)];
-                gather_once(ids, rows.indices.get(start + AHEAD..).unwrap_or(&[]), dense, sum);
+                gather_once(ids, rows.indices.all().get(start + AHEAD..).unwrap_or(&[]), dense, sum);
             }
         }
         if unknown {

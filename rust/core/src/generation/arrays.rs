@@ -2,6 +2,8 @@
 
 use crate::error::{Error, Result};
 use crate::guard::Guard;
+use crate::items::Items;
+use crate::rank::links_weights::Weights;
 use crate::sparse::CsrView;
 use crate::store::{Item, MappedArray, MappedFile};
 use crate::text::strings::Strings;
@@ -11,13 +13,14 @@ use std::sync::{Arc, OnceLock};
 /// Mapped arrays under names such as `units.unit_tokens` (stage, dot, array).
 ///
 /// If files are verified as they are read, their values were already checked when they were written: whole
-/// arrays are verified first, and sparsely read ones come with a [`Guard`]. If nothing is verified, or
+/// arrays are verified first, and sparsely read ones come with a [`Guard`] or as [`Items`]. If nothing is verified, or
 /// everything was verified on opening, values are checked when a view is created. In both cases slices check
 /// all reads: a corrupt file can make a query fail, but never cause a read out of bounds.
 #[derive(Debug, Default)]
 pub struct Arrays {
     by_name: BTreeMap<String, (Arc<MappedFile>, OnceLock<MappedArray>)>,
     by_blocks: bool,
+    weights: OnceLock<Weights>,
 }
 
 /// An array of which a query reads only a few elements.
@@ -27,11 +30,16 @@ impl Arrays {
     /// `by_blocks`: the files are verified as they are read.
     pub fn new(files: impl IntoIterator<Item = (String, Arc<MappedFile>)>, by_blocks: bool) -> Self {
         let by_name = files.into_iter().map(|(name, file)| (name, (file, OnceLock::new()))).collect();
-        Self { by_name, by_blocks }
+        Self { by_name, by_blocks, weights: OnceLock::new() }
     }
 
     pub fn by_blocks(&self) -> bool {
         self.by_blocks
+    }
+
+    /// Return the weights of the walk's links, once they are computed.
+    pub(super) fn weights(&self) -> &OnceLock<Weights> {
+        &self.weights
     }
 
     pub fn has(&self, name: &str) -> bool {
@@ -58,6 +66,14 @@ impl Arrays {
     /// Return values of which a few will be read, with their guard.
     pub fn sparse<T: Item>(&self, name: &str) -> Result<Sparse<'_, T>> {
         self.array(name)?.guarded()
+    }
+
+    /// Return values each of which is verified and unpacked when it is read.
+    pub fn items<T: Item>(&self, name: &str) -> Result<Items<'_, T>> {
+        match self.by_blocks {
+            true => self.array(name)?.items(),
+            false => Ok(Items::from(self.values(name)?)),
+        }
     }
 
     /// Return the values; there must be exactly `length`.
@@ -99,16 +115,15 @@ impl Arrays {
     fn rows_of<'a>(&'a self, name: &str, indptr: &'a [u64], columns: usize) -> Result<CsrView<'a>> {
         let indices = format!("{name}_indices");
         match self.by_blocks {
-            true => CsrView::stored(indptr, self.sparse(&indices)?, columns),
+            true => CsrView::stored(indptr, self.items(&indices)?, columns),
             false => CsrView::new(indptr, self.values(&indices)?, columns),
         }
         .map_err(|e| damaged(name, e))
     }
 
-    /// Return rows with `NAME_tf`: a count parallel to each id, verified with it.
-    pub fn counted_rows(&self, name: &str, columns: usize) -> Result<(CsrView<'_>, &[u32])> {
-        let (counts, guard) = self.sparse(&format!("{name}_tf"))?;
-        Ok((self.rows(name, columns)?.beside(guard), counts))
+    /// Return rows with `NAME_tf`: a count parallel to each id.
+    pub fn counted_rows(&self, name: &str, columns: usize) -> Result<(CsrView<'_>, Items<'_, u32>)> {
+        Ok((self.rows(name, columns)?, self.items(&format!("{name}_tf"))?))
     }
 
     /// Return `NAME_blob` and `NAME_offsets` as strings.
@@ -116,7 +131,7 @@ impl Arrays {
         let blob = format!("{name}_blob");
         let offsets = self.values(&format!("{name}_offsets"))?;
         match self.by_blocks {
-            true => Strings::stored(self.sparse(&blob)?, offsets),
+            true => Strings::stored(self.items(&blob)?, offsets),
             false => Strings::new(self.values(&blob)?, offsets),
         }
         .map_err(|e| damaged(name, e))

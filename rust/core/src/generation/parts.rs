@@ -10,7 +10,8 @@ use super::skeleton::Skeleton;
 use super::space::Space;
 use super::vectors::{codes, vectors};
 use crate::error::{Error, Result};
-use crate::rank::links_view::{LinksView, Slice, Source};
+use crate::items::Items;
+use crate::rank::links_view::{LinksView, Slice, Source, LANGUAGES, UNIT_LANGUAGE};
 use crate::search::cited::CitedGraph;
 use crate::search::keyword::KeywordChannel;
 use crate::search::render::Units;
@@ -224,8 +225,8 @@ impl<'a> Parts<'a> {
         part(self.has_links(), &self.links, || {
             let source = LinksSource(self.arrays);
             let view = match self.arrays.by_blocks() {
-                true => LinksView::stored(&source),
-                false => LinksView::new(|name| source.slice(name)),
+                true => LinksView::stored(&source, self.arrays.weights()),
+                false => LinksView::new(|name| source.slice(name), self.arrays.weights()),
             };
             let view = view.map_err(|e| damaged("links", e))?;
             if view.units() != self.len {
@@ -379,13 +380,12 @@ struct LinksSource<'a>(&'a Arrays);
 
 impl<'a> Source<'a> for LinksSource<'a> {
     fn slice(&self, name: &str) -> Result<Slice<'a>> {
-        let kind = LinksView::kind(name)?;
+        let kind = if [LANGUAGES, UNIT_LANGUAGE].contains(&name) { "u8" } else { LinksView::kind(name)? };
         let name = format!("links.{name}");
         Ok(match kind {
             "u8" => Slice::U8(self.0.values(&name)?),
             "u32" => Slice::U32(self.0.values(&name)?),
-            "u64" => Slice::U64(self.0.values(&name)?),
-            _ => Slice::F64(self.0.values(&name)?),
+            _ => Slice::U64(self.0.values(&name)?),
         })
     }
 
@@ -397,7 +397,15 @@ impl<'a> Source<'a> for LinksSource<'a> {
         self.0.rows(&format!("links.{name}"), columns)
     }
 
-    fn counted_rows(&self, name: &str, columns: usize) -> Result<(CsrView<'a>, &'a [u32])> {
+    fn counted_rows(&self, name: &str, columns: usize) -> Result<(CsrView<'a>, Items<'a, u32>)> {
         self.0.counted_rows(&format!("links.{name}"), columns)
+    }
+
+    fn optional(&self, name: &str) -> Result<&'a [u8]> {
+        let name = format!("links.{name}");
+        match self.0.has(&name) {
+            true => self.0.values(&name),
+            false => Ok(&[]),
+        }
     }
 }

@@ -65,7 +65,7 @@ impl<'a> Texts<'a> {
     /// Return the word similarity of two texts: the product of their word weights.
     fn common(&self, a: usize, b: usize) -> f64 {
         let (mut left, mut right) = (self.words.range(a), self.words.range(b));
-        let ids = self.words.indices;
+        let ids = self.words.indices.all();
         let mut sum = 0.0;
         while !left.is_empty() && !right.is_empty() {
             let (x, y) = (ids[left.start], ids[right.start]);

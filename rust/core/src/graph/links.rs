@@ -9,15 +9,15 @@ use crate::graph::links_pass::{read, renumber, subjects_of, Part, Rows, Subjects
 pub use crate::graph::links_rows::Texts;
 use crate::parallel::map_ranges;
 use crate::progress::Progress;
-use crate::rank::links_view::{check_sentences, LinksView, Slice, NONE};
+use crate::rank::links_view::{check_sentences, LinksView, Slice, LANGUAGES, NONE, UNIT_LANGUAGE};
+use crate::rank::links_weights::Weights;
 use crate::sparse::Csr;
 use crate::text::interner::Interner;
+use crate::text::languages::Language;
 use crate::text::names::SubjectTree;
 use crate::text::strings::StringsBuf;
-use std::sync::Mutex;
+use std::sync::{Mutex, OnceLock};
 
-pub const K1: f64 = 1.2;
-pub const B: f64 = 0.75;
 pub(crate) const GRAIN: usize = 1024;
 
 /// Owned arrays; see [`LinksView`] for the contents of each.
@@ -34,20 +34,17 @@ pub struct Links {
     pub name_units: Csr,
     pub unit_subject: Vec<u32>,
     pub unit_mentions: Csr,
+    /// Subjects that a unit has or mentions; not stored, as both are.
     pub unit_subjects: Csr,
     pub subject_units: Csr,
     pub first_sentence: Vec<u64>,
     pub sentence_keywords: Csr,
     pub sentence_names: Csr,
     pub unit_length: Vec<u32>,
-    pub unit_norm: Vec<f64>,
-    pub keyword_idf: Vec<f64>,
-    pub name_idf: Vec<f64>,
-    pub subject_idf: Vec<f64>,
-    pub unit_sums: Vec<f64>,
-    pub keyword_sum: Vec<f64>,
     /// Units, ascending, that an update of the index must read again: see [`Rows`].
     pub reread_units: Vec<u32>,
+    /// The language of each unit.
+    pub unit_language: Vec<Language>,
 }
 
 /// One owned array of any kind.
@@ -56,19 +53,6 @@ pub enum Array {
     U8(Vec<u8>),
     U32(Vec<u32>),
     U64(Vec<u64>),
-    F64(Vec<f64>),
-}
-
-/// Return the idf of items by the number of `n` rows in which they occur.
-pub fn inverse_document_frequency(n: usize, rows: &Csr) -> Vec<f64> {
-    let n = n as f64;
-    rows.indptr
-        .windows(2)
-        .map(|w| {
-            let df = (w[1] - w[0]) as f64;
-            (1.0 + (n - df + 0.5) / (df + 0.5)).ln()
-        })
-        .collect()
 }
 
 impl Links {
@@ -104,7 +88,7 @@ impl Links {
         drop((keyword_numbers, name_numbers));
         links.collect(rows);
         progress.check()?;
-        links.weigh(threads, progress)?;
+        links.transpose(progress)?;
         Ok(links)
     }
 
@@ -121,6 +105,7 @@ impl Links {
             all.sentence_keywords.append(part.sentence_keywords);
             all.sentence_names.append(part.sentence_names);
             self.reread_units.extend(part.reread);
+            self.unit_language.extend(part.languages);
         }
         let (keywords, names) = (self.keywords.len(), self.names.len());
         (self.unit_tf, self.unit_length) = (all.tf, all.length);
@@ -132,61 +117,21 @@ impl Links {
         self.sentence_names = all.sentence_names.finish(names);
     }
 
-    /// Compute transposes, idf and the sums by which the walk divides.
-    pub(crate) fn weigh(&mut self, threads: usize, progress: &Progress) -> Result<()> {
-        let n = self.unit_subject.len();
+    /// Compute the transposes.
+    pub(crate) fn transpose(&mut self, progress: &Progress) -> Result<()> {
         let (turned, from) = self.unit_keywords.view().transpose_with_positions()?;
         self.keyword_tf = from.iter().map(|&at| self.unit_tf[at as usize]).collect();
         self.keyword_units = turned;
         progress.check()?;
         self.name_units = self.unit_names.view().transpose()?;
         self.subject_units = self.unit_subjects.view().transpose()?;
-        progress.check()?;
-        self.keyword_idf = inverse_document_frequency(n, &self.keyword_units);
-        self.name_idf = inverse_document_frequency(n, &self.name_units);
-        self.subject_idf = inverse_document_frequency(n, &self.subject_units);
-        let mean = self.unit_length.iter().map(|&l| f64::from(l)).sum::<f64>() / n.max(1) as f64;
-        let relative = |length: u32| f64::from(length) / mean.max(1e-9);
-        self.unit_norm = self.unit_length.iter().map(|&l| K1 * (1.0 - B + B * relative(l))).collect();
-        // Each sum adds its terms in one order, whichever thread computes it.
-        let weight = |x: usize, tf: u32, unit: usize| {
-            let tf = f64::from(tf);
-            self.keyword_idf[x] * (tf / (tf + self.unit_norm[unit]))
-        };
-        let silent = Progress::none();
-        let sums = map_ranges(n, GRAIN, threads, &silent, |units| {
-            progress.check()?;
-            let sum = |rows: &Csr, idf: &[f64], unit: usize| -> f64 {
-                rows.view().row(unit).iter().map(|&x| idf[x as usize]).sum()
-            };
-            Ok(units
-                .map(|unit| {
-                    let terms = self.unit_keywords.view().range(unit);
-                    let words = terms.fold(0.0, |sum, at| {
-                        sum + weight(self.unit_keywords.indices[at] as usize, self.unit_tf[at], unit)
-                    });
-                    let names = sum(&self.unit_names, &self.name_idf, unit);
-                    [words, names, sum(&self.unit_subjects, &self.subject_idf, unit)]
-                })
-                .collect::<Vec<_>>())
-        })?;
-        let keyword_sum = map_ranges(self.keyword_idf.len(), 4 * GRAIN, threads, &silent, |words| {
-            progress.check()?;
-            let one = |x: usize| {
-                self.keyword_units.view().range(x).fold(0.0, |sum, at| {
-                    sum + weight(x, self.keyword_tf[at], self.keyword_units.indices[at] as usize)
-                })
-            };
-            Ok(words.map(one).collect::<Vec<_>>())
-        })?;
-        self.unit_sums = (0..3).flat_map(|kind| sums.iter().flatten().map(move |sum| sum[kind])).collect();
-        self.keyword_sum = keyword_sum.concat();
-        Ok(())
+        progress.check()
     }
 
-    /// Return the arrays in the order of `rank::links_view::ARRAYS`, and `reread_units`, for storage.
+    /// Return the arrays in the order of `rank::links_view::ARRAYS`, and `reread_units`, for storage. If a unit is not
+    /// English, the languages are added: that of each unit, and each once.
     pub fn into_arrays(self) -> Vec<(&'static str, Array)> {
-        use Array::{F64, U32, U64, U8};
+        use Array::{U32, U64, U8};
         let values = vec![
             U8(self.keywords.blob),
             U64(self.keywords.offsets),
@@ -207,8 +152,6 @@ impl Links {
             U32(self.unit_subject),
             U64(self.unit_mentions.indptr),
             U32(self.unit_mentions.indices),
-            U64(self.unit_subjects.indptr),
-            U32(self.unit_subjects.indices),
             U64(self.subject_units.indptr),
             U32(self.subject_units.indices),
             U64(self.first_sentence),
@@ -216,31 +159,35 @@ impl Links {
             U32(self.sentence_keywords.indices),
             U64(self.sentence_names.indptr),
             U32(self.sentence_names.indices),
-            F64(self.unit_norm),
-            F64(self.keyword_idf),
-            F64(self.name_idf),
-            F64(self.subject_idf),
-            F64(self.unit_sums),
-            F64(self.keyword_sum),
             U32(self.unit_length),
         ];
-        let more = ("reread_units", U32(self.reread_units));
-        crate::rank::links_view::ARRAYS.iter().map(|a| a.0).zip(values).chain(Some(more)).collect()
+        let mut arrays: Vec<_> = crate::rank::links_view::ARRAYS.iter().map(|a| a.0).zip(values).collect();
+        arrays.push(("reread_units", U32(self.reread_units)));
+        if self.unit_language.iter().any(|&language| language != Language::ENGLISH) {
+            let each: Vec<u8> = self.unit_language.iter().map(|language| language.number()).collect();
+            let distinct: std::collections::BTreeSet<u8> = each.iter().copied().collect();
+            arrays.push((LANGUAGES, U8(distinct.into_iter().collect())));
+            arrays.push((UNIT_LANGUAGE, U8(each)));
+        }
+        arrays
     }
 }
 
-/// Return a view of stored arrays.
-pub fn view<'a>(arrays: &'a [(&'static str, Array)]) -> Result<LinksView<'a>> {
-    LinksView::new(|name| {
+/// Return a view of stored arrays; their weights are computed into the cell.
+pub fn view<'a>(
+    arrays: &'a [(&'static str, Array)],
+    weights: &'a OnceLock<Weights>,
+) -> Result<LinksView<'a>> {
+    let find = |name: &str| {
         let found = arrays.iter().find(|a| a.0 == name);
         let (_, array) = found.ok_or_else(|| Error::input(format!("{name} is missing")))?;
         Ok(match array {
             Array::U8(x) => Slice::U8(x),
             Array::U32(x) => Slice::U32(x),
             Array::U64(x) => Slice::U64(x),
-            Array::F64(x) => Slice::F64(x),
         })
-    })
+    };
+    LinksView::new(find, weights)
 }
 
 /// Return the number of units, or an error if the lists do not fit together.

@@ -5,6 +5,7 @@ use crate::graph::links_rows::{RowBuilder, Texts};
 use crate::progress::Progress;
 use crate::rank::links_view::NONE;
 use crate::text::interner::Interner;
+use crate::text::languages::Language;
 use crate::text::lexical::Lexer;
 use crate::text::names::{name_spans, opening_subject, title_key, SubjectTree};
 use crate::text::strings::StringsBuf;
@@ -31,6 +32,8 @@ pub(crate) struct Part {
     pub unit_names: RowBuilder,
     pub mentions: RowBuilder,
     pub subjects: RowBuilder,
+    /// The language of each unit.
+    pub languages: Vec<Language>,
     /// The keywords of a unit's title, then those of its subject, in order.
     of_title: RowBuilder,
     /// The subject of a unit as a name, or `NONE`.
@@ -92,7 +95,11 @@ pub(crate) fn read(
         row.clear();
         let words = 0..lexer.words.len();
         part.keywords.strings.ask_for(words.clone(), |k| lexer.lower(k).as_bytes());
-        lexer.keywords(|word| row.push(part.keywords.strings.add(word)));
+        // A unit without words has those of its title.
+        let from = if first_word < words.end { first_word } else { 0 };
+        let language = input.language.language(lexer.lowers(from));
+        part.languages.push(language);
+        lexer.keywords_in(language, |word| row.push(part.keywords.strings.add(word)));
         row.sort_unstable();
         for same in row.chunk_by(|a, b| a == b) {
             part.unit_keywords.values.push(same[0]);
@@ -117,9 +124,10 @@ pub(crate) fn read(
     }
     part.keywords.of_units = part.keywords.strings.len();
     part.names.of_units = part.names.strings.len();
-    for &unit in units {
+    for (at, &unit) in units.iter().enumerate() {
         progress.check()?;
-        read_sentences(&mut part, input, unit as usize, known, &mut lexer);
+        let language = part.languages[at];
+        read_sentences(&mut part, input, (unit as usize, language), known, &mut lexer);
     }
     Ok(part)
 }
@@ -151,16 +159,22 @@ pub(crate) fn mentions_of(
     Ok(found)
 }
 
-fn read_sentences(part: &mut Part, input: &Texts<'_>, unit: usize, known: &Subjects<'_>, lexer: &mut Lexer) {
+fn read_sentences(
+    part: &mut Part,
+    input: &Texts<'_>,
+    (unit, language): (usize, Language),
+    known: &Subjects<'_>,
+    lexer: &mut Lexer,
+) {
     let (keywords, names) = (&mut part.keywords.strings, &mut part.names.strings);
     lexer.read(input.titles.get(unit));
-    lexer.keywords(|word| part.of_title.values.push(keywords.add(word)));
+    lexer.keywords_in(language, |word| part.of_title.values.push(keywords.add(word)));
     let about = known.of_unit[unit];
     let mut subject_name = NONE;
     if about != NONE {
         let subject = known.sorted.get(about as usize);
         lexer.read(subject);
-        lexer.keywords(|word| part.of_title.values.push(keywords.add(word)));
+        lexer.keywords_in(language, |word| part.of_title.values.push(keywords.add(word)));
         subject_name = names.add(subject);
     }
     part.of_title.close();
@@ -168,7 +182,7 @@ fn read_sentences(part: &mut Part, input: &Texts<'_>, unit: usize, known: &Subje
     for sentence in input.first_sentence[unit]..input.first_sentence[unit + 1] {
         lexer.read(input.sentences.get(sentence as usize));
         keywords.ask_for(0..lexer.words.len(), |k| lexer.lower(k).as_bytes());
-        lexer.keywords(|word| part.sentence_keywords.values.push(keywords.add(word)));
+        lexer.keywords_in(language, |word| part.sentence_keywords.values.push(keywords.add(word)));
         part.sentence_keywords.close();
         name_spans(lexer, 0, |name| part.sentence_names.values.push(names.add(name)));
         part.sentence_names.close();
@@ -186,6 +200,7 @@ pub(crate) struct Rows {
     pub subjects: RowBuilder,
     pub sentence_keywords: RowBuilder,
     pub sentence_names: RowBuilder,
+    pub languages: Vec<Language>,
     /// Units in which a sentence, the title or the subject has a word or a name that the unit as a whole
     /// lacks: whether it counts depends on other units.
     pub reread: Vec<u32>,
@@ -202,7 +217,12 @@ pub(crate) fn renumber(
     names: &[u32],
     progress: &Progress,
 ) -> Result<Rows> {
-    let mut rows = Rows { mentions: part.mentions, subjects: part.subjects, ..Rows::default() };
+    let mut rows = Rows {
+        mentions: part.mentions,
+        subjects: part.subjects,
+        languages: part.languages,
+        ..Rows::default()
+    };
     let mut pairs: Vec<u64> = Vec::new();
     let (mut row, mut of_title): (Vec<u32>, Vec<u32>) = (Vec::new(), Vec::new());
     let known = |numbers: &[u32], own: u32| Some(numbers[own as usize]).filter(|&number| number != NONE);

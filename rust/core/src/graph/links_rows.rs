@@ -1,6 +1,7 @@
 //! Input of the walk's arrays, and rows that grow during construction.
 
 use crate::sparse::Csr;
+use crate::text::languages::Choice;
 use crate::text::strings::Strings;
 
 /// The texts of an index: `n` titles (may be empty), `n` texts, and the sentences of every unit; those of
@@ -11,6 +12,8 @@ pub struct Texts<'a> {
     pub texts: Strings<'a>,
     pub sentences: Strings<'a>,
     pub first_sentence: &'a [u64],
+    /// The language of each unit.
+    pub language: Choice,
 }
 
 /// Rows that grow at their end.

@@ -14,6 +14,7 @@ fn build(units: &[(&str, &[&str])], threads: usize) -> Result<Links> {
         texts: texts.view(),
         sentences: sentences.view(),
         first_sentence: &first_sentence,
+        language: crate::text::languages::Choice::Detect,
     };
     Links::build(&input, threads, &Progress::none())
 }
@@ -38,14 +39,14 @@ fn a_small_index() {
     assert_eq!(links.sentence_names.view().row(1), [1, 2]);
     assert_eq!(links.unit_length, [7, 6]);
     let arrays = links.into_arrays();
-    assert_eq!(view(&arrays).unwrap().units(), 2);
+    assert_eq!(view(&arrays, &OnceLock::new()).unwrap().units(), 2);
 }
 
 #[test]
 fn bad_input_is_refused_and_nothing_is_an_index() {
     let arrays = build(&[], 2).unwrap().into_arrays();
-    assert_eq!(view(&arrays).unwrap().units(), 0);
-    assert!(view(&arrays[1..]).unwrap_err().to_string().contains("keywords_blob"));
+    assert_eq!(view(&arrays, &OnceLock::new()).unwrap().units(), 0);
+    assert!(view(&arrays[1..], &OnceLock::new()).unwrap_err().to_string().contains("keywords_blob"));
     let one: StringsBuf = ["a"].into_iter().collect();
     let none = StringsBuf::default();
     for (titles, offsets) in [(&none, vec![0, 1]), (&one, vec![0]), (&one, vec![0, 2]), (&one, vec![1, 1])] {
@@ -54,6 +55,7 @@ fn bad_input_is_refused_and_nothing_is_an_index() {
             texts: one.view(),
             sentences: one.view(),
             first_sentence: &offsets,
+            language: crate::text::languages::Choice::Detect,
         };
         assert!(matches!(Links::build(&input, 1, &Progress::none()), Err(Error::Input(_))));
     }
@@ -61,13 +63,18 @@ fn bad_input_is_refused_and_nothing_is_an_index() {
     for at in 0..crate::rank::links_view::ARRAYS.len() {
         let kept = short[at].1.clone();
         short[at].1 = Array::U32(vec![7; 9]);
-        assert!(view(&short).is_err(), "{}", short[at].0);
+        assert!(view(&short, &OnceLock::new()).is_err(), "{}", short[at].0);
         short[at].1 = kept;
     }
     let progress = Progress::none();
     progress.stop();
-    let input =
-        Texts { titles: one.view(), texts: one.view(), sentences: one.view(), first_sentence: &[0, 1] };
+    let input = Texts {
+        titles: one.view(),
+        texts: one.view(),
+        sentences: one.view(),
+        first_sentence: &[0, 1],
+        language: crate::text::languages::Choice::Detect,
+    };
     assert_eq!(Links::build(&input, 1, &progress), Err(Error::Cancelled));
 }
 
@@ -87,6 +94,6 @@ proptest! {
         one.unit_keywords.view().require_sorted().unwrap();
         one.unit_subjects.view().require_sorted().unwrap();
         one.sentence_names.view().require_sorted().unwrap();
-        view(&one.into_arrays()).unwrap();
+        view(&one.into_arrays(), &OnceLock::new()).unwrap();
     }
 }

@@ -15,6 +15,7 @@ use crate::progress::Progress;
 use crate::rank::links_view::{LinksView, NONE};
 use crate::sparse::CsrView;
 use crate::text::interner::Interner;
+use crate::text::languages::Language;
 use crate::text::lexical::Lexer;
 use crate::text::merged::merge;
 use crate::text::names::{SubjectTree, MAX_PHRASE};
@@ -26,6 +27,8 @@ pub struct Earlier<'a> {
     pub links: LinksView<'a>,
     pub reread: &'a [u32],
     pub row: &'a [u32],
+    /// The language of each previous unit.
+    pub language: &'a [Language],
 }
 
 impl Earlier<'_> {
@@ -128,6 +131,13 @@ impl Links {
                 earlier.row.len()
             )));
         }
+        if earlier.language.len() != was.units() {
+            return Err(Error::input(format!(
+                "{} units, but {} languages of the previous index",
+                was.units(),
+                earlier.language.len()
+            )));
+        }
         let kinds = Kinds::of(earlier)?;
         check_sentences(input, earlier)?;
         progress.expect((n + kinds.read.len()) as u64);
@@ -182,7 +192,7 @@ impl Links {
         drop(read_rows);
         links.collect(rows);
         progress.check()?;
-        links.weigh(threads, progress)?;
+        links.transpose(progress)?;
         Ok(links)
     }
 }
@@ -291,23 +301,27 @@ fn looked_at(
     Ok(LookedAt { units, place })
 }
 
-/// Return the previous units that have every keyword of a phrase, or `None` if it has no keyword.
+/// Return the previous units that have every keyword of a phrase in the analysis of a language of the index, or `None`
+/// if the phrase has no keyword in one of them.
 fn units_with(was: &LinksView<'_>, phrase: &str, lexer: &mut Lexer) -> Option<Vec<u32>> {
     lexer.read(phrase);
-    let mut words: Vec<Option<usize>> = Vec::new();
-    lexer.keywords(|word| words.push(was.keywords.position(word)));
-    if words.is_empty() {
-        return None;
+    let mut found = Vec::new();
+    let languages = if was.languages().is_empty() { &[Language::ENGLISH] } else { was.languages() };
+    for &language in languages {
+        let mut words: Vec<Option<usize>> = Vec::new();
+        lexer.keywords_in(language, |word| words.push(was.keywords.position(word)));
+        if words.is_empty() {
+            return None;
+        }
+        let Some(words) = words.into_iter().collect::<Option<Vec<usize>>>() else { continue };
+        let rarest = words.iter().min_by_key(|&&word| was.keyword_units.range(word).len())?;
+        let has = |unit: u32| {
+            let row = was.unit_keywords.row(unit as usize);
+            words.iter().all(|&word| row.binary_search(&(word as u32)).is_ok())
+        };
+        found.extend(was.keyword_units.row(*rarest).iter().copied().filter(|&unit| has(unit)));
     }
-    let Some(words) = words.into_iter().collect::<Option<Vec<usize>>>() else {
-        return Some(Vec::new());
-    };
-    let rarest = words.iter().min_by_key(|&&word| was.keyword_units.range(word).len())?;
-    let has = |unit: u32| {
-        let row = was.unit_keywords.row(unit as usize);
-        words.iter().all(|&word| row.binary_search(&(word as u32)).is_ok())
-    };
-    Some(was.keyword_units.row(*rarest).iter().copied().filter(|&unit| has(unit)).collect())
+    Some(found)
 }
 
 /// Return for each unit that is read the index of its first sentence among those of its part.
@@ -356,6 +370,7 @@ impl Taken<'_> {
         let (from, at) = (&self.read[place / GRAIN], place % GRAIN);
         rows.tf.extend_from_slice(&from.tf[from.unit_keywords.range(at)]);
         rows.length.push(from.length[at]);
+        rows.languages.push(from.languages[at]);
         rows.unit_keywords.push(from.unit_keywords.row(at));
         rows.unit_names.push(from.unit_names.row(at));
         rows.mentions.push(from.mentions.row(at));
@@ -381,6 +396,7 @@ impl Taken<'_> {
         };
         rows.tf.extend_from_slice(&was.unit_tf[was.unit_keywords.range(row)]);
         rows.length.push(was.unit_length[row]);
+        rows.languages.push(self.earlier.language[row]);
         numbered(&mut rows.unit_keywords, was.unit_keywords, row, self.keyword);
         numbered(&mut rows.unit_names, was.unit_names, row, self.name);
         match self.asked.place[unit] {

@@ -18,6 +18,7 @@ fn with<T>(units: &[Unit], work: impl FnOnce(&Texts<'_>) -> T) -> T {
         texts: texts.view(),
         sentences: sentences.view(),
         first_sentence: &first_sentence,
+        language: crate::text::languages::Choice::Detect,
     })
 }
 
@@ -27,12 +28,18 @@ fn build(units: &[Unit]) -> Links {
 
 fn update(before: &Links, units: &[Unit], row: &[u32], threads: usize) -> Result<Links> {
     let arrays = before.clone().into_arrays();
-    let earlier = Earlier { links: links::view(&arrays)?, reread: &before.reread_units, row };
+    let weights = std::sync::OnceLock::new();
+    let earlier = Earlier {
+        links: links::view(&arrays, &weights)?,
+        reread: &before.reread_units,
+        row,
+        language: &before.unit_language,
+    };
     with(units, |texts| Links::update(texts, &earlier, threads, &Progress::none()))
 }
 
 fn unit() -> impl Strategy<Value = Unit> {
-    let word = "[A-C][a-b]{0,2}|[a-c]{1,2}|of|the|The|[0-9]{4}|Who|日本|é";
+    let word = "[A-C][a-b]{0,2}|[a-c]{1,2}|of|the|The|[0-9]{4}|Who|日本|é|der|und|nicht|Häuser|город|города";
     let sentence = prop::collection::vec(word, 1..7).prop_map(|words| words.join(" ") + ".");
     let title = prop_oneof![Just(String::new()), prop::collection::vec(word, 1..3).prop_map(|w| w.join(" "))];
     (title, prop::collection::vec(sentence, 0..3), prop_oneof![Just(String::new()), Just("x Aa".to_owned())])

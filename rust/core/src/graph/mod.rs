@@ -1,15 +1,19 @@
-//! Graph builders, one file each: nearest neighbours, co-occurrence, keywords, concepts, citations, the
-//! skeleton and the links of the walk.
+//! Graph builders, one file each: nearest neighbours, co-occurrence, concepts, citations, the skeleton and the
+//! links of the walk; and what pictures of graphs need: layout, communities, neighbourhoods.
 
-pub mod bipartite;
 pub mod citations;
+pub mod communities;
 pub mod concepts;
 pub mod cooccurrence;
 pub mod cosine_knn;
 pub mod kmeans;
 pub mod knn_graph;
+pub mod layout;
 pub mod links;
 mod links_pass;
 mod links_rows;
 pub mod links_update;
+pub mod neighbourhood;
 pub mod skeleton;
+pub mod transpose;
+pub mod weighted;

@@ -3,11 +3,22 @@
 //! The arrays are written by the index stage (`graph::links`), one file each, and mapped.
 
 use crate::error::{Error, Result};
+use crate::items::Items;
+use crate::rank::links_weights::{Counts, Weights};
 use crate::sparse::CsrView;
+use crate::text::languages::Language;
 use crate::text::strings::Strings;
+use std::sync::OnceLock;
 
 /// No subject.
 pub const NONE: u32 = u32::MAX;
+
+/// An array (u8) that exists if a unit is not English: the numbers of the languages of all units.
+pub const LANGUAGES: &str = "languages";
+/// An array (u8) next to it: the number of the language of each unit.
+pub const UNIT_LANGUAGE: &str = "unit_language";
+/// Distinct languages of an index: a query is read in each of them.
+pub const MOST_LANGUAGES: usize = 64;
 
 /// One array of any kind.
 #[derive(Debug, Clone, Copy)]
@@ -15,11 +26,10 @@ pub enum Slice<'a> {
     U8(&'a [u8]),
     U32(&'a [u32]),
     U64(&'a [u64]),
-    F64(&'a [f64]),
 }
 
 /// Names and kinds of the arrays, in the order of storage.
-pub const ARRAYS: [(&str, &str); 35] = [
+pub const ARRAYS: [(&str, &str); 27] = [
     ("keywords_blob", "u8"),
     ("keywords_offsets", "u64"),
     ("names_blob", "u8"),
@@ -39,8 +49,6 @@ pub const ARRAYS: [(&str, &str); 35] = [
     ("unit_subject", "u32"),
     ("unit_mentions_indptr", "u64"),
     ("unit_mentions_indices", "u32"),
-    ("unit_subjects_indptr", "u64"),
-    ("unit_subjects_indices", "u32"),
     ("subject_units_indptr", "u64"),
     ("subject_units_indices", "u32"),
     ("first_sentence", "u64"),
@@ -48,12 +56,6 @@ pub const ARRAYS: [(&str, &str); 35] = [
     ("sentence_keywords_indices", "u32"),
     ("sentence_names_indptr", "u64"),
     ("sentence_names_indices", "u32"),
-    ("unit_norm", "f64"),
-    ("keyword_idf", "f64"),
-    ("name_idf", "f64"),
-    ("subject_idf", "f64"),
-    ("unit_sums", "f64"),
-    ("keyword_sum", "f64"),
     ("unit_length", "u32"),
 ];
 
@@ -66,16 +68,15 @@ pub struct LinksView<'a> {
     pub subjects: Strings<'a>,
     /// Keywords of "title, text" with their counts.
     pub unit_keywords: CsrView<'a>,
-    pub unit_tf: &'a [u32],
+    pub unit_tf: Items<'a, u32>,
     pub keyword_units: CsrView<'a>,
-    pub keyword_tf: &'a [u32],
+    pub keyword_tf: Items<'a, u32>,
     pub unit_names: CsrView<'a>,
     pub name_units: CsrView<'a>,
     /// The subject of a unit, or [`NONE`].
     pub unit_subject: &'a [u32],
     pub unit_mentions: CsrView<'a>,
-    /// Subjects that a unit owns or mentions.
-    pub unit_subjects: CsrView<'a>,
+    /// The units that have a subject or mention it.
     pub subject_units: CsrView<'a>,
     /// n + 1 offsets into the sentences.
     pub first_sentence: &'a [u64],
@@ -83,28 +84,45 @@ pub struct LinksView<'a> {
     pub sentence_names: CsrView<'a>,
     /// Number of keywords of a unit, counting repetitions.
     pub unit_length: &'a [u32],
-    /// BM25's k1 (1 - b + b length / mean length).
+    /// See [`Weights`].
     pub unit_norm: &'a [f64],
-    /// ln(1 + (n - df + .5) / (df + .5)).
     pub keyword_idf: &'a [f64],
     pub name_idf: &'a [f64],
     pub subject_idf: &'a [f64],
-    /// Sums of a unit's weights: 3 n values, keywords (BM25), then names (idf), then subjects (idf).
-    pub unit_sums: &'a [f64],
-    /// Sum of a keyword's BM25 weights over its units.
-    pub keyword_sum: &'a [f64],
+    languages: Languages,
+}
+
+/// Distinct languages, ascending.
+#[derive(Debug, Clone, Copy)]
+struct Languages {
+    list: [Language; MOST_LANGUAGES],
+    count: usize,
+}
+
+impl Languages {
+    fn new(numbers: &[u8]) -> Result<Self> {
+        if numbers.len() > MOST_LANGUAGES || numbers.windows(2).any(|w| w[1] <= w[0]) {
+            return Err(Error::input("languages must ascend"));
+        }
+        let mut list = [Language::ENGLISH; MOST_LANGUAGES];
+        for (language, &number) in list.iter_mut().zip(numbers) {
+            *language = Language::numbered(number)?;
+        }
+        Ok(Self { list, count: numbers.len() })
+    }
 }
 
 impl<'a> LinksView<'a> {
     /// Create a view from arrays by name (see [`ARRAYS`]). Everything that a query relies on is checked.
-    pub fn new(find: impl Fn(&str) -> Result<Slice<'a>>) -> Result<Self> {
-        let view = Self::stored(&Checked(find))?;
+    /// The weights are computed unless the cell holds them.
+    pub fn new(find: impl Fn(&str) -> Result<Slice<'a>>, weights: &'a OnceLock<Weights>) -> Result<Self> {
+        let view = Self::stored(&Checked(find), weights)?;
         view.check_values()?;
         Ok(view)
     }
 
     /// Create a view from arrays that were checked before they were written: only lengths are compared.
-    pub fn stored(source: &impl Source<'a>) -> Result<Self> {
+    pub fn stored(source: &impl Source<'a>, weights: &'a OnceLock<Weights>) -> Result<Self> {
         let wrong = |name: &str, kind: &str| Error::input(format!("{name} must hold {kind} values"));
         let u32s = |name: &str| match source.slice(name)? {
             Slice::U32(x) => Ok(x),
@@ -114,10 +132,6 @@ impl<'a> LinksView<'a> {
             Slice::U64(x) => Ok(x),
             _ => Err(wrong(name, "u64")),
         };
-        let f64s = |name: &str| match source.slice(name)? {
-            Slice::F64(x) => Ok(x),
-            _ => Err(wrong(name, "f64")),
-        };
         let strings = |name: &str| source.strings(name);
         let rows = |name: &str, columns: usize| source.rows(name, columns);
         let unit_subject = u32s("unit_subject")?;
@@ -125,6 +139,22 @@ impl<'a> LinksView<'a> {
         let (keywords, names, subjects) = (strings("keywords")?, strings("names")?, strings("subjects")?);
         let (unit_keywords, unit_tf) = source.counted_rows("unit_keywords", keywords.len())?;
         let (keyword_units, keyword_tf) = source.counted_rows("keyword_units", n)?;
+        let (name_units, subject_units) = (rows("name_units", n)?, rows("subject_units", n)?);
+        let unit_length = u32s("unit_length")?;
+        let weights = match weights.get() {
+            Some(weights) => weights,
+            None => {
+                let computed = Weights::new(&Counts {
+                    keywords,
+                    keyword_units: keyword_units.indptr,
+                    name_units: name_units.indptr,
+                    subject_units: subject_units.indptr,
+                    unit_length,
+                    unit_language: source.optional(UNIT_LANGUAGE)?,
+                })?;
+                weights.get_or_init(|| computed)
+            }
+        };
         let view = Self {
             keywords,
             names,
@@ -134,21 +164,19 @@ impl<'a> LinksView<'a> {
             keyword_units,
             keyword_tf,
             unit_names: rows("unit_names", names.len())?,
-            name_units: rows("name_units", n)?,
+            name_units,
             unit_subject,
             unit_mentions: rows("unit_mentions", subjects.len())?,
-            unit_subjects: rows("unit_subjects", subjects.len())?,
-            subject_units: rows("subject_units", n)?,
+            subject_units,
             first_sentence: u64s("first_sentence")?,
             sentence_keywords: rows("sentence_keywords", keywords.len())?,
             sentence_names: rows("sentence_names", names.len())?,
-            unit_length: u32s("unit_length")?,
-            unit_norm: f64s("unit_norm")?,
-            keyword_idf: f64s("keyword_idf")?,
-            name_idf: f64s("name_idf")?,
-            subject_idf: f64s("subject_idf")?,
-            unit_sums: f64s("unit_sums")?,
-            keyword_sum: f64s("keyword_sum")?,
+            unit_length,
+            unit_norm: &weights.unit_norm,
+            keyword_idf: &weights.keyword_idf,
+            name_idf: &weights.name_idf,
+            subject_idf: &weights.subject_idf,
+            languages: Languages::new(source.optional(LANGUAGES)?)?,
         };
         view.check_lengths()?;
         Ok(view)
@@ -170,7 +198,6 @@ impl<'a> LinksView<'a> {
             ("unit_names", self.unit_names.rows(), n),
             ("name_units", self.name_units.rows(), self.names.len()),
             ("unit_mentions", self.unit_mentions.rows(), n),
-            ("unit_subjects", self.unit_subjects.rows(), n),
             ("subject_units", self.subject_units.rows(), self.subjects.len()),
             ("first_sentence", self.first_sentence.len(), n + 1),
             ("sentence_names", self.sentence_names.rows(), self.sentence_keywords.rows()),
@@ -179,8 +206,6 @@ impl<'a> LinksView<'a> {
             ("keyword_idf", self.keyword_idf.len(), self.keywords.len()),
             ("name_idf", self.name_idf.len(), self.names.len()),
             ("subject_idf", self.subject_idf.len(), self.subjects.len()),
-            ("unit_sums", self.unit_sums.len(), 3 * n),
-            ("keyword_sum", self.keyword_sum.len(), self.keywords.len()),
         ];
         if let Some((name, found, wanted)) = lengths.iter().find(|(_, found, wanted)| found != wanted) {
             return Err(Error::input(format!("{name} has {found} rows or values, not {wanted}")));
@@ -196,9 +221,24 @@ impl<'a> LinksView<'a> {
         check_sentences(self.first_sentence, self.sentence_keywords.rows() as u64)
     }
 
+    /// Return the languages of the units; empty if all are English.
+    #[inline]
+    pub fn languages(&self) -> &[Language] {
+        &self.languages.list[..self.languages.count]
+    }
+
     #[inline]
     pub fn units(&self) -> usize {
         self.unit_subject.len()
+    }
+
+    /// Return the subjects that a unit has or mentions, ascending.
+    #[inline]
+    pub fn unit_subjects(&self, unit: usize) -> impl Iterator<Item = u32> + Clone + 'a {
+        let (about, mentioned) = (self.unit_subject[unit], self.unit_mentions.row(unit));
+        let at = mentioned.partition_point(|&s| s < about);
+        let own = (about != NONE && mentioned.get(at) != Some(&about)).then_some(about);
+        mentioned[..at].iter().copied().chain(own).chain(mentioned[at..].iter().copied())
     }
 
     #[inline]
@@ -216,7 +256,9 @@ pub trait Source<'a> {
     /// Return `NAME_indptr` and `NAME_indices` as rows.
     fn rows(&self, name: &str, columns: usize) -> Result<CsrView<'a>>;
     /// Like [`Source::rows`], with `NAME_tf`, which is parallel to the ids.
-    fn counted_rows(&self, name: &str, columns: usize) -> Result<(CsrView<'a>, &'a [u32])>;
+    fn counted_rows(&self, name: &str, columns: usize) -> Result<(CsrView<'a>, Items<'a, u32>)>;
+    /// Return the array [`LANGUAGES`] or [`UNIT_LANGUAGE`], or nothing.
+    fn optional(&self, name: &str) -> Result<&'a [u8]>;
 }
 
 /// Slices in memory, all of whose values are checked.
@@ -256,8 +298,17 @@ impl<'a, F: Fn(&str) -> Result<Slice<'a>>> Source<'a> for Checked<F> {
         CsrView::new(indptr, indices, columns).map_err(|e| named(name, e))
     }
 
-    fn counted_rows(&self, name: &str, columns: usize) -> Result<(CsrView<'a>, &'a [u32])> {
-        Ok((self.rows(name, columns)?, self.u32s(&format!("{name}_tf"))?))
+    fn counted_rows(&self, name: &str, columns: usize) -> Result<(CsrView<'a>, Items<'a, u32>)> {
+        Ok((self.rows(name, columns)?, self.u32s(&format!("{name}_tf"))?.into()))
+    }
+
+    fn optional(&self, name: &str) -> Result<&'a [u8]> {
+        match (self.0)(name) {
+            Ok(Slice::U8(numbers)) => Ok(numbers),
+            Ok(_) => Err(Error::input(format!("{name} must hold u8 values"))),
+            // An array that may be missing.
+            Err(_) => Ok(&[]),
+        }
     }
 }
 

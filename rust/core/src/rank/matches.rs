@@ -58,8 +58,8 @@ impl Matches {
             let idf = links.keyword_idf[x as usize] * shares.map_or(1.0, |shares| shares[k]);
             if idf != 0.0 {
                 let range = links.keyword_units.range(x as usize);
-                let units = &links.keyword_units.indices[range.clone()];
-                left.push(Postings { units, counts: &links.keyword_tf[range], idf });
+                let units = links.keyword_units.indices.get(range.clone());
+                left.push(Postings { units, counts: links.keyword_tf.get(range), idf });
             }
         }
         for (number, start) in (0..n).step_by(WINDOW).enumerate() {

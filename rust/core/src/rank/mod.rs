@@ -5,6 +5,7 @@ pub mod betweenness;
 pub mod bm25;
 pub mod core_numbers;
 pub mod links_view;
+pub mod links_weights;
 pub mod matches;
 pub mod messages;
 pub mod pagerank;

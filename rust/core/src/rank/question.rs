@@ -21,7 +21,7 @@ impl Question {
         self.names.clear();
         self.subjects.clear();
         self.lexer.read(text);
-        self.lexer.keywords(|word| {
+        self.lexer.query_keywords(links.languages(), |word| {
             self.keywords.extend(links.keywords.position(word).map(|at| at as u32));
         });
         let mut phrase = String::new();

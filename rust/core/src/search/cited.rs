@@ -168,7 +168,7 @@ impl<'a> CitedIndex<'a> {
         let Buffers { lexer, matches, weights, .. } = buffers;
         let mut counts: BTreeMap<u32, f64> = BTreeMap::new();
         lexer.read(question);
-        lexer.keywords(|word| {
+        lexer.query_keywords(self.links.languages(), |word| {
             if let Some(id) = self.links.keywords.position(word) {
                 *counts.entry(id as u32).or_default() += 1.0;
             }

@@ -68,7 +68,10 @@ pub(crate) fn dots(level: Level, query: &Query, rows: &[i8], out: &mut [i32]) {
         #[cfg(target_arch = "x86_64")]
         // SAFETY: as above; machines with tiles have VNNI.
         Level::Avx512Vnni | Level::Amx => unsafe { x86::avx512_vnni(query, rows, out) },
-        #[cfg(not(target_arch = "x86_64"))]
+        #[cfg(target_arch = "aarch64")]
+        // SAFETY: as above.
+        Level::Neon => unsafe { arm::neon(&query.wide, rows, out) },
+        // Levels of other processors, which `usable` never returns.
         _ => portable(&query.wide, rows, out),
     }
 }
@@ -234,6 +237,43 @@ mod x86 {
             for r in 0..width {
                 let sum = _mm256_add_epi32(_mm256_slli_epi32::<8>(high[r]), low[r]);
                 out[i + r] = sum8(sum).wrapping_add(tail(query, &rows[at[r]..at[r] + d], body));
+            }
+        }
+    }
+}
+
+#[cfg(target_arch = "aarch64")]
+mod arm {
+    use super::rest;
+    use std::arch::aarch64::*;
+
+    /// Codes widened to 16 bits, multiplied and added in 32, 16 codes at a time. Four rows share each load of
+    /// the query. `rows.len() == out.len() * query.len()`.
+    #[target_feature(enable = "neon")]
+    pub fn neon(query: &[i16], rows: &[i8], out: &mut [i32]) {
+        let (d, n) = (query.len(), out.len());
+        let body = d - d % 16;
+        for i in (0..n).step_by(4) {
+            let width = (n - i).min(4);
+            // Fewer than four rows are left: the last is read again.
+            let at: [usize; 4] = std::array::from_fn(|r| (i + r.min(width - 1)) * d);
+            let mut sums = [[vdupq_n_s32(0); 2]; 4];
+            for k in (0..body).step_by(16) {
+                // SAFETY: k + 16 <= d and at[r] + d <= rows.len(): all loads are inside.
+                unsafe {
+                    let q = [vld1q_s16(query.as_ptr().add(k)), vld1q_s16(query.as_ptr().add(k + 8))];
+                    for r in 0..4 {
+                        let x = vld1q_s8(rows.as_ptr().add(at[r] + k));
+                        for (q, x) in [(q[0], vmovl_s8(vget_low_s8(x))), (q[1], vmovl_high_s8(x))] {
+                            sums[r][0] = vmlal_s16(sums[r][0], vget_low_s16(q), vget_low_s16(x));
+                            sums[r][1] = vmlal_high_s16(sums[r][1], q, x);
+                        }
+                    }
+                }
+            }
+            for r in 0..width {
+                let sum = vaddvq_s32(vaddq_s32(sums[r][0], sums[r][1]));
+                out[i + r] = sum.wrapping_add(rest(query, &rows[at[r]..at[r] + d], body));
             }
         }
     }

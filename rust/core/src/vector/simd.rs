@@ -9,6 +9,8 @@ use crate::error::{Error, Result};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Level {
     Portable,
+    /// NEON, which every 64-bit ARM processor has.
+    Neon,
     /// AVX2 and FMA.
     Avx2,
     /// AVX2 with the integer products of AVX-VNNI.
@@ -22,8 +24,15 @@ pub enum Level {
 }
 
 /// All levels, the plainest first.
-const LEVELS: [Level; 6] =
-    [Level::Portable, Level::Avx2, Level::Avx2Vnni, Level::Avx512, Level::Avx512Vnni, Level::Amx];
+const LEVELS: [Level; 7] = [
+    Level::Portable,
+    Level::Neon,
+    Level::Avx2,
+    Level::Avx2Vnni,
+    Level::Avx512,
+    Level::Avx512Vnni,
+    Level::Amx,
+];
 
 impl Level {
     /// Return the best level of this machine for one query, without requesting tiles.
@@ -55,6 +64,7 @@ impl Level {
             let avx512 = || avx2() && has!("avx512f", "avx512bw");
             match self {
                 Self::Portable => true,
+                Self::Neon => false,
                 Self::Avx2 => avx2(),
                 Self::Avx2Vnni => avx2() && has!("avxvnni"),
                 Self::Avx512 => avx512(),
@@ -62,7 +72,11 @@ impl Level {
                 Self::Amx => Self::Avx512Vnni.here() && crate::tiles::byte_tiles(),
             }
         }
-        #[cfg(not(target_arch = "x86_64"))]
+        #[cfg(target_arch = "aarch64")]
+        {
+            self == Self::Portable || (self == Self::Neon && crate::cpu::has!("neon"))
+        }
+        #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
         {
             self == Self::Portable
         }
@@ -87,6 +101,7 @@ impl Level {
     pub fn name(self) -> &'static str {
         match self {
             Self::Portable => "portable",
+            Self::Neon => "neon",
             Self::Avx2 => "avx2",
             Self::Avx2Vnni => "avx2-vnni",
             Self::Avx512 => "avx512",
@@ -121,7 +136,10 @@ pub(crate) fn dots(level: Level, query: &[f32], rows: &[f32], out: &mut [f32]) {
         #[cfg(target_arch = "x86_64")]
         // SAFETY: as above.
         Level::Avx512 | Level::Avx512Vnni | Level::Amx => unsafe { x86::dots_avx512(query, rows, out) },
-        #[cfg(not(target_arch = "x86_64"))]
+        #[cfg(target_arch = "aarch64")]
+        // SAFETY: as above.
+        Level::Neon => unsafe { arm::dots_neon(query, rows, out) },
+        // Levels of other processors, which `usable` never returns.
         _ => portable(query, rows, out),
     }
 }
@@ -232,6 +250,43 @@ mod x86 {
             for r in 0..width {
                 let rest: f32 = (body..d).map(|k| query[k] * rows[at[r] + k]).sum();
                 out[i + r] = _mm512_reduce_add_ps(sums[r]) + rest;
+            }
+            i += width;
+        }
+    }
+}
+
+#[cfg(target_arch = "aarch64")]
+mod arm {
+    use std::arch::aarch64::*;
+
+    /// Four rows share each load of the query, eight values at a time. `rows.len() == out.len() * query.len()`.
+    #[target_feature(enable = "neon")]
+    pub fn dots_neon(query: &[f32], rows: &[f32], out: &mut [f32]) {
+        let (d, n) = (query.len(), out.len());
+        let body = d - d % 8;
+        let mut i = 0;
+        while i < n {
+            let width = (n - i).min(4);
+            // Fewer than four rows are left: the last is read again.
+            let at: [usize; 4] = std::array::from_fn(|r| (i + r.min(width - 1)) * d);
+            let mut sums = [[vdupq_n_f32(0.0); 2]; 4];
+            let mut k = 0;
+            while k < body {
+                // SAFETY: k + 8 <= d and at[r] + d <= rows.len(): all loads are inside.
+                unsafe {
+                    let q = [vld1q_f32(query.as_ptr().add(k)), vld1q_f32(query.as_ptr().add(k + 4))];
+                    for r in 0..4 {
+                        let row = rows.as_ptr().add(at[r] + k);
+                        sums[r][0] = vfmaq_f32(sums[r][0], q[0], vld1q_f32(row));
+                        sums[r][1] = vfmaq_f32(sums[r][1], q[1], vld1q_f32(row.add(4)));
+                    }
+                }
+                k += 8;
+            }
+            for r in 0..width {
+                let rest: f32 = (body..d).map(|k| query[k] * rows[at[r] + k]).sum();
+                out[i + r] = vaddvq_f32(vaddq_f32(sums[r][0], sums[r][1])) + rest;
             }
             i += width;
         }

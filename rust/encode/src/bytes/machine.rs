@@ -75,6 +75,17 @@ mod on_x86 {
     bytes!(AmxBytes, Avx512, amx::Amx, #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]);
 }
 
+#[cfg(target_arch = "aarch64")]
+pub use on_arm::*;
+#[cfg(target_arch = "aarch64")]
+mod on_arm {
+    use super::*;
+    use crate::bytes::arm;
+    use crate::simd::{neon::Neon, pair::Pair};
+
+    bytes!(NeonBytes, Pair<Pair<Neon>>, arm::Neon,);
+}
+
 /// `on_bytes!(kernel, F, args)`: `F::<B>(args)` for the [`Bytes`] of a kernel.
 macro_rules! on_bytes {
     ($kernel:expr, $call:ident, $($arg:expr),*) => {{
@@ -92,6 +103,8 @@ macro_rules! on_bytes {
             Kernel::Avx512Vnni => $call::<Avx512VnniBytes>($($arg),*),
             #[cfg(target_arch = "x86_64")]
             Kernel::Amx => $call::<AmxBytes>($($arg),*),
+            #[cfg(target_arch = "aarch64")]
+            Kernel::Neon => $call::<NeonBytes>($($arg),*),
             _ => $call::<PortableBytes>($($arg),*),
         }
     }};

@@ -14,6 +14,8 @@
 
 #[cfg(target_arch = "x86_64")]
 pub mod amx;
+#[cfg(target_arch = "aarch64")]
+pub mod arm;
 pub mod body;
 pub mod dot;
 pub mod machine;

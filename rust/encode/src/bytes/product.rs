@@ -106,7 +106,7 @@ impl Linear {
     }
 
     /// # Safety
-    /// As [`Linear::run`]; `then` may read what lies in `out`.
+    /// As [`Linear::run`]; `then` may read what is in `out`.
     #[inline(always)]
     unsafe fn blocks<S: Wide, D: Dot, F: Follow>(&self, rows: usize, input: &Rows, out: &mut [f32], then: F) {
         assert!(out.len() >= rows * self.outputs);

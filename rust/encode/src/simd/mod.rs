@@ -10,6 +10,8 @@ pub mod avx2;
 #[cfg(target_arch = "x86_64")]
 pub mod avx512;
 pub mod math;
+#[cfg(target_arch = "aarch64")]
+pub mod neon;
 pub mod pair;
 pub mod plain;
 pub mod wide;

@@ -2,7 +2,7 @@
 
 use super::Lanes;
 
-/// Two vectors of eight lanes as one of sixteen.
+/// Two vectors as one of twice the lanes. Of four lanes, a pair of pairs has sixteen.
 #[derive(Clone, Copy)]
 pub struct Pair<S>(std::marker::PhantomData<S>);
 
@@ -18,9 +18,9 @@ macro_rules! halves {
     };
 }
 
-// SAFETY (of every block below): the caller's promise of 16 elements covers 8 at the pointer and 8 after.
+// SAFETY (of every block below): the caller's promise of `N` elements covers half at the pointer and half after.
 impl<S: Lanes> Lanes for Pair<S> {
-    const N: usize = 16;
+    const N: usize = 2 * S::N;
     const NV: usize = 1;
     type V = [S::V; 2];
 
@@ -39,14 +39,14 @@ impl<S: Lanes> Lanes for Pair<S> {
     #[inline(always)]
     unsafe fn load(p: *const f32) -> Self::V {
         // SAFETY: see above.
-        unsafe { [S::load(p), S::load(p.add(8))] }
+        unsafe { [S::load(p), S::load(p.add(S::N))] }
     }
     #[inline(always)]
     unsafe fn store(p: *mut f32, v: Self::V) {
         // SAFETY: see above.
         unsafe {
             S::store(p, v[0]);
-            S::store(p.add(8), v[1]);
+            S::store(p.add(S::N), v[1]);
         }
     }
     #[inline(always)]
@@ -72,14 +72,14 @@ impl<S: Lanes> Lanes for Pair<S> {
     #[inline(always)]
     unsafe fn first(v: Self::V, n: usize, other: Self::V) -> Self::V {
         // SAFETY: see above.
-        unsafe { [S::first(v[0], n.min(8), other[0]), S::first(v[1], n.saturating_sub(8), other[1])] }
+        unsafe { [S::first(v[0], n.min(S::N), other[0]), S::first(v[1], n.saturating_sub(S::N), other[1])] }
     }
     #[inline(always)]
     unsafe fn store_low(p: *mut u16, v: Self::V) {
         // SAFETY: see above.
         unsafe {
             S::store_low(p, v[0]);
-            S::store_low(p.add(8), v[1]);
+            S::store_low(p.add(S::N), v[1]);
         }
     }
     #[inline(always)]
@@ -87,7 +87,7 @@ impl<S: Lanes> Lanes for Pair<S> {
         // SAFETY: see above.
         unsafe {
             S::pair(a, b, out);
-            S::pair(a.add(8), b.add(8), out.add(8));
+            S::pair(a.add(S::N), b.add(S::N), out.add(S::N));
         }
     }
 }

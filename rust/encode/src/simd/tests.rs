@@ -154,7 +154,7 @@ fn bf16_bits<S: Lanes, const LOW: bool>(seed: u64) {
         })
         .collect();
     let mut got = vec![0.0f32; 64];
-    // Every kind of remainder: ties, just beside ties, and the carry into the exponent.
+    // Every kind of remainder: ties, next to ties, and the carry into the exponent.
     let mut x: Vec<f32> = a.iter().map(|w| f32::from_bits(w.to_bits().wrapping_mul(0x9e37_79b9))).collect();
     for (i, x) in x.iter_mut().enumerate() {
         let tail = [0x8000u32, 0x7fff, 0x8001, 0xffff, 0, 1, 0x18000, 0x1ffff][i % 8];

@@ -88,7 +88,7 @@ pub trait Wide: Lanes {
     /// See the trait.
     #[inline(always)]
     unsafe fn exp2(y: Self::V) -> Self::V {
-        // SAFETY: the caller's promise. `max` and `min` give the second operand where one is NaN.
+        // SAFETY: the caller's promise. `max` and `min` return the second operand if one is NaN.
         unsafe {
             let y = Self::min(Self::splat(120.0), Self::max(Self::splat(-120.0), y));
             let whole = Self::floor(y);
@@ -204,6 +204,8 @@ impl Wide for Plain<16, 4, true> {
     }
 }
 
+#[cfg(target_arch = "aarch64")]
+mod arm;
 #[cfg(test)]
 mod tests;
 #[cfg(target_arch = "x86_64")]

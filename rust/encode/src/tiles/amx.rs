@@ -44,8 +44,8 @@ impl Tiles for Amx {
         work: &mut W,
     ) {
         let (mut a, mut b, line) = (a, b, c_stride * 4);
-        // SAFETY: a tile's load reads 16 rows of 64 bytes and its store writes them, which the caller
-        // promises are there; `a` and `b` pass the last step's end only after it.
+        // SAFETY: a tile's load reads 16 rows of 64 bytes and its store writes them; the caller
+        // promises that they exist; `a` and `b` pass the last step's end only after it.
         unsafe {
             if rows > TILE {
                 asm!(

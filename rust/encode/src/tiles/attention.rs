@@ -49,7 +49,7 @@ struct Size {
 
 /// Attends within one sequence of `length` tokens. `projected` has the panels of the heads' queries, then
 /// of the keys, then of the values, from the sequence's first row on; queries are already scaled, so that a
-/// score is the exponent of 2. `out` has the heads' panels. What lies in rows beyond `length` is read and
+/// score is the exponent of 2. `out` has the heads' panels. What is in rows beyond `length` is read and
 /// has no weight.
 ///
 /// # Safety
@@ -142,7 +142,7 @@ unsafe fn pack_keys<M: Tiles>(size: Size, p: usize, from: *const f32, keys: &mut
     }
 }
 
-/// Panel `p` of the values as pairs of rows, zero beyond the last: what lies there may be no number.
+/// Panel `p` of the values as pairs of rows, zero beyond the last, where the input may be NaN.
 ///
 /// # Safety
 /// The instructions of `M`; the values' rows, room for all values.

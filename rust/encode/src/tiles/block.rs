@@ -6,7 +6,7 @@
 //! rule of `simd::wide` nothing is.
 
 use super::{PANEL, ROW, TILE};
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 use crate::simd::pair::Pair;
 use crate::simd::plain::PortableWide;
 use crate::simd::wide::Wide;
@@ -134,6 +134,13 @@ unsafe fn row<S: Wide>(steps: usize, a: *const f32, a_step: usize, b: *const f32
 }
 
 impl Tiles for PortableWide {
+    type On = ();
+    #[inline(always)]
+    unsafe fn on() {}
+}
+
+#[cfg(target_arch = "aarch64")]
+impl Tiles for Pair<Pair<crate::simd::neon::Neon>> {
     type On = ();
     #[inline(always)]
     unsafe fn on() {}

@@ -77,6 +77,8 @@ macro_rules! machine {
 }
 
 machine!(PortableWide,);
+#[cfg(target_arch = "aarch64")]
+machine!(crate::simd::pair::Pair<crate::simd::pair::Pair<crate::simd::neon::Neon>>,);
 #[cfg(target_arch = "x86_64")]
 mod x86 {
     use super::*;

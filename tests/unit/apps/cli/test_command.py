@@ -1,4 +1,4 @@
-"""The command in this process, on an index of two little stages; the real process in tests/cli."""
+"""The command in this process, on an index of two small stages; the real process in tests/cli."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ketrag_fast.errors import EmptyQuery, ModeUnavailable
 from ketrag_fast.storage.generation import open_current
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.types import BuildReport, Context, Passage
-from tests.unit.build import little
+from tests.unit.build.small_stages import STAGES
 
 
 class LittleIndex:
@@ -33,16 +33,16 @@ class LittleIndex:
         self.number = number
 
     @classmethod
-    def build(cls, sources: Any, path: Path, *, settings: Settings, **more: Any) -> Self:
+    def build(cls, sources: Any, path: Path, *, settings: Settings, replace: bool, **more: Any) -> Self:
         if cls.interrupt:
             raise KeyboardInterrupt
-        report = build(path, sources, little.STAGES, settings, **more)
+        report = build(path, sources, STAGES, settings, others="drop" if replace else "read", **more)
         self = cls(settings, report.generation)
         self.report = report
         return self
 
     @classmethod
-    def open(cls, path: Path, *, settings: Settings | None = None) -> Self:
+    def open(cls, path: Path, *, settings: Settings | None = None, deadline: float | None = None) -> Self:
         return cls(settings, open_current(Layout(path)).number)
 
     def retrieve(self, question: str, *, explain: bool = False) -> Context:
@@ -124,15 +124,15 @@ def test_index_in_part(capsys: Run, tmp_path: Path) -> None:
     [
         (["index"], 2, "no source was named"),
         (["index", "docs", "--chunk-tokens", "many"], 2, "chunk_tokens: 'many' is not a whole number"),
-        (["index", "docs", "--system", "rag"], 2, "there is no system 'rag'"),
+        (["index", "docs", "--system", "rag"], 2, "unknown system 'rag'"),
         (["index", "nowhere"], 1, "no such file or folder: nowhere"),
         (["index", "docs", "--limit-seconds", "0"], 130, "stopped"),
-        (["retrieve", "Who?"], 4, "there is no index in .ketrag"),
+        (["retrieve", "Who?"], 4, "no index in .ketrag"),
         (["retrieve"], 2, "either a QUERY or --queries"),
         (["retrieve", " "], 1, "the question is empty"),
         (["retrieve", "Who?", "--budget", "-1"], 2, "budget: -1 is not a whole number from 0 up"),
         (["retrieve", "--queries", "nowhere.jsonl"], 1, "cannot read nowhere.jsonl"),
-        (["stats", "-i", "docs"], 4, "there is no index in docs"),
+        (["stats", "-i", "docs"], 4, "no index in docs"),
         (["stats", "--config", "nowhere.toml"], 2, "settings file nowhere.toml is missing"),
     ],
 )
@@ -180,7 +180,7 @@ def test_retrieve(capsys: Run) -> None:
     assert data["query_id"] is None
     code, out, err = ketrag(capsys, "retrieve", "nothing")
     assert (code, out) == (0, "")
-    assert "no_match" in err
+    assert "no passages: nothing in the index matches the query" in err
     assert "no vectors" in err
     code, _, err = ketrag(capsys, "retrieve", "Ada?", "--mode", "hyde")
     assert code == 4

@@ -64,7 +64,7 @@ def test_what_documents_say_stays_text(context: Context) -> None:
 
 def test_a_context_without_passages_says_why(context: Context) -> None:
     drawn = page(replace(context, passages=[], reason="no_match", text=""))
-    assert "no passages: no_match" in drawn
+    assert "no passages: nothing in the index matches the query" in drawn
     assert "<svg" not in drawn
 
 

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
 import re
+import select
 import shutil
+import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -99,6 +103,8 @@ def test_full_help_adds_the_other_shared_settings(capsys: Run) -> None:
         (("config", "lst"), "did you mean list?"),
         (("config", "list", "nodrag"), "did you mean noderag?"),
         (("completion", "bsh"), "did you mean bash?"),
+        (("-i", "ix", "retrieve", "Who?"), "options follow the command"),
+        (("-o", "seed=1", "index"), "options follow the command"),
     ],
 )
 def test_misspelt_names_get_a_suggestion_and_exit_with_2(
@@ -131,6 +137,14 @@ def test_o_reports_wrong_use(argv: tuple[str, ...], message: str, capsys: Run) -
     code, out, err = ended(capsys, *argv)
     assert (code, out) == (2, "")
     assert message in err
+
+
+def test_config_list_knows_presets_and_systems_without_settings(capsys: Run) -> None:
+    _, out, _ = ended(capsys, "config", "list", "noderag-150")
+    assert out == ended(capsys, "config", "list", "noderag")[1]
+    code, out, err = ended(capsys, "config", "list", "walk")
+    assert (code, out) == (2, "")
+    assert "the system walk has no settings besides the shared ones" in err and "noderag" in err
 
 
 def test_config_list(capsys: Run) -> None:
@@ -189,11 +203,81 @@ def test_bash_completes(words: list[str], expected: set[str], capsys: Run) -> No
     assert (done.stderr, set(done.stdout.split())) == ("", expected)
 
 
-@pytest.mark.parametrize("shell", ["zsh", "fish"])
-def test_scripts_of_other_shells(shell: str, capsys: Run, tmp_path: Path) -> None:
-    code, script, _ = ended(capsys, "completion", shell)
-    assert code == 0 and "retrieve" in script and "knn_k=" in script.replace("knn_k ", "knn_k= ")
-    if shutil.which(shell) is not None:
-        file = tmp_path / "script"
-        file.write_text(script)
-        subprocess.run([shell, "-n", str(file)], check=True)
+def shell_path(name: str) -> str:
+    """Return the path of a shell. It is required in CI, and elsewhere the test is skipped without it."""
+    path = shutil.which(name)
+    if path is None:
+        assert os.environ.get("CI") != "true", f"{name} is not installed"
+        pytest.skip(f"{name} is not installed")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("typed", "expected"),
+    [
+        ("ketrag completion f", {"fish"}),
+        ("ketrag con", {"config"}),
+        ("ketrag config sh", {"show"}),
+        ("ketrag retrieve --mod", {"--mode"}),
+        ("ketrag index -o knn_a", {"knn_ann_from="}),
+        ("ketrag retrieve --mode noder", {"noderag"}),
+    ],
+)
+def test_fish_completes(typed: str, expected: set[str], capsys: Run, tmp_path: Path) -> None:
+    fish = shell_path("fish")
+    _, script, _ = ended(capsys, "completion", "fish")
+    file = tmp_path / "ketrag.fish"
+    file.write_text(script)
+    done = subprocess.run(
+        [fish, "--no-config", "-c", f"source {file}; complete --do-complete '{typed}'"],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "HOME": str(tmp_path)},
+    )
+    found = {line.partition("\t")[0] for line in done.stdout.splitlines()}
+    assert (done.stderr, found) == ("", expected)
+
+
+def keystrokes(argv: list[str], typed: list[str], wanted: str, env: dict[str, str]) -> str:
+    """Type into a program on a terminal, and return what it printed until `wanted` appears."""
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.execve(argv[0], argv, env)
+    seen = b""
+    try:
+        for line in typed:
+            os.write(terminal, line.encode())
+        while wanted.encode() not in seen:
+            ready, _, _ = select.select([terminal], [], [], 60)
+            assert ready, seen.decode(errors="replace")
+            seen += os.read(terminal, 65536)
+    finally:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        os.close(terminal)
+    return seen.decode(errors="replace")
+
+
+@pytest.mark.parametrize(
+    ("typed", "completed"),
+    [
+        ("ketrag completion f", "ketrag completion fish"),
+        ("ketrag config sh", "ketrag config show"),
+        ("ketrag retrieve --mode noder", "ketrag retrieve --mode noderag"),
+        ("ketrag index -o knn_a", "ketrag index -o knn_ann_from="),
+    ],
+)
+def test_zsh_completes_on_a_terminal(typed: str, completed: str, capsys: Run, tmp_path: Path) -> None:
+    """The Tab key completes the line; Ctrl-A, `echo` and Return then print it."""
+    zsh = shell_path("zsh")
+    _, script, _ = ended(capsys, "completion", "zsh")
+    (tmp_path / "ketrag.zsh").write_text(script)
+    env = {"HOME": str(tmp_path), "PATH": os.environ["PATH"], "TERM": "dumb", "LANG": "C.UTF-8"}
+    keys = [
+        f"ZDOTDIR={tmp_path} ZSH_DISABLE_COMPFIX=true\n",
+        f"autoload -Uz compinit && compinit -u && source {tmp_path}/ketrag.zsh\n",
+        f"{typed}\t\x01echo '<'\x05'>'\n",
+    ]
+    seen = keystrokes([zsh, "-f", "-i"], keys, f"<{completed}>", env)
+    assert f"<{completed}>" in seen

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from ketrag_fast import Document, Index, Settings
+from tests.support.browser_fixtures import page as page
+from tests.support.browser_fixtures import window as window
 
 QUESTION = "Who sailed the Fram across the polar basin?"
 TEXTS = {
@@ -34,11 +36,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.fixture(scope="package")
-def served(folder: Path) -> Iterator[Any]:
+@pytest.fixture(scope="package", params=[True, False], ids=["front", "application"])
+def served(folder: Path, request: pytest.FixtureRequest) -> Iterator[Any]:
+    """The service, with plain requests answered by the core's front and by the application."""
     from tests.support.service import running
 
-    with running(folder, concurrency=2) as service:
+    with running(folder, concurrency=2, front=request.param) as service:
         yield service
 
 

@@ -245,6 +245,7 @@ def test_the_official_client_gets_its_own_errors(asking: Running, client: Any) -
         made.embeddings.create(model="ketrag", input="a", dimensions=7)
     reply = client.post("/v1/chat/completions", json={"model": "ketrag", "messages": user})
     assert (reply.status_code, reply.json()["error"]["code"]) == (422, "no_model")
+    assert "/v1/retrieve" in reply.json()["error"]["message"]  # not taken for a path of this machine
 
 
 def test_a_local_model_answers_by_every_way(folder: Path, tiny_gguf: Path) -> None:

@@ -60,6 +60,8 @@ def test_the_tools_over_pipes(folder: Path) -> None:
         assert explained.structured_content["passages"][0]["why"]
         assert found["passages"][0]["metadata"] == near.structured_content["metadata"] == {"letters": 4}
         assert all(one["metadata"]["letters"] >= 3 for one in documents["documents"])
+        few = (await client.call_tool("list_documents", {"filter": "letters<4"})).structured_content
+        assert [one["document"] for one in few["documents"]] == ["odd.md"]
         for tool in ("search", "ask"):
             for where in ("letters<4", {"letters": {"$lt": 4}}):
                 reply = await client.call_tool(tool, {"question": QUESTION, "filter": where, "top": 3})
@@ -79,7 +81,7 @@ def test_the_tools_over_pipes(folder: Path) -> None:
             ("ask", {"question": "a", "filter": "letters="}, "input: filter"),
             ("ask", {"question": "a", "filter": {"letters": {"$no": 1}}}, "input: filter"),
             ("entity", {"name": "colin archex"}, "COLIN ARCHER"),
-            ("read_passage", {"unit": 10**6}, "no unit"),
+            ("read_passage", {"unit": 10**6}, "does not exist"),
         ):
             wrong = await client.call_tool(tool, given)
             assert wrong.is_error, (tool, given)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.support.browser import Browser, browser
+from ketrag_fast.apps.server.page import FILES
+from tests.support.browser import Browser
 from tests.support.chat import Chat
 from tests.support.service import running
 from tests.unit.apps.server.conftest import QUESTION
@@ -24,12 +24,6 @@ def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where screenshots go: `KETRAG_PICTURES` keeps them for people to look at."""
     kept = os.environ.get("KETRAG_PICTURES")
     return Path(kept) if kept else tmp_path_factory.mktemp("pictures")
-
-
-@pytest.fixture(scope="module")
-def window(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    with browser(tmp_path_factory.mktemp("profile")) as found:
-        yield found
 
 
 @pytest.fixture
@@ -127,7 +121,7 @@ def test_it_wants_the_token_once(folder: Path, page: Browser) -> None:
 
 
 def test_what_it_may_do(client: Any) -> None:
-    for path in ("/", "/page.js", "/page.css"):
+    for path in FILES:
         reply = client.get(path)
         policy = reply.headers["content-security-policy"]
         assert "default-src 'none'" in policy
@@ -135,4 +129,5 @@ def test_what_it_may_do(client: Any) -> None:
         assert reply.headers["x-content-type-options"] == "nosniff"
         assert "http://" not in reply.text
         assert "https://" not in reply.text
-    assert ("innerHTML" in client.get("/page.js").text) is False
+    for path in FILES:
+        assert "innerHTML" not in client.get(path).text

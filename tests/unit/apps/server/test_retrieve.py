@@ -72,7 +72,7 @@ def test_questions_of_many_clients_are_put_together_and_none_is_mixed_up(served:
 
 
 def test_what_waits_is_put_to_the_core_together(folder: Path) -> None:
-    with running(folder, concurrency=1, batch=8, cache=0) as service, service.client() as client:
+    with running(folder, front=False, concurrency=1, batch=8, cache=0) as service, service.client() as client:
         index = service.service.indexes.find(None).index
         one, many = index.retrieve, index.retrieve_many
         gate = threading.Event()
@@ -177,6 +177,10 @@ def test_stats_graphs_passages_and_documents(client: Any, folder: Path) -> None:
     assert (listed["total"], [one["document"] for one in listed["documents"]]) == (4, ["maud.md", "gjoa.md"])
     listed = client.get("/v1/documents?containing=GJ").json()
     assert [one["title"] for one in listed["documents"]] == ["Gjoa"]
+    few = client.get("/v1/documents", params={"filter": "letters<4"}).json()
+    assert [one["document"] for one in few["documents"]] == ["odd.md"]
+    for wrong in ("letters<<4", "size=1", "a=1 or " * 300 + "a=1"):
+        assert client.get("/v1/documents", params={"filter": wrong}).status_code in (400, 422)
     unit = listed["documents"][0]["unit"]
     near = client.get(f"/v1/passages/{unit}?before=2&after=2").json()
     assert "".join(one["text"] for one in near["passages"]) == TEXTS["gjoa"]
@@ -207,7 +211,10 @@ def test_a_model_embeds_together_what_came_meanwhile(tmp_path: Path) -> None:
         folder = tmp_path / "index"
         Index.build(documents(), folder, settings=settings).close()
         given = {"embedder": settings.embedder}
-        with running(folder, settings=given, concurrency=3, cache=0) as service, service.client() as client:
+        with (
+            running(folder, front=False, settings=given, concurrency=3, cache=0) as service,
+            service.client() as client,
+        ):
             assert client.post("/v1/retrieve", json={"question": "warm"}).status_code == 200
             asking.set()
 
@@ -230,7 +237,7 @@ def test_a_model_embeds_together_what_came_meanwhile(tmp_path: Path) -> None:
 
 
 def test_one_question_does_not_wait_for_all_of_a_large_request(folder: Path) -> None:
-    with running(folder, concurrency=1, batch=1, cache=0) as service, service.client() as client:
+    with running(folder, front=False, concurrency=1, batch=1, cache=0) as service, service.client() as client:
         index = service.service.indexes.find(None).index
         answer = index.retrieve
         order: list[str] = []

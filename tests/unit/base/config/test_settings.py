@@ -134,7 +134,7 @@ def test_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert from_file(None) == {"chunk_tokens": 150, "max_df_ratio": None}
     for text, message in (
         ("x = ", "is not TOML"),
-        ("chunk = 1", "there is no setting 'chunk'"),
+        ("chunk = 1", "unknown setting 'chunk'"),
         ("\udcff", "is not TOML"),
     ):
         path.write_bytes(text.encode("utf-8", "surrogateescape"))
@@ -183,6 +183,6 @@ def test_systems_with_a_skeleton_glean_once_as_the_paper_does() -> None:
 
 
 def test_unknown_system() -> None:
-    with pytest.raises(ConfigError, match="there is no system 'x'") as caught:
+    with pytest.raises(ConfigError, match="unknown system 'x'") as caught:
         resolve(flags={"system": "x"}, presets=registry().table)
     assert "ket-rag-p" in (caught.value.hint or "")

@@ -84,7 +84,7 @@ def test_a_flag_is_a_row() -> None:
 
 def test_systems_and_limits() -> None:
     assert [c.name for c in from_systems(["text-rag", "default"])] == ["text-rag", "default"]
-    with pytest.raises(ConfigError, match="no system 'best-rag'"):
+    with pytest.raises(ConfigError, match="unknown system 'best-rag'"):
         from_systems(["best-rag"])
     with pytest.raises(ConfigError, match="nothing to compare"):
         check_configurations([])

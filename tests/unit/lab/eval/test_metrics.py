@@ -150,19 +150,15 @@ def test_ranking_metrics() -> None:
     assert metrics.recall(["a", "b", "b"], gold) == 0.5
     assert metrics.all_gold(["d", "a", "b"], gold) is True
     assert metrics.all_gold(["b"], gold) is False
-    assert metrics.hit_at(["a", "b"], gold, 1) is False
-    assert metrics.hit_at(["a", "b"], gold, 2) is True
-    assert metrics.hit_at(["b"], gold, 0) is False
-    assert metrics.reciprocal_rank(["a", "c", "d"], gold) == pytest.approx(1 / 3)
-    assert metrics.reciprocal_rank(["a"], gold) == 0.0
+    assert metrics.first_rank(["a", "c", "d", "b"], gold) == 3
+    assert metrics.first_rank(["a"], gold) == 0
 
 
 def test_ranking_metrics_are_absent_without_gold() -> None:
     nothing: frozenset[str] = frozenset()
     assert metrics.recall(["a"], nothing) is None
     assert metrics.all_gold(["a"], nothing) is None
-    assert metrics.hit_at(["a"], nothing, 5) is None
-    assert metrics.reciprocal_rank(["a"], nothing) is None
+    assert metrics.first_rank(["a"], nothing) is None
 
 
 def test_bootstrap_is_reproducible_and_seeded() -> None:

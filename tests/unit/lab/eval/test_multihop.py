@@ -177,7 +177,7 @@ def test_what_is_no_data_set_is_refused(tmp_path: Path, text: str) -> None:
     path = tmp_path / "set.json"
     path.write_text(text, encoding="utf-8")
     if not text:
-        assert load_dataset(path).warnings == ("there are no questions: nothing is scored",)
+        assert load_dataset(path).warnings == ("no questions to score",)
         return
     with pytest.raises(DocumentError, match=r"set\.json"):
         load_dataset(path)

@@ -42,13 +42,14 @@ def test_the_same_numbers_as_trec_eval(graded: bool) -> None:
         name = f"q{seed}"
         qrels[name] = {document: int(grade) for document, grade in grades.items()}
         run[name] = {document: 1.0 / rank for rank, document in enumerate(ranked, 1)}
+        result = Result(name, "walk", 100, "walk", 1, rank=metrics.first_rank(ranked, gold))
         want[name] = {
             "ndcg_cut_10": metrics.ndcg_at(ranked, grades, 10),
             "map": metrics.average_precision(ranked, gold),
             "P_10": metrics.precision_at(ranked, gold, 10),
-            "recip_rank": metrics.reciprocal_rank(ranked, gold),
-            "success_1": float(metrics.hit_at(ranked, gold, 1) or 0),
-            "success_5": float(metrics.hit_at(ranked, gold, 5) or 0),
+            "recip_rank": result.reciprocal_rank,
+            "success_1": result.hit(1),
+            "success_5": result.hit(5),
         }
     measures = {"ndcg_cut.10", "map", "P.10", "recip_rank", "success.1,5"}
     got = pytrec_eval.RelevanceEvaluator(qrels, measures).evaluate(run)

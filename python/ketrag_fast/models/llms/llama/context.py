@@ -101,7 +101,7 @@ class LlamaContext:
         self._api.llama_memory_seq_rm(self._memory, slot + 1, -1, -1)
 
     def decode(self, works: Sequence[SlotTokens], stop: Callable[[], bool] | None) -> list[Any]:
-        """Compute all works in one batch; return for each the logits f32[vocabulary], or None if not wanted.
+        """Run all requests in one batch; return for each the logits f32[vocabulary], or None if not wanted.
 
         The logits are views that the next call overwrites. Raises AbortedError, BackendError.
         """

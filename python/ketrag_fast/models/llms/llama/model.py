@@ -14,7 +14,7 @@ from functools import cached_property
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from ketrag_fast.errors import BackendError, BackendMissing, ConfigError
 from ketrag_fast.models.embedders.fingerprint import digest
@@ -94,7 +94,6 @@ class LlamaCppModel:
         self._limit = context or trained or 4096
         self._template = template
         self._tuning = tuning or Tuning()
-        self._grammars: dict[int, Any] = {}
         self._opened: Slots | None = None
         self._weights: LlamaWeights | None = None
         self._busy = False

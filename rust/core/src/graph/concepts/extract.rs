@@ -1,7 +1,7 @@
 //! Concept extraction of G2ConS: the best words of each chunk by TF-IDF.
 
 use crate::error::{Error, Result};
-use crate::graph::bipartite::document_frequency;
+use crate::graph::transpose::document_frequency;
 use crate::parallel::map_ranges;
 use crate::progress::Progress;
 use crate::sparse::{top_k, Csr, CsrView, Scored};

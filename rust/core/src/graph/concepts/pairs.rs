@@ -4,7 +4,7 @@
 //! below the threshold are dropped while the row is in the cache, so that memory grows only with the edges.
 
 use crate::error::{Error, Result};
-use crate::graph::bipartite::renumber;
+use crate::graph::transpose::renumber;
 use crate::parallel::map_ranges_with;
 use crate::progress::Progress;
 use crate::sparse::{Csr, CsrView};
@@ -66,7 +66,7 @@ struct Incidence {
 impl Incidence {
     fn new(chunk_concepts: CsrView<'_>, least: u32) -> Result<Self> {
         let mut df = vec![0u32; chunk_concepts.columns];
-        chunk_concepts.indices.iter().for_each(|&id| df[id as usize] += 1);
+        chunk_concepts.indices.all().iter().for_each(|&id| df[id as usize] += 1);
         let ids: Vec<u32> = (0u32..).zip(&df).filter(|(_, &df)| df >= least).map(|(id, _)| id).collect();
         let concepts = renumber(chunk_concepts, &ids)?;
         let (chunks, positions) = concepts.view().transpose_with_positions()?;
@@ -235,7 +235,7 @@ fn both_ways(
     threshold: f64,
 ) -> ConceptGraph {
     let mut df = vec![0u32; n];
-    chunk_concepts.indices.iter().for_each(|&id| df[id as usize] += 1);
+    chunk_concepts.indices.all().iter().for_each(|&id| df[id as usize] += 1);
     let mut indptr = vec![0u64; n + 1];
     for (&from, row) in ids.iter().zip(&rows) {
         indptr[from as usize + 1] += row.len() as u64;

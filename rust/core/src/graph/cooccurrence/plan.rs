@@ -54,7 +54,7 @@ impl Plan {
     pub fn new(mut words: CsrView<'_>, options: &Options, progress: &Progress) -> Result<Self> {
         let texts = words.rows();
         // Words after the last used id need no space.
-        words.columns = words.indices.iter().max().map_or(0, |&last| last as usize + 1);
+        words.columns = words.indices.all().iter().max().map_or(0, |&last| last as usize + 1);
         let df = frequencies(words, options.threads, progress)?;
         let most = options.max_df_ratio.map_or(f64::INFINITY, |ratio| ratio * texts as f64);
         let kept = |df: u32| df >= 2 && f64::from(df) <= most;

@@ -38,7 +38,10 @@ pub fn product(level: Level, rows: [&[f32]; ROWS], panel: &[f32], d: usize, out:
         #[cfg(target_arch = "x86_64")]
         // SAFETY: as above.
         Level::Avx512 | Level::Avx512Vnni | Level::Amx => unsafe { x86::avx512(rows, panel, d, out) },
-        #[cfg(not(target_arch = "x86_64"))]
+        #[cfg(target_arch = "aarch64")]
+        // SAFETY: as above.
+        Level::Neon => unsafe { arm::neon(rows, panel, d, out) },
+        // Levels of other processors, which `usable` never returns.
         _ => portable(rows, panel, out),
     }
 }
@@ -52,6 +55,37 @@ fn portable(rows: [&[f32]; ROWS], panel: &[f32], out: &mut [[f32; PANEL]; ROWS])
             }
         }
         *out = sums;
+    }
+}
+
+#[cfg(target_arch = "aarch64")]
+mod arm {
+    use super::{PANEL, ROWS};
+    use std::arch::aarch64::*;
+
+    /// 24 sums, four columns and one broadcast: 29 of the 32 registers.
+    #[target_feature(enable = "neon")]
+    pub fn neon(rows: [&[f32]; ROWS], panel: &[f32], d: usize, out: &mut [[f32; PANEL]; ROWS]) {
+        let mut sums = [[vdupq_n_f32(0.0); 4]; ROWS];
+        for k in 0..d {
+            // SAFETY: k < d, the panel holds 16 * d values and each row d (asserted by the caller).
+            unsafe {
+                let column: [float32x4_t; 4] =
+                    [0, 4, 8, 12].map(|from| vld1q_f32(panel.as_ptr().add(k * PANEL + from)));
+                for r in 0..ROWS {
+                    let x = vdupq_n_f32(*rows[r].get_unchecked(k));
+                    for v in 0..4 {
+                        sums[r][v] = vfmaq_f32(sums[r][v], x, column[v]);
+                    }
+                }
+            }
+        }
+        for (out, sums) in out.iter_mut().zip(sums) {
+            for (out, sum) in out.chunks_exact_mut(4).zip(sums) {
+                // SAFETY: four values.
+                unsafe { vst1q_f32(out.as_mut_ptr(), sum) };
+            }
+        }
     }
 }
 

@@ -22,6 +22,7 @@ pub struct Packed {
     /// Lines per row.
     lines: usize,
     /// Initial value of each column's sum: if rows are unsigned (`code + 128`), -128 times its codes.
+    #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "NEON has signed products"))]
     begin: Vec<i32>,
 }
 
@@ -86,6 +87,7 @@ impl Packed {
         assert!(row.is_multiple_of(SIDE) && column.is_multiple_of(SIDE));
         let rows = &self.rows[row * self.lines..(row + SIDE) * self.lines];
         let panels = &self.panels[column * self.lines..(column + SIDE) * self.lines];
+        #[cfg(target_arch = "x86_64")]
         let begin = &self.begin[column..column + SIDE];
         match self.level {
             #[cfg(target_arch = "x86_64")]
@@ -103,6 +105,9 @@ impl Packed {
             #[cfg(target_arch = "x86_64")]
             // SAFETY: as above; tiles are in use while `_ready` lives.
             Level::Amx => unsafe { x86::amx(rows, panels, self.lines, out) },
+            #[cfg(target_arch = "aarch64")]
+            // SAFETY: as above.
+            Level::Neon => unsafe { arm::neon(rows, panels, self.lines, out) },
             _ => plain(rows, panels, self.lines, out),
         }
     }
@@ -164,6 +169,8 @@ pub fn reaching(
     }
 }
 
+#[cfg(target_arch = "aarch64")]
+mod arm;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 

@@ -2,7 +2,7 @@
 //! requested early.
 
 use crate::rank::links_view::LinksView;
-use crate::sparse::{prefetch, prefetch_range, Scored};
+use crate::sparse::{prefetch, prefetch_items, prefetch_range, Scored};
 
 /// Prefetch for the next candidates: first the positions of their rows, then the rows.
 pub(crate) fn ask_ahead(links: &LinksView<'_>, pool: &[Scored], at: usize) {
@@ -17,9 +17,9 @@ pub(crate) fn ask_ahead(links: &LinksView<'_>, pool: &[Scored], at: usize) {
     }
     if let Some(next) = pool.get(at + 4) {
         let unit = next.id as usize;
-        prefetch_range(links.unit_keywords.indices, links.unit_keywords.range(unit));
-        prefetch_range(links.unit_names.indices, links.unit_names.range(unit));
-        prefetch_range(links.unit_mentions.indices, links.unit_mentions.range(unit));
+        prefetch_items(links.unit_keywords.indices, links.unit_keywords.range(unit));
+        prefetch_items(links.unit_names.indices, links.unit_names.range(unit));
+        prefetch_items(links.unit_mentions.indices, links.unit_mentions.range(unit));
         let sentences = links.sentences(unit);
         prefetch_range(links.sentence_keywords.indptr, sentences.clone());
         prefetch_range(links.sentence_names.indptr, sentences);
@@ -28,7 +28,7 @@ pub(crate) fn ask_ahead(links: &LinksView<'_>, pool: &[Scored], at: usize) {
         let sentences = links.sentences(next.id as usize);
         for rows in [&links.sentence_keywords, &links.sentence_names] {
             let (start, end) = (rows.indptr[sentences.start], rows.indptr[sentences.end]);
-            prefetch_range(rows.indices, start as usize..end as usize);
+            prefetch_items(rows.indices, start as usize..end as usize);
         }
     }
 }

@@ -176,7 +176,9 @@ pub fn bridges(links: &LinksView<'_>, question: &Question, unit: u32, other: u32
     let mut found = Vec::new();
     for (kind, by, of) in [(Kind::Mentions, unit, other), (Kind::Mentioned, other, unit)] {
         let subject = links.unit_subject[of as usize];
-        let known = question.subjects.binary_search(&subject).is_ok();
+        let known = question.subjects.binary_search(&subject).is_ok()
+            // Units of one section inherit their subject: see `mentions`.
+            || links.unit_subject[by as usize] == subject;
         if subject != NONE && !known && links.unit_mentions.row(by as usize).contains(&subject) {
             let at = subject as usize;
             let (text, rarity) = (links.subjects.get(at).to_owned(), links.subject_idf[at] / log);
@@ -245,9 +247,16 @@ mod tests {
         let texts: StringsBuf = units.iter().map(|u| u.1.as_str()).collect();
         let first_sentence: Vec<u64> = (0..=units.len() as u64).collect();
         let (titles, texts) = (titles.view(), texts.view());
-        let input = Texts { titles, texts, sentences: texts, first_sentence: &first_sentence };
+        let input = Texts {
+            titles,
+            texts,
+            sentences: texts,
+            first_sentence: &first_sentence,
+            language: crate::text::languages::Choice::Detect,
+        };
         let arrays = Links::build(&input, 1, &Progress::none()).unwrap().into_arrays();
-        let links = view(&arrays).unwrap();
+        let weights = std::sync::OnceLock::new();
+        let links = view(&arrays, &weights).unwrap();
         let mut question = Question::default();
         question.read(&links, QUESTION);
         let mut scratch = walk::Scratch::default();

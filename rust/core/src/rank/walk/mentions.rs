@@ -1,4 +1,7 @@
 //! Scores for a candidate that mentions a partner's subject, or the reverse.
+//!
+//! A unit that mentions the subject it has itself gets nothing for it: the units of a section inherit the
+//! section's title as their subject and mention it, which does not link them to each other.
 
 use super::worth::LANES;
 use crate::rank::links_view::{LinksView, NONE};
@@ -51,7 +54,7 @@ impl Mentions {
                 let at = place(subject, owned, mentioned);
                 owned[at] |= 1 << i;
             }
-            for &s in links.unit_mentions.row(unit as usize) {
+            for &s in links.unit_mentions.row(unit as usize).iter().filter(|&&s| s != subject) {
                 let at = place(s, owned, mentioned);
                 mentioned[at] |= 1 << i;
             }
@@ -82,6 +85,7 @@ impl Mentions {
         if subject != NONE {
             add(subject, &self.mentioned, mentioned);
         }
-        links.unit_mentions.row(unit as usize).iter().for_each(|&s| add(s, &self.owned, mentions));
+        let others = links.unit_mentions.row(unit as usize).iter().filter(|&&s| s != subject);
+        others.for_each(|&s| add(s, &self.owned, mentions));
     }
 }

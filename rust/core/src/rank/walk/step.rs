@@ -5,7 +5,7 @@ use super::ties::round_mass;
 use crate::rank::links_view::LinksView;
 use crate::rank::question::Question;
 use crate::rank::sparse_sum::SparseSum;
-use crate::sparse::{keep_best, prefetch, prefetch_range, Scored};
+use crate::sparse::{keep_best, prefetch, prefetch_items, CsrView, Scored};
 
 /// How stage 1 is computed.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -58,29 +58,46 @@ pub(crate) fn walk_step(
     let heavy = best_nodes(nodes, &question.keywords, SHARE_KEYWORD, options, heads);
     from_keywords(links, heavy, arrived);
 
-    let others = [
-        (&links.unit_names, &links.name_units, links.name_idf, &question.names, n),
-        (&links.unit_subjects, &links.subject_units, links.subject_idf, &question.subjects, 2 * n),
-    ];
-    for (to_nodes, to_units, idf, asked, sums) in others {
-        nodes.clear();
-        for m in mass {
-            let sum = links.unit_sums[sums + m.id as usize];
-            if sum <= 0.0 {
-                continue;
-            }
-            for &x in to_nodes.row(m.id as usize) {
-                let idf = idf[x as usize];
-                if idf >= rare {
-                    nodes.add(x, m.score / sum * idf);
-                }
+    to_others(mass, |unit| links.unit_names.row(unit).iter().copied(), links.name_idf, rare, nodes);
+    from_others(best_nodes(nodes, &question.names, SHARE_OTHER, options, heads), &links.name_units, arrived);
+    to_others(mass, |unit| links.unit_subjects(unit), links.subject_idf, rare, nodes);
+    let heavy = best_nodes(nodes, &question.subjects, SHARE_OTHER, options, heads);
+    from_others(heavy, &links.subject_units, arrived);
+}
+
+/// Move mass from units to their names or subjects, in proportion to their idf; not to those with an idf below
+/// `rare`.
+#[inline]
+fn to_others<I: Iterator<Item = u32> + Clone>(
+    mass: &[Scored],
+    row_of: impl Fn(usize) -> I,
+    idf: &[f64],
+    rare: f64,
+    nodes: &mut SparseSum,
+) {
+    nodes.clear();
+    for m in mass {
+        let row = row_of(m.id as usize);
+        let sum: f64 = row.clone().map(|x| idf[x as usize]).sum();
+        if sum <= 0.0 {
+            continue;
+        }
+        for x in row {
+            let idf = idf[x as usize];
+            if idf >= rare {
+                nodes.add(x, m.score / sum * idf);
             }
         }
-        for node in best_nodes(nodes, asked, SHARE_OTHER, options, heads) {
-            let units = to_units.row(node.id as usize);
-            let push = node.score / units.len() as f64;
-            units.iter().for_each(|&unit| arrived.add(unit, push));
-        }
+    }
+}
+
+/// Move mass from names or subjects to the units that have them, in equal parts.
+#[inline]
+fn from_others(heavy: &[Scored], to_units: &CsrView<'_>, arrived: &mut SparseSum) {
+    for node in heavy {
+        let units = to_units.row(node.id as usize);
+        let push = node.score / units.len() as f64;
+        units.iter().for_each(|&unit| arrived.add(unit, push));
     }
 }
 
@@ -92,21 +109,25 @@ fn to_keywords(links: &LinksView<'_>, mass: &[Scored], rare: f64, nodes: &mut Sp
     for (at, m) in mass.iter().enumerate() {
         if let Some(far) = mass.get(at + 4) {
             prefetch(links.unit_keywords.indptr, far.id as usize);
-            prefetch(links.unit_sums, far.id as usize);
             prefetch(links.unit_norm, far.id as usize);
         }
         if let Some(next) = mass.get(at + 2) {
             let range = links.unit_keywords.range(next.id as usize);
-            prefetch_range(links.unit_keywords.indices, range.clone());
-            prefetch_range(links.unit_tf, range);
+            prefetch_items(links.unit_keywords.indices, range.clone());
+            prefetch_items(links.unit_tf, range);
         }
-        let (unit, sum) = (m.id as usize, links.unit_sums[m.id as usize]);
+        let unit = m.id as usize;
+        let (range, norm) = (links.unit_keywords.range(unit), links.unit_norm[unit]);
+        let row = links.unit_keywords.indices[range.clone()].iter().zip(&links.unit_tf[range]);
+        let sum = row.clone().fold(0.0, |sum, (&x, &tf)| {
+            let tf = f64::from(tf);
+            sum + links.keyword_idf[x as usize] * (tf / (tf + norm))
+        });
         if sum <= 0.0 {
             continue;
         }
-        let (share, norm) = (m.score / sum, links.unit_norm[unit]);
-        let range = links.unit_keywords.range(unit);
-        for (&x, &tf) in links.unit_keywords.indices[range.clone()].iter().zip(&links.unit_tf[range]) {
+        let share = m.score / sum;
+        for (&x, &tf) in row {
             let idf = links.keyword_idf[x as usize];
             if idf >= rare {
                 let tf = f64::from(tf);
@@ -122,21 +143,24 @@ fn from_keywords(links: &LinksView<'_>, heavy: &[Scored], arrived: &mut SparseSu
     for (at, node) in heavy.iter().enumerate() {
         if let Some(far) = heavy.get(at + 4) {
             prefetch(links.keyword_units.indptr, far.id as usize);
-            prefetch(links.keyword_sum, far.id as usize);
         }
         if let Some(next) = heavy.get(at + 2) {
             let range = links.keyword_units.range(next.id as usize);
-            prefetch_range(links.keyword_units.indices, range.clone());
-            prefetch_range(links.keyword_tf, range);
+            prefetch_items(links.keyword_units.indices, range.clone());
+            prefetch_items(links.keyword_tf, range);
         }
         let x = node.id as usize;
-        let push = node.score * links.keyword_idf[x] / links.keyword_sum[x];
         let range = links.keyword_units.range(x);
         let units = &links.keyword_units.indices[range.clone()];
-        for (&unit, &tf) in units.iter().zip(&links.keyword_tf[range]) {
+        let row = units.iter().zip(&links.keyword_tf[range]);
+        let part = |(&unit, &tf): (&u32, &u32)| {
             let tf = f64::from(tf);
-            arrived.add(unit, push * (tf / (tf + links.unit_norm[unit as usize])));
-        }
+            (unit, tf / (tf + links.unit_norm[unit as usize]))
+        };
+        let idf = links.keyword_idf[x];
+        let sum = row.clone().map(part).fold(0.0, |sum, (_, part)| sum + idf * part);
+        let push = node.score * idf / sum;
+        row.map(part).for_each(|(unit, part)| arrived.add(unit, push * part));
     }
 }
 

@@ -53,14 +53,20 @@ impl Subjects {
         if subject == NONE {
             return 0.0;
         }
-        let text = links.subjects.get(subject as usize);
-        if self.has_none(text.as_bytes()) || !self.meets(row) {
+        // Most subjects are refused by their bytes, before they are decoded.
+        let bytes = links.subjects.bytes(subject as usize);
+        if (links.languages().is_empty() && self.has_none(bytes)) || !self.meets(row) {
             return 0.0;
         }
+        let text = links.subjects.get(subject as usize);
         let Self { keywords, lexer, own, .. } = self;
         lexer.read(text);
         own.clear();
-        lexer.keywords(|word| own.extend(keyword_id(links, row, word)));
+        match links.languages() {
+            [] => lexer.keywords(|word| own.extend(keyword_id(links, row, word))),
+            // A unit has the words of its subject, analysed in the language of the unit.
+            several => lexer.query_keywords(several, |word| own.extend(own_keyword(links, row, word))),
+        }
         own.sort_unstable();
         own.dedup();
         let idf = |x: &u32| links.keyword_idf[*x as usize];
@@ -102,8 +108,13 @@ impl Subjects {
     }
 }
 
-/// Return the id of a keyword, which mostly is one of the unit's: their ids ascend with the words.
+/// Return the id of a keyword, which mostly is one of the unit's.
 fn keyword_id(links: &LinksView<'_>, row: &[u32], word: &str) -> Option<u32> {
-    let own = row.binary_search_by(|&x| links.keywords.get(x as usize).as_bytes().cmp(word.as_bytes()));
-    own.map_or_else(|_| links.keywords.position(word).map(|at| at as u32), |at| Some(row[at]))
+    own_keyword(links, row, word).or_else(|| links.keywords.position(word).map(|at| at as u32))
+}
+
+/// Return the id of a keyword of a unit: their ids ascend with the words.
+fn own_keyword(links: &LinksView<'_>, row: &[u32], word: &str) -> Option<u32> {
+    let own = row.binary_search_by(|&x| links.keywords.bytes(x as usize).cmp(word.as_bytes()));
+    own.ok().map(|at| row[at])
 }

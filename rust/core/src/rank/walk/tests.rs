@@ -12,6 +12,7 @@ fn index(units: &[(String, String)]) -> Vec<(&'static str, Array)> {
         texts: texts.view(),
         sentences: texts.view(),
         first_sentence: &first_sentence,
+        language: crate::text::languages::Choice::Detect,
     };
     Links::build(&input, 1, &Progress::none()).unwrap().into_arrays()
 }
@@ -31,7 +32,8 @@ fn units() -> Vec<(String, String)> {
 
 fn ids(plan: &Plan, question: &str, scratch: &mut Scratch) -> Vec<u32> {
     let arrays = index(&units());
-    let links = view(&arrays).unwrap();
+    let weights = std::sync::OnceLock::new();
+    let links = view(&arrays, &weights).unwrap();
     let found = rank(&links, None, None, question, 9, None, plan, scratch, &Progress::none()).unwrap();
     assert!(found.iter().all(|s| s.score.is_finite()));
     found.iter().map(|s| s.id).collect()
@@ -56,7 +58,8 @@ fn the_third_hop_is_found_and_buffers_leave_no_trace() {
 #[test]
 fn wrong_lengths_and_deadlines_are_errors() {
     let arrays = index(&units());
-    let links = view(&arrays).unwrap();
+    let weights = std::sync::OnceLock::new();
+    let links = view(&arrays, &weights).unwrap();
     let mut scratch = Scratch::default();
     let mut ask = |lengths: &[f64], progress: &Progress| {
         rank(&links, Some(lengths), None, "film", 9, None, &Plan::new(false), &mut scratch, progress)

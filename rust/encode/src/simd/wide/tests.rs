@@ -61,7 +61,7 @@ fn turned<S: Wide>(x: &[f32]) -> Vec<f32> {
 
 #[test]
 fn words_are_transposed() {
-    // Words of every kind, also those that are no numbers.
+    // Words of every kind, NaN included.
     let x: Vec<f32> = (0..256u32).map(|i| f32::from_bits(i.wrapping_mul(0x9e37_79b9))).collect();
     for (name, got) in on_each_tiles!(turned, &x) {
         for (i, &y) in got.iter().enumerate() {

@@ -1,0 +1,74 @@
+"""`ketrag import FORMAT FOLDER`: build an index from what another program has extracted."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from ketrag_fast.apps.cli import options, output
+from ketrag_fast.apps.cli.terminal_text import inline
+
+# As in lab.interchange.importing, which takes a while to import.
+FORMATS: Final = ("graphrag", "lightrag")
+
+
+def add(commands: Any, shared: argparse.ArgumentParser) -> None:
+    """Declare the command."""
+    parser = commands.add_parser(
+        "import",
+        parents=[shared],
+        description="Build an index from the files of another program: documents, entities and relations are "
+        "reused, and no LLM is called.",
+        examples=(
+            "ketrag import lightrag rag_storage -i notes",
+            "ketrag import graphrag graphrag-root/output -i notes",
+            "ketrag import lightrag rag_storage -i notes --embedder native:all-MiniLM-L6-v2",
+        ),
+    )
+    parser.add_argument("format", choices=FORMATS, help="program that wrote the files")
+    parser.add_argument("folder", metavar="FOLDER", help="output folder or working directory of the program")
+    parser.add_argument("--replace", action="store_true", help="replace an existing index")
+    options.topic(
+        parser,
+        "what to build",
+        "build",
+        shown=("modes", "embedder", "chunk_tokens", "language"),
+        but=("llm", "core_ratio"),
+    )
+    options.model(parser)
+    parser.set_defaults(run=run, go_on="nothing was written: run the same command again")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the command."""
+    path, _ = options.index_path(args)
+    from ketrag_fast.lab.interchange.importing import import_index
+
+    found = import_index(
+        args.format,
+        Path(args.folder),
+        path,
+        settings=options.build_settings_of(args),
+        replace=args.replace,
+        progress=options.progress(args),
+    )
+    if args.json:
+        output.write_json(found.to_json())
+    else:
+        output.write(
+            f"{inline(str(path))}: {found.documents:,} documents, {found.entities_taken:,} of "
+            f"{found.entities:,} entities and {found.relations_taken:,} of {found.relations:,} relations; "
+            f"the extraction is in {inline(found.recording)}"
+        )
+    if not args.quiet:
+        _list("not taken", found.skipped)
+        _list("note", found.notes)
+    return output.PARTIAL if found.skipped else 0
+
+
+def _list(what: str, rows: Iterable[Mapping[str, Any]]) -> None:
+    for row in rows:
+        examples = f" ({inline(', '.join(row['examples']))})" if row["examples"] else ""
+        output.say(f"  {what}: {row['count']:,} x {row['what']}{examples}")

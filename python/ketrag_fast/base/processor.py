@@ -1,0 +1,32 @@
+"""Name of the processor."""
+
+from __future__ import annotations
+
+import platform
+from pathlib import Path
+from typing import Final
+
+INFO: Final = Path("/proc/cpuinfo")
+_ARM: Final = ("CPU implementer", "CPU part", "CPU variant", "CPU revision")
+"""Linux reports these numbers of an ARM core in place of a name."""
+
+
+def processor_name(info: Path = INFO) -> str:
+    """Return the name that Linux reports, for ARM the numbers of the first core, else what Python knows.
+
+    The result is never empty; on macOS and Windows it names a family of processors.
+    """
+    try:
+        lines = info.read_text("utf-8", "replace").splitlines()
+    except OSError:
+        lines = []
+    first: dict[str, str] = {}
+    for line in lines:
+        name, _, value = line.partition(":")
+        first.setdefault(name.strip(), value.strip())
+    if first.get("model name"):
+        return first["model name"]
+    numbers = [f"{name.removeprefix('CPU ')} {first[name]}" for name in _ARM if first.get(name)]
+    if numbers:
+        return f"{platform.machine()} ({', '.join(numbers)})"
+    return platform.processor() or platform.machine() or "unknown"

@@ -1,0 +1,168 @@
+"""Read the files of sources in processes with limits, and check the documents in them."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator
+from itertools import chain
+from typing import Final
+
+from ketrag_fast.base.config import Settings
+from ketrag_fast.build.sources import Sources, absolute, split_sources
+from ketrag_fast.build.unchanged import UnchangedFiles
+from ketrag_fast.errors import DocumentError
+from ketrag_fast.readers import Item, SourceFile, SourceFiles, find, known_kind
+from ketrag_fast.readers.ocr import check_ocr
+from ketrag_fast.readers.sandbox import UNCHANGED, Apart, ReadJob
+from ketrag_fast.storage.source_files import FileReading
+from ketrag_fast.storage.tables import Tables, content_of
+from ketrag_fast.types import Document, Failure
+from ketrag_fast.types.locations import problem_of
+
+_LARGEST: Final = 1_000_000_000  # SQLite's limit for one text
+_MOST_PROCESSES: Final = 16
+
+
+def read_sources(sources: Sources, settings: Settings, index: Tables | None = None) -> Iterator[Item]:
+    """Yield the documents and failures that a build would read from `sources`, without storing anything.
+
+    Documents of files that have not changed since `index` read them come from there. Raises DocumentError if
+    a source is missing.
+    """
+    paths, documents = split_sources(sources)
+    seen: set[str] = set()
+    read: set[str] = set()
+
+    def again(real: str) -> bool:
+        is_known = real in read
+        read.add(real)
+        return is_known
+
+    with sandbox_pool(settings) as sandbox:
+        for path in paths:
+            files = find_files(absolute(path), settings)
+            yield from files.failures
+            others: list[Failure] = []
+            reused: dict[str, FileReading] = {}
+            is_unchanged = _unchanged_in(index, absolute(path), settings, reused)
+            jobs = read_jobs(files, settings, again, others, Counter(), is_unchanged=is_unchanged)
+            for file, items in sandbox.read(jobs):
+                if index is not None and file.id in reused:
+                    row = reused[file.id]
+                    items = chain(row.failures, index.by_ids(row.documents))
+                yield from (_usable(item, seen) for item in items)
+            yield from others
+    yield from (_usable(item, seen) for item in documents or ())
+
+
+def find_files(spec: str, settings: Settings) -> SourceFiles:
+    """Return the files of a source.
+
+    Raises DocumentError if all of them are ignored, BackendMissing or ConfigError if `ocr` cannot be used.
+    """
+    check_ocr(settings.ocr)
+    files = find(spec, follow=settings.follow_links, exclude=settings.exclude, gitignore=settings.gitignore)
+    if files.ignored and not files.files:
+        raise DocumentError(
+            f"{spec}: every file is left out by {'exclude or ' if settings.exclude else ''}a .gitignore",
+            hint="-o gitignore=false reads what .gitignore names",
+        )
+    return files
+
+
+def _unchanged_in(
+    index: Tables | None, spec: str, settings: Settings, reused: dict[str, FileReading]
+) -> Callable[[SourceFile], bool]:
+    """Return a function that adds a file to `reused` if the index has its documents."""
+    numbers = [source.number for source in index.sources() if source.spec == spec] if index else []
+    if index is None or not numbers:
+        return lambda _: False
+    files, known = UnchangedFiles(index.file_readings(), settings), index.known()
+
+    def is_unchanged(file: SourceFile) -> bool:
+        row = files.find(numbers[0], file, known, ())
+        if row is not None:
+            reused[file.id] = row
+        return row is not None
+
+    return is_unchanged
+
+
+def _usable(item: Item, seen: set[str]) -> Item:
+    if isinstance(item, Failure):
+        return item
+    problem = check_document(item)[1] or ("the id is already in use" if item.id in seen else None)
+    if problem is not None:
+        return Failure(str(item.id), "document", problem)
+    seen.add(item.id)
+    return item
+
+
+def read_jobs(
+    files: SourceFiles,
+    settings: Settings,
+    again: Callable[[str], object],
+    others: list[Failure],
+    skipped: Counter[str],
+    named: str | None = None,
+    elsewhere: Callable[[SourceFile, str], bool] = lambda *_: False,
+    is_unchanged: Callable[[SourceFile], bool] = lambda _: False,
+) -> Iterator[ReadJob]:
+    """Yield the files that a reader supports, with their kinds; `is_unchanged` decides which need no reader.
+
+    Unreadable files, and an unsupported file that is the source itself, are added to `others` as failures.
+    """
+    for name, path in files.files:
+        file = SourceFile(
+            path, name, settings.fallback_encoding, follow_links=settings.follow_links, ocr=settings.ocr
+        )
+        try:
+            kind = UNCHANGED if is_unchanged(file) else known_kind(file)
+        except DocumentError as error:
+            others.append(file.failure(str(error)))
+            continue
+        except OSError as error:
+            others.append(file.failure(f"cannot be read: {error.strerror or error}"))
+            continue
+        if kind is None:
+            if name == named:
+                suffix = path.suffix or "without a suffix"
+                others.append(file.failure(f"no reader for a file {suffix}"))
+            else:
+                skipped[path.suffix.lower()] += 1
+        elif not again(os.path.realpath(path)) and not elsewhere(file, kind):
+            yield file, kind
+
+
+def sandbox_pool(settings: Settings) -> Apart:
+    """Return the pool of processes that parse untrusted file formats."""
+    cores = settings.threads or os.cpu_count() or 1
+    return Apart(
+        min(cores, _MOST_PROCESSES),
+        settings.read_seconds,
+        settings.read_memory,
+        _LARGEST,
+        settings.read_text,
+    )
+
+
+def check_document(document: Document) -> tuple[str, str | None]:
+    """Return the hash of a document, and its problem; None if it is valid."""
+    if not all(isinstance(part, str) for part in (document.id, document.text, document.title)):
+        return "", "id, text and title must be texts"
+    if not document.id:
+        return "", "the id is empty"
+    if all(not part or part.isspace() for part in (document.text, document.title)):
+        return "", "the text is empty"
+    if len(document.text) > _LARGEST // 4 and len(document.text.encode("utf-8", "replace")) > _LARGEST:
+        return "", f"the text is larger than {_LARGEST:,} bytes"
+    problem = problem_of(document.locators, len(document.text))
+    if problem is not None:
+        return "", problem
+    try:
+        return content_of(document), None
+    except UnicodeEncodeError as error:
+        return "", f"not a valid text: a lone surrogate at {error.start}"
+    except (TypeError, ValueError, RecursionError) as error:
+        return "", f"the metadata cannot be stored: {error}"

@@ -1,0 +1,250 @@
+"""Second pass of a change: read the sources, and compare their documents with the stored ones by content."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Generator, Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, Literal
+
+from ketrag_fast.base.config import Settings
+from ketrag_fast.base.config.shards import Shards, shards_of
+from ketrag_fast.base.progress import Meter
+from ketrag_fast.build.file_reading import check_document, find_files, read_jobs
+from ketrag_fast.build.sources import SourceTask
+from ketrag_fast.build.unchanged import UnchangedFiles
+from ketrag_fast.errors import Cancelled, DocumentError
+from ketrag_fast.readers import ALONE, Item, SourceFile
+from ketrag_fast.readers.sandbox import Apart, ReadJob
+from ketrag_fast.storage.source_files import FileReading
+from ketrag_fast.storage.tables import Known, hash_purged_id
+from ketrag_fast.types import Document, Failure
+
+_LONGEST_NAME: Final = 40
+_MOST_ITEMS: Final = 32
+"""Bits for the number of an item within its file; the number of the file is in the bits above."""
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentChange:
+    """A change to one document, for the third pass to apply.
+
+    `insert` stores it, `update` replaces a stored document whose content changed, `move` changes its
+    position, and `keep` changes nothing. `restored` are marks of removal that are deleted.
+    """
+
+    action: Literal["insert", "update", "move", "keep"]
+    document: Document
+    content: str
+    source: int
+    place: int
+    key: int = -1
+    restored: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentMove:
+    """A new position for a stored document of a file that was not read again."""
+
+    key: int
+    source: int
+    place: int
+
+
+@dataclass(slots=True)
+class SourceComparison:
+    """The stored documents (`known`, by id), what the sources have of them, and what was skipped."""
+
+    known: dict[str, Known]
+    removed: set[str]
+    settings: Settings
+    meter: Meter
+    seen: set[str] = field(default_factory=set)
+    """The ids of all documents that stay or are stored."""
+    failures: list[Failure] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    passed_over: int = 0
+    """The number of documents that were removed earlier and are not restored."""
+    elsewhere: int = 0
+    """The number of skipped files and documents of other shards."""
+    skipped: Counter[str] = field(default_factory=Counter)
+    """Files of unknown formats by suffix."""
+    unchanged: UnchangedFiles | None = None
+    """The files that need not be parsed; None if all are read."""
+    shards: Shards | None = None
+    _read: dict[str, int] = field(default_factory=dict)
+    _bytes: int = 0
+
+    def __post_init__(self) -> None:
+        self.shards = shards_of(self.settings.shard)
+
+    def changes(self, task: SourceTask, sandbox: Apart) -> Iterator[DocumentChange | DocumentMove]:
+        """Yield a change for each document of a source that is not stored as it is."""
+        if task.action == "read":
+            yield from self._files(task, sandbox)
+        elif task.action in ("replace", "extend"):
+            yield from self._documents(task)
+        elif task.action == "keep":
+            self.seen |= {name for name, one in self.known.items() if one.source == task.row.number}
+
+    def _documents(self, task: SourceTask) -> Iterator[DocumentChange | DocumentMove]:
+        """Compare documents that a program gave; earlier ones, which cannot be read again, stay."""
+        places: dict[str, int] = {}
+        if task.action == "extend":
+            places = {name: one.place for name, one in self.known.items() if one.source == task.row.number}
+            self.seen |= places.keys() - {document.id for document in task.documents}
+        place = max(places.values(), default=-1) + 1
+        for document in task.documents:
+            at = places.get(document.id)
+            after = yield from self._take(task, place if at is None else at, document)
+            place = after if at is None else place
+
+    def _files(self, task: SourceTask, sandbox: Apart) -> Iterator[DocumentChange | DocumentMove]:
+        source, shards = task.row, self.shards
+        files = find_files(source.spec, self.settings)
+        if files.missing:
+            self.warnings.append(f"the source {source.label} is missing; its documents were removed")
+        for failure in files.failures:
+            self._fail(failure)
+
+        def again(real: str) -> bool:
+            """Return whether an earlier source has this file already (a folder, and a file in it)."""
+            return self._read.setdefault(real, source.number) != source.number
+
+        def elsewhere(file: SourceFile, kind: str) -> bool:
+            """Return whether a file with one document, whose id is known, belongs to another shard."""
+            is_skipped = shards is not None and kind in ALONE and not shards.holds(file.id)
+            self.elsewhere += is_skipped
+            return is_skipped
+
+        reused: dict[str, FileReading] = {}
+
+        def is_unchanged(file: SourceFile) -> bool:
+            """Return whether the stored documents of a file are what reading it again would give."""
+            if self.unchanged is None:
+                return False
+            row = self.unchanged.find(source.number, file, self.known, self.seen)
+            if row is not None:
+                reused[file.id] = row
+            return row is not None
+
+        others: list[Failure] = []
+        kinds: dict[str, str] = {}
+        named = files.files[0][0] if len(files.files) == 1 and not Path(source.spec).is_dir() else None
+        jobs = read_jobs(files, self.settings, again, others, self.skipped, named, elsewhere, is_unchanged)
+        order = {path: number for number, (_, path) in enumerate(files.files)} if shards else {}
+        place = 0
+        readings = sandbox.read(_note_kinds(jobs, kinds), self._check_stop)
+        for number, (file, items) in enumerate(readings, 1):
+            self.meter.note = _file_note(number, len(files.files), self._bytes, file.id)
+            place = order.get(file.path, 0) << _MOST_ITEMS if shards else place
+            if file.id in reused:
+                place = yield from self._keep(task, place, reused[file.id])
+            failed, passed_over, documents = len(self.failures), self.passed_over, []
+            for item in items:
+                place = yield from self._take(task, place, item, file.path)
+                if isinstance(item, Document):
+                    documents.append(item.id)
+            if self.unchanged is not None and passed_over == self.passed_over:
+                self.unchanged.add(source.number, file, kinds[file.id], documents, self.failures[failed:])
+            self._bytes += _size(file)
+        for failure in others:
+            self._fail(failure)
+
+    def _keep(self, task: SourceTask, place: int, row: FileReading) -> Generator[DocumentMove, None, int]:
+        """Keep the stored documents of a file that has not changed, and return the next position."""
+        self._check_stop()
+        for failure in row.failures:
+            self._fail(failure)
+        for name in row.documents:
+            if name in self.seen:
+                self._fail(_repeated(name))
+                continue
+            stored = self.known[name]
+            if (stored.source, stored.place) != (task.row.number, place):
+                yield DocumentMove(stored.key, task.row.number, place)
+            self.seen.add(name)
+            place += 1
+        return place
+
+    def _check_stop(self) -> None:
+        if self.meter(len(self.seen)) is False:
+            raise Cancelled("stopped while reading the sources")
+
+    def _take(
+        self, task: SourceTask, place: int, item: Item, path: Path | None = None
+    ) -> Generator[DocumentChange, None, int]:
+        """Yield the change of one item if it has any, and return the position of the next item."""
+        self._check_stop()
+        name = item.document if isinstance(item, Failure) else item.id
+        if self.shards is not None and isinstance(name, str) and not self.shards.holds(name):
+            self.elsewhere += 1
+            return place + 1
+        is_stored = yield from self._compare(task, place, item, path)
+        # With shards, items of others count too, so that `merge` can restore the order of the whole.
+        return place + (is_stored or self.shards is not None)
+
+    def _compare(
+        self, task: SourceTask, place: int, item: Item, path: Path | None
+    ) -> Generator[DocumentChange, None, bool]:
+        """Yield the change of one item if it has any, and return whether its document is stored."""
+        if isinstance(item, Failure):
+            self._fail(item)
+            return False
+        content, problem = check_document(item)
+        if problem is None and item.id in self.seen:
+            self._fail(_repeated(item.id))
+            return False
+        if problem is not None:
+            shown = str(item.id).encode("utf-8", "backslashreplace").decode()
+            self._fail(Failure(shown, "document", problem))
+            return False
+        marks = {item.id, hash_purged_id(item.id)} & self.removed if self.removed else set()
+        if marks and not task.restores(path):
+            self.passed_over += 1
+            return False
+        stored = self.known.get(item.id)
+        number, restored = task.row.number, frozenset(marks)
+        self.seen.add(item.id)
+        if stored is None:
+            yield DocumentChange("insert", item, content, number, place, restored=restored)
+        elif stored.content != content:
+            yield DocumentChange("update", item, content, number, place, stored.key, restored)
+        elif (stored.source, stored.place) != (number, place):
+            yield DocumentChange("move", item, content, number, place, stored.key, restored)
+        elif restored:
+            yield DocumentChange("keep", item, content, number, place, stored.key, restored)
+        return True
+
+    def _fail(self, failure: Failure) -> None:
+        if self.settings.on_error == "stop":
+            raise DocumentError(
+                f"{failure.document}: {failure.message}", hint="--on-error skip continues without it"
+            )
+        self.failures.append(failure)
+
+
+def _repeated(name: str) -> Failure:
+    problem = f"the id {name!r} is already in use; the first document with it is kept"
+    return Failure(name.encode("utf-8", "backslashreplace").decode(), "document", problem)
+
+
+def _note_kinds(jobs: Iterable[ReadJob], kinds: dict[str, str]) -> Iterator[ReadJob]:
+    for file, kind in jobs:
+        kinds[file.id] = kind
+        yield file, kind
+
+
+def _file_note(number: int, files: int, size: int, name: str) -> str:
+    """Return what the progress shows of the file that is being read."""
+    shown = "".join(mark if mark.isprintable() else "?" for mark in name[-_LONGEST_NAME:])
+    cut = "…" if len(name) > _LONGEST_NAME else ""
+    return f"file {number:,} of {files:,}, {size / 1e6:,.1f} MB, {cut}{shown}"
+
+
+def _size(file: SourceFile) -> int:
+    try:
+        return file.size()
+    except OSError:
+        return 0

@@ -1,0 +1,117 @@
+"""First pass of a change: list the registered sources, and what is done with the documents of each."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from ketrag_fast.errors import DocumentError
+from ketrag_fast.readers import find, is_glob
+from ketrag_fast.readers.files import missing
+from ketrag_fast.readers.ignored import leaves_out as leaves_out
+from ketrag_fast.storage.tables import SourceRow, Tables
+from ketrag_fast.types import Document
+
+PathLike = str | os.PathLike[str]
+Source = PathLike | Document
+Sources = Source | Iterable[Source]
+Others = Literal["read", "keep", "drop"]
+"""The treatment of sources that a change does not name."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceTask:
+    """A registered source and what is done with it.
+
+    `read` reads its files; `replace` and `extend` store `documents` in place of its documents or in addition
+    to them; `keep` leaves its documents as they are; `drop` removes them and the source.
+    """
+
+    row: SourceRow
+    action: Literal["read", "replace", "extend", "keep", "drop"]
+    documents: tuple[Document, ...] = ()
+    restored: tuple[str, ...] | None = None
+    """The paths below which removed documents are restored; empty for all of the source, None for no path."""
+
+    def restores(self, path: Path | None = None) -> bool:
+        """Return whether a document that was removed is restored, given its file if it has one."""
+        if not self.restored or path is None:
+            return self.restored is not None
+        own = Path(absolute(str(path)))
+        return any(own.is_relative_to(folder) for folder in self.restored)
+
+
+def split_sources(sources: Sources) -> tuple[list[str], list[Document] | None]:
+    """Split sources into paths and documents. Accepts one path, one document, or an iterable of either.
+
+    Raises DocumentError if a path is missing.
+    """
+    items: Iterable[Source] = [sources] if isinstance(sources, (str, os.PathLike, Document)) else sources
+    paths: list[str] = []
+    documents: list[Document] | None = None
+    for item in items:
+        if isinstance(item, Document):
+            documents = documents or []
+            documents.append(item)
+        else:
+            paths.append(os.fspath(item))
+    for path in paths:
+        if _is_missing(path):
+            raise missing(path)
+    return paths, documents
+
+
+def list_sources(
+    tables: Tables, paths: Sequence[str], documents: Sequence[Document] | None, others: Others
+) -> list[SourceTask]:
+    """Register the given sources, and return a task for every registered source, in order."""
+    if others == "drop":
+        tables.drop_altered_sources()
+    given = []
+    below: dict[str, list[str]] = {}
+    for path in paths:
+        home = _home(tables, absolute(path)) if others == "keep" else None
+        given.append(("path", path, home or absolute(path)))
+        if home is not None:
+            below.setdefault(home, []).append(absolute(path))
+    if documents is not None:
+        given.append(("documents", "documents", ""))
+    for kind, label, spec in given:
+        tables.add_source(kind, label, spec)
+    named = {(kind, spec) for kind, _, spec in given}
+    tasks = []
+    for row in tables.sources():
+        if (row.kind, row.spec) not in named:
+            # Documents of a program cannot be read again, nor can those of a source on another machine.
+            left = "keep" if row.kind == "documents" and others == "read" else others
+            tasks.append(SourceTask(row, left))
+        elif row.kind == "documents":
+            action: Literal["replace", "extend"] = "replace" if others == "drop" else "extend"
+            tasks.append(SourceTask(row, action, tuple(documents or ()), ()))
+        else:
+            restored = None if others == "read" else tuple(below.get(row.spec, ()))
+            tasks.append(SourceTask(row, "read", (), restored))
+    return tasks
+
+
+def _home(tables: Tables, path: str) -> str | None:
+    """Return the registered folder that contains a path: ids of its documents are relative to it."""
+    specs = (source.spec for source in tables.sources() if source.kind == "path")
+    own = Path(path)
+    return next((s for s in specs if s != path and own.is_relative_to(s) and Path(s).is_dir()), None)
+
+
+def _is_missing(spec: str) -> bool:
+    """Return whether a given source is missing. A glob without a match counts as missing."""
+    try:
+        return not spec or (not Path(spec).exists() and not (is_glob(spec) and find(spec).files))
+    except (OSError, ValueError) as error:
+        raise DocumentError(f"cannot read {spec!r}: {error}") from None
+
+
+def absolute(spec: str) -> str:
+    """Return a path or glob from the root; links stay."""
+    return os.path.abspath(spec)  # noqa: PTH100 - keeps links, and a glob is not a path

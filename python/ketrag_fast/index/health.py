@@ -1,0 +1,151 @@
+"""Verification of everything in an index folder."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from ketrag_fast.errors import IndexDamaged, IndexMissing, KetragError
+from ketrag_fast.storage.bundle import digest_of
+from ketrag_fast.storage.database import connect
+from ketrag_fast.storage.generation import current_number, open_generation
+from ketrag_fast.storage.io_errors import writing
+from ketrag_fast.storage.journal import Journal
+from ketrag_fast.storage.layout import Layout
+from ketrag_fast.storage.leftovers import notes
+from ketrag_fast.storage.manifest import read_json
+from ketrag_fast.storage.tables import Tables
+from ketrag_fast.storage.vector_cache import VectorTable
+
+_LOOKS: Final = 3
+_MOST_LOOKS: Final = 100
+_PAUSE: Final = 0.1
+"""Seconds between two checks."""
+_MODEL_HINT: Final = (
+    "put the model's folder back from the bundle that it came with, or name a copy: --embedder local:FOLDER"
+)
+
+
+class Finding(NamedTuple):
+    """The result of one check; `error` is None if nothing is wrong.
+
+    A `note` describes something other than damage, and its consequence.
+    """
+
+    what: str
+    path: Path
+    error: KetragError | None
+    note: str | None = None
+
+
+def examine(root: Path) -> Iterator[Finding]:
+    """Check the tables, the name of the published generation and every byte of all generations.
+
+    Changes nothing, and may run during a build. Raises IndexMissing if there is no index.
+    """
+    layout = Layout(root)
+    numbers = layout.generations()
+    if not numbers and not layout.tables.exists():
+        raise IndexMissing(f"no index in {root}", hint=f"build one: ketrag index SOURCES -i {root}")
+    yield Finding("tables", layout.tables, _lasting(layout, partial(_tables, layout)))
+    yield Finding("published", layout.current, _lasting(layout, partial(_check_published, layout)))
+    if layout.model_record.exists():
+        yield Finding("model", layout.model, _error(partial(_model, layout)))
+    for number in numbers:
+        folder = layout.generation(number)
+        error = _error(partial(_generation, folder))
+        if error is None or folder.exists():  # else a builder removed it meanwhile
+            yield Finding(f"generation {number}", folder, error)
+    yield from (Finding(what, path, None, note) for what, path, note in notes(layout))
+
+
+def _lasting(layout: Layout, look: Callable[[], None]) -> KetragError | None:
+    """Return an error that persists when the check is repeated while nobody writes, or None.
+
+    A builder may write during a check. If one writes without a pause the last error counts.
+    """
+    quiet = 0
+    error: KetragError | None = None
+    for _ in range(_MOST_LOOKS):
+        before = _file_stamps(layout)
+        error = _error(look)
+        if error is None:
+            return None
+        quiet += _file_stamps(layout) == before
+        if quiet == _LOOKS:
+            break
+        time.sleep(_PAUSE)
+    return error
+
+
+def _file_stamps(layout: Layout) -> list[tuple[int, int] | None]:
+    """Return sizes and times of the files that a builder writes in place."""
+    stamps: list[tuple[int, int] | None] = []
+    for path in (layout.tables, layout.tables.with_name(f"{layout.tables.name}-wal"), layout.current):
+        try:
+            state = path.stat()
+        except OSError:
+            stamps.append(None)
+        else:
+            stamps.append((state.st_size, state.st_mtime_ns))
+    return stamps
+
+
+def _error(look: Callable[[], None]) -> KetragError | None:
+    try:
+        look()
+    except KetragError as error:
+        return error
+    return None
+
+
+def _tables(layout: Layout) -> None:
+    if not layout.tables.exists():
+        raise IndexDamaged(
+            f"{layout.tables} is missing",
+            hint="queries still work; `ketrag index SOURCES` reads the sources again",
+        )
+    with Tables(layout.tables, read_only=True) as tables:
+        tables.check()
+        tables.sense()
+        tables.verify()
+        there = tables.tables()
+    if "replies" in there:
+        with Journal(layout.tables, read_only=True) as journal:
+            journal.check()
+    if "vectors" in there:
+        with writing(layout.tables), closing(connect(layout.tables, None)) as db:
+            VectorTable(db).check(layout.tables)
+
+
+def _check_published(layout: Layout) -> None:
+    if layout.generations() and current_number(layout) is None:
+        raise IndexDamaged(
+            f"{layout.current} does not name a generation; the newest complete one is used instead",
+            hint="run `ketrag index` again: it writes the file again",
+        )
+
+
+def _model(layout: Layout) -> None:
+    """Check the embedding model that came with the index."""
+    record = read_json(layout.model_record)
+    try:
+        files = {str(name): str(digest) for name, digest in record["files"].items()}
+    except (KeyError, TypeError, AttributeError) as error:
+        raise IndexDamaged(f"{layout.model_record} is invalid: {error!r}", hint=_MODEL_HINT) from error
+    for name, digest in sorted(files.items()):
+        path = layout.root / name
+        try:
+            right = digest_of(path) == digest
+        except OSError as error:
+            raise IndexDamaged(f"cannot read {path}: {error.strerror}", hint=_MODEL_HINT) from error
+        if not right:
+            raise IndexDamaged(f"{path} is altered", hint=_MODEL_HINT)
+
+
+def _generation(folder: Path) -> None:
+    open_generation(folder, "full")

@@ -1,0 +1,91 @@
+"use strict";
+// The view Documents: list, read, add and remove.
+const PAGE = 50;
+
+async function showDocuments(first) {
+  const text = at("containing").value.trim();
+  try {
+    const query = new URLSearchParams({ index: chosen().name, first, count: PAGE, containing: text });
+    const found = data(await (await call(`/v1/documents?${query}`)).text());
+    const rows = found.documents.map((one) => {
+      const open = made("button", { type: "button", class: "link", on: () => readDocument(one) }, short(one.title || one.document || one.id, 200));
+      const metadata = Object.entries(one.metadata || {}).map(([name, value]) =>
+        `${name}: ${typeof value === "string" ? value : JSON.stringify(value)}`).join(" · ");
+      const cells = [made("td", {}, open), made("td", {}, short(one.document || one.id, 200)), made("td", { class: "number" }, count(one.units)), made("td", {}, short(metadata, 300))];
+      if (writable) {
+        cells.push(made("td", {}, made("button", { type: "button", on: () => changeDocuments({ remove: [one.document || one.id] }) }, "Remove")));
+      }
+      return made("tr", {}, ...cells);
+    });
+    const heads = ["Title", "Id", "Passages", "Metadata", ...(writable ? [""] : [])];
+    at("documents-table").replaceChildren(
+      made("thead", {}, made("tr", {}, ...heads.map((head) => made("th", { scope: "col", ...(head === "Passages" ? { class: "number" } : {}) }, head)))),
+      made("tbody", {}, ...rows));
+    const shown = rows.length ? `${count(first + 1)} to ${count(first + rows.length)}` : "none";
+    at("documents-about").textContent = text ? `${shown} of those that contain “${text}”; ${count(found.total)} in all` : `${shown} of ${count(found.total)}`;
+    at("earlier").hidden = first === 0;
+    at("later").hidden = rows.length < PAGE || (!text && first + rows.length >= found.total);
+    at("earlier").onclick = () => showDocuments(Math.max(first - PAGE, 0));
+    at("later").onclick = () => showDocuments(first + PAGE);
+    at("documents-write").hidden = !writable;
+    showFailures();
+  } catch (error) { at("documents-about").textContent = error.message; }
+}
+
+async function readDocument(one) {
+  const unit = { unit: { id: one.unit }, title: one.title, document: one.document || one.id };
+  const { graphs, generation } = chosen();
+  if (!one.units) return;
+  await openReader(unit, 1, generation);
+  const parts = [];
+  const [graph] = ["walk", "keyword", "knn"].filter((name) => graphs.includes(name));
+  for (const [name, title] of [[graph, "Names in it"], ["citations", "Citations"]]) {
+    if (!name || !graphs.includes(name)) continue;
+    try {
+      const query = new URLSearchParams({ index: chosen().name, graph: name, around: one.title || unit.document, limit: 60 });
+      const view = data(await (await call(`/v1/graph-view?${query}`)).text());
+      const own = new Set(view.nodes.seed);
+      const { source, target } = view.edges;
+      const others = new Set();
+      source.forEach((a, edge) => { if (own.has(a)) others.add(target[edge]); if (own.has(target[edge])) others.add(a); });
+      const texts = [...others].filter((node) => !own.has(node)).map((node) => view.nodes.title[node]).slice(0, 24);
+      if (texts.length) {
+        parts.push(made("h3", {}, title), made("ul", { class: "names" }, ...texts.map((text) => made("li", {}, made("button", { type: "button", on: () => {
+          at("reader").close();
+          explore({ graph: name, around: [text] });
+        } }, short(text, 60))))));
+      }
+    } catch { /* a document without names has no node */ }
+  }
+  at("reader-more").replaceChildren(...parts);
+}
+
+/** The documents that could not be read, with the reason. */
+async function showFailures() {
+  try {
+    const { failures = [] } = data(await (await call(`/v1/stats?${indexQuery()}`)).text());
+    at("documents-failed").hidden = !failures.length;
+    at("documents-failed").replaceChildren(made("summary", {}, `${count(failures.length)} could not be read`),
+      made("ul", {}, ...failures.slice(0, 200).map((one) => made("li", {}, `${short(one.document || one.source || "", 200)}: ${one.reason || one.message || JSON.stringify(one)}`))));
+  } catch { at("documents-failed").hidden = true; }
+}
+
+async function changeDocuments(body) {
+  const begun = Date.now();
+  const what = body.documents ? `Adding ${count(body.documents.length)} documents` : "Removing a document";
+  const tell = () => { at("documents-status").textContent = `${what}: ${Math.round((Date.now() - begun) / 1000)} s`; };
+  tell();
+  const clock = setInterval(tell, 1000);
+  try {
+    await call("/v1/documents", { index: chosen().name, ...body });
+    clearInterval(clock);
+    at("documents-status").textContent = `${what}: done`;
+    await begin();
+    showDocuments(0);
+  } catch (error) { at("documents-status").textContent = error.message; } finally { clearInterval(clock); }
+}
+
+async function addFiles(files) {
+  const documents = await Promise.all([...files].map(async (file) => ({ id: file.name, title: file.name, text: await file.text() })));
+  if (documents.length) changeDocuments({ documents });
+}

@@ -1,0 +1,291 @@
+"""Pictures of the graphs of an opened generation: the whole graph, or a part around nodes or passages."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import product
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from ketrag_fast.errors import ExtensionError, InputError, KetragError, ModeUnavailable
+from ketrag_fast.kernels import drawing
+from ketrag_fast.query.limits import core_text, whole
+from ketrag_fast.systems.registry import registry
+from ketrag_fast.systems.spec.function_ref import resolve
+from ketrag_fast.types import GraphEdge, GraphNode, GraphView
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from ketrag_fast.kernels.arrays import Report
+    from ketrag_fast.storage.generation import Generation
+    from ketrag_fast.systems.spec.drawing import DrawableGraph, NodeBlock
+
+MOST_NODES: Final = 200_000
+"""The maximum number of drawn nodes."""
+_EDGES: Final = 4
+"""Maximum number of drawn edges for each drawn node; a picture with more is black."""
+_OVERVIEW: Final = 12
+"""An overview of N nodes starts from the N / 12 with most edges."""
+_TITLE: Final = 500
+_ENDS: Final = 4
+"""Nodes with the name of an end of a path that are tried."""
+_KEPT: Final = 8
+"""Pictures that are kept with a graph."""
+
+
+class OpenGraph:
+    """One graph of a generation: its nodes, its edges as rows, and the pictures drawn last."""
+
+    def __init__(self, name: str, drawable: DrawableGraph, generation: int) -> None:
+        self.name = name
+        self.drawable = drawable
+        self.generation = generation
+        self.starts = np.cumsum([0, *(block.count for block in drawable.blocks)])
+        self._views: dict[object, GraphView] = {}
+
+    @cached_property
+    def rows(self) -> drawing.Weighted:
+        """The edges of each node."""
+        own = self.drawable
+        return drawing.weighted_graph(int(self.starts[-1]), own.sources, own.targets, own.weights)
+
+    @cached_property
+    def degrees(self) -> NDArray[np.int64]:
+        """The number of edges of each node."""
+        ends = self.rows.indptr.astype(np.int64)
+        return ends[1:] - ends[:-1]
+
+    @property
+    def edges(self) -> int:
+        """The number of edges."""
+        return len(self.rows.indices) // 2
+
+    def block_of(self, node: int) -> tuple[int, NodeBlock, int]:
+        """Return the number of a node's block, the block, and the node's number in it."""
+        at = int(np.searchsorted(self.starts, node, "right")) - 1
+        return at, self.drawable.blocks[at], node - int(self.starts[at])
+
+    def kind_of(self, node: int) -> str:
+        """Return the kind of a node."""
+        _, block, number = self.block_of(node)
+        return block.kind if isinstance(block.kind, str) else block.kind(number)
+
+    def find(self, name: str) -> list[int]:
+        """Return the nodes with a name, or the node of a number written as `#12`.
+
+        Raises InputError with similar names if no node has it.
+        """
+        if not isinstance(name, str) or not name.strip():
+            raise InputError("the name of a node is empty or not a text", hint="give a name, or #NUMBER")
+        name = core_text(name)
+        if name.startswith("#") and name[1:].isascii() and name[1:].isdigit() and len(name) < 12:
+            if int(name[1:]) < int(self.starts[-1]):
+                return [int(name[1:])]
+            raise InputError(
+                f"the graph {self.name} has no node {name}", hint=f"it has {int(self.starts[-1]):,} nodes"
+            )
+        found = []
+        for block, start in zip(self.drawable.blocks, self.starts.tolist(), strict=False):
+            found += [start + number for number in block.find(name)]
+        if found:
+            return found
+        near = dict.fromkeys(other for block in self.drawable.blocks for other in block.near(name))
+        similar = ", ".join(other[:80] for other in list(near)[:5])
+        hint = f"did you mean {similar}?" if similar else "and no name is similar"
+        raise InputError(f"the graph {self.name} has no node {name[:200]!r}", hint=hint)
+
+    def path(self, starts: Sequence[int], ends: Sequence[int], report: Report = None) -> list[int]:
+        """Return the nodes of the shortest path from one of `starts` to one of `ends`.
+
+        Ties go to the earlier start, then to the earlier end. Raises InputError if no path exists.
+        """
+        best: list[int] = []
+        for start, end in product(starts[:_ENDS], ends[:_ENDS]):
+            found = drawing.shortest_path(self.rows, start, end, report=report).tolist()
+            if found and (not best or len(found) < len(best)):
+                best = found
+        if not best:
+            raise InputError(
+                f"the graph {self.name} has no path between these nodes",
+                hint="they are in separate parts of the graph; look at the surroundings of each",
+            )
+        return best
+
+    def view(
+        self, seeds: Sequence[int], limit: int, report: Report = None, path: Sequence[int] = ()
+    ) -> GraphView:
+        """Return the picture around some nodes, or without seeds an overview, from the cache if possible.
+
+        The nodes of `path` are seeds, too, and the edges along it are drawn in any case.
+        """
+        if len(path) > limit:
+            raise InputError(
+                f"the path has {len(path):,} nodes, and at most {limit:,} are drawn", hint="raise limit"
+            )
+        key = (tuple(seeds), tuple(path), limit)
+        view = self._views.pop(key, None)
+        if view is None:
+            view = self._draw(list(dict.fromkeys([*path, *seeds])), limit, report, len(path))
+        self._views[key] = view  # at the end: the pictures used least recently are dropped first
+        while len(self._views) > _KEPT:
+            self._views.pop(list(self._views)[0], None)  # noqa: RUF015 - one step, safe next to other threads
+        return view
+
+    def _draw(self, seeds: list[int], limit: int, report: Report, on_path: int = 0) -> GraphView:
+        rows, total = self.rows, int(self.starts[-1])
+        if seeds:
+            nodes = drawing.neighbourhood(rows, seeds, limit, report=report).nodes
+        elif total <= limit:
+            nodes = np.argsort(-self.degrees, kind="stable").astype(np.uint32)
+        else:
+            order, count = np.argsort(-self.degrees, kind="stable"), max(limit // _OVERVIEW, 1)
+            nodes = drawing.neighbourhood(rows, order[:count], limit, report=report).nodes
+            while len(nodes) < limit and count < limit:  # they are in small parts of the graph
+                count = min(2 * count, limit)
+                nodes = drawing.neighbourhood(rows, order[:count], limit, report=report).nodes
+        edges = drawing.induced_edges(rows, nodes, max(_EDGES * len(nodes), 1000), report=report)
+        if on_path:
+            edges = self._with_path(nodes[:on_path], edges)
+        part = drawing.weighted_graph(len(nodes), edges.sources, edges.targets, edges.weights)
+        places = drawing.layout(part, report=report)
+        labels = drawing.communities(part, report=report).tolist()
+        chosen = set(seeds)
+        drawn = [
+            self._node(node, label, x, y, node in chosen)
+            for node, label, (x, y) in zip(nodes.tolist(), labels, places.tolist(), strict=True)
+        ]
+        blocks = np.searchsorted(self.starts, nodes, "right") - 1
+        return GraphView(
+            graph=self.name,
+            nodes=tuple(drawn),
+            edges=tuple(
+                GraphEdge(a, b, self._edge_kind(int(blocks[a]), int(blocks[b])), weight)
+                for a, b, weight in zip(
+                    edges.sources.tolist(), edges.targets.tolist(), edges.weights.tolist(), strict=True
+                )
+            ),
+            total_nodes=total,
+            total_edges=self.edges,
+            kinds=self._kinds(drawn),
+            generation=self.generation,
+            path=tuple(range(on_path)),  # seeds come first, in their order
+        )
+
+    def _with_path(self, path: NDArray[np.uint32], edges: drawing.InducedEdges) -> drawing.InducedEdges:
+        """Return the edges and those between consecutive nodes of a path, which are the first nodes."""
+        drawn = set(zip(edges.sources.tolist(), edges.targets.tolist(), strict=True))
+        rows = self.rows
+        added = []
+        for at in range(len(path) - 1):
+            if (at, at + 1) not in drawn:
+                first, last = int(rows.indptr[path[at]]), int(rows.indptr[path[at] + 1])
+                place = first + int(np.searchsorted(rows.indices[first:last], path[at + 1]))
+                added.append((at, at + 1, float(rows.weights[place])))
+        if not added:
+            return edges
+        sources = np.append(edges.sources, [row[0] for row in added]).astype(np.uint32)
+        targets = np.append(edges.targets, [row[1] for row in added]).astype(np.uint32)
+        weights = np.append(edges.weights, [row[2] for row in added])
+        order = np.lexsort((targets, sources))
+        return drawing.InducedEdges(sources[order], targets[order], weights[order], edges.total)
+
+    def _node(self, node: int, community: int, x: float, y: float, seed: bool) -> GraphNode:
+        _, block, number = self.block_of(node)
+        title = block.title(number)
+        return GraphNode(
+            id=node,
+            kind=block.kind if isinstance(block.kind, str) else block.kind(number),
+            title=title if len(title) <= _TITLE else f"{title[: _TITLE - 1]}…",
+            weight=int(self.degrees[node]),
+            community=community,
+            x=x,
+            y=y,
+            unit=None if block.unit is None else block.unit(number),
+            inspects=block.inspects,
+            seed=seed,
+        )
+
+    def _edge_kind(self, one: int, other: int) -> str:
+        own = self.drawable
+        return own.edges_between.get((min(one, other), max(one, other)), own.edge)
+
+    def _kinds(self, drawn: Sequence[GraphNode]) -> dict[str, int]:
+        counts: dict[str, int] = {}
+        for block in self.drawable.blocks:
+            if not isinstance(block.kind, str):
+                for node in drawn:
+                    counts[node.kind] = counts.get(node.kind, 0) + 1
+                break
+            counts[block.kind] = counts.get(block.kind, 0) + block.count
+        return counts
+
+
+@dataclass(frozen=True, slots=True)
+class Drawings:
+    """The graphs of a generation, each read on first use and kept as long as the generation is open."""
+
+    generation: Generation
+    _open: dict[str, OpenGraph] = field(default_factory=dict)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the graphs that the generation has."""
+        stages = self.generation.stages
+        return tuple(name for name, graph in registry().graphs.items() if set(graph.stages) <= stages.keys())
+
+    @property
+    def missing(self) -> dict[str, str]:
+        """The graphs that the generation lacks, with the commands that add them."""
+        stages = self.generation.stages
+        return {
+            name: graph.add
+            for name, graph in registry().graphs.items()
+            if not set(graph.stages) <= stages.keys()
+        }
+
+    def graph(self, name: str) -> OpenGraph:
+        """Return a graph.
+
+        Raises ModeUnavailable with the command that adds it, InputError for an unknown name.
+        """
+        found = self._open.get(name)
+        if found is not None:
+            return found
+        source = registry().graphs.get(name) if isinstance(name, str) else None
+        if source is None:
+            raise InputError(
+                f"unknown graph {str(name)[:200]!r}", hint=f"graphs: {', '.join(registry().graphs)}"
+            )
+        stages = self.generation.stages
+        if not set(source.stages) <= stages.keys():
+            raise ModeUnavailable(f"this index has no graph {name!r}", hint=f"add it with `{source.add}`")
+        try:
+            drawable = resolve(source.read)(stages)
+        except KetragError:
+            raise
+        except Exception as error:
+            raise ExtensionError(
+                f"the graph {name} cannot be read: {type(error).__name__}: {error}"
+            ) from error
+        graph = OpenGraph(name, drawable, self.generation.number)
+        return self._open.setdefault(name, graph)
+
+
+def check_limit(limit: int) -> int:
+    """Return the number of nodes to draw; InputError if it is out of bounds."""
+    if not 1 <= whole("limit", limit) <= MOST_NODES:
+        raise InputError(f"limit must be from 1 to {MOST_NODES:,}, got {limit}")
+    return int(limit)
+
+
+def nodes_of_units(graph: OpenGraph, units: Sequence[int], count: int) -> list[int]:
+    """Return the nodes that belong to units of an index with `count` units."""
+    for unit in units:
+        if not 0 <= whole("unit", unit) < count:
+            raise InputError(f"unit {unit} does not exist", hint=f"units are numbered from 0 to {count - 1}")
+    found = graph.drawable.of_units(np.array(units, np.int64))
+    return [int(node) for node in found]

@@ -1,0 +1,83 @@
+"""Queries without their text, prepared to be answered by the core alone, and the core's HTTP front."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ketrag_fast import _core
+from ketrag_fast.query.open_generation import Opened
+from ketrag_fast.query.plan import QueryPlan, plan_query
+from ketrag_fast.query.query import Query
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from ketrag_fast._core import Front as Front
+    from ketrag_fast.models.embedders.query_vectors import QueryEmbedder
+
+Write = Callable[[Any], bytes]
+"""Returns a value as JSON."""
+
+
+Plan = _core.Plan
+"""Answers the questions of requests with equal fields."""
+
+
+def front_type() -> type[Front] | None:
+    """Return the core's HTTP front; None on systems without it (Windows)."""
+    return getattr(_core, "Front", None)
+
+
+def prepare_plan(opened: Opened, path: Path, query: Query, write: Write) -> Plan | None:
+    """Return a plan that answers queries like this one with JSON, without the interpreter.
+
+    None if their contexts need Python: explanations, rewriting, reranking, channels in Python, printed graph
+    nodes, neighbours, or approximate search. Raises what `plan_query` raises.
+    """
+    plan = plan_query(opened, path, query)
+    embedder = _embedder_of(plan)
+    if not _is_plain(plan, embeds=embedder is not None):
+        return None
+    split = opened.generation.manifest.settings.get("split_level", 0) != 0
+    cautions = (opened.cautions.get(channel.name) for channel in plan.mode.channels)
+    return Plan(
+        opened.searcher,
+        plan.request(),
+        mode=plan.mode.name,
+        kind="subchunk" if split else "chunk",
+        generation=opened.generation.number,
+        budget=plan.budgets[0],
+        cautions=[text for text in cautions if text is not None],
+        fitting=None if plan.filtered is None else plan.filtered.units,
+        describe=opened.descriptions(write),
+        embed=None if embedder is None else partial(_embed, embedder),
+        model=id(embedder),
+    )
+
+
+def _embedder_of(plan: QueryPlan) -> QueryEmbedder | None:
+    """Return the model whose vectors the mode uses, if it uses any."""
+    unused = all(channel.vector == "no" for channel in plan.mode.channels)
+    return None if unused else plan.opened.questions
+
+
+def _is_plain(plan: QueryPlan, *, embeds: bool) -> bool:
+    """Return whether the core alone can answer the queries of a plan."""
+    recipe, channels = plan.mode.recipe, plan.mode.channels
+    approximate = embeds and bool(plan.opened.graphs) and recipe.join != "fuse"
+    return not (
+        plan.explain
+        or plan.neighbourhoods
+        or approximate
+        or plan.settings.rerank is not None
+        or recipe.rewrite is not None
+        or any(channel.rank is not None or channel.cite is not None for channel in channels)
+    )
+
+
+def _embed(embedder: QueryEmbedder, questions: Sequence[str], seconds: float) -> NDArray[np.float32]:
+    return embedder.vectors(questions, seconds)

@@ -1,0 +1,84 @@
+"""The table of source files that were read: by its rows a build recognises unchanged files.
+
+A row is only a reason not to parse a file again. The documents of the file have separate checksums.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from ketrag_fast.types import Failure
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS file_readings (
+  source    INTEGER NOT NULL,            -- number of the source
+  file      TEXT NOT NULL,               -- id of the file in the source
+  size      INTEGER NOT NULL,            -- bytes
+  changed   INTEGER NOT NULL,            -- time of the last change in ns; 0 if it was changed just before
+  digest    TEXT NOT NULL,               -- hash of the content
+  reader    TEXT NOT NULL,               -- versions and settings of the readers
+  documents TEXT NOT NULL,               -- JSON: ids of the documents, in order
+  failures  TEXT NOT NULL,               -- JSON: [[document, code, message], ...], parts that were not read
+  PRIMARY KEY (source, file)
+) STRICT, WITHOUT ROWID
+"""
+_COLUMNS = "source, file, size, changed, digest, reader, documents, failures"
+
+FileKey = tuple[int, str]
+"""The number of a source, and the id of a file in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileReading:
+    """The size, time and hash of a file when it was read, and its documents and failures."""
+
+    size: int
+    changed: int
+    digest: str
+    reader: str
+    documents: tuple[str, ...]
+    failures: tuple[Failure, ...] = ()
+
+
+def load_file_readings(db: sqlite3.Connection) -> dict[FileKey, FileReading]:
+    """Return all rows. Rows that are not valid are left out, so that their files are read again."""
+    if db.execute("SELECT 1 FROM sqlite_schema WHERE name = 'file_readings'").fetchone() is None:
+        return {}
+    found: dict[FileKey, FileReading] = {}
+    for source, file, size, changed, digest, reader, documents, failures in db.execute(
+        f"SELECT {_COLUMNS} FROM file_readings"  # noqa: S608 - ours
+    ):
+        try:
+            ids = tuple(json.loads(documents))
+            parts = tuple(Failure(*map(str, row)) for row in json.loads(failures))
+        except (TypeError, ValueError, RecursionError):
+            continue
+        if all(isinstance(name, str) for name in (file, digest, reader, *ids)):
+            found[source, file] = FileReading(size, changed, digest, reader, ids, parts)
+    return found
+
+
+def store_file_readings(
+    db: sqlite3.Connection, rows: Mapping[FileKey, FileReading], gone: Iterable[FileKey]
+) -> None:
+    """Insert or replace rows, and delete those of `gone`."""
+    db.execute(_SCHEMA)
+    db.executemany("DELETE FROM file_readings WHERE source = ? AND file = ?", gone)
+    db.executemany(
+        f"INSERT OR REPLACE INTO file_readings ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608 - ours
+        (
+            (
+                *key,
+                row.size,
+                row.changed,
+                row.digest,
+                row.reader,
+                json.dumps(row.documents),
+                json.dumps([(one.document, one.code, one.message) for one in row.failures]),
+            )
+            for key, row in rows.items()
+        ),
+    )

@@ -1,0 +1,160 @@
+"""Resolution of citations to documents: by id, DOI or similar, bibliography key, or title."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from posixpath import basename, splitext
+from typing import Any, Final
+
+from ketrag_fast.systems.cg_rag.citation_keys import fold_title, key_of_kind, outer_key
+
+_FIELDS: Final = {
+    "doi": "doi",
+    "arxiv": "arxiv",
+    "arxiv_id": "arxiv",
+    "arxivid": "arxiv",
+    "pmid": "pubmed",
+    "pubmed": "pubmed",
+    "pubmed_id": "pubmed",
+    "pmcid": "pmc",
+    "pmc": "pmc",
+}
+_OWN_KEYS: Final = ("key", "citekey", "citation-key", "citation_key", "bibkey")
+_MARKS: Final = re.compile(r"[;|\n\t]+")
+_SPACES: Final = re.compile(r"[,\s]+")
+
+
+class Library:
+    """The documents by all names that citations may use. The first document with a name has it."""
+
+    def __init__(
+        self, ids: Sequence[str], titles: Sequence[str], metadata: Sequence[Mapping[str, Any]]
+    ) -> None:
+        self._ids, self._titles = ids, titles
+        self._by_id = {name: number for number, name in enumerate(ids)}
+        self._by_key: dict[str, int] = {}
+        self.same: dict[int, int] = {}
+        """Documents with the DOI or similar id of an earlier one, mapped to that one."""
+        for number, (name, about) in enumerate(zip(ids, metadata, strict=True)):
+            for key in dict.fromkeys(_keys(name, about)):
+                first = self._by_key.setdefault(key, number)
+                if first != number and not key.startswith("key:"):
+                    self.same.setdefault(number, first)
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+    def find(self, text: str) -> int | None:
+        """Return the document of a citation: by id, by an outer key, or by id ignoring case."""
+        found = self._by_id.get(text)
+        if found is None:
+            plain = text.strip()
+            key = outer_key(plain)
+            found = self._by_id.get(plain)
+            found = self._by_key.get(key) if found is None and key is not None else found
+            found = self._by_key.get(f"key:{plain}") if found is None else found
+            found = self._by_key.get(f"url:{plain.rstrip('/').lower()}") if found is None else found
+            found = self._by_folded_id.get(plain.casefold()) if found is None else found
+        return found
+
+    def find_outer(self, text: str) -> int | None:
+        """Return the document of a DOI, an arXiv or PubMed id, or a web address."""
+        key = outer_key(text)
+        found = self._by_key.get(key) if key is not None else None
+        return self._by_key.get(f"url:{text.strip().rstrip('/').lower()}") if found is None else found
+
+    def find_title(self, title: str) -> int | None:
+        """Return the first document of a title, ignoring case and punctuation."""
+        return self._by_title.get(fold_title(title))
+
+    def find_path(self, path: str) -> int | None:
+        """Return the document of a path within its source, ignoring case."""
+        found = self._by_id.get(path)
+        return self._by_folded_id.get(path.casefold()) if found is None else found
+
+    def find_name(self, name: str) -> int | None:
+        """Return the document of a wiki name: file name without suffix, or title."""
+        found = self.find_path(name)
+        plain = fold_title(name.replace("_", " ").replace("-", " "))
+        found = self._by_stem.get(plain) if found is None else found
+        return self._by_title.get(plain) if found is None else found
+
+    def know(self, key: str, document: int) -> None:
+        """Register a bibliography key, with lower priority than all other names."""
+        self._by_key.setdefault(f"key:{key}", document)
+
+    @cached_property
+    def _by_folded_id(self) -> dict[str, int]:
+        found: dict[str, int] = {}
+        for number, name in enumerate(self._ids):
+            found.setdefault(name.casefold(), number)
+        return found
+
+    @cached_property
+    def _by_title(self) -> dict[str, int]:
+        found: dict[str, int] = {}
+        for number, title in enumerate(self._titles):
+            if plain := fold_title(title):
+                found.setdefault(plain, number)
+        return found
+
+    @cached_property
+    def _by_stem(self) -> dict[str, int]:
+        found: dict[str, int] = {}
+        for number, name in enumerate(self._ids):
+            stem = splitext(basename(name))[0].replace("_", " ").replace("-", " ")
+            if plain := fold_title(stem):
+                found.setdefault(plain, number)
+        return found
+
+
+def cited_documents(metadata: Mapping[str, Any], library: Library) -> Iterator[tuple[str, int | None]]:
+    """Yield (citation as written, its document or None) for each citation in the field `cites`.
+
+    A list of ids, DOIs, arXiv or PubMed ids and keys, or one text with `;`, `|`, commas or spaces between.
+    """
+    given = metadata.get("cites")
+    if given is None or given == "":
+        return
+    for entry in given if isinstance(given, (list, tuple)) else [given]:
+        if isinstance(entry, bool) or not isinstance(entry, (str, int)):
+            yield str(entry)[:200], None
+            continue
+        text = str(entry)
+        found = library.find(text)
+        if found is not None or isinstance(given, (list, tuple)) or not text.strip():
+            if text.strip():
+                yield text, found
+            continue
+        for part in _MARKS.split(text):
+            yield from _parts(part.strip(), library)
+
+
+def _parts(text: str, library: Library) -> Iterator[tuple[str, int | None]]:
+    """Resolve a part between separators: one name, or several with commas or spaces between."""
+    found = library.find(text) if text else None
+    several = [part for part in _SPACES.split(text) if part]
+    if found is not None or len(several) == 1:
+        yield text, found
+    else:
+        yield from ((part, library.find(part)) for part in several)
+
+
+def _keys(name: str, metadata: Mapping[str, Any]) -> Iterator[str]:
+    """Return the outer keys of a document: ids, web address and bibliography key in its metadata."""
+    if key := outer_key(name):
+        yield key
+    for field, value in metadata.items():
+        if isinstance(value, bool) or not isinstance(value, (str, int)):
+            continue
+        plain, text = field.lower(), str(value)
+        if plain in _FIELDS and (key := key_of_kind(_FIELDS[plain], text)):
+            yield key
+        elif plain == "url" and text.strip():
+            yield f"url:{text.strip().rstrip('/').lower()}"
+            if key := outer_key(text):
+                yield key
+        elif plain in _OWN_KEYS and text.strip():
+            yield f"key:{text.strip()}"

@@ -1,0 +1,40 @@
+"""The concept graph as tables of nodes and edges."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from ketrag_fast.systems.shared.graph_columns import constant, ids_column, number_column, once, texts_at
+from ketrag_fast.systems.shared.rows import Arrays, csr, strings
+from ketrag_fast.systems.spec.graph_tables import Column, GraphTables
+
+
+def concepts(stages: Mapping[str, Arrays]) -> GraphTables:
+    """Return the concepts and the pairs that share chunks and meaning."""
+    graph, kept = stages["concept_graph"], stages["concepts"]
+    words = kept["concept_word"].astype(np.int64)
+    indptr, indices = csr(graph, "edges")
+    places, first = once(indptr, indices)
+    nodes = {
+        "name": Column("text", lambda rows: texts_at(strings(stages["words"], "vocabulary"), words[rows])),
+        "units": ids_column(kept, "concept_units"),
+    }
+    if "core_concept" in stages:
+        nodes["rank"] = number_column(stages["core_concept"]["concept_rank"])
+    return GraphTables(
+        kinds=("concept",),
+        kind=constant(len(words)),
+        nodes=nodes,
+        relations=("together",),
+        relation=constant(len(places)),
+        source=first,
+        target=indices[places],
+        edges={
+            "weight": number_column(graph["edge_weight"][places]),
+            "shared_chunks": number_column(graph["edge_shared"][places]),
+            "cosine": number_column(graph["edge_cosine"][places]),
+        },
+        unique_names=True,
+    )

@@ -1,0 +1,129 @@
+"""A picture of a part of a graph: nodes with positions, edges, and how much of the graph they are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class GraphNode:
+    """A node of a graph in a picture.
+
+    Attributes:
+        id: its number in the graph of this generation.
+        kind: passage, name, entity, ...
+        title: its name, or the title of its document, cut after 500 characters.
+        weight: the number of its edges in the whole graph.
+        community: the number of its community among the drawn nodes, 0 for the largest.
+        x, y: its position, from -1 to 1.
+        unit: the unit that it is (`Passage.unit`); None if it is not a passage.
+        inspects: the kind that `index.inspect.node` finds it under; None if it does not.
+        seed: whether the picture was drawn around this node.
+
+    Examples:
+        >>> GraphNode(7, "name", "fram", weight=3, community=0, x=0.0, y=0.0).seed
+        False
+    """
+
+    id: int
+    kind: str
+    title: str
+    weight: int
+    community: int
+    x: float
+    y: float
+    unit: int | None = None
+    inspects: str | None = None
+    seed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class GraphEdge:
+    """An edge between two drawn nodes, by their positions in `GraphView.nodes`.
+
+    Examples:
+        >>> edge = GraphEdge(0, 1, "mentions", 1.5)
+        >>> edge.source, edge.target
+        (0, 1)
+    """
+
+    source: int
+    target: int
+    kind: str
+    weight: float
+
+
+@dataclass(frozen=True, slots=True)
+class GraphView:
+    """A picture of a graph or a part of it.
+
+    Attributes:
+        graph: the name of the graph.
+        nodes: the drawn nodes, the most important first.
+        edges: the drawn edges between them.
+        total_nodes, total_edges: the size of the whole graph.
+        kinds: the number of nodes of each kind of node in the whole graph, if kinds are known without
+            reading every node, else of the drawn nodes.
+        generation: the generation of the index.
+        path: the positions of the nodes of the requested path, from its start to its end.
+
+    Examples:
+        >>> node = GraphNode(7, "name", "fram", weight=3, community=0, x=0.0, y=0.0)
+        >>> view = GraphView("walk", (node,), (), 824, 1410, {"name": 712, "passage": 112}, generation=1)
+        >>> view.truncated, view.to_json()["returned"]
+        (True, {'nodes': 1, 'edges': 0})
+    """
+
+    graph: str
+    nodes: Sequence[GraphNode]
+    edges: Sequence[GraphEdge]
+    total_nodes: int
+    total_edges: int
+    kinds: dict[str, int]
+    generation: int
+    path: tuple[int, ...] = ()
+
+    @property
+    def truncated(self) -> bool:
+        """True if the graph has nodes or edges that are not drawn."""
+        return len(self.nodes) < self.total_nodes or len(self.edges) < self.total_edges
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the JSON form, in columns: 100,000 nodes are a third of the size of a list of objects."""
+        drawn = {node.kind for node in self.nodes}
+        kinds = [kind for kind in self.kinds if kind in drawn]  # the same order in every picture of a graph
+        edge_kinds = list(dict.fromkeys(edge.kind for edge in self.edges))
+        number = {kind: at for at, kind in enumerate(kinds)}
+        edge_number = {kind: at for at, kind in enumerate(edge_kinds)}
+        return {
+            "schema": "ketrag/graph-view/1",
+            "graph": self.graph,
+            "generation": self.generation,
+            "returned": {"nodes": len(self.nodes), "edges": len(self.edges)},
+            "total": {"nodes": self.total_nodes, "edges": self.total_edges},
+            "truncated": self.truncated,
+            "path": list(self.path),
+            "counts": self.kinds,
+            "kinds": kinds,
+            "edge_kinds": edge_kinds,
+            "nodes": {
+                "id": [node.id for node in self.nodes],
+                "kind": [number[node.kind] for node in self.nodes],
+                "title": [node.title for node in self.nodes],
+                "weight": [node.weight for node in self.nodes],
+                "community": [node.community for node in self.nodes],
+                "x": [round(node.x, 5) for node in self.nodes],
+                "y": [round(node.y, 5) for node in self.nodes],
+                "unit": [node.unit for node in self.nodes],
+                "inspects": [node.inspects for node in self.nodes],
+                "seed": [at for at, node in enumerate(self.nodes) if node.seed],
+            },
+            "edges": {
+                "source": [edge.source for edge in self.edges],
+                "target": [edge.target for edge in self.edges],
+                "kind": [edge_number[edge.kind] for edge in self.edges],
+                "weight": [round(edge.weight, 4) for edge in self.edges],
+            },
+        }

@@ -1,0 +1,150 @@
+//! Packed arrays: files of compressed chunks, each of which decodes to 64 KiB of the array.
+//!
+//! The file is a header (type and shape), the compressed length of each chunk, and the chunks. A chunk holds
+//! integers as [`super::rice`] encodes them, bytes as DEFLATE, or its bytes as they are, whichever is
+//! shortest. Bytes are the same on every machine, because both encoders use integers alone.
+
+use super::kind::Kind;
+use super::rice;
+use crate::error::Result;
+use crate::guard::BLOCK_BITS;
+use crate::parallel::map_ranges;
+use crate::progress::Progress;
+
+/// Decoded bytes of a chunk; the last one may be shorter.
+pub const CHUNK: usize = 1 << BLOCK_BITS;
+/// The first bytes of a packed array, with the version of this layout.
+pub const MAGIC: &[u8; 8] = b"KETPACK\x01";
+/// Magic, type, number of dimensions, rows, columns.
+pub const HEADER: usize = 26;
+const RAW: u8 = 0;
+const INTEGERS: u8 = 1;
+const DEFLATED: u8 = 2;
+/// Level of compression: higher ones gain a percent of size for twice the time.
+const LEVEL: u8 = 6;
+/// Largest columns that are encoded as columns.
+const PAIRS: usize = 2;
+
+/// Type and shape of a packed array.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shape {
+    pub kind: Kind,
+    pub rows: usize,
+    /// `None` for an array of one dimension.
+    pub columns: Option<usize>,
+}
+
+impl Shape {
+    /// Return the size of the array in bytes, or `None` if it is too large to exist.
+    pub fn bytes(&self) -> Option<usize> {
+        self.rows.checked_mul(self.columns.unwrap_or(1))?.checked_mul(self.kind.size())
+    }
+
+    /// Return the number of chunks.
+    pub fn chunks(&self) -> Option<usize> {
+        Some(self.bytes()?.div_ceil(CHUNK))
+    }
+
+    /// Parse a header.
+    pub fn parse(bytes: &[u8]) -> Option<Self> {
+        let head: &[u8; HEADER] = bytes.first_chunk()?;
+        let number = |at: usize| head[at..at + 8].try_into().ok().map(u64::from_le_bytes);
+        if &head[..8] != MAGIC {
+            return None;
+        }
+        let kind = [Kind::U8, Kind::U32, Kind::U64].into_iter().find(|&kind| kind as u8 == head[8])?;
+        let rows = usize::try_from(number(10)?).ok()?;
+        let columns = usize::try_from(number(18)?).ok()?;
+        let columns = match head[9] {
+            1 if columns == 1 => None,
+            2 => Some(columns),
+            _ => return None,
+        };
+        Some(Self { kind, rows, columns })
+    }
+
+    fn header(&self) -> Vec<u8> {
+        let mut out = MAGIC.to_vec();
+        out.extend([self.kind as u8, if self.columns.is_some() { 2 } else { 1 }]);
+        out.extend((self.rows as u64).to_le_bytes());
+        out.extend((self.columns.unwrap_or(1) as u64).to_le_bytes());
+        out
+    }
+}
+
+/// Return the file for an array of unsigned integers in little-endian order, or `None` if `data` has another
+/// size than `shape`, or another type. The result does not depend on `threads`.
+pub fn pack(shape: Shape, data: &[u8], threads: usize, progress: &Progress) -> Result<Option<Vec<u8>>> {
+    if shape.bytes() != Some(data.len()) || !matches!(shape.kind, Kind::U8 | Kind::U32 | Kind::U64) {
+        return Ok(None);
+    }
+    let columns = shape.columns.filter(|&columns| columns == PAIRS).unwrap_or(1);
+    let chunks = map_ranges(data.len().div_ceil(CHUNK), 1, threads, progress, |range| {
+        Ok(encode(&data[range.start * CHUNK..(range.end * CHUNK).min(data.len())], shape.kind, columns))
+    })?;
+    let mut out = shape.header();
+    out.extend(chunks.iter().flat_map(|chunk| (chunk.len() as u32).to_le_bytes()));
+    chunks.iter().for_each(|chunk| out.extend_from_slice(chunk));
+    Ok(Some(out))
+}
+
+fn encode(chunk: &[u8], kind: Kind, columns: usize) -> Vec<u8> {
+    let mut out = Vec::new();
+    match kind {
+        Kind::U8 => {
+            out.push(DEFLATED);
+            out.extend(miniz_oxide::deflate::compress_to_vec(chunk, LEVEL));
+        }
+        _ => {
+            out.push(INTEGERS);
+            rice::encode(&integers(chunk, kind), columns, &mut out);
+        }
+    }
+    if out.len() > chunk.len() {
+        out.clear();
+        out.push(RAW);
+        out.extend_from_slice(chunk);
+    }
+    out
+}
+
+fn integers(chunk: &[u8], kind: Kind) -> Vec<u64> {
+    let value = |bytes: &[u8]| bytes.iter().rev().fold(0, |value, &byte| value << 8 | u64::from(byte));
+    chunk.chunks_exact(kind.size()).map(value).collect()
+}
+
+/// Decode a chunk to exactly `out.len()` bytes; `None` if it is not what [`pack`] writes.
+pub fn decode(chunk: &[u8], kind: Kind, out: &mut [u8]) -> Option<()> {
+    let (&form, chunk) = chunk.split_first()?;
+    match form {
+        RAW => {
+            (chunk.len() == out.len()).then(|| out.copy_from_slice(chunk))?;
+        }
+        DEFLATED => {
+            let pieces = std::iter::once(chunk);
+            let count =
+                miniz_oxide::inflate::decompress_slice_iter_to_slice(out, pieces, false, true).ok()?;
+            (count == out.len()).then_some(())?;
+        }
+        INTEGERS => {
+            let size = kind.size();
+            let mut values = vec![0u64; out.len() / size];
+            rice::decode(chunk, &mut values)?;
+            match kind {
+                Kind::U32 => {
+                    for (to, &value) in out.chunks_exact_mut(size).zip(&values) {
+                        to.copy_from_slice(&u32::try_from(value).ok()?.to_le_bytes());
+                    }
+                }
+                Kind::U64 => {
+                    for (to, &value) in out.chunks_exact_mut(size).zip(&values) {
+                        to.copy_from_slice(&value.to_le_bytes());
+                    }
+                }
+                _ => return None,
+            }
+        }
+        _ => return None,
+    }
+    Some(())
+}

@@ -1,0 +1,293 @@
+//! Positions of the nodes of a graph for a picture: a force-directed layout on several levels.
+//!
+//! The forces are those of ForceAtlas2 (Jacomy and others 2014): nodes repel each other with the product of
+//! their masses (degree plus 1) over their distance, edges attract with their weight times their length, and a
+//! weak pull towards the centre holds the parts together. As in Walshaw's and Hu's multilevel methods, the
+//! graph is first coarsened ([`coarsen`]); the smallest level is laid out from random positions, and each
+//! finer level starts from the positions of the coarser one. A node moves by its force over the sum of its
+//! attractions, but not farther than a limit that falls to zero. Repulsion is summed over a quadtree
+//! ([`repulsion`]).
+//!
+//! Each node's force is summed in an order that depends only on the positions, and only correctly rounded
+//! operations are used, so positions are the same bits on any number of threads and on every machine.
+
+mod coarsen;
+mod repulsion;
+
+use crate::error::{Error, Result};
+use crate::graph::weighted::{Weighted, WeightedBuf};
+use crate::memory::{room, zeros};
+use crate::parallel::fill_rows;
+use crate::progress::Progress;
+use coarsen::coarsen;
+use repulsion::Tree;
+
+const WHAT: &str = "the layout of a graph";
+
+/// Levels stop at this number of nodes.
+const SMALLEST: usize = 100;
+const LEVELS: usize = 40;
+/// Steps of the smallest level for each step of the largest.
+const SMALLEST_STEPS: usize = 4;
+/// The part of the force that a step follows.
+const DAMPING: f64 = 0.5;
+/// The pull towards the centre, for each unit of mass.
+const GRAVITY: f64 = 0.1;
+/// The limit of the first step as a part of the radius of the drawing.
+const FIRST_LIMIT: f64 = 0.1;
+/// Weights are divided by their mean and kept within these limits.
+const WEIGHTS: (f64, f64) = (0.2, 5.0);
+/// Nodes that one thread moves at a time.
+const GRAIN: usize = 1 << 10;
+
+/// How to lay out.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Settings {
+    pub seed: u64,
+    /// Steps of the largest level.
+    pub steps: usize,
+    /// Size over distance below which far nodes count as one; 0 for exact sums.
+    pub theta: f64,
+    /// 0 for every core.
+    pub threads: usize,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { seed: 42, steps: 60, theta: 1.1, threads: 0 }
+    }
+}
+
+/// One level: a graph with the mass of each node, and the node of the next coarser level that holds it.
+struct Level {
+    graph: WeightedBuf,
+    mass: Vec<f64>,
+    parent: Vec<u32>,
+}
+
+/// Return x and y of each node, one after the other, centred and within -1 to 1.
+///
+/// ```
+/// use ketrag_base::progress::Progress;
+/// use ketrag_core::graph::layout::{layout, Settings};
+/// use ketrag_core::graph::weighted::undirected;
+///
+/// let path = undirected(3, &[0, 1], &[1, 2], &[1.0, 1.0], &Progress::none())?;
+/// let xy = layout(path.view(), &Settings::default(), &Progress::none())?;
+/// let apart = |a: usize, b: usize| (xy[2 * a] - xy[2 * b]).hypot(xy[2 * a + 1] - xy[2 * b + 1]);
+/// assert!(apart(0, 2) > apart(0, 1) && apart(0, 2) > apart(1, 2));
+/// # Ok::<(), ketrag_base::Error>(())
+/// ```
+pub fn layout(graph: Weighted<'_>, settings: &Settings, progress: &Progress) -> Result<Vec<f64>> {
+    if !(0.0..=10.0).contains(&settings.theta) {
+        return Err(Error::input(format!("theta must be between 0 and 10, got {}", settings.theta)));
+    }
+    if settings.steps > 100_000 {
+        return Err(Error::input(format!("steps must be at most 100000, got {}", settings.steps)));
+    }
+    graph.require_undirected()?;
+    let levels = levels_of(graph, progress)?;
+    let steps_of = |depth: usize| match depth + 1 == levels.len() {
+        true => settings.steps * SMALLEST_STEPS,
+        false => settings.steps,
+    };
+    let work = levels.iter().enumerate().map(|(depth, level)| level.mass.len() * steps_of(depth));
+    progress.expect(work.sum::<usize>() as u64);
+    let mut xy: Vec<f64> = Vec::new();
+    for (depth, level) in levels.iter().enumerate().rev() {
+        xy = match levels.get(depth + 1) {
+            None => random_positions(&level.mass, settings.seed)?,
+            Some(coarser) => spread_out(level, coarser, &xy, settings.seed, depth)?,
+        };
+        settle(level, &mut xy, steps_of(depth), settings, progress)?;
+    }
+    fit(&mut xy);
+    Ok(xy)
+}
+
+/// Return the graph and its coarser versions, the smallest last.
+fn levels_of(graph: Weighted<'_>, progress: &Progress) -> Result<Vec<Level>> {
+    let n = graph.len();
+    let mean = graph.weights.iter().map(|w| w / graph.weights.len() as f64).sum::<f64>();
+    let mut finest = WeightedBuf {
+        indptr: room(n + 1, WHAT)?,
+        indices: room(graph.rows.nnz(), WHAT)?,
+        weights: room(graph.rows.nnz(), WHAT)?,
+    };
+    finest.indptr.extend_from_slice(graph.rows.indptr);
+    finest.indices.extend_from_slice(graph.rows.indices.all());
+    finest.weights.extend(graph.weights.iter().map(|w| (w / mean).clamp(WEIGHTS.0, WEIGHTS.1)));
+    let mut mass: Vec<f64> = room(n, WHAT)?;
+    mass.extend((0..n).map(|node| 1.0 + graph.degree(node) as f64));
+    let mut levels = vec![Level { graph: finest, mass, parent: Vec::new() }];
+    while levels.len() < LEVELS {
+        let Some(last) = levels.last_mut().filter(|level| level.mass.len() > SMALLEST) else { break };
+        let (parent, coarse) = coarsen(last.graph.view(), progress)?;
+        let count = coarse.indptr.len() - 1;
+        if count * 10 > last.mass.len() * 9 {
+            break;
+        }
+        let mut mass: Vec<f64> = zeros(count, WHAT)?;
+        parent.iter().zip(&last.mass).for_each(|(&to, m)| mass[to as usize] += m);
+        last.parent = parent;
+        levels.push(Level { graph: coarse, mass, parent: Vec::new() });
+    }
+    Ok(levels)
+}
+
+/// Return a number from -0.5 to 0.5 for each key (splitmix64).
+fn noise(seed: u64, key: u64) -> f64 {
+    let mut z = seed.wrapping_add(key.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^= z >> 31;
+    (z >> 11) as f64 / (1u64 << 53) as f64 - 0.5
+}
+
+fn random_positions(mass: &[f64], seed: u64) -> Result<Vec<f64>> {
+    let side = 2.0 * mass.iter().sum::<f64>().sqrt();
+    let mut xy = room(2 * mass.len(), WHAT)?;
+    xy.extend((0..2 * mass.len() as u64).map(|key| side * noise(seed, key)));
+    Ok(xy)
+}
+
+/// Return positions around those of the coarser level.
+fn spread_out(level: &Level, coarser: &Level, xy: &[f64], seed: u64, depth: usize) -> Result<Vec<f64>> {
+    let mut out = room(2 * level.mass.len(), WHAT)?;
+    let seed = seed ^ ((depth as u64 + 1) << 40);
+    for (node, &parent) in level.parent.iter().enumerate() {
+        let reach = coarser.mass[parent as usize].sqrt();
+        for axis in 0..2 {
+            out.push(xy[2 * parent as usize + axis] + reach * noise(seed, 2 * node as u64 + axis as u64));
+        }
+    }
+    Ok(out)
+}
+
+/// Move the nodes of a level towards an equilibrium, in place.
+fn settle(
+    level: &Level,
+    xy: &mut Vec<f64>,
+    steps: usize,
+    settings: &Settings,
+    progress: &Progress,
+) -> Result<()> {
+    let n = level.mass.len();
+    let graph = level.graph.view();
+    let mut next: Vec<f64> = zeros(2 * n, WHAT)?;
+    let mut pull: Vec<f64> = room(n, WHAT)?;
+    let sum = |node: usize| graph.around(node).map(|(_, w)| w).sum::<f64>();
+    pull.extend((0..n).map(|node| sum(node) + GRAVITY * level.mass[node]));
+    let mut tree = Tree::default();
+    let quiet = Progress::none();
+    for step in 0..steps {
+        progress.check()?;
+        let limit = FIRST_LIMIT * radius(xy) * (1.0 - step as f64 / steps as f64);
+        tree.build(xy, &level.mass)?;
+        let repelled = tree.forces(settings.theta, settings.threads, progress)?;
+        let now: &[f64] = xy;
+        fill_rows(&mut next, 2, GRAIN, settings.threads, &quiet, |rows, part| {
+            for (node, out) in rows.zip(part.chunks_exact_mut(2)) {
+                let (x, y) = (now[2 * node], now[2 * node + 1]);
+                let weight = GRAVITY * level.mass[node];
+                let (mut fx, mut fy) = (repelled[2 * node] - weight * x, repelled[2 * node + 1] - weight * y);
+                for (other, w) in graph.around(node) {
+                    fx += w * (now[2 * other as usize] - x);
+                    fy += w * (now[2 * other as usize + 1] - y);
+                }
+                let (dx, dy) = (DAMPING * fx / pull[node], DAMPING * fy / pull[node]);
+                let far = (dx * dx + dy * dy).sqrt();
+                let part = if far > limit { limit / far } else { 1.0 };
+                (out[0], out[1]) = (x + part * dx, y + part * dy);
+            }
+            Ok(())
+        })?;
+        std::mem::swap(xy, &mut next);
+    }
+    Ok(())
+}
+
+/// Return the root of the mean squared distance from the origin.
+fn radius(xy: &[f64]) -> f64 {
+    let squares: f64 = xy.iter().map(|v| v * v).sum();
+    (squares / (xy.len() / 2).max(1) as f64).sqrt()
+}
+
+/// Centre the positions and scale them into -1 to 1.
+fn fit(xy: &mut [f64]) {
+    let (mut low, mut high) = ([f64::INFINITY; 2], [f64::NEG_INFINITY; 2]);
+    for (at, &v) in xy.iter().enumerate() {
+        low[at % 2] = low[at % 2].min(v);
+        high[at % 2] = high[at % 2].max(v);
+    }
+    let half = (high[0] - low[0]).max(high[1] - low[1]) / 2.0;
+    let scale = if half > 0.0 { 1.0 / half } else { 0.0 };
+    for (at, v) in xy.iter_mut().enumerate() {
+        *v = ((*v - low[at % 2] - (high[at % 2] - low[at % 2]) / 2.0) * scale).clamp(-1.0, 1.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::graph::weighted::tests::graph;
+
+    fn run(g: &WeightedBuf, threads: usize) -> Vec<f64> {
+        let settings = Settings { threads, ..Settings::default() };
+        layout(g.view(), &settings, &Progress::none()).unwrap()
+    }
+
+    /// A grid of `side` rows.
+    fn grid(side: u32) -> WeightedBuf {
+        let mut edges = Vec::new();
+        for node in 0..side * side {
+            if node % side + 1 < side {
+                edges.push((node, node + 1, 1.0));
+            }
+            if node + side < side * side {
+                edges.push((node, node + side, 1.0));
+            }
+        }
+        graph((side * side) as usize, &edges)
+    }
+
+    #[test]
+    fn the_same_bits_on_any_number_of_threads() {
+        let g = grid(60);
+        let one = run(&g, 1);
+        assert!(one.iter().all(|v| v.abs() <= 1.0));
+        assert_eq!(one, run(&g, 2));
+        assert_eq!(one, run(&g, 7));
+    }
+
+    #[test]
+    fn a_grid_unfolds() {
+        let side = 20;
+        let xy = run(&grid(side), 0);
+        let far = |a: u32, b: u32| {
+            let (a, b) = (2 * a as usize, 2 * b as usize);
+            ((xy[a] - xy[b]).powi(2) + (xy[a + 1] - xy[b + 1]).powi(2)).sqrt()
+        };
+        let last = side * side - 1;
+        let edge = (0..last).filter(|n| n % side + 1 < side).map(|n| far(n, n + 1)).fold(0.0, f64::max);
+        for (a, b) in [(0, last), (side - 1, last + 1 - side), (0, side - 1), (0, last + 1 - side)] {
+            assert!(far(a, b) > 5.0 * edge, "corners {a} and {b}: {} of {edge}", far(a, b));
+        }
+    }
+
+    #[test]
+    fn few_nodes_a_star_and_a_stop() {
+        assert!(run(&graph(0, &[]), 1).is_empty());
+        assert_eq!(run(&graph(1, &[]), 1), [0.0, 0.0]);
+        let lone = run(&graph(2, &[]), 1);
+        assert!((lone[0] - lone[2]).hypot(lone[1] - lone[3]) > 1.0);
+        let star = graph(5001, &(1..5001).map(|leaf| (0, leaf, 1.0)).collect::<Vec<_>>());
+        let xy = run(&star, 2);
+        assert!(xy.iter().all(|v| v.is_finite()) && xy[0].abs() < 0.3 && xy[1].abs() < 0.3);
+        let progress = Progress::none();
+        progress.stop();
+        assert_eq!(layout(star.view(), &Settings::default(), &progress), Err(Error::Cancelled));
+        let wrong = Settings { theta: f64::NAN, ..Settings::default() };
+        assert!(layout(star.view(), &wrong, &Progress::none()).is_err());
+    }
+}

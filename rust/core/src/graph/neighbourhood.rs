@@ -1,0 +1,264 @@
+//! Parts of a graph that fit into a picture: the best neighbourhood of some nodes, the edges between chosen
+//! nodes, and the shortest path between two nodes.
+//!
+//! The neighbourhood grows best first, as in Dijkstra's algorithm with products in place of sums. A seed has
+//! score 1. Over an edge of weight `w` the score of node `u` passes on to `v` multiplied by
+//! `w / max w / sqrt(degree(u)) * degree(v) / (degree(v) + 1)`: strong edges win, the many neighbours of a hub
+//! count little, and dead ends come after nodes that lead on. Equal scores are ordered by id.
+
+use crate::error::{Error, Result};
+use crate::graph::weighted::Weighted;
+use crate::memory::{filled, room, zeros};
+use crate::progress::Progress;
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+
+const WHAT: &str = "the neighbourhood of nodes";
+
+/// Edges between two checks of the progress.
+const EDGES: usize = 1 << 15;
+
+/// No node, no position.
+pub const NONE: u32 = u32::MAX;
+
+/// Chosen nodes, best first, with their scores and the position of the node that each was reached from
+/// ([`NONE`] for a seed).
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Neighbourhood {
+    pub nodes: Vec<u32>,
+    pub scores: Vec<f64>,
+    pub parents: Vec<u32>,
+}
+
+/// Edges between chosen nodes, as positions among them, the smaller first.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Induced {
+    pub sources: Vec<u32>,
+    pub targets: Vec<u32>,
+    pub weights: Vec<f64>,
+    /// The number of edges, including those that were left out.
+    pub total: u64,
+}
+
+#[derive(Debug, PartialEq)]
+struct Reached {
+    score: f64,
+    node: u32,
+    parent: u32,
+}
+
+impl Eq for Reached {}
+
+impl Ord for Reached {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.score
+            .total_cmp(&other.score)
+            .then_with(|| other.node.cmp(&self.node))
+            .then_with(|| other.parent.cmp(&self.parent))
+    }
+}
+
+impl PartialOrd for Reached {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// Return at most `limit` nodes around `seeds`, which come first in the order given. `hidden` (empty, or one
+/// byte for each node) marks nodes that are left out and passed over.
+///
+/// ```
+/// use ketrag_base::progress::Progress;
+/// use ketrag_core::graph::neighbourhood::neighbourhood;
+/// use ketrag_core::graph::weighted::undirected;
+///
+/// let graph = undirected(4, &[0, 0, 1], &[1, 2, 3], &[1.0, 3.0, 1.0], &Progress::none())?;
+/// let found = neighbourhood(graph.view(), &[0], 3, &[], &Progress::none())?;
+/// assert_eq!(found.nodes, [0, 2, 1]);
+/// # Ok::<(), ketrag_base::Error>(())
+/// ```
+pub fn neighbourhood(
+    graph: Weighted<'_>,
+    seeds: &[u32],
+    limit: usize,
+    hidden: &[u8],
+    progress: &Progress,
+) -> Result<Neighbourhood> {
+    let n = graph.len();
+    check_ids(seeds, n)?;
+    if !hidden.is_empty() && hidden.len() != n {
+        return Err(Error::input(format!("hidden has {} marks for {n} nodes", hidden.len())));
+    }
+    let left_out = |node: u32| hidden.get(node as usize).is_some_and(|&mark| mark != 0);
+    let largest = graph.weights.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
+    let mut best: Vec<f64> = zeros(n, WHAT)?;
+    let mut taken: Vec<u8> = zeros(n, WHAT)?;
+    let mut found = Neighbourhood::default();
+    let mut heap = BinaryHeap::new();
+    let mut fresh: Vec<u32> = room(seeds.len(), WHAT)?;
+    for &seed in seeds {
+        if !left_out(seed) && best[seed as usize] == 0.0 {
+            best[seed as usize] = 1.0;
+            fresh.push(seed);
+        }
+    }
+    let mut seen = 0;
+    let mut next_seed = fresh.into_iter();
+    while found.nodes.len() < limit {
+        let reached = match next_seed.next() {
+            Some(node) => Reached { score: 1.0, node, parent: NONE },
+            None => match heap.pop() {
+                Some(reached) => reached,
+                None => break,
+            },
+        };
+        let node = reached.node as usize;
+        if std::mem::replace(&mut taken[node], 1) != 0 {
+            continue;
+        }
+        let position = found.nodes.len() as u32;
+        found.nodes.push(reached.node);
+        found.scores.push(reached.score);
+        found.parents.push(reached.parent);
+        let own = (graph.degree(node) as f64).sqrt();
+        for (other, weight) in graph.around(node) {
+            seen += 1;
+            if seen % EDGES == 0 {
+                progress.check()?;
+            }
+            let degree = graph.degree(other as usize) as f64;
+            let score = reached.score * (weight / largest / own * (degree / (degree + 1.0)));
+            if score > best[other as usize] && taken[other as usize] == 0 && !left_out(other) {
+                best[other as usize] = score;
+                heap.push(Reached { score, node: other, parent: position });
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// Return the edges between `nodes`, of more than `most` the heaviest, ordered by their ends. Ties go to the
+/// smaller positions.
+pub fn induced(graph: Weighted<'_>, nodes: &[u32], most: usize, progress: &Progress) -> Result<Induced> {
+    let n = graph.len();
+    check_ids(nodes, n)?;
+    let mut place: Vec<u32> = filled(NONE, n, WHAT)?;
+    for (position, &node) in nodes.iter().enumerate() {
+        if std::mem::replace(&mut place[node as usize], position as u32) != NONE {
+            return Err(Error::input(format!("node {node} is listed twice")));
+        }
+    }
+    let mut edges: Vec<(u32, u32, f64)> = Vec::new();
+    let mut seen = 0;
+    for (position, &node) in nodes.iter().enumerate() {
+        for (other, weight) in graph.around(node as usize) {
+            seen += 1;
+            if seen % EDGES == 0 {
+                progress.check()?;
+            }
+            let to = place[other as usize];
+            if to != NONE && to as usize > position {
+                edges.push((position as u32, to, weight));
+            }
+        }
+    }
+    let total = edges.len() as u64;
+    if edges.len() > most {
+        edges.sort_unstable_by(|a, b| b.2.total_cmp(&a.2).then((a.0, a.1).cmp(&(b.0, b.1))));
+        edges.truncate(most);
+    }
+    edges.sort_unstable_by_key(|&(a, b, _)| (a, b));
+    Ok(Induced {
+        sources: edges.iter().map(|e| e.0).collect(),
+        targets: edges.iter().map(|e| e.1).collect(),
+        weights: edges.iter().map(|e| e.2).collect(),
+        total,
+    })
+}
+
+/// Return the nodes of a shortest path from `start` to `end` by number of edges, both included; of several,
+/// one that leaves each node to the smallest id possible, seen from `end`. Empty if no path exists.
+pub fn shortest_path(graph: Weighted<'_>, start: u32, end: u32, progress: &Progress) -> Result<Vec<u32>> {
+    check_ids(&[start, end], graph.len())?;
+    let mut before: Vec<u32> = filled(NONE, graph.len(), WHAT)?;
+    before[start as usize] = start;
+    let (mut now, mut next) = (vec![start], Vec::new());
+    let mut seen = 0;
+    while before[end as usize] == NONE && !now.is_empty() {
+        for &node in &now {
+            for (other, _) in graph.around(node as usize) {
+                seen += 1;
+                if seen % EDGES == 0 {
+                    progress.check()?;
+                }
+                if before[other as usize] == NONE {
+                    before[other as usize] = node;
+                    next.push(other);
+                }
+            }
+        }
+        next.sort_unstable(); // so that the smallest id of a ring is the one that reaches the next ring
+        now.clear();
+        std::mem::swap(&mut now, &mut next);
+    }
+    let mut path = Vec::new();
+    if before[end as usize] != NONE {
+        let mut at = end;
+        path.push(at);
+        while at != start {
+            at = before[at as usize];
+            path.push(at);
+        }
+        path.reverse();
+    }
+    Ok(path)
+}
+
+fn check_ids(ids: &[u32], n: usize) -> Result<()> {
+    match ids.iter().find(|&&id| id as usize >= n) {
+        Some(id) => Err(Error::input(format!("node {id} is not below the number of nodes, {n}"))),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::graph::weighted::tests::graph;
+
+    fn none() -> Progress {
+        Progress::none()
+    }
+
+    #[test]
+    fn strong_edges_first_and_hidden_nodes_lead_nowhere() {
+        let g = graph(5, &[(0, 1, 1.0), (0, 2, 4.0), (2, 3, 4.0), (1, 4, 4.0)]);
+        let all = neighbourhood(g.view(), &[0], 9, &[], &none()).unwrap();
+        assert_eq!(all.nodes, [0, 2, 3, 1, 4]);
+        assert_eq!(all.parents, [NONE, 0, 1, 0, 3]);
+        let some = neighbourhood(g.view(), &[0], 9, &[0, 0, 1, 0, 0], &none()).unwrap();
+        assert_eq!(some.nodes, [0, 1, 4]);
+        assert!(neighbourhood(g.view(), &[0], 0, &[], &none()).unwrap().nodes.is_empty());
+        assert_eq!(neighbourhood(g.view(), &[3, 1, 3], 2, &[], &none()).unwrap().nodes, [3, 1]);
+    }
+
+    #[test]
+    fn edges_between_chosen_nodes() {
+        let g = graph(4, &[(0, 1, 1.0), (1, 2, 3.0), (2, 0, 2.0), (2, 3, 9.0)]);
+        let all = induced(g.view(), &[2, 0, 1], 9, &none()).unwrap();
+        assert_eq!((all.sources, all.targets, all.total), (vec![0, 0, 1], vec![1, 2, 2], 3));
+        let two = induced(g.view(), &[2, 0, 1], 2, &none()).unwrap();
+        assert_eq!((two.weights, two.total), (vec![2.0, 3.0], 3));
+        assert!(induced(g.view(), &[0, 0], 9, &none()).is_err());
+        assert!(induced(g.view(), &[4], 9, &none()).is_err());
+    }
+
+    #[test]
+    fn shortest_paths() {
+        let g = graph(6, &[(0, 1, 1.0), (0, 2, 1.0), (1, 3, 1.0), (2, 3, 1.0), (3, 4, 1.0)]);
+        assert_eq!(shortest_path(g.view(), 0, 4, &none()).unwrap(), [0, 1, 3, 4]);
+        assert_eq!(shortest_path(g.view(), 2, 2, &none()).unwrap(), [2]);
+        assert!(shortest_path(g.view(), 0, 5, &none()).unwrap().is_empty());
+        assert!(shortest_path(g.view(), 0, 6, &none()).is_err());
+    }
+}

@@ -1,0 +1,91 @@
+//! Weights that follow from counts: they are computed when an index is first read, and not stored.
+
+use crate::error::Result;
+use crate::text::languages::Language;
+use crate::text::strings::Strings;
+use std::collections::BTreeMap;
+
+pub const K1: f64 = 1.2;
+pub const B: f64 = 0.75;
+/// Document frequencies whose idf is computed once.
+const COMMON: usize = 1 << 10;
+
+/// What the weights are computed from.
+#[derive(Debug, Clone, Copy)]
+pub struct Counts<'a> {
+    pub keywords: Strings<'a>,
+    /// Offsets of the units of each keyword, name and subject.
+    pub keyword_units: &'a [u64],
+    pub name_units: &'a [u64],
+    pub subject_units: &'a [u64],
+    pub unit_length: &'a [u32],
+    /// The language of each unit; empty if all are English.
+    pub unit_language: &'a [u8],
+}
+
+/// Weights of units and of what they have.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Weights {
+    /// BM25's k1 (1 - b + b length / mean length).
+    pub unit_norm: Vec<f64>,
+    /// ln(1 + (n - df + 0.5) / (df + 0.5)).
+    pub keyword_idf: Vec<f64>,
+    pub name_idf: Vec<f64>,
+    pub subject_idf: Vec<f64>,
+}
+
+impl Weights {
+    pub fn new(counts: &Counts<'_>) -> Result<Self> {
+        let n = counts.unit_length.len();
+        // The sum is exact: a sum of integers below 2^53.
+        let sum: f64 = counts.unit_length.iter().map(|&length| f64::from(length)).sum();
+        let mean = (sum / n.max(1) as f64).max(1e-9);
+        let norm = |&length: &u32| K1 * (1.0 - B + B * (f64::from(length) / mean));
+        let mut weights = Self {
+            unit_norm: counts.unit_length.iter().map(norm).collect(),
+            keyword_idf: of_rows(n, counts.keyword_units),
+            name_idf: of_rows(n, counts.name_units),
+            subject_idf: of_rows(n, counts.subject_units),
+        };
+        weights.by_language(counts)?;
+        Ok(weights)
+    }
+
+    /// Compute the idf of stems that only one language has, among the units in this language: otherwise each
+    /// of its words would be rare in an index that is mostly in another language.
+    fn by_language(&mut self, counts: &Counts<'_>) -> Result<()> {
+        let mut units = [0usize; 256];
+        counts.unit_language.iter().for_each(|&number| units[usize::from(number)] += 1);
+        let mut of_code = BTreeMap::new();
+        for (number, &count) in (0u8..=255).zip(&units).filter(|(_, &count)| count > 0) {
+            of_code.insert(Language::numbered(number)?.code(), count);
+        }
+        if of_code.len() < 2 {
+            return Ok(());
+        }
+        for (id, (idf, range)) in self.keyword_idf.iter_mut().zip(counts.keyword_units.windows(2)).enumerate()
+        {
+            let found = counts.keywords.get(id).split_once('@').and_then(|(_, code)| of_code.get(code));
+            if let Some(&count) = found {
+                *idf = inverse_document_frequency(count, range[1].saturating_sub(range[0]));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Return the idf of what `df` of `n` units have.
+fn inverse_document_frequency(n: usize, df: u64) -> f64 {
+    let (n, df) = (n as f64, df as f64);
+    (1.0 + (n - df + 0.5) / (df + 0.5)).ln()
+}
+
+/// Return the idf of each row of units.
+fn of_rows(n: usize, indptr: &[u64]) -> Vec<f64> {
+    let common: Vec<f64> = (0..COMMON as u64).map(|df| inverse_document_frequency(n, df)).collect();
+    let idf = |row: &[u64]| {
+        let df = row[1].saturating_sub(row[0]);
+        common.get(df as usize).copied().unwrap_or_else(|| inverse_document_frequency(n, df))
+    };
+    indptr.windows(2).map(idf).collect()
+}

@@ -1,0 +1,69 @@
+//! What answers the requests: the service's indexes, behind two traits.
+
+use ketrag_base::error::Result;
+use ketrag_base::progress::Progress;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Plans requests.
+pub trait Backend: Send + Sync + 'static {
+    /// Return how to answer requests with these fields (a JSON object without the question and the deadline), or
+    /// `None` if the application must. This may take long and is called from any thread.
+    fn plan(&self, fields: &str) -> Option<Arc<dyn Plan>>;
+}
+
+/// How a reply may be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Answer {
+    /// The reply is complete and stays valid as long as its plan.
+    Cached,
+    /// The reply is complete; the next one may differ.
+    Once,
+    /// The application must answer.
+    Pass,
+}
+
+/// Answers the questions of requests with equal fields.
+pub trait Plan: Send + Sync + 'static {
+    /// Return a number that no other plan has.
+    fn id(&self) -> u64;
+
+    /// Return the number of the model that embeds the questions, if one does. A model embeds one batch at a time.
+    fn model(&self) -> Option<u64>;
+
+    /// Return a vector for each question, all in one array, or `None` if the application must answer.
+    fn embed(&self, questions: &[&str], until: Instant) -> Option<Vectors>;
+
+    /// Append the reply to `out` as JSON.
+    fn answer(
+        &self,
+        question: &str,
+        vector: Option<Vector<'_>>,
+        progress: &Progress,
+        out: &mut Vec<u8>,
+    ) -> Result<Answer>;
+}
+
+/// The vectors of a batch.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Vectors {
+    pub values: Vec<f32>,
+    pub dimension: usize,
+    /// Milliseconds that each question took.
+    pub milliseconds: f64,
+}
+
+/// The vector of one question.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Vector<'a> {
+    pub values: &'a [f32],
+    pub milliseconds: f64,
+}
+
+impl Vectors {
+    /// Return the vector of one of the questions.
+    pub fn get(&self, row: usize) -> Option<Vector<'_>> {
+        let values = self.values.get(row * self.dimension..(row + 1) * self.dimension)?;
+        Some(Vector { values, milliseconds: self.milliseconds })
+    }
+}

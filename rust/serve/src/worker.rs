@@ -1,0 +1,151 @@
+//! The threads that answer requests.
+
+use crate::backend::{Answer, Plan, Vector};
+use crate::locks::lock;
+use crate::queue::Job;
+use crate::shared::{Handed, Shared};
+use ketrag_base::error::{caught, Error};
+use ketrag_base::reserve;
+use std::sync::atomic::Ordering;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Bytes before a body for its head.
+const ROOM: usize = 1024;
+/// Reply buffers above this size are not kept.
+const USUAL: usize = 1 << 20;
+
+/// Answer requests until the queue is closed.
+pub fn run(shared: &Shared) {
+    let mut out = Vec::new();
+    while let Some(jobs) = shared.queue.next(shared.limits.batch) {
+        let model = jobs.first().and_then(|job| job.plan.as_ref()).and_then(|plan| plan.model());
+        match model {
+            Some(model) => answer_batch(shared, model, jobs, &mut out),
+            None => jobs.into_iter().for_each(|job| answer_one(shared, job, &mut out)),
+        }
+        if out.capacity() > USUAL {
+            out = Vec::new();
+        }
+    }
+}
+
+/// Answer a request that no model embeds, or put it back with its plan.
+fn answer_one(shared: &Shared, mut job: Job, out: &mut Vec<u8>) {
+    if is_over(shared, &job) {
+        return give_up(shared, job);
+    }
+    let plan = match job.plan.take() {
+        Some(plan) => plan,
+        None => match caught(|| Ok(shared.plan(&job.request.fields))) {
+            Ok(Some(plan)) => plan,
+            _ => return pass(shared, job, None),
+        },
+    };
+    let Some(job) = reply_cached(shared, job, &*plan, out) else { return };
+    if plan.model().is_some() {
+        return shared.queue.put_back(Job { plan: Some(plan), ..job });
+    }
+    shared.counters.batch(1);
+    answer(shared, job, &*plan, None, out);
+}
+
+/// Answer requests whose questions a model embeds together.
+fn answer_batch(shared: &Shared, model: u64, jobs: Vec<Job>, out: &mut Vec<u8>) {
+    let mut waiting: Vec<(Job, Arc<dyn Plan>)> = Vec::with_capacity(jobs.len());
+    for mut job in jobs {
+        let Some(plan) = job.plan.take() else { continue };
+        if is_over(shared, &job) {
+            give_up(shared, job);
+        } else if let Some(job) = reply_cached(shared, job, &*plan, out) {
+            waiting.push((job, plan));
+        }
+    }
+    let vectors = waiting.first().and_then(|(_, plan)| {
+        shared.counters.batch(waiting.len());
+        let questions: Vec<&str> = waiting.iter().map(|(job, _)| job.request.question.as_str()).collect();
+        let until = waiting.iter().map(|(job, _)| job.until).min()?;
+        caught(|| Ok(plan.embed(&questions, until))).ok().flatten()
+    });
+    shared.queue.embedded(model);
+    for (row, (job, plan)) in waiting.into_iter().enumerate() {
+        match vectors.as_ref().and_then(|vectors| vectors.get(row)) {
+            Some(vector) if !is_over(shared, &job) => answer(shared, job, &*plan, Some(vector), out),
+            Some(_) => give_up(shared, job),
+            None => pass(shared, job, None),
+        }
+    }
+}
+
+/// Reply from the cache, or return the request.
+fn reply_cached(shared: &Shared, job: Job, plan: &dyn Plan, out: &mut Vec<u8>) -> Option<Job> {
+    let Some(body) = shared.cache.get(plan.id(), &job.request.question) else { return Some(job) };
+    out.clear();
+    out.resize(ROOM, 0);
+    out.extend_from_slice(&body);
+    reply(shared, &job, out, true);
+    None
+}
+
+fn answer(shared: &Shared, job: Job, plan: &dyn Plan, vector: Option<Vector<'_>>, out: &mut Vec<u8>) {
+    let began = Instant::now();
+    out.clear();
+    out.resize(ROOM, 0);
+    let question = job.request.question.as_str();
+    let answered =
+        reserve::keep().and_then(|()| caught(|| plan.answer(question, vector, &job.progress, out)));
+    match answered {
+        Ok(Answer::Cached) => shared.cache.add(plan.id(), question, &out[ROOM..]),
+        Ok(Answer::Once) => {}
+        Ok(Answer::Pass) => return pass(shared, job, None),
+        Err(Error::Deadline | Error::Cancelled) => return give_up(shared, job),
+        Err(_) => return pass(shared, job, None), // the application reports it
+    }
+    reply(shared, &job, out, false);
+    shared.queue.took(began.elapsed());
+}
+
+/// Send what is in `out` after the room for a head.
+fn reply(shared: &Shared, job: &Job, out: &mut [u8], cached: bool) {
+    let last = !job.request.keep || shared.stopping.load(Ordering::Relaxed);
+    let mut head = Vec::with_capacity(ROOM);
+    head.extend_from_slice(b"HTTP/1.1 200 OK\r\ndate: ");
+    shared.clock.write(&mut head);
+    head.extend_from_slice(format!("\r\ncontent-length: {}\r\n", out.len() - ROOM).as_bytes());
+    head.extend_from_slice(&shared.limits.headers);
+    if last {
+        head.extend_from_slice(b"connection: close\r\n");
+    }
+    head.extend_from_slice(b"\r\n");
+    let start = ROOM - head.len(); // `Front::start` has checked the length of the headers
+    out[start..ROOM].copy_from_slice(&head);
+    shared.counters.answered(job.arrived.elapsed(), cached);
+    if job.connection.with(|state| state.reply(&out[start..], last)) {
+        shared.look_again(job.connection.token);
+    }
+}
+
+/// Return whether a request does not have to be answered any more.
+fn is_over(shared: &Shared, job: &Job) -> bool {
+    job.until <= Instant::now() || job.progress.check().is_err() || shared.is_aborting()
+}
+
+/// Have the application reply to a request whose time is over. A client that is gone gets nothing.
+pub fn give_up(shared: &Shared, job: Job) {
+    let late = (job.until <= Instant::now()).then_some(job.request.seconds);
+    pass(shared, job, late);
+}
+
+/// Have the application answer.
+pub fn pass(shared: &Shared, job: Job, late: Option<f64>) {
+    let (connection, mut bytes) = (job.connection, job.bytes);
+    let socket = connection.with(|state| {
+        bytes.append(&mut state.input);
+        state.take_socket(&shared.registry)
+    });
+    if let Some(socket) = socket {
+        shared.hand_over(Handed { socket, bytes, refused: false, late });
+    }
+    lock(&shared.again).push(connection.token);
+    let _ = shared.waker.wake();
+}

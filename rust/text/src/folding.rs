@@ -1,0 +1,105 @@
+//! Letters without their marks, and sets of words: what the analysis of every language uses.
+
+use crate::interner::Interner;
+use unicode_normalization::char::{canonical_combining_class, decompose_compatible};
+
+/// A fixed set of words.
+pub struct WordSet {
+    words: Interner,
+    /// Bytes of the longest, so that most words need no lookup.
+    longest: usize,
+}
+
+impl WordSet {
+    pub fn new(words: &str) -> Self {
+        let mut set = Self { words: Interner::default(), longest: 0 };
+        for word in words.split_ascii_whitespace() {
+            set.words.add(word);
+            set.longest = set.longest.max(word.len());
+        }
+        set
+    }
+
+    pub fn has(&self, word: &str) -> bool {
+        word.len() <= self.longest && self.words.get(word).is_some()
+    }
+}
+
+/// Han, Hiragana, Katakana, Thai, Lao, Khmer, Myanmar.
+pub(crate) fn is_unspaced(c: char) -> bool {
+    matches!(c as u32, 0x0E00..=0x0EFF | 0x1000..=0x109F | 0x1780..=0x17FF | 0x19E0..=0x19FF
+        | 0x2E80..=0x2FDF | 0x3005..=0x3007 | 0x3021..=0x3029 | 0x3038..=0x303B | 0x3041..=0x30FF
+        | 0x31F0..=0x31FF | 0x3400..=0x4DBF | 0x4E00..=0x9FFF | 0xA9E0..=0xA9FF | 0xAA60..=0xAA7F
+        | 0xF900..=0xFAFF | 0xFF66..=0xFF9F | 0x1AFF0..=0x1B16F | 0x20000..=0x3FFFF)
+}
+
+/// Return the bytes that a character has in the folded text.
+pub(crate) fn folded_size(c: char) -> usize {
+    let mut size = 0;
+    decompose_compatible(c, |part| {
+        if canonical_combining_class(part) == 0 {
+            size += part.len_utf8();
+        }
+    });
+    size
+}
+
+/// Append the text in NFKD without combining marks. (The marks are dropped, so their canonical order does not
+/// matter: each character is decomposed separately.) The Cyrillic short i, "й", is a letter and keeps its breve:
+/// endings contain it.
+pub fn fold_into(text: &str, out: &mut String) {
+    let start = out.len();
+    out.reserve(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.bytes().position(|b| b >= 0x80) {
+        out.push_str(&rest[..at]);
+        let mut chars = rest[at..].chars();
+        if let Some(c) = chars.next() {
+            decompose_compatible(c, |part| {
+                if canonical_combining_class(part) == 0 {
+                    out.push(part);
+                } else if part == BREVE && out.len() > start {
+                    shorten_i(out);
+                }
+            });
+        }
+        rest = chars.as_str();
+    }
+    out.push_str(rest);
+}
+
+/// The mark that turns и into й.
+pub(crate) const BREVE: char = '\u{306}';
+
+/// Replace и at the end of a text by й, which has as many bytes.
+fn shorten_i(text: &mut String) {
+    let short = match text.chars().next_back() {
+        Some('и') => 'й',
+        Some('И') => 'Й',
+        _ => return,
+    };
+    text.pop();
+    text.push(short);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn marks_are_dropped_but_not_that_of_a_short_i() {
+        for (text, folded) in [("Éé ﬁ", "Ee fi"), ("йЙи\u{306}", "йЙй"), ("\u{306}а\u{306}", "а"), ("ё", "е")]
+        {
+            let mut out = String::from("и");
+            fold_into(text, &mut out);
+            assert_eq!(out.strip_prefix('и'), Some(folded));
+            assert_eq!(text.chars().map(folded_size).sum::<usize>(), folded.len());
+        }
+    }
+
+    #[test]
+    fn a_set_has_its_words() {
+        let set = WordSet::new("of the");
+        assert!(set.has("of") && set.has("the") && !set.has("o") && !set.has("thee"));
+    }
+}

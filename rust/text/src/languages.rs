@@ -1,0 +1,582 @@
+//! The languages that the analysis knows, and how the language of a text is detected.
+//!
+//! A language is a row of [`TABLE`]: its stemmer, and its function words. These are dropped from keywords, and they
+//! give a language away: a German text is full of "der", "und" and "nicht". Languages that are alone in their script
+//! are recognised by it. Everything else counts as English, whose analysis is the plainest.
+
+use crate::error::{Error, Result};
+use crate::folding::{fold_into, is_unspaced, WordSet};
+use crate::interner::Interner;
+use snowball_stemmers_rs::{Algorithm, Stemmer};
+use std::sync::OnceLock;
+
+/// A language, as its row in the table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Language(u8);
+
+/// Writing systems that decide the language or the stemmer of a word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Script {
+    Latin,
+    Arabic,
+    Armenian,
+    Cyrillic,
+    Devanagari,
+    Greek,
+    Han,
+    Hangul,
+    Hebrew,
+    Kana,
+    Tamil,
+    Thai,
+    Other,
+}
+
+impl Script {
+    fn of(c: char) -> Self {
+        match u32::from(c) {
+            0..=0x024F | 0x1E00..=0x1EFF => Self::Latin,
+            0x0370..=0x03FF | 0x1F00..=0x1FFF => Self::Greek,
+            0x0400..=0x052F | 0x1C80..=0x1C8F | 0x2DE0..=0x2DFF | 0xA640..=0xA69F => Self::Cyrillic,
+            0x0531..=0x058F | 0xFB13..=0xFB17 => Self::Armenian,
+            0x0590..=0x05FF => Self::Hebrew,
+            0x0600..=0x06FF | 0x0750..=0x077F | 0x0870..=0x08FF | 0xFB50..=0xFDFF | 0xFE70..=0xFEFC => {
+                Self::Arabic
+            }
+            0x0900..=0x097F | 0xA8E0..=0xA8FF => Self::Devanagari,
+            0x0B80..=0x0BFF => Self::Tamil,
+            0x0E00..=0x0E7F => Self::Thai,
+            0x1100..=0x11FF | 0xAC00..=0xD7FF => Self::Hangul,
+            0x3041..=0x30FF | 0x31F0..=0x31FF => Self::Kana,
+            0x3400..=0x4DBF | 0x4E00..=0x9FFF | 0xF900..=0xFAFF | 0x20000..=0x3FFFF => Self::Han,
+            _ => Self::Other,
+        }
+    }
+
+    /// Return the script of a word's letters, or `None` if it mixes scripts or has no letter.
+    pub fn of_word(word: &str) -> Option<Self> {
+        if word.is_ascii() {
+            return word.bytes().any(|b| b.is_ascii_alphabetic()).then_some(Self::Latin);
+        }
+        let mut letters = word.chars().filter(|c| !c.is_numeric());
+        let script = Self::of(letters.next()?);
+        letters.all(|c| Self::of(c) == script).then_some(script)
+    }
+
+    /// Return the language with most readers in a script.
+    fn language(self) -> Language {
+        let code = match self {
+            Self::Latin | Self::Other => "en",
+            Self::Arabic => "ar",
+            Self::Armenian => "hy",
+            Self::Cyrillic => "ru",
+            Self::Devanagari => "hi",
+            Self::Greek => "el",
+            Self::Han => "zh",
+            Self::Hangul => "ko",
+            Self::Hebrew => "he",
+            Self::Kana => "ja",
+            Self::Tamil => "ta",
+            Self::Thai => "th",
+        };
+        Language(TABLE.iter().position(|row| row.code == code).unwrap_or(0) as u8)
+    }
+}
+
+/// Function words of a language.
+#[derive(Clone, Copy)]
+enum Words {
+    /// The list of NLTK, from the crate `stop-words`.
+    Nltk,
+    /// A list compiled for this project.
+    Own(&'static str),
+    /// Detected by script or not at all.
+    No,
+}
+
+/// What the analysis knows of a language.
+struct Row {
+    /// ISO 639-1.
+    code: &'static str,
+    name: &'static str,
+    script: Script,
+    algorithm: Option<Algorithm>,
+    words: Words,
+}
+
+const fn row(
+    code: &'static str,
+    name: &'static str,
+    script: Script,
+    algorithm: Option<Algorithm>,
+    words: Words,
+) -> Row {
+    Row { code, name, script, algorithm, words }
+}
+
+const POLISH: &str = "i w na z się nie do to że jest o od po za jak ale przez przy dla co tym ten ta te tego tej tych \
+oraz lub czy być był była było są który która które których ma może tylko już także między jego jej ich gdy pod nad we \
+ze albo więc sobie ponieważ";
+const CZECH: &str = "a v na se je že z s do i o to jako ve k si po za by ale od pro při nebo podle není jsou byl byla \
+bylo byly který která které jeho jejich jen až také mezi být tak než když pokud má aby co ze ke jsem před však tento \
+tato toto může bude";
+const UKRAINIAN: &str =
+    "і в у на з що не та до як за від це його її їх був була було були є або але який яка яке які \
+для про при під після також між щоб коли якщо бути може";
+const PERSIAN: &str =
+    "و در به از که این را با است برای آن یک خود تا کرد بر هم نیز می شد شده بود اما یا ها های";
+
+// The code of a language in an index is its row, so append rows at the end.
+#[rustfmt::skip]
+static TABLE: [Row; 44] = [
+    row("en", "english", Script::Latin, None, Words::Nltk),
+    row("none", "none", Script::Other, None, Words::No),
+    row("ar", "arabic", Script::Arabic, Some(Algorithm::Arabic), Words::Nltk),
+    row("ca", "catalan", Script::Latin, Some(Algorithm::Catalan), Words::Nltk),
+    row("cs", "czech", Script::Latin, Some(Algorithm::Czech), Words::Own(CZECH)),
+    row("da", "danish", Script::Latin, Some(Algorithm::Danish), Words::Nltk),
+    row("de", "german", Script::Latin, Some(Algorithm::German), Words::Nltk),
+    row("el", "greek", Script::Greek, Some(Algorithm::Greek), Words::Nltk),
+    row("es", "spanish", Script::Latin, Some(Algorithm::Spanish), Words::Nltk),
+    row("et", "estonian", Script::Latin, Some(Algorithm::Estonian), Words::No),
+    row("eu", "basque", Script::Latin, Some(Algorithm::Basque), Words::Nltk),
+    row("fa", "persian", Script::Arabic, Some(Algorithm::Persian), Words::Own(PERSIAN)),
+    row("fi", "finnish", Script::Latin, Some(Algorithm::Finnish), Words::Nltk),
+    row("fr", "french", Script::Latin, Some(Algorithm::French), Words::Nltk),
+    row("ga", "irish", Script::Latin, Some(Algorithm::Irish), Words::No),
+    row("he", "hebrew", Script::Hebrew, None, Words::Nltk),
+    row("hi", "hindi", Script::Devanagari, Some(Algorithm::Hindi), Words::No),
+    row("hu", "hungarian", Script::Latin, Some(Algorithm::Hungarian), Words::Nltk),
+    row("hy", "armenian", Script::Armenian, Some(Algorithm::Armenian), Words::No),
+    row("id", "indonesian", Script::Latin, Some(Algorithm::Indonesian), Words::Nltk),
+    row("it", "italian", Script::Latin, Some(Algorithm::Italian), Words::Nltk),
+    row("ja", "japanese", Script::Kana, None, Words::No),
+    row("ko", "korean", Script::Hangul, None, Words::No),
+    row("lt", "lithuanian", Script::Latin, Some(Algorithm::Lithuanian), Words::No),
+    row("ne", "nepali", Script::Devanagari, Some(Algorithm::Nepali), Words::No),
+    row("nl", "dutch", Script::Latin, Some(Algorithm::Dutch), Words::Nltk),
+    row("no", "norwegian", Script::Latin, Some(Algorithm::Norwegian), Words::Nltk),
+    row("pl", "polish", Script::Latin, Some(Algorithm::Polish), Words::Own(POLISH)),
+    row("pt", "portuguese", Script::Latin, Some(Algorithm::Portuguese), Words::Nltk),
+    row("ro", "romanian", Script::Latin, Some(Algorithm::Romanian), Words::Nltk),
+    row("ru", "russian", Script::Cyrillic, Some(Algorithm::Russian), Words::Nltk),
+    row("sl", "slovenian", Script::Latin, None, Words::Nltk),
+    row("sv", "swedish", Script::Latin, Some(Algorithm::Swedish), Words::Nltk),
+    row("ta", "tamil", Script::Tamil, Some(Algorithm::Tamil), Words::No),
+    row("th", "thai", Script::Thai, None, Words::No),
+    row("tr", "turkish", Script::Latin, Some(Algorithm::Turkish), Words::Nltk),
+    row("uk", "ukrainian", Script::Cyrillic, Some(Algorithm::Ukrainian), Words::Own(UKRAINIAN)),
+    row("zh", "chinese", Script::Han, None, Words::No),
+    row("eo", "esperanto", Script::Latin, Some(Algorithm::Esperanto), Words::No),
+    row("sr", "serbian", Script::Cyrillic, Some(Algorithm::Serbian), Words::No),
+    row("st", "sesotho", Script::Latin, Some(Algorithm::Sesotho), Words::No),
+    row("yi", "yiddish", Script::Hebrew, Some(Algorithm::Yiddish), Words::No),
+    row("az", "azerbaijani", Script::Latin, None, Words::Nltk),
+    row("sq", "albanian", Script::Latin, None, Words::Nltk),
+];
+
+/// The function words of all languages, and for each the languages that have it as bits.
+struct Profile {
+    words: Interner,
+    owners: Vec<u64>,
+}
+
+/// What is built once from the table.
+struct Built {
+    stemmers: Vec<Option<Stemmer>>,
+    stop_words: Vec<WordSet>,
+    profile: Profile,
+}
+
+fn built() -> &'static Built {
+    static BUILT: OnceLock<Built> = OnceLock::new();
+    BUILT.get_or_init(|| {
+        let lists: Vec<String> = TABLE.iter().map(function_words).collect();
+        let mut profile = Profile { words: Interner::default(), owners: Vec::new() };
+        for (at, list) in lists.iter().enumerate() {
+            for word in list.split_ascii_whitespace().filter(|word| word.len() <= LONGEST) {
+                let id = profile.words.add(word) as usize;
+                profile.owners.resize(profile.words.len(), 0);
+                profile.owners[id] |= 1 << at;
+            }
+        }
+        Built {
+            stemmers: TABLE.iter().map(|row| row.algorithm.map(Stemmer::create)).collect(),
+            stop_words: lists.iter().map(|list| WordSet::new(list)).collect(),
+            profile,
+        }
+    })
+}
+
+/// The longest function word that detection looks up, in bytes.
+const LONGEST: usize = 16;
+
+/// Return the function words of a row, folded and in lower case, separated by blanks.
+fn function_words(row: &Row) -> String {
+    let list = match row.words {
+        Words::No => return String::new(),
+        Words::Own(words) => words.to_owned(),
+        Words::Nltk => stop_words::lookup(row.code).unwrap_or_default().join(" "),
+    };
+    let mut folded = String::new();
+    fold_into(&list, &mut folded);
+    let folded = folded.to_lowercase();
+    let words: Vec<&str> =
+        folded.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
+    words.join(" ")
+}
+
+impl Language {
+    pub const ENGLISH: Self = Self(0);
+    /// No analysis by language or script.
+    pub const NONE: Self = Self(1);
+
+    /// Return the language of a code or name: `de`, `german`, `none`.
+    ///
+    /// ```
+    /// use ketrag_text::languages::Language;
+    ///
+    /// assert_eq!(Language::by_name("german").unwrap().code(), "de");
+    /// assert!(Language::by_name("klingon").is_err());
+    /// ```
+    pub fn by_name(name: &str) -> Result<Self> {
+        let found = TABLE.iter().position(|row| row.code == name || row.name == name);
+        found.map(|at| Self(at as u8)).ok_or_else(|| {
+            let near = TABLE.iter().min_by_key(|row| distance(row.name, name)).map_or("", |row| row.name);
+            let near = if distance(near, name) <= 3 { near } else { "auto" };
+            Error::input(format!(
+                "language {name:?} is unknown; did you mean {near:?}? (auto, a language, or none)"
+            ))
+        })
+    }
+
+    /// Return the language with this number in an index.
+    pub fn numbered(number: u8) -> Result<Self> {
+        if usize::from(number) < TABLE.len() {
+            return Ok(Self(number));
+        }
+        Err(Error::input(format!("language number {number} does not exist")))
+    }
+
+    pub fn number(self) -> u8 {
+        self.0
+    }
+
+    /// Return the ISO 639-1 code.
+    pub fn code(self) -> &'static str {
+        self.row().code
+    }
+
+    pub fn name(self) -> &'static str {
+        self.row().name
+    }
+
+    /// Return the function words, as they are in the source of the list; empty for a language without one.
+    pub fn function_words(self) -> &'static [&'static str] {
+        match self.row().words {
+            Words::Nltk => stop_words::lookup(self.code()).unwrap_or_default(),
+            _ => &[],
+        }
+    }
+
+    /// Iterate over codes and names, in the order of their numbers.
+    pub fn all() -> impl Iterator<Item = (&'static str, &'static str)> {
+        TABLE.iter().map(|row| (row.code, row.name))
+    }
+
+    fn row(self) -> &'static Row {
+        &TABLE[usize::from(self.0)]
+    }
+
+    /// Return whether a word (folded, lower case) is a function word of this language.
+    pub(crate) fn drops(self, word: &str) -> bool {
+        built().stop_words[usize::from(self.0)].has(word)
+    }
+
+    /// Return the language whose stemmer reads a word of a text in this language: this one if the word is in its
+    /// script, otherwise the one with most readers in the word's script.
+    pub(crate) fn stems(self, word: &str) -> Option<Self> {
+        if self == Self::NONE {
+            return None;
+        }
+        let script = Script::of_word(word)?;
+        let language = if script == self.row().script { self } else { script.language() };
+        language.row().algorithm.map(|_| language)
+    }
+
+    /// Return whether the stemmer reads marks that folding drops: "é" in French, the pulli of Tamil.
+    pub(crate) fn needs_marks(self) -> bool {
+        matches!(self.row().script, Script::Latin | Script::Tamil)
+    }
+
+    /// Return whether stems carry the code of the language. In Latin script the stem of one language is often a word of
+    /// another: only texts in this language may match it.
+    pub(crate) fn is_marked(self) -> bool {
+        self != Self::ENGLISH && self.row().script == Script::Latin
+    }
+
+    /// Append the folded stem of a word in lower case to `out`. A word of which nothing is left stays as it is.
+    pub(crate) fn stem_into(self, word: &str, out: &mut String) {
+        let start = out.len();
+        if let Some(stemmer) = &built().stemmers[usize::from(self.0)] {
+            match self.row().algorithm {
+                Some(Algorithm::Arabic) => fold_into(&stemmer.stem(&without_affixes(word)), out),
+                _ => fold_into(&stemmer.stem(word), out),
+            }
+        }
+        if out.len() == start {
+            fold_into(word, out);
+        }
+    }
+}
+
+/// Return an Arabic word without article, conjunction and common endings, as the light stemmer "light10" does (Larkey,
+/// Ballesteros and Connell, Light Stemming for Arabic Information Retrieval, 2007). Snowball's stemmer keeps the
+/// conjunction "and", which is written as part of the next word.
+fn without_affixes(word: &str) -> String {
+    const PREFIXES: [&str; 6] = ["وال", "بال", "كال", "فال", "لل", "ال"];
+    const SUFFIXES: [&str; 8] = ["ها", "ان", "ات", "ون", "ين", "يه", "ه", "ي"];
+    let plain = word.replace('\u{640}', "").replace('ى', "ي").replace('ة', "ه");
+    let long = |rest: &str| rest.chars().nth(1).is_some();
+    let mut rest = plain.as_str();
+    if let Some(after) = rest.strip_prefix('و').filter(|_| plain.chars().nth(3).is_some()) {
+        rest = after;
+    }
+    if let Some(after) = PREFIXES.iter().find_map(|p| rest.strip_prefix(p).filter(|after| long(after))) {
+        rest = after;
+    }
+    for suffix in SUFFIXES {
+        rest = rest.strip_suffix(suffix).filter(|before| long(before)).unwrap_or(rest);
+    }
+    rest.to_owned()
+}
+
+/// Words of a text that detection reads.
+pub const READ: usize = 120;
+/// After how many words a text that is plainly English is not read further.
+const EARLY: u32 = 24;
+/// Minimum share of function words, in percent, and their minimum number, for a language other than English.
+const SHARE: u32 = 12;
+const HITS: u32 = 3;
+/// How many of them outweigh a function word of English only.
+const FOREIGN: u32 = 8;
+
+/// Return the language of a text from its words, folded and in lower case. At most [`READ`] words are read.
+///
+/// ```
+/// use ketrag_text::languages::detect;
+///
+/// let text = "die stadt wurde im jahr 1158 von heinrich dem lowen gegrundet und ist nicht gross";
+/// assert_eq!(detect(text.split(' ')).code(), "de");
+/// ```
+pub fn detect<'a>(text: impl Iterator<Item = &'a str>) -> Language {
+    let profile = &built().profile;
+    let (mut scores, mut hits) = ([0u32; 64], [0u32; 64]);
+    let mut seen: Vec<u32> = Vec::with_capacity(READ);
+    let mut scripts = [0u32; Script::Other as usize + 1];
+    let (mut words, mut repeated) = (0u32, 0u32);
+    for word in text.take(READ) {
+        let Some(script) = word.chars().find(|c| !c.is_numeric()).map(Script::of) else { continue };
+        if script == Script::Han || script == Script::Kana || script == Script::Thai {
+            // Runs without spaces hold many words.
+            for c in word.chars().take(READ).filter(|&c| is_unspaced(c)) {
+                scripts[Script::of(c) as usize] += 1;
+            }
+            continue;
+        }
+        words += 1;
+        scripts[script as usize] += 2;
+        let Some(id) = (word.len() <= LONGEST).then(|| profile.words.get(word)).flatten() else { continue };
+        // "Los Angeles" ten times is not Spanish.
+        if seen.contains(&id) {
+            repeated += 1;
+            continue;
+        }
+        seen.push(id);
+        let mut owners = profile.owners[id as usize];
+        // A word of few languages says more.
+        let weight = 20 + 60 / owners.count_ones();
+        while owners != 0 {
+            let at = owners.trailing_zeros() as usize;
+            scores[at] += weight;
+            hits[at] += 1;
+            owners &= owners - 1;
+        }
+        if words == EARLY && hits[0] >= 5 && scores[1..].iter().all(|&other| other <= scores[0]) {
+            return Language::ENGLISH;
+        }
+    }
+    // Japanese mixes kana with Han characters.
+    if scripts[Script::Kana as usize] * 8 > scripts[Script::Han as usize] {
+        scripts[Script::Kana as usize] += scripts[Script::Han as usize];
+        scripts[Script::Han as usize] = 0;
+    }
+    let main = (0..scripts.len()).rev().max_by_key(|&at| scripts[at]).unwrap_or(0);
+    let default = TABLE.iter().find(|row| row.script as usize == main).map(|row| row.script.language());
+    let Some(default) = default.filter(|_| main != Script::Other as usize) else { return Language::ENGLISH };
+    let rivals = (0..TABLE.len()).filter(|&at| TABLE[at].script as usize == main);
+    let best = rivals.rev().max_by_key(|&at| scores[at]).unwrap_or(0);
+    let own = usize::from(default.0);
+    // English function words that the language does not share: a Spanish title in an English sentence.
+    let english = |&&id: &&u32| profile.owners[id as usize] & (1 | 1 << best) == 1;
+    let foreign = seen.iter().filter(english).count() as u32;
+    let enough = foreign * FOREIGN <= hits[best]
+        && hits[best] >= if foreign == 0 { 2 } else { HITS }
+        && 100 * hits[best] >= SHARE * (words - repeated);
+    if enough && 2 * scores[best] > 3 * scores[own] {
+        Language(best as u8)
+    } else {
+        default
+    }
+}
+
+/// How the languages of texts are chosen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Choice {
+    Detect,
+    Always(Language),
+}
+
+impl Default for Choice {
+    fn default() -> Self {
+        Self::Always(Language::ENGLISH)
+    }
+}
+
+impl Choice {
+    /// `auto`, or a language by code or name.
+    pub fn by_name(name: &str) -> Result<Self> {
+        match name {
+            "auto" => Ok(Self::Detect),
+            _ => Language::by_name(name).map(Self::Always),
+        }
+    }
+
+    /// Return the language of a text from its words, folded and in lower case.
+    pub fn language<'a>(self, text: impl Iterator<Item = &'a str>) -> Language {
+        match self {
+            Self::Detect => detect(text),
+            Self::Always(language) => language,
+        }
+    }
+}
+
+/// Return the edits between two names.
+fn distance(one: &str, other: &str) -> usize {
+    let other: Vec<char> = other.chars().take(64).collect();
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (i, a) in one.chars().enumerate() {
+        let mut corner = row[0];
+        row[0] = i + 1;
+        for (j, &b) in other.iter().enumerate() {
+            let next = (corner + usize::from(a != b)).min(row[j] + 1).min(row[j + 1] + 1);
+            corner = row[j + 1];
+            row[j + 1] = next;
+        }
+    }
+    row[other.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn language(text: &str) -> &'static str {
+        let mut lexer = crate::lexical::Lexer::default();
+        lexer.read(text);
+        detect(lexer.lowers(0)).code()
+    }
+
+    fn stem(code: &str, word: &str) -> Option<String> {
+        let found = Language::by_name(code).unwrap().stems(word)?;
+        let mut out = String::new();
+        found.stem_into(word, &mut out);
+        Some(out)
+    }
+
+    #[test]
+    fn codes_and_names_are_distinct_and_found() {
+        for (at, row) in TABLE.iter().enumerate() {
+            assert_eq!(Language::by_name(row.code).unwrap().0 as usize, at);
+            assert_eq!(Language::by_name(row.name).unwrap().0 as usize, at);
+            let list = function_words(row);
+            assert_eq!(list.is_empty(), matches!(row.words, Words::No), "{}", row.name);
+        }
+        let error = Language::by_name("germna").unwrap_err().to_string();
+        assert!(error.contains("\"germna\"") && error.contains("\"german\""), "{error}");
+        assert!(Language::numbered(TABLE.len() as u8).is_err());
+    }
+
+    #[test]
+    fn languages_are_detected() {
+        for (code, text) in [
+            ("en", "The city was founded in 1158 by Henry the Lion and is not large."),
+            ("en", "Franz Ritter von Hauer, or Franz von Hauer, was an Austrian geologist."),
+            ("en", "Los Muchachos de mi barrio is a 1970 Argentine film."),
+            ("en", "7 8 9"),
+            ("en", ""),
+            ("de", "Die Stadt wurde 1158 gegründet und ist nicht groß."),
+            ("fr", "La ville a été fondée en 1158 par le duc et elle est dans une vallée."),
+            ("es", "La ciudad fue fundada en 1158 por el duque y está en un valle que no es muy grande."),
+            ("it", "La città fu fondata nel 1158 dal duca e si trova in una valle che non è grande."),
+            ("pt", "A cidade foi fundada em 1158 pelo duque e está em um vale que não é muito grande."),
+            ("nl", "De stad werd in 1158 door de hertog gesticht en ligt in een dal dat niet groot is."),
+            ("sv", "Staden grundades 1158 av hertigen och ligger i en dal som inte är stor."),
+            ("tr", "Bu kent 1158 yılında kuruldu ve çok büyük bir vadi değil ama daha sonra da gelişti."),
+            ("pl", "Miasto zostało założone w 1158 przez księcia i nie jest duże, ale jest w dolinie."),
+            ("ru", "Город основан в 1158 году."),
+            ("uk", "Місто засноване в 1158 році і є не дуже великим, але його було відновлено."),
+            ("ar", "تأسست المدينة عام 1158."),
+            ("fa", "این شهر در سال 1158 ساخته شد و برای آن است که از آن یاد می شود."),
+            ("hi", "शहर की स्थापना 1158 में हुई थी।"),
+            ("el", "Η πόλη ιδρύθηκε το 1158."),
+            ("zh", "这座城市建于1158年。"),
+            ("ja", "この都市は1158年に建設された。"),
+            ("ko", "이 도시는 1158년에 세워졌다."),
+            ("th", "เมืองนี้ก่อตั้งขึ้นในปี 1158"),
+        ] {
+            assert_eq!(language(text), code, "{text}");
+        }
+    }
+
+    #[test]
+    fn forms_of_one_word_have_one_stem() {
+        for (code, forms) in [
+            ("en", ["город", "города", "городов"]),
+            ("en", ["والكتاب", "الكتاب", "كتابها"]),
+            ("de", ["häuser", "haus", "hauses"]),
+            ("fr", ["continué", "continuer", "continuation"]),
+            ("hi", ["लडका", "लडके", "लडकों"]),
+            ("el", ["βιβλια", "βιβλιων", "βιβλιου"]),
+            ("ta", ["புத்தகம்", "புத்தகங்கள்", "புத்தகம்"]),
+        ] {
+            let stems: Vec<_> = forms.iter().map(|form| stem(code, form)).collect();
+            assert!(stems[0].is_some() && stems.iter().all(|stem| *stem == stems[0]), "{stems:?}");
+        }
+        for (code, word) in [("en", "rings"), ("none", "города"), ("de", "pизa"), ("de", "7"), ("ru", "日本")]
+        {
+            assert_eq!(stem(code, word), None, "{word}");
+        }
+        assert_eq!(stem("ru", "rings"), None);
+        assert!(stem("uk", "міста").is_some());
+    }
+
+    proptest! {
+        #[test]
+        fn no_word_vanishes(word in "[a-zà-ÿ\u{370}-\u{5ff}\u{600}-\u{6ff}\u{900}-\u{97f}\u{b80}-\u{bff}0-9]{1,12}", at in 0..TABLE.len()) {
+            let word = word.to_lowercase();
+            if let Some(language) = Language(at as u8).stems(&word) {
+                let (mut folded, mut stem) = (String::new(), String::new());
+                fold_into(&word, &mut folded);
+                language.stem_into(&word, &mut stem);
+                prop_assert!(folded.is_empty() || !stem.is_empty());
+            }
+        }
+
+        #[test]
+        fn any_text_has_a_language(text in "\\PC{0,60}") {
+            language(&text);
+        }
+    }
+}

@@ -1,0 +1,58 @@
+"""Every `ketrag` command in the documentation has options that exist."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ketrag_fast.apps.cli.main import parse
+from tests.process import ROOT
+
+PAGES = [
+    *sorted((ROOT / "docs").rglob("*.md")),
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    *sorted((ROOT / "examples").rglob("README.md")),
+]
+_BLOCK = re.compile(
+    r"^(?:```|~~~)[a-z]*\n(.*?)^(?:```|~~~)$|^((?: {4,}.*\n|\n(?= {4}))+)", re.MULTILINE | re.DOTALL
+)
+_INLINE = re.compile(r"`(ketrag [a-z][^`\n]*)`")
+
+
+def commands(text: str) -> Iterator[tuple[str, bool]]:
+    """Yield the commands in the code of a page (continued lines as one) and whether they are whole."""
+    for fenced, indented in _BLOCK.findall(text):
+        for line in (fenced or indented).replace("\\\n", " ").splitlines():
+            found = re.match(r"\s*(?:\$ )?(?:[A-Z_]+=\S+ )*(ketrag [a-z-].*)", line)
+            if found:
+                yield found[1], True
+    for command in _INLINE.findall(text):
+        yield command, False
+
+
+def test_commands_are_found_in_every_kind_of_code() -> None:
+    page = (
+        "A.\n\n    ketrag index a   # b\n\n```sh\nKETRAG_X=1 ketrag add \\\n  c\n```\n\nUse `ketrag stats`.\n"
+    )
+    found = [(shlex.split(one, comments=True)[1:], whole) for one, whole in commands(page)]
+    assert found == [(["index", "a"], True), (["add", "c"], True), (["stats"], False)]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_every_command_parses(page: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for command, whole in commands(page.read_text("utf-8")):
+        if re.search(r"\.\.\.|NAME=VALUE|^ketrag SYSTEM", command):
+            continue  # a pattern rather than a command
+        argv = shlex.split(command, comments=True)[1:]
+        try:
+            parse(argv)
+        except SystemExit as stop:
+            message = capsys.readouterr().err
+            # In a sentence a command may lack its arguments: "run `ketrag merge` again".
+            mentioned = not whole and re.search(r"arguments? .*(?:required|expected)", message)
+            assert not stop.code or mentioned, f"{command}: {message}"

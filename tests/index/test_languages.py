@@ -1,0 +1,160 @@
+"""Documents in several languages: detection, filters, queries, and text that no language explains."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ketrag_fast import Document, Index, Settings, _core
+from ketrag_fast.errors import ConfigError
+
+GERMAN = "Die Häuser der Stadt wurden 1158 von einem Herzog gebaut und sind nicht groß."
+ENGLISH = "The houses of the town were built by a duke in 1158 and they are not large."
+RUSSIAN = "Дома этого города были построены в 1158 году, и они не очень большие."
+CHINESE = "这座城市的房屋建于1158年。"
+MIXED = [
+    Document("de", GERMAN, "Stadt"),
+    Document("en", ENGLISH, "Town"),
+    Document("ru", RUSSIAN, "Город", {"group": "north"}),
+    Document("zh", CHINESE, "城市"),
+]
+MODES = ("bm25", "walk")
+
+
+def build(path: Path, documents: list[Document], **settings: object) -> Index:
+    own = Settings(modes=MODES, **{"language": "auto", **settings})
+    return Index.build(documents, path / "index", settings=own)
+
+
+def first(index: Index, query: str, mode: str = "bm25", filter: str | None = None) -> str | None:  # noqa: A002
+    passages = index.retrieve(query, mode=mode, filter=filter).passages
+    return passages[0].document if passages else None
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_each_language_finds_other_forms_of_its_words(tmp_path: Path, mode: str) -> None:
+    with build(tmp_path, MIXED) as index:
+        assert first(index, "Welches Haus?", mode) == "de"
+        assert first(index, "Which house?", mode) == "en"
+        assert first(index, "Какой дом построен?", mode) == "ru"
+        assert first(index, "城市房屋", mode) == "zh"
+
+
+def test_the_language_is_metadata(tmp_path: Path) -> None:
+    with build(tmp_path, MIXED) as index:
+        listed = {one.document: dict(one.metadata) for one in index.inspect.documents()}
+        assert listed == {
+            "de": {"language": "de"},
+            "en": {"language": "en"},
+            "ru": {"language": "ru", "group": "north"},
+            "zh": {"language": "zh"},
+        }
+        assert index.stats()["languages"] == {"de": 1, "en": 1, "ru": 1, "zh": 1}
+        assert first(index, "1158", filter="language=ru") == "ru"
+        assert first(index, "1158", filter="language=de") == "de"
+        assert {p.document for p in index.retrieve("1158", mode="bm25", filter="language!=en").passages} == {
+            "de",
+            "ru",
+            "zh",
+        }
+
+
+def test_a_language_given_by_the_source_prevails(tmp_path: Path) -> None:
+    documents = [Document("a", GERMAN, "", {"language": "Latin"}), Document("b", ENGLISH)]
+    with build(tmp_path, documents) as index:
+        assert first(index, "1158", filter="language=Latin") == "a"
+        assert first(index, "1158", filter="language=en") == "b"
+
+
+def test_an_english_index_has_no_languages(tmp_path: Path) -> None:
+    with build(tmp_path, [MIXED[1]]) as index:
+        assert "languages" not in index.stats()
+        assert index.inspect.documents()[0].metadata == {}
+    forced = Index.build([MIXED[1]], tmp_path / "forced", settings=Settings(modes=MODES, language="english"))
+    with forced:
+        assert first(forced, "house") == "en"
+
+
+def test_none_stems_nothing_and_a_language_can_be_forced(tmp_path: Path) -> None:
+    with build(tmp_path, [MIXED[2]], language="none") as index:
+        assert first(index, "Какой дом?") is None
+        assert first(index, "города") == "ru"
+    forced = Index.build(
+        [Document("x", "Häuser")], tmp_path / "forced", settings=Settings(modes=MODES, language="german")
+    )
+    with forced:
+        assert first(forced, "Haus") == "x"
+
+
+@pytest.mark.parametrize("name", ["germna", "klingon", "EN", "de,en"])
+def test_a_wrong_language_is_refused_with_a_hint(name: str) -> None:
+    with pytest.raises(ConfigError, match="language") as caught:
+        Settings(language=name)
+    assert name in str(caught.value) and caught.value.hint
+    if name == "germna":
+        assert "german" in caught.value.hint
+
+
+def test_an_update_equals_a_build(tmp_path: Path) -> None:
+    more = [
+        *MIXED,
+        Document("fr", "Les maisons de la ville ont été construites par le duc et elles sont là."),
+    ]
+    with build(tmp_path, MIXED) as index:
+        index.update(add=more[-1])
+        updated = index.digest
+    with Index.build(more, tmp_path / "again", settings=Settings(modes=MODES, language="auto")) as again:
+        assert again.digest == updated
+        assert again.stats()["languages"]["fr"] == 1
+
+
+def test_a_document_that_changes_language_is_found_by_both(tmp_path: Path) -> None:
+    text = " ".join([ENGLISH] * 20) + "\n\n" + " ".join([GERMAN] * 20)
+    with build(
+        tmp_path, [Document("both", text), Document("other", "Nothing of this kind is here at all.")]
+    ) as index:
+        assert first(index, "Which house?") == "both"
+        assert first(index, "Welches Haus?") == "both"
+
+
+STRANGE = [
+    "Pоссии Rоссия пaris",  # Cyrillic and Latin letters in one word
+    "\u200fשלום\u200e العربية\u200f \u202b text \u202c",
+    "\u0301\u0308 \u093f \u0bcd ़ \u064b",  # combining characters without a base
+    "👩‍👩‍👧‍👦 🇩🇪 🏳️‍🌈 👍🏽",
+    "ᏣᎳᎩ ᎦᏬᏂᎯᏍᏗ ⵜⴰⵎⴰⵣⵉⵖⵜ",  # languages without a row
+    "рaypal pаypal paypаl",  # homoglyphs
+    "ⅷ ⑴ ½ ﬁ ﷺ Ǆ İıſß",
+    "ـــ ــــ و ال",
+    "\x00\x01\ufeff\ufffd",
+]
+
+
+@pytest.mark.parametrize("text", STRANGE)
+def test_strange_text_is_indexed_and_found(tmp_path: Path, text: str) -> None:
+    with build(tmp_path, [*MIXED, Document("strange", text, "strange")]) as index:
+        assert first(index, "strange") == "strange"
+        for mode in MODES:
+            index.retrieve(text, mode=mode)
+        assert all(isinstance(p.text, str) for p in index.retrieve("strange", mode="bm25").passages)
+
+
+def test_a_lone_surrogate_is_a_failure_of_its_document_and_no_word_of_a_query(tmp_path: Path) -> None:
+    with build(tmp_path, [*MIXED, Document("bad", "дом \ud800")]) as index:
+        assert index.report is not None
+        assert [failure.document for failure in index.report.failures] == ["bad"]
+        assert first(index, "дом \ud800") == "ru"
+
+
+def test_ten_megabytes_of_chinese_without_a_space(tmp_path: Path) -> None:
+    text = "这座城市的房屋建于古代" * 303_031
+    assert len(text.encode()) >= 10_000_000
+    assert _core.detect_language(text) == "zh"
+    assert len(_core.lexical_keywords(text)) == len(text) - 1
+
+
+def test_names_and_codes_are_those_of_the_core() -> None:
+    for code, name in _core.languages():
+        assert Settings(language=code).language == code
+        assert Settings(language=name).language == name

@@ -1,0 +1,92 @@
+"""Stems of the core against those of the Snowball project's C code."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.oracles import lexical as oracle
+
+from ketrag_fast import _core
+
+# Words of texts, most of them inflected.
+WORDS = {
+    "russian": "новый нового новые города городов России российский исследования исследований её чай",
+    "arabic": "الكتاب كتابها المدرسة والمدارس يكتبون كاتبة مُعَلِّم الجامعات بالمدينة القرن",
+    "hindi": "लड़का लड़के लड़कियों हिन्दी किताबें किताबों सरकार सरकारों दुनिया विद्यालयों",
+    "greek": "βιβλίο βιβλία βιβλίων άνθρωπος ανθρώπους ΑΝΘΡΩΠΟΣ πόλεις πόλης",
+    "armenian": "գիրք գրքեր գրքերի քաղաքներ քաղաքում Հայաստանի",
+    "tamil": "புத்தகம் புத்தகங்கள் வீடு வீடுகளில் மரங்கள் தமிழ்நாட்டில்",
+}
+# Letters of one script, and of none with a stemmer.
+ALPHABETS = {
+    "russian": "абвгдеёжзийклмнопрстуфхцчшщъыьэюяіїўј",
+    "arabic": "ءآأؤإئابةتثجحخدذرزسشصضطظعغفقكلمنهوىيپچگک\u064b\u0651\u0640",
+    "hindi": "अआइईउऊएऐओऔकखगघचछजझटठडढणतथदधनपफबभमयरलवशषसहािीुूेैोौंः़्",
+    "greek": "αβγδεζηθικλμνξοπρστυφχψως",
+    "armenian": "աբգդեզէըթժիլխծկհձղճմյնշոչպջռսվտրցւփքօֆ",
+    "tamil": "அஆஇஈஉஊஎஏஐஒஓககஙசஞடணதநபமயரலவழளறனாிீுூெேைொோௌ்",
+}
+
+
+@pytest.mark.parametrize("language", WORDS)
+def test_inflected_words_have_the_stems_of_snowball(language: str) -> None:
+    text = WORDS[language]
+    found = _core.lexical_keywords(text)
+    assert found == oracle.keywords(text)
+    assert len(found) == len(text.split()) and found != [oracle.fold(word).lower() for word in text.split()]
+
+
+@pytest.mark.parametrize("language", ALPHABETS)
+@settings(max_examples=300, deadline=None)
+@given(data=st.data())
+def test_any_word_has_the_stem_of_snowball(language: str, data: st.DataObject) -> None:
+    text = data.draw(st.text(ALPHABETS[language] + " ", max_size=24))
+    assert _core.lexical_keywords(text) == oracle.keywords(text)
+
+
+MIXED = [*"yq 7é日本ไทй", "мир", "и\u0306", "كتب", "कि", "வ்", "\u200f", "\u0301", "🙂"]
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.sampled_from(MIXED)))
+def test_mixed_scripts_equal_the_plain_version(parts: list[str]) -> None:
+    text = "".join(parts)
+    assert _core.lexical_keywords(text) == oracle.keywords(text)
+
+
+TEXTS = {
+    "german": "Die Häuser der Städte wurden 1158 gegründet; größere Straßen und Flüsse",
+    "french": "Les élèves étudiés à l'école continuèrent l'étude générale des théâtres",
+    "spanish": "Las ciudades fueron fundadas por los duques; la nación y las canciones",
+    "italian": "Le città furono fondate; le nazioni e l'università della società",
+    "portuguese": "As cidades foram fundadas; nações, canções e não educação",
+    "dutch": "De steden werden gesticht; grote huizen en geschiedenissen",
+    "swedish": "Städerna grundades; människorna och häusen är större",
+    "turkish": "Şehirler kuruldu; büyük köprüler ve öğrencilerin kitapları",
+    "finnish": "Kaupungit perustettiin; suuret talot ja järvien rannat",
+    "russian": "Города были основаны в XII веке, и улицы этого города rings",
+    "arabic": "والكتاب في المدينة من الجامعات والطلاب على الطريق rings",
+}
+
+
+@pytest.mark.parametrize("language", TEXTS)
+def test_texts_in_a_language_have_its_stems_and_not_its_function_words(language: str) -> None:
+    text = TEXTS[language]
+    found = _core.lexical_keywords(text, language)
+    assert found == oracle.keywords(text, language)
+    assert 0 < len(found) < len(oracle.spelled_words(text))
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.sampled_from([*TEXTS, "norwegian", "romanian", "hungarian"]),
+    st.text("abcdefghijklmnopqrstuvwxyzäöüßéèêçñãõåøıİşğIÅ\u0301 '-бы", max_size=30),
+)
+def test_any_latin_word_has_the_stem_of_its_language(language: str, text: str) -> None:
+    assert _core.lexical_keywords(text, language) == oracle.keywords(text, language)
+
+
+def test_a_word_of_two_scripts_is_not_stemmed() -> None:
+    # The first letter of the first word is Latin.
+    assert _core.lexical_keywords("Pоссии России") == ["pоссии", "росс"]
