@@ -10,10 +10,12 @@ use super::load::Weights;
 use super::precision::Precision;
 use crate::error::{Error, Result};
 use crate::progress::Progress;
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// A kernel, and the number format in which it computes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Way {
     pub kernel: Kernel,
     pub form: Form,
@@ -69,11 +71,47 @@ pub fn ways(precision: Precision, kernel: &str) -> Result<Vec<Way>> {
     Ok(found)
 }
 
-/// Return the candidates with their times, the fastest first; a single candidate is not measured.
+/// What decides the time of a layer: the candidates, and the sizes of the products.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Shape {
+    ways: Vec<Way>,
+    hidden: usize,
+    heads: usize,
+    intermediate: usize,
+    length: usize,
+}
+
+/// The measurements of this process: models of one shape get one kernel, however often they are opened, since the
+/// last bits of a vector depend on the kernel.
+static MEASURED: Mutex<Option<HashMap<Shape, Vec<Timing>>>> = Mutex::new(None);
+
+/// Return the candidates with their times, the fastest first. A single candidate is not measured, and a shape is
+/// measured once in a process.
 pub fn measure(weights: &Weights, ways: &[Way], threads: usize, progress: &Progress) -> Result<Vec<Timing>> {
     if let [way] = ways {
         return Ok(vec![Timing { way: *way, microseconds: f64::NAN }]);
     }
+    let config = &weights.config;
+    let shape = Shape {
+        ways: ways.to_vec(),
+        hidden: config.hidden,
+        heads: config.heads,
+        intermediate: config.intermediate,
+        length: TOKENS.min(config.room()),
+    };
+    let known = MEASURED.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(timings) = known.as_ref().and_then(|known| known.get(&shape)) {
+        return Ok(timings.clone());
+    }
+    drop(known);
+    let timings = compare(weights, ways, threads, progress)?;
+    // Of two measurements at a time the first that ends counts.
+    let mut known = MEASURED.lock().unwrap_or_else(PoisonError::into_inner);
+    Ok(known.get_or_insert_default().entry(shape).or_insert(timings).clone())
+}
+
+/// Return the candidates with their times, the fastest first.
+fn compare(weights: &Weights, ways: &[Way], threads: usize, progress: &Progress) -> Result<Vec<Timing>> {
     let mut timings = Vec::new();
     for &way in ways {
         progress.check()?;

@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use ketrag_base::tiles::{tiles, Tiles};
 
 /// The number format in which a model is computed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Form {
     F32,
     Bf16,
@@ -27,7 +27,7 @@ impl Form {
 }
 
 /// The instructions that a kernel uses.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kernel {
     Portable,
     /// 64-bit ARM.
