@@ -310,6 +310,15 @@ class Inspection:
         """Whether a language model answers questions (settings `answer_llm` and `llm`)."""
         return self._opened.writer is not None
 
+    def open_answer_llm(self) -> None:
+        """Open the file of the model that answers questions, if it is one; an endpoint is not contacted.
+
+        Raises BackendMissing, BackendError or ConfigError.
+        """
+        writer = self._opened.writer
+        if writer is not None:
+            writer.open()
+
     def hyde_model(self) -> dict[str, Any] | None:
         """Return the spec, fingerprint and prompt hash of the model that writes passages for mode hyde."""
         writer = self._opened.writer

@@ -109,6 +109,17 @@ class Hyde:
         if self._permit is not None:
             self._permit()
 
+    def open(self) -> None:
+        """Open a model file, so that a wrong one is an error now. Loads no weights; an endpoint is not contacted.
+
+        Raises BackendMissing, BackendError or ConfigError.
+        """
+        from ketrag_fast.models.llms.registry import parse_spec
+
+        if parse_spec(self.spec)[0] != "openai":
+            with self._models.lend(self.spec):
+                pass
+
     def about(self) -> dict[str, Any]:
         """Return the model and the hash of the prompt, for the record of a run."""
         self.require_permission()

@@ -39,6 +39,7 @@ class Indexes:
             for name, folder in options.indexes.items():
                 index = Index.open(folder, settings=settings)
                 self._all[name] = OpenIndex(name, index, int(index.path.stat().st_mtime))
+                index.inspect.open_answer_llm()
         except KetragError:
             self.close()
             raise

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from ketrag_fast.errors import KetragError
 from tests.support.chat import Chat
 from tests.support.parts import part
 from tests.support.service import Running, running
@@ -154,6 +155,18 @@ def test_a_model_that_fails_is_said_without_its_address(folder: Path) -> None:
         reply = client.post("/v1/ask", json={"question": QUESTION})
         assert (reply.status_code, reply.json()["code"]) == (502, "backend")
         assert "127.0.0.1:9" not in reply.text
+
+
+def test_a_model_file_that_cannot_be_used_is_said_at_the_start(folder: Path, tmp_path: Path) -> None:
+    for name, what in (("missing.gguf", "no such file"), ("text.gguf", "GGUF")):
+        path = tmp_path / name
+        if name == "text.gguf":
+            path.write_text("not a model")
+        with (
+            pytest.raises(KetragError, match=what),
+            running(folder, settings={"answer_llm": f"llama-cpp:{path}"}),
+        ):
+            pass
 
 
 def test_the_official_client_lists_embeds_and_chats(asking: Running) -> None:

