@@ -35,9 +35,11 @@ const RUNS: usize = 3;
 const TEXTS: usize = 2;
 const TOKENS: usize = 32;
 
-/// Return the candidates for `precision` with `kernel` (a name, or auto), the plainest first. Those that are
-/// slower on every machine are left out: portable if there are vectors, and bf16 without hardware support if
-/// another format is allowed. Errors: the kernel is unknown, unavailable, or does not support this precision.
+/// Return the candidates for `precision` with `kernel` (a name, or auto): of each number format the last kernel
+/// of `Kernel::all`, which has the widest instructions. Narrower ones were slower on every machine, and a
+/// measurement between two that add in another order would make the last bits of a vector a matter of chance.
+/// bf16 without hardware support is left out if another format is allowed. Errors: the kernel is unknown,
+/// unavailable, or does not support this precision.
 pub fn ways(precision: Precision, kernel: &str) -> Result<Vec<Way>> {
     let form = precision.form();
     if kernel != "auto" {
@@ -55,14 +57,13 @@ pub fn ways(precision: Precision, kernel: &str) -> Result<Vec<Way>> {
         return Ok(vec![Way { kernel, form }]);
     }
     let all = Kernel::all();
-    let vectors = all.iter().copied().filter(|&kernel| kernel != Kernel::Portable || all.len() == 1);
     let mut found = Vec::new();
     for one in [Form::F32, Form::Bf16, Form::Int8] {
         if form.is_some_and(|form| form != one) {
             continue;
         }
-        let own = vectors.clone().filter(|kernel| kernel.forms().contains(&one));
-        found.extend(own.map(|kernel| Way { kernel, form: one }));
+        let widest = all.iter().rev().find(|kernel| kernel.forms().contains(&one));
+        found.extend(widest.map(|&kernel| Way { kernel, form: one }));
     }
     if found.is_empty() {
         let widest = all.into_iter().rev().find(|kernel| kernel.serves(Form::Bf16));

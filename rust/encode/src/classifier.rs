@@ -93,10 +93,6 @@ impl Classifier {
             let fast = std::mem::replace(&mut made.body, pack(exact_way())?);
             if apart(&own, &made.trial(threads)?) <= APART {
                 made.body = fast;
-            } else if let Some(exact) = timings.iter().find(|timing| timing.way.form == Form::F32) {
-                if exact.way != exact_way() {
-                    made.body = pack(exact.way)?;
-                }
             }
         }
         timings.retain(|timing| !timing.microseconds.is_nan());
