@@ -248,6 +248,8 @@ def test_one_long_line(docs: Path) -> None:
 def test_one_line_of_300_megabytes(docs: Path) -> None:
     (docs / "long.txt").write_text(one_line(300) + " The last word is Spitsbergen.")
     done = ketrag("index", "docs", cwd=docs.parent, timeout=3600)
+    assert done.code == 3 and "long.txt" in done.err and "read_memory" in done.err
+    done = ketrag("index", "docs", "-o", "read_memory=4000", cwd=docs.parent, timeout=3600)
     assert done.code == 0, done.err
     found = json.loads(command("retrieve", "Spitsbergen", "--json", cwd=docs.parent).out)
     assert found["passages"][0]["text"].endswith("Spitsbergen.")

@@ -11,8 +11,11 @@ import pytest
 from ketrag_fast import Index, Settings
 from ketrag_fast.build.damage import blame_damage
 from ketrag_fast.errors import IndexDamaged, IndexIncompatible, KetragError, StageError
+from ketrag_fast.index.health import examine
 from ketrag_fast.storage.generation import open_current
 from ketrag_fast.storage.layout import Layout
+from ketrag_fast.storage.manifest import SEAL, seal_of
+from ketrag_fast.systems.noderag.node_sources import NodeSources
 from tests.process import POLAR, command, ketrag, python
 from tests.support.array_files import array_files
 
@@ -300,3 +303,40 @@ def test_a_changed_bit_that_a_stage_meets_is_damage(index: Path) -> None:
     Index.build([], index, settings=settings.having(verify="full")).close()
     with pytest.raises(StageError), blame_damage(open_current(Layout(index))):
         raise StageError("nothing is damaged")
+
+
+def found_by_the_doctor(index: Path) -> list[str]:
+    return [str(finding.error) for finding in examine(index) if finding.error is not None]
+
+
+def test_the_doctor_names_a_lost_generation(index: Path) -> None:
+    assert found_by_the_doctor(index) == []
+    shutil.rmtree(next(index.glob("gen-*")))
+    (error,) = found_by_the_doctor(index)
+    assert "is lost" in error
+    assert command("doctor", "-i", str(index), cwd=index.parent).code != 0
+
+
+def test_the_doctor_names_a_setting_that_cannot_be_read(index: Path) -> None:
+    manifest = next(index.glob("gen-*/manifest.json"))
+    data = json.loads(manifest.read_text())
+    data["settings"]["llm"] = ""
+    data[SEAL] = seal_of(data)
+    manifest.write_text(json.dumps(data))
+    with pytest.raises(KetragError):
+        Index.open(index)
+    (error,) = found_by_the_doctor(index)
+    assert "llm" in error
+
+
+def test_a_node_whose_chunks_are_lost_is_damage(tmp_path: Path) -> None:
+    settings = Settings(system="noderag", llm="heuristic", verify="sizes", builtin_dim=16)
+    Index.build(POLAR / "articles", tmp_path / "index", settings=settings).close()
+    (rows,) = (tmp_path / "index").glob("gen-*/noderag_graph/unit_chunks_indptr.npy")
+    data = rows.read_bytes()
+    rows.write_bytes(data[:128] + bytes(len(data) - 128))
+    with (
+        Index.open(tmp_path / "index", settings=Settings(verify="sizes")) as opened,
+        pytest.raises(IndexDamaged, match="has no chunk"),
+    ):
+        NodeSources(opened._opened.generation.stages).unit(0)

@@ -9,9 +9,11 @@ from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from ketrag_fast.errors import IndexDamaged, IndexMissing, KetragError
+from ketrag_fast.base.config import Settings
+from ketrag_fast.errors import ConfigError, IndexDamaged, IndexMissing, KetragError
 from ketrag_fast.storage.bundle import digest_of
 from ketrag_fast.storage.database import connect
+from ketrag_fast.storage.file_records import REPAIR
 from ketrag_fast.storage.generation import current_number, open_generation
 from ketrag_fast.storage.io_errors import writing
 from ketrag_fast.storage.journal import Journal
@@ -20,6 +22,7 @@ from ketrag_fast.storage.leftovers import notes
 from ketrag_fast.storage.manifest import read_json
 from ketrag_fast.storage.tables import Tables
 from ketrag_fast.storage.vector_cache import VectorTable
+from ketrag_fast.systems.index_settings import reading_settings
 
 _LOOKS: Final = 3
 _MOST_LOOKS: Final = 100
@@ -123,7 +126,14 @@ def _tables(layout: Layout) -> None:
 
 
 def _check_published(layout: Layout) -> None:
-    if layout.generations() and current_number(layout) is None:
+    if current_number(layout) is not None:
+        return
+    if not layout.generations() and layout.current.exists():
+        raise IndexDamaged(
+            f"the generation that {layout.current} names is lost, and there is no other",
+            hint="run `ketrag index` again: it builds one from the documents",
+        )
+    if layout.generations():
         raise IndexDamaged(
             f"{layout.current} does not name a generation; the newest complete one is used instead",
             hint="run `ketrag index` again: it writes the file again",
@@ -148,4 +158,8 @@ def _model(layout: Layout) -> None:
 
 
 def _generation(folder: Path) -> None:
-    open_generation(folder, "full")
+    generation = open_generation(folder, "full")
+    try:
+        reading_settings(Settings(), generation)
+    except ConfigError as error:
+        raise IndexDamaged(f"{folder}: the manifest has a wrong setting: {error}", hint=REPAIR) from error

@@ -110,7 +110,7 @@ class Hyde:
             self._permit()
 
     def open(self) -> None:
-        """Open a model file, so that a wrong one is an error now. Loads no weights; an endpoint is not contacted.
+        """Open a model file, so that a wrong one is an error now. Loads no weights; contacts no endpoint.
 
         Raises BackendMissing, BackendError or ConfigError.
         """

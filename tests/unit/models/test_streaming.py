@@ -46,11 +46,11 @@ def test_texts_are_taken_from_a_stream_one_window_at_a_time(embedder: Any, tmp_p
 _MEASURE = """
 import resource, sys
 from pathlib import Path
-from ketrag_fast.models.embedders.registry import Options
+from ketrag_fast.models.embedders.registry import EmbedderOptions
 from ketrag_fast.models.embedders.build_model import VectorSource
 folder, spec, count = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 texts = (f"Sentence {n} is about {n % 97} ships and {n % 89} harbours." for n in range(count))
-options = Options("fp32", "cpu")
+options = EmbedderOptions("fp32", "cpu")
 with VectorSource(spec, options, folder / "v.sqlite", folder) as source:
     source.embed(["warm up"] * 10, 10, 100, None)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

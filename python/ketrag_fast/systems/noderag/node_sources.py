@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from ketrag_fast.errors import InternalError
+from ketrag_fast.errors import IndexDamaged, InternalError
+from ketrag_fast.storage.file_records import REPAIR
 from ketrag_fast.systems.shared.row_text import row_of, span_of, text_of
 from ketrag_fast.systems.shared.rows import Arrays
 from ketrag_fast.types import Cited, Span
@@ -90,7 +91,9 @@ class NodeSources:
         return []
 
     def _over(self, kind: str, chunks: Sequence[int]) -> Cited:
-        """Return the sources of text that was made from whole chunks."""
+        """Return the sources of text that was made from whole chunks. Raises IndexDamaged without chunks."""
+        if not len(chunks):
+            raise IndexDamaged(f"a node of kind {kind} has no chunk", hint=REPAIR)
         first = self.units["chunk_units"][:-1][np.asarray(chunks[:MOST], np.int64)].astype(np.int64)
         units = first.tolist()
         return Cited(kind, units[0], chunks[0], tuple(span_of(self.units, unit) for unit in units))
