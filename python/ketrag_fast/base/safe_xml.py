@@ -26,7 +26,7 @@ class Handler:
 
 def local(name: str) -> str:
     """Return a name without its namespace prefix."""
-    return name.rpartition(":")[2]
+    return name.rpartition(":")[2] if ":" in name else name
 
 
 def parse(pieces: Iterable[bytes], handler: Handler, name: str) -> None:
@@ -47,7 +47,7 @@ def steps(pieces: Iterable[bytes], handler: Handler, name: str) -> Iterator[None
         depth += 1
         if depth > _DEEPEST:
             raise DocumentError(f"{name}: XML is nested more than {_DEEPEST} levels deep")
-        if any(":" in key for key in attributes):  # a prefixed name goes before the same name without prefix
+        if ":" in "".join(attributes):  # a prefixed name goes before the same name without prefix
             ordered = sorted(attributes.items(), key=lambda entry: ":" in entry[0])
             attributes = {local(key): value for key, value in ordered}
         handler.start(local(tag), attributes)

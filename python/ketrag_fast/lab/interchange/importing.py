@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from ketrag_fast.base.config import Settings
+from ketrag_fast.base.garbage import collection_paused
 from ketrag_fast.base.memory import enough_memory
 from ketrag_fast.errors import ConfigError, DocumentError, ReadOnly
 from ketrag_fast.index import Index
@@ -111,7 +112,8 @@ def import_index(
     target = Path(path)
     recording = target.with_name(f"{target.name}.recording.jsonl")
     _require_free(target, recording, replace=replace)
-    found = READERS[format](Path(folder))
+    with collection_paused():
+        found = READERS[format](Path(folder))
     if not found.documents:
         raise DocumentError(f"{folder} holds no document with a text")
     given = settings or Settings()
@@ -119,7 +121,8 @@ def import_index(
     read = given.having(llm=f"replay:{recording.absolute()}", core_ratio=1.0)
     with _new_index(target, recording) as aside:
         with Index.build(found.documents, aside, settings=plain, progress=progress) as first:
-            extractions = assign_records(first, found)
+            with collection_paused():
+                extractions = assign_records(first, found)
         with RecordingWriter(recording, {"origin": format}) as writer:
             for (document, start, end), extraction in extractions:
                 writer.write(document, start, end, extraction)
@@ -313,7 +316,7 @@ def _holders(
         return list(chunks[max(begin - 1, 0) : max(begin - 1, 0) + 1])
     if len(near) == 1:
         return near
-    counts = [sum(chunk.source.holds(name) for name in names) for chunk in near]
+    counts = [sum([chunk.source.holds(name) for name in names]) for chunk in near]
     most = max(counts)
     if most:
         return [chunk for chunk, count in zip(near, counts, strict=True) if count == most]

@@ -132,7 +132,12 @@ def _pieces(path: Path) -> Iterator[bytes]:
 
 def _split(value: str | None) -> tuple[str, ...]:
     """Return the values of a field, each once."""
-    parts = (part.strip() for part in (value or "").split(SEPARATOR))
+    if not value:
+        return ()
+    if SEPARATOR not in value:  # most fields
+        only = value.strip()
+        return (only,) if only else ()
+    parts = (part.strip() for part in value.split(SEPARATOR))
     return tuple(dict.fromkeys(part for part in parts if part))
 
 

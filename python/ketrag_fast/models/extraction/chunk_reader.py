@@ -10,6 +10,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from math import isfinite
 from typing import Any, Final, NamedTuple
 
@@ -167,6 +168,7 @@ def loads(text: str) -> Extraction | None:
         dropped = int(data["dropped"])
     except (KeyError, TypeError, ValueError, RecursionError):
         return None
-    texts = all(isinstance(part, str) for row in (*entities, *relations) for part in row[:3])
+    parts = chain(chain.from_iterable(entities), chain.from_iterable(row[:3] for row in relations))
+    texts = set(map(type, parts)) <= {str}
     finite = all(isinstance(row.strength, (int, float)) and isfinite(row.strength) for row in relations)
     return Extraction(entities, relations, dropped) if texts and finite else None

@@ -50,7 +50,7 @@ def _is_clean(text: str) -> bool:
         and text.isprintable()
         and "&" not in text
         and "  " not in text
-        and text == text.strip()
+        and text[:1] != " " != text[-1:]
     )
 
 

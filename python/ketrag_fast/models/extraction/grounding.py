@@ -34,27 +34,28 @@ class Source:
 
     def __init__(self, text: str) -> None:
         self._found = _WORD.findall(fold(text))
-        self._words = {_singular(word) for word in self._found}
-        self._line = f" {' '.join(self._found)} "
+        words = set(self._found)
+        plurals = {word for word in words if word[-1] == "s"}
+        self._words = (words - plurals).union(map(_singular, plurals))
         self._joined = ""
         self._edges: set[int] = set()
 
     def holds(self, name: str) -> bool:
         """Return whether a name is grounded in the text."""
-        words, significant = _parts(name)
-        if not words:
+        joined, significant = _parts(name)
+        if not joined:
             return False
-        if significant and all(word in self._words for word in significant):
+        if significant and significant <= self._words:
             return True
-        return f" {' '.join(words)} " in self._line or self._holds_joined("".join(words))
+        return self._holds_joined(joined)
 
     def _holds_joined(self, name: str) -> bool:
         """Return whether the name occurs when punctuation inside words is ignored."""
         if not self._joined:
             self._joined = "".join(self._found)
             self._edges = {0, *accumulate(map(len, self._found))}
-        anywhere = _UNSPACED.search(name) is not None
         at = self._joined.find(name)
+        anywhere = at >= 0 and _UNSPACED.search(name) is not None
         while at >= 0:
             if anywhere or (at in self._edges and at + len(name) in self._edges):
                 return True
@@ -63,13 +64,13 @@ class Source:
 
 
 @lru_cache(maxsize=1024)
-def _parts(name: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the folded words of a name, and the significant ones without plural endings.
+def _parts(name: str) -> tuple[str, frozenset[str]]:
+    """Return the folded words of a name without blanks, and the significant ones without plural endings.
 
     A name is usually looked up in several texts, one after the other.
     """
-    words = tuple(_WORD.findall(fold(name)))
-    return words, tuple(_singular(word) for word in words if word not in _SMALL)
+    words = _WORD.findall(fold(name))
+    return "".join(words), frozenset([_singular(word) for word in words if word not in _SMALL])
 
 
 def fold(text: str) -> str:

@@ -133,7 +133,8 @@ class Task(Generic[S, V]):
                 known = None
             if known is not None:
                 return known
-        return self.judged(subject, reply)[1]
+        found = None if reply.finish == "error" else self.parse(subject, reply.text, reply.finish)
+        return None if found is None else found.value
 
 
 @dataclass(eq=False)

@@ -20,10 +20,10 @@ WORDS = ("oslo", "fram", "maud", "ice")
 
 @st.composite
 def cut(draw: st.DrawFn) -> list[_ChunkRecords]:
-    """Chunks of a document in order, which may overlap or leave gaps."""
-    start, out = 0, []
+    """Chunks of a document in order, which may overlap or leave gaps; each ends after the one before it."""
+    start, end, out = 0, 0, []
     for _ in range(draw(st.integers(1, 6))):
-        end = start + draw(st.integers(1, 10))
+        end = max(start, end) + draw(st.integers(1, 10))
         text = " ".join(draw(st.lists(st.sampled_from(WORDS), max_size=3)))
         out.append(_ChunkRecords(("d", start, end), Source(text)))
         start = draw(st.integers(start + 1, end + 2))
