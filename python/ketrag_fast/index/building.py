@@ -11,12 +11,15 @@ from ketrag_fast.base.config import Settings, names
 from ketrag_fast.base.filters import Condition, filter_condition
 from ketrag_fast.base.filters.allow import holds_always, shown
 from ketrag_fast.errors import InputError
+from ketrag_fast.index.example_questions import checked_examples, store_examples
 from ketrag_fast.index.state import IndexState
 from ketrag_fast.query.query import Filter
+from ketrag_fast.storage.build_progress import progress_shown
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.systems.planning import stages_for
 
 if TYPE_CHECKING:
+    from ketrag_fast.base.progress import Callback
     from ketrag_fast.build.preview import Preview
     from ketrag_fast.build.sources import Others, Sources
     from ketrag_fast.types import BuildReport, Document, Failure
@@ -25,12 +28,25 @@ PathText = str | os.PathLike[str]
 
 
 def build_index(
-    sources: Sources, path: PathText, settings: Settings, *, replace: bool, **options: Any
+    sources: Sources,
+    path: PathText,
+    settings: Settings,
+    *,
+    replace: bool,
+    progress: Callback | None,
+    examples: Sequence[str] | None,
+    **options: Any,
 ) -> BuildReport:
     """Build an index or bring it up to date; `replace` drops all other sources."""
     from ketrag_fast.build.runner import build
 
-    return build(path, sources, stages_for, settings, others="drop" if replace else "read", **options)
+    questions = None if examples is None else checked_examples(examples)
+    others: Others = "drop" if replace else "read"
+    with progress_shown(Layout(Path(path)), progress) as shown:
+        report = build(path, sources, stages_for, settings, others=others, progress=shown, **options)
+    if questions is not None:
+        store_examples(Path(path), questions)
+    return report
 
 
 def read_sources(sources: Sources, settings: Settings) -> Iterator[Document | Failure]:
@@ -43,11 +59,12 @@ def read_sources(sources: Sources, settings: Settings) -> Iterator[Document | Fa
     return file_reading.read_sources(sources, settings)
 
 
-def reembed_index(path: PathText, settings: Settings, **options: Any) -> BuildReport:
+def reembed_index(path: PathText, settings: Settings, *, progress: Callback | None) -> BuildReport:
     """Replace the vectors of an index by those of the embedder of the settings."""
     from ketrag_fast.build.reembed import reembed
 
-    return reembed(path, stages_for, settings, **options)
+    with progress_shown(Layout(Path(path)), progress) as shown:
+        return reembed(path, stages_for, settings, progress=shown)
 
 
 def reembedding_settings(settings: Settings | None, embedder: str | None) -> Settings:
@@ -72,7 +89,9 @@ def update_index(
     add: Sources,
     remove: str | Sequence[str],
     where: Filter | None,
-    **options: Any,
+    *,
+    progress: Callback | None,
+    purge: bool,
 ) -> BuildReport:
     """Add and remove documents of an open index. Raises InputError if parts of it are hidden."""
     from ketrag_fast.build.runner import build
@@ -80,16 +99,19 @@ def update_index(
     if state.allows:
         raise InputError("an index opened with allow cannot be changed", hint="open it without allow")
     Layout(state.path).require()
-    return build(
-        state.path,
-        add,
-        stages_for,
-        state.settings,
-        others="keep",
-        remove=_patterns(remove),
-        where=_removal_condition(where),
-        **options,
-    )
+    condition = _removal_condition(where)
+    with progress_shown(Layout(state.path), progress) as shown:
+        return build(
+            state.path,
+            add,
+            stages_for,
+            state.settings,
+            others="keep",
+            remove=_patterns(remove),
+            where=condition,
+            progress=shown,
+            purge=purge,
+        )
 
 
 def preview_update(

@@ -77,6 +77,7 @@ class Index:
         replace: bool = False,
         rebuild: bool = False,
         partial: bool = False,
+        examples: Sequence[str] | None = None,
     ) -> Self:
         """Build the index at `path`, or bring it up to date, and open it.
 
@@ -93,6 +94,7 @@ class Index:
             rebuild: Compute everything again. Needed for other chunk settings (for another embedder use
                 `reembed`).
             partial: Call no LLM, and publish what earlier calls have extracted.
+            examples: Questions that the page of the index offers to start with; None keeps the earlier ones.
 
         Raises:
             Cancelled: `progress` returned False.
@@ -113,6 +115,7 @@ class Index:
             replace=replace,
             rebuild=rebuild,
             partial=partial,
+            examples=examples,
         )
         return cls(Path(path), settings, report)
 

@@ -11,12 +11,15 @@ from ketrag_fast.base.filters import allow_condition, filter_condition
 from ketrag_fast.base.filters.allow import holds_always
 from ketrag_fast.base.memory import enough_memory
 from ketrag_fast.errors import IndexLocked, IndexMissing, InputError
+from ketrag_fast.index.history import PastBuild, past_builds
 from ketrag_fast.index.state import IndexState
 from ketrag_fast.query import inspect
 from ketrag_fast.query.limits import check_text, core_text
 from ketrag_fast.query.open_generation import Opened
 from ketrag_fast.query.query import Filter, QueryFields, as_query
 from ketrag_fast.query.retrieval import retrieve_one
+from ketrag_fast.storage import read_only as reading
+from ketrag_fast.storage.build_progress import read_progress
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.types import Document, Entity
 
@@ -304,6 +307,21 @@ class Inspection:
         Raises InputError if the unit does not exist.
         """
         return inspect.location_in_unit(self._opened, unit, start, end)
+
+    def examples(self) -> tuple[str, ...]:
+        """Return the example questions of the index; none if only a part of its documents may be seen."""
+        return () if self._state.allows else tuple(reading.examples(Layout(self._state.folder)))
+
+    def builds(self, most: int = 50) -> list[PastBuild]:
+        """Return the latest builds, the latest first; none if only a part of the documents may be seen."""
+        return [] if self._state.allows else past_builds(self._state.folder, most)
+
+    def running_build(self) -> dict[str, Any] | None:
+        """Return the progress of a build of this index, in whatever process: the fields of `Event`.
+
+        None if no build runs, or if only a part of the documents may be seen.
+        """
+        return None if self._state.allows else read_progress(Layout(self._state.folder))
 
     @property
     def has_answer_llm(self) -> bool:

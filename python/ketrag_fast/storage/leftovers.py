@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from ketrag_fast.base.safe_io import read_regular
 from ketrag_fast.errors import KetragError
+from ketrag_fast.storage import build_progress
 from ketrag_fast.storage.generation import MANIFEST, current_number
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.manifest import read_manifest
@@ -18,6 +19,9 @@ from ketrag_fast.storage.tables import Tables
 
 MERGE = "merge.json"
 """File in `work/` that lists the parts of an unfinished merge."""
+
+
+_PASSING = frozenset({"publish", MERGE, build_progress.NAME, f"{build_progress.NAME}.tmp"})
 
 
 class Note(NamedTuple):
@@ -37,7 +41,7 @@ def notes(layout: Layout) -> Iterator[Note]:
     merging = layout.work / MERGE
     if merging.exists():
         yield Note("merge", merging, "a merge was not finished: the same `ketrag merge` continues it")
-    elif left := sorted(path for path in _entries(layout.work) if path.name not in ("publish", MERGE)):
+    elif left := sorted(path for path in _entries(layout.work) if path.name not in _PASSING):
         size = sum(_size(path) for path in left) / 1e6
         yield Note(
             "work",

@@ -6,6 +6,7 @@ Tables that do not exist yet, because no build needed them, count as empty.
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Sequence
 from contextlib import closing
 from typing import Any
 
@@ -46,6 +47,31 @@ def changing_runs(layout: Layout, most: int) -> list[str]:
     """Return the reports (JSON) of the latest builds that changed something, the latest first."""
     query = "SELECT report FROM runs WHERE changed = 1 ORDER BY number DESC LIMIT ?"
     return [str(row[0]) for row in _rows(layout, query, most)]
+
+
+def runs(layout: Layout, most: int) -> list[tuple[str, float, int, str]]:
+    """Return start, seconds, generation and report (JSON) of the latest builds, the latest first.
+
+    Builds that changed nothing and had no failures are not stored.
+    """
+    query = "SELECT started, seconds, generation, report FROM runs ORDER BY number DESC LIMIT ?"
+    return [(str(a), float(b), int(c), str(d)) for a, b, c, d in _rows(layout, query, most)]
+
+
+def examples(layout: Layout) -> list[str]:
+    """Return the example questions of the index."""
+    return [str(row[0]) for row in _rows(layout, "SELECT question FROM examples ORDER BY number")]
+
+
+def keep_examples(layout: Layout, questions: Sequence[str]) -> None:
+    """Replace the example questions. The caller holds the builder's lock."""
+    require_own_file(layout.tables)
+    with writing(layout.tables), closing(sqlite3.connect(layout.tables)) as db, db:
+        db.execute(
+            "CREATE TABLE IF NOT EXISTS examples (number INTEGER PRIMARY KEY, question TEXT NOT NULL) STRICT"
+        )
+        db.execute("DELETE FROM examples")
+        db.executemany("INSERT INTO examples (question) VALUES (?)", ((text,) for text in questions))
 
 
 def last_estimate(layout: Layout) -> str | None:

@@ -47,6 +47,9 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--rebuild", action="store_true", help="discard earlier work; needed to change the chunk size"
     )
+    parser.add_argument(
+        "--examples", metavar="FILE", help="questions that the page of the index offers, one per line"
+    )
     cost_preview.declare(parser)
     parser.add_argument(
         "--publish-partial",
@@ -78,6 +81,11 @@ def run(args: argparse.Namespace) -> int:
         return cost_preview.run(args, sources=args.sources, reread=True, replace=args.replace)
     from ketrag_fast.index import Index
 
+    examples = None
+    if args.examples is not None:
+        from ketrag_fast.index.example_questions import checked_examples, read_examples
+
+        examples = checked_examples(read_examples(Path(args.examples)))
     index = Index.build(
         args.sources,
         path,
@@ -86,6 +94,7 @@ def run(args: argparse.Namespace) -> int:
         replace=args.replace,
         rebuild=args.rebuild,
         partial=args.publish_partial,
+        examples=examples,
     )
     with index:
         report = report_of(index)

@@ -139,6 +139,23 @@ async def documents(request: Request) -> Response:
     )
 
 
+async def builds(request: Request) -> Response:
+    """Serve `GET /v1/builds`: the progress of a build that runs now, and the past builds."""
+    service: Service = request.app.state.service
+    entry = requested_index(request)
+    count = number(request, "count", 20, _MOST)
+    inspect = entry.index.inspect
+    running, past = await service.aside(lambda: (inspect.running_build(), inspect.builds(count)))
+    return json_reply(
+        {
+            "schema": "ketrag/builds/1",
+            "index": entry.name,
+            "running": running,
+            "builds": [one.to_json() for one in past],
+        }
+    )
+
+
 async def indexes(request: Request) -> Response:
     """Serve `GET /v1/indexes`: names, generations and modes."""
     service: Service = request.app.state.service
@@ -154,6 +171,7 @@ async def indexes(request: Request) -> Response:
                 "kinds": list(entry.index.inspect.kinds),
                 "graphs": list(entry.index.inspect.graphs()),
                 "answers": entry.index.inspect.has_answer_llm,
+                "examples": list(entry.index.inspect.examples()),
             }
             for entry in service.indexes
         ]

@@ -94,6 +94,13 @@ def _index_paths(shapes: Mapping[str, Shape]) -> dict[str, Any]:
         "/v1/indexes": {"get": _get("List the indexes")},
         "/v1/stats": {"get": _get("Statistics of an index", _INDEX)},
         "/v1/fields": {"get": _get("Metadata fields of the documents, for filters", _INDEX)},
+        "/v1/builds": {
+            "get": _get(
+                "Progress of a build that runs now, and past builds",
+                _INDEX,
+                _query("count", {**_COUNT, "maximum": 1000}, "maximum number of past builds"),
+            )
+        },
         "/v1/graph": {"get": _get("Kinds of names in the graphs of an index", _INDEX)},
         "/v1/graph/{name}": {
             "get": _get(

@@ -120,9 +120,9 @@ def import_index(
     plain = given.having(llm="none", core_ratio=1.0)
     read = given.having(llm=f"replay:{recording.absolute()}", core_ratio=1.0)
     with _new_index(target, recording) as aside:
-        with Index.build(found.documents, aside, settings=plain, progress=progress) as first:
-            with collection_paused():
-                extractions = assign_records(first, found)
+        first = Index.build(found.documents, aside, settings=plain, progress=progress)
+        with first, collection_paused():
+            extractions = assign_records(first, found)
         with RecordingWriter(recording, {"origin": format}) as writer:
             for (document, start, end), extraction in extractions:
                 writer.write(document, start, end, extraction)

@@ -58,7 +58,9 @@ def write(
         "contexts": [] if query is None else [_context(index, query)],
         "missing": index.inspect.missing_graphs(),
     }
-    data["index"] |= {"graphs": list(graphs), "examples": [] if query is None else [query]}
+    # Those of the index fit only a file with all of its passages.
+    examples = [query] if query is not None else list(index.inspect.examples()) if around is None else []
+    data["index"] |= {"graphs": list(graphs), "examples": examples}
     stream.write(_page(data).encode())
     return views
 

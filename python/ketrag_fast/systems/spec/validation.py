@@ -23,8 +23,8 @@ LISTS: Final = ("auto", "all")
 _WORDS: Final = """
 allow_host allow_origin allow_write answer_queue answer_seconds answer_tokens answer_with answers apart
 batch bertscore build builds cache_mb calls characters communities compare concatenate concurrency config
-count document documents dry_run endpoint epochs explain first forget graph grid heads help hidden hops host
-html http index json judge keep kind layout limit max_body max_budget max_connections max_questions
+count document documents dry_run endpoint epochs examples explain first forget graph grid heads help hidden
+hops host html http index json judge keep kind layout limit max_body max_budget max_connections max_questions
 neighbourhood option out output port prefer prices progress publish_partial purge queries query questions
 queue quiet rate rebuild replace request_seconds sample save schema settle share shared spend substring
 systems texts token_file vary verbose version with_model workers

@@ -101,3 +101,18 @@ def test_one_build_at_a_time_and_questions_go_on(own: Path) -> None:
         assert set(statuses) <= {200, 409}
         assert service.service.indexes.find(None).index.inspect.document_count == 4 + statuses.count(200)
         assert statuses.count(200) >= 1
+
+
+def test_builds_and_example_questions_are_served(own: Path) -> None:
+    Index.build((), own, examples=["Who sailed the Fram?"]).close()
+    with running(own, writable=True, refresh_seconds=60) as service, service.client() as client:
+        assert client.get("/v1/indexes").json()["indexes"][0]["examples"] == ["Who sailed the Fram?"]
+        client.post("/v1/documents", json={"documents": [{"id": "a", "text": "The Belgica."}]})
+        reply = client.get("/v1/builds").json()
+        assert (reply["schema"], reply["running"]) == ("ketrag/builds/1", None)
+        assert [(one["generation"], one["added"]) for one in reply["builds"]] == [(2, 1), (1, 4)]
+        assert client.get("/v1/builds?count=0").json()["builds"] == []
+        assert client.get("/v1/builds?count=x").status_code == 422
+    with running(own, settings={"allow": "letters=4"}) as service, service.client() as client:
+        assert client.get("/v1/indexes").json()["indexes"][0]["examples"] == []
+        assert client.get("/v1/builds").json()["builds"] == []

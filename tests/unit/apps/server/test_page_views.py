@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import os
 import re
+import threading
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from ketrag_fast import Document, Index, Settings
+from ketrag_fast import Document, Event, Index, Settings
 from ketrag_fast.apps.cli.main import main
 from ketrag_fast.apps.server.page import FILES
 from ketrag_fast.lab.workbench.assets import content
@@ -198,6 +199,55 @@ def test_documents_are_added_and_removed_where_writing_is_allowed(page: Browser,
         page.wait("document.querySelectorAll('#documents-table tbody tr').length === 2")
         page.value("document.querySelector('#documents-table td:last-child button').click()")
         page.wait("document.querySelectorAll('#documents-table tbody tr').length === 1")
+        assert problems(page) == []
+
+
+def test_the_questions_of_the_index_are_offered(page: Browser, tmp_path: Path) -> None:
+    folder, asked = tmp_path / "index", ["Who sailed?", HOSTILE]
+    Index.build([Document("a.md", "The Fram sailed.", "Fram")], folder, examples=asked).close()
+    with running(folder) as service:
+        page.go(service.url)
+        page.wait("!document.getElementById('examples-part').hidden")
+        assert texts(page, "#examples button") == [asked[0], asked[1].replace("\u202e", "\\u202e")]
+        page.value("document.querySelector('#examples button').click()")
+        page.wait("document.querySelectorAll('#columns article').length === 1")
+        assert page.value("document.getElementById('examples-part').hidden")
+        assert problems(page) == []
+
+
+def test_a_running_build_and_past_ones_are_shown(page: Browser, pictures: Path, tmp_path: Path) -> None:
+    folder, go_on = tmp_path / "index", threading.Event()
+    Index.build([Document("a.md", "The Fram sailed.", "Fram")], folder, settings=Settings(threads=1)).close()
+
+    def slowly(_: Event) -> bool:
+        go_on.wait(0.2)
+        return True
+
+    def build() -> None:
+        with Index.open(folder) as other:
+            other.update(add=[Document(f"{k}", f"Filler {k} sailed.") for k in range(300)], progress=slowly)
+
+    with running(folder) as service:
+        page.go(f"{service.url}#index")
+        page.wait("document.querySelectorAll('#index-view .builds tbody tr').length === 1")
+        assert page.value("document.querySelector('#index-view .running').hidden")
+        thread = threading.Thread(target=build)
+        thread.start()
+        try:
+            page.wait(
+                "document.querySelector('#index-view .running')?.textContent.includes('A build is running')"
+            )
+            page.look(400, 844, phone=True)
+            assert fits(page)
+            page.picture(pictures / "index-building-400.png")
+        finally:
+            go_on.set()
+            thread.join()
+        page.wait("document.querySelectorAll('#index-view .builds tbody tr').length === 2")
+        assert "300 added" in texts(page, "#index-view .builds tbody tr")[0]
+        assert page.value("document.querySelector('#index-view .running').hidden")
+        assert fits(page)
+        page.picture(pictures / "index-400.png")
         assert problems(page) == []
 
 

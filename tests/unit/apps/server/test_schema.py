@@ -27,6 +27,7 @@ OPERATIONS = (
     "GET /v1/indexes",
     "GET /v1/stats",
     "GET /v1/fields",
+    "GET /v1/builds",
     "GET /v1/graph",
     "GET /v1/graph/{name}",
     "GET /v1/graph-view",

@@ -73,16 +73,25 @@ async function showFailures() {
 async function changeDocuments(body) {
   const begun = Date.now();
   const what = body.documents ? `Adding ${count(body.documents.length)} documents` : "Removing a document";
-  const tell = () => { at("documents-status").textContent = `${what}: ${Math.round((Date.now() - begun) / 1000)} s`; };
-  tell();
+  let ended = false;
+  const tell = async () => {
+    const clock = `${what}: ${Math.round((Date.now() - begun) / 1000)} s`;
+    let step = "";
+    try {
+      const { running } = data(await (await call(`/v1/builds?count=0&${indexQuery()}`)).text());
+      if (running) step = ` · ${progressText(running)}`;
+    } catch { /* the request itself tells why */ }
+    if (!ended) at("documents-status").textContent = clock + step;
+  };
+  at("documents-status").textContent = what;
   const clock = setInterval(tell, 1000);
   try {
     await call("/v1/documents", { index: chosen().name, ...body });
-    clearInterval(clock);
+    ended = true;
     at("documents-status").textContent = `${what}: done`;
     await begin();
     showDocuments(0);
-  } catch (error) { at("documents-status").textContent = error.message; } finally { clearInterval(clock); }
+  } catch (error) { ended = true; at("documents-status").textContent = error.message; } finally { clearInterval(clock); }
 }
 
 async function addFiles(files) {

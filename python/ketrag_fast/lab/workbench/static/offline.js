@@ -128,6 +128,7 @@ function answerOf(path, query, body) {
   if (path === "/v1/documents" && !body) return documentsOf(query);
   if (path === "/v1/stats") return held.stats;
   if (path === "/v1/fields") return { fields: [] };
+  if (path === "/v1/builds") return { running: null, builds: [] };
   if (path.startsWith("/v1/passages/")) return passagesOf(Number(path.slice(13)), query);
   if (path.startsWith("/v1/graph/")) return nameOf(decodeURIComponent(path.slice(10)));
   throw new Refused("this page has no server");

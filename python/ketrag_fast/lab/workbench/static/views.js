@@ -105,9 +105,49 @@ function explore(request) {
   showGraph(request);
 }
 
+/** Progress of a build as text, such as "vectors: 1,200 of 6,119 texts, 4 s left". */
+function progressText({ stage, done, total, unit, seconds_left: left }) {
+  const amount = total ? `${count(done)} of ${count(total)}` : done ? count(done) : "";
+  return [`${stage.replaceAll("_", " ")}${amount ? `: ${amount} ${unit}`.trimEnd() : ""}`, left >= 1 && `${count(Math.round(left))} s left`]
+    .filter(Boolean).join(", ");
+}
+
+let watching = 0;
+
+/** Show the progress of a build while the view is seen, and the new generation when it has ended. */
+async function watchBuild(part) {
+  const own = watching += 1;
+  let ran = false;
+  for (;;) {
+    try {
+      const { running } = data(await (await call(`/v1/builds?count=0&${indexQuery()}`)).text());
+      if (own !== watching || !part.isConnected) return;
+      part.hidden = !running;
+      if (running) {
+        part.replaceChildren(made("h3", {}, "A build is running"), made("p", { role: "status" }, progressText(running)),
+          ...(running.total ? [made("progress", { max: running.total, value: running.done, "aria-label": `progress of ${running.stage}` })] : []));
+      }
+      if (ran && !running) { await refresh(); if (own === watching) showStatistics(); return; }
+      ran = Boolean(running);
+    } catch { return; } // the next view tells why
+    if (at("view-index").hidden || !served) return;
+    await new Promise((done) => setTimeout(done, ran ? 500 : 3000));
+  }
+}
+
+/** The past builds as rows: when, how long, which documents and stages. */
+const buildRows = (builds) => builds.map((one) => {
+  const changes = [[one.added, "added"], [one.updated, "changed"], [one.removed, "removed"]].filter(([number]) => number)
+    .map(([number, what]) => `${count(number)} ${what}`).join(", ");
+  const more = [one.settings.length && `settings: ${one.settings.join(", ")}`, one.calls && `${count(one.calls)} calls, ${count(one.tokens_in + one.tokens_out)} tokens`,
+    one.failures && `${count(one.failures)} failed`].filter(Boolean);
+  return [`${one.started.slice(0, 19).replace("T", " ")} UTC`, one.generation, `${one.seconds.toFixed(1)} s`, count(one.documents),
+    [changes, one.ran.length && `ran ${one.ran.join(" ")}`, ...more].filter(Boolean).join(" · ")];
+});
+
 async function showStatistics() {
   try {
-    const [found, graphs] = await Promise.all([`/v1/stats?${indexQuery()}`, `/v1/graph?${indexQuery()}`]
+    const [found, graphs, history] = await Promise.all([`/v1/stats?${indexQuery()}`, `/v1/graph?${indexQuery()}`, `/v1/builds?${indexQuery()}`]
       .map(async (path) => data(await (await call(path)).text())));
     const missing = Object.entries(graphs.missing);
     const seconds = (value) => `${value.toFixed(2)} s`;
@@ -124,11 +164,16 @@ async function showStatistics() {
       made.classList.add("named");
       return made;
     };
+    const builds = table("Builds", ["started", "generation", "time", "documents", "what"], buildRows(history.builds));
+    builds.classList.add("builds");
+    const running = made("section", { class: "running", hidden: "" });
     at("index-view").replaceChildren(
-      named("Index", ["setting", "value"], lines(about)),
+      running, named("Index", ["setting", "value"], lines(about)),
       ...(missing.length ? [named("Graphs to add", ["graph", "command"], missing)] : []), table("Counts", ["what", "number"], lines(found.counts)),
       table("Edges", ["graph", "number"], lines(found.edges)), table("Stages", ["stage", "size", "time"], stages),
-      ...(found.failures.length ? [named("Documents that failed", ["document", "reason"], found.failures.map((one) => [one.document || one.source || "", one.reason || one.message || JSON.stringify(one)]))] : []));
+      ...(found.failures.length ? [named("Documents that failed", ["document", "reason"], found.failures.map((one) => [one.document || one.source || "", one.reason || one.message || JSON.stringify(one)]))] : []),
+      ...(history.builds.length ? [builds] : []));
+    if (served) watchBuild(running);
   } catch (error) { at("index-view").replaceChildren(made("p", { class: "about" }, error.message)); }
 }
 

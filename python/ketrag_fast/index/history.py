@@ -1,0 +1,76 @@
+"""The past builds of an index, and the one that runs now."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from ketrag_fast.storage import read_only as reading
+from ketrag_fast.storage.layout import Layout
+
+_WRONG = (KeyError, TypeError, ValueError, AttributeError, RecursionError)
+"""Raised when an altered report lacks an entry or has one of another type."""
+
+
+@dataclass(frozen=True, slots=True)
+class PastBuild:
+    """A build that changed the index, or had failures.
+
+    Attributes:
+        started: time in UTC, ISO 8601.
+        seconds: how long it took.
+        generation: the generation that it published, or left.
+        documents, added, updated, removed: the documents afterwards, and what changed.
+        ran, reused: names of the stages that ran, and of those that were kept.
+        calls, tokens_in, tokens_out: calls of a language model and their tokens.
+        failures: documents and chunks that could not be read.
+        settings: names of the settings that had changed.
+    """
+
+    started: str
+    seconds: float
+    generation: int
+    documents: int
+    added: int
+    updated: int
+    removed: int
+    ran: tuple[str, ...]
+    reused: tuple[str, ...]
+    calls: int
+    tokens_in: int
+    tokens_out: int
+    failures: int
+    settings: tuple[str, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the entry of `GET /v1/builds`."""
+        return asdict(self)
+
+
+def past_builds(folder: Path, most: int) -> list[PastBuild]:
+    """Return at most `most` builds, the latest first. Altered rows are left out."""
+    found = []
+    for started, seconds, generation, report in reading.runs(Layout(folder), most):
+        try:
+            found.append(_past_build(started, seconds, generation, json.loads(report)))
+        except _WRONG:
+            continue
+    return found
+
+
+def _past_build(started: str, seconds: float, generation: int, report: Any) -> PastBuild:
+    documents, usage = report["documents"], report["usage"]
+    stages = [(str(stage["name"]), stage["how"]) for stage in report["stages"]]
+    return PastBuild(
+        started,
+        seconds,
+        generation,
+        *(int(documents[name]) for name in ("total", "added", "updated", "removed")),
+        tuple(name for name, how in stages if how != "reused"),
+        tuple(name for name, how in stages if how == "reused"),
+        *(int(usage[name]) for name in ("calls", "tokens_in", "tokens_out")),
+        int(report["failures"]),
+        tuple(str(row["name"]) for row in report["settings_changed"]),
+    )
