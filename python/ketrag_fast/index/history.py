@@ -64,13 +64,18 @@ def _past_build(started: str, seconds: float, generation: int, report: Any) -> P
     documents, usage = report["documents"], report["usage"]
     stages = [(str(stage["name"]), stage["how"]) for stage in report["stages"]]
     return PastBuild(
-        started,
-        seconds,
-        generation,
-        *(int(documents[name]) for name in ("total", "added", "updated", "removed")),
-        tuple(name for name, how in stages if how != "reused"),
-        tuple(name for name, how in stages if how == "reused"),
-        *(int(usage[name]) for name in ("calls", "tokens_in", "tokens_out")),
-        int(report["failures"]),
-        tuple(str(row["name"]) for row in report["settings_changed"]),
+        started=started,
+        seconds=seconds,
+        generation=generation,
+        documents=int(documents["total"]),
+        added=int(documents["added"]),
+        updated=int(documents["updated"]),
+        removed=int(documents["removed"]),
+        ran=tuple(name for name, how in stages if how != "reused"),
+        reused=tuple(name for name, how in stages if how == "reused"),
+        calls=int(usage["calls"]),
+        tokens_in=int(usage["tokens_in"]),
+        tokens_out=int(usage["tokens_out"]),
+        failures=int(report["failures"]),
+        settings=tuple(str(row["name"]) for row in report["settings_changed"]),
     )

@@ -186,6 +186,9 @@ def test_documents_and_index(films: Path, page: Browser, pictures: Path) -> None
         page.value("document.getElementById('to-documents').click()")
         page.wait("!document.getElementById('view-documents').hidden")
         assert fits(page)
+        cells = "[...document.querySelectorAll('#documents-table td')].filter((own) => own.textContent)"
+        assert page.value(f"Math.max(...{cells}.map((own) => own.offsetHeight))") < 120
+        page.picture(pictures / "documents-400.png")
         assert problems(page) == []
 
 

@@ -11,7 +11,8 @@ async function showDocuments(first) {
       const open = made("button", { type: "button", class: "link", on: () => readDocument(one) }, short(one.title || one.document || one.id, 200));
       const metadata = Object.entries(one.metadata || {}).map(([name, value]) =>
         `${name}: ${typeof value === "string" ? value : JSON.stringify(value)}`).join(" · ");
-      const cells = [made("td", {}, open), made("td", {}, short(one.document || one.id, 200)), made("td", { class: "number" }, count(one.units)), made("td", {}, short(metadata, 300))];
+      const cells = [made("td", {}, open), made("td", { "data-head": "Id" }, short(one.document || one.id, 200)),
+        made("td", { "data-head": "Passages", class: "number" }, count(one.units)), made("td", {}, short(metadata, 300))];
       if (writable) {
         cells.push(made("td", {}, made("button", { type: "button", on: () => changeDocuments({ remove: [one.document || one.id] }) }, "Remove")));
       }

@@ -13,10 +13,16 @@ function chosen() {
   return indexes.find((one) => one.name === at("index").value) || indexes[0];
 }
 
+function showAbout() {
+  const { documents, documents_in_all: all, generation } = chosen();
+  const of = all > documents ? ` of ${count(all)}` : "";
+  const what = documents === 1 && !of ? "document" : "documents";
+  at("about").textContent = `${count(documents)}${of} ${what}${served ? `, generation ${generation}` : " in this file"}`;
+}
+
 function showIndex() {
   const one = chosen();
-  const of = one.documents_in_all > one.documents ? ` of ${count(one.documents_in_all)}` : "";
-  at("about").textContent = `${count(one.documents)}${of} documents${served ? `, generation ${one.generation}` : " in this file"}`;
+  showAbout();
   at("mode").replaceChildren(...(served ? [made("option", { value: "" }, "auto")] : []),
     ...one.modes.map((mode) => made("option", { value: mode }, mode)));
   at("modes").replaceChildren(...one.modes.map((mode) => {
@@ -154,8 +160,7 @@ function showColumns(contexts) {
 async function refresh() {
   try {
     if (!(await readIndexes())) return;
-    const one = chosen();
-    at("about").textContent = `${count(one.documents)} documents, generation ${one.generation}`;
+    showAbout();
     showView();
   } catch { /* the next request tells why */ }
 }

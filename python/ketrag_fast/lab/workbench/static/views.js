@@ -151,10 +151,10 @@ async function showStatistics() {
       .map(async (path) => data(await (await call(path)).text())));
     const missing = Object.entries(graphs.missing);
     const seconds = (value) => `${value.toFixed(2)} s`;
-    const bytes = (value) => (value >= 1e6 ? `${(value / 1e6).toFixed(1)} MB` : `${(value / 1e3).toFixed(1)} kB`);
+    const bytes = (value) => (value >= 1e6 ? `${(value / 1e6).toFixed(1)} MB` : value >= 1e3 ? `${(value / 1e3).toFixed(1)} kB` : `${value} B`);
     const table = (title, heads, rows) => made("section", {}, made("h3", {}, title), made("table", {},
       made("thead", {}, made("tr", {}, ...heads.map((head, at) => made("th", { scope: "col", ...(at ? { class: "number" } : {}) }, head)))),
-      made("tbody", {}, ...rows.map((row) => made("tr", {}, ...row.map((cell, at) => made("td", at ? { class: "number" } : {}, String(cell))))))));
+      made("tbody", {}, ...rows.map((row) => made("tr", {}, ...row.map((cell, at) => made("td", { "data-head": heads[at], ...(at ? { class: "number" } : {}) }, String(cell))))))));
     const isShown = ([, value]) => value !== null && value !== undefined && value !== 0;
     const lines = (object) => Object.entries(object).filter(isShown).map(([name, value]) => [name.replaceAll("_", " "), typeof value === "number" ? count(value) : value]);
     const stages = Object.entries(found.stages).sort((a, b) => b[1].bytes - a[1].bytes).map(([name, own]) => [name, bytes(own.bytes), seconds(own.seconds)]);
@@ -165,7 +165,7 @@ async function showStatistics() {
       return made;
     };
     const builds = table("Builds", ["started", "generation", "time", "documents", "what"], buildRows(history.builds));
-    builds.classList.add("builds");
+    builds.classList.add("builds", "stack");
     const running = made("section", { class: "running", hidden: "" });
     at("index-view").replaceChildren(
       running, named("Index", ["setting", "value"], lines(about)),
