@@ -1,16 +1,21 @@
 """Have LightRAG (lightrag-hku 1.5.7) index two texts with a fake LLM, and keep the files that are imported.
 
     pip install lightrag-hku==1.5.7
-    python tests/data/lightrag/make_lightrag.py
+    python tests/data/lightrag/make_lightrag.py              # write the files again
+    python tests/data/lightrag/make_lightrag.py --check      # compare them with what the package writes now
+    python tests/data/lightrag/make_lightrag.py --keep DIR   # keep the whole working directory, for an import
 
 The fake LLM answers in the form that LightRAG requests. No network is used.
 """
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import hashlib
+import re
 import shutil
+import sys
 import tempfile
 from itertools import pairwise
 from pathlib import Path
@@ -80,8 +85,31 @@ async def index(folder: str) -> None:
     await rag.finalize_storages()
 
 
-if __name__ == "__main__":
+def without_times(path: Path) -> str:
+    """The content of a file without the times at which it was written: Unix seconds."""
+    return re.sub(r"\b1[789]\d{8}\b", "TIME", path.read_text("utf-8"))
+
+
+def main() -> int:
+    """Index the texts; 1 if --check finds a difference."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--check", action="store_true")
+    parser.add_argument("--keep", metavar="DIR")
+    args = parser.parse_args()
+    own = Path(__file__).parent
     with tempfile.TemporaryDirectory() as place:
         asyncio.run(index(place))
-        for name in FILES:
-            shutil.copyfile(Path(place) / name, Path(__file__).parent / name)
+        if args.keep:
+            shutil.copytree(place, args.keep)
+        elif args.check:
+            wrong = [n for n in FILES if without_times(Path(place) / n) != without_times(own / n)]
+            print("different: " + ", ".join(wrong) if wrong else "equal, apart from times")
+            return 1 if wrong else 0
+        else:
+            for name in FILES:
+                shutil.copyfile(Path(place) / name, own / name)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -158,7 +158,11 @@ async function showStatistics() {
     const isShown = ([, value]) => value !== null && value !== undefined && value !== 0;
     const lines = (object) => Object.entries(object).filter(isShown).map(([name, value]) => [name.replaceAll("_", " "), typeof value === "number" ? count(value) : value]);
     const stages = Object.entries(found.stages).sort((a, b) => b[1].bytes - a[1].bytes).map(([name, own]) => [name, bytes(own.bytes), seconds(own.seconds)]);
-    const about = { generation: found.generation, created: found.created, digest: found.digest, size: found.disk && bytes(found.disk.total), modes: found.modes.join(", "), documents: chosen().documents, "documents that failed": found.failures.length, ...found.backends };
+    const about = { generation: found.generation, created: found.created, digest: found.digest, size: found.disk && bytes(found.disk.total), modes: found.modes.join(", "), documents: chosen().documents, ...found.backends };
+    const extracted = found.extraction || {};
+    const health = [["documents and chunks that failed", count(found.failures.length)],
+      ...(found.extraction ? [["chunks with extracted entities", count(extracted.read)], ["chunks to extract from", count(extracted.pending)]] : []),
+      ...(served ? [["check of every file", "ketrag doctor -i INDEX"]] : [])];
     const named = (title, heads, rows) => {
       const made = table(title, heads, rows);
       made.classList.add("named");
@@ -168,7 +172,7 @@ async function showStatistics() {
     builds.classList.add("builds", "stack");
     const running = made("section", { class: "running", hidden: "" });
     at("index-view").replaceChildren(
-      running, named("Index", ["setting", "value"], lines(about)),
+      running, named("Index", ["setting", "value"], lines(about)), named("Health", ["what", "state"], health),
       ...(missing.length ? [named("Graphs to add", ["graph", "command"], missing)] : []), table("Counts", ["what", "number"], lines(found.counts)),
       table("Edges", ["graph", "number"], lines(found.edges)), table("Stages", ["stage", "size", "time"], stages),
       ...(found.failures.length ? [named("Documents that failed", ["document", "reason"], found.failures.map((one) => [one.document || one.source || "", one.reason || one.message || JSON.stringify(one)]))] : []),
