@@ -145,6 +145,12 @@ def browsing(large: OpenGraph, huge: OpenGraph, nodes: int, moved: int) -> list[
             way = "the last picture is moved" if window.value("panel.slow") else "drawn again"
             rows.append([f"while it moves: {way}", *size, "", "", ""])
             rows += neighbourhoods(window, huge)
+            others = [
+                url for url in window.requests if not url.startswith(("file:", "about:", "data:", "blob:"))
+            ]
+            rows.append(
+                ["requests to other hosts", *size, len(others), "", "0" + (": missed" if others else "")]
+            )
     return rows
 
 

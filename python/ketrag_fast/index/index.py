@@ -12,6 +12,7 @@ from ketrag_fast.base.filters import allow_condition
 from ketrag_fast.base.memory import enough_memory
 from ketrag_fast.index import building, querying
 from ketrag_fast.index.inspection import Inspection
+from ketrag_fast.index.interchange import Interchange
 from ketrag_fast.index.state import IndexState
 from ketrag_fast.query.open_generation import Opened
 from ketrag_fast.query.query import Filter, Query, QueryFields
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     PathText = str | os.PathLike[str]
 
 
-class Index:
+class Index(Interchange):
     """An index on disk, opened for queries. Safe for concurrent use by threads, and after a fork.
 
     An open index keeps the generation that it opened until `refresh`; builds never disturb it.

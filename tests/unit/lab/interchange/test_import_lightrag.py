@@ -197,6 +197,18 @@ def test_the_command(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture
     }
 
 
+def test_the_methods_of_an_index(folder: Path, tmp_path: Path) -> None:
+    with Index.from_lightrag(folder, tmp_path / "index") as index:
+        assert index.inspect.entity("Fram").type == "ARTIFACT"
+        report = index.export("jsonl", tmp_path / "fram.jsonl", neighbourhood_of="Fram")
+        assert report.nodes == 4
+        index.export("graphrag", tmp_path / "tables")
+    with pytest.raises(ConfigError, match="already exists"):
+        Index.from_lightrag(folder, tmp_path / "index")
+    with Index.from_graphrag(tmp_path / "tables", tmp_path / "index", replace=True) as again:
+        assert len(again.inspect.entity("Fram").relations) == 3
+
+
 def test_an_unknown_format_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="'neo4j'") as found:
         import_index("neo4j", tmp_path, tmp_path / "index")
