@@ -25,7 +25,8 @@ class Interchange:
     if TYPE_CHECKING:
 
         @classmethod
-        def open(cls, path: PathText, *, settings: Settings | None = None) -> Self: ...
+        def open(cls, path: PathText, *, settings: Settings | None = None) -> Self:
+            """Open a built index."""
 
     def export(self, format: str, target: PathText, **options: Any) -> Any:  # noqa: A002 - as in `export_graph`
         """Write a graph of the index as graphrag, graphml, gexf, neo4j, jsonl or html.
