@@ -9,7 +9,7 @@ DEMO   := examples/polar
 
 SOURCES := $(shell find rust -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock pyproject.toml
 
-.PHONY: demo test lint docs rust-test python-test processors soak soak-tests bench bench-llm wheel free-wheel sdist release clean
+.PHONY: demo test lint docs rust-test python-test processors soak soak-tests peers bench bench-llm wheel free-wheel sdist release clean
 
 demo: $(VENV)/.demo
 	@rm -rf demo-index
@@ -98,6 +98,19 @@ soak: $(VENV)/.dev
 # ran, at which commit, and how it ended.
 soak-tests: $(VENV)/.dev
 	$(BIN)/python docs/make_soak_table.py
+
+# The tests with other programs whose dependencies conflict with this package's: GraphRAG reads an export, and what LightRAG
+# writes with a fake LLM is imported. Each program has an environment of its own; no model and no key is used.
+PEERS := $(foreach name,graphrag lightrag,$(VENV)-$(name)/.made)
+$(VENV)-graphrag/.made: PACKAGE := graphrag==3.3.0
+$(VENV)-lightrag/.made: PACKAGE := lightrag-hku==1.5.7
+$(PEERS):
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check $(PACKAGE)
+	@touch $@
+peers: $(VENV)/.dev $(PEERS)
+	GRAPHRAG_PYTHON=$(CURDIR)/$(VENV)-graphrag/bin/python LIGHTRAG_PYTHON=$(CURDIR)/$(VENV)-lightrag/bin/python \
+	$(BIN)/python -m pytest -q tests/unit/lab/interchange/test_peers.py
 
 # The sections of benches/BENCHMARKS.md that were not measured with the present code, with the question sets at hand.
 bench: $(VENV)/.dev

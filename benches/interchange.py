@@ -68,7 +68,9 @@ def measure(*, smoke: bool) -> None:
             cells = [found["seconds"], found["cpu"], found["peak"] / 1e6, found["bytes"] / 1e6]
             bounds = ["", ""]
             if what in MOST:
-                bounds = [target(cells[0], most=MOST[what]), target(cells[2], most=MEMORY)]
+                bounds[0] = target(cells[0], most=MOST[what])
+            if what in FORMATS:
+                bounds[1] = target(cells[2], most=MEMORY)
             rows.append([what, found["rows"], *cells, *bounds, found["calls"]])
     columns = [
         "format",
