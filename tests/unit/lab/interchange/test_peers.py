@@ -1,8 +1,8 @@
 """The real programs, each in its own environment (`make peers`), read an export and write what is imported.
 
 Their dependencies conflict with those of this package. `GRAPHRAG_PYTHON` and `LIGHTRAG_PYTHON` name
-interpreters that have them. Without these variables the tests are skipped; recorded files and lists of columns
-are tested in any case.
+interpreters that have them. Without these variables the tests are skipped. Recorded files and lists of
+columns are tested in any case.
 """
 
 from __future__ import annotations
