@@ -76,9 +76,22 @@ $(VENV)/.docs: $(VENV)/.dev pyproject.toml
 rust-test:
 	cargo test --quiet
 
+# Other programs whose dependencies conflict with this package's, each in an environment of its own: GraphRAG reads an export,
+# and what LightRAG writes with a fake LLM is imported. No model and no key is used. CI tests with them, `make peers` does here.
+PEERS := $(foreach name,graphrag lightrag,$(VENV)-$(name)/.made)
+$(VENV)-graphrag/.made: PACKAGE := graphrag==3.3.0
+$(VENV)-lightrag/.made: PACKAGE := lightrag-hku==1.5.7
+$(PEERS):
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/python -m pip install --quiet --no-compile --disable-pip-version-check $(PACKAGE)
+	@touch $@
+WITH_PEERS := GRAPHRAG_PYTHON=$(CURDIR)/$(VENV)-graphrag/bin/python LIGHTRAG_PYTHON=$(CURDIR)/$(VENV)-lightrag/bin/python
+peers: $(VENV)/.dev $(PEERS)
+	$(WITH_PEERS) $(BIN)/python -m pytest -q tests/unit/lab/interchange/test_peers.py
+
 # A process for each core, four at most: each holds the models that its tests load. The tests of a file share one.
-python-test: $(VENV)/.dev
-	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile
+python-test: $(VENV)/.dev $(if $(CI),$(PEERS))
+	$(if $(CI),$(WITH_PEERS)) $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile
 
 # The tests of everything that has a choice of instructions, once for each set that this processor can hide: AVX-512 without
 # tiles, without BF16, without VNNI, AVX2 with and without VNNI, and none. `make test` hides them in its own processes too.
@@ -98,19 +111,6 @@ soak: $(VENV)/.dev
 # ran, at which commit, and how it ended.
 soak-tests: $(VENV)/.dev
 	$(BIN)/python docs/make_soak_table.py
-
-# The tests with other programs whose dependencies conflict with this package's: GraphRAG reads an export, and what LightRAG
-# writes with a fake LLM is imported. Each program has an environment of its own; no model and no key is used.
-PEERS := $(foreach name,graphrag lightrag,$(VENV)-$(name)/.made)
-$(VENV)-graphrag/.made: PACKAGE := graphrag==3.3.0
-$(VENV)-lightrag/.made: PACKAGE := lightrag-hku==1.5.7
-$(PEERS):
-	$(PYTHON) -m venv $(@D)
-	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check $(PACKAGE)
-	@touch $@
-peers: $(VENV)/.dev $(PEERS)
-	GRAPHRAG_PYTHON=$(CURDIR)/$(VENV)-graphrag/bin/python LIGHTRAG_PYTHON=$(CURDIR)/$(VENV)-lightrag/bin/python \
-	$(BIN)/python -m pytest -q tests/unit/lab/interchange/test_peers.py
 
 # The sections of benches/BENCHMARKS.md that were not measured with the present code, with the question sets at hand.
 bench: $(VENV)/.dev
