@@ -53,6 +53,7 @@ lint: $(VENV)/.dev
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
 	$(BIN)/zizmor --offline --quiet --pedantic .github
 	$(BIN)/hadolint examples/service/Dockerfile
+	if command -v shellcheck > /dev/null; then shellcheck .ci/run .ci/aarch64 .ci/windows; fi
 	if command -v systemd-analyze > /dev/null; then $(BIN)/python .ci/check_unit.py; fi
 	$(BIN)/python benches/stamps.py --check
 	$(BIN)/python .ci/check_idioms.py

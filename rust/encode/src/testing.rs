@@ -2,7 +2,7 @@
 //! page.
 
 use super::simd::low;
-use memmap2::{MmapMut, MmapOptions};
+use memmap2::MmapMut;
 
 /// Calls `$f::<machine, LOW>(args)` for every set of instructions that this machine has, and for
 /// plain lanes of the widths that it may lack.
@@ -129,8 +129,10 @@ pub fn values(words: &[f32], is_low: bool) -> Vec<f32> {
     words.iter().flat_map(halves).collect()
 }
 
-/// Floats right before memory that cannot be touched: the mapping is a page longer than its file,
-/// so that a read or write past the end ends the test with SIGBUS.
+/// Pages are not larger on any platform with a wheel: 16 KB on Apple silicon, 4 KB on the others.
+const PAGE: usize = 16_384;
+
+/// Floats right before memory that cannot be touched, so that a read or write past the end ends the test.
 pub struct Walled {
     map: MmapMut,
     start: usize,
@@ -139,18 +141,9 @@ pub struct Walled {
 
 impl Walled {
     pub fn new(content: &[f32]) -> Self {
-        const PAGE: usize = 4096;
         let bytes = content.len() * 4;
         let whole = bytes.next_multiple_of(PAGE).max(PAGE);
-        let id = std::thread::current().id();
-        let path = std::env::temp_dir().join(format!("ketrag-wall-{}-{id:?}", std::process::id()));
-        let open = std::fs::File::options().read(true).write(true).create(true).truncate(true).open(&path);
-        let file = open.unwrap();
-        file.set_len(whole as u64).unwrap();
-        // SAFETY: no other code uses the file, which is removed at once.
-        let map = unsafe { MmapOptions::new().len(whole + PAGE).map_mut(&file).unwrap() };
-        std::fs::remove_file(&path).unwrap();
-        let mut walled = Self { map, start: whole - bytes, length: content.len() };
+        let mut walled = Self { map: map_before_wall(whole), start: whole - bytes, length: content.len() };
         walled.get().copy_from_slice(content);
         walled
     }
@@ -163,4 +156,40 @@ impl Walled {
             std::slice::from_raw_parts_mut(first, self.length)
         }
     }
+}
+
+/// Maps `whole` bytes and a page behind them. The mapping is longer than its file, so touching that page is SIGBUS.
+#[cfg(unix)]
+fn map_before_wall(whole: usize) -> MmapMut {
+    let id = std::thread::current().id();
+    let path = std::env::temp_dir().join(format!("ketrag-wall-{}-{id:?}", std::process::id()));
+    let open = std::fs::File::options().read(true).write(true).create(true).truncate(true).open(&path);
+    let file = open.unwrap();
+    file.set_len(whole as u64).unwrap();
+    // SAFETY: no other code uses the file, which is removed at once.
+    let map = unsafe { memmap2::MmapOptions::new().len(whole + PAGE).map_mut(&file).unwrap() };
+    std::fs::remove_file(&path).unwrap();
+    map
+}
+
+/// Maps `whole` bytes and a page behind them that is protected: on Windows a file grows to its mapping.
+#[cfg(windows)]
+fn map_before_wall(whole: usize) -> MmapMut {
+    #[link(name = "kernel32")]
+    unsafe extern "system" {
+        fn VirtualProtect(
+            start: *mut std::ffi::c_void,
+            size: usize,
+            protection: u32,
+            before: *mut u32,
+        ) -> i32;
+    }
+    const PAGE_NOACCESS: u32 = 1;
+    let mut map = MmapMut::map_anon(whole + PAGE).unwrap();
+    let mut before = 0;
+    // SAFETY: the page belongs to the mapping, of which `Walled` makes slices that end before it.
+    let done =
+        unsafe { VirtualProtect(map.as_mut_ptr().add(whole).cast(), PAGE, PAGE_NOACCESS, &mut before) };
+    assert_ne!(done, 0, "{}", std::io::Error::last_os_error());
+    map
 }

@@ -31,8 +31,31 @@ fn array(folder: &std::path::Path, name: &str, descr: &str, length: usize, data:
     (format!("units.{name}"), path)
 }
 
+/// A folder that is removed with this value.
+struct Temporary(PathBuf);
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        std::fs::remove_dir_all(&self.0).unwrap();
+    }
+}
+
+/// An index in a folder. The fields are dropped in this order, because Windows does not remove mapped files.
+struct Opened {
+    searcher: Searcher,
+    _folder: Temporary,
+}
+
+impl std::ops::Deref for Opened {
+    type Target = Searcher;
+
+    fn deref(&self) -> &Searcher {
+        &self.searcher
+    }
+}
+
 /// Build an index of these texts, one document each.
-fn index(texts: &[String]) -> Searcher {
+fn index(texts: &[String]) -> Opened {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
     let folder = std::env::temp_dir().join(format!("ketrag-assemble-{}-{number}", std::process::id()));
@@ -64,8 +87,7 @@ fn index(texts: &[String]) -> Searcher {
     });
     let arrays = Arrays::new(mapped.collect::<Vec<_>>(), false);
     let searcher = Searcher::open(arrays, Encoding::Cl100k, "english").unwrap();
-    std::fs::remove_dir_all(&folder).unwrap();
-    searcher
+    Opened { searcher, _folder: Temporary(folder) }
 }
 
 fn words(counts: &[usize]) -> Vec<String> {
