@@ -9,6 +9,9 @@ from typing import Final
 
 import pytest
 
+from ketrag_fast import _core
+from ketrag_fast.index.front import front_type
+
 PACKAGE: Final = Path(__file__).parents[2] / "python" / "ketrag_fast"
 UNIX_ONLY: Final = {"crypt", "fcntl", "grp", "posix", "pty", "pwd", "resource", "syslog", "termios", "tty"}
 
@@ -72,3 +75,9 @@ def test_the_mode_of_a_call(text: str, mode: str) -> None:
     call = ast.parse(text, mode="eval").body
     assert isinstance(call, ast.Call)
     assert mode_of(call) == mode
+
+
+def test_a_core_without_the_http_front_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As compiled for Windows: the application then answers every request."""
+    monkeypatch.delattr(_core, "Front", raising=False)
+    assert front_type() is None
