@@ -669,6 +669,7 @@ def corpus(
     splitter: str = "standard",
     threads: int = 0,
     *,
+    language: str = "english",
     report: _Report = None,
 ) -> _Corpus: ...
 def vocabulary(

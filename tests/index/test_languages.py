@@ -8,6 +8,7 @@ import pytest
 
 from ketrag_fast import Document, Index, Settings, _core
 from ketrag_fast.errors import ConfigError
+from tests.oracles import walk_parts as oracle
 
 GERMAN = "Die Häuser der Stadt wurden 1158 von einem Herzog gebaut und sind nicht groß."
 ENGLISH = "The houses of the town were built by a duke in 1158 and they are not large."
@@ -23,7 +24,7 @@ MODES = ("bm25", "walk")
 
 
 def build(path: Path, documents: list[Document], **settings: object) -> Index:
-    own = Settings(modes=MODES, **{"language": "auto", **settings})
+    own = Settings(**{"modes": MODES, **settings})
     return Index.build(documents, path / "index", settings=own)
 
 
@@ -116,6 +117,49 @@ def test_a_document_that_changes_language_is_found_by_both(tmp_path: Path) -> No
     ) as index:
         assert first(index, "Which house?") == "both"
         assert first(index, "Welches Haus?") == "both"
+
+
+LOWER = [
+    ("lorne", "ada lorne was born in the town of varenna and she made the film blue engine with her sister."),
+    ("varenna", "varenna is a town by the lake of como and it belongs to the province of lecco since 1950."),
+    *((f"other {n}", f"this is number {n} of many texts about nothing at all, and it names no one.") for n in range(30)),
+]
+
+
+def test_text_without_capitals_links_by_names(tmp_path: Path) -> None:
+    documents = [Document(name, text, name) for name, text in LOWER]
+    with build(tmp_path, documents) as index:
+        context = index.retrieve("by which lake is the town where the maker of blue engine was born?", mode="walk")
+        assert {p.document for p in context.passages[:2]} == {"lorne", "varenna"}
+        names = oracle.vocabulary(index._opened.generation.stages["links"], "names")  # noqa: SLF001
+        assert "ada lorne" in names and "province of lecco" in names
+
+
+def test_chunks_hold_as_much_text_in_every_language(tmp_path: Path) -> None:
+    def chunks(text: str, **settings: object) -> int:
+        folder = tmp_path / str(len(list(tmp_path.iterdir())))
+        folder.mkdir()
+        with build(folder, [Document("x", text)], **settings) as index:
+            counted = index.stats()["counts"]["chunks"]
+            assert isinstance(counted, int)
+            return counted
+
+    english, russian = " ".join([ENGLISH] * 60), " ".join([RUSSIAN] * 60)
+    assert abs(chunks(russian) - chunks(english)) <= 2
+    assert chunks(russian, even_chunks=False) == chunks(russian, language="english") > 1.5 * chunks(russian)
+    assert chunks(english) == chunks(english, language="english") == chunks(english, even_chunks=False)
+    assert chunks(russian, cut="windows") > 1.5 * chunks(russian)
+
+
+def test_english_is_detected_and_its_index_has_the_same_arrays(tmp_path: Path) -> None:
+    documents = [Document(str(n), f"{ENGLISH} It is number {n}.", f"Town {n}") for n in range(9)]
+    (tmp_path / "forced").mkdir()
+    with (
+        build(tmp_path, documents, modes="all") as index,
+        build(tmp_path / "forced", documents, modes="all", language="english") as forced,
+    ):
+        assert Settings().language == "auto"
+        assert index.digest == forced.digest
 
 
 STRANGE = [

@@ -68,9 +68,8 @@ def test_the_product_s_sizes_equal_the_slow_form_s() -> None:
     some = lambda: " ".join(words[k] for k in rng.choice(150, rng.integers(4, 20), p=often / often.sum()))  # noqa: E731
     units = [(f"{some()[:12]} {k}", [some() + ".", some() + "."]) for k in range(260)]
     links, lengths = build(units), lengths_of(units)
-    keywords = vocabulary(links, "keywords")
     for question in ("word9 word20 word31", "word2 word77 word140 word5"):
-        known = WalkQuestion([k for k, word in enumerate(keywords) if word in question.split()], [], [])
+        known = asked(links, question)
         for sizes in (oracle.PRODUCT, oracle.Sizes(pool=20, partners=7, rest_pool=12, seeds=3, step_pool=0)):
             found, values = oracle.walk(links, known, lengths, sizes=sizes)
             hits = walk(links, question, exact=True, lengths=lengths, numbers=dataclasses.asdict(sizes))

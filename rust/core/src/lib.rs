@@ -26,7 +26,7 @@
 //! use ketrag_base::progress::Progress;
 //! use ketrag_core::graph::links::{view, Links, Texts};
 //! use ketrag_core::rank::walk::{rank, Plan, Scratch};
-//! use ketrag_text::languages::Choice;
+//! use ketrag_text::detection::Choice;
 //! use ketrag_text::strings::StringsBuf;
 //! use std::sync::OnceLock;
 //!

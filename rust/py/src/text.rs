@@ -8,7 +8,8 @@ use ketrag_base::progress::Progress;
 use ketrag_text::bpe::{count_many, Encoding};
 use ketrag_text::corpus::{build_corpus, Corpus, CorpusSettings};
 use ketrag_text::cut::Cut;
-use ketrag_text::languages::{detect, Language};
+use ketrag_text::detection::{detect, Choice};
+use ketrag_text::languages::Language;
 use ketrag_text::lexical::Lexer;
 use ketrag_text::sentences::Splitter;
 use ketrag_text::stopwords::StopWords;
@@ -172,9 +173,10 @@ fn sentence_spans<'py>(
     spans_out(py, spans)
 }
 
-/// `cut` is "sentences" (at most `tokens` each, `overlap` unused) or "windows".
+/// `cut` is "sentences" (at most `tokens` each, `overlap` unused) or "windows". If `language` is not english or none,
+/// sentences hold as much text as `tokens` of English do.
 #[pyfunction]
-#[pyo3(signature = (titles, texts, cut="sentences", tokens=200, overlap=0, splits=0, encoding="cl100k_base", splitter="standard", threads=0, *, report=None))]
+#[pyo3(signature = (titles, texts, cut="sentences", tokens=200, overlap=0, splits=0, encoding="cl100k_base", splitter="standard", threads=0, *, language="english", report=None))]
 #[allow(clippy::too_many_arguments)] // the settings of a corpus, one by one
 fn corpus<'py>(
     py: Python<'py>,
@@ -187,8 +189,10 @@ fn corpus<'py>(
     encoding: &str,
     splitter: &str,
     threads: usize,
+    language: &str,
     report: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
+    let language = settled(Choice::by_name(language))?;
     let cut = match cut {
         "sentences" => Cut::Sentences { max_tokens: tokens },
         "windows" => Cut::Windows { tokens, overlap },
@@ -196,7 +200,7 @@ fn corpus<'py>(
     };
     let encoding = settled(Encoding::by_name(encoding))?;
     let splitter = settled(Splitter::by_name(splitter))?;
-    let settings = CorpusSettings { cut, splits, encoding, splitter };
+    let settings = CorpusSettings { cut, splits, encoding, splitter, language };
     let (title_blob, title_offsets) = (slice(&titles.0, "title blob")?, slice(&titles.1, "title offsets")?);
     let (blob, offsets) = (slice(&texts.0, "blob")?, slice(&texts.1, "offsets")?);
     let built = long(py, report, |progress| {

@@ -2,8 +2,11 @@
 
 use super::bpe::{Counter, Encoding};
 use super::cut::{cut_document, Cut};
+use super::detection::Choice;
+use super::lexical::Lexer;
 use super::sentences::Splitter;
 use super::strings::Strings;
+use super::text_size::tokens_for_hundred;
 use super::windows::windows_with;
 use crate::error::{Error, Result};
 use crate::parallel::map_ranges_with;
@@ -17,6 +20,8 @@ pub struct CorpusSettings {
     pub splits: u32,
     pub encoding: Encoding,
     pub splitter: Splitter,
+    /// Chunks that end at sentences hold as much text as those of an English text; English counts tokens exactly.
+    pub language: Choice,
 }
 
 /// Flat arrays in document order. Spans are (start, end) in the text of the document.
@@ -108,12 +113,15 @@ pub fn build_corpus(
         32,
         threads,
         progress,
-        || Counter::new(settings.encoding),
-        |counter, range| {
+        || (Counter::new(settings.encoding), Lexer::default()),
+        |(counter, lexer), range| {
             let mut part = Corpus::default();
             for doc in range {
                 progress.check()?;
-                add_document(&mut part, doc, titles.get(doc), texts.get(doc), settings, counter, progress)?;
+                let text = texts.get(doc);
+                let share = tokens_for_hundred(text, settings.language, counter, lexer);
+                let settings = CorpusSettings { cut: settings.cut.scaled(share), ..*settings };
+                add_document(&mut part, doc, titles.get(doc), text, &settings, counter, progress)?;
             }
             Ok(part)
         },
@@ -313,7 +321,8 @@ mod tests {
             let (titles, texts): (Vec<String>, Vec<String>) = docs.into_iter().unzip();
             let cut = if windows { Cut::Windows { tokens: size, overlap: overlap.min(size - 1) } } else { Cut::Sentences { max_tokens: size } };
             let encoding = if o200k { Encoding::O200k } else { Encoding::Cl100k };
-            let settings = CorpusSettings { cut, splits, encoding, splitter: Splitter::Standard };
+            let language = if splits % 2 == 0 { Choice::Detect } else { Choice::default() };
+            let settings = CorpusSettings { cut, splits, encoding, splitter: Splitter::Standard, language };
             let corpus = build(&titles, &texts, &settings, 1);
             for threads in [2, 5] {
                 prop_assert_eq!(&build(&titles, &texts, &settings, threads), &corpus);

@@ -30,6 +30,16 @@ impl Cut {
         }
     }
 
+    /// Return the cut with chunks of `percent` of the size. Windows have the size that they are given.
+    pub fn scaled(self, percent: usize) -> Self {
+        match self {
+            Self::Sentences { max_tokens } => {
+                Self::Sentences { max_tokens: (max_tokens as u128 * percent as u128 / 100) as usize }
+            }
+            Self::Windows { .. } => self,
+        }
+    }
+
     pub fn check(self) -> Result<()> {
         match self {
             Self::Sentences { max_tokens: 0 } => {

@@ -1,11 +1,8 @@
-//! The languages that the analysis knows, and how the language of a text is detected.
-//!
-//! A language is a row of [`TABLE`]: its stemmer, and its function words. These are dropped from keywords, and they
-//! give a language away: a German text is full of "der", "und" and "nicht". Languages that are alone in their script
-//! are recognised by it. Everything else counts as English, whose analysis is the plainest.
+//! The languages that the analysis knows: a language is a row of [`TABLE`] with its script, its stemmer, and its
+//! function words. These are dropped from keywords, and `detection` recognises a language by them.
 
 use crate::error::{Error, Result};
-use crate::folding::{fold_into, is_unspaced, WordSet};
+use crate::folding::{fold_into, WordSet};
 use crate::interner::Interner;
 use snowball_stemmers_rs::{Algorithm, Stemmer};
 use std::sync::OnceLock;
@@ -33,7 +30,7 @@ pub enum Script {
 }
 
 impl Script {
-    fn of(c: char) -> Self {
+    pub(crate) fn of(c: char) -> Self {
         match u32::from(c) {
             0..=0x024F | 0x1E00..=0x1EFF => Self::Latin,
             0x0370..=0x03FF | 0x1F00..=0x1FFF => Self::Greek,
@@ -64,7 +61,7 @@ impl Script {
     }
 
     /// Return the language with most readers in a script.
-    fn language(self) -> Language {
+    pub(crate) fn language(self) -> Language {
         let code = match self {
             Self::Latin | Self::Other => "en",
             Self::Arabic => "ar",
@@ -126,6 +123,12 @@ const UKRAINIAN: &str =
 const PERSIAN: &str =
     "و در به از که این را با است برای آن یک خود تا کرد بر هم نیز می شد شده بود اما یا ها های";
 
+/// Words that texts in English often have and those in other languages do not: they only serve detection.
+const ENGLISH: &str = "may also one two first many known would could upon since within although however later often \
+after us";
+const HINDI: &str = "का के की में है और से को पर ने यह वह एक कि हैं था थे थी इस उस जो भी नहीं तो ही कर करने लिए गया गई गए हो होता होती \
+होते अपने अपनी अपना साथ तक या द्वारा बाद जब तब किया दिया रहा रहे रही इन उन इसके उनके उसके जिस जिसमें कुछ सभी";
+
 // The code of a language in an index is its row, so append rows at the end.
 #[rustfmt::skip]
 static TABLE: [Row; 44] = [
@@ -145,7 +148,7 @@ static TABLE: [Row; 44] = [
     row("fr", "french", Script::Latin, Some(Algorithm::French), Words::Nltk),
     row("ga", "irish", Script::Latin, Some(Algorithm::Irish), Words::No),
     row("he", "hebrew", Script::Hebrew, None, Words::Nltk),
-    row("hi", "hindi", Script::Devanagari, Some(Algorithm::Hindi), Words::No),
+    row("hi", "hindi", Script::Devanagari, Some(Algorithm::Hindi), Words::Own(HINDI)),
     row("hu", "hungarian", Script::Latin, Some(Algorithm::Hungarian), Words::Nltk),
     row("hy", "armenian", Script::Armenian, Some(Algorithm::Armenian), Words::No),
     row("id", "indonesian", Script::Latin, Some(Algorithm::Indonesian), Words::Nltk),
@@ -176,15 +179,22 @@ static TABLE: [Row; 44] = [
 ];
 
 /// The function words of all languages, and for each the languages that have it as bits.
-struct Profile {
-    words: Interner,
-    owners: Vec<u64>,
+pub(crate) struct Profile {
+    pub words: Interner,
+    pub owners: Vec<u64>,
+}
+
+/// Return the profile of the languages of [`TABLE`].
+pub(crate) fn profile() -> &'static Profile {
+    &built().profile
 }
 
 /// What is built once from the table.
 struct Built {
     stemmers: Vec<Option<Stemmer>>,
     stop_words: Vec<WordSet>,
+    /// Function words as they are in the source of the list.
+    lists: Vec<Vec<&'static str>>,
     profile: Profile,
 }
 
@@ -203,21 +213,30 @@ fn built() -> &'static Built {
         Built {
             stemmers: TABLE.iter().map(|row| row.algorithm.map(Stemmer::create)).collect(),
             stop_words: lists.iter().map(|list| WordSet::new(list)).collect(),
+            lists: TABLE.iter().map(listed).collect(),
             profile,
         }
     })
 }
 
 /// The longest function word that detection looks up, in bytes.
-const LONGEST: usize = 16;
+pub(crate) const LONGEST: usize = 16;
+
+/// Return the function words of a row, as they are in the source of the list.
+fn listed(row: &Row) -> Vec<&'static str> {
+    match row.words {
+        Words::No => Vec::new(),
+        Words::Own(words) => words.split_ascii_whitespace().collect(),
+        Words::Nltk => stop_words::lookup(row.code).unwrap_or_default().to_vec(),
+    }
+}
 
 /// Return the function words of a row, folded and in lower case, separated by blanks.
 fn function_words(row: &Row) -> String {
-    let list = match row.words {
-        Words::No => return String::new(),
-        Words::Own(words) => words.to_owned(),
-        Words::Nltk => stop_words::lookup(row.code).unwrap_or_default().join(" "),
-    };
+    let mut list = listed(row).join(" ");
+    if row.code == "en" {
+        list = format!("{list} {ENGLISH}");
+    }
     let mut folded = String::new();
     fold_into(&list, &mut folded);
     let folded = folded.to_lowercase();
@@ -262,6 +281,11 @@ impl Language {
         self.0
     }
 
+    /// Return the row of the table.
+    pub(crate) fn at(self) -> usize {
+        usize::from(self.0)
+    }
+
     /// Return the ISO 639-1 code.
     pub fn code(self) -> &'static str {
         self.row().code
@@ -273,10 +297,20 @@ impl Language {
 
     /// Return the function words, as they are in the source of the list; empty for a language without one.
     pub fn function_words(self) -> &'static [&'static str] {
-        match self.row().words {
-            Words::Nltk => stop_words::lookup(self.code()).unwrap_or_default(),
-            _ => &[],
-        }
+        &built().lists[self.at()]
+    }
+
+    /// Return whether the script of the language has no capitals.
+    pub fn is_caseless(self) -> bool {
+        !matches!(
+            self.row().script,
+            Script::Latin | Script::Greek | Script::Cyrillic | Script::Armenian | Script::Other
+        )
+    }
+
+    /// Iterate over languages in the order of their numbers, with their scripts.
+    pub(crate) fn scripts() -> impl DoubleEndedIterator<Item = (Self, Script)> + ExactSizeIterator {
+        TABLE.iter().enumerate().map(|(at, row)| (Self(at as u8), row.script))
     }
 
     /// Iterate over codes and names, in the order of their numbers.
@@ -351,116 +385,6 @@ fn without_affixes(word: &str) -> String {
     rest.to_owned()
 }
 
-/// Words of a text that detection reads.
-pub const READ: usize = 120;
-/// After how many words a text that is plainly English is not read further.
-const EARLY: u32 = 24;
-/// Minimum share of function words, in percent, and their minimum number, for a language other than English.
-const SHARE: u32 = 12;
-const HITS: u32 = 3;
-/// How many of them outweigh a function word of English only.
-const FOREIGN: u32 = 8;
-
-/// Return the language of a text from its words, folded and in lower case. At most [`READ`] words are read.
-///
-/// ```
-/// use ketrag_text::languages::detect;
-///
-/// let text = "die stadt wurde im jahr 1158 von heinrich dem lowen gegrundet und ist nicht gross";
-/// assert_eq!(detect(text.split(' ')).code(), "de");
-/// ```
-pub fn detect<'a>(text: impl Iterator<Item = &'a str>) -> Language {
-    let profile = &built().profile;
-    let (mut scores, mut hits) = ([0u32; 64], [0u32; 64]);
-    let mut seen: Vec<u32> = Vec::with_capacity(READ);
-    let mut scripts = [0u32; Script::Other as usize + 1];
-    let (mut words, mut repeated) = (0u32, 0u32);
-    for word in text.take(READ) {
-        let Some(script) = word.chars().find(|c| !c.is_numeric()).map(Script::of) else { continue };
-        if script == Script::Han || script == Script::Kana || script == Script::Thai {
-            // Runs without spaces hold many words.
-            for c in word.chars().take(READ).filter(|&c| is_unspaced(c)) {
-                scripts[Script::of(c) as usize] += 1;
-            }
-            continue;
-        }
-        words += 1;
-        scripts[script as usize] += 2;
-        let Some(id) = (word.len() <= LONGEST).then(|| profile.words.get(word)).flatten() else { continue };
-        // "Los Angeles" ten times is not Spanish.
-        if seen.contains(&id) {
-            repeated += 1;
-            continue;
-        }
-        seen.push(id);
-        let mut owners = profile.owners[id as usize];
-        // A word of few languages says more.
-        let weight = 20 + 60 / owners.count_ones();
-        while owners != 0 {
-            let at = owners.trailing_zeros() as usize;
-            scores[at] += weight;
-            hits[at] += 1;
-            owners &= owners - 1;
-        }
-        if words == EARLY && hits[0] >= 5 && scores[1..].iter().all(|&other| other <= scores[0]) {
-            return Language::ENGLISH;
-        }
-    }
-    // Japanese mixes kana with Han characters.
-    if scripts[Script::Kana as usize] * 8 > scripts[Script::Han as usize] {
-        scripts[Script::Kana as usize] += scripts[Script::Han as usize];
-        scripts[Script::Han as usize] = 0;
-    }
-    let main = (0..scripts.len()).rev().max_by_key(|&at| scripts[at]).unwrap_or(0);
-    let default = TABLE.iter().find(|row| row.script as usize == main).map(|row| row.script.language());
-    let Some(default) = default.filter(|_| main != Script::Other as usize) else { return Language::ENGLISH };
-    let rivals = (0..TABLE.len()).filter(|&at| TABLE[at].script as usize == main);
-    let best = rivals.rev().max_by_key(|&at| scores[at]).unwrap_or(0);
-    let own = usize::from(default.0);
-    // English function words that the language does not share: a Spanish title in an English sentence.
-    let english = |&&id: &&u32| profile.owners[id as usize] & (1 | 1 << best) == 1;
-    let foreign = seen.iter().filter(english).count() as u32;
-    let enough = foreign * FOREIGN <= hits[best]
-        && hits[best] >= if foreign == 0 { 2 } else { HITS }
-        && 100 * hits[best] >= SHARE * (words - repeated);
-    if enough && 2 * scores[best] > 3 * scores[own] {
-        Language(best as u8)
-    } else {
-        default
-    }
-}
-
-/// How the languages of texts are chosen.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Choice {
-    Detect,
-    Always(Language),
-}
-
-impl Default for Choice {
-    fn default() -> Self {
-        Self::Always(Language::ENGLISH)
-    }
-}
-
-impl Choice {
-    /// `auto`, or a language by code or name.
-    pub fn by_name(name: &str) -> Result<Self> {
-        match name {
-            "auto" => Ok(Self::Detect),
-            _ => Language::by_name(name).map(Self::Always),
-        }
-    }
-
-    /// Return the language of a text from its words, folded and in lower case.
-    pub fn language<'a>(self, text: impl Iterator<Item = &'a str>) -> Language {
-        match self {
-            Self::Detect => detect(text),
-            Self::Always(language) => language,
-        }
-    }
-}
-
 /// Return the edits between two names.
 fn distance(one: &str, other: &str) -> usize {
     let other: Vec<char> = other.chars().take(64).collect();
@@ -482,12 +406,6 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn language(text: &str) -> &'static str {
-        let mut lexer = crate::lexical::Lexer::default();
-        lexer.read(text);
-        detect(lexer.lowers(0)).code()
-    }
-
     fn stem(code: &str, word: &str) -> Option<String> {
         let found = Language::by_name(code).unwrap().stems(word)?;
         let mut out = String::new();
@@ -506,38 +424,6 @@ mod tests {
         let error = Language::by_name("germna").unwrap_err().to_string();
         assert!(error.contains("\"germna\"") && error.contains("\"german\""), "{error}");
         assert!(Language::numbered(TABLE.len() as u8).is_err());
-    }
-
-    #[test]
-    fn languages_are_detected() {
-        for (code, text) in [
-            ("en", "The city was founded in 1158 by Henry the Lion and is not large."),
-            ("en", "Franz Ritter von Hauer, or Franz von Hauer, was an Austrian geologist."),
-            ("en", "Los Muchachos de mi barrio is a 1970 Argentine film."),
-            ("en", "7 8 9"),
-            ("en", ""),
-            ("de", "Die Stadt wurde 1158 gegründet und ist nicht groß."),
-            ("fr", "La ville a été fondée en 1158 par le duc et elle est dans une vallée."),
-            ("es", "La ciudad fue fundada en 1158 por el duque y está en un valle que no es muy grande."),
-            ("it", "La città fu fondata nel 1158 dal duca e si trova in una valle che non è grande."),
-            ("pt", "A cidade foi fundada em 1158 pelo duque e está em um vale que não é muito grande."),
-            ("nl", "De stad werd in 1158 door de hertog gesticht en ligt in een dal dat niet groot is."),
-            ("sv", "Staden grundades 1158 av hertigen och ligger i en dal som inte är stor."),
-            ("tr", "Bu kent 1158 yılında kuruldu ve çok büyük bir vadi değil ama daha sonra da gelişti."),
-            ("pl", "Miasto zostało założone w 1158 przez księcia i nie jest duże, ale jest w dolinie."),
-            ("ru", "Город основан в 1158 году."),
-            ("uk", "Місто засноване в 1158 році і є не дуже великим, але його було відновлено."),
-            ("ar", "تأسست المدينة عام 1158."),
-            ("fa", "این شهر در سال 1158 ساخته شد و برای آن است که از آن یاد می شود."),
-            ("hi", "शहर की स्थापना 1158 में हुई थी।"),
-            ("el", "Η πόλη ιδρύθηκε το 1158."),
-            ("zh", "这座城市建于1158年。"),
-            ("ja", "この都市は1158年に建設された。"),
-            ("ko", "이 도시는 1158년에 세워졌다."),
-            ("th", "เมืองนี้ก่อตั้งขึ้นในปี 1158"),
-        ] {
-            assert_eq!(language(text), code, "{text}");
-        }
     }
 
     #[test]
@@ -572,11 +458,6 @@ mod tests {
                 language.stem_into(&word, &mut stem);
                 prop_assert!(folded.is_empty() || !stem.is_empty());
             }
-        }
-
-        #[test]
-        fn any_text_has_a_language(text in "\\PC{0,60}") {
-            language(&text);
         }
     }
 }

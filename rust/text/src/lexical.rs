@@ -1,8 +1,9 @@
 //! Words of the walk: accent-folded runs of letters and digits, and their keywords without stop words and
 //! endings.
 
+use crate::detection::detect;
 use crate::folding::{fold_into, folded_size, is_unspaced, WordSet};
-use crate::languages::{detect, Language};
+use crate::languages::Language;
 use std::sync::OnceLock;
 use unicode_normalization::UnicodeNormalization;
 

@@ -7,8 +7,8 @@
 //! 2. [`cut`] and [`windows`] cut it into chunks of limited size, counted in tokens by [`bpe`] (encodings
 //!    cl100k and o200k).
 //! 3. [`words`] and [`vocabulary`] number its words; [`corpus`] does all of this for many documents on many threads.
-//! 4. [`lexical`] extracts the keywords of the walk, reduced to their stems by [`languages`]; [`names`] finds the names
-//!    that a text mentions.
+//! 4. [`lexical`] extracts the keywords of the walk, reduced to their stems by [`languages`], and [`detection`]
+//!    recognises the language; [`names`] finds the names that a text mentions.
 //!
 //! [`treebank`], [`punkt`] and [`published`] reproduce the tokenisation of reference implementations exactly.
 //! [`strings`] stores many texts in one buffer.
@@ -34,6 +34,7 @@ pub mod bpe;
 pub mod classes;
 pub mod corpus;
 pub mod cut;
+pub mod detection;
 pub mod folding;
 pub mod interner;
 pub mod languages;
@@ -44,6 +45,7 @@ pub mod punkt;
 pub mod sentences;
 pub mod stopwords;
 pub mod strings;
+pub mod text_size;
 pub mod treebank;
 pub mod vocabulary;
 pub mod windows;

@@ -1,8 +1,9 @@
 //! Names and subjects for the walk: capitalised spans, the subject of a text, and the places where it
-//! mentions other subjects.
+//! mentions other subjects. In text without capitals, the words between function words take their place.
 
-use crate::folding::{fold_into, WordSet};
+use crate::folding::{fold_into, is_unspaced, WordSet};
 use crate::interner::Interner;
+use crate::languages::Language;
 use crate::lexical::{openers, stop_words, Lexer};
 use crate::strings::Strings;
 use std::ops::Range;
@@ -37,6 +38,64 @@ fn is_number(word: &str) -> bool {
     word.chars().all(char::is_numeric)
 }
 
+/// Words in lower case from which on a text without a capital is one that has none for names either.
+const WITHOUT_CAPITALS: usize = 8;
+
+/// How the names of a text are recognised: by capitals, or in text without capitals by what its function words leave.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Naming {
+    language: Language,
+    /// The text has letters in lower case only.
+    lower: bool,
+    /// The script of the language has no capitals.
+    caseless: bool,
+}
+
+impl Naming {
+    /// Names begin with capitals.
+    pub const CAPITALS: Self = Self { language: Language::ENGLISH, lower: false, caseless: false };
+
+    /// Return how names are recognised in a text in a language. Its words begin at `from`, after those of its title: a
+    /// chunk may lack capitals by chance, but a title in lower case shows that the whole text does.
+    pub fn of(text: &Lexer, from: usize, language: Language) -> Self {
+        let caseless = language.is_caseless();
+        let is_lower = |word: &str| word.chars().next().is_some_and(char::is_lowercase);
+        // Most titles and texts begin with a capital, so this ends at once.
+        let capitals = text.folded.chars().any(char::is_uppercase);
+        let lower = !capitals
+            && (from..text.words.len()).filter(|&k| is_lower(text.raw(k))).nth(WITHOUT_CAPITALS - 1).is_some();
+        Self { language, lower, caseless }
+    }
+
+    /// Return whether word `k` may be part of a name because of its letters.
+    fn has(self, text: &Lexer, k: usize) -> bool {
+        let raw = text.raw(k);
+        is_capital(raw) || ((self.lower || self.caseless) && self.has_plain(raw, text.lower(k)))
+    }
+
+    fn has_plain(self, raw: &str, lower: &str) -> bool {
+        let kind = raw.chars().next().is_some_and(|c| {
+            if c.is_lowercase() {
+                self.lower
+            } else {
+                self.caseless && c.is_alphabetic() && !is_unspaced(c)
+            }
+        });
+        let drops = |language: Language| language != Language::ENGLISH && language.drops(lower);
+        kind && !(stop_words().has(lower) || openers().has(lower) || drops(self.language))
+    }
+
+    /// Return the maximum length of a name in words. Without capitals nothing but function words ends a name, and a
+    /// longer one is never searched for.
+    fn most(self) -> usize {
+        if self.lower || self.caseless {
+            MAX_PHRASE
+        } else {
+            MAX_NAME
+        }
+    }
+}
+
 /// Return whether this text may separate two words of a name.
 fn joins(gap: &str) -> bool {
     matches!(gap, " " | "-" | " - " | ". " | "." | "'" | " & ")
@@ -45,7 +104,7 @@ fn joins(gap: &str) -> bool {
 /// Return the next word of the name that ends at word `last` so far: a capitalised word or number after a
 /// joining gap (after a full stop and a space only if the word has at most three letters: "J. Smith", "St.
 /// Louis"), or a capitalised word after one to three connectors.
-fn next_in_name(text: &Lexer, last: usize) -> Option<usize> {
+fn next_in_name(text: &Lexer, last: usize, naming: Naming) -> Option<usize> {
     let (mut k, count) = (last + 1, text.words.len());
     if k >= count || !joins(text.gap(k)) {
         return None;
@@ -53,14 +112,14 @@ fn next_in_name(text: &Lexer, last: usize) -> Option<usize> {
     if text.gap(k) == ". " && text.raw(last).chars().count() > 3 {
         return None;
     }
-    if is_capital(text.raw(k)) || is_number(text.raw(k)) {
+    if naming.has(text, k) || is_number(text.raw(k)) {
         return Some(k);
     }
     while k < count && k - last <= 3 && connectors().has(text.raw(k)) && text.gap(k) == " " {
         k += 1;
     }
     let over = k > last + 1 && text.raw(last + 1) != "the" && k < count;
-    (over && is_capital(text.raw(k)) && text.gap(k) == " ").then_some(k)
+    (over && naming.has(text, k) && text.gap(k) == " ").then_some(k)
 }
 
 /// Return whether a word at byte `start` opens a sentence, judged by the (at most five) characters before it:
@@ -81,25 +140,26 @@ fn opens_sentence(folded: &str, start: usize) -> bool {
 /// Call `each` with the names among the words from `from`, in lower case, with repetitions. A name begins
 /// with a capitalised word, or with a year (four digits) directly before one; any other year is a name by
 /// itself. Leading stop words are removed. Single letters are not names, nor is a single word left of a span
-/// that opens a sentence if that word often opens sentences.
-pub fn name_spans(text: &Lexer, from: usize, mut each: impl FnMut(&str)) {
+/// that opens a sentence if that word often opens sentences. In text without capitals, each word that is not a function
+/// word counts as capitalised.
+pub fn name_spans(text: &Lexer, from: usize, naming: Naming, mut each: impl FnMut(&str)) {
     let count = text.words.len();
     let (mut name, mut k) = (String::new(), from);
     while k < count {
         let (first, start) = (k, text.words[k].start);
         let raw = text.raw(k);
         let year = raw.len() >= 4 && raw.chars().count() == 4 && is_number(raw);
-        if !year && !is_capital(raw) {
+        if !year && !naming.has(text, k) {
             k += 1;
             continue;
         }
-        let leads = k + 1 < count && is_capital(text.raw(k + 1)) && text.gap(k + 1) == " ";
+        let leads = k + 1 < count && naming.has(text, k + 1) && text.gap(k + 1) == " ";
         if year && !leads {
             each(raw);
         } else {
             let mut last = k;
-            while let Some(next) = next_in_name(text, last) {
-                if next - first >= MAX_NAME {
+            while let Some(next) = next_in_name(text, last, naming) {
+                if next - first >= naming.most() {
                     break;
                 }
                 last = next;
@@ -246,9 +306,9 @@ impl SubjectTree {
     }
 
     /// Call `each` with the subjects in the text, with repetitions, from left to right: at each word the
-    /// longest phrase that is a subject. A single word must be capitalised or a number, and neither a stop
-    /// word nor a sentence opener.
-    pub fn mentions(&self, text: &Lexer, mut each: impl FnMut(u32)) {
+    /// longest phrase that is a subject. A single word must be capitalised (see [`Naming`]) or a number, and neither a
+    /// stop word nor a sentence opener.
+    pub fn mentions(&self, text: &Lexer, naming: Naming, mut each: impl FnMut(u32)) {
         let mut k = 0;
         while k < text.words.len() {
             let (mut node, mut longest, mut length) = (0, None, 0);
@@ -260,7 +320,7 @@ impl SubjectTree {
                 node = step;
                 length += 1;
                 let id = self.ends[node as usize];
-                if id != u32::MAX && (length > 1 || Self::stands_alone(text, k)) {
+                if id != u32::MAX && (length > 1 || Self::stands_alone(text, k, naming)) {
                     longest = Some((id, length));
                 }
             }
@@ -283,9 +343,9 @@ impl SubjectTree {
         self.edges.get(&(node, word)).copied()
     }
 
-    fn stands_alone(text: &Lexer, k: usize) -> bool {
+    fn stands_alone(text: &Lexer, k: usize, naming: Naming) -> bool {
         let (raw, lower) = (text.raw(k), text.lower(k));
-        let starts = is_capital(raw) || raw.chars().next().is_some_and(char::is_numeric);
+        let starts = naming.has(text, k) || raw.chars().next().is_some_and(char::is_numeric);
         starts && !stop_words().has(lower) && !openers().has(lower)
     }
 }
@@ -300,8 +360,36 @@ mod tests {
         let mut lexer = Lexer::default();
         lexer.read(text);
         let mut found = Vec::new();
-        name_spans(&lexer, 0, |n| found.push(n.to_owned()));
+        let naming = Naming::of(&lexer, 0, Language::ENGLISH);
+        name_spans(&lexer, 0, naming, |n| found.push(n.to_owned()));
         found
+    }
+
+    #[test]
+    fn names_without_capitals_are_what_function_words_leave() {
+        assert_eq!(
+            names("the lord of the rings was read in 1954 by j. r. r. tolkien, who also wrote the hobbit in oxford."),
+            ["lord of the rings", "read", "1954", "j r r tolkien", "wrote", "hobbit", "oxford"]
+        );
+        // One capital, or too few words: names have capitals.
+        assert_eq!(names("the lord of the rings was read in 1954 by J. r. r. tolkien who wrote the hobbit"), ["1954"]);
+        assert_eq!(names("a lord of rings"), Vec::<String>::new());
+    }
+
+    #[test]
+    fn names_in_a_script_without_capitals() {
+        let mut lexer = Lexer::default();
+        for (code, text, expected) in [
+            ("ar", "ولد نيكولا تيسلا في كرواتيا", ["ولد نيكولا تيسلا", "كرواتيا"]),
+            ("hi", "निकोला टेस्ला का जन्म", ["निकोला टेसला", "जनम"]),
+            ("zh", "特斯拉 出生于 NFL, Tesla", ["nfl", "tesla"]),
+        ] {
+            lexer.read(text);
+            let naming = Naming::of(&lexer, 0, Language::by_name(code).unwrap());
+            let mut found = Vec::new();
+            name_spans(&lexer, 0, naming, |n| found.push(n.to_owned()));
+            assert_eq!(found, expected);
+        }
     }
 
     #[test]
@@ -334,8 +422,12 @@ mod tests {
         let mut lexer = Lexer::default();
         lexer.read("The green mile, Green, green and Mile");
         let mut found = Vec::new();
-        tree.mentions(&lexer, |id| found.push(id));
+        tree.mentions(&lexer, Naming::CAPITALS, |id| found.push(id));
         assert_eq!(found, [1, 0, 2]);
+        lexer.read("the green mile, green, and what a green mile is for the mile after mile after mile");
+        found.clear();
+        tree.mentions(&lexer, Naming::of(&lexer, 0, Language::ENGLISH), |id| found.push(id));
+        assert_eq!(found, [1, 0, 1, 2, 2, 2]);
     }
 
     #[test]

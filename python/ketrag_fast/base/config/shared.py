@@ -41,8 +41,13 @@ class SharedSettings:
     encoding: Literal["cl100k_base", "o200k_base"] = setting(
         "cl100k_base", "tokeniser that sizes and budgets are counted with", rebuild=True
     )
+    even_chunks: bool = setting(
+        True,
+        "let a chunk in any language hold as much text as chunk_tokens of English; else count tokens exactly",
+        rebuild=True,
+    )
     language: str = setting(
-        "english",
+        "auto",
         "language of the documents for stems and stop words; auto detects it, none uses neither",
         flag=True,
         metavar="LANGUAGE",

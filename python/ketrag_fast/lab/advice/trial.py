@@ -137,6 +137,7 @@ _KEPT: Final = (
     "split_level",
     "cut",
     "language",
+    "even_chunks",
     "encoding",
     "precision",
 )

@@ -21,7 +21,8 @@ class PromptOptions:
 
     Args:
         entity_types: allowed types; if empty, the model chooses.
-        language: language of the descriptions; if not English, that of the passage.
+        language: language of the documents; if not English (as with `auto`), descriptions are requested in the
+            language of the passage.
         gleanings: number of follow-up prompts for missed entities and relations.
         terse: arrays instead of objects with keys, which need fewer tokens.
     """
@@ -45,7 +46,7 @@ class PromptOptions:
     @property
     def english(self) -> bool:
         """Whether descriptions should be in English."""
-        return self.language.lower() in ("english", "en", "auto")
+        return self.language.lower() in ("english", "en")
 
 
 def _printable(text: str) -> bool:

@@ -312,6 +312,7 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
     "parity": {
         **_LOW_COST,
         **_SOLUTIONS["ket-rag-p"],
+        "language": "english",
         "overlap": 100,
         "words": "published",
         "keyword_mean": "occurrences",

@@ -267,6 +267,7 @@ SYSTEM = System(
         "noderag-150": {**_PAPER, "chunk_tokens": 150},
         "noderag-parity": {
             **_PAPER,
+            "language": "english",
             "entity_rounding": "nearest",
             "relation_repeats": "text",
             "node_walk": "lazy",

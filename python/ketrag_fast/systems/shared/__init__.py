@@ -19,7 +19,7 @@ UNITS = Stage(
     "units",
     version=2,
     needs=(DOCUMENTS,),
-    settings=("cut", "chunk_tokens", "overlap", "split_level", "encoding"),
+    settings=("cut", "chunk_tokens", "overlap", "split_level", "encoding", "language", "even_chunks"),
     run=f"{_HERE}.units:run",
     unit="documents",
     arrays={

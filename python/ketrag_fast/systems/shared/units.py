@@ -41,6 +41,7 @@ def _cut_documents(documents: Documents, settings: Settings, context: StageConte
         settings.split_level,
         settings.encoding,
         threads=context.threads,
+        language=settings.language if settings.even_chunks else "english",
         report=context.report,
     )
     unit_document = cut["chunk_doc"][cut["unit_chunk"]]

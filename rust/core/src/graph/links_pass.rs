@@ -7,7 +7,7 @@ use crate::rank::links_view::NONE;
 use crate::text::interner::Interner;
 use crate::text::languages::Language;
 use crate::text::lexical::Lexer;
-use crate::text::names::{name_spans, opening_subject, title_key, SubjectTree};
+use crate::text::names::{name_spans, opening_subject, title_key, Naming, SubjectTree};
 use crate::text::strings::StringsBuf;
 
 /// Maximum number of distinct keywords of its unit's title that a sentence inherits: a title of a million
@@ -34,6 +34,8 @@ pub(crate) struct Part {
     pub subjects: RowBuilder,
     /// The language of each unit.
     pub languages: Vec<Language>,
+    /// How the names of each unit are recognised.
+    namings: Vec<Naming>,
     /// The keywords of a unit's title, then those of its subject, in order.
     of_title: RowBuilder,
     /// The subject of a unit as a name, or `NONE`.
@@ -95,10 +97,9 @@ pub(crate) fn read(
         row.clear();
         let words = 0..lexer.words.len();
         part.keywords.strings.ask_for(words.clone(), |k| lexer.lower(k).as_bytes());
-        // A unit without words has those of its title.
-        let from = if first_word < words.end { first_word } else { 0 };
-        let language = input.language.language(lexer.lowers(from));
+        let (language, naming) = language_of(input, &lexer, first_word);
         part.languages.push(language);
+        part.namings.push(naming);
         lexer.keywords_in(language, |word| row.push(part.keywords.strings.add(word)));
         row.sort_unstable();
         for same in row.chunk_by(|a, b| a == b) {
@@ -108,7 +109,7 @@ pub(crate) fn read(
         part.unit_keywords.close();
 
         row.clear();
-        name_spans(&lexer, first_word, |name| row.push(part.names.strings.add(name)));
+        name_spans(&lexer, first_word, naming, |name| row.push(part.names.strings.add(name)));
         let key = title_key(title, &mut other);
         if !key.is_empty() {
             row.push(part.names.strings.add(&key));
@@ -116,7 +117,7 @@ pub(crate) fn read(
         part.unit_names.push_set(&mut row);
 
         known.tree.ask_for(&lexer, words);
-        known.tree.mentions(&lexer, |id| row.push(id));
+        known.tree.mentions(&lexer, naming, |id| row.push(id));
         let mut both = row.clone();
         both.extend(Some(known.of_unit[unit]).filter(|&about| about != NONE));
         part.mentions.push_set(&mut row);
@@ -126,8 +127,8 @@ pub(crate) fn read(
     part.names.of_units = part.names.strings.len();
     for (at, &unit) in units.iter().enumerate() {
         progress.check()?;
-        let language = part.languages[at];
-        read_sentences(&mut part, input, (unit as usize, language), known, &mut lexer);
+        let manner = (part.languages[at], part.namings[at]);
+        read_sentences(&mut part, input, (unit as usize, manner), known, &mut lexer);
     }
     Ok(part)
 }
@@ -141,6 +142,15 @@ fn read_unit(input: &Texts<'_>, unit: usize, lexer: &mut Lexer) -> usize {
     first_word
 }
 
+/// Return the language of a unit, whose words in `lexer` are those of the title and then of the text, and how its names
+/// are recognised.
+fn language_of(input: &Texts<'_>, lexer: &Lexer, first_word: usize) -> (Language, Naming) {
+    // A unit without words has those of its title.
+    let from = if first_word < lexer.words.len() { first_word } else { 0 };
+    let language = input.language.language(lexer.lowers(from));
+    (language, Naming::of(lexer, from, language))
+}
+
 /// Return for each of some units the subjects that it mentions, ascending.
 pub(crate) fn mentions_of(
     input: &Texts<'_>,
@@ -151,9 +161,10 @@ pub(crate) fn mentions_of(
     let (mut found, mut lexer, mut row) = (RowBuilder::default(), Lexer::default(), Vec::new());
     for &unit in units {
         progress.check()?;
-        read_unit(input, unit as usize, &mut lexer);
+        let first_word = read_unit(input, unit as usize, &mut lexer);
         tree.ask_for(&lexer, 0..lexer.words.len());
-        tree.mentions(&lexer, |id| row.push(id));
+        let (_, naming) = language_of(input, &lexer, first_word);
+        tree.mentions(&lexer, naming, |id| row.push(id));
         found.push_set(&mut row);
     }
     Ok(found)
@@ -162,7 +173,7 @@ pub(crate) fn mentions_of(
 fn read_sentences(
     part: &mut Part,
     input: &Texts<'_>,
-    (unit, language): (usize, Language),
+    (unit, (language, naming)): (usize, (Language, Naming)),
     known: &Subjects<'_>,
     lexer: &mut Lexer,
 ) {
@@ -184,7 +195,7 @@ fn read_sentences(
         keywords.ask_for(0..lexer.words.len(), |k| lexer.lower(k).as_bytes());
         lexer.keywords_in(language, |word| part.sentence_keywords.values.push(keywords.add(word)));
         part.sentence_keywords.close();
-        name_spans(lexer, 0, |name| part.sentence_names.values.push(names.add(name)));
+        name_spans(lexer, 0, naming, |name| part.sentence_names.values.push(names.add(name)));
         part.sentence_names.close();
     }
 }

@@ -1,7 +1,7 @@
 //! Input of the walk's arrays, and rows that grow during construction.
 
 use crate::sparse::Csr;
-use crate::text::languages::Choice;
+use crate::text::detection::Choice;
 use crate::text::strings::Strings;
 
 /// The texts of an index: `n` titles (may be empty), `n` texts, and the sentences of every unit; those of

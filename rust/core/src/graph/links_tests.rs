@@ -14,7 +14,7 @@ fn build(units: &[(&str, &[&str])], threads: usize) -> Result<Links> {
         texts: texts.view(),
         sentences: sentences.view(),
         first_sentence: &first_sentence,
-        language: crate::text::languages::Choice::Detect,
+        language: crate::text::detection::Choice::Detect,
     };
     Links::build(&input, threads, &Progress::none())
 }
@@ -55,7 +55,7 @@ fn bad_input_is_refused_and_nothing_is_an_index() {
             texts: one.view(),
             sentences: one.view(),
             first_sentence: &offsets,
-            language: crate::text::languages::Choice::Detect,
+            language: crate::text::detection::Choice::Detect,
         };
         assert!(matches!(Links::build(&input, 1, &Progress::none()), Err(Error::Input(_))));
     }
@@ -73,7 +73,7 @@ fn bad_input_is_refused_and_nothing_is_an_index() {
         texts: one.view(),
         sentences: one.view(),
         first_sentence: &[0, 1],
-        language: crate::text::languages::Choice::Detect,
+        language: crate::text::detection::Choice::Detect,
     };
     assert_eq!(Links::build(&input, 1, &progress), Err(Error::Cancelled));
 }

@@ -18,7 +18,7 @@ fn with<T>(units: &[Unit], work: impl FnOnce(&Texts<'_>) -> T) -> T {
         texts: texts.view(),
         sentences: sentences.view(),
         first_sentence: &first_sentence,
-        language: crate::text::languages::Choice::Detect,
+        language: crate::text::detection::Choice::Detect,
     })
 }
 

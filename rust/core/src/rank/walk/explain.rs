@@ -252,7 +252,7 @@ mod tests {
             texts,
             sentences: texts,
             first_sentence: &first_sentence,
-            language: crate::text::languages::Choice::Detect,
+            language: crate::text::detection::Choice::Detect,
         };
         let arrays = Links::build(&input, 1, &Progress::none()).unwrap().into_arrays();
         let weights = std::sync::OnceLock::new();

@@ -12,7 +12,7 @@ fn index(units: &[(String, String)]) -> Vec<(&'static str, Array)> {
         texts: texts.view(),
         sentences: texts.view(),
         first_sentence: &first_sentence,
-        language: crate::text::languages::Choice::Detect,
+        language: crate::text::detection::Choice::Detect,
     };
     Links::build(&input, 1, &Progress::none()).unwrap().into_arrays()
 }

@@ -1,0 +1,177 @@
+//! The language of a text, from its first words.
+//!
+//! Function words give a language away: a German text is full of "der", "und" and "nicht". Languages that are alone in
+//! their script are recognised by it. Everything else counts as English, whose analysis is the plainest.
+
+use crate::error::Result;
+use crate::folding::is_unspaced;
+use crate::languages::{profile, Language, Script, LONGEST};
+
+/// Words of a text that detection reads.
+pub const READ: usize = 120;
+/// After how many words a text that is plainly English is not read further.
+const EARLY: u32 = 24;
+/// Minimum share of function words, in percent, for a language other than English.
+const SHARE: u32 = 12;
+/// A text of at least this many words needs [`HITS`] function words, a shorter one two.
+const LONG: u32 = 30;
+const HITS: u32 = 4;
+
+/// Return the language of a text from its words, folded and in lower case. At most [`READ`] words are read.
+///
+/// ```
+/// use ketrag_text::detection::detect;
+///
+/// let text = "die stadt wurde im jahr 1158 von heinrich dem lowen gegrundet und ist nicht gross";
+/// assert_eq!(detect(text.split(' ')).code(), "de");
+/// ```
+pub fn detect<'a>(text: impl Iterator<Item = &'a str>) -> Language {
+    let profile = profile();
+    let (mut scores, mut hits) = ([0u32; 64], [0u32; 64]);
+    let mut seen: Vec<u32> = Vec::with_capacity(READ);
+    let mut scripts = [0u32; Script::Other as usize + 1];
+    let (mut words, mut repeated) = (0u32, 0u32);
+    for word in text.take(READ) {
+        let Some(script) = word.chars().find(|c| !c.is_numeric()).map(Script::of) else { continue };
+        if script == Script::Han || script == Script::Kana || script == Script::Thai {
+            // Runs without spaces hold many words.
+            for c in word.chars().take(READ).filter(|&c| is_unspaced(c)) {
+                scripts[Script::of(c) as usize] += 1;
+            }
+            continue;
+        }
+        words += 1;
+        scripts[script as usize] += 2;
+        let Some(id) = (word.len() <= LONGEST).then(|| profile.words.get(word)).flatten() else { continue };
+        // "Los Angeles" ten times is not Spanish.
+        if seen.contains(&id) {
+            repeated += 1;
+            continue;
+        }
+        seen.push(id);
+        let mut owners = profile.owners[id as usize];
+        // A word of few languages says more.
+        let weight = 20 + 60 / owners.count_ones();
+        while owners != 0 {
+            let at = owners.trailing_zeros() as usize;
+            scores[at] += weight;
+            hits[at] += 1;
+            owners &= owners - 1;
+        }
+        if words == EARLY && hits[0] >= 5 && scores[1..].iter().all(|&other| other <= scores[0]) {
+            return Language::ENGLISH;
+        }
+    }
+    // Japanese mixes kana with Han characters.
+    if scripts[Script::Kana as usize] * 8 > scripts[Script::Han as usize] {
+        scripts[Script::Kana as usize] += scripts[Script::Han as usize];
+        scripts[Script::Han as usize] = 0;
+    }
+    let main = (0..scripts.len()).rev().max_by_key(|&at| scripts[at]).unwrap_or(0);
+    let default = Language::scripts().find(|&(_, script)| script as usize == main);
+    let Some((_, script)) = default.filter(|_| main != Script::Other as usize) else { return Language::ENGLISH };
+    let default = script.language();
+    let rivals = Language::scripts().filter(|&(_, own)| own == script);
+    let best = rivals.rev().map(|(rival, _)| rival).max_by_key(|rival| scores[rival.at()]).unwrap_or(default);
+    // Function words that only one of the two has: a Spanish title in an English sentence, or the reverse.
+    let only = |one: usize, other: usize| {
+        let alone = |&&id: &&u32| profile.owners[id as usize] & (1 << one | 1 << other) == 1 << one;
+        seen.iter().filter(alone).count() as u32
+    };
+    let (foreign, exclusive) = (only(0, best.at()), only(best.at(), 0));
+    let counted = words - repeated;
+    let enough = exclusive + u32::from(foreign == 0) > 2 * foreign + 2
+        && hits[best.at()] >= if counted < LONG { 2 } else { HITS }
+        && 100 * hits[best.at()] >= SHARE * counted;
+    if enough && 2 * scores[best.at()] > 3 * scores[default.at()] {
+        best
+    } else {
+        default
+    }
+}
+
+/// How the languages of texts are chosen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Choice {
+    Detect,
+    Always(Language),
+}
+
+impl Default for Choice {
+    fn default() -> Self {
+        Self::Always(Language::ENGLISH)
+    }
+}
+
+impl Choice {
+    /// `auto`, or a language by code or name.
+    pub fn by_name(name: &str) -> Result<Self> {
+        match name {
+            "auto" => Ok(Self::Detect),
+            _ => Language::by_name(name).map(Self::Always),
+        }
+    }
+
+    /// Return the language of a text from its words, folded and in lower case.
+    pub fn language<'a>(self, text: impl Iterator<Item = &'a str>) -> Language {
+        match self {
+            Self::Detect => detect(text),
+            Self::Always(language) => language,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn language(text: &str) -> &'static str {
+        let mut lexer = crate::lexical::Lexer::default();
+        lexer.read(text);
+        detect(lexer.lowers(0)).code()
+    }
+
+    #[test]
+    fn languages_are_detected() {
+        for (code, text) in [
+            ("en", "The city was founded in 1158 by Henry the Lion and is not large."),
+            ("en", "Franz Ritter von Hauer, or Franz von Hauer, was an Austrian geologist."),
+            ("en", "Los Muchachos de mi barrio is a 1970 Argentine film."),
+            ("en", "Qeshlaq -e Tak Quyi may refer to:"),
+            ("en", "One More Time may refer to:"),
+            ("de", "In seinem Artikel \"A Machine to End War\", der 1937 veröffentlicht wurde, sagte Tesla beispielsweise: „Es gibt \
+                    keinen Konflikt zwischen dem Ideal der Religion und dem der Wissenschaft.\""),
+            ("en", "7 8 9"),
+            ("en", ""),
+            ("de", "Die Stadt wurde 1158 gegründet und ist nicht groß."),
+            ("fr", "La ville a été fondée en 1158 par le duc et elle est dans une vallée."),
+            ("es", "La ciudad fue fundada en 1158 por el duque y está en un valle que no es muy grande."),
+            ("it", "La città fu fondata nel 1158 dal duca e si trova in una valle che non è grande."),
+            ("pt", "A cidade foi fundada em 1158 pelo duque e está em um vale que não é muito grande."),
+            ("nl", "De stad werd in 1158 door de hertog gesticht en ligt in een dal dat niet groot is."),
+            ("sv", "Staden grundades 1158 av hertigen och ligger i en dal som inte är stor."),
+            ("tr", "Bu kent 1158 yılında kuruldu ve çok büyük bir vadi değil ama daha sonra da gelişti."),
+            ("pl", "Miasto zostało założone w 1158 przez księcia i nie jest duże, ale jest w dolinie."),
+            ("ru", "Город основан в 1158 году."),
+            ("uk", "Місто засноване в 1158 році і є не дуже великим, але його було відновлено."),
+            ("ar", "تأسست المدينة عام 1158."),
+            ("fa", "این شهر در سال 1158 ساخته شد و برای آن است که از آن یاد می شود."),
+            ("hi", "शहर की स्थापना 1158 में हुई थी।"),
+            ("el", "Η πόλη ιδρύθηκε το 1158."),
+            ("zh", "这座城市建于1158年。"),
+            ("ja", "この都市は1158年に建設された。"),
+            ("ko", "이 도시는 1158년에 세워졌다."),
+            ("th", "เมืองนี้ก่อตั้งขึ้นในปี 1158"),
+        ] {
+            assert_eq!(language(text), code, "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_has_a_language(text in "\\PC{0,60}") {
+            language(&text);
+        }
+    }
+}
