@@ -137,7 +137,9 @@ def main() -> None:
     """Print a row for each language."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--sets", default=",".join(STEMMERS))
-    parser.add_argument("--lower", default="2wiki-dev", help="English set to compare with itself in lower case")
+    parser.add_argument(
+        "--lower", default="2wiki-dev", help="English set to compare with itself in lower case"
+    )
     args = parser.parse_args()
     languages = args.sets.split(",")
     header(

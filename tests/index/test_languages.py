@@ -122,16 +122,21 @@ def test_a_document_that_changes_language_is_found_by_both(tmp_path: Path) -> No
 LOWER = [
     ("lorne", "ada lorne was born in the town of varenna and she made the film blue engine with her sister."),
     ("varenna", "varenna is a town by the lake of como and it belongs to the province of lecco since 1950."),
-    *((f"other {n}", f"this is number {n} of many texts about nothing at all, and it names no one.") for n in range(30)),
+    *(
+        (f"other {n}", f"this is number {n} of many texts about nothing at all, and it names no one.")
+        for n in range(30)
+    ),
 ]
 
 
 def test_text_without_capitals_links_by_names(tmp_path: Path) -> None:
     documents = [Document(name, text, name) for name, text in LOWER]
     with build(tmp_path, documents) as index:
-        context = index.retrieve("by which lake is the town where the maker of blue engine was born?", mode="walk")
+        context = index.retrieve(
+            "by which lake is the town where the maker of blue engine was born?", mode="walk"
+        )
         assert {p.document for p in context.passages[:2]} == {"lorne", "varenna"}
-        names = oracle.vocabulary(index._opened.generation.stages["links"], "names")  # noqa: SLF001
+        names = oracle.vocabulary(index._opened.generation.stages["links"], "names")
         assert "ada lorne" in names and "province of lecco" in names
 
 

@@ -1,7 +1,7 @@
 """Names of the walk, slow and plain: the oracle of `rust/text/src/names.rs`.
 
-A name is a run of words that have a capital. If a text has no capital, or the script of its language has none, each
-word that is not a function word counts as capitalised.
+A name is a run of words that have a capital. If a text has no capital, or the script of its language has
+none, each word that is not a function word counts as capitalised.
 """
 
 from __future__ import annotations
@@ -16,15 +16,20 @@ from ketrag_fast.kernels.text import pack
 from tests.oracles.lexical import STOP_WORDS, UNSPACED, fold, function_words, is_word_character
 from tests.oracles.walk_parts import vocabulary
 
-OPENERS = frozenset(
-    "a according after all although among an another are as at because before between born both by currently despite "
-    "did does during each early first following for from he how however in is it its later located many name number "
-    "on once one originally other second several she since that the there these they this though three today two "
-    "under upon was we what when where which while who why with within without you".split()
+_OPENERS = (
+    "a according after all although among an another are as at because before between born both by "
+    "currently despite did does during each early first following for from he how however in is it "
+    "its later located many name number on once one originally other second several she since that "
+    "the there these they this though three today two under upon was we what when where which while "
+    "who why with within without you "
 )
-CONNECTORS = frozenset("of de la le du des von van der den di da del della y al el bin ibn the".split())
+OPENERS = frozenset(_OPENERS.split())
+_CONNECTORS = "of de la le du des von van der den di da del della y al el bin ibn the"
+CONNECTORS = frozenset(_CONNECTORS.split())
 GAPS = frozenset((" ", "-", " - ", ". ", ".", "'", " & "))
-CASELESS = frozenset(("arabic", "persian", "hebrew", "yiddish", "hindi", "nepali", "tamil", "korean", "thai", "chinese"))
+CASELESS = frozenset(
+    ("arabic", "persian", "hebrew", "yiddish", "hindi", "nepali", "tamil", "korean", "thai", "chinese")
+)
 MOST, MOST_CAPITAL, LEAST_LOWER = 8, 256, 8
 Word = tuple[str, int, int]
 
@@ -63,7 +68,10 @@ def name_at(text: str, words: list[Word], first: int, language: str, *, lower: b
             break
         if not fits(after) and not words[after][0].isnumeric():
             while (
-                after < len(words) and after - last <= 3 and words[after][0] in CONNECTORS and gaps[after - last - 1] == " "
+                after < len(words)
+                and after - last <= 3
+                and words[after][0] in CONNECTORS
+                and gaps[after - last - 1] == " "
             ):
                 after += 1
             over = after > last + 1 and words[last + 1][0] != "the" and after < len(words)

@@ -69,7 +69,9 @@ pub fn detect<'a>(text: impl Iterator<Item = &'a str>) -> Language {
     }
     let main = (0..scripts.len()).rev().max_by_key(|&at| scripts[at]).unwrap_or(0);
     let default = Language::scripts().find(|&(_, script)| script as usize == main);
-    let Some((_, script)) = default.filter(|_| main != Script::Other as usize) else { return Language::ENGLISH };
+    let Some((_, script)) = default.filter(|_| main != Script::Other as usize) else {
+        return Language::ENGLISH;
+    };
     let default = script.language();
     let rivals = Language::scripts().filter(|&(_, own)| own == script);
     let best = rivals.rev().map(|(rival, _)| rival).max_by_key(|rival| scores[rival.at()]).unwrap_or(default);

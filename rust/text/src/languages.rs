@@ -124,9 +124,11 @@ const PERSIAN: &str =
     "و در به از که این را با است برای آن یک خود تا کرد بر هم نیز می شد شده بود اما یا ها های";
 
 /// Words that texts in English often have and those in other languages do not: they only serve detection.
-const ENGLISH: &str = "may also one two first many known would could upon since within although however later often \
+const ENGLISH: &str =
+    "may also one two first many known would could upon since within although however later often \
 after us";
-const HINDI: &str = "का के की में है और से को पर ने यह वह एक कि हैं था थे थी इस उस जो भी नहीं तो ही कर करने लिए गया गई गए हो होता होती \
+const HINDI: &str =
+    "का के की में है और से को पर ने यह वह एक कि हैं था थे थी इस उस जो भी नहीं तो ही कर करने लिए गया गई गए हो होता होती \
 होते अपने अपनी अपना साथ तक या द्वारा बाद जब तब किया दिया रहा रहे रही इन उन इसके उनके उसके जिस जिसमें कुछ सभी";
 
 // The code of a language in an index is its row, so append rows at the end.

@@ -63,7 +63,10 @@ impl Naming {
         // Most titles and texts begin with a capital, so this ends at once.
         let capitals = text.folded.chars().any(char::is_uppercase);
         let lower = !capitals
-            && (from..text.words.len()).filter(|&k| is_lower(text.raw(k))).nth(WITHOUT_CAPITALS - 1).is_some();
+            && (from..text.words.len())
+                .filter(|&k| is_lower(text.raw(k)))
+                .nth(WITHOUT_CAPITALS - 1)
+                .is_some();
         Self { language, lower, caseless }
     }
 
@@ -372,7 +375,10 @@ mod tests {
             ["lord of the rings", "read", "1954", "j r r tolkien", "wrote", "hobbit", "oxford"]
         );
         // One capital, or too few words: names have capitals.
-        assert_eq!(names("the lord of the rings was read in 1954 by J. r. r. tolkien who wrote the hobbit"), ["1954"]);
+        assert_eq!(
+            names("the lord of the rings was read in 1954 by J. r. r. tolkien who wrote the hobbit"),
+            ["1954"]
+        );
         assert_eq!(names("a lord of rings"), Vec::<String>::new());
     }
 

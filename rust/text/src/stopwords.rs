@@ -146,7 +146,9 @@ fn is_function_word(word: &str) -> bool {
     let mut folded = String::new();
     fold_into(word, &mut folded);
     let script = Script::of_word(&folded).filter(|&script| script != Script::Latin);
-    script.is_some_and(|own| Language::scripts().any(|(language, script)| script == own && language.drops(&folded)))
+    script.is_some_and(|own| {
+        Language::scripts().any(|(language, script)| script == own && language.drops(&folded))
+    })
 }
 
 #[cfg(test)]

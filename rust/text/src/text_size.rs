@@ -78,7 +78,10 @@ mod tests {
     #[test]
     fn any_text_has_a_share() {
         assert_eq!(share("", Choice::Detect), 100);
-        assert_eq!(share(&"中".repeat(10_000), Choice::Detect).clamp(100, MOST), share(&"中".repeat(READ), Choice::Detect));
+        assert_eq!(
+            share(&"中".repeat(10_000), Choice::Detect).clamp(100, MOST),
+            share(&"中".repeat(READ), Choice::Detect)
+        );
         assert!(share(&"𒀀".repeat(3_000), Choice::Always(Language::by_name("ar").unwrap())) <= MOST);
     }
 }

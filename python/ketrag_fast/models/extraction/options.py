@@ -21,8 +21,8 @@ class PromptOptions:
 
     Args:
         entity_types: allowed types; if empty, the model chooses.
-        language: language of the documents; if not English (as with `auto`), descriptions are requested in the
-            language of the passage.
+        language: language of the documents. If it is not English, as with `auto`, descriptions are requested
+            in the language of the passage.
         gleanings: number of follow-up prompts for missed entities and relations.
         terse: arrays instead of objects with keys, which need fewer tokens.
     """
