@@ -7,6 +7,7 @@ none, each word that is not a function word counts as capitalised.
 from __future__ import annotations
 
 import re
+import unicodedata
 from itertools import groupby
 
 import numpy as np
@@ -47,6 +48,11 @@ def is_name_word(word: str, language: str, *, lower: bool) -> bool:
     return fits and word.lower() not in known
 
 
+def is_number(word: str) -> bool:
+    """Return whether all characters are of a category of numbers; `str.isnumeric` counts Han numerals, too."""
+    return all(unicodedata.category(c).startswith("N") for c in word)
+
+
 def opens_sentence(text: str, start: int) -> bool:
     """Return whether a sentence begins at a character."""
     return re.search(r"[.!?:\n][\"”’)\]]*\s*[\"“(\[]*\Z", text[max(0, start - 5) : start]) is not None
@@ -66,7 +72,7 @@ def name_at(text: str, words: list[Word], first: int, language: str, *, lower: b
         after = last + 1
         if gaps[0] not in GAPS or (gaps[0] == ". " and len(words[last][0]) > 3):
             break
-        if not fits(after) and not words[after][0].isnumeric():
+        if not fits(after) and not is_number(words[after][0]):
             while (
                 after < len(words)
                 and after - last <= 3
@@ -102,7 +108,7 @@ def names(text: str, language: str = "english") -> set[str]:
     found, k = set(), 0
     while k < len(words):
         word, start, _ = words[k]
-        year = len(word) == 4 and word.isnumeric()
+        year = len(word) == 4 and is_number(word)
         fits = is_name_word(word, language, lower=lower)
         if not year and not fits:
             k += 1

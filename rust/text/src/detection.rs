@@ -13,9 +13,15 @@ pub const READ: usize = 120;
 const EARLY: u32 = 24;
 /// Minimum share of function words, in percent, for a language other than English.
 const SHARE: u32 = 12;
-/// A text of at least this many words needs [`HITS`] function words, a shorter one two.
-const LONG: u32 = 30;
-const HITS: u32 = 4;
+
+/// Return how many function words that English lacks a text of `words` words needs to be in another language.
+fn least_hits(words: u32) -> u32 {
+    match words {
+        ..12 => 2,
+        12..30 => 3,
+        _ => 4,
+    }
+}
 
 /// Return the language of a text from its words, folded and in lower case. At most [`READ`] words are read.
 ///
@@ -83,7 +89,7 @@ pub fn detect<'a>(text: impl Iterator<Item = &'a str>) -> Language {
     let (foreign, exclusive) = (only(0, best.at()), only(best.at(), 0));
     let counted = words - repeated;
     let enough = exclusive + u32::from(foreign == 0) > 2 * foreign + 2
-        && hits[best.at()] >= if counted < LONG { 2 } else { HITS }
+        && exclusive >= least_hits(counted)
         && 100 * hits[best.at()] >= SHARE * counted;
     if enough && 2 * scores[best.at()] > 3 * scores[default.at()] {
         best
@@ -142,6 +148,7 @@ mod tests {
             ("en", "Los Muchachos de mi barrio is a 1970 Argentine film."),
             ("en", "Qeshlaq -e Tak Quyi may refer to:"),
             ("en", "One More Time may refer to:"),
+            ("en", "Name (Lifespan) Took office Left office Kim Jong - il (1941 - 2011) 5 September 2009 Workers' Party of Korea"),
             ("de", "In seinem Artikel \"A Machine to End War\", der 1937 veröffentlicht wurde, sagte Tesla beispielsweise: „Es gibt \
                     keinen Konflikt zwischen dem Ideal der Religion und dem der Wissenschaft.\""),
             ("en", "7 8 9"),

@@ -456,7 +456,7 @@ mod tests {
             let mut lexer = Lexer::default();
             let _ = (title_key(&text, &mut lexer), opening_subject(&text, &mut lexer));
             lexer.read(&text);
-            SubjectTree::new(found.view()).mentions(&lexer, |id| assert!((id as usize) < found.view().len()));
+            SubjectTree::new(found.view()).mentions(&lexer, Naming::CAPITALS, |id| assert!((id as usize) < found.view().len()));
         }
     }
 }
