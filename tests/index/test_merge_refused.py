@@ -116,7 +116,11 @@ def test_parts_that_are_not_whole(tmp_path: Path) -> None:
         (spoiled("t", lambda p: (p / "index.sqlite").unlink()), IndexDamaged, "is missing"),
         (spoiled("g", lambda p: shutil.rmtree(p / "gen-000001")), IndexMissing, "never finished"),
         (spoiled("d", sql("DELETE FROM documents WHERE id = 'd4'")), IndexMissing, "was not finished"),
-        (spoiled("v", sql("UPDATE documents SET text = 'altered' WHERE id = 'd4'")), IndexDamaged, "'d4'"),
+        (
+            spoiled("v", sql("INSERT INTO texts SELECT key, 'altered' FROM documents WHERE id = 'd4'")),
+            IndexDamaged,
+            "'d4'",
+        ),
         (spoiled("f", sql("PRAGMA user_version = 99")), IndexIncompatible, "format 99"),
         (spoiled("s", lambda p: (p / "index.sqlite").write_bytes(b"x" * 9000)), IndexDamaged, "damaged"),
     ]

@@ -51,6 +51,7 @@ from ketrag_fast.storage.generation import (
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.lock import builder_lock
 from ketrag_fast.storage.manifest import StageRecord, content_digest
+from ketrag_fast.storage.published_texts import UNITS
 from ketrag_fast.storage.tables import Tables
 from ketrag_fast.systems.index_settings import check_embedder, settings_of, spec_here, to_build_on, with_modes
 from ketrag_fast.systems.planning import Planner
@@ -131,7 +132,8 @@ def build(
                 tables.set_settings(build_settings(resolved.settings))
             meter = Meter("read", callback, "documents")
             change = Change(sources, others, remove, where)
-            read = apply_change(tables, change, resolved.settings, meter, rebuild=rebuild)
+            again = rebuild or not (tables.texts.all_here() or _has_texts(base, tables, resolved.settings))
+            read = apply_change(tables, change, resolved.settings, meter, rebuild=again)
             if meter.finish() is False:
                 raise Cancelled("stopped after reading the sources")
             read.warnings += noted
@@ -153,6 +155,15 @@ def build(
         prune(layout, resolved.settings.keep_generations, resolved.settings.keep_days)
         drop_old(layout)
     return report
+
+
+def _has_texts(base: Generation | None, tables: Tables, settings: Settings) -> bool:
+    """Return whether the texts that the tables lack are published and undamaged."""
+    record = base.manifest.stages.get(UNITS) if base is not None else None
+    if base is None or record is None:
+        return False
+    is_sound = sound(base.folder / UNITS, record, full=settings.verify != "sizes")
+    return is_sound and tables.texts.are_in(base.stages[UNITS]["document_hashes"])
 
 
 def planned_stages(stages: Sequence[Stage] | Planner, settings: Settings, reads: bool) -> Sequence[Stage]:
@@ -209,6 +220,7 @@ class Build:
             same = (dict(stored.settings), dict(stored.documents)) == (built, about)
             if same and stored.models.get("llm") == self._models().get("llm"):
                 self._empty_work()  # a build that was killed after its publication leaves it filled
+                self.tables.hand_over(stored.generation)
                 return self._report(stored.generation, stored.digest, read, done, changed=False)
         manifest = publish(
             self.layout,
@@ -219,6 +231,7 @@ class Build:
             models=self._models(),
         )
         self._empty_work()
+        self.tables.hand_over(manifest.generation)
         return self._report(manifest.generation, manifest.digest, read, done, changed=True)
 
     def _run(self, stages: Sequence[Stage], read: Ingested, writer: StageWriter) -> list[Kept]:

@@ -224,6 +224,13 @@ class Arrays(Mapping[str, Array]):
             self._views[name] = found
         return found
 
+    def read_bytes(self, name: str, start: int, stop: int) -> Array:
+        """Return a range of an array of bytes; only its blocks are verified and unpacked."""
+        file = self._files.get(name)
+        if file is None:
+            return self[name][start:stop]
+        return _core.read_bytes(file, start, stop)
+
     def path(self, name: str) -> Path:
         """Return the path of an output: an array or another file. A builder may have removed it."""
         return path_of(self.folder, name, self._records[name])

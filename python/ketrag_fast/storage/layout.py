@@ -12,6 +12,8 @@ from ketrag_fast.storage.io_errors import unreadable, writing
 
 FORMAT = 2
 """The format of everything in the folder; an index of another format is refused."""
+SHORT_HASH = 16
+"""Bytes of a document's hash in a generation. The tables compare all 32 with what they read."""
 
 _GENERATION = re.compile(r"gen-(\d{6,})")
 _OWN = re.compile(

@@ -16,9 +16,12 @@ from typing import Any, Final
 
 from ketrag_fast.errors import IndexDamaged
 from ketrag_fast.storage.database import Connection
-from ketrag_fast.storage.io_errors import writing
+from ketrag_fast.storage.io_errors import tables_damaged, writing
 from ketrag_fast.storage.journal import SEALED, Journal, is_right, seal_of
-from ketrag_fast.storage.tables import SourceRow, Tables, hash_purged_id, seal_sources
+from ketrag_fast.storage.layout import Layout
+from ketrag_fast.storage.published_texts import PublishedTexts
+from ketrag_fast.storage.source_seals import seal_sources
+from ketrag_fast.storage.tables import SourceRow, Tables, hash_purged_id
 from ketrag_fast.storage.vector_cache import VectorTable
 
 _CACHE: Final = 256 << 10
@@ -29,6 +32,9 @@ _COLUMNS: Final = (
 )
 _PLACES: Final = tuple(_COLUMNS.split(", ").index(name) for name in SEALED.split(", "))
 _USABLE: Final = _COLUMNS.split(", ").index("verdict")
+
+_TEXTS: Final = 512
+"""Texts that are copied together."""
 
 Place = tuple[int, int, int]
 """(key of a document in its part, number of its source in the whole, place in that source)."""
@@ -98,13 +104,13 @@ class Merged:
     def copy(self, path: Path, places: Iterable[Place]) -> None:
         """Copy some documents of the part at `path`, and all its cached vectors and replies."""
         with _attach(self._db, path) as there:
-            self._documents(places)
+            self._documents(path, places)
             if "vectors" in there:
                 self._vectors()
             if "replies" in there:
                 self._replies(path)
 
-    def _documents(self, places: Iterable[Place]) -> None:
+    def _documents(self, path: Path, places: Iterable[Place]) -> None:
         db = self._db
         db.execute(
             "CREATE TEMP TABLE wanted (key INTEGER, source INTEGER, place INTEGER,"
@@ -112,16 +118,34 @@ class Merged:
         )
         db.executemany("INSERT INTO temp.wanted VALUES (?, ?, ?)", places)
         db.execute(
-            "INSERT INTO main.documents (id, source, place, content, title, text, metadata, chars)"
-            " SELECT id, w.source, w.place, content, title, text, metadata, chars"
+            "INSERT INTO main.documents (id, source, place, content, title, metadata, chars)"
+            " SELECT id, w.source, w.place, content, title, metadata, chars"
             " FROM temp.wanted w CROSS JOIN part.documents d ON d.key = w.key ORDER BY w.source, w.place"
         )
+        self._texts(path)
         db.execute(
             "INSERT INTO main.locators (document, data) SELECT own.key, l.data FROM temp.wanted w"
             " JOIN part.locators l ON l.document = w.key JOIN part.documents d ON d.key = w.key"
             " JOIN main.documents own ON own.id = d.id"
         )
         db.execute("DROP TABLE temp.wanted")
+
+    def _texts(self, path: Path) -> None:
+        """Copy the texts of the wanted documents, from the generations of the part or from its tables."""
+        db, published = self._db, PublishedTexts(Layout(path.parent))
+        rows = db.execute(
+            "SELECT own.key, d.content, CAST(t.text AS BLOB) FROM temp.wanted w"
+            " CROSS JOIN part.documents d ON d.key = w.key JOIN main.documents own ON own.id = d.id"
+            " LEFT JOIN part.texts t ON t.document = d.key ORDER BY w.source, w.place"
+        ).fetchall()
+        for start in range(0, len(rows), _TEXTS):
+            batch = rows[start : start + _TEXTS]
+            found = iter(published.find([content for _, content, text in batch if text is None]))
+            texts = [(key, next(found) if text is None else text) for key, _, text in batch]
+            if any(text is None for _, text in texts):
+                raise tables_damaged(path, "the text of a document is in no generation")
+            insert = "INSERT INTO main.texts VALUES (?, CAST(? AS TEXT))"
+            db.executemany(insert, texts)
 
     def _vectors(self) -> None:
         self._db.execute(

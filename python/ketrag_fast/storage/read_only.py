@@ -40,7 +40,7 @@ def readings(layout: Layout, key: str) -> dict[str, float]:
 
 def contents(layout: Layout) -> frozenset[str]:
     """Return the content hashes of the documents in the index."""
-    return frozenset(str(row[0]) for row in _rows(layout, "SELECT content FROM documents"))
+    return frozenset(str(row[0]) for row in _rows(layout, "SELECT lower(hex(content)) FROM documents"))
 
 
 def changing_runs(layout: Layout, most: int) -> list[str]:

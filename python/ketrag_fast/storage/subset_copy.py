@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
 from ketrag_fast.storage.database import connect
-from ketrag_fast.storage.io_errors import writing
-from ketrag_fast.storage.tables import Tables, fingerprint_of, hashes_of, seal_sources
+from ketrag_fast.storage.io_errors import tables_damaged, writing
+from ketrag_fast.storage.source_seals import seal_sources
+from ketrag_fast.storage.tables import Tables, fingerprint_of, hashes_of
 
 _SLICE: Final = 256
 """Rows between two checks."""
@@ -17,6 +18,10 @@ _KEPT: Final = ("vector_models", "vectors", "readers", "replies")
 the build that follows purges the rows that it does not request.
 """
 
+_TEXTS: Final = (
+    "SELECT content, CAST(text AS BLOB), key FROM documents LEFT JOIN texts ON document = key"
+    " ORDER BY source, place"
+)
 _Checked = Callable[[Iterable[Any]], Iterator[Any]]
 
 
@@ -36,7 +41,7 @@ def excerpt(
                 check()
             yield row
 
-    with Tables(source, read_only=True), Tables(target) as made, writing(target):
+    with Tables(source, read_only=True) as there, Tables(target) as made, writing(target):
         old, new = connect(source, None), made._db
         try:
             old.execute("BEGIN")
@@ -46,6 +51,12 @@ def excerpt(
                 new.executemany(
                     "INSERT INTO locators VALUES (?, ?)",
                     ((keys[key], data) for key, data in rows if key in keys),
+                )
+                rows = checked(old.execute(_TEXTS))
+                wanted_rows = (row for row in rows if row[2] in keys)
+                new.executemany(
+                    "INSERT INTO texts VALUES (?, CAST(? AS TEXT))",
+                    _texts(there.texts.fill(wanted_rows, 0, 1), keys, source),
                 )
                 for name in _KEPT:
                     _table(old, new, name, checked)
@@ -57,9 +68,7 @@ def excerpt(
 
 def _documents(old: Any, new: Any, ids: frozenset[str], checked: _Checked) -> dict[int, int]:
     """Copy documents; return a map of their keys, which are renumbered to hide gaps."""
-    query = (
-        "SELECT key, id, source, content, title, text, metadata, chars FROM documents ORDER BY source, place"
-    )
+    query = "SELECT key, id, source, content, title, metadata, chars FROM documents ORDER BY source, place"
     sources: dict[int, int] = {}
     keys: dict[int, int] = {}
 
@@ -72,8 +81,8 @@ def _documents(old: Any, new: Any, ids: frozenset[str], checked: _Checked) -> di
 
     new.execute("PRAGMA defer_foreign_keys = ON")
     new.executemany(
-        "INSERT INTO documents (key, id, source, place, content, title, text, metadata, chars)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO documents (key, id, source, place, content, title, metadata, chars)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
         rows(),
     )
     for number, kind, label, spec in old.execute("SELECT number, kind, label, spec FROM sources"):
@@ -81,6 +90,14 @@ def _documents(old: Any, new: Any, ids: frozenset[str], checked: _Checked) -> di
             new.execute("INSERT INTO sources VALUES (?, ?, ?, ?)", (sources[number], kind, label, spec))
     seal_sources(new)
     return keys
+
+
+def _texts(rows: Iterable[list[Any]], keys: Mapping[int, int], path: Path) -> Iterator[tuple[int, bytes]]:
+    """Yield the keys and texts of the copy."""
+    for _, text, key in rows:
+        if text is None:
+            raise tables_damaged(path, "the text of a document is in no generation")
+        yield keys[key], text
 
 
 def _table(old: Any, new: Any, name: str, checked: _Checked) -> None:

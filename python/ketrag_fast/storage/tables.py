@@ -19,9 +19,11 @@ from numpy.typing import NDArray
 from ketrag_fast.errors import IndexDamaged
 from ketrag_fast.storage.checksum import bytes_digest, text_digest
 from ketrag_fast.storage.database import Database
+from ketrag_fast.storage.document_texts import TEXTS_SCHEMA, DocumentTexts, is_hash
 from ketrag_fast.storage.io_errors import json_of, tables_damaged
 from ketrag_fast.storage.layout import FORMAT, incompatible
 from ketrag_fast.storage.source_files import FileKey, FileReading, load_file_readings, store_file_readings
+from ketrag_fast.storage.source_seals import SOURCE_ROWS, seal_sources, source_seal
 from ketrag_fast.types import Document, Failure
 from ketrag_fast.types.locations import Locator, from_rows, to_text
 
@@ -38,9 +40,8 @@ CREATE TABLE documents (
   id       TEXT NOT NULL UNIQUE,
   source   INTEGER NOT NULL REFERENCES sources (number),
   place    INTEGER NOT NULL,             -- order within the source
-  content  TEXT NOT NULL,                -- hash of id, title, text, metadata, and locators if there are any
+  content  BLOB NOT NULL,                -- hash of id, title, text, metadata, and locators if there are any
   title    TEXT NOT NULL,
-  text     TEXT NOT NULL,
   metadata TEXT NOT NULL,                -- JSON
   chars    INTEGER NOT NULL              -- code points of the text
 ) STRICT;
@@ -61,10 +62,16 @@ CREATE TABLE source_seals (              -- checksums of `sources`: an altered p
   seal   TEXT NOT NULL                   -- hash of its number, kind, label and spec
 ) STRICT;
 """
-_SOURCES = (
-    "SELECT number, CAST(kind AS BLOB), CAST(label AS BLOB), CAST(spec AS BLOB) FROM sources ORDER BY number"
-)
 _HASHED = "\0purged "
+_STORED = "FROM documents LEFT JOIN texts AS stored ON stored.document = key"
+_LOCATED = f"{_STORED} LEFT JOIN locators AS located ON located.document = key"
+_PAYLOAD = (
+    "content, CAST(id AS BLOB), CAST(title AS BLOB), CAST(text AS BLOB), CAST(metadata AS BLOB),"
+    f" CAST(data AS BLOB) {_LOCATED}"
+)
+_TEXT = 2
+"""The text among the hashed columns of `_PAYLOAD`."""
+_DOCUMENT = f"content, CAST(text AS BLOB), id, title, metadata, data {_LOCATED}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,21 +110,7 @@ def _prepare(path: Path, read_only: bool, db: sqlite3.Connection) -> None:
         raise tables_damaged(path, "it holds no tables of an index")
     db.execute("PRAGMA foreign_keys = ON")
     if found == 0:
-        db.executescript(f"BEGIN IMMEDIATE;{_SCHEMA}PRAGMA user_version = {FORMAT};COMMIT;")
-
-
-def seal_sources(db: sqlite3.Connection) -> None:
-    """Add the missing checksums of sources."""
-    seals = dict(db.execute("SELECT number, seal FROM source_seals").fetchall())
-    rows = db.execute(_SOURCES).fetchall()
-    new = ((row[0], _source_seal(row)) for row in rows if row[0] not in seals)
-    db.executemany("INSERT INTO source_seals VALUES (?, ?)", new)
-
-
-def _source_seal(row: tuple[Any, ...]) -> str:
-    """Return the checksum of a row of `_SOURCES`, whatever types it has."""
-    number, *texts = row
-    return bytes_digest([str(number).encode(), *(text or b"" for text in texts)])
+        db.executescript(f"BEGIN IMMEDIATE;{_SCHEMA}{TEXTS_SCHEMA}PRAGMA user_version = {FORMAT};COMMIT;")
 
 
 class Tables(Database):
@@ -129,6 +122,7 @@ class Tables(Database):
         self._verified = -1
         self._contents: tuple[int, NDArray[np.uint8]] | None = None
         super().__init__(path, None if read_only else "FULL", partial(_prepare, path, read_only))
+        self.texts = DocumentTexts(self._db, path)
 
     def sources(self) -> list[SourceRow]:
         """Return the sources in order of registration. Raises IndexDamaged if a row is altered."""
@@ -146,11 +140,11 @@ class Tables(Database):
     def _altered_sources(self) -> dict[int, str]:
         """Return the numbers and labels of the sources whose row does not match its checksum."""
         seals = dict(self._db.execute("SELECT CAST(number AS INTEGER), CAST(seal AS BLOB) FROM source_seals"))
-        rows = {row[0]: row for row in self._db.execute(_SOURCES)}
+        rows = {row[0]: row for row in self._db.execute(SOURCE_ROWS)}
         wrong = {
             number: repr((row[2] or b"").decode("utf-8", "replace"))[:80]
             for number, row in rows.items()
-            if seals.get(number) != _source_seal(row).encode()
+            if seals.get(number) != source_seal(row).encode()
         }
         return wrong | dict.fromkeys(sorted(seals.keys() - rows.keys()), "missing")
 
@@ -197,7 +191,7 @@ class Tables(Database):
 
     def known(self) -> dict[str, Known]:
         """Return all documents by id."""
-        rows = self._db.execute("SELECT id, key, source, place, content FROM documents")
+        rows = self._db.execute("SELECT id, key, source, place, lower(hex(content)) FROM documents")
         found = {row[0]: Known(*row[1:]) for row in rows}
         for name, known in found.items():
             numbers = (known.key, known.source, known.place)
@@ -211,15 +205,9 @@ class Tables(Database):
 
     def altered(self) -> dict[int, str]:
         """Return the documents (key to id) whose stored payload does not match their hash."""
-        query = (
-            "SELECT key, id, CAST(content AS BLOB), CAST(id AS BLOB), CAST(title AS BLOB),"
-            " CAST(text AS BLOB), CAST(metadata AS BLOB), CAST(data AS BLOB)"
-            " FROM documents LEFT JOIN locators ON document = key ORDER BY source, place"
-        )
+        rows = self._db.execute(f"SELECT key, id, {_PAYLOAD} ORDER BY source, place")
         return {
-            key: name
-            for key, name, content, *parts in self._db.execute(query)
-            if bytes_digest(part for part in parts if part is not None).encode() != content
+            key: name for key, name, *payload in self.texts.fill(rows, 2, 5) if not _is_unaltered(*payload)
         }
 
     def check(self, which: str = "3") -> None:
@@ -255,27 +243,27 @@ class Tables(Database):
 
     def insert(self, document: Document, source: int, place: int, content: str) -> None:
         """Add a document."""
-        self._db.execute(
-            "INSERT INTO documents (id, source, place, content, title, text, metadata, chars)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-            (document.id, source, place, content, *_payload(document)),
-        )
-        self._set_locators("(SELECT key FROM documents WHERE id = ?)", document.id, document)
+        key = self._db.execute(
+            "INSERT INTO documents (id, source, place, content, title, metadata, chars)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?)",
+            (document.id, source, place, bytes.fromhex(content), *_payload(document)),
+        ).lastrowid
+        self._set_parts(int(key or 0), document)
 
-    def _set_locators(self, which: str, value: Any, document: Document) -> None:
+    def _set_parts(self, key: int, document: Document) -> None:
+        self.texts.put(key, document.text)
         if data := to_text(document.locators):
-            query = f"INSERT OR REPLACE INTO locators (document, data) VALUES ({which}, ?)"  # noqa: S608 - ours
-            self._db.execute(query, (value, data))
+            self._db.execute("INSERT INTO locators (document, data) VALUES (?, ?)", (key, data))
 
     def update(self, key: int, document: Document, source: int, place: int, content: str) -> None:
         """Replace a document whose content changed."""
         self._db.execute(
             "UPDATE documents SET source = ?, place = ?, content = ?,"
-            " title = ?, text = ?, metadata = ?, chars = ? WHERE key = ?",
-            (source, place, content, *_payload(document), key),
+            " title = ?, metadata = ?, chars = ? WHERE key = ?",
+            (source, place, bytes.fromhex(content), *_payload(document), key),
         )
         self._db.execute("DELETE FROM locators WHERE document = ?", (key,))
-        self._set_locators("?", key, document)
+        self._set_parts(key, document)
 
     def move(self, key: int, source: int, place: int) -> None:
         """Change the position of a document."""
@@ -331,9 +319,18 @@ class Tables(Database):
         """Store how files were read, and delete the rows of `gone`."""
         store_file_readings(self._db, rows, gone)
 
+    def hand_over(self, generation: int) -> None:
+        """Delete the texts that a published generation has."""
+        keys = self.texts.published_in(generation)
+        if keys:
+            with self.transaction():
+                self.texts.drop(keys)
+            self.texts.compact()
+
     def document_hashes(self) -> Iterator[tuple[str, str]]:
         """Yield (id, content hash) in document order."""
-        yield from self._db.execute("SELECT id, content FROM documents ORDER BY source, place")
+        query = "SELECT id, lower(hex(content)) FROM documents ORDER BY source, place"
+        yield from self._db.execute(query)
 
     def contents(self) -> NDArray[np.uint8]:
         """Return the content hashes in document order: uint8[documents, 32]. Read once for each change."""
@@ -350,18 +347,14 @@ class Tables(Database):
     def some(self, numbers: Sequence[int]) -> Iterator[StoredDocument]:
         """Yield documents by their numbers in document order. Raises IndexDamaged if one is altered."""
         keys = [key for (key,) in self._db.execute("SELECT key FROM documents ORDER BY source, place")]
-        query = (
-            "SELECT CAST(content AS BLOB), CAST(id AS BLOB), CAST(title AS BLOB), CAST(text AS BLOB),"
-            " CAST(metadata AS BLOB), CAST(data AS BLOB)"
-            " FROM documents LEFT JOIN locators ON document = key WHERE key = ?"
-        )
-        for number in numbers:
-            content, *parts = self._db.execute(query, (keys[number],)).fetchone()
-            if bytes_digest(part for part in parts if part is not None).encode() != content:
+        query = f"SELECT {_PAYLOAD} WHERE key = ?"
+        rows = (self._db.execute(query, (keys[number],)).fetchone() for number in numbers)
+        for number, (content, *parts) in zip(numbers, self.texts.fill(rows, 0, 3), strict=True):
+            if not _is_unaltered(content, *parts):
                 self.verify()
                 raise tables_damaged(self.path, f"the stored text of document {number} is altered")
-            rows = from_rows(json_of(parts[4], self.path, "the locators of a document")) if parts[4] else ()
-            yield StoredDocument(dict(zip(("id", "title", "text", "metadata"), parts, strict=False)), rows)
+            marks = from_rows(json_of(parts[4], self.path, "the locators of a document")) if parts[4] else ()
+            yield StoredDocument(dict(zip(("id", "title", "text", "metadata"), parts, strict=False)), marks)
 
     def count(self) -> int:
         """Return the number of documents."""
@@ -425,6 +418,10 @@ class Tables(Database):
         if name not in ("id", "title", "text", "metadata"):
             raise ValueError(f"unknown column {name!r} of documents")
         self.verify()
+        if name == "text":
+            rows = self._db.execute(f"SELECT content, CAST(text AS BLOB) {_STORED} ORDER BY source, place")
+            yield from (text for _, text in self.texts.fill(rows, 0, 1))
+            return
         query = f"SELECT CAST({name} AS BLOB) FROM documents ORDER BY source, place"  # noqa: S608 - checked above
         for (value,) in self._db.execute(query):
             yield value
@@ -432,24 +429,21 @@ class Tables(Database):
     def documents(self) -> Iterator[Document]:
         """Yield all documents in order. Raises IndexDamaged if one is altered."""
         self.verify()
-        rows = self._db.execute("SELECT id, text, title, metadata FROM documents ORDER BY source, place")
-        located = dict(self.located())
-        for place, (name, text, title, metadata) in enumerate(rows):
-            about = json_of(metadata, self.path, f"the metadata of {name!r}")
-            yield Document(name, text, title, about, located.get(place, ()))
+        rows = self._db.execute(f"SELECT {_DOCUMENT} ORDER BY source, place")
+        yield from map(self._document, self.texts.fill(rows, 0, 1))
+
+    def _document(self, row: Sequence[Any]) -> Document:
+        _, text, name, title, metadata, data = row
+        about = json_of(metadata, self.path, f"the metadata of {name!r}")
+        rows = from_rows(json_of(data, self.path, "the locators of a document")) if data else ()
+        return Document(name, text.decode("utf-8"), title, about, rows)
 
     def by_ids(self, ids: Iterable[str]) -> Iterator[Document]:
         """Yield the documents with these ids, in their order. Raises IndexDamaged if one is altered."""
         self.verify()
-        query = (
-            "SELECT id, text, title, metadata, data FROM documents"
-            " LEFT JOIN locators ON document = key WHERE id = ?"
-        )
-        for wanted in ids:
-            name, text, title, metadata, data = self._db.execute(query, (wanted,)).fetchone()
-            about = json_of(metadata, self.path, f"the metadata of {name!r}")
-            rows = from_rows(json_of(data, self.path, "the locators of a document")) if data else ()
-            yield Document(name, text, title, about, rows)
+        query = f"SELECT {_DOCUMENT} WHERE id = ?"
+        rows = (self._db.execute(query, (wanted,)).fetchone() for wanted in ids)
+        yield from map(self._document, self.texts.fill(rows, 0, 1))
 
     def located(self) -> Iterator[tuple[int, tuple[Locator, ...]]]:
         """Yield (number in document order, locators) of the documents that have any."""
@@ -465,12 +459,12 @@ class Tables(Database):
                 raise tables_damaged(self.path, f"the locators of document {place} are invalid") from error
 
 
-def hashes_of(contents: Iterable[str], path: Path) -> NDArray[np.uint8]:
-    """Parse content hashes of `path` into uint8[documents, 32]; raises IndexDamaged for an invalid one."""
-    try:
-        return np.frombuffer(bytes.fromhex("".join(contents)), np.uint8).reshape(-1, 32)
-    except (TypeError, ValueError):
-        raise tables_damaged(path, "the hash of a document is invalid") from None
+def hashes_of(contents: Iterable[Any], path: Path) -> NDArray[np.uint8]:
+    """Return content hashes of `path` as uint8[documents, 32]; raises IndexDamaged for an invalid one."""
+    found = list(contents)
+    if not all(map(is_hash, found)):
+        raise tables_damaged(path, "the hash of a document is invalid")
+    return np.frombuffer(b"".join(found), np.uint8).reshape(len(found), -1)
 
 
 def fingerprint_of(hashes: NDArray[np.uint8]) -> str:
@@ -495,5 +489,11 @@ def _metadata(document: Document) -> str:
     return json.dumps(dict(document.metadata), ensure_ascii=False, sort_keys=True, separators=(",", ":"))
 
 
-def _payload(document: Document) -> tuple[str, str, str, int]:
-    return document.title, document.text, _metadata(document), len(document.text)
+def _payload(document: Document) -> tuple[str, str, int]:
+    return document.title, _metadata(document), len(document.text)
+
+
+def _is_unaltered(content: object, *parts: bytes | None) -> bool:
+    """Return whether the columns of `_PAYLOAD` match the content hash; a lost text is None."""
+    hashed = (part for part in parts if part is not None)
+    return parts[_TEXT] is not None and bytes.fromhex(bytes_digest(hashed)) == content

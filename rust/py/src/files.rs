@@ -5,7 +5,7 @@ use super::door::{of_index, quick, to_python, wrong};
 use ketrag_base::error::{Error, Result};
 use ketrag_base::progress::Progress;
 use ketrag_base::store::{file_tree, pack, root, Kind, MappedArray, MappedFile, Shape, Tree, Value};
-use numpy::{IntoPyArray, PyReadonlyArray1};
+use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::exceptions::PyBufferError;
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -122,6 +122,26 @@ fn unpack_array<'py>(py: Python<'py>, file: FileIn<'py>) -> PyResult<Bound<'py, 
     values.map_err(|e| of_index(py, e))
 }
 
+/// Return values `start` to `stop` of a stored array of bytes. Only their blocks are verified and unpacked.
+#[pyfunction]
+fn read_bytes<'py>(
+    py: Python<'py>,
+    file: FileIn<'py>,
+    start: usize,
+    stop: usize,
+) -> PyResult<Bound<'py, PyArray1<u8>>> {
+    let mapped = file.mapped().map_err(|e| of_index(py, to_python(e)))?;
+    let read = || {
+        let array = MappedArray::new(mapped)?;
+        let items = array.items::<u8>()?;
+        match start <= stop && stop <= items.len() {
+            true => Ok(items.get(start..stop).to_vec()),
+            false => Err(Error::input(format!("bytes {start} to {stop} of {} do not exist", items.len()))),
+        }
+    };
+    quick(py, read).map(|values| values.into_pyarray(py)).map_err(|e| of_index(py, e))
+}
+
 /// Return the BLAKE3 of a file (hexadecimal), and the concatenated hashes of its blocks: empty for a single
 /// block.
 #[pyfunction]
@@ -143,5 +163,6 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(hash_file, m)?)?;
     m.add_function(wrap_pyfunction!(pack_array, m)?)?;
     m.add_function(wrap_pyfunction!(unpack_array, m)?)?;
+    m.add_function(wrap_pyfunction!(read_bytes, m)?)?;
     m.add_function(wrap_pyfunction!(merge_hashes, m)?)
 }

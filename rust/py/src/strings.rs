@@ -3,6 +3,7 @@
 use super::arrays::{matrix, slice, strings_out, StringArrays};
 use super::door::quick;
 use ketrag_base::sparse::splice::{splice, Source, ANY};
+use ketrag_text::gaps::{gaps, restore};
 use ketrag_text::merged::merge;
 use ketrag_text::strings::{joined, slices, take, Strings};
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1, PyReadonlyArray2};
@@ -35,6 +36,36 @@ fn slice_strings<'py>(
     let (blob, offsets) = (slice(&strings.0, "blob")?, slice(&strings.1, "offsets")?);
     let (owners, (spans, _, _)) = (slice(&owners, "owners")?, matrix(&spans, "spans")?);
     let out = quick(py, || slices(Strings::new(blob, offsets)?, owners, spans))?;
+    Ok(strings_out(py, out))
+}
+
+/// Return for each string what no span covers: bytes `spans[i]` of string `owners[i]` are covered.
+#[pyfunction]
+fn string_gaps<'py>(
+    py: Python<'py>,
+    strings: Packed<'py>,
+    owners: PyReadonlyArray1<'py, u32>,
+    spans: PyReadonlyArray2<'py, u32>,
+) -> PyResult<StringArrays<'py>> {
+    let (blob, offsets) = (slice(&strings.0, "blob")?, slice(&strings.1, "offsets")?);
+    let (owners, (spans, _, _)) = (slice(&owners, "owners")?, matrix(&spans, "spans")?);
+    let out = quick(py, || gaps(Strings::new(blob, offsets)?, owners, spans))?;
+    Ok(strings_out(py, out))
+}
+
+/// Return the strings from the pieces that `slice_strings` returned and the rests of `string_gaps`.
+#[pyfunction]
+fn restore_strings<'py>(
+    py: Python<'py>,
+    pieces: Packed<'py>,
+    owners: PyReadonlyArray1<'py, u32>,
+    spans: PyReadonlyArray2<'py, u32>,
+    rests: Packed<'py>,
+) -> PyResult<StringArrays<'py>> {
+    let (blob, offsets) = (slice(&pieces.0, "blob")?, slice(&pieces.1, "offsets")?);
+    let (rest, ends) = (slice(&rests.0, "blob")?, slice(&rests.1, "offsets")?);
+    let (owners, (spans, _, _)) = (slice(&owners, "owners")?, matrix(&spans, "spans")?);
+    let out = quick(py, || restore(Strings::new(blob, offsets)?, owners, spans, Strings::new(rest, ends)?))?;
     Ok(strings_out(py, out))
 }
 
@@ -103,5 +134,7 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(splice_strings, m)?)?;
     m.add_function(wrap_pyfunction!(merge_strings, m)?)?;
     m.add_function(wrap_pyfunction!(splice_rows, m)?)?;
+    m.add_function(wrap_pyfunction!(string_gaps, m)?)?;
+    m.add_function(wrap_pyfunction!(restore_strings, m)?)?;
     m.add_function(wrap_pyfunction!(slice_strings, m)?)
 }

@@ -36,6 +36,7 @@ pub mod corpus;
 pub mod cut;
 pub mod detection;
 pub mod folding;
+pub mod gaps;
 pub mod interner;
 pub mod languages;
 pub mod lexical;

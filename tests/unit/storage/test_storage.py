@@ -401,7 +401,7 @@ def test_full_database(layout: Layout) -> None:
         tables._db.execute("PRAGMA max_page_count = 20")
         with pytest.raises(StorageFull), tables.transaction():
             tables.add_source("path", "docs", "/docs")
-            tables.insert(Document("a", "x" * 1_000_000), 1, 0, "c")
+            tables.insert(Document("a", "x" * 1_000_000), 1, 0, "cc")
         assert tables.sources() == []
 
 

@@ -17,16 +17,18 @@ def has_model(settings: Settings) -> bool:
 
 UNITS = Stage(
     "units",
-    version=2,
+    version=3,
     needs=(DOCUMENTS,),
     settings=("cut", "chunk_tokens", "overlap", "split_level", "encoding", "language", "even_chunks"),
     run=f"{_HERE}.units:run",
     unit="documents",
     arrays={
         "document_count": array("u64", 1),
-        "document_hashes": array("u8", ANY, 32),  # one for each document
+        "document_hashes": array("u8", ANY, 16),  # one for each document
         **strings("document_ids", "documents"),
         **strings("document_titles", "documents"),
+        # What no unit covers: with the texts of the units, the whole documents.
+        **strings("document_gaps", "documents"),
         "chunk_document": array("u32", "chunks", below="documents", rising=True),
         "chunk_bytes": array("u32", "chunks", 2),
         "chunk_tokens": array("u32", "chunks"),
@@ -86,7 +88,7 @@ WORDS = Stage(
 
 LINKS = Stage(
     "links",
-    version=4,
+    version=5,
     needs=(DOCUMENTS, "units"),
     settings=("language",),
     run=f"{_HERE}.links:run",
@@ -105,8 +107,9 @@ LINKS = Stage(
         **graph("unit_mentions", "units", "subjects"),
         **graph("subject_units", "subjects", "units"),
         "first_sentence": array("u64", "units+1", rising=True),
-        **graph("sentence_keywords", "link_sentences", "link_keywords"),
-        **graph("sentence_names", "link_sentences", "names"),
+        # Positions in the rows of the unit (rust/core/src/rank/sentence_rows.rs).
+        **graph("sentence_keywords", "link_sentences"),
+        **graph("sentence_names", "link_sentences"),
         "unit_length": array("u32", "units"),
         # Units whose sentences have words or names that the unit lacks: an update reads them again.
         "reread_units": array("u32", ANY, below="units", rising=True),

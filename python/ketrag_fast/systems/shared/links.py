@@ -23,6 +23,8 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
     texts = inputs.documents.packed("text")
     owners = units["unit_document"][sent_unit]
     sentences = _core.slice_strings(texts, owners, units["sent_bytes"][own])
+    del texts
+    inputs.documents.forget()  # the kernel has the texts as units and as sentences; a third copy is too much
     titles = _core.take_strings(strings(units, "document_titles"), units["unit_document"])
     return _core.links_build(
         *titles,

@@ -61,6 +61,7 @@ def _cut_documents(documents: Documents, settings: Settings, context: StageConte
         "unit_bytes": unit_bytes,
         "unit_span": unit_span,
         "unit_tokens": cut["unit_tokens"],
+        **strings_out("document_gaps", _core.string_gaps(texts, unit_document, unit_bytes)),
         **strings_out("unit_texts", _core.slice_strings(texts, unit_document, unit_bytes)),
         "sent_chunk": cut["sent_chunk"],
         "sent_unit": cut["sent_unit"],

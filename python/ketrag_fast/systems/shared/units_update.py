@@ -41,7 +41,7 @@ def update_units(new: Arrays, earlier: Earlier, hashes: NDArray[np.uint8]) -> di
     return {
         "document_count": np.array([len(hashes)], np.uint64),
         "document_hashes": hashes,
-        **packed(documents, "document_ids", "document_titles"),
+        **packed(documents, "document_ids", "document_titles", "document_gaps"),
         "chunk_document": moved("chunk_document", chunks, documents, counts[0]),
         **dense(chunks, "chunk_bytes", "chunk_tokens"),
         "chunk_units": offsets_of(unit_chunk, len(chunks)),

@@ -96,8 +96,10 @@ def strings(name: str, rows: str, *, optional: bool = False) -> dict[str, ArrayS
     }
 
 
-def graph(name: str, rows: str, columns: str, *, optional: bool = False) -> dict[str, ArraySpec]:
-    """Declare compressed sparse rows: `NAME_indptr`, and `NAME_indices` below the number of columns.
+def graph(
+    name: str, rows: str, columns: str | None = None, *, optional: bool = False
+) -> dict[str, ArraySpec]:
+    """Declare compressed sparse rows: `NAME_indptr`, and `NAME_indices` below `columns`, if given.
 
     Examples:
         >>> {name: spec.shape for name, spec in graph("near", "units", "units").items()}

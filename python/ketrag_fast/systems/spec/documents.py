@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from array import array
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ketrag_fast.systems.spec.sections import SectionSpan, parts_of
@@ -50,9 +51,13 @@ class Documents:
         return Documents(self._tables, cut=self._cut, numbers=numbers)
 
     def hashes(self) -> NDArray[np.uint8]:
-        """Return uint8[documents, 32]: a hash of everything stored of each document, to detect changes."""
+        """Return uint8[documents, 16]: a hash of everything stored of each document, to detect changes."""
+        import numpy as np
+
+        from ketrag_fast.storage.layout import SHORT_HASH
+
         if self._hashes is None:
-            every = self._tables.contents()
+            every = np.ascontiguousarray(self._tables.contents()[:, :SHORT_HASH])
             self._hashes = every if self._numbers is None else every[self._numbers]
         return self._hashes
 
@@ -61,10 +66,10 @@ class Documents:
             self._some = list(self._tables.some(self._numbers or ()))
         return self._some
 
-    def _values(self, column: str) -> list[bytes]:
+    def _values(self, column: str) -> Iterator[bytes]:
         if self._numbers is None:
-            return list(self._tables.column(column))
-        return [document.columns[column] for document in self._chosen()]
+            return self._tables.column(column)
+        return (document.columns[column] for document in self._chosen())
 
     def _located(self) -> dict[int, tuple[Locator, ...]]:
         if self._numbers is None:
@@ -77,7 +82,7 @@ class Documents:
             located = self._located()
             parts: dict[int, list[SectionSpan]] = {}
             if self._cut and located:
-                titles, texts = self._values("title"), self._values("text")
+                titles, texts = list(self._values("title")), list(self._values("text"))
                 for number, marks in located.items():
                     found = parts_of(texts[number].decode("utf-8"), titles[number].decode("utf-8"), marks)
                     if len(found) > 1:
@@ -106,11 +111,15 @@ class Documents:
             values = self._values(column)
             sections, _ = self._of_headings()
             if sections:
-                values = list(_expand_sections(column, values, sections))
-            offsets = np.zeros(len(values) + 1, np.uint64)
-            np.cumsum([len(value) for value in values], out=offsets[1:])
-            offsets.flags.writeable = False
-            self._packed[column] = np.frombuffer(b"".join(values), np.uint8), offsets
+                values = _expand_sections(column, values, sections)
+            blob, ends = bytearray(), array("Q", [0])
+            for value in values:  # one at a time: the texts may fill much of the memory
+                blob += value
+                ends.append(len(blob))
+            packed = np.frombuffer(blob, np.uint8), np.frombuffer(ends, np.uint64)
+            for one in packed:
+                one.flags.writeable = False
+            self._packed[column] = packed
         return self._packed[column]
 
     def forget(self) -> None:
@@ -125,7 +134,7 @@ def _within(marks: Sequence[Locator], part: SectionSpan) -> Iterator[Locator]:
 
 
 def _expand_sections(
-    column: str, values: Sequence[bytes], sections: Mapping[int, list[SectionSpan]]
+    column: str, values: Iterable[bytes], sections: Mapping[int, list[SectionSpan]]
 ) -> Iterator[bytes]:
     """Yield the rows of a column, with each cut document replaced by its sections."""
     for number, value in enumerate(values):

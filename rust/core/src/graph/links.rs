@@ -9,7 +9,9 @@ use crate::graph::links_pass::{read, renumber, subjects_of, Part, Rows, Subjects
 pub use crate::graph::links_rows::Texts;
 use crate::parallel::map_ranges;
 use crate::progress::Progress;
-use crate::rank::links_view::{check_sentences, LinksView, Slice, LANGUAGES, NONE, UNIT_LANGUAGE};
+use crate::rank::links_view::{
+    check_sentences, LinksView, Slice, ANY_POSITION, LANGUAGES, NONE, UNIT_LANGUAGE,
+};
 use crate::rank::links_weights::Weights;
 use crate::sparse::Csr;
 use crate::text::interner::Interner;
@@ -38,6 +40,7 @@ pub struct Links {
     pub unit_subjects: Csr,
     pub subject_units: Csr,
     pub first_sentence: Vec<u64>,
+    /// See [`crate::rank::sentence_rows`].
     pub sentence_keywords: Csr,
     pub sentence_names: Csr,
     pub unit_length: Vec<u32>,
@@ -113,8 +116,8 @@ impl Links {
         self.unit_names = all.unit_names.finish(names);
         self.unit_mentions = all.mentions.finish(self.subjects.len());
         self.unit_subjects = all.subjects.finish(self.subjects.len());
-        self.sentence_keywords = all.sentence_keywords.finish(keywords);
-        self.sentence_names = all.sentence_names.finish(names);
+        self.sentence_keywords = all.sentence_keywords.finish(ANY_POSITION);
+        self.sentence_names = all.sentence_names.finish(ANY_POSITION);
     }
 
     /// Compute the transposes.

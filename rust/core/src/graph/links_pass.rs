@@ -4,6 +4,7 @@ use crate::error::Result;
 use crate::graph::links_rows::{RowBuilder, Texts};
 use crate::progress::Progress;
 use crate::rank::links_view::NONE;
+use crate::rank::sentence_rows::encode;
 use crate::text::interner::Interner;
 use crate::text::languages::Language;
 use crate::text::lexical::Lexer;
@@ -269,9 +270,11 @@ pub(crate) fn renumber(
             row.extend_from_slice(&of_title);
             row.extend(part.sentence_keywords.row(sentence).iter().filter_map(|&own| known(keywords, own)));
             rows.sentence_keywords.push_set(&mut row);
+            encode(rows.unit_keywords.last(), rows.sentence_keywords.last_mut());
             let own = part.sentence_names.row(sentence).iter().copied().chain(subject_name);
             row.extend(own.filter_map(|own| known(names, own)));
             rows.sentence_names.push_set(&mut row);
+            encode(rows.unit_names.last(), rows.sentence_names.last_mut());
             sentence += 1;
         }
         if reread {

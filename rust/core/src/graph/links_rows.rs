@@ -48,6 +48,12 @@ impl RowBuilder {
         self.row(self.ends.len() - 1)
     }
 
+    /// Return the last row, to replace its values.
+    pub fn last_mut(&mut self) -> &mut [u32] {
+        let range = self.range(self.ends.len() - 1);
+        &mut self.values[range]
+    }
+
     /// Append distinct values, sorted, as the next row.
     pub fn push_set(&mut self, row: &mut Vec<u32>) {
         row.sort_unstable();

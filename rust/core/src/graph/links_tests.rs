@@ -35,8 +35,12 @@ fn a_small_index() {
     assert_eq!(links.subjects.view().iter().collect::<Vec<_>>(), ["green mile", "tom hanks"]);
     assert_eq!(links.unit_subject, [0, 1]);
     assert_eq!(links.unit_mentions.view().row(1), [0, 1]);
-    assert_eq!(links.sentence_keywords.view().row(1), [3, 4, 5, 6, 7]);
-    assert_eq!(links.sentence_names.view().row(1), [1, 2]);
+    let positions = |ids: &[u32], own: &[u32]| -> Vec<u32> {
+        ids.iter().map(|id| own.binary_search(id).unwrap() as u32).collect()
+    };
+    let (keywords, names) = (links.unit_keywords.view(), links.unit_names.view());
+    assert_eq!(links.sentence_keywords.view().row(1), positions(&[3, 4, 5, 6, 7], keywords.row(0)));
+    assert_eq!(links.sentence_names.view().row(1), positions(&[1, 2], names.row(0)));
     assert_eq!(links.unit_length, [7, 6]);
     let arrays = links.into_arrays();
     assert_eq!(view(&arrays, &OnceLock::new()).unwrap().units(), 2);

@@ -407,8 +407,9 @@ impl Taken<'_> {
         both.extend(Some(self.unit_subject[unit]).filter(|&about| about != NONE));
         rows.subjects.push_set(&mut both);
         for sentence in was.sentences(row) {
-            numbered(&mut rows.sentence_keywords, was.sentence_keywords, sentence, self.keyword);
-            numbered(&mut rows.sentence_names, was.sentence_names, sentence, self.name);
+            // Positions in rows of units, which keep their order; units with other ids are read again.
+            rows.sentence_keywords.push(was.sentence_keywords.stored.row(sentence));
+            rows.sentence_names.push(was.sentence_names.stored.row(sentence));
         }
     }
 }

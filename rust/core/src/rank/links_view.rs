@@ -5,10 +5,14 @@
 use crate::error::{Error, Result};
 use crate::items::Items;
 use crate::rank::links_weights::{Counts, Weights};
+use crate::rank::sentence_rows::SentenceRows;
 use crate::sparse::CsrView;
 use crate::text::languages::Language;
 use crate::text::strings::Strings;
 use std::sync::OnceLock;
+
+/// Columns of rows that hold positions and ids.
+pub const ANY_POSITION: usize = u32::MAX as usize + 1;
 
 /// No subject.
 pub const NONE: u32 = u32::MAX;
@@ -80,8 +84,8 @@ pub struct LinksView<'a> {
     pub subject_units: CsrView<'a>,
     /// n + 1 offsets into the sentences.
     pub first_sentence: &'a [u64],
-    pub sentence_keywords: CsrView<'a>,
-    pub sentence_names: CsrView<'a>,
+    pub sentence_keywords: SentenceRows<'a>,
+    pub sentence_names: SentenceRows<'a>,
     /// Number of keywords of a unit, counting repetitions.
     pub unit_length: &'a [u32],
     /// See [`Weights`].
@@ -140,6 +144,10 @@ impl<'a> LinksView<'a> {
         let (unit_keywords, unit_tf) = source.counted_rows("unit_keywords", keywords.len())?;
         let (keyword_units, keyword_tf) = source.counted_rows("keyword_units", n)?;
         let (name_units, subject_units) = (rows("name_units", n)?, rows("subject_units", n)?);
+        let unit_names = rows("unit_names", names.len())?;
+        let sentences = |name: &str, of_unit| -> Result<SentenceRows<'a>> {
+            Ok(SentenceRows { of_unit, stored: rows(name, ANY_POSITION)? })
+        };
         let unit_length = u32s("unit_length")?;
         let weights = match weights.get() {
             Some(weights) => weights,
@@ -163,14 +171,14 @@ impl<'a> LinksView<'a> {
             unit_tf,
             keyword_units,
             keyword_tf,
-            unit_names: rows("unit_names", names.len())?,
+            unit_names,
             name_units,
             unit_subject,
             unit_mentions: rows("unit_mentions", subjects.len())?,
             subject_units,
             first_sentence: u64s("first_sentence")?,
-            sentence_keywords: rows("sentence_keywords", keywords.len())?,
-            sentence_names: rows("sentence_names", names.len())?,
+            sentence_keywords: sentences("sentence_keywords", unit_keywords)?,
+            sentence_names: sentences("sentence_names", unit_names)?,
             unit_length,
             unit_norm: &weights.unit_norm,
             keyword_idf: &weights.keyword_idf,
@@ -218,7 +226,11 @@ impl<'a> LinksView<'a> {
         if let Some(unit) = self.unit_subject.iter().position(|s| !known(s)) {
             return Err(Error::input(format!("unit_subject of unit {unit} is not a subject")));
         }
-        check_sentences(self.first_sentence, self.sentence_keywords.rows() as u64)
+        check_sentences(self.first_sentence, self.sentence_keywords.rows() as u64)?;
+        (0..self.units()).try_for_each(|unit| {
+            self.sentence_keywords.check(unit, self.sentences(unit))?;
+            self.sentence_names.check(unit, self.sentences(unit))
+        })
     }
 
     /// Return the languages of the units; empty if all are English.

@@ -11,6 +11,7 @@ pub mod messages;
 pub mod pagerank;
 pub mod question;
 pub mod select;
+pub mod sentence_rows;
 pub mod sparse_sum;
 pub mod spread;
 pub mod walk;

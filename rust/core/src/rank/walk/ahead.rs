@@ -21,12 +21,12 @@ pub(crate) fn ask_ahead(links: &LinksView<'_>, pool: &[Scored], at: usize) {
         prefetch_items(links.unit_names.indices, links.unit_names.range(unit));
         prefetch_items(links.unit_mentions.indices, links.unit_mentions.range(unit));
         let sentences = links.sentences(unit);
-        prefetch_range(links.sentence_keywords.indptr, sentences.clone());
-        prefetch_range(links.sentence_names.indptr, sentences);
+        prefetch_range(links.sentence_keywords.stored.indptr, sentences.clone());
+        prefetch_range(links.sentence_names.stored.indptr, sentences);
     }
     if let Some(next) = pool.get(at + 2) {
         let sentences = links.sentences(next.id as usize);
-        for rows in [&links.sentence_keywords, &links.sentence_names] {
+        for rows in [links.sentence_keywords.stored, links.sentence_names.stored] {
             let (start, end) = (rows.indptr[sentences.start], rows.indptr[sentences.end]);
             prefetch_items(rows.indices, start as usize..end as usize);
         }

@@ -3,6 +3,7 @@
 
 use super::worth::LANES;
 use crate::rank::links_view::LinksView;
+use crate::rank::sentence_rows::SentenceRows;
 use crate::sparse::CsrView;
 
 /// Marks items of the query; the lower bits are the position in the query.
@@ -24,7 +25,7 @@ pub(crate) struct Block {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Rows<'a> {
     pub of_unit: CsrView<'a>,
-    pub of_sentence: CsrView<'a>,
+    pub of_sentence: SentenceRows<'a>,
     pub idf: &'a [f64],
     /// Less rare items (idf / ln n) are ignored.
     pub least: f64,
@@ -159,13 +160,14 @@ impl Bridges {
         }
         let mut before = 0;
         for (b, block) in blocks.iter().enumerate() {
-            let sentences = links.sentences(partners[block.partner - lane] as usize);
+            let unit = partners[block.partner - lane] as usize;
+            let sentences = links.sentences(unit);
             before = match b.checked_sub(1).map(|last| &blocks[last]) {
                 Some(last) if last.partner == block.partner => before + last.count,
                 _ => 0,
             };
             for k in 0..block.count {
-                for &x in rows.of_sentence.row(sentences.start + before + k) {
+                for x in rows.of_sentence.row(unit, sentences.start + before + k) {
                     match place(x, things) {
                         Place::At(p) => mark(things, touched, p, k),
                         Place::Asked(of) => asked(Asked::Sentence { sentence: block.first + k, k: of }),
@@ -206,12 +208,13 @@ impl Bridges {
         }
     }
 
-    /// Take sentences of the candidate, at most [`BLOCK`], replacing the previous ones; `more[i] +=` weight
+    /// Take sentences of the candidate `unit`, at most [`BLOCK`], replacing the previous ones; `more[i] +=` weight
     /// of what they share with partner i, if the candidate does not have it as a unit. Items of the query are
     /// passed to `asked` with the sentence and the position in the query.
     pub fn take(
         &mut self,
-        rows: &CsrView<'_>,
+        rows: &SentenceRows<'_>,
+        unit: u32,
         sentences: std::ops::Range<usize>,
         more: &mut [f64; LANES],
         mut asked: impl FnMut(usize, usize),
@@ -219,7 +222,7 @@ impl Bridges {
         let Self { slot, things, touched, candidate, .. } = self;
         touched.drain(..).for_each(|p| things[p as usize].own = 0);
         for (k, sentence) in sentences.enumerate() {
-            for &x in rows.row(sentence) {
+            for x in rows.row(unit as usize, sentence) {
                 let slot = slot[x as usize];
                 if slot >= ASKED {
                     asked(k, (slot - ASKED) as usize);

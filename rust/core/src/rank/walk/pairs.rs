@@ -17,6 +17,7 @@ const SENTENCE_SHARE: f64 = 0.5;
 
 /// What one candidate shares with every partner, and in which of its sentences.
 struct Candidate {
+    unit: u32,
     /// By partner: weights of the shared keywords and names, as units; and of those that a sentence of either
     /// has and its unit lacks.
     keywords: [f64; LANES],
@@ -63,6 +64,7 @@ impl<'a> Pairs<'a> {
         let cover = if dense.is_some() { worth.cover_dense } else { worth.cover };
         let partners = Partners::new(links, question, cover, worth.least, scratch);
         let now = Candidate {
+            unit: 0,
             keywords: [0.0; LANES],
             names: [0.0; LANES],
             more_keywords: [0.0; LANES],
@@ -162,6 +164,7 @@ impl<'a> Pairs<'a> {
             sums[..width].fill(0.0);
         }
         now.own.fill(0.0);
+        now.unit = unit;
         let row = links.unit_keywords.row(unit as usize);
         scratch.keywords.begin(row, &mut now.keywords, &mut now.more_keywords, |k, at| {
             if let Some(bit) = partners.cover.bits[k] {
@@ -194,12 +197,12 @@ impl<'a> Pairs<'a> {
     fn take(&mut self, taken: std::ops::Range<usize>) {
         let Self { links, partners, scratch, now, .. } = self;
         now.sets[..taken.len()].fill(0);
-        let Candidate { sets, more_keywords, more_names, .. } = now;
+        let Candidate { unit, sets, more_keywords, more_names, .. } = now;
         let keywords = &links.sentence_keywords;
         scratch
             .keywords
-            .take(keywords, taken.clone(), more_keywords, |x, k| sets[x] |= partners.cover.bit(k));
-        scratch.names.take(&links.sentence_names, taken.clone(), more_names, |_, _| ());
+            .take(keywords, *unit, taken.clone(), more_keywords, |x, k| sets[x] |= partners.cover.bit(k));
+        scratch.names.take(&links.sentence_names, *unit, taken.clone(), more_names, |_, _| ());
         now.every = now.sets[..taken.len()].iter().fold(0, |all, set| all | set);
         now.taken = taken;
     }

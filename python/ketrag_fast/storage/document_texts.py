@@ -1,0 +1,112 @@
+"""Texts of documents: in the table `texts` until a generation with them is published, then in that.
+
+A text is stored once. The rows of `texts` make a build restartable; after the publication each is compared
+with what the generation returns, deleted, and read from there.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from itertools import islice
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ketrag_fast.errors import StorageFull
+from ketrag_fast.storage.layout import Layout
+from ketrag_fast.storage.published_texts import PublishedTexts
+
+TEXTS_SCHEMA: Final = """
+CREATE TABLE texts (                     -- of documents that no published generation has yet
+  document INTEGER PRIMARY KEY REFERENCES documents (key) ON DELETE CASCADE,
+  text     TEXT NOT NULL
+) STRICT;
+"""
+_BATCH: Final = 512
+_HEAD: Final = 8
+"""Bytes of a hash that tell documents apart well enough to look for missing ones."""
+_MUCH: Final = 2
+"""The tables are compacted if more than one page in `_MUCH` is free."""
+
+
+class DocumentTexts:
+    """The texts of the documents in `path`, the tables of an index."""
+
+    def __init__(self, db: sqlite3.Connection, path: Path) -> None:
+        self._db = db
+        self._layout = Layout(path.parent)
+        self._published = PublishedTexts(self._layout)
+
+    def put(self, key: int, text: str) -> None:
+        """Store the text of a new or changed document."""
+        self._db.execute("INSERT OR REPLACE INTO texts VALUES (?, ?)", (key, text))
+
+    def fill(self, rows: Iterable[Sequence[Any]], content: int, text: int) -> Iterator[list[Any]]:
+        """Yield rows with their texts (UTF-8), which stay None if they are lost.
+
+        `content` and `text` are columns: the hash of the document, and its text in the tables or None.
+        """
+        rest = iter(rows)
+        while batch := [list(row) for row in islice(rest, _BATCH)]:
+            absent = [row for row in batch if row[text] is None and is_hash(row[content])]
+            if absent:
+                found = self._published.find([row[content] for row in absent])
+                for row, value in zip(absent, found, strict=True):
+                    row[text] = value
+            yield from batch
+
+    def all_here(self) -> bool:
+        """Return whether the tables have all texts, so that no generation is needed."""
+        return not self._absent("SELECT 1", 1)
+
+    def are_in(self, hashes: NDArray[np.uint8]) -> bool:
+        """Return whether a generation has every text that the tables lack, given its `document_hashes`."""
+        absent = b"".join(
+            content[:_HEAD] for (content,) in self._absent("SELECT content") if is_hash(content)
+        )
+        known = np.ascontiguousarray(hashes[:, :_HEAD]).view(np.uint64).reshape(-1)
+        return bool(np.isin(np.frombuffer(absent, np.uint64), known).all())
+
+    def _absent(self, select: str, most: int = -1) -> list[tuple[Any, ...]]:
+        """Select from the documents whose text is not in the tables."""
+        query = f"{select} FROM documents WHERE key NOT IN (SELECT document FROM texts) LIMIT ?"  # noqa: S608
+        return self._db.execute(query, (most,)).fetchall()
+
+    def published_in(self, generation: int) -> list[int]:
+        """Return the keys of the texts that a published generation returns unchanged."""
+        published = self._published.only(generation)
+        self._published = PublishedTexts(self._layout)
+        rows = self._db.execute(
+            "SELECT document, content, CAST(text AS BLOB) FROM texts JOIN documents ON key = document"
+            " ORDER BY source, place"
+        )
+        same = []
+        while batch := list(islice(rows, _BATCH)):
+            found = published.find([content for _, content, _ in batch])
+            same += [key for (key, _, text), there in zip(batch, found, strict=True) if there == text]
+        return same
+
+    def drop(self, keys: Sequence[int]) -> None:
+        """Delete texts of the tables, in the caller's transaction."""
+        if len(keys) == self._db.execute("SELECT count(*) FROM texts").fetchone()[0]:
+            self._db.execute("DELETE FROM texts")  # without reading the rows
+        else:
+            self._db.executemany("DELETE FROM texts WHERE document = ?", ((key,) for key in keys))
+
+    def compact(self) -> None:
+        """Give the space of deleted texts back to the disk, if it is most of the file."""
+        free, pages = (
+            int(self._db.execute(f"PRAGMA {name}").fetchone()[0]) for name in ("freelist_count", "page_count")
+        )
+        if _MUCH * free > pages:
+            with suppress(StorageFull, sqlite3.OperationalError):  # it stays usable, only larger
+                self._db.execute("VACUUM")
+
+
+def is_hash(content: object) -> bool:
+    """Return whether a value is the content hash of a document."""
+    return isinstance(content, bytes) and len(content) == 32

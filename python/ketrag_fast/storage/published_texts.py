@@ -1,0 +1,165 @@
+"""Texts of documents in published generations, where they are stored once and compressed.
+
+The stage "units" stores the texts of all units, and of each row of documents what no unit covers. Documents
+are found by the hash of everything stored of them, so a text is right or is not found, whatever generation it
+is read from. Only the blocks that hold the wanted texts are verified and unpacked; a damaged block affects no
+other document.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ketrag_fast import _core
+from ketrag_fast.errors import IndexDamaged, IndexIncompatible
+from ketrag_fast.storage.arrays import Arrays
+from ketrag_fast.storage.generation import open_generation
+from ketrag_fast.storage.layout import SHORT_HASH, Layout
+
+UNITS: Final = "units"
+"""The stage that stores the texts."""
+_RUN: Final = 256
+"""Documents that are restored together."""
+
+
+class PublishedTexts:
+    """The texts in the generations of an index, the newest first. They are opened on first use."""
+
+    def __init__(self, layout: Layout) -> None:
+        self._layout = layout
+        self._opened: list[_UnitTexts] | None = None
+
+    def find(self, contents: Sequence[bytes]) -> list[bytes | None]:
+        """Return the texts of documents with these content hashes; None for those that no generation has.
+
+        Examples:
+            >>> PublishedTexts(layout).find([bytes(32)])
+            [None]
+        """
+        found: list[bytes | None] = [None] * len(contents)
+        missing = list(range(len(contents)))
+        for texts in self._generations():
+            if not missing:
+                break
+            for at, text in zip(missing, texts.find([contents[at] for at in missing]), strict=True):
+                found[at] = text
+            missing = [at for at in missing if found[at] is None]
+        return found
+
+    def only(self, number: int) -> PublishedTexts:
+        """Return the texts of one generation."""
+        other = PublishedTexts(self._layout)
+        other._opened = list(other._open([number]))
+        return other
+
+    def _generations(self) -> list[_UnitTexts]:
+        if self._opened is None:
+            self._opened = list(self._open(sorted(self._layout.generations(), reverse=True)))
+        return self._opened
+
+    def _open(self, numbers: Sequence[int]) -> Iterator[_UnitTexts]:
+        for number in numbers:
+            try:
+                units = open_generation(self._layout.generation(number)).stages[UNITS]
+                yield _UnitTexts(units)
+            except (IndexDamaged, IndexIncompatible, KeyError, ValueError):
+                continue  # an older generation may have the texts
+
+
+class _UnitTexts:
+    """The texts in one generation's stage "units"."""
+
+    def __init__(self, units: Arrays) -> None:
+        self._units = units
+        self._hashes = units["document_hashes"]
+        heads = np.ascontiguousarray(self._hashes[:, :8]).view(np.uint64).reshape(-1)
+        self._order = np.argsort(heads, kind="stable")
+        self._heads = heads[self._order]
+        self._first_row = first_rows(units)
+        self._ends = units["unit_texts_offsets"]
+        self._owner, self._spans = units["unit_document"], units["unit_bytes"]
+        self._first_unit = np.searchsorted(self._owner, self._first_row)
+        self._gaps = units["document_gaps_blob"], units["document_gaps_offsets"]
+
+    def find(self, contents: Sequence[bytes]) -> list[bytes | None]:
+        numbers = [self._number(content) for content in contents]
+        wanted = sorted({number for number in numbers if number is not None})
+        texts: dict[int, bytes] = {}
+        for first, last in _runs(wanted):
+            texts |= self._restore(first, last)
+        return [None if number is None else texts.get(number) for number in numbers]
+
+    def _number(self, content: bytes) -> int | None:
+        """Return the number of the document with this hash."""
+        head = np.frombuffer(content[:8], np.uint64)[0]
+        for at in range(int(np.searchsorted(self._heads, head)), len(self._heads)):
+            if self._heads[at] != head:
+                break
+            number = int(self._order[at])
+            if self._hashes[number].tobytes() == content[:SHORT_HASH]:
+                return number
+        return None
+
+    def _restore(self, first: int, last: int) -> dict[int, bytes]:
+        """Return the texts of documents `first` to `last`, without those in damaged blocks."""
+        try:
+            return dict(zip(range(first, last), self._texts(first, last), strict=True))
+        except (IndexDamaged, ValueError, IndexError):
+            if last - first == 1:
+                return {}
+        middle = (first + last) // 2
+        return {**self._restore(first, middle), **self._restore(middle, last)}
+
+    def _texts(self, first: int, last: int) -> Iterator[bytes]:
+        row, end = int(self._first_row[first]), int(self._first_row[last])
+        unit, stop = int(self._first_unit[first]), int(self._first_unit[last])
+        blob, ends = _core.restore_strings(
+            (
+                self._units.read_bytes("unit_texts_blob", int(self._ends[unit]), int(self._ends[stop])),
+                self._ends[unit : stop + 1] - self._ends[unit],
+            ),
+            self._owner[unit:stop] - np.uint32(row),
+            self._spans[unit:stop],
+            _slice_strings(*self._gaps, row, end),
+        )
+        data = blob.tobytes()
+        starts = ends[self._first_row[first : last + 1] - row].tolist()
+        yield from (data[start:stop] for start, stop in pairwise(starts))
+
+
+def first_rows(units: Mapping[str, NDArray[Any]]) -> NDArray[np.int64]:
+    """Return the first row of each document, and the number of rows.
+
+    A document with sections has a row for each of them, all with its id.
+    """
+    ends, blob = units["document_ids_offsets"], units["document_ids_blob"]
+    rows, count = len(ends) - 1, int(units["document_count"][0])
+    if rows == count:
+        return np.arange(rows + 1, dtype=np.int64)
+    data, places = blob.tobytes(), ends.tolist()
+    ids = [data[places[row] : places[row + 1]] for row in range(rows)]
+    starts = [row for row in range(rows) if row == 0 or ids[row] != ids[row - 1]]
+    if len(starts) != count:
+        raise ValueError(f"{len(starts):,} documents, expected {count:,}")
+    return np.array([*starts, rows], np.int64)
+
+
+def _slice_strings(
+    blob: NDArray[np.uint8], offsets: NDArray[np.uint64], start: int, stop: int
+) -> tuple[NDArray[np.uint8], NDArray[np.uint64]]:
+    ends = offsets[start : stop + 1]
+    return blob[int(ends[0]) : int(ends[-1])], ends - ends[0]
+
+
+def _runs(numbers: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Yield ranges of adjacent numbers, each of at most `_RUN`."""
+    start = 0
+    for at in range(1, len(numbers) + 1):
+        if at == len(numbers) or numbers[at] != numbers[at - 1] + 1 or at - start == _RUN:
+            yield numbers[start], numbers[at - 1] + 1
+            start = at

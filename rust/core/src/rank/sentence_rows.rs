@@ -1,0 +1,151 @@
+//! Keywords or names of sentences, stored as positions in the row of their unit.
+//!
+//! A sentence rarely has a keyword that its unit lacks, so a position, which ascends in small steps, needs a
+//! fraction of the bits of an id. An id that the unit lacks is stored after the positions, increased by the
+//! length of the unit's row.
+
+use crate::error::{Error, Result};
+use crate::sparse::CsrView;
+
+/// The rows of all sentences. A row is read together with that of its unit, and returns ascending ids.
+#[derive(Debug, Clone, Copy)]
+pub struct SentenceRows<'a> {
+    pub of_unit: CsrView<'a>,
+    /// Positions, and ids that the unit lacks: see [`encode`].
+    pub stored: CsrView<'a>,
+}
+
+impl<'a> SentenceRows<'a> {
+    /// Return the number of sentences.
+    pub fn rows(&self) -> usize {
+        self.stored.rows()
+    }
+
+    /// Return the ids of a sentence of a unit, ascending.
+    #[inline]
+    pub fn row(&self, unit: usize, sentence: usize) -> Ids<'a> {
+        Ids::new(self.of_unit.row(unit), self.stored.row(sentence), self.of_unit.columns)
+    }
+
+    /// Return an error for the first sentence of a unit whose ids do not ascend below the number of columns.
+    pub fn check(&self, unit: usize, sentences: std::ops::Range<usize>) -> Result<()> {
+        let own = self.of_unit.row(unit);
+        for sentence in sentences {
+            let row = self.stored.row(sentence);
+            let ascends = row.windows(2).all(|w| w[0] < w[1]);
+            let last = row.last().map_or(0, |&last| last as usize);
+            if !ascends || last >= own.len() + self.of_unit.columns {
+                return Err(Error::input(format!("the row of sentence {sentence} is invalid")));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Ids of one sentence.
+#[derive(Debug, Clone)]
+pub struct Ids<'a> {
+    own: &'a [u32],
+    positions: &'a [u32],
+    /// Ids that the unit lacks, each increased by the length of `own`.
+    strays: &'a [u32],
+    columns: usize,
+}
+
+impl<'a> Ids<'a> {
+    #[inline]
+    fn new(own: &'a [u32], stored: &'a [u32], columns: usize) -> Self {
+        let inside = |&position: &u32| (position as usize) < own.len();
+        let count = match stored.last() {
+            Some(last) if !inside(last) => stored.partition_point(inside),
+            _ => stored.len(),
+        };
+        let (positions, strays) = stored.split_at(count);
+        Self { own, positions, strays, columns }
+    }
+
+    /// Return the next stray without taking it.
+    fn stray(&self) -> Option<u32> {
+        let id = self.strays.first()?.wrapping_sub(self.own.len() as u32);
+        if id as usize >= self.columns {
+            Error::damaged("a sentence has an id that does not exist".to_owned()).raise();
+        }
+        Some(id)
+    }
+}
+
+impl Iterator for Ids<'_> {
+    type Item = u32;
+
+    #[inline]
+    fn next(&mut self) -> Option<u32> {
+        let first = self.positions.split_first();
+        if !self.strays.is_empty() {
+            let stray = self.stray()?;
+            if first.is_none_or(|(&position, _)| stray < self.own[position as usize]) {
+                self.strays = &self.strays[1..];
+                return Some(stray);
+            }
+        }
+        let (&position, rest) = first?;
+        self.positions = rest;
+        Some(self.own[position as usize])
+    }
+}
+
+/// Replace the ascending ids of a sentence by what is stored of them; `own` is the row of the unit.
+pub fn encode(own: &[u32], row: &mut [u32]) {
+    let (mut from, mut strays) = (0, Vec::new());
+    let mut count = 0;
+    for at in 0..row.len() {
+        let id = row[at];
+        from += own[from..].partition_point(|&x| x < id);
+        if own.get(from) == Some(&id) {
+            row[count] = from as u32;
+            count += 1;
+        } else {
+            strays.push(own.len() as u32 + id);
+        }
+    }
+    row[count..].copy_from_slice(&strays);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sparse::Csr;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn ids_come_back_in_order(
+            own in prop::collection::btree_set(0u32..40, 0..20),
+            sentence in prop::collection::btree_set(0u32..40, 0..20),
+        ) {
+            let ids: Vec<u32> = sentence.into_iter().collect();
+            let own: Vec<u32> = own.into_iter().collect();
+            let mut stored = ids.clone();
+            encode(&own, &mut stored);
+            prop_assert!(stored.windows(2).all(|w| w[0] < w[1]));
+            let of_unit = Csr::from_rows(&[own], 40).unwrap();
+            let stored = Csr::from_rows(&[stored], 1 << 32).unwrap();
+            let rows = SentenceRows { of_unit: of_unit.view(), stored: stored.view() };
+            rows.check(0, 0..1).unwrap();
+            prop_assert_eq!(rows.row(0, 0).collect::<Vec<_>>(), ids);
+        }
+    }
+
+    #[test]
+    fn ids_that_do_not_exist_are_damage() {
+        let of_unit = Csr::from_rows(&[vec![1, 3]], 4).unwrap();
+        for (row, right) in [(vec![0, 5], true), (vec![0, 6], false), (vec![1, 0], false)] {
+            let stored = Csr::from_rows(&[row], 1 << 32).unwrap();
+            let rows = SentenceRows { of_unit: of_unit.view(), stored: stored.view() };
+            assert_eq!(rows.check(0, 0..1).is_ok(), right);
+        }
+        let stored = Csr::from_rows(&[vec![9]], 1 << 32).unwrap();
+        let rows = SentenceRows { of_unit: of_unit.view(), stored: stored.view() };
+        let read = crate::error::caught(|| Ok(rows.row(0, 0).count()));
+        assert!(matches!(read, Err(Error::Damaged(_))));
+    }
+}
