@@ -39,7 +39,7 @@ DEVELOP := $(BIN)/maturin develop --quiet --profile develop --extras
 $(VENV)/.dev: $(SOURCES)
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'maturin>=1.9,<2'
-	{ $(REAL) $(DEVELOP) dev,all && $(BIN)/ketrag models install all-MiniLM-L6-v2; } || { test "$$CI" != true && $(DEVELOP) dev && \
+	{ $(REAL) $(DEVELOP) dev,all,real && $(BIN)/ketrag models install all-MiniLM-L6-v2; } || { test "$$CI" != true && $(DEVELOP) dev && \
 		echo 'the real parts could not be installed (see above): their tests will be skipped'; }
 	@touch $@ && rm -f $(VENV)/.demo
 

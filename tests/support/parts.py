@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import os
+from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
@@ -20,6 +22,14 @@ def part(module: str, extra: str) -> Any:
         return importlib.import_module(module)
     except ImportError as error:
         missing(f"{module} is not installed (pip install 'ketrag-fast[{extra}]'): {error}")
+
+
+def folder_of(module: str, extra: str) -> Path:
+    """The folder of a package that holds a model, found without running its code; else as `part`."""
+    found = importlib.util.find_spec(module)
+    if found is None or found.origin is None:
+        missing(f"{module} is not installed (pip install 'ketrag-fast[{extra}]')")
+    return Path(found.origin).parent
 
 
 def missing(reason: str) -> NoReturn:
