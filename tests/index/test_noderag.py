@@ -165,15 +165,20 @@ def test_nothing_and_little(tmp_path: Path) -> None:
 
 
 def test_limits_of_nothing(path: Path) -> None:
-    nothing = dict.fromkeys(
+    nothing: dict[str, Any] = dict.fromkeys(
         ("node_hits", "cross_nodes", "cross_entities", "cross_relations", "cross_titles"), 0
     )
+    nothing["node_fill"] = "none"
     with Index.open(path, settings=Settings(**nothing)) as index:
         assert index.retrieve("zzz", mode="noderag", budget=500).reason == "no_match"
         assert index.retrieve(QUESTION, mode="noderag", budget=500).text == ""
     with Index.open(path, settings=Settings(**nothing | {"cross_entities": 10})) as index:
         found = index.retrieve("Fram", mode="noderag", budget=2000)
         assert {passage.kind for passage in found.passages} == {"attribute"}
+    with Index.open(path, settings=Settings(**nothing | {"node_fill": "chunks"})) as index:
+        found = index.retrieve("Fram", mode="noderag", budget=2000)
+        assert {passage.kind for passage in found.passages} == {"chunk"}
+        assert len(index.retrieve("Fram", mode="noderag", budget=200).passages) < len(found.passages)
     for steps in (0, 1, 7):
         with Index.open(path, settings=Settings(node_steps=steps)) as index:
             assert index.retrieve(QUESTION, mode="noderag", budget=500).passages

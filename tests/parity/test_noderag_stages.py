@@ -154,14 +154,21 @@ def test_weights_of_edges(index: Index) -> None:
 
 @pytest.mark.parametrize("question", QUESTIONS)
 @pytest.mark.parametrize(
-    "limits", [(10, 10, 10, 30, 10, False), (3, 5, 2, 4, 1, True), (0, 9, 9, 9, 9, False)]
+    ("limits", "fill"),
+    [
+        ((10, 10, 10, 30, 10, False), "none"),
+        ((10, 10, 10, 30, 10, False), "chunks"),
+        ((3, 5, 2, 4, 1, True), "nodes"),
+        ((0, 9, 9, 9, 9, False), "chunks"),
+    ],
 )
-def test_what_a_question_finds(index: Index, question: str, limits: tuple[int, ...]) -> None:
+def test_what_a_question_finds(index: Index, question: str, limits: tuple[int, ...], fill: str) -> None:
     """Entry points, walk, cross nodes and the list, from the printed rows of a context without a limit."""
     hits, nodes, entities, relations, titles, each = limits
     lazy = index._opened.settings.value("node_walk") == "lazy"
     names = ("node_hits", "cross_nodes", "cross_entities", "cross_relations", "cross_titles", "cross_each")
-    asked = Settings(**dict(zip(names, limits, strict=True)), node_walk="lazy" if lazy else "teleport")
+    walk = {"node_walk": "lazy" if lazy else "teleport", "node_fill": fill}
+    asked = Settings(**dict(zip(names, limits, strict=True)), **walk)
     opened = Index.open(index.path, settings=asked)
     graph, keys = graph_of(opened), []
     keys = list(graph.nodes)
@@ -177,6 +184,10 @@ def test_what_a_question_finds(index: Index, question: str, limits: tuple[int, .
         others=nodes, per_type=bool(each),
     )  # fmt: skip
     wanted = [*slow.retrieved(graph, [keys[k] for k in near], cross), *cross.relations]
+    kinds = {"none": "", "chunks": "T", "nodes": "TSAHR"}[fill]
+    rest = slow.fill(graph, order, wanted, kinds)
+    assert rest or fill != "nodes"
+    wanted += rest
     context = opened.retrieve(question, mode="noderag", budget=1_000_000)
     chunks = len(opened._opened.generation.stages["units"]["chunk_document"])
     printed = printed_nodes(opened, question)

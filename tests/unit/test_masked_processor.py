@@ -14,7 +14,7 @@ import pytest
 
 from ketrag_fast import _core
 from ketrag_fast.kernels.encoder import kernels as encoder_kernels
-from tests import cross_encoder, small_model
+from tests import cross_encoder, extractive_model, small_model
 from tests.process import ROOT, environment
 from tests.support import all_kernels as kernels
 from tests.support.processors import CPU_VARIABLE, HIDDEN, hidden
@@ -24,6 +24,7 @@ import hashlib, json, os, sys
 import numpy as np
 from ketrag_fast import _core
 from tests.support import all_kernels as kernels
+from ketrag_fast.models.extractive import Extractor
 from ketrag_fast.models.reranker import CrossEncoder
 from ketrag_fast.kernels.encoder import KERNEL_VARIABLE, Encoder, kernels as encoder_kernels
 rng = np.random.default_rng(5)
@@ -33,7 +34,7 @@ def digest(*arrays):
 def csr(rows, columns, size):
     rows = [np.unique(rng.integers(0, columns, size)) for _ in range(rows)]
     return np.cumsum([0, *map(len, rows)]).astype(np.uint64), np.concatenate(rows).astype(np.uint32)
-encoder, model, same = sys.argv[1], "native:" + sys.argv[2], {}
+encoder, model, quoting, same = sys.argv[1], "native:" + sys.argv[2], "native:" + sys.argv[3], {}
 
 # Kernels that promise the same bytes with any instructions.
 vectors, graph = kernels.normalise(rng.standard_normal((300, 40))), csr(200, 90, 12)
@@ -58,6 +59,11 @@ same["int8"] = digest(Encoder.open(encoder, precision="int8").encode(texts))
 emulated = "amx" if "amx" in encoder_kernels() else "portable"
 same["bf16"] = digest(Encoder.open(encoder, precision="bf16", kernel=emulated).encode(texts))
 
+# The same spans with any instructions; their scores differ in the last bits.
+made = Extractor(quoting)
+found = made.spans("w1 w2 w3", texts)
+same["spans"] = [found.starts.tolist(), found.ends.tolist(), made.precision]
+
 # Models, with the kernel that auto takes for each precision.
 took, near = {}, {}
 for precision in ("auto", "f32", "bf16", "int8"):
@@ -73,9 +79,11 @@ for kernel in encoder_kernels():
     made = CrossEncoder(model)
     took["pairs by", kernel] = made.kernel, made.precision, [t[:2] for t in made.timings]
     near["pairs by", kernel] = made.scores("w1 w2 w3", texts).tolist()
+quoted = found.scores.tolist()
 rows = lambda table: [[*key, value] for key, value in table.items()]
 print(json.dumps({"encoder": encoder_kernels(), "levels": _core.simd_levels(), "same": same,
-                  "cooccurrence": kernels.cooccurrence_kernels(), "took": rows(took), "near": rows(near)}))
+                  "cooccurrence": kernels.cooccurrence_kernels(), "took": rows(took), "near": rows(near),
+                  "quoted": quoted}))
 """
 
 FREE = [name for name, names in HIDDEN.items() if names]
@@ -83,21 +91,23 @@ BYTES_ALONE = ("avx-vnni", "avx512-vnni")
 
 
 @pytest.fixture(scope="module")
-def folders(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """An encoder, and a cross-encoder."""
+def folders(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, ...]:
+    """An encoder, a cross-encoder, and a model that quotes."""
     where = tmp_path_factory.mktemp("masked")
     sizes = small_model.config(max_position_embeddings=64)
-    return small_model.save(where / "model", sizes), cross_encoder.save(
-        where / "pairs", max_position_embeddings=64
+    return (
+        small_model.save(where / "model", sizes),
+        cross_encoder.save(where / "pairs", max_position_embeddings=64),
+        extractive_model.save(where / "quoting", max_position_embeddings=64),
     )
 
 
 @pytest.fixture(scope="module")
-def whole(folders: tuple[Path, Path]) -> dict[str, Any]:
+def whole(folders: tuple[Path, ...]) -> dict[str, Any]:
     return found(folders, "")
 
 
-def found(folders: tuple[Path, Path], names: str) -> dict[str, Any]:
+def found(folders: tuple[Path, ...], names: str) -> dict[str, Any]:
     """Return what a process without these instructions runs and computes."""
     done = subprocess.run(
         [sys.executable, "-c", _CODE, *map(str, folders)],
@@ -138,7 +148,7 @@ def test_every_set_of_the_suite_is_tested() -> None:
 
 
 @pytest.mark.parametrize("names", CASES)
-def test_what_is_hidden_is_not_used(folders: tuple[Path, Path], whole: dict[str, Any], names: str) -> None:
+def test_what_is_hidden_is_not_used(folders: tuple[Path, ...], whole: dict[str, Any], names: str) -> None:
     made, gone = found(folders, names), CASES[names]
     if names == "fma":  # the encoder's AVX-512 needs no FMA of AVX2; the scan's does
         assert "avx2" not in made["encoder"] and made["levels"] == ["portable"]
@@ -183,6 +193,7 @@ def check_models(made: dict[str, Any], whole: dict[str, Any]) -> None:
     for precision, least in (("f32", 1 - 1e-6), ("bf16", 0.9995), ("int8", 0.99), ("auto", 0.99)):
         vectors = np.array(made["near"]["encoder", precision])
         assert (vectors * exact).sum(axis=1).min() > least, precision
+    assert np.allclose(made["quoted"], whole["quoted"], atol=1e-4)
     scores = np.array(whole["near"]["pairs", "fp32"])
     for (kind, name), values in made["near"].items():
         if kind == "encoder":

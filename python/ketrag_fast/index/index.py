@@ -466,8 +466,9 @@ class Index(Interchange):
         Args:
             query: A text or a `Query`. A deadline covers retrieval, opening the model and its answer, which
                 is cut with a warning.
-            llm: Spec (`llama-cpp:PATH.gguf`, `openai:MODEL@URL`), open model, or None for the setting
-                `answer_llm`, then `llm`. Without a model the answer has a `reason` and the context.
+            llm: Spec (`llama-cpp:PATH.gguf`, `openai:MODEL@URL`, `native:FOLDER` to quote a span), open
+                model, or None for the setting `answer_llm`, then `llm`. Without a model the answer has a
+                `reason` and the context.
             tokens: Maximum length of the answer.
             seconds: Time limit of the answer.
             on_text: Receives the answer piece by piece; False stops it.

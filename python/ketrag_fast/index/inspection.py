@@ -325,8 +325,8 @@ class Inspection:
 
     @property
     def has_answer_llm(self) -> bool:
-        """Whether a language model answers questions (settings `answer_llm` and `llm`)."""
-        return self._opened.writer is not None
+        """Whether a model answers questions (settings `answer_llm` and `llm`)."""
+        return self._opened.answering is not None
 
     def open_answer_llm(self) -> None:
         """Open the file of the model that answers questions, if it is one; an endpoint is not contacted.

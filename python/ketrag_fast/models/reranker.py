@@ -6,24 +6,15 @@ such as the ms-marco-MiniLM models.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ketrag_fast import _core
-from ketrag_fast.errors import BackendError, ConfigError, IndexDamaged, InputError
-from ketrag_fast.kernels.encoder import KERNEL_VARIABLE
+from ketrag_fast.errors import BackendError, IndexDamaged
 from ketrag_fast.kernels.text import pack
-
-_FORM: Final = "native:"
-_PRECISIONS: Final = {"auto": "auto", "fp32": "f32", "bf16": "bf16"}
-
-_BYTES_ALONE: Final = ("avx-vnni", "avx512-vnni")
-"""Kernels for int8 only, which has not been measured for pairs."""
+from ketrag_fast.models.native_folder import open_folder
 
 
 class CrossEncoder:
@@ -39,23 +30,17 @@ class CrossEncoder:
             ConfigError: the spec has another form.
             BackendError: the folder does not contain such a model.
         """
-        path = path_of(spec)
-        forced = os.environ.get(KERNEL_VARIABLE) or "auto"
-        kernel = "auto" if forced in _BYTES_ALONE else forced
         self.spec = spec
         self._threads = threads
-        if not path.is_dir():
-            raise BackendError(f"{spec}: no such folder: {path}", hint="give the folder of a cross-encoder")
-        try:
-            self._model = _core.Classifier.open(
-                path, precision=_PRECISIONS.get(precision, "auto"), kernel=kernel, threads=threads
-            )
-        except (IndexDamaged, InputError) as error:
-            reason = error.message.removesuffix("; `sentence-transformers:` serves it")
-            raise BackendError(
-                f"{spec} cannot be loaded: {reason}",
-                hint="cross-encoders of BERT with one label (ms-marco-MiniLM) are built in",
-            ) from error
+        self._model = open_folder(
+            spec,
+            "rerank",
+            _core.Classifier.open,
+            precision=precision,
+            threads=threads,
+            what="a cross-encoder",
+            hint="cross-encoders of BERT with one label (ms-marco-MiniLM) are built in",
+        )
 
     def scores(
         self, question: str, texts: Sequence[str], *, threads: int | None = None, seconds: float | None = None
@@ -85,11 +70,3 @@ class CrossEncoder:
     def timings(self) -> list[tuple[str, str, float]]:
         """Measured (kernel, precision, microseconds per token and layer), fastest first."""
         return self._model.timings
-
-
-def path_of(spec: str) -> Path:
-    """Return the folder of a spec. Raises ConfigError if the spec has another form."""
-    folder = spec.removeprefix(_FORM)
-    if folder == spec or not folder.strip():
-        raise ConfigError(f"rerank must be native:FOLDER or none, got {spec!r}")
-    return Path(folder).expanduser()

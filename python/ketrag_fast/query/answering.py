@@ -1,4 +1,4 @@
-"""Answers: retrieval, optional summaries of neighbouring units, and a language model."""
+"""Answers: retrieval, optional summaries of neighbouring units, and a model that writes or quotes."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 from ketrag_fast.base.config.fields import LONGEST_SECONDS, short_repr
 from ketrag_fast.base.progress import Limited
 from ketrag_fast.errors import InputError
+from ketrag_fast.models.extractive import is_extractive
+from ketrag_fast.query.answer.extraction import extract_answer, require_free
 from ketrag_fast.query.answer.forms import Form, form_of
 from ketrag_fast.query.answer.generation import (
     SECONDS,
@@ -72,13 +74,15 @@ def answer_options(
 
 
 def answer_query(opened: Opened, path: Path, query: Query, options: AnswerOptions) -> Answer:
-    """Return a language model's answer to a query; without a model, the best sentences and the reason.
+    """Return a model's answer to a query; without a model, the best sentences and the reason.
 
     Raises the errors of retrieval and of the model.
     """
     plan = plan_query(opened, path, query)
-    own = opened.writer if options.llm is None else None
-    llm = (_NO_MODEL if own is None else own.spec) if options.llm is None else options.llm
+    llm = (opened.answering or _NO_MODEL) if options.llm is None else options.llm
+    is_quoting = isinstance(llm, str) and is_extractive(llm)
+    if is_quoting:
+        require_free(options.form)
     context = run_plan(plan, [query.text], quoted=llm == _NO_MODEL)[0][0]
     if options.on_context is not None and options.on_context(context) is False:
         return answer_without_model(context, "cancelled")
@@ -86,9 +90,25 @@ def answer_query(opened: Opened, path: Path, query: Query, options: AnswerOption
         if not context.passages:
             return answer_without_model(context)
         return replace(answer_without_model(context, "no_model"), quotes=best_sentences(context))
-    if own is not None:
-        own.require_permission()
+    if isinstance(llm, str) and is_quoting:
+        return _answer_by_quoting(plan, llm, context, options)
+    if options.llm is None and opened.writer is not None:
+        opened.writer.require_permission()
     return _answer_with_model(plan, llm, context, options)
+
+
+def _answer_by_quoting(plan: QueryPlan, spec: str, context: Context, options: AnswerOptions) -> Answer:
+    """Return the span that an extractive model quotes."""
+    model, identity = plan.opened.extractors.find(spec)
+    left = plan.clock.left()
+    return extract_answer(
+        context,
+        model,
+        identity,
+        threshold=plan.settings.answer_threshold,
+        seconds=options.seconds if left is None else min(options.seconds, left),
+        on_text=options.on_text,
+    )
 
 
 def _answer_with_model(

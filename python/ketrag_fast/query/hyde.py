@@ -149,15 +149,17 @@ class Hyde:
 def writer_of(settings: Settings, models: Models, permit: Callable[[str], None] | None = None) -> Hyde | None:
     """Return the model that answers and writes the passages of mode hyde, or None.
 
-    It is the setting `answer_llm`, else `llm` if that is a language model; "none" means no model. `permit`
+    It is the setting `answer_llm`, else `llm` if that is a language model; "none" means no model. An
+    extractive `answer_llm` writes nothing, so that `llm` is used. `permit`
     raises if nothing may be sent to the model of a spec that only the index names.
     """
+    from ketrag_fast.models.extractive import is_extractive
     from ketrag_fast.models.llms.registry import NONE, is_model
 
     spec = settings.answer_llm
     if spec == NONE:
         return None
-    if spec is None:
+    if spec is None or is_extractive(spec):
         spec = settings.llm
         if not is_model(spec):
             return None

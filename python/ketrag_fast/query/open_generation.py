@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
     from ketrag_fast.models.ann.stored import StoredGraph
     from ketrag_fast.models.embedders.query_vectors import QueryEmbedder
+    from ketrag_fast.models.extractive import Extractors
     from ketrag_fast.models.reranker import CrossEncoder
     from ketrag_fast.query.graph_view import Drawings
 
@@ -115,6 +116,23 @@ class Opened:
 
         precision, threads = self.settings.precision, self.settings.threads
         return CrossEncoder(self.settings.rerank, precision=precision, threads=threads)
+
+    @cached_property
+    def extractors(self) -> Extractors:
+        """The extractive models that answer, each loaded with the first query that needs it."""
+        from ketrag_fast.models.extractive import Extractors
+
+        return Extractors(precision=self.settings.precision, threads=self.settings.threads)
+
+    @property
+    def answering(self) -> str | None:
+        """The spec of the model that answers by the settings: an extractive one, or the writer; or None."""
+        from ketrag_fast.models.extractive import is_extractive
+
+        spec = self.settings.answer_llm
+        if spec is not None and is_extractive(spec):
+            return spec
+        return None if self.writer is None else self.writer.spec
 
     @cached_property
     def places(self) -> Places:
@@ -278,6 +296,8 @@ def load(path: Path, given: Settings, before: Opened | None = None, trust: Trust
     )
     if before is not None and before.settings.rerank == settings.rerank and "reranker" in vars(before):
         vars(opened)["reranker"] = before.reranker  # loaded once
+    if before is not None and "extractors" in vars(before):
+        vars(opened)["extractors"] = before.extractors
     return opened
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from ketrag_fast.types.contexts import Context, Passage, _spans
+
+_CITED: Final = re.compile(r"(?<!\s)\s*+\[\d+\]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +46,9 @@ class Citation:
 
 @dataclass(frozen=True, slots=True)
 class Quote:
-    """A sentence of passage `number`: `document.text[start:end] == text`, offsets in code points.
+    """A part of passage `number`: `document.text[start:end] == text`, offsets in code points.
+
+    `score` is set by extractive models: how far the span is above "no answer", in logits.
 
     Examples:
         >>> index.ask("Who sailed the Fram?", mode="bm25").quotes[0].text
@@ -55,6 +60,7 @@ class Quote:
     document: str
     start: int
     end: int
+    score: float | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON form that the command prints."""
@@ -64,6 +70,7 @@ class Quote:
             "document": self.document,
             "start": self.start,
             "end": self.end,
+            **({} if self.score is None else {"score": self.score}),
         }
 
 
@@ -72,10 +79,11 @@ class Answer:
     """The result of `ask`. `text` cites passages as [n]; `citations` are those, in order of first use.
 
     Attributes:
-        quotes: without a model, the sentences of the passages that fit the question best.
+        quotes: without a model, the sentences of the passages that fit the question best; with an extractive
+            model the best spans, the first of which is the answer.
         citations_removed: the number of citations by the model that referred to no passage.
-        reason: why no model was called (`no_model`, or the context's reason), else None; `text` is then
-            empty, or says that the information is not sufficient.
+        reason: why no model was called (`no_model`, or the context's reason), or `no_answer` of an extractive
+            model, else None; `text` is then empty, or says that the information is not sufficient.
         passages_used: passages of the context given to the model; fewer than all if its window is small.
         finish: how the reply ended ("stop", or "length", "time", "repetition", "cancelled" if it was cut).
         decision: yes, no or maybe, for questions of that kind.
@@ -105,6 +113,16 @@ class Answer:
     decision: str | None = None
     ranking: tuple[str, ...] | None = None
     quotes: tuple[Quote, ...] = ()
+
+    @property
+    def is_quoted(self) -> bool:
+        """Whether the answer is a span of a passage, quoted by an extractive model."""
+        return bool(self.citations and self.model and self.model.get("kind") == "extractive")
+
+    @property
+    def plain(self) -> str:
+        """The text without citation marks; of a quoted answer, the span alone."""
+        return self.quotes[0].text if self.is_quoted else _CITED.sub("", self.text).strip()
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON form that the command prints."""

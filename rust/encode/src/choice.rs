@@ -72,6 +72,25 @@ pub fn ways(precision: Precision, kernel: &str) -> Result<Vec<Way>> {
     Ok(found)
 }
 
+/// Return the candidates for pairs of texts, which int8 does not support. With the kernel auto, `avx512-bf16` is one of them only if bf16
+/// is requested and the processor has no other hardware for it, because `vdpbf16ps` adds in a different
+/// order, while all other kernels have the same bits as the tiles. Errors: a kernel that only supports int8,
+/// and those of [`ways`].
+pub fn float_ways(precision: Precision, kernel: &str) -> Result<Vec<Way>> {
+    let mut all = ways(precision, kernel)?;
+    all.retain(|way| way.form != Form::Int8);
+    if all.is_empty() {
+        return Err(Error::input(format!(
+            "kernel {kernel} only supports int8, but pairs of texts need f32 or bf16"
+        )));
+    }
+    let is_own_order = |way: &Way| way.kernel == Kernel::Avx512Bf16;
+    if !all.iter().all(is_own_order) {
+        all.retain(|way| !is_own_order(way));
+    }
+    Ok(all)
+}
+
 /// What decides the time of a layer: the candidates, and the sizes of the products.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Shape {
@@ -165,6 +184,20 @@ mod tests {
             } else {
                 assert!(found.iter().any(|way| way.form == Form::F32));
             }
+        }
+    }
+
+    #[test]
+    fn every_precision_has_a_way_for_pairs() {
+        for precision in [Precision::Auto, Precision::F32, Precision::Bf16] {
+            let found = float_ways(precision, "auto").unwrap();
+            assert!(!found.is_empty() && found.iter().all(|way| way.form != Form::Int8));
+            let is_own_order = found.iter().any(|way| way.kernel == Kernel::Avx512Bf16);
+            assert!(!is_own_order || (precision == Precision::Bf16 && found.len() == 1));
+        }
+        for kernel in Kernel::all() {
+            let is_scored = float_ways(Precision::Auto, kernel.name()).is_ok();
+            assert_eq!(is_scored, kernel.forms() != [Form::Int8], "{}", kernel.name());
         }
     }
 

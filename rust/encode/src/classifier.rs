@@ -1,10 +1,11 @@
 //! A cross-encoder: a transformer that reads a query and a passage together and scores how well they match
 //! (`BertForSequenceClassification` with one label, such as the ms-marco-MiniLM models).
 
-use super::choice::{exact_way, measure, ways, Timing, Way};
+use super::batch::{batches, BY_TILES};
+use super::choice::{exact_way, float_ways, measure, Timing, Way};
 use super::config::{unsupported, Config, Family};
 use super::folder::Folder;
-use super::kernel::{Form, Kernel};
+use super::kernel::Form;
 use super::load::Weights;
 use super::model::{Body, SECOND};
 use super::precision::Precision;
@@ -22,9 +23,6 @@ use std::path::Path;
 /// scores, as a fraction of the range of all.
 const TRIED: usize = 12;
 const APART: f32 = 0.05;
-
-/// Maximum number of tokens that pass through the layers together (at least one pair).
-const TOGETHER: usize = 512;
 
 /// A loaded model.
 pub struct Classifier {
@@ -76,7 +74,7 @@ impl Classifier {
             read("bert.pooler.dense.bias", &[hidden])?,
         );
         let precision = if precision == Precision::Int8 { Precision::F32 } else { precision };
-        let ways = pair_ways(precision, kernel)?;
+        let ways = float_ways(precision, kernel)?;
         let mut timings = measure(&weights, &ways, threads, progress)?;
         let pack = |way: Way| weights.pack(way.kernel, way.form, &[], threads, progress);
         let first = timings[0].way;
@@ -151,18 +149,9 @@ impl Classifier {
             range.map(one).collect::<Result<Vec<_>>>()
         })?
         .concat();
-        let mut starts = vec![0];
-        let mut tokens = 0;
-        for (i, pair) in pairs.iter().enumerate() {
-            if tokens > 0 && tokens + pair.len() > TOGETHER {
-                starts.push(i);
-                tokens = 0;
-            }
-            tokens += pair.len();
-        }
-        starts.push(pairs.len());
+        let starts = batches(pairs.iter().map(Vec::len), BY_TILES);
         let scores = map_ranges_with(
-            if pairs.is_empty() { 0 } else { starts.len() - 1 },
+            starts.len() - 1,
             1,
             threads,
             &uncounted,
@@ -207,23 +196,6 @@ impl Classifier {
     }
 }
 
-/// Return the candidates for scoring pairs. With the kernel auto, `avx512-bf16` is one of them only if bf16
-/// is requested and the processor has no other hardware for it, because `vdpbf16ps` adds in a different
-/// order, while all other kernels have the same bits as the tiles. Errors: a kernel that only supports int8,
-/// and those of [`ways`].
-fn pair_ways(precision: Precision, kernel: &str) -> Result<Vec<Way>> {
-    let mut all = ways(precision, kernel)?;
-    all.retain(|way| way.form != Form::Int8);
-    if all.is_empty() {
-        return Err(Error::input(format!("kernel {kernel} only supports int8, but pairs need f32 or bf16")));
-    }
-    let is_own_order = |way: &Way| way.kernel == Kernel::Avx512Bf16;
-    if !all.iter().all(is_own_order) {
-        all.retain(|way| !is_own_order(way));
-    }
-    Ok(all)
-}
-
 /// Return the largest difference between two scores of the same pair, as a fraction of the range of `exact`.
 fn apart(own: &[f32], exact: &[f32]) -> f32 {
     let most = exact.iter().fold(f32::NEG_INFINITY, |most, &x| most.max(x));
@@ -238,21 +210,7 @@ fn apart(own: &[f32], exact: &[f32]) -> f32 {
 
 #[cfg(test)]
 mod tests {
-    use super::{apart, pair_ways, Form, Kernel, Precision};
-
-    #[test]
-    fn every_precision_scores_pairs() {
-        for precision in [Precision::Auto, Precision::F32, Precision::Bf16] {
-            let found = pair_ways(precision, "auto").unwrap();
-            assert!(!found.is_empty() && found.iter().all(|way| way.form != Form::Int8));
-            let is_own_order = found.iter().any(|way| way.kernel == Kernel::Avx512Bf16);
-            assert!(!is_own_order || (precision == Precision::Bf16 && found.len() == 1));
-        }
-        for kernel in Kernel::all() {
-            let is_scored = pair_ways(Precision::Auto, kernel.name()).is_ok();
-            assert_eq!(is_scored, kernel.forms() != [Form::Int8], "{}", kernel.name());
-        }
-    }
+    use super::apart;
 
     #[test]
     fn differences_count_as_a_part_of_the_range() {

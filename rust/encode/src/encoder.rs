@@ -244,7 +244,8 @@ impl Encoder {
         let pieces = pieces(&windows);
         let tokens = pieces.iter().map(|piece| piece.weight).sum();
         progress.expect(tokens);
-        let batches = batches(&pieces, if self.body.layout.tiles { BY_TILES } else { BY_ROWS });
+        let most = if self.body.layout.tiles { BY_TILES } else { BY_ROWS };
+        let batches = batches(pieces.iter().map(|piece| piece.ids.len()), most);
         let vectors = map_ranges_with(
             batches.len() - 1,
             1,

@@ -5,7 +5,8 @@
 //! (the kernels compiled for each processor), `kernel` (their names and availability), `model` (the packed
 //! weights) and `body` (the forward pass); `tensors`, `config`, `folder` and `tokens` read a model's files,
 //! `load` packs them, `choice` measures which kernel is fastest, `pool` and `encoder` turn texts into
-//! vectors, `classifier` scores pairs of texts. `graph_matrix`, `graph_layer` and `graph_network` compute a
+//! vectors, `classifier` scores pairs of texts, and `extractor` finds the span of a text that answers a
+//! question, in windows by `span_tokens`. `graph_matrix`, `graph_layer` and `graph_network` compute a
 //! trained ranking of texts from their neighbours.
 //!
 //! How a text becomes a vector:
@@ -44,6 +45,7 @@ mod choice;
 mod classifier;
 mod config;
 pub mod encoder;
+mod extractor;
 mod folder;
 pub mod graph_layer;
 pub mod graph_matrix;
@@ -58,6 +60,7 @@ mod pool;
 mod precision;
 mod product;
 mod simd;
+mod span_tokens;
 mod spare;
 mod tensors;
 #[cfg(test)]
@@ -69,5 +72,6 @@ mod verify;
 pub use choice::Timing;
 pub use classifier::Classifier;
 pub use encoder::Encoder;
+pub use extractor::{Extractor, Spans};
 pub use kernel::{Form, Kernel};
 pub use precision::Precision;

@@ -1,5 +1,7 @@
 //! Tokenisation of texts into windows of ids, by the model's `tokenizer.json`.
 
+use super::config::unsupported;
+use super::span_tokens::SpanTokens;
 use crate::error::{Error, Result};
 use serde_json::Value;
 use std::path::Path;
@@ -139,6 +141,15 @@ impl Tokens {
             .with_truncation(Some(limit))
             .map_err(|e| Error::damaged(format!("the tokeniser cannot cut pairs: {e}")).caused_by(e))?;
         Ok(Pairs { tokeniser, lower: self.lower })
+    }
+
+    /// Prepare the tokeniser for quoting from texts, within the longest window. Errors: lower-casing before the
+    /// tokeniser, after which its offsets are not those of the text.
+    pub fn span_tokens(self) -> Result<SpanTokens> {
+        if self.lower {
+            return Err(unsupported("a tokeniser behind do_lower_case, whose offsets are not the text's,"));
+        }
+        SpanTokens::new(self.tokeniser, self.longest)
     }
 
     /// Tokenise a prompt, once for all texts. Errors: it leaves no room for a text.

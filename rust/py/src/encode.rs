@@ -1,9 +1,9 @@
-//! Bindings of the native sentence encoder and of the cross-encoder.
+//! Bindings of the native sentence encoder, of the cross-encoder, and of the model that quotes answers.
 
 use super::arrays::{matrix_out, slice};
 use super::door::{long, quick};
 use ketrag_base::progress::Progress;
-use ketrag_encode::{Classifier as Pairs, Encoder as Core, Kernel, Precision, Timing};
+use ketrag_encode::{Classifier as Pairs, Encoder as Core, Extractor as Reader, Kernel, Precision, Timing};
 use ketrag_text::strings::Strings;
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray1};
 use pyo3::prelude::*;
@@ -209,6 +209,85 @@ impl Classifier {
     }
 }
 
+/// A loaded model for extractive question answering.
+#[pyclass(frozen, module = "ketrag_fast._core")]
+struct Extractor {
+    core: Reader,
+}
+
+/// Starts, ends, scores, scores of "no answer", and whether the question was cut.
+type Spans<'py> = (
+    Bound<'py, PyArray1<u64>>,
+    Bound<'py, PyArray1<u64>>,
+    Bound<'py, PyArray1<f32>>,
+    Bound<'py, PyArray1<f32>>,
+    bool,
+);
+
+#[pymethods]
+impl Extractor {
+    /// Load a folder of a model with outputs for start and end.
+    #[staticmethod]
+    #[pyo3(signature = (folder, *, precision="auto", kernel="auto", threads=0))]
+    fn open(
+        py: Python<'_>,
+        folder: PathBuf,
+        precision: &str,
+        kernel: &str,
+        threads: usize,
+    ) -> PyResult<Self> {
+        let core = long(py, None, |progress| {
+            Reader::open(&folder, Precision::named(precision)?, kernel, threads, progress)
+        })?;
+        Ok(Self { core })
+    }
+
+    /// Return the best span of each text, within `seconds`.
+    #[pyo3(signature = (question, texts, offsets, *, threads=0, seconds=None))]
+    fn spans<'py>(
+        &self,
+        py: Python<'py>,
+        question: &str,
+        texts: PyReadonlyArray1<'py, u8>,
+        offsets: PyReadonlyArray1<'py, u64>,
+        threads: usize,
+        seconds: Option<f64>,
+    ) -> PyResult<Spans<'py>> {
+        let (texts, offsets) = (slice(&texts, "texts")?, slice(&offsets, "offsets")?);
+        let progress = until(seconds);
+        let spans =
+            quick(py, || self.core.spans(question, &Strings::new(texts, offsets)?, threads, &progress))?;
+        Ok((
+            spans.starts.into_pyarray(py),
+            spans.ends.into_pyarray(py),
+            spans.scores.into_pyarray(py),
+            spans.none.into_pyarray(py),
+            spans.is_cut,
+        ))
+    }
+
+    #[getter]
+    fn precision(&self) -> &'static str {
+        self.core.precision()
+    }
+
+    #[getter]
+    fn kernel(&self) -> &'static str {
+        self.core.kernel()
+    }
+
+    /// Like the timings of `Encoder`.
+    #[getter]
+    fn timings(&self) -> Vec<(&'static str, &'static str, f64)> {
+        self.core.timings().iter().map(told).collect()
+    }
+
+    /// Return a digest of the files and the precision.
+    fn fingerprint(&self, py: Python<'_>) -> PyResult<String> {
+        long(py, None, |progress| self.core.fingerprint(progress))
+    }
+}
+
 fn told(timing: &Timing) -> (&'static str, &'static str, f64) {
     (timing.way.kernel.name(), timing.way.form.name(), timing.microseconds)
 }
@@ -228,6 +307,7 @@ fn encoder_refusal(py: Python<'_>, folder: PathBuf) -> PyResult<Option<String>> 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<Encoder>()?;
     m.add_class::<Classifier>()?;
+    m.add_class::<Extractor>()?;
     m.add_function(wrap_pyfunction!(encoder_refusal, m)?)?;
     m.add_function(wrap_pyfunction!(encoder_kernels, m)?)
 }

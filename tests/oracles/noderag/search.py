@@ -147,6 +147,12 @@ def retrieved(graph: Graph, vector_hits: Iterable[Key], cross: Cross) -> list[Ke
     return list(dict.fromkeys([*vector_hits, *cross.others, *attributes, *elements]))
 
 
+def fill(graph: Graph, order: Iterable[Key], found: Iterable[Key], kinds: str) -> list[Key]:
+    """Return what fills the rest of a budget: nodes of these kinds in walk order, not in `found`."""
+    taken = set(found)
+    return [key for key in order if graph.nodes[key].kind in kinds and key not in taken]
+
+
 def sections(graph: Graph, found: Iterable[Key], relations: Iterable[Key]) -> str:
     """The context: a section for each kind in a fixed order; no names, no titles (steps 7, 8)."""
     items = [*found, *relations]

@@ -26,8 +26,8 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
     parser = commands.add_parser(
         "ask",
         parents=[shared],
-        description="Retrieve the context for a question and let a language model answer from it, with "
-        "numbered citations. Without a model the sentences that fit best are quoted.",
+        description="Retrieve the context for a question and let a model answer from it, with numbered "
+        "citations. Without a model the sentences that fit best are quoted.",
         examples=(
             'ketrag ask "Who built the Fram?" --llm llama-cpp:model.gguf',
             'ketrag ask "Is a model needed?" --kind yes-no --mode cg-rag -o subgraphs=5',
@@ -137,10 +137,25 @@ class _Screen:
                     "best; `ketrag retrieve` prints the passages"
                 )
             output.write("\n".join([*quotes(answer), *self._sources(answer)]))
+        elif answer.reason == "no_answer":
+            if not quiet:
+                output.say(
+                    "the extractive model finds no answer above the threshold (-o answer_threshold=X): these "
+                    "sentences of the passages fit the question best"
+                )
+            output.write("\n".join([*quotes(answer), *self._sources(answer)]))
         elif answer.reason is not None:
             output.write(answer.text)
             if not quiet:
                 output.say(output.empty_text(answer.reason))
+        elif answer.is_quoted:
+            if not quiet:
+                output.say(
+                    "the answer is a span that an extractive model quotes from the passage; its score above "
+                    f"no answer is {answer.quotes[0].score:.2f}"
+                )
+            others = [f"other spans: {', '.join(quotes(answer)[1:])}"] if answer.quotes[1:] else []
+            output.write("\n".join([*others, *self._sources(answer)]))
         elif answer.citations:
             output.write("\n".join(self._sources(answer)))
 

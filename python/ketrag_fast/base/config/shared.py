@@ -198,11 +198,19 @@ class SharedSettings:
     )
     answer_llm: str | None = setting(
         None,
-        "language model for answers and for mode hyde; none: no model (without it: the setting llm)",
+        "model for answers and mode hyde (default: llm); native:FOLDER quotes a span; none: no model",
         concerns="query",
         topic="writing",
         flag=True,
         metavar="SPEC",
+    )
+    answer_threshold: float = setting(
+        0.0,
+        "native: as answer_llm: minimum score of a span above that of no answer (logits)",
+        concerns="query",
+        topic="writing",
+        low=-1000,
+        high=1000,
     )
     budget: int = setting(4000, "maximum tokens of the context", concerns="query", low=0, flag=True)
     top: int | None = setting(None, "maximum number of passages", concerns="query", low=0, flag=True)

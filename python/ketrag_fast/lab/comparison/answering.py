@@ -1,20 +1,18 @@
-"""Answers of one language model from the contexts of every configuration, for EM and F1."""
+"""Answers of one model from the contexts of every configuration, for EM and F1."""
 
 from __future__ import annotations
 
-import re
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from ketrag_fast.errors import ConfigError
 from ketrag_fast.index import Index
 from ketrag_fast.lab.eval.question import Question
 from ketrag_fast.lab.eval.run import Answerer
+from ketrag_fast.models.extractive import is_extractive
 from ketrag_fast.models.llms.registry import is_model
 
 if TYPE_CHECKING:
     from ketrag_fast.lab.comparison.running import Answers
-
-_CITED: Final = re.compile(r"(?<!\s)\s*+\[\d+\]")
 
 
 def answers_by(spec: str) -> Answers:
@@ -22,15 +20,14 @@ def answers_by(spec: str) -> Answers:
 
     Raises ConfigError if the spec names no model; a failure of the model costs one configuration.
     """
-    if not is_model(spec):
+    if not is_extractive(spec) and not is_model(spec):
         raise ConfigError(f"--answer-with {spec}: not a language model")
 
     def answers(index: Index) -> Answerer:
         def answer(question: Question, mode: str, budget: int, context: str) -> str | None:
             if not context:
                 return ""  # an empty context: a wrong answer, not a missing one
-            said = index.ask(question.text, llm=spec, mode=mode, budget=budget)
-            return _CITED.sub("", said.text).strip()
+            return index.ask(question.text, llm=spec, mode=mode, budget=budget).plain
 
         return answer
 

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from ketrag_fast.errors import BackendError, ConfigError
 from ketrag_fast.lab.eval.question import Question
 
 if TYPE_CHECKING:
     from ketrag_fast.index import Index
-
-_CITED: Final = re.compile(r"(?<!\s)\s*+\[\d+\]")
 
 
 class ModelAnswers:
@@ -53,11 +50,12 @@ class ModelAnswers:
         if answer.reason == "no_model":
             raise ConfigError(
                 "--answers needs a language model",
-                hint="name one (--llm llama-cpp:PATH.gguf or openai:MODEL@URL), or a file: --answers FILE",
+                hint="name one (--llm llama-cpp:PATH.gguf or openai:MODEL@URL, --answer-llm native:FOLDER), "
+                "or a file: --answers FILE",
             )
         if answer.model is not None:
             self.model = answer.model
-        return _CITED.sub("", answer.text).strip()
+        return answer.plain
 
     def about(self) -> dict[str, Any]:
         """Return the record for a run: the model, the hash of its prompt, and the number of failures."""

@@ -193,7 +193,7 @@ CHANNELS = (
         vector="yes",
         settings=(
             *("node_hits", "cross_nodes", "cross_entities", "cross_relations", "cross_titles", "cross_each"),
-            *("node_walk", "node_steps", "node_teleport"),
+            *("node_fill", "node_walk", "node_steps", "node_teleport"),
         ),
         cite=f"{_HERE}.node_sources:node_sources",
     ),
@@ -203,7 +203,8 @@ RECIPES = {
     "noderag": Recipe(
         (Share("noderag"),),
         "the nodes nearest to the query or named in it, and nodes that a walk of two steps finds around "
-        "them: high-level elements, attributes, semantic units, relations and chunks",
+        "them: high-level elements, attributes, semantic units, relations and chunks; then chunks in the "
+        "order of the walk",
     ),
 }
 
@@ -270,6 +271,7 @@ SYSTEM = System(
             "language": "english",
             "entity_rounding": "nearest",
             "relation_repeats": "text",
+            "node_fill": "none",
             "node_walk": "lazy",
             "oversize_policy": "drop",
         },

@@ -80,6 +80,11 @@ class NodeRagSettings:
         "apply cross_nodes to each node type (paper), not to all together (reference implementation)",
         concerns="query",
     )
+    node_fill: Literal["none", "chunks", "nodes"] = setting(
+        "chunks",
+        "fill the rest of the budget in the order of the walk: with nothing (paper), chunks, or all nodes",
+        concerns="query",
+    )
     node_walk: Literal["teleport", "lazy"] = setting(
         "teleport",
         "a step returns to the entry points (paper), or stays in place (reference implementation)",

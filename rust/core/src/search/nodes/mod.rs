@@ -13,6 +13,7 @@ use crate::text::words::Words;
 use crate::vector::quantised::QuantisedView;
 use crate::vector::simd::Level;
 use crate::vector::{self, Filter, Vectors};
+use std::collections::HashSet;
 
 /// The type of a node, in the order of the ids.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,6 +67,16 @@ impl Blocks {
     }
 }
 
+/// What follows the fixed numbers of nodes, in the order of the walk, for as long as the budget lasts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fill {
+    /// Nothing, as in the paper.
+    Nothing,
+    Chunks,
+    /// Nodes of every kind that is printed.
+    Nodes,
+}
+
 /// Options of the search.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Options {
@@ -77,6 +88,7 @@ pub struct Options {
     pub entities: usize,
     pub relations: usize,
     pub titles: usize,
+    pub fill: Fill,
     pub walk: Settings,
 }
 
@@ -107,7 +119,8 @@ pub struct Buffers {
 
 impl NodeIndex<'_> {
     /// Return the nodes to print, best first: the nearest nodes, those that the walk found, the attributes of
-    /// its entities, the elements of its titles, and its relations. Scores are those of the walk. The result
+    /// its entities, the elements of its titles, its relations, and what `fill` adds. Scores are those of the
+    /// walk. The result
     /// is empty if nothing is near and nothing is named. With a filter over the nodes, the nearest nodes and
     /// the results are taken from those that pass; the walk uses all.
     pub fn search(
@@ -194,9 +207,10 @@ impl NodeIndex<'_> {
         let mut taken: Vec<u32> = near.iter().map(|s| s.id).collect();
         taken.sort_unstable();
         let mut left = [options.nodes; 4];
+        let ranked = walked.ranked();
         let (mut entities, mut titles, mut relations) = (Vec::new(), Vec::new(), Vec::new());
         let mut list: Vec<Scored> = near.iter().map(|s| Scored { id: s.id, score: score(s.id) }).collect();
-        for node in walked.ranked() {
+        for &node in &ranked {
             let (kind, number) = self.blocks.place(node.id);
             match kind {
                 Kind::Entity if entities.len() < options.entities => entities.push(number),
@@ -225,7 +239,25 @@ impl NodeIndex<'_> {
             }
         }
         list.extend(relations);
+        self.fill(options.fill, &ranked, mask, &mut list);
         list
+    }
+
+    /// Append the nodes of the walk that are not in `list`, in its order.
+    fn fill(&self, fill: Fill, ranked: &[Scored], mask: Option<&Mask>, list: &mut Vec<Scored>) {
+        if fill == Fill::Nothing {
+            return;
+        }
+        let taken: HashSet<u32> = list.iter().map(|s| s.id).collect();
+        let is_wanted = |kind| match fill {
+            Fill::Nothing => false,
+            Fill::Chunks => kind == Kind::Chunk,
+            Fill::Nodes => kind != Kind::Entity && kind != Kind::Title,
+        };
+        let fits = |s: &&Scored| {
+            is_wanted(self.blocks.place(s.id).0) && leaves(mask, s.id) && !taken.contains(&s.id)
+        };
+        list.extend(ranked.iter().filter(fits).copied());
     }
 
     /// Return a damage error if the arrays do not fit together.
