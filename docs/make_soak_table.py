@@ -64,7 +64,7 @@ def head_commit(root: Path = ROOT) -> str:
 
 def run(name: str, commit: str) -> tuple[Row, bool]:
     """Run the soak tests of one file; return its row and whether they passed."""
-    command = [sys.executable, "-m", "pytest", "-m", "soak", "-q", name]
+    command = [sys.executable, "-m", "pytest", "-m", "soak", name]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)  # noqa: S603
     sys.stdout.write(done.stdout)
     counted = [
