@@ -2,7 +2,7 @@
 
 use crate::error::Result;
 use crate::folding::fold_into;
-use crate::languages::{Language, Script};
+use crate::languages::Language;
 use std::sync::LazyLock;
 
 /// The function words of English, compiled for this project: articles, pronouns, prepositions,
@@ -44,8 +44,8 @@ pub enum StopWords {
     #[default]
     English,
     None,
-    /// English in Latin script, and in any other script the function words of its languages.
-    ByScript,
+    /// The list of the language that a text is in, see [`crate::words`]; of a single word, that of English.
+    Detect,
     /// The function words of another language.
     Of(Language),
 }
@@ -75,7 +75,7 @@ impl StopWords {
     pub fn by_name(name: &str) -> Result<Self> {
         match name {
             "english" | "en" => Ok(Self::English),
-            "auto" => Ok(Self::ByScript),
+            "auto" => Ok(Self::Detect),
             "none" => Ok(Self::None),
             _ => Language::by_name(name).map(Self::Of),
         }
@@ -85,14 +85,14 @@ impl StopWords {
         match self {
             Self::English => "english",
             Self::None => "none",
-            Self::ByScript => "auto",
+            Self::Detect => "auto",
             Self::Of(language) => language.name(),
         }
     }
 
     pub fn list(self) -> &'static [&'static str] {
         match self {
-            Self::English | Self::ByScript => ENGLISH,
+            Self::English | Self::Detect => ENGLISH,
             Self::None => &[],
             Self::Of(language) => language.function_words(),
         }
@@ -125,10 +125,7 @@ impl StopWords {
             return false;
         }
         if !word.is_ascii() {
-            if word.contains('’') {
-                return self.contains(&word.replace('’', "'"));
-            }
-            return self == Self::ByScript && is_function_word(word);
+            return word.contains('’') && self.contains(&word.replace('’', "'"));
         }
         let mut slot = slot_of(word.as_bytes());
         loop {
@@ -139,16 +136,6 @@ impl StopWords {
             }
         }
     }
-}
-
-/// Return whether a word in another script than Latin is a function word of a language in this script.
-fn is_function_word(word: &str) -> bool {
-    let mut folded = String::new();
-    fold_into(word, &mut folded);
-    let script = Script::of_word(&folded).filter(|&script| script != Script::Latin);
-    script.is_some_and(|own| {
-        Language::scripts().any(|(language, script)| script == own && language.drops(&folded))
-    })
 }
 
 #[cfg(test)]
@@ -167,13 +154,6 @@ mod tests {
         }
         let german = StopWords::by_name("german").unwrap();
         assert!(german.contains("für") && !german.contains("the") && german.list().contains(&"für"));
-        let auto = StopWords::by_name("auto").unwrap();
-        for word in ["the", "don’t", "и", "में", "في"] {
-            assert!(auto.contains(word), "{word}");
-        }
-        for word in ["für", "город", "北京", "été"] {
-            assert!(!auto.contains(word), "{word}");
-        }
         assert_eq!(StopWords::English.hash().len(), 64);
         assert_ne!(StopWords::English.hash(), StopWords::None.hash());
         assert!(StopWords::by_name("klingon").is_err());

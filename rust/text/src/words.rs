@@ -6,10 +6,16 @@
 //! to the source.
 
 use super::stopwords::StopWords;
+use crate::detection::detect;
 use crate::error::Result;
+use crate::languages::Language;
+use crate::lexical::Lexer;
 use unicode_normalization::char::{canonical_combining_class, decompose_compatible};
 use unicode_normalization::{is_nfkc_quick, IsNormalized, UnicodeNormalization};
 use unicode_segmentation::UnicodeSegmentation;
+
+/// Characters from which the language of a text is detected.
+const DETECTED: usize = 700;
 
 /// Finds words. It has buffers, so reuse one for many texts.
 #[derive(Debug, Clone, Default)]
@@ -19,6 +25,7 @@ pub struct Words {
     copy: String,
     /// For each byte of `copy`, the byte of the source it came from.
     origin: Vec<u32>,
+    lexer: Lexer,
 }
 
 impl Words {
@@ -31,8 +38,23 @@ impl Words {
     }
 
     /// Call `see` with each token of `text` and the byte at which its first character starts, in order.
-    /// Bigrams that start at the same byte are in order as well.
-    pub fn for_each_word(&mut self, text: &str, mut see: impl FnMut(&str, usize)) {
+    /// Bigrams that start at the same byte are in order as well. [`StopWords::Detect`] drops the stop words of the
+    /// language that the text is in.
+    pub fn for_each_word(&mut self, text: &str, see: impl FnMut(&str, usize)) {
+        let chosen = self.stop;
+        if chosen == StopWords::Detect {
+            let end = text.char_indices().nth(DETECTED).map_or(text.len(), |(at, _)| at);
+            self.lexer.read(&text[..end]);
+            self.stop = match detect(self.lexer.lowers(0)) {
+                Language::ENGLISH => StopWords::English,
+                language => StopWords::Of(language),
+            };
+        }
+        self.each(text, see);
+        self.stop = chosen;
+    }
+
+    fn each(&mut self, text: &str, mut see: impl FnMut(&str, usize)) {
         let bytes = text.as_bytes();
         let mut at = 0;
         while at < bytes.len() {
@@ -276,6 +298,22 @@ mod tests {
         assert_eq!(
             words("é ﬁ東京x"),
             [("é".into(), 0), ("fi".into(), 3), ("東京".into(), 6), ("x".into(), 12)]
+        );
+    }
+
+    #[test]
+    fn stop_words_are_those_of_the_language_of_the_text() {
+        let mut auto = Words::by_language("auto").unwrap();
+        let mut read = |text: &str| {
+            let mut found = Vec::new();
+            auto.for_each_word(text, |w, _| found.push(w.to_owned()));
+            found
+        };
+        assert_eq!(read("The city was founded by и"), ["city", "founded", "и"]);
+        assert_eq!(read("Город и улицы"), ["город", "улицы"]);
+        assert_eq!(
+            read("Die Stadt wurde von einem Herzog nicht gegründet"),
+            ["stadt", "herzog", "gegründet"]
         );
     }
 
