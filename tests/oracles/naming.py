@@ -49,7 +49,7 @@ def is_name_word(word: str, language: str, *, lower: bool) -> bool:
 
 
 def is_number(word: str) -> bool:
-    """Return whether all characters are of a category of numbers; `str.isnumeric` counts Han numerals, too."""
+    """Return whether all characters are numbers by category; `str.isnumeric` counts Han numerals too."""
     return all(unicodedata.category(c).startswith("N") for c in word)
 
 

@@ -95,7 +95,11 @@ def test_the_fingerprint_knows_every_option() -> None:
 
 def test_other_languages_are_not_written_in_english() -> None:
     assert "English" in instructions(OPTIONS)
-    assert "English" not in instructions(PromptOptions(language="german"))
+    for language in ("auto", "german", "zh"):
+        assert "English" not in instructions(PromptOptions(language=language))
+        assert "Write descriptions in the language of the passage" in instructions(
+            PromptOptions(language=language)
+        )
 
 
 @pytest.mark.parametrize(
