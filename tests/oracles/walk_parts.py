@@ -36,8 +36,11 @@ def vocabulary(links: Arrays, name: str) -> list[str]:
 def rows_of(links: Arrays, name: str, columns: int, values: str | None = None) -> Array:
     """Rows of a relation as a dense matrix, of ones or of the `values` array.
 
-    `unit_subjects` is not stored: the subjects that a unit has or mentions.
+    `unit_subjects` is not stored: the subjects that a unit has or mentions. Sentences have positions in the
+    row of their unit, or ids increased by its length.
     """
+    if name.startswith("sentence_"):
+        return _rows_of_sentences(links, name.removeprefix("sentence_"), columns)
     if name == "unit_subjects":
         subjects = rows_of(links, "unit_mentions", columns)
         own = np.flatnonzero(links["unit_subject"] != np.iinfo(np.uint32).max)
@@ -48,6 +51,18 @@ def rows_of(links: Arrays, name: str, columns: int, values: str | None = None) -
     for row in range(len(out)):
         at = slice(int(indptr[row]), int(indptr[row + 1]))
         out[row, indices[at]] = links[values][at] if values else 1.0
+    return out
+
+
+def _rows_of_sentences(links: Arrays, name: str, columns: int) -> Array:
+    own_ends, own_ids = links[f"unit_{name}_indptr"].tolist(), links[f"unit_{name}_indices"].tolist()
+    ends, stored = links[f"sentence_{name}_indptr"].tolist(), links[f"sentence_{name}_indices"].tolist()
+    out = np.zeros((len(ends) - 1, columns))
+    for unit, (first, last) in enumerate(pairwise(links["first_sentence"].tolist())):
+        own = own_ids[own_ends[unit] : own_ends[unit + 1]]
+        for sentence in range(first, last):
+            for x in stored[ends[sentence] : ends[sentence + 1]]:
+                out[sentence, own[x] if x < len(own) else x - len(own)] = 1.0
     return out
 
 

@@ -26,6 +26,8 @@ CREATE TABLE texts (                     -- of documents that no published gener
   text     TEXT NOT NULL
 ) STRICT;
 """
+HASH_BYTES: Final = 32
+"""Length of the content hash of a document."""
 _BATCH: Final = 512
 _HEAD: Final = 8
 """Bytes of a hash that tell documents apart well enough to look for missing ones."""
@@ -109,4 +111,4 @@ class DocumentTexts:
 
 def is_hash(content: object) -> bool:
     """Return whether a value is the content hash of a document."""
-    return isinstance(content, bytes) and len(content) == 32
+    return isinstance(content, bytes) and len(content) == HASH_BYTES

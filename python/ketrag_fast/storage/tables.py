@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from ketrag_fast.errors import IndexDamaged
 from ketrag_fast.storage.checksum import bytes_digest, text_digest
 from ketrag_fast.storage.database import Database
-from ketrag_fast.storage.document_texts import TEXTS_SCHEMA, DocumentTexts, is_hash
+from ketrag_fast.storage.document_texts import HASH_BYTES, TEXTS_SCHEMA, DocumentTexts, is_hash
 from ketrag_fast.storage.io_errors import json_of, tables_damaged
 from ketrag_fast.storage.layout import FORMAT, incompatible
 from ketrag_fast.storage.source_files import FileKey, FileReading, load_file_readings, store_file_readings
@@ -464,7 +464,7 @@ def hashes_of(contents: Iterable[Any], path: Path) -> NDArray[np.uint8]:
     found = list(contents)
     if not all(map(is_hash, found)):
         raise tables_damaged(path, "the hash of a document is invalid")
-    return np.frombuffer(b"".join(found), np.uint8).reshape(len(found), -1)
+    return np.frombuffer(b"".join(found), np.uint8).reshape(-1, HASH_BYTES)
 
 
 def fingerprint_of(hashes: NDArray[np.uint8]) -> str:

@@ -33,8 +33,8 @@ impl<'a> SentenceRows<'a> {
         for sentence in sentences {
             let row = self.stored.row(sentence);
             let ascends = row.windows(2).all(|w| w[0] < w[1]);
-            let last = row.last().map_or(0, |&last| last as usize);
-            if !ascends || last >= own.len() + self.of_unit.columns {
+            let limit = own.len() + self.of_unit.columns;
+            if !ascends || row.last().is_some_and(|&last| last as usize >= limit) {
                 return Err(Error::input(format!("the row of sentence {sentence} is invalid")));
             }
         }
@@ -138,6 +138,9 @@ mod tests {
     #[test]
     fn ids_that_do_not_exist_are_damage() {
         let of_unit = Csr::from_rows(&[vec![1, 3]], 4).unwrap();
+        let none = Csr::from_rows(&[vec![]], 0).unwrap();
+        let empty = SentenceRows { of_unit: none.view(), stored: none.view() };
+        assert!(empty.check(0, 0..1).is_ok() && empty.row(0, 0).next().is_none());
         for (row, right) in [(vec![0, 5], true), (vec![0, 6], false), (vec![1, 0], false)] {
             let stored = Csr::from_rows(&[row], 1 << 32).unwrap();
             let rows = SentenceRows { of_unit: of_unit.view(), stored: stored.view() };
