@@ -1,4 +1,4 @@
-"""Texts of documents in published generations, where they are stored once and compressed.
+"""Texts of documents in published generations, each stored once and compressed.
 
 The stage "units" stores the texts of all units, and of each row of documents what no unit covers. Documents
 are found by the hash of everything stored of them, so a text is right or is not found, whatever generation it
