@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import claims
+import figures
 from common import PLACE, RESULT, ROOT
 from page import page, table_lines
 from sections import Run, runs
@@ -75,10 +76,11 @@ def store(name: str, result: dict[str, Any]) -> None:
 
 
 def write_page() -> None:
-    """Render the page, the README's table and its figure from the stored results."""
+    """Render the page, the table of all modes, the README's table and its figure from the stored results."""
     results = read_results()
     PAGE.write_text(page(results, stale_runs(results)), "utf-8")
     claims.write()
+    figures.write()
 
 
 def main() -> int:

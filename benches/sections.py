@@ -154,6 +154,25 @@ SECTIONS: Final = (
         ),
     ),
     Section(
+        "By the number of hops",
+        "MuSiQue's questions by the number of hops that they name, over the pool of the section MuSiQue, with its caveat.",
+        (
+            Run("hops", ("hops.py", "musique-dev"), _RANKING),
+            Run("hops-minilm", ("hops.py", "musique-dev", "--model"), (*_RANKING, *_ENCODING)),
+        ),
+    ),
+    Section(
+        "Every system at equal tokens",
+        "Each system's best mode next to `text`, `fused` and `walk`, with entities and relations by rules, or as GPT-3.5 extracted them"
+        " (`musique-train100`, recorded by HippoRAG's authors). The rule of NodeRAG's paper prints a fixed number of nodes (`node_fill=none`);"
+        " then the rest of the budget is filled in the order of its walk with chunks, the default, or with nodes of every type.",
+        tuple(
+            Run(f"systems-{name}{suffix}", ("systems.py", name, *option), (*_READING, *_ENCODING))
+            for name in ("musique-dev", "2wiki-dev", "hotpotqa-dev", "musique-train100")
+            for suffix, option in (("", ()), ("-plain", ("--plain",)))
+        ),
+    ),
+    Section(
         "Advice without labels",
         "What `ketrag bench advise` recommends from questions that it makes of the passages, next to the labelled questions of the same"
         " set, which it does not read. `direct` and `linked` are the shares of made questions answered in the first five.",

@@ -21,7 +21,7 @@ PAGE = BENCHES / "BENCHMARKS.md"
 def modules(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.syspath_prepend(str(BENCHES))
     yield
-    for name in ("claims", "page", "sections", "stamps"):
+    for name in ("claims", "figures", "page", "sections", "stamps"):
         sys.modules.pop(name, None)
 
 
@@ -76,6 +76,19 @@ def test_a_run_at_tiny_size_prints_its_tables_and_stores_nothing() -> None:
     assert done.returncode == 0, done.stderr
     assert "| walk | none | " in done.stdout
     assert {path: path.read_bytes() for path in (BENCHES / "results").glob("*.json")} == before
+
+
+def test_the_table_of_all_modes_shows_the_stored_results() -> None:
+    import figures  # type: ignore[import-not-found]
+    from stamps import read_results  # type: ignore[import-not-found]
+
+    text = figures.page(read_results())
+    assert text == figures.OUT.read_text("utf-8"), "run python benches/figures.py --write"
+    rows = [line.strip("| ").split("|") for line in text.splitlines() if line.startswith("| ")]
+    modes = {tuple(cell.strip() for cell in row[:4]) for row in rows}
+    assert ("MuSiQue", "own", "walk", "MiniLM") in modes and len(modes) > 60
+    papers = [row for row in modes if "HippoRAG" in row[2]]
+    assert papers and all(row[1] == "published" for row in papers)
 
 
 def test_readme_and_figure_show_the_stored_results(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
