@@ -25,6 +25,7 @@ __all__ = [
     "Classifier",
     "Descriptions",
     "Encoder",
+    "Extractor",
     "Front",
     "GraphNetwork",
     "MappedFile",
