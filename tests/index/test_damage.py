@@ -312,8 +312,7 @@ def found_by_the_doctor(index: Path) -> list[str]:
 def test_the_doctor_names_a_lost_generation(index: Path) -> None:
     assert found_by_the_doctor(index) == []
     shutil.rmtree(next(index.glob("gen-*")))
-    (error,) = found_by_the_doctor(index)
-    assert "is lost" in error
+    assert any("is lost" in error for error in found_by_the_doctor(index))
     assert command("doctor", "-i", str(index), cwd=index.parent).code != 0
 
 

@@ -11,7 +11,6 @@ from ketrag_fast.base.safe_io import read_regular
 from ketrag_fast.errors import InputError
 from ketrag_fast.storage import read_only as reading
 from ketrag_fast.storage.layout import Layout
-from ketrag_fast.storage.lock import builder_lock
 
 MOST: Final = 50
 """Maximum number of questions."""
@@ -74,6 +73,8 @@ def checked_examples(questions: Sequence[str]) -> tuple[str, ...]:
 
 def store_examples(folder: Path, questions: Sequence[str]) -> None:
     """Replace the example questions of an index. Raises IndexLocked while another build runs."""
+    from ketrag_fast.storage.lock import builder_lock
+
     layout = Layout(folder)
     with builder_lock(layout):
         reading.keep_examples(layout, questions)

@@ -78,6 +78,7 @@ class _ProgressFile:
         with suppress(OSError):
             self._written = True
             aside.unlink(missing_ok=True)
-            with open(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:  # noqa: PTH123
+            opened = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with open(opened, "w", encoding="utf-8", newline="\n") as file:  # noqa: PTH123
                 file.write(json.dumps(data))
             aside.replace(self._path)

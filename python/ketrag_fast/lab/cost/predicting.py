@@ -222,11 +222,14 @@ class _Work:
 
     def disk(self) -> int:
         """Return the bytes of the generation, the document tables and the vector cache."""
-        last = self.samples[-1]
-        beside = max(last.folder_bytes - sum(last.bytes.values()), 0) * self.found.scale
         if self.before is not None:
-            beside = self.before.beside * self._share
-        return self._held() + round(beside)
+            return self._held() + round(self.before.beside * self._share)
+        first, last = self.samples[0], self.samples[-1]
+        small, large = (max(s.folder_bytes - sum(s.bytes.values()), 0) for s in (first, last))
+        # Tables have pages even without documents, so they grow by the difference of the samples.
+        more = last.characters - first.characters
+        slope = max(large - small, 0) / more if more > 0 else large / max(last.characters, 1)
+        return self._held() + large + round(slope * max(self.found.characters - last.characters, 0))
 
     def _held(self) -> int:
         """Return the bytes of the generation."""

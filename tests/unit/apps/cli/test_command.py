@@ -33,7 +33,10 @@ class LittleIndex:
         self.number = number
 
     @classmethod
-    def build(cls, sources: Any, path: Path, *, settings: Settings, replace: bool, **more: Any) -> Self:
+    def build(
+        cls, sources: Any, path: Path, *, settings: Settings, replace: bool, examples: Any, **more: Any
+    ) -> Self:
+        assert examples is None
         if cls.interrupt:
             raise KeyboardInterrupt
         report = build(path, sources, STAGES, settings, others="drop" if replace else "read", **more)

@@ -30,7 +30,7 @@ def say(prompt: Prompt) -> str:
 
 def test_the_same_prompts_and_the_same_rows(tmp_path: Path) -> None:
     model, file = Scripted(say), tmp_path / "index.sqlite"
-    who = reader(model, gleanings=1)
+    who = reader(model, gleanings=1, language="english")
     long = [f"line {i} " + "word " * 300 for i in range(20)]
     with Journal(file) as journal:
         number = journal.reader(who.key, who.spec, who.identity).number
