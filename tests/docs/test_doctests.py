@@ -18,6 +18,7 @@ from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.tables import Tables
 from ketrag_fast.systems.spec.documents import Documents
 from tests import small_model
+from tests.process import ROOT
 
 MODULES = [
     "ketrag_fast.errors",
@@ -88,6 +89,7 @@ def test_examples_run(name: str, namespace: dict[str, Any], tmp_path: Path) -> N
     for number, test in enumerate(doctest.DocTestFinder().find(module, extraglobs=namespace)):
         test.globs["scratch"] = tmp_path / str(number)
         test.globs["scratch"].mkdir()
+        test.globs["lightrag_folder"] = ROOT / "tests" / "data" / "lightrag"
         result = runner.run(test)
         attempted += result.attempted
         failed += [test.name] * bool(result.failed)

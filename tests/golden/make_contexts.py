@@ -142,7 +142,7 @@ def contexts(folder: Path, embedder: str) -> Iterator[tuple[str, list[str]]]:
         for how, more in ASKED.items():
             with Index.open(folder / build, settings=Settings(**more)) as index:
                 for mode in ("auto", *modes):
-                    rows = index.retrieve_budgets(asked, mode=mode, budgets=BUDGETS)
+                    rows = index.retrieve_many(asked, mode=mode, budgets=BUDGETS)
                     for place, budget in enumerate(BUDGETS):
                         found = [digest_of(row[place]) for row in rows]
                         yield f"{build} / {how} / {mode} / {budget}", found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 from ketrag_fast import Document, Index, Settings
 from ketrag_fast.apps.cli.main import main
 from ketrag_fast.errors import ConfigError, IndexMissing, ModeUnavailable
+from ketrag_fast.index.difference import IndexDifference
 
 TEXTS = {
     "fram": "The Fram was built by Colin Archer. Fridtjof Nansen sailed the Fram to the north.",
@@ -27,9 +29,16 @@ def build(place: Path, documents: list[Document], settings: Settings = RULES) ->
     return place
 
 
+def diff(
+    before: Path, after: Path, questions: Sequence[str] = (), settings: Settings | None = None
+) -> IndexDifference:
+    with Index.open(before, settings=settings) as one, Index.open(after, settings=settings) as other:
+        return one.inspect.diff(other, questions)
+
+
 def test_equal_indexes_do_not_differ(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     one, other = build(tmp_path / "a", DOCUMENTS), build(tmp_path / "b", DOCUMENTS)
-    found = Index.diff(one, other, questions=["Who built the Fram?"])
+    found = diff(one, other, questions=["Who built the Fram?"])
     assert found.same
     assert not (found.documents or found.entities or found.relations or found.rankings or found.stages)
     assert (found.settings, found.models, found.sizes, found.questions) == ((), (), (), 1)
@@ -47,7 +56,7 @@ def test_documents_entities_and_relations(tmp_path: Path) -> None:
         replace(DOCUMENTS[2], metadata={"year": 1901}),
         Document("new", "Tom Crean met Frank Bickerton.", "New"),
     ]
-    found = Index.diff(one, build(tmp_path / "b", changed))
+    found = diff(one, build(tmp_path / "b", changed))
     assert (found.documents.added, found.documents.removed) == (("new",), ("wild",))
     assert found.documents.changed == ("nansen", "oslo")
     assert {"HJALMAR JOHANSEN", "TOM CREAN", "FRANK BICKERTON"} <= set(found.entities.added)
@@ -56,15 +65,15 @@ def test_documents_entities_and_relations(tmp_path: Path) -> None:
     assert any("ERNEST SHACKLETON" in pair for pair in found.relations.removed)
     assert not found.reordered
     assert ("documents", 4, 4) not in found.sizes
-    back = Index.diff(tmp_path / "b", one)
+    back = diff(tmp_path / "b", one)
     assert (back.entities.added, back.entities.removed) == (found.entities.removed, found.entities.added)
 
 
 def test_a_title_alone_and_an_order_alone(tmp_path: Path) -> None:
     one = build(tmp_path / "a", DOCUMENTS)
-    titled = Index.diff(one, build(tmp_path / "b", [replace(DOCUMENTS[0], title="Ship"), *DOCUMENTS[1:]]))
+    titled = diff(one, build(tmp_path / "b", [replace(DOCUMENTS[0], title="Ship"), *DOCUMENTS[1:]]))
     assert titled.documents.changed == ("fram",)
-    turned = Index.diff(one, build(tmp_path / "c", DOCUMENTS[::-1]))
+    turned = diff(one, build(tmp_path / "c", DOCUMENTS[::-1]))
     assert turned.reordered and not turned.documents and not turned.same
 
 
@@ -72,11 +81,11 @@ def test_a_title_alone_and_an_order_alone(tmp_path: Path) -> None:
 def test_documents_that_are_cut_otherwise_are_the_same(tmp_path: Path, overlap: int) -> None:
     one = build(tmp_path / "a", DOCUMENTS, Settings())
     cut = Settings(chunk_tokens=9, overlap=overlap, cut="windows")
-    found = Index.diff(one, build(tmp_path / "b", DOCUMENTS, cut))
+    found = diff(one, build(tmp_path / "b", DOCUMENTS, cut))
     assert not found.documents and not found.same
     assert ("chunk_tokens", 200, 9) in found.settings
     less = [*DOCUMENTS[:3], replace(DOCUMENTS[3], text=DOCUMENTS[3].text[:-2])]
-    assert Index.diff(one, build(tmp_path / "c", less, cut)).documents.changed == ("wild",)
+    assert diff(one, build(tmp_path / "c", less, cut)).documents.changed == ("wild",)
 
 
 def test_generations_of_one_index(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -109,12 +118,12 @@ def test_generations_of_one_index(tmp_path: Path, capsys: pytest.CaptureFixture[
 def test_what_cannot_be_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     one = build(tmp_path / "a", DOCUMENTS, Settings(modes="bm25"))
     with pytest.raises(IndexMissing):
-        Index.diff(one, tmp_path / "nothing")
+        diff(one, tmp_path / "nothing")
     with pytest.raises(ModeUnavailable):
-        Index.diff(one, one, questions=["Who?"], settings=Settings(mode="ket"))
+        diff(one, one, questions=["Who?"], settings=Settings(mode="ket"))
     assert main(["diff", str(one), str(one), "--questions", str(tmp_path / "no")]) == 1
     (tmp_path / "bad").write_text("no json\n")
     assert main(["diff", str(one), str(one), "--questions", str(tmp_path / "bad")]) == 1
     assert "line 1 is not JSON" in capsys.readouterr().err
     with pytest.raises(ConfigError):
-        Index.diff(one, one, settings=Settings(chunk_tokens=50))
+        diff(one, one, settings=Settings(chunk_tokens=50))

@@ -57,7 +57,7 @@ def test_the_first_stand_in_the_models_order_and_the_rest_where_they_were(where:
         few = index.retrieve(QUESTION, budget=100).passages
         assert [p.unit for p in few] == [p.unit for p in after[: len(few)]]
         assert 0 < len(few) < DEPTH
-        many = index.retrieve_budgets([QUESTION, "w7 w8"], budgets=[100, 100_000], threads=2)
+        many = index.retrieve_many([QUESTION, "w7 w8"], budgets=[100, 100_000], threads=2)
         assert [p.unit for p in many[0][0].passages] == [p.unit for p in few]
         assert [p.unit for p in many[0][1].passages] == [p.unit for p in after]
         assert len(index.retrieve(QUESTION, top=3).passages) == 3

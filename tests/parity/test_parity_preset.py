@@ -145,7 +145,7 @@ def test_keyword_means_count_every_occurrence(index: Index, reference: Reference
 @pytest.mark.parametrize("mode", ["text", "keyword"])
 def test_contexts(index: Index, reference: Reference, mode: str) -> None:
     questions = [row["text"] for row in reference.contexts]
-    found = index.retrieve_budgets(questions, mode=mode, budgets=[3000, 6000])
+    found = index.retrieve_many(questions, mode=mode, budgets=[3000, 6000])
     for row, (small, large) in zip(reference.contexts, found, strict=True):
         for context in (small, large):
             wanted = row[f"{mode}_{context.budget}"]

@@ -70,7 +70,7 @@ def test_promises_of_a_context(index: Index, question: str, mode: str, budget: i
 @settings(max_examples=25, deadline=None)
 def test_many_are_as_one_by_one(index: Index, questions: list[str], mode: str, budgets: list[int]) -> None:
     """Also where several budgets share one ranking."""
-    several = index.retrieve_budgets(questions, mode=mode, budgets=budgets, threads=2)
+    several = index.retrieve_many(questions, mode=mode, budgets=budgets, threads=2)
     for question, row in zip(questions, several, strict=True):
         for budget, context in zip(budgets, row, strict=True):
             check(context)

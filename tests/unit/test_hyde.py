@@ -46,9 +46,9 @@ def test_a_question_is_ranked_by_the_passage_written_for_it(place: Path, tiny_gg
     assert texts != QUESTIONS
     assert len(set(texts)) == 2
     with Index.open(place, settings=Settings(answer_llm=f"llama-cpp:{tiny_gguf}")) as index:
-        many = index.retrieve_budgets(QUESTIONS, mode="hyde", budgets=[200, 40])
+        many = index.retrieve_many(QUESTIONS, mode="hyde", budgets=[200, 40])
         for text, question, contexts in zip(texts, QUESTIONS, many, strict=True):
-            plain = index.retrieve_budgets([text], mode="text", budgets=[200, 40])[0]
+            plain = index.retrieve_many([text], mode="text", budgets=[200, 40])[0]
             assert [c.text for c in contexts] == [c.text for c in plain]
             assert [c.reason for c in contexts] == [c.reason for c in plain]
             assert {c.mode for c in contexts} == {"hyde"}

@@ -29,10 +29,14 @@ _PRINTED: Final = 20
 
 
 class ComparedIndex(Protocol):
-    """An opened index."""
+    """An open index."""
 
-    def retrieve_many(self, questions: Sequence[str]) -> list[Context]:
-        """Return the contexts of questions, as `Index.retrieve_many`."""
+    @property
+    def inspect(self) -> Any:
+        """See `Index.inspect`."""
+
+    def retrieve_many(self, queries: Sequence[str]) -> list[Context]:
+        """See `Index.retrieve_many`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,10 +95,10 @@ class IndexDifference:
 def difference(
     one: Generation,
     other: Generation,
-    sides: tuple[ComparedIndex, ComparedIndex] | None = None,
     questions: Sequence[str] = (),
+    contexts: tuple[Sequence[Context], Sequence[Context]] = ((), ()),
 ) -> IndexDifference:
-    """Return the differences from the first to the second; `sides` rank the `questions`, if there are any."""
+    """Return the differences from the first to the second; `contexts` are what each gives for `questions`."""
     manifests = one.manifest, other.manifest
     before, after = (settings_of(manifest) for manifest in manifests)
     alike = all(before.get(name) == after.get(name) for name in _CUT)
@@ -106,7 +110,7 @@ def difference(
         [name for name in documents[0] if name in documents[1]],
         [n for n in documents[1] if n in documents[0]],
     ]
-    rankings = _rankings(*sides, questions) if sides is not None and questions else ()
+    rankings = _rankings(questions, *contexts)
     sizes = [sizes_of(manifest.stages) for manifest in manifests]
     graphs = [_entity_graph(generation) for generation in (one, other)]
     return IndexDifference(
@@ -231,10 +235,11 @@ def _mark(parts: Sequence[bytes]) -> bytes:
     return state.digest()
 
 
-def _rankings(one: ComparedIndex, other: ComparedIndex, questions: Sequence[str]) -> tuple[Moved, ...]:
+def _rankings(
+    questions: Sequence[str], one: Sequence[Context], other: Sequence[Context]
+) -> tuple[Moved, ...]:
     moved = []
-    pairs = zip(questions, one.retrieve_many(questions), other.retrieve_many(questions), strict=True)
-    for question, *contexts in pairs:
+    for question, *contexts in zip(questions, one, other, strict=True):
         before, after = (tuple(map(_place, context.passages)) for context in contexts)
         if before != after:
             every = set(before) | set(after)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, overload
 
 from ketrag_fast.base.config import Settings
 from ketrag_fast.base.filters import allow_condition
 from ketrag_fast.base.memory import enough_memory
 from ketrag_fast.index import building, querying
 from ketrag_fast.index.inspection import Inspection
-from ketrag_fast.index.interchange import Interchange
+from ketrag_fast.index.interchange import export_to, import_from
 from ketrag_fast.index.state import IndexState
 from ketrag_fast.query.open_generation import Opened
 from ketrag_fast.query.query import Filter, Query, QueryFields
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from ketrag_fast.base.progress import Callback
     from ketrag_fast.build.preview import Preview
     from ketrag_fast.build.sources import Sources
-    from ketrag_fast.index.difference import IndexDifference
     from ketrag_fast.models.llms.protocol import LanguageModel
     from ketrag_fast.query.answer.generation import OnText
     from ketrag_fast.types import Answer, BuildReport
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
     PathText = str | os.PathLike[str]
 
 
-class Index(Interchange):
+class Index:
     """An index on disk, opened for queries. Safe for concurrent use by threads, and after a fork.
 
     An open index keeps the generation that it opened until `refresh`; builds never disturb it.
@@ -411,41 +410,47 @@ class Index(Interchange):
 
         return await asyncio.to_thread(lambda: self.retrieve(query, **fields))
 
-    @enough_memory()
+    @overload
     def retrieve_many(
         self, queries: Sequence[str | Query], *, threads: int | None = None, **fields: Unpack[QueryFields]
-    ) -> list[Context]:
+    ) -> list[Context]: ...
+
+    @overload
+    def retrieve_many(
+        self,
+        queries: Sequence[str | Query],
+        *,
+        budgets: Sequence[int],
+        threads: int | None = None,
+        **fields: Unpack[QueryFields],
+    ) -> list[list[Context]]: ...
+
+    @enough_memory()
+    def retrieve_many(
+        self,
+        queries: Sequence[str | Query],
+        *,
+        budgets: Sequence[int] | None = None,
+        threads: int | None = None,
+        **fields: Unpack[QueryFields],
+    ) -> list[Context] | list[list[Context]]:
         """Return the contexts of many queries, in their order, ranked on `threads` threads (0: all cores).
 
         `queries` are texts, `Query` values or both; `fields` as in `retrieve`. A deadline is the time per
-        query, and is shared by the queries with equal options.
+        query, and is shared by the queries with equal options. With `budgets`, each query gets a list with a
+        context per budget; its passages are ranked once, but for mode `keyword`, whose pool depends on the
+        budget (KET-RAG, Algorithm 4).
 
         Examples:
             >>> contexts = index.retrieve_many(["Who sailed the Fram?", "Who sailed the Maud?"], top=1)
             >>> [context.passages[0].document for context in contexts]
             ['fram', 'maud']
-        """
-        return [row[0] for row in querying.retrieve_many(self._state, queries, fields, threads)]
-
-    @enough_memory()
-    def retrieve_budgets(
-        self,
-        questions: Sequence[str | Query],
-        *,
-        budgets: Sequence[int],
-        threads: int | None = None,
-        **fields: Unpack[QueryFields],
-    ) -> list[list[Context]]:
-        """Return a context per budget for each query. Passages are ranked once for all budgets.
-
-        Only `keyword` ranks for each budget, because its pool depends on it (KET-RAG, Algorithm 4).
-
-        Examples:
-            >>> rows = index.retrieve_budgets(["Who sailed north?"], budgets=[20, 200])
+            >>> rows = index.retrieve_many(["Who sailed north?"], budgets=[20, 200])
             >>> [[len(context.passages) for context in row] for row in rows]
             [[1, 3]]
         """
-        return querying.retrieve_many(self._state, questions, fields, threads, budgets)
+        rows = querying.retrieve_many(self._state, queries, fields, threads, budgets)
+        return [row[0] for row in rows] if budgets is None else rows
 
     @enough_memory()
     def ask(
@@ -509,33 +514,48 @@ class Index(Interchange):
 
         return await asyncio.to_thread(lambda: self.ask(query, **options))
 
-    # ------------------------------------------------------------ compare and copy
+    # ------------------------------------------------------------ export, import and copy
 
-    @classmethod
-    @enough_memory()
-    def diff(
-        cls,
-        before: PathText,
-        after: PathText,
-        *,
-        questions: Sequence[str] = (),
-        settings: Settings | None = None,
-    ) -> IndexDifference:
-        """Return the differences between two indexes, or generations of one (`my-index/gen-000003`).
+    def export(self, format: str, target: PathText, **options: Any) -> Any:  # noqa: A002 - as in `export_graph`
+        """Write a graph of the index as graphrag, graphml, gexf, neo4j, jsonl or html.
 
-        They cover documents, settings, models, entities, relations, and the passages of `questions`. Raises
-        as `open` and `retrieve_many`.
+        Takes the options, returns the report and raises the errors of `export_graph`.
 
         Examples:
-            >>> Index.build(library[:2], scratch / "two").close()
-            >>> Index.diff(scratch / "two", index.path).same
-            False
+            >>> report = index.export("graphml", scratch / "walk.graphml", graph="walk")
+            >>> report.nodes > 0
+            True
         """
-        from ketrag_fast.index.difference import difference
+        return export_to(self, format, target, options)
 
-        with cls.open(before, settings=settings) as one, cls.open(after, settings=settings) as other:
-            sides = (one, other) if questions else None
-            return difference(one._opened.generation, other._opened.generation, sides, list(questions))
+    @classmethod
+    def from_lightrag(cls, folder: PathText, path: PathText, **options: Any) -> Self:
+        """Build the index at `path` from a working directory of LightRAG, without an LLM, and open it.
+
+        Takes the options and raises the errors of `import_index`, which returns a report of what was taken.
+
+        Examples:
+            >>> with Index.from_lightrag(lightrag_folder, scratch / "taken") as taken:
+            ...     taken.inspect.entity("Fram").type
+            'ARTIFACT'
+        """
+        import_from("lightrag", folder, path, options)
+        return cls.open(path, settings=options.get("settings"))
+
+    @classmethod
+    def from_graphrag(cls, folder: PathText, path: PathText, **options: Any) -> Self:
+        """Build the index at `path` from the output folder of GraphRAG, without an LLM, and open it.
+
+        Options and errors are those of `from_lightrag`.
+
+        Examples:
+            >>> report = index.export("graphrag", scratch / "tables", graph="skeleton")
+            >>> with Index.from_graphrag(scratch / "tables", scratch / "copy") as copy:
+            ...     copy.inspect.document_count
+            3
+        """
+        import_from("graphrag", folder, path, options)
+        return cls.open(path, settings=options.get("settings"))
 
     @staticmethod
     @enough_memory()

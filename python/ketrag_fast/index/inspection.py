@@ -12,6 +12,7 @@ from ketrag_fast.base.filters.allow import holds_always
 from ketrag_fast.base.memory import enough_memory
 from ketrag_fast.errors import IndexLocked, IndexMissing, InputError
 from ketrag_fast.index.history import PastBuild, past_builds
+from ketrag_fast.index.querying import retrieve_many
 from ketrag_fast.index.state import IndexState
 from ketrag_fast.query import inspect
 from ketrag_fast.query.limits import check_text, core_text
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ketrag_fast.base.filters import Condition
+    from ketrag_fast.index.difference import ComparedIndex, IndexDifference
     from ketrag_fast.models.embedders.protocol import Role
     from ketrag_fast.query.prepared import Plan
     from ketrag_fast.systems.spec.system import Node
@@ -327,6 +329,23 @@ class Inspection:
     def has_answer_llm(self) -> bool:
         """Whether a model answers questions (settings `answer_llm` and `llm`)."""
         return self._opened.answering is not None
+
+    def diff(self, other: ComparedIndex, questions: Sequence[str] = ()) -> IndexDifference:
+        """Return how another open index, or another generation of this one, differs from this generation.
+
+        It covers documents, settings, models, entities, relations, and the passages of `questions`. A single
+        generation is opened by its folder: `Index.open("my-index/gen-000003")`. Raises as `retrieve_many`.
+
+        Examples:
+            >>> with Index.build(library[:2], scratch / "two") as two:
+            ...     index.inspect.diff(two).same
+            False
+        """
+        from ketrag_fast.index.difference import difference
+
+        own = [row[0] for row in retrieve_many(self._state, questions, {}, None)] if questions else []
+        theirs = other.retrieve_many(questions) if questions else []
+        return difference(self._opened.generation, other.inspect._opened.generation, questions, (own, theirs))
 
     def open_answer_llm(self) -> None:
         """Open the file of the model that answers questions, if it is one; an endpoint is not contacted.

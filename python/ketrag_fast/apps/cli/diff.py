@@ -41,7 +41,12 @@ def run(args: argparse.Namespace) -> int:
     from ketrag_fast.index import Index
     from ketrag_fast.index.difference import summary
 
-    found = Index.diff(args.before, args.after, questions=questions, settings=options.query_settings_of(args))
+    settings = options.query_settings_of(args)
+    with (
+        Index.open(args.before, settings=settings) as one,
+        Index.open(args.after, settings=settings) as other,
+    ):
+        found = one.inspect.diff(other, questions)
     if args.json:
         output.write_json({**found.to_json(), "before": args.before, "after": args.after})
     else:

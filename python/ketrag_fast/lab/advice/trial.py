@@ -151,7 +151,7 @@ def _first(index: Index, probes: Sequence[Probe], mode: str) -> tuple[float, ...
 def _held(
     index: Index, probes: Sequence[Probe], mode: str, budgets: Sequence[int]
 ) -> dict[int, tuple[float, ...]]:
-    rows = index.retrieve_budgets([probe.text for probe in probes], mode=mode, budgets=budgets)
+    rows = index.retrieve_many([probe.text for probe in probes], mode=mode, budgets=budgets)
     return {
         budget: tuple(float(_has(row[i], probe.target)) for row, probe in zip(rows, probes, strict=True))
         for i, budget in enumerate(budgets)

@@ -46,7 +46,7 @@ class ScoredContext(Protocol):
 class Retriever(Protocol):
     """The methods of an index that scoring needs."""
 
-    def retrieve_budgets(
+    def retrieve_many(
         self,
         questions: Sequence[str],
         *,
@@ -116,7 +116,7 @@ def collect(
         try:
             for start in range(0, len(dataset.questions), _BATCH):
                 batch = dataset.questions[start : start + _BATCH]
-                found = index.retrieve_budgets(
+                found = index.retrieve_many(
                     [q.text for q in batch], mode=mode, budgets=budgets, top=top, explain=explain
                 )
                 for question, answers, contexts in zip(

@@ -37,7 +37,7 @@ class FakeIndex:
         self.runs = runs
         self.calls: list[tuple[int, str]] = []
 
-    def retrieve_budgets(
+    def retrieve_many(
         self,
         questions: Sequence[str],
         *,
@@ -183,8 +183,8 @@ def test_many_questions_go_in_batches_with_the_same_scores() -> None:
 
 def test_an_index_that_loses_a_context_is_not_believed() -> None:
     class Short(FakeIndex):
-        def retrieve_budgets(self, questions: Sequence[str], **options: Any) -> list[list[FakeContext]]:
-            return super().retrieve_budgets(questions, **options)[:-1]
+        def retrieve_many(self, questions: Sequence[str], **options: Any) -> list[list[FakeContext]]:
+            return super().retrieve_many(questions, **options)[:-1]
 
     with pytest.raises(ValueError, match="shorter"):
         evaluate(Short(RANKING), ASKED, ["walk"], [1])

@@ -94,7 +94,7 @@ def test_answers_that_decide() -> None:
 class Scripted:
     """Gives every question one document."""
 
-    def retrieve_budgets(self, questions: Any, *, budgets: Any, **_: Any) -> list[list[Context]]:
+    def retrieve_many(self, questions: Any, *, budgets: Any, **_: Any) -> list[list[Context]]:
         return [[Context(text, "bm25", budget, 1, "[1]\nx\n") for budget in budgets] for text in questions]
 
 
