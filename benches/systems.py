@@ -20,7 +20,7 @@ from recorded import RECORDING
 BASE = ("text", "fused", "walk", "concepts", "cg-rag", "ket-walk", "g2cons")
 NODES = ("noderag",)
 FILLS = ("none", "chunks", "nodes")
-"""What fills the rest of the budget of noderag; `none` is the paper's rule."""
+"""Ways in which noderag fills the rest of its budget; `none` is the rule of the paper."""
 BUDGETS = (12_000, 6_000, 3_000)
 RECORDED = "musique-train100"
 

@@ -61,8 +61,9 @@ def test_what_is_made_from_the_registry() -> None:
     with pytest.raises(ConfigError, match="mode: unknown mode 'wlak'") as mode:
         found.recipe("wlak")
     assert "walk" in (mode.value.hint or "")
-    with pytest.raises(ConfigError, match="system: unknown system 'ket'"):
+    with pytest.raises(ConfigError, match="system: unknown system 'ket'") as preset:
         found.table["ket"]
+    assert "noderag: noderag, noderag-150, noderag-parity;" in (preset.value.hint or "")
     broken = Registry(found.systems, {"mine": "no licence"})
     with pytest.raises(ExtensionError, match="system mine cannot be used: no licence"):
         broken.table["mine"]

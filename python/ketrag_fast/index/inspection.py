@@ -348,13 +348,17 @@ class Inspection:
         return difference(self._opened.generation, other.inspect._opened.generation, questions, (own, theirs))
 
     def open_answer_llm(self) -> None:
-        """Open the file of the model that answers questions, if it is one; an endpoint is not contacted.
+        """Open the files of the model that answers questions; an endpoint is not contacted.
 
         Raises BackendMissing, BackendError or ConfigError.
         """
-        writer = self._opened.writer
-        if writer is not None:
-            writer.open()
+        opened = self._opened
+        if opened.answering is None:
+            return
+        if opened.writer is not None and opened.answering == opened.writer.spec:
+            opened.writer.open()
+        else:
+            opened.extractors.find(opened.answering)
 
     def hyde_model(self) -> dict[str, Any] | None:
         """Return the spec, fingerprint and prompt hash of the model that writes passages for mode hyde."""

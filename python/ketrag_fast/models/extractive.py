@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from ketrag_fast import _core
 from ketrag_fast.errors import BackendError, IndexDamaged
 from ketrag_fast.kernels.text import pack
-from ketrag_fast.models.native_folder import FORM, open_folder
+from ketrag_fast.models.native_folder import FORM, NativeModel, open_folder
 
 _SETTING: Final = "answer_llm"
 
@@ -47,8 +47,10 @@ class SpanScores:
         return np.where(self.ends > self.starts, margins, -np.inf)
 
 
-class Extractor:
+class Extractor(NativeModel):
     """A loaded model for extractive question answering. Thread-safe."""
+
+    _model: _core.Extractor
 
     def __init__(self, spec: str, *, precision: str = "auto", threads: int = 0) -> None:
         """Load the model of a spec; `precision` is f32 unless bf16 is requested.
@@ -93,21 +95,6 @@ class Extractor:
             "precision": self.precision,
             "fingerprint": self._model.fingerprint(),
         }
-
-    @property
-    def precision(self) -> str:
-        """The precision in use, "f32" or "bf16"."""
-        return self._model.precision
-
-    @property
-    def kernel(self) -> str:
-        """The kernel (instruction set) in use."""
-        return self._model.kernel
-
-    @property
-    def timings(self) -> list[tuple[str, str, float]]:
-        """Measured (kernel, precision, microseconds per token and layer), fastest first."""
-        return self._model.timings
 
 
 class Extractors:

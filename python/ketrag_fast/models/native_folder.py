@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final, TypeVar
 
+from ketrag_fast import _core
 from ketrag_fast.errors import BackendError, ConfigError, IndexDamaged, InputError
 from ketrag_fast.kernels.encoder import KERNEL_VARIABLE
 
@@ -52,3 +53,26 @@ def open_folder(
     except (IndexDamaged, InputError) as error:
         reason = error.message.removesuffix("; `sentence-transformers:` serves it")
         raise BackendError(f"{spec} cannot be loaded: {reason}", hint=hint) from error
+
+
+class NativeModel:
+    """A model that reads a question together with a text, loaded from a folder. Thread-safe."""
+
+    spec: str
+    _threads: int
+    _model: _core.Classifier | _core.Extractor
+
+    @property
+    def precision(self) -> str:
+        """The precision in use, "f32" or "bf16"."""
+        return self._model.precision
+
+    @property
+    def kernel(self) -> str:
+        """The kernel (instruction set) in use."""
+        return self._model.kernel
+
+    @property
+    def timings(self) -> list[tuple[str, str, float]]:
+        """Measured (kernel, precision, microseconds per token and layer), fastest first."""
+        return self._model.timings

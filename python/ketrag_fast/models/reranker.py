@@ -14,11 +14,13 @@ from numpy.typing import NDArray
 from ketrag_fast import _core
 from ketrag_fast.errors import BackendError, IndexDamaged
 from ketrag_fast.kernels.text import pack
-from ketrag_fast.models.native_folder import open_folder
+from ketrag_fast.models.native_folder import NativeModel, open_folder
 
 
-class CrossEncoder:
+class CrossEncoder(NativeModel):
     """A loaded cross-encoder. Thread-safe."""
+
+    _model: _core.Classifier
 
     def __init__(self, spec: str, *, precision: str = "auto", threads: int = 0) -> None:
         """Load the model of a spec.
@@ -55,18 +57,3 @@ class CrossEncoder:
             return self._model.scores(question, *pack(clean), threads=workers, seconds=seconds)
         except IndexDamaged as error:
             raise BackendError(f"{self.spec} failed: {error.message}") from error
-
-    @property
-    def precision(self) -> str:
-        """The precision in use, "f32" or "bf16"."""
-        return self._model.precision
-
-    @property
-    def kernel(self) -> str:
-        """The kernel (instruction set) in use."""
-        return self._model.kernel
-
-    @property
-    def timings(self) -> list[tuple[str, str, float]]:
-        """Measured (kernel, precision, microseconds per token and layer), fastest first."""
-        return self._model.timings

@@ -29,7 +29,7 @@ class DocumentMetadata:
         self._links = links
         self._stored = "document_metadata_offsets" in units
         self.has_any = self._stored or (links is not None and "unit_language" in links)
-        """Whether a document has metadata."""
+        """Whether any document has metadata."""
 
     def of_unit(self, unit: int) -> dict[str, Any]:
         """Return the metadata of the document that a unit is from."""

@@ -25,7 +25,7 @@ class Places:
     def __init__(self, units: Mapping[str, NDArray[Any]]) -> None:
         self._units = units
         self.has_any = _HOLDS in units
-        """Whether a document has locators."""
+        """Whether any document has locations."""
 
     def of_unit(self, unit: int, start: int, end: int) -> dict[str, Any]:
         """Return the location of a span of the document that contains a unit."""

@@ -16,7 +16,7 @@ _FIXED: Final = r"(?:\\.|\[\^?+\]?+(?:\\.|[^\]\\])*+\]|[^\\\[\]/().*+?^$|{}])(?!
 _STAR_AND_REST: Final = re.compile(rf"{_STAR}((?:{_FIXED})*+)(?={_STAR})", re.DOTALL)
 _ESCAPED_OR_CLASS: Final = re.compile(r"\\.|(?!\[\^/\])\[\^?+\]?+(?:\\.|[^\]\\])*+\]?+", re.DOTALL)
 _FOLDERS: Final = "(?:/.+)?/"
-"""What `/**/` becomes."""
+"""The regular expression for `/**/`."""
 _ANYWHERE: Final = "^(?:.+/)?"
 """The beginning of a pattern that may match in any folder."""
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cache, cached_property
 from importlib import import_module
@@ -43,9 +43,9 @@ LISTS: Final = ("auto", "all")
 class PresetTable(dict[str, Mapping[str, Any]]):
     """The presets by name. A missing name raises an error with the reason."""
 
-    def __init__(self, presets: Mapping[str, Mapping[str, Any]], broken: Mapping[str, str]) -> None:
-        super().__init__(presets)
-        self._broken = broken
+    def __init__(self, systems: Sequence[System], broken: Mapping[str, str]) -> None:
+        super().__init__({name: row for system in systems for name, row in system.presets.items()})
+        self._systems, self._broken = systems, broken
 
     def __missing__(self, name: str) -> Mapping[str, Any]:
         if name in self._broken:
@@ -53,7 +53,8 @@ class PresetTable(dict[str, Mapping[str, Any]]):
                 f"the system {name} cannot be used: {self._broken[name]}",
                 hint="fix or uninstall the package that provides it",
             )
-        hint = f"the systems are {', '.join(sorted(self))}{about_broken(self._broken)}"
+        rows = [f"{system.name}: {', '.join(system.presets)}" for system in self._systems if system.presets]
+        hint = f"the presets by system are {'; '.join(rows)}{about_broken(self._broken)}"
         if near := suggest(str(name), self):
             hint = f"{near} {hint}"
         raise ConfigError(f"system: unknown system {name!r}", hint=hint)
@@ -113,7 +114,7 @@ class Registry:
     @cached_property
     def presets(self) -> Mapping[str, Mapping[str, Any]]:
         """The presets that `--system` accepts: values of settings by name."""
-        return {name: row for system in self.systems for name, row in system.presets.items()}
+        return self.table
 
     @cached_property
     def preset_owners(self) -> Mapping[str, str]:
@@ -129,7 +130,7 @@ class Registry:
     @cached_property
     def table(self) -> PresetTable:
         """The presets, with errors for missing names."""
-        return PresetTable(self.presets, self.broken)
+        return PresetTable(self.systems, self.broken)
 
     def system_of(self, mode: str) -> System:
         """Return the system that lists a mode."""

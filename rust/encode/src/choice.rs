@@ -11,7 +11,7 @@ use super::precision::Precision;
 use crate::error::{Error, Result};
 use crate::progress::Progress;
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{LazyLock, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// A kernel, and the number format in which it computes.
@@ -103,7 +103,7 @@ struct Shape {
 
 /// The measurements of this process: models of one shape get one kernel, however often they are opened, since the
 /// last bits of a vector depend on the kernel.
-static MEASURED: Mutex<Option<HashMap<Shape, Vec<Timing>>>> = Mutex::new(None);
+static MEASURED: LazyLock<Mutex<HashMap<Shape, Vec<Timing>>>> = LazyLock::new(Mutex::default);
 
 /// Return the candidates with their times, the fastest first. A single candidate is not measured, and a shape is
 /// measured once in a process.
@@ -119,15 +119,13 @@ pub fn measure(weights: &Weights, ways: &[Way], threads: usize, progress: &Progr
         intermediate: config.intermediate,
         length: TOKENS.min(config.room()),
     };
-    let known = MEASURED.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(timings) = known.as_ref().and_then(|known| known.get(&shape)) {
+    let known = || MEASURED.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(timings) = known().get(&shape) {
         return Ok(timings.clone());
     }
-    drop(known);
     let timings = compare(weights, ways, threads, progress)?;
     // Of two measurements at a time the first that ends counts.
-    let mut known = MEASURED.lock().unwrap_or_else(PoisonError::into_inner);
-    Ok(known.get_or_insert_default().entry(shape).or_insert(timings).clone())
+    Ok(known().entry(shape).or_insert(timings).clone())
 }
 
 /// Return the candidates with their times, the fastest first.

@@ -159,7 +159,7 @@ def _held(
 
 
 def _has(context: Context, place: Place) -> bool:
-    """Whether a passage of the context covers a place, or ends or begins at it."""
+    """Return whether a passage of the context covers a place, or ends or begins at it."""
     return any(
         passage.document == place.document and passage.start - _EDGE <= place.offset <= passage.end + _EDGE
         for passage in context.passages

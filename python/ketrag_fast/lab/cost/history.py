@@ -30,7 +30,7 @@ class Past:
     seconds: float
     stages: Mapping[str, float]
     bytes: Mapping[str, int]
-    beside: int
+    table_bytes: int
     """Bytes of the index's tables: documents, cached vectors and replies."""
 
 
@@ -62,7 +62,7 @@ def _whole_builds(path: Path, settings: Mapping[str, Any]) -> list[Past]:
     """Return the complete builds, the latest first."""
     found = []
     tables = Layout(path).tables
-    beside = _size(tables)
+    table_bytes = _size(tables)
     for text in reading.changing_runs(Layout(path), _RUNS):
         try:
             data = json.loads(text)
@@ -74,7 +74,7 @@ def _whole_builds(path: Path, settings: Mapping[str, Any]) -> list[Past]:
                 float(data["seconds"]),
                 {stage["name"]: float(stage["seconds"]) for stage in stages},
                 {stage["name"]: int(stage["bytes"]) for stage in stages},
-                beside,
+                table_bytes,
             )
         except _UNCLEAR:
             continue  # an altered row: the other runs still count

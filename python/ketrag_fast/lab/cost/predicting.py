@@ -223,7 +223,7 @@ class _Work:
     def disk(self) -> int:
         """Return the bytes of the generation, the document tables and the vector cache."""
         if self.before is not None:
-            return self._held() + round(self.before.beside * self._share)
+            return self._held() + round(self.before.table_bytes * self._share)
         first, last = self.samples[0], self.samples[-1]
         small, large = (max(s.folder_bytes - sum(s.bytes.values()), 0) for s in (first, last))
         # Tables have pages even without documents, so they grow by the difference of the samples.

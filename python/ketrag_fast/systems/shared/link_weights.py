@@ -1,4 +1,4 @@
-"""What follows from the arrays of the links and is not stored: weights, and the subjects of units."""
+"""Arrays that are derived from the stored links when an index opens: weights, and the subjects of units."""
 
 from __future__ import annotations
 

@@ -167,6 +167,11 @@ def test_a_model_file_that_cannot_be_used_is_said_at_the_start(folder: Path, tmp
             running(folder, settings={"answer_llm": f"llama-cpp:{path}"}),
         ):
             pass
+    with (
+        pytest.raises(KetragError, match="no such folder"),
+        running(folder, settings={"answer_llm": f"native:{tmp_path / 'missing'}"}),
+    ):
+        pass
 
 
 def test_the_official_client_lists_embeds_and_chats(asking: Running) -> None:
