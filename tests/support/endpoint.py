@@ -21,6 +21,7 @@ class Endpoint:
 
     def __init__(self, encode: Encode, refuse_over: int | None = None) -> None:
         self.texts: list[str] = []
+        self.bodies: list[dict[str, Any]] = []
         self.keys: list[str | None] = []
         lock = threading.Lock()
         outer = self
@@ -33,6 +34,7 @@ class Endpoint:
                 texts = body["input"]
                 with lock:
                     outer.texts += texts
+                    outer.bodies.append(body)
                     outer.keys.append(self.headers.get("Authorization"))
                     if refuse_over is not None and any(len(text.split()) > refuse_over for text in texts):
                         send(self, 400, {"error": {"message": "input is too long for the context length"}})

@@ -12,9 +12,11 @@ import pytest
 
 from ketrag_fast.errors import BackendError, Cancelled, ConfigError, NetworkForbidden
 from ketrag_fast.models.embedders.openai import OpenAIEmbedder, split_text, vectors_of
+from ketrag_fast.models.embedders.registry import fingerprint
 from ketrag_fast.models.http.addresses import is_loopback
-from ketrag_fast.models.http.openai_endpoint import parts_of, weight
+from ketrag_fast.models.http.openai_endpoint import address_of, parts_of, weight
 from ketrag_fast.models.http.retry import Patience
+from ketrag_fast.models.llms.openai import OpenAIModel
 from ketrag_fast.models.spending import Account
 from tests.support.endpoint import (
     Endpoint,
@@ -236,6 +238,64 @@ def test_bad_specs(spec: str) -> None:
 
 def test_the_model_may_hold_slashes_and_at_signs() -> None:
     assert parts_of("openai:@cf/baai/bge@https://h/v1") == ("@cf/baai/bge", "https://h/v1")
+
+
+def test_prompts_mark_questions_and_passages(server: Endpoint) -> None:
+    spec = f"openai:e5@{server.url}"
+    model = OpenAIEmbedder(f"{spec}#query: |passage: ")
+    server.texts.clear()
+    model.embed(["a red fox"], "query")
+    model.embed(["a red fox", "two ships"])
+    assert [text for text in server.texts if "fox" in text or "ships" in text][-3:] == [
+        "query: a red fox",
+        "passage: a red fox",
+        "passage: two ships",
+    ]
+    marked = OpenAIEmbedder(f"{spec}#input_type")
+    server.bodies.clear()
+    marked.embed(["a red fox"], "query")
+    marked.embed(["a red fox"])
+    kinds = [body.get("input_type") for body in server.bodies if body["input"] == ["a red fox"]]
+    assert kinds == ["query", "passage"]
+    plain = OpenAIEmbedder(spec)
+    server.bodies.clear()
+    plain.embed(["a red fox"], "query")
+    assert all("input_type" not in body for body in server.bodies)
+    prints = {opened.fingerprint for opened in (model, marked, plain)}
+    assert len(prints) == 3
+    assert prints == {fingerprint(opened.spec) for opened in (model, marked, plain)}
+
+
+def test_a_prefix_is_put_before_every_window_of_a_long_text() -> None:
+    with Endpoint(words_encoder(reads=150)) as server:
+        model = OpenAIEmbedder(f"openai:e5@{server.url}#query: |passage: ")
+        server.texts.clear()
+        words = [f"word{number}" for number in range(400)]
+        model.embed([" ".join(words)])
+        windows = [text for text in server.texts if "word" in text]
+        assert len(windows) > 2 and all(text.startswith("passage: ") for text in windows)
+        assert "".join(text.removeprefix("passage: ") for text in windows) == " ".join(words)
+        assert max(len(text.split()) for text in windows) <= 150
+        model.close()
+
+
+@pytest.mark.parametrize("options", ["", "query: ", "|", "a|b|c", "input-type", "x" * 300 + "|" + "y" * 300])
+def test_bad_prompts(options: str) -> None:
+    with pytest.raises(ConfigError, match="input_type or two prefixes"):
+        OpenAIEmbedder(f"openai:e5@http://127.0.0.1:1/v1#{options}")
+    with pytest.raises(ConfigError, match="input_type or two prefixes"):
+        fingerprint(f"openai:e5@http://127.0.0.1:1/v1#{options}")
+
+
+def test_a_language_model_has_no_prompts() -> None:
+    with pytest.raises(ConfigError, match="no options"):
+        OpenAIModel("openai:m@http://127.0.0.1:1/v1#query: |passage: ")
+
+
+def test_prompts_do_not_change_the_address_that_must_be_confirmed() -> None:
+    plain = address_of("openai:e5@http://127.0.0.1:1/v1")
+    assert address_of("openai:e5@http://127.0.0.1:1/v1#x@http://other|y") == plain
+    assert address_of("openai:a#b@http://127.0.0.1:1/v1") == plain
 
 
 def test_a_server_that_is_not_there() -> None:

@@ -70,8 +70,19 @@ def test_translations_are_nearer_than_other_sentences(spec: str) -> None:
     assert near.argmax(axis=1).tolist() == [1, 0, 3, 2, 5, 4]
 
 
+def test_the_server_is_told_which_text_is_a_question(spec: str) -> None:
+    plain, marked = (OpenAIEmbedder(form, offline=True, longest=500) for form in (spec, f"{spec}#input_type"))
+    text = ["Where was the vessel constructed?"]
+    as_passage, as_question = marked.embed(text), marked.embed(text, "query")
+    assert np.allclose(as_passage, plain.embed(text, "query"), atol=1e-5)  # the server's default
+    assert float(as_passage[0] @ as_question[0]) < 0.999
+    plain.close()
+    marked.close()
+
+
 def test_an_index_answers_across_languages(spec: str, tmp_path: Path) -> None:
     documents = [Document(name, text, "") for name, text in TEXTS.items()]
+    spec = f"{spec}#input_type"
     settings = Settings(embedder=spec, offline=True, modes="bm25,text,fused,walk")
     with Index.build(documents, tmp_path / "index", settings=settings) as index:
         for question, gold in QUESTIONS.items():

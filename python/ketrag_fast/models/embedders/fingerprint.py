@@ -17,6 +17,7 @@ from typing import Any, Final
 import numpy as np
 
 from ketrag_fast.errors import BackendError, ModelMismatch
+from ketrag_fast.models.embedders.endpoint_prompts import EndpointPrompts
 from ketrag_fast.models.embedders.model_folder import ModelFolder
 from ketrag_fast.models.embedders.probe_texts import RULE as SAMPLE_RULE
 from ketrag_fast.models.embedders.probe_texts import SAMPLE
@@ -66,9 +67,9 @@ def of_folder(folder: ModelFolder) -> str:
     return digest(folder.files, facts)
 
 
-def of_endpoint(model: str) -> str:
-    """Return the fingerprint of a model behind an endpoint, which depends on its name only."""
-    return digest((), {"kind": "openai", "model": model, "long_texts": RULE})
+def of_endpoint(model: str, prompts: EndpointPrompts) -> str:
+    """Return the fingerprint of a model behind an endpoint, which depends on its name and prompts."""
+    return digest((), {"kind": "openai", "model": model, "long_texts": RULE, **prompts.facts()})
 
 
 def _hasher() -> hashlib.blake2b:

@@ -1,4 +1,4 @@
-"""`openai:MODEL@URL`: any local or remote endpoint with OpenAI's embeddings API.
+"""`openai:MODEL@URL[#PROMPTS]`: any local or remote endpoint with OpenAI's embeddings API.
 
 The tokenizer of the model is not available, so token counts are estimated, rather too high than too low. The
 maximum input of an endpoint is measured, because some truncate long texts silently: two probe texts that
@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ketrag_fast.errors import BackendError, Cancelled, ConfigError
+from ketrag_fast.models.embedders.endpoint_prompts import prompts_of
 from ketrag_fast.models.embedders.fingerprint import of_endpoint
 from ketrag_fast.models.embedders.protocol import (
     Cancel,
@@ -74,6 +75,7 @@ class OpenAIEmbedder(StreamingEmbedder):
         self.spec = spec
         self.account = account or Account()
         self._model, url = parts_of(spec)
+        self._prompts = prompts_of(spec)
         target = endpoint(url, offline=offline)
         key = key_for(target.host, target.scheme)
         if concurrency < 1:
@@ -93,8 +95,8 @@ class OpenAIEmbedder(StreamingEmbedder):
             if cancel is not None and cancel():
                 raise Cancelled("opening the endpoint was stopped")
 
-        self.dimension = int(self._request(["a trial"], wanted).shape[1])
-        self.fingerprint = of_endpoint(self._model)
+        self.dimension = int(self._request(["a trial"], "document", wanted).shape[1])
+        self.fingerprint = of_endpoint(self._model, self._prompts)
         self.engine = Engine("openai", "embeddings/1", target.netloc, "as served", None)
 
     def count(self, texts: Sequence[str]) -> list[int]:
@@ -108,23 +110,27 @@ class OpenAIEmbedder(StreamingEmbedder):
 
     def _encode(self, texts: Sequence[str], role: Role, tick: Callable[[int], None]) -> NDArray[Any]:
         heavy = [weight(text) for text in texts]
-        limit = self._reads(max(heavy), lambda: tick(0))
+        prefix = self._prompts.prefix(role)
+        own = weight(prefix)
+        limit = self._reads(max(heavy) + own, lambda: tick(0))
+        if limit is not None:
+            limit = max(1, limit - own)
         pieces: list[str] = []
         owners: list[int] = []
         for owner, (text, size) in enumerate(zip(texts, heavy, strict=True)):
             parts = [text] if limit is None or size <= limit else split_text(text, limit)
             self.tally.windowed += len(parts) - 1
-            pieces += parts
+            pieces += [prefix + part for part in parts]
             owners += [owner] * len(parts)
         weights = [weight(piece) for piece in pieces]
         out = np.zeros((len(pieces), self.dimension), np.float64)
-        for numbers, vectors in self._parallel(pieces, weights, lambda: tick(0)):
+        for numbers, vectors in self._parallel(pieces, weights, role, lambda: tick(0)):
             out[numbers] = vectors
             tick(sum(weights[number] for number in numbers))
         return average(out, owners, weights, len(texts))
 
     def _parallel(
-        self, pieces: list[str], weights: list[int], alive: Callable[[], None]
+        self, pieces: list[str], weights: list[int], role: Role, alive: Callable[[], None]
     ) -> Iterator[tuple[list[int], NDArray[Any]]]:
         """Yield batches as they finish, with at most two in progress per connection.
 
@@ -132,7 +138,7 @@ class OpenAIEmbedder(StreamingEmbedder):
         """
         groups = list(_groups(weights))
         if len(groups) == 1:
-            yield groups[0], self._request([pieces[number] for number in groups[0]], alive)
+            yield groups[0], self._request([pieces[number] for number in groups[0]], role, alive)
             return
         waiting = iter(groups)
         running: dict[Future[NDArray[Any]], list[int]] = {}
@@ -147,7 +153,7 @@ class OpenAIEmbedder(StreamingEmbedder):
             while True:
                 for numbers in islice(waiting, 2 * self._concurrency - len(running)):
                     batch = [pieces[number] for number in numbers]
-                    running[threads.submit(self._request, batch, wanted)] = numbers
+                    running[threads.submit(self._request, batch, role, wanted)] = numbers
                 if not running:
                     return
                 for done in wait(running, LOOK_SECONDS, FIRST_COMPLETED).done:
@@ -157,7 +163,7 @@ class OpenAIEmbedder(StreamingEmbedder):
             stop.set()
             threads.shutdown(wait=False, cancel_futures=True)
 
-    def _request(self, texts: list[str], wanted: Callable[[], None]) -> NDArray[Any]:
+    def _request(self, texts: list[str], role: Role, wanted: Callable[[], None]) -> NDArray[Any]:
         """Return the vectors of one batch. `wanted` raises to cancel, also while waiting."""
 
         def stopped() -> None:
@@ -169,7 +175,12 @@ class OpenAIEmbedder(StreamingEmbedder):
         self.account.book(booked)
         limit = 1_000_000 + len(texts) * (self.dimension or _WIDEST) * _NUMBER_BYTES
         client = Client(self.connections, *self._address)
-        body = {"model": self._model, "input": texts, "encoding_format": self._encoding}
+        body = {
+            "model": self._model,
+            "input": texts,
+            "encoding_format": self._encoding,
+            **self._prompts.fields(role),
+        }
         try:
             reply = client.post(body, limit, stopped)
         except RefusedError as error:
@@ -202,7 +213,7 @@ class OpenAIEmbedder(StreamingEmbedder):
         """Return whether a text of `rung` tokens is neither rejected nor truncated."""
         body = " ".join(str((7 * n + n * n) % 10) for n in range(rung - 8))
         try:
-            vectors = self._request([f"{body} {end}" for end in _ENDS], wanted)
+            vectors = self._request([f"{body} {end}" for end in _ENDS], "document", wanted)
         except TooLongError:
             return False
         return bool(np.abs(vectors[0] - vectors[1]).max() > 1e-4 * np.abs(vectors[0]).max())

@@ -1,7 +1,7 @@
 """Load embedding models by spec.
 
 `native:NAME_OR_PATH`, `sentence-transformers:NAME_OR_PATH`, `local:NAME_OR_PATH` (the first of these two that
-supports the model), `openai:MODEL@URL`, `vectors:FOLDER`.
+supports the model), `openai:MODEL@URL[#PROMPTS]`, `vectors:FOLDER`.
 
 `builtin` is not a model: the build fits its vectors to the corpus.
 """
@@ -71,9 +71,10 @@ def fingerprint(spec: str, options: EmbedderOptions | None = None) -> str:
     if kind in FOLDERS:
         return of_folder(_folder(rest, options or EmbedderOptions()))
     if kind == "openai":
+        from ketrag_fast.models.embedders.endpoint_prompts import prompts_of
         from ketrag_fast.models.http.openai_endpoint import parts_of
 
-        return of_endpoint(parts_of(spec)[0])
+        return of_endpoint(parts_of(spec)[0], prompts_of(spec))
     if kind == "vectors":
         from ketrag_fast.models.embedders.precomputed import of_vectors
 

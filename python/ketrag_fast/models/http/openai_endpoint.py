@@ -15,22 +15,33 @@ WEIGHT: Final = re.compile(r"[A-Za-z]+|[0-9]|[^\sA-Za-z0-9]")
 LETTERS: Final = 6
 """Letters of a word that count as one token."""
 
-_SPEC: Final = re.compile(r"(?P<model>.+?)@(?P<url>https?://.+)", re.DOTALL)
+_SPEC: Final = re.compile(r"(?P<model>.+?)@(?P<url>https?://[^#]+)(?:#(?P<options>.*))?", re.DOTALL)
 
 
 def parts_of(spec: str) -> tuple[str, str]:
-    """Return (MODEL, URL) of `openai:MODEL@URL`.
+    """Return (MODEL, URL) of `openai:MODEL@URL` or `openai:MODEL@URL#OPTIONS`.
 
     Raises ConfigError if the spec has another form, or contains a password or key: specs are stored in
     indexes and recordings.
     """
+    found = _match(spec)
+    address(found["url"])
+    return found["model"], found["url"]
+
+
+def options_of(spec: str) -> str | None:
+    """Return OPTIONS of `openai:MODEL@URL#OPTIONS`, None without them. Raises ConfigError as `parts_of`."""
+    options: str | None = _match(spec)["options"]
+    return options
+
+
+def _match(spec: str) -> re.Match[str]:
     found = _SPEC.fullmatch(spec.removeprefix("openai:"))
     if not found or not found["model"].strip():
         raise ConfigError(
             f"{spec[:200]!r} is not openai:MODEL@URL", hint="as in openai:nomic@http://127.0.0.1:8080/v1"
         )
-    address(found["url"])
-    return found["model"], found["url"]
+    return found
 
 
 def address_of(spec: str) -> str | None:

@@ -15,12 +15,12 @@ from dataclasses import replace
 from itertools import islice
 from typing import Final
 
-from ketrag_fast.errors import BackendError, Cancelled
+from ketrag_fast.errors import BackendError, Cancelled, ConfigError
 from ketrag_fast.models.http.addresses import endpoint
 from ketrag_fast.models.http.client import Client
 from ketrag_fast.models.http.connection_pool import Connections
 from ketrag_fast.models.http.http_errors import RefusedError, TooLongError, UnreachableError
-from ketrag_fast.models.http.openai_endpoint import key_for, parts_of, weight
+from ketrag_fast.models.http.openai_endpoint import key_for, options_of, parts_of, weight
 from ketrag_fast.models.http.retry import Patience
 from ketrag_fast.models.llms.openai_messages import (
     EMPTY,
@@ -73,6 +73,8 @@ class OpenAIModel:
     def __init__(self, spec: str, options: ModelOptions | None = None) -> None:
         options = options or ModelOptions()
         self._model, url = parts_of(spec)
+        if options_of(spec) is not None:
+            raise ConfigError(f"{spec[:200]!r}: a language model has no options after #")
         place = endpoint(url, offline=options.offline)
         place = replace(place, base=place.base.removesuffix("/chat/completions"))
         key = key_for(place.host, place.scheme)
