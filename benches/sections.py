@@ -292,7 +292,7 @@ SECTIONS: Final = (
         "Kernels and other libraries",
         "The same result from this package's kernels and from public libraries, on graphs of made-up texts with the word"
         " statistics of real ones.",
-        "kernels.py",
+        "kernel_speed.py",
         ("rust/core/src/graph/**/*.rs", "rust/core/src/rank/**/*.rs", "rust/text/src/**/*.rs"),
     ),
 )
