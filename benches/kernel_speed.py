@@ -9,10 +9,10 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
-from ketrag_fast.kernels.centrality import betweenness, core_numbers, spread
 
 from common import arguments, median, publish, seconds, target
 from common import result_table as table
+from ketrag_fast import _core
 from ketrag_fast.kernels import graphs
 from ketrag_fast.kernels.cooccurrence import cooccurrence_knn
 from zipf import zipf_texts
@@ -82,13 +82,16 @@ def main() -> None:
     indptr, indices, pairs = random_graph(nodes, 3 * nodes)
     igraph, networkx, sparse = library("igraph"), library("networkx"), library("scipy.sparse")
     random = np.random.default_rng(2)
-    pivots = random.choice(nodes, PIVOTS, replace=False)
-    entries = random.choice(nodes, ENTRIES, replace=False)
+    pivots = np.sort(random.choice(nodes, PIVOTS, replace=False)).astype(np.uint32)
+    entries = np.sort(random.choice(nodes, ENTRIES, replace=False)).astype(np.uint32)
+    edges = indptr.astype(np.uint64), indices.astype(np.uint32)
     texts = zipf_texts(200 if args.smoke else 8_000)
     ranks: dict[str, Callable[[], Any]] = {"ketrag_fast": lambda: graphs.pagerank(indptr, indices)}
-    cores: dict[str, Callable[[], Any]] = {"ketrag_fast": lambda: core_numbers(indptr, indices)}
-    between: dict[str, Callable[[], Any]] = {"ketrag_fast": lambda: betweenness(indptr, indices, pivots)}
-    walks: dict[str, Callable[[], Any]] = {"ketrag_fast": lambda: spread(indptr, indices, None, entries)}
+    cores: dict[str, Callable[[], Any]] = {"ketrag_fast": lambda: _core.core_numbers(*edges)}
+    between: dict[str, Callable[[], Any]] = {"ketrag_fast": lambda: _core.betweenness(*edges, pivots)}
+    walks: dict[str, Callable[[], Any]] = {
+        "ketrag_fast": lambda: _core.spread(*edges, None, entries, np.full(ENTRIES, 1 / ENTRIES))
+    }
     words: dict[str, Callable[[], Any]] = {"ketrag_fast": lambda: cooccurrence_knn(*texts, 1)}
     if sparse is not None:
         matrix = sparse.csr_matrix(

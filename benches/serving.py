@@ -409,7 +409,7 @@ def endurance(index: Path, questions: list[str], rate: float, length: float) -> 
         stopping = time.perf_counter()
     stopped = time.perf_counter() - stopping
     columns = ["s", "MB", "MB of its own (not mapped files)", "200", "429", "others"]
-    grown = rows[-1][2] - max(row[2] for row in rows[: len(rows) // 2])
+    grown = rows[-1][2] - max(row[2] for row in rows[: (len(rows) + 1) // 2])
     errors = sum(count for status, count in everything.items() if status not in ("200", "429"))
     facts = [got, everything["200"], everything["429"], errors, at(times, 0.5), at(times, 0.99), grown]
     columns = ["s", "MB", "MB without mapped files", "200", "429", "others"]
