@@ -43,13 +43,18 @@ $(VENV)/.dev: $(SOURCES)
 		echo 'the real parts could not be installed (see above): their tests will be skipped'; }
 	@touch $@ && rm -f $(VENV)/.demo
 
-lint: $(VENV)/.dev
+# cargo-deny comes as sources, compiled once without optimisation (1.5 minutes of one core).
+DENY := target/cargo-deny-0.20.2/bin/cargo-deny
+$(DENY):
+	cargo install --quiet --locked --debug --root target/cargo-deny-0.20.2 cargo-deny@0.20.2
+
+lint: $(VENV)/.dev $(DENY)
 	cargo fmt --check
 	cargo clippy --quiet --all-targets -- -D warnings
 	cargo clippy --quiet --workspace --all-targets -- -D warnings
 	$(BIN)/python docs/make_third_party.py --check
 	$(BIN)/python .ci/check_msrv.py
-	if cargo deny --version > /dev/null 2>&1; then cargo deny --locked check licenses bans sources; fi
+	$(DENY) --locked check licenses bans sources
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
 	$(BIN)/zizmor --offline --quiet --pedantic .github
 	$(BIN)/hadolint examples/service/Dockerfile
@@ -168,7 +173,6 @@ sdist: $(RELEASE)/.tools
 DRAFT ?=
 release: lint wheel sdist
 	$(TOOLS)/python .ci/check_version.py $(if $(DRAFT),--draft)
-	cargo deny --locked check licenses bans sources
 	$(PYTHON) .ci/smoke_test.py dist/ketrag_fast-*-abi3-*_$(MACHINE).whl
 	$(PYTHON) .ci/smoke_test.py dist/ketrag_fast-*.tar.gz
 	cd dist && rm -f SHA256SUMS && sha256sum ketrag_fast-* > SHA256SUMS

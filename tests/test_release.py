@@ -175,7 +175,7 @@ def test_every_action_is_pinned_to_a_commit_with_its_version() -> None:
 def jobs(path: Path) -> dict[str, Any]:
     """Each job's text by its name."""
     body = path.read_text("utf-8").partition("\njobs:\n")[2]
-    parts = re.split(r"^  (\w+):\n", body, flags=re.MULTILINE)[1:]
+    parts = re.split(r"^  ([\w-]+):\n", body, flags=re.MULTILINE)[1:]
     return dict(zip(parts[::2], parts[1::2], strict=True))
 
 
@@ -191,6 +191,14 @@ def test_a_job_has_only_the_rights_that_it_names(path: Path) -> None:
         writes = re.findall(r"^      ([\w-]+): write", job, re.MULTILINE)
         expected = {"upload": ["id-token"], "publish": ["pages", "id-token"]}.get(name, [])
         assert writes == expected, name
+
+
+def test_lint_and_the_weekly_workflow_have_one_cargo_deny() -> None:
+    pinned = re.compile(r"cargo-deny@(\S+)")
+    weekly = (ROOT / ".github" / "workflows" / "weekly.yml").read_text("utf-8")
+    makefile = (ROOT / "Makefile").read_text("utf-8")
+    assert "\t$(DENY) --locked check licenses bans sources\n" in makefile
+    assert pinned.findall(makefile) == pinned.findall(weekly) != []
 
 
 def test_the_workflow_and_make_build_wheels_with_one_maturin() -> None:

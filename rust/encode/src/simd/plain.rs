@@ -1,5 +1,6 @@
 //! Lanes as an array: portable, and of any width.
 
+use super::fused::fused;
 use super::{low, Lanes};
 
 /// `N` lanes, `NV` vectors per register block. The compiler maps small widths to the vectors of the target.
@@ -62,11 +63,11 @@ impl<const N: usize, const NV: usize, const FUSED: bool> Lanes for Plain<N, NV, 
     unsafe fn div(a: [f32; N], b: [f32; N]) -> [f32; N] {
         zip(a, b, |x, y| x / y)
     }
-    // `mul_add` only if its bits are needed: without the instruction it is a slow call.
+    // Rounded once only if those bits are needed: without the instruction that takes many.
     #[inline(always)]
     unsafe fn fma(mut a: [f32; N], b: [f32; N], c: [f32; N]) -> [f32; N] {
         for i in 0..N {
-            a[i] = if FUSED { a[i].mul_add(b[i], c[i]) } else { a[i] * b[i] + c[i] };
+            a[i] = if FUSED { fused(a[i], b[i], c[i]) } else { a[i] * b[i] + c[i] };
         }
         a
     }

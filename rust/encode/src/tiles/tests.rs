@@ -7,6 +7,7 @@ use super::*;
 use crate::attention::{Distances, Heads};
 use crate::layout::Layout;
 use crate::norm::Norm;
+use crate::simd::fused::fused;
 use crate::simd::math::Activation;
 use crate::simd::wide::operand;
 use crate::testing::{numbers, on_each_tiles, same_bits, values, Walled};
@@ -32,7 +33,7 @@ fn pairs(x: &[f32], w: &[f32]) -> f32 {
     x.chunks(PANEL).zip(w.chunks(PANEL)).fold(0.0, |sum, (x, w)| {
         let mut parts = [0.0f32; 2];
         for (i, (&x, &w)) in x.iter().zip(w).enumerate() {
-            parts[i % 2] = value(x).mul_add(value(w), parts[i % 2]);
+            parts[i % 2] = fused(value(x), value(w), parts[i % 2]);
         }
         sum + (parts[0] + parts[1])
     })
