@@ -1,7 +1,7 @@
-"""Read the lines of a page with their boxes from PDFium, with few calls per line and none per character.
+"""Read the lines of a page with their boxes from PDFium, with two calls per word.
 
-PDFium joins all text at one height into a line, across columns too. A line is split at wide gaps
-between its rectangles (parts that were drawn together).
+PDFium joins all text at one height into a line, across columns too. A line is split at wide gaps between
+words.
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ import re
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise, repeat
-from math import degrees, hypot
-from operator import sub
+from itertools import repeat
+from math import atan2, degrees
 from typing import Any, Final, NamedTuple
+
+import numpy as np
 
 _LIGATURES: Final = {
     0xFB00: "ff",
@@ -35,22 +36,20 @@ _HALVES = re.compile("[\ud800-\udfff]")
 _SPECIAL = re.compile("[\ufb00-\ufb06\xa0\x00\ufeff]")
 _GAP: Final = 0.9
 """A gap of this many letter heights may separate columns or cells."""
-_DENSE: Final = 0.56
-"""A line wider than this many letter heights for each character has wide gaps, or wide letters."""
+_WIDE: Final = 1.2
+"""Words of letters of one width, as in program code, are this many letters apart at most."""
 _RIM: Final = 0.16
 """The part of a letter's box above and below that its ink seldom reaches."""
 _TOUCHING: Final = 0.07
 """Words closer than this many letter heights are one word."""
-_ENDS_WITH_NUMBER = re.compile(r"\s[\d.,$€£()%—–-]+$")
-"""Such a line may be a row of a table whose label fills it."""
 _WORD = re.compile(r"[^\s\ufffe\x02]+")
 _SPLIT: Final = 0.5
 """Words further apart than this many letter heights may be cells."""
-_MOST_BOXES: Final = 40
 _Box = tuple[float, float, float, float]
 _SAMPLED: Final = 40
 _TURNS: Final = 12
-_TOGETHER: Final = 16
+_BULK: Final = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p)
+_SIZE: Final = ctypes.PYFUNCTYPE(ctypes.c_double, ctypes.c_void_p, ctypes.c_int)
 _FARTHEST: Final = 100_000.0
 """Maximum coordinate in points (35 metres). Coordinates are clamped to it."""
 _MOST_UNITS: Final = 2_000_000
@@ -130,7 +129,8 @@ def lines_of(raw: Any, page: Any) -> PageLines:
             found.unmapped = True
             return found
         reader = _LineReader(raw, text_page, units, (rotation + turned) % 360, own)
-        found.lines = [_within(line) for line in reader.lines(_ranges(units))]
+        with np.errstate(all="ignore"):  # hostile matrices give infinity and NaN
+            found.lines = [_within(line) for line in reader.lines(_ranges(units))]
         if not found.lines:
             found.scanned = _has_image(raw, page)
         return found
@@ -198,48 +198,89 @@ def _ranges(units: str) -> list[tuple[int, int, bool]]:
 
 
 class _LineReader:
-    """Reads the boxes of lines and words on one page.
+    """Reads the boxes of words on one page, with one call for all of them, and makes lines of the words.
 
-    A line that PDFium reports as one rectangle with the width of running text is not split. Other lines are
-    split by the boxes of their words, because one text object may draw a whole table row.
+    Whether a line is running text is computed for all lines at once. Only other lines get their words.
     """
 
     def __init__(self, raw: Any, text_page: Any, units: str, rotation: int, own: tuple[float, float]) -> None:
         self._rotation, self._own = rotation, own
-        self._raw, self._page, self._units = raw, text_page.raw, units
+        self._raw, self._units = raw, units
         self._address = ctypes.cast(text_page.raw, ctypes.c_void_p).value or 0
-        self._values = [ctypes.c_double() for _ in range(4)]
-        self._matrix = raw.FS_MATRIX()
-        self._height, self._size = -1.0, 0.0
+        self._font_size = _SIZE(_address(raw.FPDFText_GetFontSize))
         self._halves = _HALVES.search(units) is not None
         self._special = _SPECIAL.search(units) is not None
-        self._loose = _bulk(raw.FPDFText_GetLooseCharBox)
 
     def lines(self, ranges: list[tuple[int, int, bool]]) -> list[Line]:
-        """Return all lines.
-
-        If a group of lines has as many rectangles, at distinct heights, each line is one rectangle. Groups
-        are read with one call until that fails; then lines are read one by one.
-        """
+        """Return all lines."""
+        marks = [mark.span() for mark in _WORD.finditer(self._units)]
+        if not marks:
+            return []
+        spans = np.array(marks)
+        boxes = self._word_boxes(spans)
+        ends = np.searchsorted(spans[:, 0], [end for _, end, _ in ranges])
+        begins = np.concatenate(([0], ends[:-1]))
+        some = np.flatnonzero(ends > begins)
+        begins, ends = begins[some], ends[some]
+        starts = [ranges[at][0] for at in some]
+        matrices = self._floats(self._raw.FPDFText_GetMatrix, starts, 6)
+        sizes = np.array(list(map(self._font_size, repeat(self._address), starts)))
+        scales = np.hypot(matrices[:, 2], matrices[:, 3])
+        sizes *= np.where((scales > 0) & (scales < _FARTHEST), scales, 1.0)
+        running = _are_running(boxes, spans, begins, sizes)
+        bounds = _bounds(boxes, begins)
         found: list[Line] = []
-        at, together = 0, True
-        while at < len(ranges):
-            group = ranges[at : at + _TOGETHER] if together else ranges[at : at + 1]
-            boxes = self._boxes(group[0][0], group[-1][1] - group[0][0], len(group)) if together else []
-            if len(boxes) == len(group) and _have_distinct_heights(boxes):
-                for (start, end, soft), box in zip(group, boxes, strict=True):
-                    found += self._line(start, end, soft, [box])
-                at += len(group)
+        for at, begin, end, size, is_running, box, matrix in zip(
+            some.tolist(),
+            begins.tolist(),
+            ends.tolist(),
+            sizes.tolist(),
+            running.tolist(),
+            bounds.tolist(),
+            matrices.tolist(),
+            strict=True,
+        ):
+            start, stop, soft = ranges[at]
+            left, top, right, bottom = box
+            is_turned = bottom - top > 2 * (right - left) and stop - start > 2
+            if is_running and not is_turned:
+                text = self._clean(start, stop)
+                if text:
+                    found.append(Line(left, top, right, bottom, size, text, soft))
                 continue
-            together = False
-            for start, end, soft in group:
-                found += self._line(start, end, soft, self._boxes(start, end - start, _MOST_BOXES))
-            at += len(group)
+            words = self._words(marks[begin:end], boxes[begin:end].tolist())
+            if words and is_turned:
+                angle = degrees(atan2(matrix[2], matrix[0])) - self._rotation
+                whole = _line_of(words, size, soft)
+                whole.upright = (angle + 6) % 360 < 12
+                found.append(whole)
+            elif words:
+                found += split_words(words, soft, size)
         return found
 
-    def _place(self, box: _Box) -> _Box:
-        """Convert a box from PDF coordinates (unrotated, y upwards) to those of the page, y downwards."""
-        left, top, right, bottom = box
+    def _floats(self, function: Any, places: list[int], each: int) -> Any:
+        """Return a row of `each` numbers that PDFium writes for each character."""
+        values = (ctypes.c_float * (each * len(places)))()
+        base = ctypes.addressof(values)
+        addresses = range(base, base + 4 * each * len(places), 4 * each)
+        deque(map(_BULK(_address(function)), repeat(self._address), places, addresses), maxlen=0)
+        return np.frombuffer(values, np.float32).reshape(-1, each).astype(np.float64)
+
+    def _word_boxes(self, spans: Any) -> Any:
+        """Return left, top, right, bottom of each word, from the boxes of its first and last character."""
+        places = np.stack((spans[:, 0], spans[:, 1] - 1), axis=1).ravel().tolist()
+        boxes = self._floats(self._raw.FPDFText_GetLooseCharBox, places, 4)
+        first, last = boxes[0::2], boxes[1::2]
+        last = np.where((last[:, 1] > last[:, 3])[:, None], last, first)
+        first = np.where((first[:, 1] > first[:, 3])[:, None], first, last)
+        left, right = np.minimum(first[:, 0], last[:, 0]), np.maximum(first[:, 2], last[:, 2])
+        top, bottom = np.maximum(first[:, 1], last[:, 1]), np.minimum(first[:, 3], last[:, 3])
+        left, top, right, bottom = self._place(left, top, right, bottom)
+        rim = _RIM * (bottom - top)
+        return np.stack((left, top + rim, right, bottom - rim), axis=1)
+
+    def _place(self, left: Any, top: Any, right: Any, bottom: Any) -> tuple[Any, Any, Any, Any]:
+        """Convert boxes from PDF coordinates (unrotated, y upwards) to those of the page, y downwards."""
         width, height = self._own
         if self._rotation == 0:
             return left, height - top, right, height - bottom
@@ -249,138 +290,21 @@ class _LineReader:
             return width - right, bottom, width - left, top
         return height - top, width - right, height - bottom, width - left
 
-    def _line(self, start: int, end: int, soft: bool, boxes: list[_Box]) -> list[Line]:
-        """Return a line, split at wide gaps. `boxes` are its rectangles, or [] if it has many."""
-        if not boxes or _ENDS_WITH_NUMBER.search(self._units, max(end - 12, start), end):
-            return self._of_words(start, end, soft)
-        left, top, right, bottom = self._place(boxes[0])
-        height = bottom - top
-        size = self._size_of(start, round(height, 1))
-        if size <= 1:
-            size = max(height, 1.0)
-        limit, torn = _SPLIT * size, _TOUCHING * size
-        for box in boxes[1:]:
-            left2, top2, right2, bottom2 = self._place(box)
-            if not torn <= left2 - right <= limit and abs(left2 - right) > 0.01:
-                return self._of_words(start, end, soft)
-            right, top, bottom = right2, min(top, top2), max(bottom, bottom2)
-        is_turned = bottom - top > 2 * (right - left) and end - start > 2
-        if is_turned or right - left > _DENSE * size * (end - start):
-            return self._of_words(start, end, soft)
-        text = self._clean(start, end)
-        return [Line(left, top, right, bottom, size, text, soft)] if text else []
-
-    def _of_words(self, start: int, end: int, soft: bool) -> list[Line]:
-        """Return the parts of a line between wide gaps, with the boxes of their words."""
-        marks = [mark.span() for mark in _WORD.finditer(self._units, start, end)]
-        boxes = self._loose_boxes([at for first, after in marks for at in (first, after - 1)])
-        if self._rotation == 0 and (line := self._unbroken(start, end, soft, boxes)) is not None:
-            return [line]
-        words = self._words(marks, boxes)
-        if not words:
-            return []
-        whole = _line_of(words, 0.0, soft)
-        if whole.bottom - whole.top > 2 * (whole.right - whole.left) and end - start > 2:
-            angle = degrees(self._raw.FPDFText_GetCharAngle(self._page, start)) - self._rotation
-            whole.size, whole.upright = self._size_of(start, -1.0), (angle + 6) % 360 < 12
-            return [whole]
-        return split_words(words, soft, self._size_of(start, round(whole.bottom - whole.top, 1)))
-
-    def _loose_boxes(self, places: list[int]) -> list[float]:
-        """Return left, top, right, bottom of each character, one after the other, with y upwards."""
-        values = (ctypes.c_float * (4 * len(places)))()
-        base = ctypes.addressof(values)
-        addresses = range(base, base + 16 * len(places), 16)
-        deque(map(self._loose, repeat(self._address), places, addresses), maxlen=0)
-        return [*memoryview(values).cast("B").cast("f")]
-
-    def _unbroken(self, start: int, end: int, soft: bool, boxes: list[float]) -> Line | None:
-        """Return a line whose words are at the distances of running text; None for any other line.
-
-        `boxes` are those of the first and the last character of each word.
-        """
-        lefts, rights = boxes[0::8], boxes[6::8]
-        tops, bottoms = boxes[1::4], boxes[3::4]
-        if not lefts:
-            return None
-        top, bottom = max(tops), min(bottoms)
-        height = min(tops) - max(bottoms)
-        size = self._size_of(start, round(top - bottom, 1))
-        if size <= 1 or not height > 0 or top - bottom > 2 * (rights[-1] - lefts[0]):
-            return None
-        if len(lefts) > 1:
-            gaps = list(map(sub, lefts[1:], rights))
-            if max(gaps) > _SPLIT * size or min(gaps) < _TOUCHING * size:
-                return None
-        text = self._clean(start, end)
-        own, rim = self._own[1], _RIM * (top - bottom)
-        return Line(lefts[0], own - top + rim, rights[-1], own - bottom - rim, size, text, soft)
-
-    def _words(self, marks: list[tuple[int, int]], boxes: list[float]) -> list[Word]:
-        """Return words from the ranges of their characters and the boxes of the first and the last one."""
+    def _words(self, marks: list[tuple[int, int]], boxes: list[_Box]) -> list[Word]:
+        """Return the words of a line; the parts of a word that PDFium has torn are joined."""
         found: list[Word] = []
-        for number, (first, after) in enumerate(marks):
+        for (first, after), (left, top, right, bottom) in zip(marks, boxes, strict=True):
             text = self._clean(first, after)
             if not text:
                 continue
-            left, top, right, bottom, left2, top2, right2, bottom2 = boxes[8 * number : 8 * number + 8]
-            if not top2 > bottom2:
-                left2, top2, right2, bottom2 = left, top, right, bottom
-            elif not top > bottom:
-                left, top, right, bottom = left2, top2, right2, bottom2
-            left, right, top, bottom = (
-                min(left, left2),
-                max(right, right2),
-                max(top, top2),
-                min(bottom, bottom2),
-            )
-            left, top, right, bottom = self._place((left, top, right, bottom))
-            rim = _RIM * (bottom - top)
-            if found and self._is_torn(found[-1], left, bottom - top, text, marks[number][0]):
+            if found and _is_torn(found[-1], left, (bottom - top) / (1 - 2 * _RIM), text):
                 last = found[-1]
                 found[-1] = Word(
-                    last.left,
-                    min(last.top, top + rim),
-                    right,
-                    max(last.bottom, bottom - rim),
-                    last.text + text,
+                    last.left, min(last.top, top), right, max(last.bottom, bottom), last.text + text
                 )
-                continue
-            found.append(Word(left, top + rim, right, bottom - rim, text))
+            else:
+                found.append(Word(left, top, right, bottom, text))
         return found
-
-    def _is_torn(self, last: Word, left: float, height: float, text: str, at: int) -> bool:
-        """Return whether PDFium put a space between two parts of a word, which touch each other."""
-        return (
-            -_TOUCHING * height < left - last.right < _TOUCHING * height
-            and last.text[-1].isalpha()
-            and text[0].islower()
-            and self._raw.FPDFText_IsGenerated(self._page, at - 1) == 1
-        )
-
-    def _size_of(self, start: int, height: float) -> float:
-        """Return the letter size of a line; consecutive lines of one height share it."""
-        if height != self._height or height < 0:
-            self._height = height
-            size = self._raw.FPDFText_GetFontSize(self._page, start)
-            if self._raw.FPDFText_GetMatrix(self._page, start, self._matrix):
-                scale = hypot(self._matrix.c, self._matrix.d)
-                size *= scale if 0 < scale < _FARTHEST else 1.0
-            self._size = size
-        return self._size
-
-    def _boxes(self, start: int, count: int, most: int) -> list[_Box]:
-        """Return rectangles (left, top, right, bottom), y upwards, or [] if there are more than `most`."""
-        raw, page = self._raw, self._page
-        left, top, right, bottom = self._values
-        number = raw.FPDFText_CountRects(page, start, count)
-        if number > most:
-            return []
-        return [
-            (left.value, top.value, right.value, bottom.value)
-            for at in range(number)
-            if raw.FPDFText_GetRect(page, at, left, top, right, bottom)
-        ]
 
     def _clean(self, start: int, end: int) -> str:
         text = self._units[start:end]
@@ -391,11 +315,35 @@ class _LineReader:
         return " ".join(text.split())
 
 
-def _have_distinct_heights(boxes: list[tuple[float, float, float, float]]) -> bool:
-    """Return whether consecutive boxes are at different heights."""
-    return all(
-        min(one[1], other[1]) - max(one[3], other[3]) < 0.5 * min(one[1] - one[3], other[1] - other[3])
-        for one, other in pairwise(boxes)
+def _are_running(boxes: Any, spans: Any, begins: Any, sizes: Any) -> Any:
+    """Return for each line whether its words are at the distances of running text.
+
+    `begins` has the first word of each line.
+    """
+    words = np.diff(begins, append=len(spans))
+    letters = np.add.reduceat(boxes[:, 2] - boxes[:, 0], begins)
+    letters /= np.add.reduceat(spans[:, 1] - spans[:, 0], begins)
+    limits = np.maximum(_SPLIT * sizes, np.minimum(_WIDE * letters, _GAP * sizes))
+    gaps = np.empty(len(spans))
+    gaps[1:] = boxes[1:, 0] - boxes[:-1, 2]
+    gaps[begins] = _SPLIT * sizes  # a value in the range, because no word is before it
+    line = np.repeat(np.arange(len(begins)), words)
+    wrong = ~((gaps >= _TOUCHING * sizes[line]) & (gaps <= limits[line]))
+    return (np.add.reduceat(wrong.astype(np.int64), begins) == 0) & (sizes > 1)
+
+
+def _bounds(boxes: Any, begins: Any) -> Any:
+    """Return the box around the words of each line."""
+    low = np.minimum.reduceat(boxes[:, :2], begins, axis=0)
+    return np.concatenate((low, np.maximum.reduceat(boxes[:, 2:], begins, axis=0)), axis=1)
+
+
+def _is_torn(last: Word, left: float, height: float, text: str) -> bool:
+    """Return whether PDFium put a space between two parts of a word, which touch each other."""
+    return (
+        -_TOUCHING * height < left - last.right < _TOUCHING * height
+        and last.text[-1].isalpha()
+        and text[0].islower()
     )
 
 
@@ -418,23 +366,14 @@ def split_words(words: list[Word], soft: bool, size: float = 0.0) -> list[Line]:
 
 
 def _line_of(words: list[Word], size: float, soft: bool) -> Line:
-    return Line(
-        min(word.left for word in words),
-        min(word.top for word in words),
-        max(word.right for word in words),
-        max(word.bottom for word in words),
-        size,
-        " ".join(word.text for word in words),
-        soft,
-        True,
-        tuple(words),
-    )
+    left, top, right, bottom, texts = zip(*words, strict=True)
+    box = min(left), min(top), max(right), max(bottom)
+    return Line(*box, size, " ".join(texts), soft, True, tuple(words))
 
 
-def _bulk(function: Any) -> Any:
-    """Return a function of PDFium with plain addresses as arguments, which `map` calls quickly."""
-    kind = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p)
-    return kind(ctypes.cast(function, ctypes.c_void_p).value or 0)
+def _address(function: Any) -> int:
+    """Return the address of a function of PDFium; with addresses as arguments, `map` calls it quickly."""
+    return ctypes.cast(function, ctypes.c_void_p).value or 0
 
 
 def _within(line: Line) -> Line:

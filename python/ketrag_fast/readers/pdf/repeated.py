@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
+from operator import attrgetter
 from typing import Final
 
 from ketrag_fast.readers.pdf.lines import Line, PageLines
@@ -33,6 +34,7 @@ _EDGE: Final = 0.14
 """The share of the page height that counts as its edge."""
 _SLACK: Final = 4.0
 _LEAST: Final = 3
+_TOP, _BOTTOM = attrgetter("top"), attrgetter("bottom")
 
 
 def remove_repeated_lines(pages: list[PageLines]) -> None:
@@ -84,9 +86,9 @@ def _extreme(page: PageLines, top: bool) -> list[Line]:
     upright = [line for line in page.lines if line.upright]
     if not upright:
         return []
-    first = min(upright, key=lambda line: line.top) if top else max(upright, key=lambda line: line.bottom)
-    middle = (first.top + first.bottom) / 2
-    return [line for line in upright if abs((line.top + line.bottom) / 2 - middle) < max(first.size, 4.0) / 2]
+    first = min(upright, key=_TOP) if top else max(upright, key=_BOTTOM)
+    middle, most = (first.top + first.bottom) / 2, max(first.size, 4.0) / 2
+    return [line for line in upright if -most < (line.top + line.bottom) / 2 - middle < most]
 
 
 def _peel(pages: list[PageLines], *, top: bool) -> bool:

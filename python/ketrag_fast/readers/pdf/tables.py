@@ -74,12 +74,17 @@ def segments_of(group: list[Line]) -> list[Segment]:
     """Return the cells of lines at one height, from left to right."""
     found: list[Segment] = []
     pending: list[tuple[float, float, str]] = []
-    has_leaders = sum(1 for line in group for word in line.words if _LEADER.fullmatch(word.text)) > 2
+    leaders = sum(
+        1 for line in group for word in line.words if word[4][0] in ".·…" and _LEADER.fullmatch(word[4])
+    )
+    has_leaders = leaders > 2
     for line in group:
-        words = [(word.left, word.right, word.text) for word in line.words] or [
-            (line.left, line.right, line.text)
-        ]
-        letters = sum(word[1] - word[0] for word in words) / sum(len(word[2]) for word in words)
+        if not line.words:
+            words = [(line.left, line.right, line.text)]
+            letters = (line.right - line.left) / len(line.text)
+        else:
+            words = [(word[0], word[2], word[4]) for word in line.words]
+            letters = sum([word[1] - word[0] for word in words]) / sum([len(word[2]) for word in words])
         limit = max(_SPLIT * max(line.size, 1.0), _WIDE * letters)
         begins = True
         for word in words:
@@ -87,7 +92,7 @@ def segments_of(group: list[Line]) -> list[Segment]:
             if has_leaders and _LEADER.fullmatch(text):
                 begins = True
                 continue
-            if _CURRENCY.fullmatch(text):
+            if text[-1] in "$€£¥" and _CURRENCY.fullmatch(text):
                 pending.append(word)
                 begins = True
                 continue
@@ -106,8 +111,10 @@ def segments_of(group: list[Line]) -> list[Segment]:
                 last.words[-1] = (old[0], old[1], old[2] + text)
                 continue
             if not begins and left - found[-1].right <= limit:
-                found[-1].words.append(word)
-                found[-1].right = max(found[-1].right, right)
+                last = found[-1]
+                last.words.append(word)
+                if right > last.right:
+                    last.right = right
                 continue
             found.append(Segment(left, right, [word]))
             begins = False
