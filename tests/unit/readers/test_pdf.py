@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from ketrag_fast.readers.pdf.columns import rows_of
-from ketrag_fast.readers.pdf.lines import Line, _within
+from ketrag_fast.readers.pdf.lines import Line, PageLines, _within
 from tests.support.parts import part
 from tests.support.pdf_files import WIDTH, Page, encrypted, pdf, simple
 from tests.support.reading import at, read_all, read_one
@@ -250,4 +250,4 @@ def test_coordinates_are_finite_and_near_the_page() -> None:
             assert all(abs(value) <= 100_000 for value in (line.left, line.top, line.right, line.bottom))
             assert line.right >= line.left
             assert line.bottom >= line.top
-            assert [row.text for row in rows_of([line] * 9)]
+            assert [row.text for row in rows_of(PageLines(600, 800, [line] * 9))]

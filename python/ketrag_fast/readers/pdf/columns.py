@@ -12,7 +12,8 @@ from itertools import pairwise
 from statistics import median
 from typing import Final
 
-from ketrag_fast.readers.pdf.lines import Line
+from ketrag_fast.readers.pdf.lines import Line, PageLines
+from ketrag_fast.readers.pdf.ruled import ruled_tables
 from ketrag_fast.readers.pdf.tables import TableRow, tables_of
 
 _LEAST: Final = 4
@@ -47,10 +48,16 @@ class TextRow:
     table: int = 0
 
 
-def rows_of(lines: list[Line]) -> list[TextRow]:
+def rows_of(page: PageLines) -> list[TextRow]:
     """Return the rows of a page in reading order; text that is not upright comes last."""
     found: list[TextRow] = []
-    _read_column([line for line in lines if line.upright], found, _Counter(), 0)
+    lines = page.lines
+    column = _Counter()
+    if page.grids:
+        tables, lines = ruled_tables(page)
+        lines = [place for place, _ in tables] + lines
+        column.tables = {id(place): rows for place, rows in tables}
+    _read_column([line for line in lines if line.upright], found, column, 0)
     for row in found:
         if ". . . ." in row.text or "....." in row.text:  # a table of contents
             row.text = _LEADERS.sub("\t", row.text).strip("\t")
@@ -68,13 +75,14 @@ def rows_of(lines: list[Line]) -> list[TextRow]:
 class _Counter:
     def __init__(self) -> None:
         self.value = 0
+        self.tables: dict[int, list[list[str]]] = {}
 
 
 def _read_column(lines: list[Line], out: list[TextRow], column: _Counter, depth: int) -> None:
     gutter = _gutter(lines) if len(lines) >= 2 * _LEAST and depth < 4 else None
     if gutter is None:
         if lines:
-            out.extend(_rows(lines, column.value))
+            out.extend(_rows(lines, column.value, column.tables))
             column.value += 1
         return
     across = sorted((one for one in lines if one.left < gutter < one.right), key=lambda one: one.top)
@@ -190,7 +198,41 @@ def _is_beside(side: list[Line], start: float, end: float, other: list[Line]) ->
     return 2 * level < len(other)
 
 
-def _rows(lines: list[Line], column: int) -> list[TextRow]:
+def _rows(lines: list[Line], column: int, tables: dict[int, list[list[str]]]) -> list[TextRow]:
+    """Return rows from top to bottom. `tables` has the rows of the lines that stand for tables with rules."""
+    places = sorted((line for line in lines if id(line) in tables), key=lambda line: line.top)
+    if not places:
+        return _plain_rows(lines, column, 1)
+    lines = [line for line in lines if id(line) not in tables]
+    found: list[TextRow] = []
+    number = 1
+    for place in [*places, None]:
+        above = lines if place is None else [line for line in lines if line.top < place.top]
+        own = _plain_rows(above, column, number)
+        number = max((row.table for row in own), default=number) + 1
+        found += own
+        if place is not None:
+            lines = [line for line in lines if line.top >= place.top]
+            found += _ruled_rows(place, tables[id(place)], column, number)
+            number += 1
+    return found
+
+
+def _ruled_rows(place: Line, rows: list[list[str]], column: int, number: int) -> list[TextRow]:
+    """Return the rows of a table with rules."""
+    step = (place.bottom - place.top) / len(rows)
+    found = []
+    for at, row in enumerate(rows):
+        text = "\t".join(row).rstrip("\t")
+        top = place.top + at * step
+        cells = text.count("\t") + 1
+        found.append(
+            TextRow(place.left, top, place.right, top + step, place.size, text, False, cells, column, number)
+        )
+    return found
+
+
+def _plain_rows(lines: list[Line], column: int, first_number: int) -> list[TextRow]:
     """Return rows from top to bottom; lines at one height are joined from left to right."""
     ordered = sorted([(line.top + line.bottom, line.left, at) for at, line in enumerate(lines)])
     groups: list[list[Line]] = []
@@ -207,7 +249,7 @@ def _rows(lines: list[Line], column: int) -> list[TextRow]:
         group.sort(key=lambda line: line.left)
     found: list[TextRow] = []
     at = 0
-    for number, (first, end, rows) in enumerate(tables_of(groups), 1):
+    for number, (first, end, rows) in enumerate(tables_of(groups), first_number):
         found += [_text_row(group, column) for group in groups[at:first]]
         for row in rows:
             members = [line for member in row.members for line in groups[member]]

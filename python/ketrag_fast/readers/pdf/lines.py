@@ -10,12 +10,14 @@ import ctypes
 import re
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import repeat
 from math import atan2, degrees
 from typing import Any, Final, NamedTuple
 
 import numpy as np
+
+from ketrag_fast.readers.pdf.grids import Grid, grids_of, path_boxes
 
 _LIGATURES: Final = {
     0xFB00: "ff",
@@ -99,6 +101,7 @@ class PageLines:
     unmapped: bool = False
     scanned: bool = False
     turned: int = 0
+    grids: list[Grid] = field(default_factory=list)
 
     def displayed(self, box: Sequence[float]) -> list[float]:
         """Return a box (left, top, right, bottom) on the page as it is displayed."""
@@ -130,7 +133,8 @@ def lines_of(raw: Any, page: Any) -> PageLines:
             return found
         reader = _LineReader(raw, text_page, units, (rotation + turned) % 360, own)
         with np.errstate(all="ignore"):  # hostile matrices give infinity and NaN
-            found.lines = [_within(line) for line in reader.lines(_ranges(units))]
+            found.grids = grids_of(reader.place(*box) for box in path_boxes(raw, page))
+            found.lines = [_within(line) for line in reader.lines(_ranges(units), found.grids)]
         if not found.lines:
             found.scanned = _has_image(raw, page)
         return found
@@ -211,8 +215,8 @@ class _LineReader:
         self._halves = _HALVES.search(units) is not None
         self._special = _SPECIAL.search(units) is not None
 
-    def lines(self, ranges: list[tuple[int, int, bool]]) -> list[Line]:
-        """Return all lines."""
+    def lines(self, ranges: list[tuple[int, int, bool]], grids: list[Grid]) -> list[Line]:
+        """Return all lines. Those inside of grids have words."""
         marks = [mark.span() for mark in _WORD.finditer(self._units)]
         if not marks:
             return []
@@ -229,6 +233,9 @@ class _LineReader:
         sizes *= np.where((scales > 0) & (scales < _FARTHEST), scales, 1.0)
         running = _are_running(boxes, spans, begins, sizes)
         bounds = _bounds(boxes, begins)
+        for grid in grids:
+            middle = (bounds[:, 1] + bounds[:, 3]) / 2
+            running &= (middle < grid.ys[0]) | (middle > grid.ys[-1])
         found: list[Line] = []
         for at, begin, end, size, is_running, box, matrix in zip(
             some.tolist(),
@@ -251,7 +258,7 @@ class _LineReader:
             words = self._words(marks[begin:end], boxes[begin:end].tolist())
             if words and is_turned:
                 angle = degrees(atan2(matrix[2], matrix[0])) - self._rotation
-                whole = _line_of(words, size, soft)
+                whole = line_of_words(words, size, soft)
                 whole.upright = (angle + 6) % 360 < 12
                 found.append(whole)
             elif words:
@@ -275,11 +282,11 @@ class _LineReader:
         first = np.where((first[:, 1] > first[:, 3])[:, None], first, last)
         left, right = np.minimum(first[:, 0], last[:, 0]), np.maximum(first[:, 2], last[:, 2])
         top, bottom = np.maximum(first[:, 1], last[:, 1]), np.minimum(first[:, 3], last[:, 3])
-        left, top, right, bottom = self._place(left, top, right, bottom)
+        left, top, right, bottom = self.place(left, top, right, bottom)
         rim = _RIM * (bottom - top)
         return np.stack((left, top + rim, right, bottom - rim), axis=1)
 
-    def _place(self, left: Any, top: Any, right: Any, bottom: Any) -> tuple[Any, Any, Any, Any]:
+    def place(self, left: Any, top: Any, right: Any, bottom: Any) -> tuple[Any, Any, Any, Any]:
         """Convert boxes from PDF coordinates (unrotated, y upwards) to those of the page, y downwards."""
         width, height = self._own
         if self._rotation == 0:
@@ -360,12 +367,13 @@ def split_words(words: list[Word], soft: bool, size: float = 0.0) -> list[Line]:
             before, word = words[number - 1], words[number]
             if word.left - before.right <= limit and word.right >= before.left:
                 continue
-        found.append(_line_of(words[begun:number], size, soft and number == len(words)))
+        found.append(line_of_words(words[begun:number], size, soft and number == len(words)))
         begun = number
     return found
 
 
-def _line_of(words: list[Word], size: float, soft: bool) -> Line:
+def line_of_words(words: list[Word], size: float, soft: bool) -> Line:
+    """Return words at one height as a line."""
     left, top, right, bottom, texts = zip(*words, strict=True)
     box = min(left), min(top), max(right), max(bottom)
     return Line(*box, size, " ".join(texts), soft, True, tuple(words))

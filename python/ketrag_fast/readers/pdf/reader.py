@@ -166,7 +166,7 @@ def _document(
     outline: Sequence[tuple[int, int, float | None, str]],
 ) -> Document:
     remove_repeated_lines(pages)
-    rows = [rows_of(page.lines) for page in pages]
+    rows = [rows_of(page) for page in pages]
     known = compounds(row for own in rows for row in own)
     parts: list[str] = []
     length = 0

@@ -37,9 +37,9 @@ _APART: Final = 1.5
 _CLOSE: Final = 0.85
 """Lines closer than this share of the distance of rows belong to one row."""
 _CURRENCY = re.compile(r"(?:US|C|A|HK|R)?[$€£¥]")
-_NUMBER = re.compile(r"[-+–—−()<>±~$€£¥\d.,/:%*†‡§]+|n/?a\.?|\([xX]\)")
+_NUMBER = re.compile(r"(?!\(0{3}s?\)$)[-+–—−()<>±~$€£¥\d.,/:%*†‡§]+|n/?a\.?|\([xX]\)")
 """A word that is a number or stands for one."""
-_LEADER = re.compile(r"[.·…]+")
+_LEADER = re.compile(r"[.·…]|[.·…]{3,}")  # two dots stand for a missing value
 _ARTICLES = re.compile(r"(?:[,(;–—-]|\b(?:and|or|of|the|for|to|in|by|with|from|at|on|a))$")
 """A label that ends like this goes on in the next line."""
 _TRAILING: Final = frozenset((")", "%", ")%", "%)", "*", "**", "***", "pts"))
