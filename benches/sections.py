@@ -144,6 +144,15 @@ SECTIONS: Final = (
         "`examples/polar`: 56 articles, of which questions combine up to three. Small and clean: a check, not evidence.",
     ),
     Section(
+        "Technical documentation",
+        "Questions on 1,859 pages of documentation of eleven Debian packages (Apache httpd, APT, BIND, D-Bus, Exim, HAProxy, Lua, Postfix,"
+        " PostgreSQL, SQLite, zsh), no model. `python benches/technical.py --fetch` gets the packages; this repository has only the"
+        " questions and where their answers are. `plain` questions avoid the terms of the text, so few are found; `expert` questions"
+        " use the terms of the field. Some need two sections: their answer is in the context if both passages are. The rank is"
+        " that of the first right passage, `recall@5` counts passages. Nothing was chosen by the questions `aside`.",
+        (Run("technical", ("technical.py",), (*_RANKING, "python/ketrag_fast/readers/**/*.py")),),
+    ),
+    Section(
         "KET-RAG with a recorded extraction, and its reference implementation",
         "100 questions of MuSiQue's train split over 1,890 passages. The entities and relations were extracted by GPT-3.5 and"
         " recorded by HippoRAG's authors, so no LLM runs. `parity` compares the preset of this name with the reference functions"

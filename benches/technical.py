@@ -1,12 +1,13 @@
 """Questions on technical documentation of Debian packages, without a model: the right passage, and distinct sections.
 
     python benches/technical.py --fetch         # first download and unpack the packages with apt-get and dpkg
-    python benches/technical.py                 # both halves of the questions
+    python benches/technical.py                 # both sets of questions
 
-`truth/technical.json` has the questions, in other words than the text; of each passage that answers it has the file, the
-heading and a few words that only this passage of the file contains; and the packages with their versions. It has no
-documents: `--fetch` unpacks them into `target/benches/technical`. A passage is right if it is from the file and contains
-the words. The half `aside` was written together with the half `development`, and nothing was chosen by it.
+`truth/technical.json` has the questions; of each passage that answers it has the file, the heading and a few words that
+only this passage of the file contains; and the packages with their versions. It has no documents: `--fetch` unpacks them
+into `target/benches/technical`. A passage is right if it is from the file and contains the words. Questions are asked
+`plain`, in other words than the text, by somebody who does not know its terms, or by an `expert`, who does. The set
+`aside` was written together with the set `development`, and nothing was chosen by it.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
-from common import WORK, arguments, publish
+import numpy as np
+
+from common import ROOT, WORK, arguments, publish
 from common import result_table as table
 from ketrag_fast import Index, Settings
 from ketrag_fast.lab.eval.metrics import bootstrap_interval
@@ -32,7 +35,8 @@ TRUTH = Path(__file__).with_name("truth") / "technical.json"
 MODES = ("bm25", "fused", "walk")
 DEPTH, BUDGET = 24_000, 3_000
 """Tokens of the context in which ranks are counted, and of the context that is to hold the answer."""
-HALVES = ("development", "aside")
+DOCS = ROOT / "target" / "benches" / "technical"
+GROUPS = tuple((half, wording) for half in ("development", "aside") for wording in ("plain", "expert", "all"))
 MEASURES = ("MRR", "recall@5", f"answer at {BUDGET:,}")
 
 
@@ -42,7 +46,9 @@ def fetch(packages: Sequence[Mapping[str, Any]], folder: Path) -> None:
         name, version = package["name"], package["version"]
         with tempfile.TemporaryDirectory() as place:
             for wanted in (f"{name}={version}", name):
-                done = subprocess.run(["apt-get", "download", wanted], cwd=place, capture_output=True, text=True)
+                done = subprocess.run(
+                    ["apt-get", "download", wanted], cwd=place, capture_output=True, text=True
+                )
                 if done.returncode == 0:
                     break
             else:
@@ -108,13 +114,15 @@ def main() -> None:
     """Index the packages without a model and print both tables."""
     parser = arguments(__doc__)
     parser.add_argument("--fetch", action="store_true", help="download the packages first")
-    parser.add_argument("--docs", type=Path, default=WORK / "technical", help="folder of the unpacked packages")
+    parser.add_argument("--docs", type=Path, default=DOCS, help="folder of the unpacked packages")
     args = parser.parse_args()
     truth = json.loads(TRUTH.read_text("utf-8"))
     if args.fetch:
         fetch(truth["packages"], args.docs)
     if not args.docs.is_dir():
-        sys.exit(f"{args.docs} does not exist: run `python benches/technical.py --fetch` (downloads with apt-get)")
+        sys.exit(
+            f"{args.docs} does not exist: run `python benches/technical.py --fetch` (downloads with apt-get)"
+        )
     changed = changed_files(args.docs, truth["files"])
     questions = [q for q in truth["questions"] if not any(p["file"] in changed for p in q["passages"])]
     left_out = len(truth["questions"]) - len(questions)
@@ -124,33 +132,30 @@ def main() -> None:
     place = WORK / "technical-index"
     with Index.build(args.docs, place, settings=Settings(modes=",".join(MODES))) as index:
         counts = index.stats()["counts"]
-        for half in HALVES:
-            own = [question for question in questions if question["set"] == half]
-            found = {mode: [scores(index, mode, question) for question in own] for mode in MODES}
-            if not own:
-                continue
-            for mode, rows in found.items():
-                columns = list(zip(*rows, strict=True))
-                sections = sum(columns[3]) / len(own)
-                cells = [with_interval(column) for column in columns[:3]]
-                ranked_rows.append([half, len(own), mode, *cells, f"{sections:.2f}"])
-                if mode != "bm25":
-                    base = zip(*found["bm25"], strict=True)
-                    apart = [
-                        [x - y for x, y in zip(column, other, strict=True)]
-                        for column, other in zip(columns[:3], base, strict=False)
-                    ]
-                    paired_rows.append([half, f"{mode} less bm25", *map(with_interval, apart)])
+        found = {mode: {q["id"]: scores(index, mode, q) for q in questions} for mode in MODES}
+    for half, wording in GROUPS:
+        own = [q["id"] for q in questions if q["set"] == half and wording in (q["wording"], "all")]
+        if not own:
+            continue
+        base = list(zip(*(found["bm25"][name] for name in own), strict=True))
+        for mode in MODES:
+            columns = list(zip(*(found[mode][name] for name in own), strict=True))
+            cells = [with_interval(column) for column in columns[:3]]
+            sections = f"{sum(columns[3]) / len(own):.2f}"
+            ranked_rows.append([half, wording, len(own), mode, *cells, sections])
+            apart = [np.subtract(*both).tolist() for both in zip(columns[:3], base[:3], strict=True)]
+            if mode != "bm25":
+                paired_rows.append([half, wording, f"{mode} less bm25", *map(with_interval, apart)])
     two = sum(len(question["passages"]) > 1 for question in questions)
     versions = "; ".join(f"{one['name']} {one['version']}" for one in truth["packages"])
     notes = [f"Packages of Debian 12: {versions}."]
     if left_out:
         notes.append(f"{left_out} questions left out: their files changed.")
-    head = ["questions", "number", "mode", *MEASURES, "sections in first five"]
+    head = ["questions", "asked", "number", "mode", *MEASURES, "sections in first five"]
     publish(
         [
             table("The right passage", head, ranked_rows),
-            table("Paired difference", ["questions", "modes", *MEASURES], paired_rows),
+            table("Paired difference", ["questions", "asked", "modes", *MEASURES], paired_rows),
         ],
         f"{len(questions)} questions, {two} of them need two sections; {counts['documents']:,} documents,"
         f" {counts['chunks']:,} passages.",
