@@ -646,9 +646,15 @@ class _Vocabulary(TypedDict):
     unit_counts: _U32
     chunk_words: _Csr
     sent_words: _Csr
+    chunk_language: _U8
 
 def tokenise(
-    texts: _Strings, stop: str = "english", threads: int = 0, *, report: _Report = None
+    texts: _Strings,
+    stop: str = "english",
+    threads: int = 0,
+    *,
+    languages: Sequence[int] | None = None,
+    report: _Report = None,
 ) -> tuple[_Strings, _U64, _U64]: ...
 def lexical_keywords(
     text: str, language: str = "english", *, languages: Sequence[int] | None = None

@@ -11,6 +11,8 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Sequence
 
+from tests.oracles import lexical
+
 Span = tuple[int, int]
 
 # Thai, Lao, Myanmar, Khmer, kana and Han: written without blanks between words.
@@ -75,6 +77,33 @@ def words(text: str, stop: Sequence[str]) -> list[str]:
     found += _segments(copy[at:])
     lower = (word.lower() for word in found)
     return [w for w in lower if any(c.isalnum() for c in w) and w.replace("’", "'") not in stop]
+
+
+def keywords(text: str, language: str, stop: Sequence[str]) -> list[str]:
+    """The keywords of a text in a language: stems without function words, except in English."""
+    if language in ("english", "none"):
+        return words(text, stop if language == "english" else ())
+    found: list[str] = []
+    for token in words(text, ()):
+        if UNPARTED.search(token):
+            found.append(token)
+        else:
+            found += [stem for part in re.split("['’]", token) for stem in _stems(part, language)]
+    return found
+
+
+def _stems(word: str, language: str) -> list[str]:
+    folded = lexical.fold(word)
+    if not any(c.isalnum() for c in folded) or folded in lexical.function_words(language):
+        return []
+    script = lexical.script_of(folded, language)
+    if script is None:
+        return [folded]
+    name, marks = script
+    spelled = word if marks else folded
+    stem = lexical.stemmer(name).stemWord(lexical.without_affixes(spelled) if name == "arabic" else spelled)
+    code = f"@{lexical.CODES[name]}" if name in lexical.LATIN else ""
+    return [(lexical.fold(stem) or folded) + code]
 
 
 def units(text: str, sentences: Sequence[Span], most: int, count: Callable[[str], int]) -> list[Span]:

@@ -6,8 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.oracles import lexical as oracle
+from tests.oracles import text as plain
 
 from ketrag_fast import _core
+from ketrag_fast.kernels import text as kernel
 
 # Words of texts, most of them inflected.
 WORDS = {
@@ -90,3 +92,20 @@ def test_any_latin_word_has_the_stem_of_its_language(language: str, text: str) -
 def test_a_word_of_two_scripts_is_not_stemmed() -> None:
     # The first letter of the first word is Latin.
     assert _core.lexical_keywords("Pоссии России") == ["pоссии", "росс"]
+
+
+@pytest.mark.parametrize("language", TEXTS)
+def test_the_keyword_graph_has_the_stems_of_the_oracle(language: str) -> None:
+    text = TEXTS[language]
+    found = [word for word, _ in kernel.tokenise(text, language)]
+    assert found == plain.keywords(text, language, ())
+    assert 0 < len(found) < len(plain.words(text, ()))
+
+
+GRAPH_TEXT = st.text("abßéü' ’.5дйو\u064bال हिं日本ไท語ー" + "sn", max_size=24)
+
+
+@settings(max_examples=300, deadline=None)
+@given(GRAPH_TEXT, st.sampled_from(("german", "french", "russian", "arabic", "none")))
+def test_any_word_of_the_keyword_graph_equals_the_plain_version(text: str, language: str) -> None:
+    assert [word for word, _ in kernel.tokenise(text, language)] == plain.keywords(text, language, ())

@@ -87,7 +87,7 @@ def statistics(
 
 def _languages(generation: Generation) -> dict[str, dict[str, int]]:
     """Return the number of documents, or sections of long ones, by language; nothing if all are English."""
-    codes = codes_of_rows(generation.stages["units"], generation.stages.get("links"))
+    codes = codes_of_rows(generation.stages)
     return {} if codes is None else {"languages": dict(sorted(Counter(codes).items()))}
 
 

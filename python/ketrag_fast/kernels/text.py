@@ -79,7 +79,8 @@ def tokenise(text: str, stop_words: str = "english") -> list[tuple[str, int]]:
     """Return the keywords of a text, each with the code point at which it starts.
 
     NFKC, word boundaries of UAX #29, lower case; character bigrams for scripts without spaces. Tokens
-    without a letter or digit and stop words of the language ("english", "none") are dropped.
+    without a letter or digit and stop words of the language are dropped ("none" drops none). In another
+    language than English ("german"), or if it is detected ("auto"), keywords are stems ("haus@de").
 
     Examples:
         >>> tokenise("The ships sailed to Oslo.")
@@ -210,7 +211,8 @@ class Vocabulary:
     """Distinct keywords in UTF-8 byte order, and the rows (indptr, ids) of units, chunks and sentences.
 
     `unit_counts` is parallel to the ids of `unit_words`. If units are chunks, `chunk_words` is
-    `unit_words`. Keywords of the title count for every unit and chunk of the document.
+    `unit_words`. Keywords of the title count for every unit and chunk of the document. `chunk_language` has
+    the number of each chunk's language (its row in the table of languages); it is empty if all are English.
 
     Examples:
         >>> titles, texts = ["Fram"], ["Nansen built the Fram."]
@@ -224,6 +226,7 @@ class Vocabulary:
     unit_counts: U32
     chunk_words: Csr
     sent_words: Csr
+    chunk_language: U8
 
     def __len__(self) -> int:
         return len(self.words[1]) - 1

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ketrag_fast.errors import IndexDamaged
 from ketrag_fast.kernels.text import unpack
-from ketrag_fast.systems.shared.document_languages import FIELD, code_of_row
+from ketrag_fast.systems.shared.document_languages import FIELD, code_of_row, language_arrays
 from ketrag_fast.systems.shared.row_text import text_of
 
 if TYPE_CHECKING:
@@ -22,13 +22,11 @@ class DocumentMetadata:
     If not all documents are English, each has its detected `language`, unless its source gives one.
     """
 
-    def __init__(
-        self, units: Mapping[str, NDArray[Any]], links: Mapping[str, NDArray[Any]] | None = None
-    ) -> None:
-        self._units = units
-        self._links = links
-        self._stored = "document_metadata_offsets" in units
-        self.has_any = self._stored or (links is not None and "unit_language" in links)
+    def __init__(self, stages: Mapping[str, Mapping[str, NDArray[Any]]]) -> None:
+        self._stages = stages
+        self._units = stages["units"]
+        self._stored = "document_metadata_offsets" in self._units
+        self.has_any = self._stored or language_arrays(stages) is not None
         """Whether any document has metadata."""
 
     def of_unit(self, unit: int) -> dict[str, Any]:
@@ -42,7 +40,7 @@ class DocumentMetadata:
 
     def of_row(self, row: int) -> dict[str, Any]:
         """Return the metadata of a row of the documents' arrays. Raises IndexDamaged if it is not JSON."""
-        code = code_of_row(self._units, self._links, row)
+        code = code_of_row(self._stages, row)
         detected = {} if code is None else {FIELD: code}
         return {**detected, **self._stored_of(row)}
 

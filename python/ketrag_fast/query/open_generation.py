@@ -142,7 +142,7 @@ class Opened:
     @cached_property
     def document_metadata(self) -> DocumentMetadata:
         """The metadata of documents, for their passages."""
-        return DocumentMetadata(self.generation.stages["units"], self.generation.stages.get("links"))
+        return DocumentMetadata(self.generation.stages)
 
     def descriptions(self, write: Callable[[Any], bytes]) -> _core.Descriptions | None:
         """Return what writes metadata and locations of passages as JSON; None if there are none.
@@ -169,7 +169,7 @@ class Opened:
         rows = ["{}"] * (len(units["document_ids_offsets"]) - 1)
         if "document_metadata_offsets" in units:
             rows = unpack(units["document_metadata_blob"], units["document_metadata_offsets"])
-        codes = codes_of_rows(units, self.generation.stages.get("links"))
+        codes = codes_of_rows(self.generation.stages)
         return rows if codes is None else list(map(_add_language, rows, codes))
 
     def columns(self, check: Check = lambda: None) -> Columns:

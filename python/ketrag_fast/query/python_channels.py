@@ -131,6 +131,6 @@ def fitted_vectors(opened: Opened, texts: Sequence[str]) -> NDArray[np.float32] 
     stages = opened.generation.stages
     if "basis" not in stages.get("vectors", {}):
         return None
-    vocabulary = strings(stages["words"], "vocabulary")
-    rows = word_rows(pack(list(texts)), vocabulary, opened.settings.language, 1)
+    vocabulary, languages = strings(stages["words"], "vocabulary"), languages_of(stages["words"])
+    rows = word_rows(pack(list(texts)), vocabulary, opened.settings.language, languages, 1)
     return _core.embed_rows(stages["vectors"]["basis"], *rows, threads=1)

@@ -45,17 +45,22 @@ fn spans_out(py: Python<'_>, spans: Vec<(usize, usize)>) -> PyResult<Bound<'_, P
 }
 
 /// Return (words, starts, indptr): the tokens of text i are words[indptr[i]..indptr[i+1]], each with the byte
-/// of its first character.
+/// of its first character. With `languages` (their numbers), the texts are read as queries to an index with these.
 #[pyfunction]
-#[pyo3(signature = (texts, stop="english", threads=0, *, report=None))]
+#[pyo3(signature = (texts, stop="english", threads=0, *, languages=None, report=None))]
 fn tokenise<'py>(
     py: Python<'py>,
     texts: Blob<'py>,
     stop: &str,
     threads: usize,
+    languages: Option<Vec<u8>>,
     report: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<(StringArrays<'py>, Array<'py, u64>, Array<'py, u64>)> {
     let stop = settled(StopWords::by_name(stop))?;
+    let reader = match languages {
+        Some(numbers) => Words::of_queries(stop, &settled(numbered(numbers))?),
+        None => Words::new(stop),
+    };
     let (blob, offsets) = (slice(&texts.0, "blob")?, slice(&texts.1, "offsets")?);
     let (words, starts, indptr) = long(py, report, |progress| {
         with_strings(blob, offsets, |texts| {
@@ -65,7 +70,7 @@ fn tokenise<'py>(
                 64,
                 threads,
                 progress,
-                || Words::new(stop),
+                || reader.clone(),
                 |words, range| {
                     let (mut found, mut starts, mut ends) = (StringsBuf::default(), Vec::new(), Vec::new());
                     for i in range {
@@ -280,7 +285,13 @@ fn vocabulary<'py>(
     out.set_item("unit_counts", built.unit_counts.into_pyarray(py))?;
     out.set_item("chunk_words", chunks)?;
     out.set_item("sent_words", csr_out(py, built.sent_words))?;
+    let languages: Vec<u8> = built.chunk_language.into_iter().map(Language::number).collect();
+    out.set_item("chunk_language", languages.into_pyarray(py))?;
     Ok(out)
+}
+
+fn numbered(languages: Vec<u8>) -> Result<Vec<Language>> {
+    languages.into_iter().map(Language::numbered).collect()
 }
 
 /// Return the words of a text as the walk and BM25 see them, with repetitions: in a language, or as those of a query to
@@ -289,8 +300,7 @@ fn vocabulary<'py>(
 #[pyo3(signature = (text, language="english", *, languages=None))]
 fn lexical_keywords(text: &str, language: &str, languages: Option<Vec<u8>>) -> PyResult<Vec<String>> {
     let language = settled(Language::by_name(language))?;
-    let numbers = languages.unwrap_or_default();
-    let languages = settled(numbers.into_iter().map(Language::numbered).collect::<Result<Vec<_>>>())?;
+    let languages = settled(numbered(languages.unwrap_or_default()))?;
     let mut lexer = Lexer::default();
     lexer.read(text);
     let mut words = Vec::new();

@@ -8,7 +8,7 @@ use snowball_stemmers_rs::{Algorithm, Stemmer};
 use std::sync::OnceLock;
 
 /// A language, as its row in the table.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Language(u8);
 
 /// Writing systems that decide the language or the stemmer of a word.

@@ -56,4 +56,5 @@ mod abbreviations;
 pub mod merged;
 mod merges;
 mod pieces;
+mod stemmed;
 mod word_table;

@@ -1,6 +1,7 @@
 //! The keyword vocabulary of a corpus, and the words of each unit, chunk and sentence.
 
 use super::corpus::{check_documents, Corpus};
+use super::languages::Language;
 use super::stopwords::StopWords;
 use super::strings::{Strings, StringsBuf};
 use super::word_table::WordTable;
@@ -26,6 +27,8 @@ pub struct Vocabulary {
     pub chunk_words: Option<Csr>,
     /// Sentence -> its distinct words; a title sentence has those of the title.
     pub sent_words: Csr,
+    /// Language of each chunk; empty if all are English, or if words are not stemmed.
+    pub chunk_language: Vec<Language>,
 }
 
 impl Vocabulary {
@@ -56,6 +59,7 @@ struct Part {
     counts: Vec<u32>,
     chunks: Rows,
     sentences: Rows,
+    languages: Vec<Language>,
 }
 
 /// Working state of one thread.
@@ -63,7 +67,8 @@ struct Worker {
     slot: usize,
     words: Words,
     title: Vec<u32>,
-    title_of: Option<u32>,
+    /// Document of the title, and the language in which it was read.
+    title_of: Option<(u32, Language)>,
     /// Numbers of the rows begun last; marks refer to them.
     unit: u32,
     chunk: u32,
@@ -111,15 +116,18 @@ pub fn build_vocabulary(
             for chunk in range {
                 progress.check()?;
                 let doc = corpus.chunk_doc[chunk];
-                if worker.title_of != Some(doc) {
+                let text = texts.get(doc as usize);
+                let [start, end] = corpus.chunk_span[chunk];
+                let language = worker.words.language(&text[start as usize..end as usize]);
+                part.languages.push(language);
+                if worker.title_of != Some((doc, language)) {
                     worker.title.clear();
                     let title = &mut worker.title;
-                    worker
-                        .words
-                        .for_each_word(titles.get(doc as usize), |word, _| title.push(interner.intern(word)));
-                    worker.title_of = Some(doc);
+                    worker.words.for_each_word_in(language, titles.get(doc as usize), |word, _| {
+                        title.push(interner.intern(word));
+                    });
+                    worker.title_of = Some((doc, language));
                 }
-                let text = texts.get(doc as usize);
                 let rows = (unit_of[chunk].clone(), sentence_of[chunk].clone());
                 add_chunk(&mut part, worker, &mut interner, corpus, chunk, rows, text, one_level)?;
             }
@@ -130,7 +138,12 @@ pub fn build_vocabulary(
         pool.into_iter().map(|m| m.into_inner().unwrap_or_else(|e| e.into_inner())).collect();
     let (words, renumbered) = merge(&pool, threads, progress)?;
     drop(pool);
-    finish(words, &renumbered, parts, one_level, threads, progress)
+    let mut languages: Vec<Language> = parts.iter().flat_map(|part| part.languages.iter().copied()).collect();
+    if stop == StopWords::None || languages.iter().all(|&language| language == Language::ENGLISH) {
+        languages.clear();
+    }
+    let found = finish(words, &renumbered, parts, one_level, threads, progress)?;
+    Ok(Vocabulary { chunk_language: languages, ..found })
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -248,7 +261,8 @@ fn add_chunk(
     *sentence_mark += 1;
     let [start, end] = corpus.chunk_span[chunk];
     let mut failure = None;
-    words.for_each_word(&text[start as usize..end as usize], |word, at| {
+    let language = part.languages.last().copied().unwrap_or_default();
+    words.for_each_word_in(language, &text[start as usize..end as usize], |word, at| {
         let at = (start as usize + at) as u32;
         while unit + 1 < units.end && corpus.unit_span[unit + 1][0] <= at {
             failure = failure.take().or(part.units.end_row().err());
@@ -368,7 +382,7 @@ fn finish(
         })?;
     }
     let chunk_words = (!one_level).then_some(chunk_words);
-    Ok(Vocabulary { words, unit_words, unit_counts, chunk_words, sent_words })
+    Ok(Vocabulary { words, unit_words, unit_counts, chunk_words, sent_words, chunk_language: Vec::new() })
 }
 
 fn layout(parts: &[Part], columns: usize, rows: impl Fn(&Part) -> &Rows) -> Csr {

@@ -1,7 +1,8 @@
 //! The keyword tokeniser.
 //!
 //! NFKC, word boundaries of UAX #29, full lower case, character bigrams for scripts without spaces between
-//! words; tokens without letter or digit and stop words are dropped. Blanks separate words, so text is
+//! words; tokens without letter or digit and stop words are dropped, and tokens of other languages than English are
+//! stemmed. Blanks separate words, so text is
 //! processed blank by blank: ASCII stretches take a fast path, others are normalised in a copy that maps back
 //! to the source.
 
@@ -10,6 +11,7 @@ use crate::detection::detect;
 use crate::error::Result;
 use crate::languages::Language;
 use crate::lexical::Lexer;
+use crate::stemmed::Stemmed;
 use unicode_normalization::char::{canonical_combining_class, decompose_compatible};
 use unicode_normalization::{is_nfkc_quick, IsNormalized, UnicodeNormalization};
 use unicode_segmentation::UnicodeSegmentation;
@@ -17,44 +19,108 @@ use unicode_segmentation::UnicodeSegmentation;
 /// Characters from which the language of a text is detected.
 const DETECTED: usize = 700;
 
+/// In which languages a text is read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Reading {
+    /// Words as they are, without these stop words.
+    Plain(StopWords),
+    /// In the language that the text is in.
+    Detect,
+    In(Language),
+    /// In each of these languages, as a query is read.
+    Each(Vec<Language>),
+}
+
 /// Finds words. It has buffers, so reuse one for many texts.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Words {
-    stop: StopWords,
+    reading: Reading,
     lower: String,
     copy: String,
     /// For each byte of `copy`, the byte of the source it came from.
     origin: Vec<u32>,
     lexer: Lexer,
+    stemmed: Stemmed,
 }
 
 impl Words {
     pub fn new(stop: StopWords) -> Self {
-        Self { stop, ..Self::default() }
+        let reading = match stop {
+            StopWords::Detect => Reading::Detect,
+            StopWords::Of(Language::ENGLISH) => Reading::Plain(StopWords::English),
+            StopWords::Of(Language::NONE) => Reading::Plain(StopWords::None),
+            StopWords::Of(language) => Reading::In(language),
+            plain => Reading::Plain(plain),
+        };
+        Self {
+            reading,
+            lower: String::new(),
+            copy: String::new(),
+            origin: Vec::new(),
+            lexer: Lexer::default(),
+            stemmed: Stemmed::default(),
+        }
     }
 
     pub fn by_language(language: &str) -> Result<Self> {
         Ok(Self::new(StopWords::by_name(language)?))
     }
 
-    /// Call `see` with each token of `text` and the byte at which its first character starts, in order.
-    /// Bigrams that start at the same byte are in order as well. [`StopWords::Detect`] drops the stop words of the
-    /// language that the text is in.
-    pub fn for_each_word(&mut self, text: &str, see: impl FnMut(&str, usize)) {
-        let chosen = self.stop;
-        if chosen == StopWords::Detect {
-            let end = text.char_indices().nth(DETECTED).map_or(text.len(), |(at, _)| at);
-            self.lexer.read(&text[..end]);
-            self.stop = match detect(self.lexer.lowers(0)) {
-                Language::ENGLISH => StopWords::English,
-                language => StopWords::Of(language),
+    /// Return a reader of queries to an index whose texts were read with `stop`, which found these languages (none:
+    /// English). A query is read in all of them, because few words do not tell the language.
+    pub fn of_queries(stop: StopWords, languages: &[Language]) -> Self {
+        let mut words = Self::new(stop);
+        if words.reading == Reading::Detect {
+            words.reading = match languages {
+                [] => Reading::Plain(StopWords::English),
+                _ => Reading::Each(languages.to_vec()),
             };
         }
-        self.each(text, see);
-        self.stop = chosen;
+        words
     }
 
-    fn each(&mut self, text: &str, mut see: impl FnMut(&str, usize)) {
+    /// Return the language in which a text is read.
+    pub fn language(&mut self, text: &str) -> Language {
+        match &self.reading {
+            Reading::Plain(StopWords::None) => Language::NONE,
+            Reading::Plain(_) => Language::ENGLISH,
+            Reading::In(language) => *language,
+            Reading::Detect | Reading::Each(_) => {
+                let end = text.char_indices().nth(DETECTED).map_or(text.len(), |(at, _)| at);
+                self.lexer.read(&text[..end]);
+                detect(self.lexer.lowers(0))
+            }
+        }
+    }
+
+    /// Call `see` with each token of `text` and the byte at which its first character starts, in order.
+    /// Bigrams that start at the same byte are in order as well. [`StopWords::Detect`] reads the text in the language
+    /// that it is in: in other languages than English, tokens are stems.
+    pub fn for_each_word(&mut self, text: &str, see: impl FnMut(&str, usize)) {
+        let language = self.language(text);
+        self.for_each_word_in(language, text, see);
+    }
+
+    /// Like [`Words::for_each_word`] for a part of a text whose language is known.
+    pub fn for_each_word_in(&mut self, language: Language, text: &str, mut see: impl FnMut(&str, usize)) {
+        match &self.reading {
+            Reading::Plain(stop) => return self.each(*stop, text, see),
+            Reading::Detect if language == Language::ENGLISH => {
+                return self.each(StopWords::English, text, see)
+            }
+            _ => {}
+        }
+        let mut stemmed = std::mem::take(&mut self.stemmed);
+        let reading = self.reading.clone();
+        self.each(StopWords::None, text, |token, at| match &reading {
+            Reading::Each(languages) => stemmed.of_query(language, languages, token, |word| see(word, at)),
+            _ => stemmed.of_text(language, token, |word| see(word, at)),
+        });
+        self.stemmed = stemmed;
+    }
+
+    /// Call `see` with each token that is not a stop word, unstemmed.
+    fn each(&mut self, stop: StopWords, text: &str, mut see: impl FnMut(&str, usize)) {
         let bytes = text.as_bytes();
         let mut at = 0;
         while at < bytes.len() {
@@ -69,15 +135,15 @@ impl Words {
                 end += 1;
             }
             if ascii {
-                self.ascii(&text[at..end], at, &mut see);
+                self.ascii(stop, &text[at..end], at, &mut see);
             } else {
-                self.any(&text[at..end], at, &mut see);
+                self.any(stop, &text[at..end], at, &mut see);
             }
             at = end;
         }
     }
 
-    fn ascii(&mut self, stretch: &str, base: usize, see: &mut impl FnMut(&str, usize)) {
+    fn ascii(&mut self, stop: StopWords, stretch: &str, base: usize, see: &mut impl FnMut(&str, usize)) {
         let bytes = stretch.as_bytes();
         let mut at = 0;
         while at < bytes.len() {
@@ -91,7 +157,7 @@ impl Words {
                 self.lower.clear();
                 self.lower.push_str(word);
                 self.lower.make_ascii_lowercase();
-                if !self.stop.contains(&self.lower) {
+                if !stop.contains(&self.lower) {
                     see(&self.lower, base + at);
                 }
             }
@@ -99,7 +165,7 @@ impl Words {
         }
     }
 
-    fn any(&mut self, stretch: &str, base: usize, see: &mut impl FnMut(&str, usize)) {
+    fn any(&mut self, stop: StopWords, stretch: &str, base: usize, see: &mut impl FnMut(&str, usize)) {
         let copied = is_nfkc_quick(stretch.chars()) != IsNormalized::Yes;
         if copied {
             self.normalise(stretch);
@@ -115,7 +181,6 @@ impl Words {
                 .map_or(text.len(), |(i, _)| rest + i);
             let part = &text[rest..end];
             let from = |i: usize| base + if copied { self.origin[rest + i] as usize } else { rest + i };
-            let stop = self.stop;
             let mut token = |lower: &str, i: usize| {
                 if lower.chars().any(char::is_alphanumeric) && !stop.contains(lower) {
                     see(lower, from(i));
@@ -310,11 +375,40 @@ mod tests {
             found
         };
         assert_eq!(read("The city was founded by и"), ["city", "founded", "и"]);
-        assert_eq!(read("Город и улицы"), ["город", "улицы"]);
+        assert_eq!(read("Город и улицы"), ["город", "улиц"]);
         assert_eq!(
             read("Die Stadt wurde von einem Herzog nicht gegründet"),
-            ["stadt", "herzog", "gegründet"]
+            ["stadt@de", "herzog@de", "gegrund@de"]
         );
+        assert_eq!(
+            read("L’école et les élèves de la ville sont dans une vallée, mais l'eau n'est pas là"),
+            ["ecol@fr", "elev@fr", "vill@fr", "valle@fr", "eau@fr"]
+        );
+        // Pairs of kana keep their marks.
+        assert_eq!(read("がな 犬"), ["がな", "犬"]);
+    }
+
+    #[test]
+    fn a_query_is_read_in_every_language_of_the_index() {
+        let read = |codes: &[&str], text: &str| {
+            let languages: Vec<_> = codes.iter().map(|code| Language::by_name(code).unwrap()).collect();
+            let mut found = Vec::new();
+            Words::of_queries(StopWords::Detect, &languages)
+                .for_each_word(text, |w, _| found.push(w.to_owned()));
+            found
+        };
+        assert_eq!(read(&[], "The Häuser"), ["häuser"]);
+        assert_eq!(read(&["en", "de"], "The Häuser"), ["häuser", "haus@de"]);
+        assert_eq!(
+            read(&["en", "de"], "Was war die Aufgabe der Häuser?"),
+            ["aufgabe", "aufgab@de", "häuser", "haus@de"]
+        );
+        assert_eq!(
+            read(&["en", "ru", "zh"], "города 北京市 Café"),
+            ["города", "город", "北京", "京市", "café", "cafe"]
+        );
+        let mut forced = Words::of_queries(StopWords::by_name("german").unwrap(), &[]);
+        forced.for_each_word("der Häuser", |word, at| assert_eq!((word, at), ("haus@de", 4)));
     }
 
     proptest! {

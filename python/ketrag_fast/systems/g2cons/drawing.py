@@ -5,23 +5,20 @@ from __future__ import annotations
 import numpy as np
 
 from ketrag_fast.systems.shared.drawing import join_edges, rows_with
-from ketrag_fast.systems.shared.name_lookup import Names
-from ketrag_fast.systems.shared.rows import Arrays, csr, strings
+from ketrag_fast.systems.shared.rows import Arrays, csr
+from ketrag_fast.systems.shared.word_forms import WordForms
 from ketrag_fast.systems.spec.drawing import DrawableGraph, NodeBlock
 
 
 def read_concepts(stages: dict[str, Arrays]) -> DrawableGraph:
     """Return concepts, and edges with their Dice weights."""
     concepts, graph = stages["concepts"], stages["concept_graph"]
-    words = Names(*strings(stages["words"], "vocabulary"), case=str.lower)
+    words = WordForms(stages["units"], stages["words"])
     number = concepts["concept_word"]  # ascending
 
     def find(name: str) -> list[int]:
-        word = words.find(name)
-        if word is None:
-            return []
-        at = int(np.searchsorted(number, np.uint32(word)))
-        return [at] if at < len(number) and int(number[at]) == word else []
+        known = np.array(words.find(name), np.uint32)
+        return np.flatnonzero(np.isin(number, known)).tolist() if len(known) else []
 
     def near(name: str) -> list[str]:
         return [word for word in words.near(name) if find(word)]

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from ketrag_fast.systems.shared.graph_columns import constant, ids_column, number_column, once, texts_at
-from ketrag_fast.systems.shared.rows import Arrays, csr, strings
+from ketrag_fast.systems.shared.graph_columns import constant, ids_column, number_column, once
+from ketrag_fast.systems.shared.rows import Arrays, csr
+from ketrag_fast.systems.shared.word_forms import WordForms
 from ketrag_fast.systems.spec.graph_tables import Column, GraphTables
 
 
@@ -15,10 +16,11 @@ def concepts(stages: Mapping[str, Arrays]) -> GraphTables:
     """Return the concepts and the pairs that share chunks and meaning."""
     graph, kept = stages["concept_graph"], stages["concepts"]
     words = kept["concept_word"].astype(np.int64)
+    forms = WordForms(stages["units"], stages["words"])
     indptr, indices = csr(graph, "edges")
     places, first = once(indptr, indices)
     nodes = {
-        "name": Column("text", lambda rows: texts_at(strings(stages["words"], "vocabulary"), words[rows])),
+        "name": Column("text", lambda rows: forms.spell(words[rows])),
         "units": ids_column(kept, "concept_units"),
     }
     if "core_concept" in stages:
@@ -36,5 +38,5 @@ def concepts(stages: Mapping[str, Arrays]) -> GraphTables:
             "shared_chunks": number_column(graph["edge_shared"][places]),
             "cosine": number_column(graph["edge_cosine"][places]),
         },
-        unique_names=True,
+        unique_names=not forms.has_stems,
     )

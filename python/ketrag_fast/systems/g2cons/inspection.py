@@ -12,9 +12,8 @@ from unicodedata import normalize
 import numpy as np
 
 from ketrag_fast.storage.generation import Generation
-from ketrag_fast.systems.shared.name_lookup import Names
-from ketrag_fast.systems.shared.row_text import row_of, span_of, text_of
-from ketrag_fast.systems.shared.rows import strings
+from ketrag_fast.systems.shared.row_text import row_of, span_of
+from ketrag_fast.systems.shared.word_forms import WordForms
 from ketrag_fast.types import Span
 
 _SHOWN, _NEAR, _WIDTH = 20, 5, 160
@@ -79,13 +78,12 @@ class ConceptInspector:
         self._ranks = stages["core_concept"]["concept_rank"] if "core_concept" in stages else None
 
     @cached_property
-    def _names(self) -> Names:
-        return Names(*strings(self._words, "vocabulary"), case=str.lower)
+    def _forms(self) -> WordForms:
+        return WordForms(self._units, self._words)
 
     def find(self, name: str) -> Concept | None:
         """Return the concept of a term, ignoring case; None if it does not exist."""
-        word = self._names.find(normalize("NFKC", name))
-        number = None if word is None else self._number(word)
+        number = self._known(name)
         if number is None:
             return None
         row = slice(*self._graph["edges_indptr"][number : number + 2].tolist())
@@ -109,9 +107,13 @@ class ConceptInspector:
 
     def near(self, name: str) -> list[str]:
         """Return concepts with a similar spelling."""
-        known = self._names.near(normalize("NFKC", name))
-        words = ((word, self._names.find(word)) for word in known)
-        return [word for word, at in words if at is not None and self._number(at) is not None][:_NEAR]
+        known = self._forms.near(normalize("NFKC", name))
+        return [word for word in known if self._known(word) is not None][:_NEAR]
+
+    def _known(self, name: str) -> int | None:
+        """Return the first concept that a name may be."""
+        numbers = map(self._number, self._forms.find(normalize("NFKC", name)))
+        return next((number for number in numbers if number is not None), None)
 
     def _number(self, word: int) -> int | None:
         words = self._concepts["concept_word"]
@@ -119,7 +121,7 @@ class ConceptInspector:
         return at if at < len(words) and int(words[at]) == word else None
 
     def _name(self, concept: int) -> str:
-        return text_of(self._words, "vocabulary", int(self._concepts["concept_word"][concept]))
+        return self._forms[int(self._concepts["concept_word"][concept])]
 
     def _chunks(self, concept: int) -> tuple[int, ...]:
         """Return the chunks that contain a concept."""

@@ -7,7 +7,8 @@ import numpy as np
 from ketrag_fast.systems.shared.drawing import join_edges, name_block, passage_block, rows_with
 from ketrag_fast.systems.shared.row_text import text_of
 from ketrag_fast.systems.shared.rows import Arrays, csr, lengths
-from ketrag_fast.systems.spec.drawing import DrawableGraph
+from ketrag_fast.systems.shared.word_forms import WordForms
+from ketrag_fast.systems.spec.drawing import DrawableGraph, NodeBlock
 
 
 def read_skeleton(stages: dict[str, Arrays]) -> DrawableGraph:
@@ -30,12 +31,12 @@ def read_skeleton(stages: dict[str, Arrays]) -> DrawableGraph:
 def read_keywords(stages: dict[str, Arrays]) -> DrawableGraph:
     """Return keywords and the passages that they are in, rare keywords with greater weight."""
     units, words = stages["units"], stages["words"]
-    passages = passage_block(units)
+    passages, forms = passage_block(units), WordForms(units, words)
     rows = csr(words, "unit_words")
     count = lengths(csr(words, "word_units")[0])
     rarity = np.log1p(passages.count / np.maximum(count, 1))
     return join_edges(
-        (passages, name_block("keyword", words, "vocabulary", str.lower)),
+        (passages, NodeBlock("keyword", len(forms), forms.__getitem__, forms.find, forms.near)),
         [(0, passages.count, rows, rarity)],
         of_units=lambda found: found,
         edge="contains",

@@ -7,6 +7,7 @@ import numpy as np
 from ketrag_fast import _core
 from ketrag_fast.base.config import Settings
 from ketrag_fast.kernels.text import pack, unpack
+from ketrag_fast.systems.shared.document_languages import languages_of
 from ketrag_fast.systems.shared.rows import F32, strings, word_rows
 from ketrag_fast.systems.spec.stage import Outputs, StageContext, StageInputs
 
@@ -21,7 +22,9 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
         context.report.unit = "tokens"
         found = context.model.embed(iter(texts), len(texts), sum(map(len, texts)), context.report)
         return _add_codes(np.ascontiguousarray(found, np.float32), context.threads)
-    rows = word_rows(pack(texts), strings(inputs["words"], "vocabulary"), settings.language, context.threads)
+    words = inputs["words"]
+    vocabulary, languages = strings(words, "vocabulary"), languages_of(words)
+    rows = word_rows(pack(texts), vocabulary, settings.language, languages, context.threads)
     basis = vectors["basis"]
     return _add_codes(_core.embed_rows(basis, *rows, threads=context.threads), context.threads)
 

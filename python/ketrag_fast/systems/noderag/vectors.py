@@ -7,6 +7,7 @@ import numpy as np
 from ketrag_fast import _core
 from ketrag_fast.base.config import Settings
 from ketrag_fast.kernels.text import pack, unpack
+from ketrag_fast.systems.shared.document_languages import languages_of
 from ketrag_fast.systems.shared.rows import F32, strings, word_rows
 from ketrag_fast.systems.spec.stage import Outputs, StageContext, StageInputs
 
@@ -28,8 +29,8 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
         context.report.unit = "tokens"
         found = context.model.embed(iter(texts), len(texts), sum(map(len, texts)), context.report)
     else:
-        vocabulary = strings(inputs["words"], "vocabulary")
-        rows = word_rows(pack(texts), vocabulary, settings.language, context.threads)
+        vocabulary, languages = strings(inputs["words"], "vocabulary"), languages_of(inputs["words"])
+        rows = word_rows(pack(texts), vocabulary, settings.language, languages, context.threads)
         found = _core.embed_rows(vectors["basis"], *rows, threads=context.threads)
     every = np.ascontiguousarray(np.concatenate([chunks, found]), np.float32)
     codes, scale, residual = _core.quantise_vectors(every, threads=context.threads)

@@ -57,7 +57,7 @@ UNITS = Stage(
 
 WORDS = Stage(
     "words",
-    version=2,
+    version=3,
     needs=(DOCUMENTS, "units"),
     settings=("language", "words", "core_unit"),
     run=f"{_HERE}.words:run",
@@ -70,6 +70,9 @@ WORDS = Stage(
         **graph("word_units", "vocabulary", "units"),
         **graph("sent_words", "own_sentences", "vocabulary"),
         **graph("chunk_words", "chunks", "vocabulary", optional=True),
+        # If a chunk is not English: the numbers of all languages, and of each chunk's.
+        "languages": array("u8", ANY, rising=True, optional=True),
+        "chunk_language": array("u8", "chunks", optional=True),
         # As in the reference implementation of KET-RAG.
         "cooc_indptr": array("u64", "joined_texts+1", rising=True, optional=True),
         "cooc_indices": array("u32", ANY, optional=True),  # below `cooc_count`

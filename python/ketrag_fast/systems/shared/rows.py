@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -74,10 +74,17 @@ def whole_chunks(units: Arrays) -> bool:
 
 
 def word_rows(
-    texts: tuple[U8, U64], vocabulary: tuple[U8, U64], language: str, threads: int
+    texts: tuple[U8, U64],
+    vocabulary: tuple[U8, U64],
+    language: str,
+    languages: Sequence[int],
+    threads: int,
 ) -> tuple[U64, U32, U32]:
-    """Return (indptr, ascending word ids, counts) of texts; words outside the vocabulary are ignored."""
-    words, _, indptr = _core.tokenise(texts, language, threads)
+    """Return (indptr, ascending word ids, counts) of texts; words outside the vocabulary are ignored.
+
+    The texts are read in all `languages` of the index (none: English), because names do not tell theirs.
+    """
+    words, _, indptr = _core.tokenise(texts, language, threads, languages=languages)
     number = {word: place for place, word in enumerate(unpack(*vocabulary))}
     ids = np.array([number.get(word, -1) for word in unpack(*words)], np.int64)
     count = len(indptr) - 1

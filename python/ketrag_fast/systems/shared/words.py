@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -10,13 +9,13 @@ from numpy.typing import NDArray
 
 from ketrag_fast import _core
 from ketrag_fast.base.config import Settings
-from ketrag_fast.kernels.arrays import Packed
 from ketrag_fast.kernels.text import unpack
 from ketrag_fast.systems.shared.nltk_data import digest, load
 from ketrag_fast.systems.shared.reference_words import cooccurrence, keywords
 from ketrag_fast.systems.shared.row_reuse import (
     Changes,
     columns_in_use,
+    dense_of,
     rows_of,
     sentence_order,
     sentence_rows,
@@ -31,6 +30,7 @@ from ketrag_fast.systems.shared.rows import (
     strings_out,
     take_rows,
     whole_chunks,
+    word_rows,
 )
 from ketrag_fast.systems.spec.documents import Documents
 from ketrag_fast.systems.spec.stage import Earlier, Outputs, StageContext, StageInputs
@@ -46,7 +46,8 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
     if settings.words == "published":
         published = _reference_words(inputs, settings, context)
         texts = strings(published, "keyword_texts")
-        known = _word_ids(found["words"], texts, settings.language, context.threads)
+        languages = np.unique(found["chunk_language"]).tolist()
+        known = word_rows(texts, found["words"], settings.language, languages, context.threads)[:2]
         published |= csr_out("keyword_text_words", known)
     words = found["words"]
     count = len(words[1]) - 1
@@ -60,6 +61,7 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
         **csr_out("sent_words", sent_words),
         # If chunks are units, their words and vectors are stored only once.
         **({} if whole_chunks(units) else csr_out("chunk_words", found["chunk_words"])),
+        **_languages(found["chunk_language"]),
         **published,
     }
 
@@ -109,7 +111,17 @@ def _update_words(
     }
     if not whole_chunks(units):
         made |= csr_out("chunk_words", _chunk_words(earlier, changes, found, both))
-    return made
+    old = before.get("chunk_language", np.zeros(len(changes.before["chunk_document"]), np.uint8))
+    new = found["chunk_language"]
+    new = new if len(new) else np.zeros(len(changes.new["chunk_document"]), np.uint8)
+    return made | _languages(dense_of(old, new, changes.chunks))
+
+
+def _languages(chunks: NDArray[np.uint8]) -> dict[str, NDArray[Any]]:
+    """Return the language of each chunk, and each language once; nothing if all are English."""
+    if not chunks.any():
+        return {}
+    return {"languages": np.unique(chunks), "chunk_language": chunks}
 
 
 def _chunk_words(
@@ -141,20 +153,6 @@ def _reference_words(
         cut = _core.slice_strings(inputs.documents.packed("text"), owner, span)
         joined = _prepend_titles(titles, owner, unpack(*cut))
     return {**cooccurrence(data, joined, context), **keywords(data, texts, context)}
-
-
-def _word_ids(
-    vocabulary: Packed, texts: Packed, language: str, threads: int
-) -> tuple[NDArray[np.uint64], NDArray[np.uint32]]:
-    """Return for each text the ascending ids of its words, from which the built-in space embeds it."""
-    (blob, offsets), _, indptr = _core.tokenise(texts, language, threads)
-    number = {word: i for i, word in enumerate(unpack(*vocabulary))}
-    found = [number.get(word) for word in unpack(blob, offsets)]
-    ends = indptr.tolist()
-    rows = [sorted({x for x in found[a:b] if x is not None}) for a, b in pairwise(ends)]
-    starts = np.zeros(len(rows) + 1, np.uint64)
-    np.cumsum([len(row) for row in rows], out=starts[1:])
-    return starts, np.array([x for row in rows for x in row], np.uint32)
 
 
 def _prepend_titles(titles: list[str], owner: NDArray[np.uint32], texts: list[str]) -> list[str]:

@@ -1,10 +1,11 @@
 //! View of the vector space fitted on the corpus, which embeds queries without a model.
 
-use super::arrays::{Arrays, Sparse};
+use super::arrays::{damaged, Arrays, Sparse};
 use crate::embed::builtin::embed_rows;
 use crate::error::{Error, Result};
 use crate::progress::Progress;
 use crate::sparse::CsrView;
+use crate::text::languages::Language;
 use crate::text::stopwords::StopWords;
 use crate::text::strings::Strings;
 use crate::text::words::Words;
@@ -15,6 +16,7 @@ pub struct Space<'a> {
     basis: Sparse<'a, f32>,
     dimension: usize,
     stop_words: StopWords,
+    languages: Vec<Language>,
     vocabulary: Strings<'a>,
 }
 
@@ -30,13 +32,19 @@ impl<'a> Space<'a> {
         if basis.0.len() != vocabulary.len() * dimension || !finite {
             return Err(Error::damaged("vectors.basis does not fit the vocabulary"));
         }
-        Ok(Self { basis, dimension, stop_words: StopWords::by_name(language)?, vocabulary })
+        let numbers = match arrays.has("words.languages") {
+            true => arrays.values("words.languages")?,
+            false => &[],
+        };
+        let languages = numbers.iter().map(|&number| Language::numbered(number)).collect::<Result<_>>();
+        let languages = languages.map_err(|e| damaged("words.languages", e))?;
+        Ok(Self { basis, dimension, stop_words: StopWords::by_name(language)?, languages, vocabulary })
     }
 
     /// Return the query's vector; zero if none of its words is known.
     pub fn embed(&self, question: &str) -> Result<Vec<f32>> {
         let mut counts: BTreeMap<u32, u32> = BTreeMap::new();
-        Words::new(self.stop_words).for_each_word(question, |word, _| {
+        Words::of_queries(self.stop_words, &self.languages).for_each_word(question, |word, _| {
             if let Some(id) = self.vocabulary.position(word) {
                 *counts.entry(id as u32).or_default() += 1;
             }

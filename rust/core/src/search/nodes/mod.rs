@@ -7,6 +7,7 @@ use crate::error::{Error, Result};
 use crate::progress::Progress;
 use crate::rank::spread::{Settings, Spread};
 use crate::sparse::{leaves, CsrView, Mask, Scored};
+use crate::text::languages::Language;
 use crate::text::stopwords::StopWords;
 use crate::text::strings::Strings;
 use crate::text::words::Words;
@@ -168,12 +169,17 @@ impl NodeIndex<'_> {
         let mut words: Vec<String> = Vec::new();
         let mut lexer = Words::new(StopWords::None);
         lexer.for_each_word(question, |word, _| words.push(word.to_owned()));
+        let own = match Words::new(StopWords::Detect).language(question) {
+            Language::ENGLISH => StopWords::English,
+            language => StopWords::Of(language),
+        };
         let (mut found, mut covered) = (Vec::new(), 0);
         for first in 0..words.len() {
             let most = (words.len() - first).min(LONGEST_NAME);
             let name = |size: &usize| {
                 let run = &words[first..first + size];
-                let is_stop_word = *size == 1 && StopWords::English.contains(&run[0]);
+                let is_stop_word =
+                    *size == 1 && (StopWords::English.contains(&run[0]) || own.contains(&run[0]));
                 if is_stop_word {
                     None
                 } else {
