@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from ketrag_fast import Document, Index, Settings
+from ketrag_fast.systems.g2cons.inspection import Concept
 from ketrag_fast.systems.shared.rows import csr, read_strings
 
 # In each, the words of a query are in other forms than those of the text.
@@ -56,11 +57,11 @@ def build(path: Path, code: str, **settings: object) -> Index:
 
 
 @pytest.mark.parametrize("code", SETS)
-@pytest.mark.parametrize("mode", ["text", "keywords", "concepts"])
+@pytest.mark.parametrize("mode", ["text", "keyword", "concepts"])
 def test_other_forms_of_a_word_are_found_by_graphs_and_the_fitted_space(
     tmp_path: Path, code: str, mode: str
 ) -> None:
-    with build(tmp_path, code, modes=("text", "keywords", "concepts"), concept_min_df=1) as index:
+    with build(tmp_path, code, modes=("text", "keyword", "concepts"), concept_min_df=1) as index:
         for expected, query in SETS[code][1].items():
             passages = index.retrieve(query, mode=mode).passages
             assert passages and passages[0].document == expected, (query, passages)
@@ -70,31 +71,27 @@ def test_other_forms_of_a_word_are_found_by_graphs_and_the_fitted_space(
 def test_concepts_are_found_by_any_form_and_shown_as_written(tmp_path: Path, code: str) -> None:
     form, shown = SETS[code][2]
     with build(tmp_path, code, modes=("concepts",), concept_min_df=1) as index:
-        concept = index.inspect.concept(form)
-        assert concept is not None and concept.name == shown
-        for near in concept.neighbours:
-            assert "@" not in near.name
+        concept = index.inspect.node(form, kind="concept")
+        assert isinstance(concept, Concept) and concept.name == shown
+        assert all("@" not in near.name for near in concept.neighbours)
         words = index._opened.generation.stages["words"]
-        assert all("@" not in near for near in index.inspect.near_concepts(form)) if hasattr(
-            index.inspect, "near_concepts"
-        ) else True
         assert len(read_strings(words, "vocabulary")) == len(csr(words, "word_units")[0]) - 1
 
 
 def test_languages_are_stored_with_the_words_only_if_not_all_are_english(tmp_path: Path) -> None:
-    with build(tmp_path, "de", modes=("keywords",)) as index:
+    with build(tmp_path, "de", modes=("keyword",)) as index:
         assert index.stats()["languages"] == {"de": 3}
         assert {document.metadata["language"] for document in index.inspect.documents()} == {"de"}
-        found = index.retrieve("Haus", mode="keywords", filter="language=de").passages
+        found = index.retrieve("Haus", mode="keyword", filter="language=de").passages
         assert found and found[0].document == "haus"
     english = [Document("a", "The houses of the old town are not large."), Document("b", "Dogs bark.")]
     (tmp_path / "en").mkdir()
-    with Index.build(english, tmp_path / "en" / "index", settings=Settings(modes=("keywords",))) as index:
+    with Index.build(english, tmp_path / "en" / "index", settings=Settings(modes=("keyword",))) as index:
         assert "languages" not in index._opened.generation.stages["words"]
 
 
-@pytest.mark.parametrize("modes", [("keywords", "concepts"), ("noderag", "local")])
-def test_an_update_equals_a_build(tmp_path: Path, modes: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("modes", ["keyword,concepts", "noderag,skeleton"])
+def test_an_update_equals_a_build(tmp_path: Path, modes: str) -> None:
     every = [Document(f"{code}-{name}", text) for code in SETS for name, text in SETS[code][0]]
     every.append(Document("en", "The houses of the old town were built by craftsmen and are not large."))
     own = Settings(modes=modes, llm="heuristic", concept_min_df=1)
@@ -108,7 +105,7 @@ def test_an_update_equals_a_build(tmp_path: Path, modes: tuple[str, ...]) -> Non
 
 def test_a_forced_language_reads_everything_in_it(tmp_path: Path) -> None:
     documents = [Document("x", "Häuser"), Document("y", "Flüsse")]
-    own = Settings(modes=("text", "keywords"), language="german")
+    own = Settings(modes=("text", "keyword"), language="german")
     with Index.build(documents, tmp_path / "index", settings=own) as index:
         assert index.retrieve("Haus", mode="text").passages[0].document == "x"
-        assert index.retrieve("Fluss", mode="keywords").passages[0].document == "y"
+        assert index.retrieve("Fluss", mode="keyword").passages[0].document == "y"

@@ -102,7 +102,7 @@ def test_the_keyword_graph_has_the_stems_of_the_oracle(language: str) -> None:
     assert 0 < len(found) < len(plain.words(text, ()))
 
 
-GRAPH_TEXT = st.text("abßéü' ’.5дйو\u064bال हिं日本ไท語ー" + "sn", max_size=24)
+GRAPH_TEXT = st.text("abßéüns' ’.5дйوالह日本ไท語ー", max_size=24)
 
 
 @settings(max_examples=300, deadline=None)

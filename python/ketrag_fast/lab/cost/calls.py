@@ -103,7 +103,7 @@ def _reply_tokens_by_rules(title: str, text: str, options: PromptOptions) -> flo
     """Return the number of tokens of the reply that the rules would give."""
     from ketrag_fast.models.extraction.heuristic import extract
 
-    found = extract(title, text)
+    found = extract(title, text, options.language)
     entities = [list(entity) for entity in found.entities]
     relations = [list(relation) for relation in found.relations]
     value: object = {"e": entities, "r": relations}

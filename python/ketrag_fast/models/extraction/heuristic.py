@@ -6,22 +6,24 @@ Relations connect the subject of a sentence, and the title, to the other entitie
 their description. Nothing is ranked, so unimportant names are included; benches/heuristic.py prints precision
 and recall against the extraction of a model.
 
-Works for languages that capitalise names; for others it only finds titles and numbers.
+In other languages than English, words are told from names by the function words of the language (in German,
+a noun after an article is not a name either), and `name_runs` finds names in scripts without capitals.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from functools import lru_cache
 from typing import Final, NamedTuple
 
 from ketrag_fast import _core
 from ketrag_fast.kernels.text import sentence_spans
+from ketrag_fast.models.extraction import name_runs
 from ketrag_fast.models.extraction.cleaning import MAX_NAME, clean
-from ketrag_fast.models.extraction.records import EntityRecord, Extraction, RelationRecord
+from ketrag_fast.models.extraction.records import EntityRecord, Extraction, NameMention, RelationRecord
 
-VERSION: Final = "1"
+VERSION: Final = "2"
 """Part of the reply key; raise it when the result changes."""
 MAX_ENTITIES: Final = 200
 MAX_RELATIONS: Final = 400
@@ -43,6 +45,7 @@ _DATE: Final = re.compile(
 )
 _TOKEN: Final = re.compile(r"\d+(?:[.,]\d+)*\w*|[^\W\d_](?:\w|['’.\-](?=\w))*")
 _SMALL: Final = re.compile(r"(?<!\w)[a-z]\w+")
+_SMALL_LETTERS: Final = re.compile(r"(?<!\w)[^\W\d_A-Z]\w+")
 _STRETCH: Final = re.compile(r"(?<!\w)[a-z][a-z-]+((?: [a-z][a-z-]+)+(?!\w))?")
 # Single words match too (their group is None), so that nothing is scanned twice.
 _GAPS: Final = frozenset({" ", "-", ". ", " & ", "& ", ".", "/", "+"})
@@ -63,6 +66,12 @@ _BODIES: Final = _set(
     Museum Office Organisation Organization School Secretary Service Society Transactions Treaty Union
     University"""
 )
+_GERMAN_ARTICLES: Final = _set(
+    """der die das dem den des ein eine einem einen einer eines im am zum zur vom beim ins ans kein keine keinen
+    keiner seine seiner seinem seinen sein ihre ihrer ihrem ihren ihr diese dieser diesem diesen dieses jede jeder
+    jedem jeden alle aller allen mehrere viele einige beide beiden"""
+)
+_CODES: Final = {name: code for code, name in _core.languages()}
 _AFTER_COMMA: Final = frozenset({"Inc", "Jr", "Sr", "Ltd", "LLC", "III", "II", "Esq"})
 _OF_A_COUNTRY: Final = ("an", "ish", "ese", "ch")
 _OPENS: Final = frozenset(".!?:")
@@ -82,20 +91,14 @@ _OPENERS: Final = _set(
 _Word = tuple[str, int, int]
 
 
-class NameMention(NamedTuple):
-    """A mention of an entity in the text."""
+def extract(title: str, text: str, language: str = "auto") -> Extraction:
+    """Return the entities and relations of a chunk. Never fails; the result is deterministic.
 
-    start: int
-    end: int
-    name: str
-    kind: str
-
-
-def extract(title: str, text: str) -> Extraction:
-    """Return the entities and relations of a chunk. Never fails; the result is deterministic."""
+    `language` is "auto", a language, or "none", which counts as English.
+    """
     text = text.encode("utf-8", "replace").decode("utf-8")
     subject = subject_of(title, text)
-    passage = TitledPassage(text, subject)
+    passage = passage_with_rules(text, subject, language)
     entities: dict[str, EntityRecord] = {}
     relations: dict[tuple[str, str], RelationRecord] = {}
     head = subject.casefold()
@@ -110,7 +113,7 @@ def extract(title: str, text: str) -> Extraction:
                 entities[key] = EntityRecord(
                     each.name, each.kind, whole or excerpt_around(sentence, each.start)
                 )
-        own = own_subject(sentence, found)
+        own = own_subject(sentence, found, passage.articles)
         for key, each in found.items():
             # Each is related to the subject of the sentence, which is related to the title.
             first = head if key == own else own or head
@@ -125,13 +128,23 @@ def extract(title: str, text: str) -> Extraction:
     return Extraction(tuple(entities.values()), tuple(relations.values()))
 
 
-def own_subject(sentence: str, found: Mapping[str, NameMention]) -> str:
+def own_subject(sentence: str, found: Mapping[str, NameMention], articles: Container[str]) -> str:
     """Return the entity at the beginning of a sentence, after an article, or "" (as for a pronoun)."""
     for key, first in found.items():
         if first.kind != "date":
-            before = sentence[: first.start].strip(" \"'“(").lower()
-            return key if before in ("", "the", "a", "an") else ""
+            before = sentence[: first.start].strip(" \"'“(«„「《").lower()
+            return key if before == "" or before in articles else ""
     return ""
+
+
+def passage_with_rules(
+    text: str, subject: str, language: str = "auto"
+) -> TitledPassage | name_runs.CaselessPassage:
+    """Return a passage with the rules of a language, or of the one that it is in."""
+    code = _CODES.get(language, language) if language != "auto" else _core.detect_language(text)
+    if code in name_runs.CASELESS or code in name_runs.UNSPACED:
+        return name_runs.CaselessPassage(text, subject, code)
+    return TitledPassage(text, subject, code)
 
 
 def distinct(found: list[NameMention]) -> dict[str, NameMention]:
@@ -159,9 +172,14 @@ def excerpt_around(sentence: str, start: int) -> str:
 class TitledPassage:
     """A passage, with the statistics of its words that the rules need."""
 
-    def __init__(self, text: str, subject: str) -> None:
-        self._repeated = _find_repeated_runs(text)
-        self._small = frozenset(_SMALL.findall(text))
+    def __init__(self, text: str, subject: str, language: str = "en") -> None:
+        own = language not in ("en", "none")
+        # Function words by which names are told from other words, if the text is not English.
+        self._functions = name_runs.function_words(language) if own else frozenset[str]()
+        self.articles = self._functions or _ARTICLES
+        self._nouns = language == "de"  # every noun has a capital
+        self._repeated = frozenset[tuple[str, ...]]() if own else _find_repeated_runs(text)
+        self._small = frozenset(_SMALL_LETTERS.findall(text) if own else _SMALL.findall(text))
         self._subject = subject if len(subject) > 1 else ""
 
     def entities(self, sentence: str) -> list[NameMention]:
@@ -204,7 +222,7 @@ class TitledPassage:
     def _named(self, sentence: str, words: list[_Word], first: int, last: int) -> NameMention | None:
         """Return the name without leading stop words, or None if nothing is left."""
         begin = first
-        while begin <= last and words[begin][0].lower() in _stop_words():
+        while begin <= last and words[begin][0].lower() in (self._functions or _stop_words()):
             begin += 1
         if begin > last:
             return None
@@ -219,6 +237,8 @@ class TitledPassage:
         opens = first == 0 or not _OPENS.isdisjoint(sentence[words[first - 1][2] : words[first][1]])
         if begin == last and (name.lower() in _OPENERS or (opens and self._common(name))):
             return None
+        if self._nouns and begin == last and (begin > first or self._follows_article(sentence, words, first)):
+            return None
         end = start + len(name)
         ending = words[last][0]
         if sentence[end : end + 1] == "." and (_abbreviation(ending) or ending in _AFTER_COMMA):
@@ -226,9 +246,20 @@ class TitledPassage:
             name = sentence[start:end]
         return NameMention(start, end, name, "")
 
+    def _follows_article(self, sentence: str, words: list[_Word], k: int) -> bool:
+        """Return whether a single word follows a word in lower case: "der Stadt", "alte Häuser", "im Jahr"."""
+        if k == 0 or sentence[words[k - 1][2] : words[k][1]] != " ":
+            return False
+        before = words[k - 1][0]
+        return before.lower() in _GERMAN_ARTICLES or (
+            before[0].islower() and before.endswith(("e", "en", "er", "es", "em")) and before not in self._functions
+        )
+
     def _common(self, word: str) -> bool:
         """Return whether the first word of a sentence is probably not a name."""
         small = word.lower()
+        if self._functions:
+            return small in self._small
         return small.endswith("ly") or small in self._small or small.removesuffix("s") in self._small
 
 

@@ -98,9 +98,9 @@ def _heuristic(spec: str, options: PromptOptions, limits: Limits) -> ChunkReader
     from ketrag_fast.models.extraction.heuristic import VERSION, extract
 
     def read(chunk: Chunk) -> Extraction:
-        return extract(chunk.title, chunk.text)
+        return extract(chunk.title, chunk.text, options.language)
 
-    mark = f"heuristic {VERSION}"
+    mark = f"heuristic {VERSION} {options.language}"
     identity = ModelIdentity(spec, mark).to_json()
     local = Local(read, places=False, lacking="")
     return ChunkReader(spec, _key(mark), identity, options, limits, grounded=False, local=local)

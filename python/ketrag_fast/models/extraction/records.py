@@ -23,6 +23,15 @@ class RelationRecord(NamedTuple):
     strength: float = 1.0
 
 
+class NameMention(NamedTuple):
+    """A mention of an entity in the text."""
+
+    start: int
+    end: int
+    name: str
+    kind: str
+
+
 @dataclass(frozen=True, slots=True)
 class Extraction:
     """All records of a chunk, in reply order; `dropped` counts malformed ones."""

@@ -13,16 +13,15 @@ from ketrag_fast.kernels.text import sentence_spans
 from ketrag_fast.models.extraction.cleaning import MAX_DESCRIPTION, clean
 from ketrag_fast.models.extraction.grounding import Source
 from ketrag_fast.models.extraction.heuristic import (
-    NameMention,
-    TitledPassage,
     distinct,
     own_subject,
+    passage_with_rules,
     subject_of,
 )
-from ketrag_fast.models.extraction.records import Extraction, RelationRecord
+from ketrag_fast.models.extraction.records import Extraction, NameMention, RelationRecord
 from ketrag_fast.systems.noderag.units import MAX_UNITS, Decomposition, Relationship, SemanticUnit
 
-VERSION: Final = "1"
+VERSION: Final = "2"
 """Part of the key of decompositions by rules."""
 BETWEEN: Final = 80
 """The maximum length of the text between two names that becomes their relation."""
@@ -31,16 +30,16 @@ _LEAST: Final = 2
 """The minimum number of letters of a sentence."""
 
 
-def by_rules(title: str, text: str) -> Decomposition:
-    """Return the units of a chunk; deterministic, for any text."""
+def by_rules(title: str, text: str, language: str = "auto") -> Decomposition:
+    """Return the units of a chunk; deterministic, for any text. `language` is as for `heuristic.extract`."""
     text = text.encode("utf-8", "replace").decode("utf-8")
     subject = subject_of(title, text)
-    passage = TitledPassage(text, subject)
+    passage = passage_with_rules(text, subject, language)
     units = []
     head = clean(subject, escaped=False)
     for sentence in _sentences(text)[:MAX_UNITS]:
         found = distinct(passage.entities(sentence))
-        own = own_subject(sentence, found)
+        own = own_subject(sentence, found, passage.articles)
         key = own or head.casefold()
         first = found[key].name if key in found else head
         names = dict.fromkeys([first] if first else [])

@@ -102,7 +102,7 @@ def decomposition(reader: ChunkReader) -> ExtractionWork[Decomposition]:
 
     def parts(chunk: Chunk) -> tuple[str, ...]:
         where = (chunk.document, str(chunk.start), str(chunk.end)) if reader.places else ()
-        return chunk.title, chunk.text, *where, *(() if grounded else (VERSION,))
+        return chunk.title, chunk.text, *where, *(() if grounded else (VERSION, reader.options.language))
 
     task = Task(
         name="decomposition",
@@ -129,7 +129,7 @@ def _locally(reader: ChunkReader) -> Any:
     if local is None:
         return None
     if not reader.places:
-        return lambda chunk: by_rules(chunk.title, chunk.text)
+        return lambda chunk: by_rules(chunk.title, chunk.text, reader.options.language)
 
     def recorded(chunk: Chunk) -> Decomposition | None:
         found = local.extract(chunk)
