@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ketrag_fast import _core
@@ -18,6 +18,8 @@ RARE = 0.5
 LISTED = 3
 """Maximum number of bridges of a pair in JSON; `more` counts the others."""
 
+_PAIR = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3041-\u30ff\u3400-\u9fff]")
+_WORD = re.compile(r"[^\s\-–—/]+")
 _MARKS = "\"'.,;:!?()[]{}«»„“”‘’…¿¡؟،؛।。，？！"
 SAID = 2
 _NUMBERS = {code: number for number, (code, _) in enumerate(_core.languages())}
@@ -35,15 +37,33 @@ def why(question: str, passage: Passage, languages: Sequence[int] = ()) -> tuple
     """Return an entry for each keyword of the question in the title or text, with its count.
 
     `languages` are those of the index if not all of its units are English. Then a keyword is shown as the
-    question spells it, because a stem is often not a word.
+    question spells it, because a stem is often not a word, and `forms` are its spellings in the passage.
     """
     asked = dict.fromkeys(_core.lexical_keywords(question, languages=languages))
     found = Counter(_core.lexical_keywords(f"{passage.title}\n{passage.text}", languages=languages))
     counts: dict[str, int] = {}
+    forms: dict[str, dict[str, None]] = {}
+    spelled = _spellings(f"{passage.title}\n{passage.text}", asked, languages) if languages else {}
     for word in asked:
         shown = as_spelled(word, question, languages) if languages else word
         counts[shown] = max(counts.get(shown, 0), found[word])
-    return tuple({"word": word, "count": count} for word, count in counts.items() if count)
+        forms.setdefault(shown, {}).update(spelled.get(word, {}))
+    return tuple(
+        {"word": word, "count": count, **({"forms": list(forms[word])} if languages else {})}
+        for word, count in counts.items()
+        if count
+    )
+
+
+def _spellings(text: str, keywords: Container[str], languages: Sequence[int]) -> dict[str, dict[str, None]]:
+    """Return for each keyword how a text spells it, in text order; pairs of characters are in it as they are."""
+    found: dict[str, dict[str, None]] = {}
+    words = dict.fromkeys(word.strip(_MARKS) for word in _WORD.findall(text))
+    for word in words:
+        for key in _core.lexical_keywords(word, languages=languages):
+            if key in keywords:
+                found.setdefault(key, {})[key if _PAIR.match(key) else word] = None
+    return found
 
 
 def as_spelled(keyword: str, text: str, languages: Sequence[int]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import math
 import re
+import unicodedata
 from typing import Any, Final
 
 from ketrag_fast.models.extraction.records import EntityRecord, RelationRecord
@@ -20,6 +21,7 @@ MAX_STRENGTH: Final = 1e6
 _SPACE: Final = re.compile(r"\s+")
 # C0 and C1, and halves of surrogate pairs, which no file can hold.
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+_DIRECTION: Final = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 _WORDLIKE: Final = re.compile(r"[^\W_]")
 
 
@@ -91,6 +93,9 @@ def _name(value: Any, escaped: bool) -> str:
     if isinstance(value, str) and len(value) > 16 * MAX_NAME:
         return ""
     text = clean(value, escaped=escaped)
+    if not text.isascii():
+        # Composed, so that equal names merge, and without marks of direction around or inside it.
+        text = unicodedata.normalize("NFC", _DIRECTION.sub("", text)).strip()
     return text if len(text) <= MAX_NAME and _WORDLIKE.search(text) else ""
 
 

@@ -252,7 +252,9 @@ class TitledPassage:
             return False
         before = words[k - 1][0]
         return before.lower() in _GERMAN_ARTICLES or (
-            before[0].islower() and before.endswith(("e", "en", "er", "es", "em")) and before not in self._functions
+            before[0].islower()
+            and before.endswith(("e", "en", "er", "es", "em"))
+            and before not in self._functions
         )
 
     def _common(self, word: str) -> bool:

@@ -105,7 +105,9 @@ class CaselessPassage:
         def close() -> None:
             single = len(run) == 1
             word = run[0].group() if single else ""
-            if (single and len(word) >= _LETTERS and word in self._repeated) or 1 < len(run) <= _WORDS_IN_NAME:
+            if (single and len(word) >= _LETTERS and word in self._repeated) or 1 < len(
+                run
+            ) <= _WORDS_IN_NAME:
                 found.append((run[0].start(), run[-1].end()))
             elif len(run) > _WORDS_IN_NAME:
                 repeated = (m for m in run if len(m.group()) >= _LETTERS and m.group() in self._repeated)

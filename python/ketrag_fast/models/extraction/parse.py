@@ -17,7 +17,7 @@ from ketrag_fast.models.extraction.grounding import Source
 from ketrag_fast.models.extraction.records import EntityRecord, Extraction, RelationRecord
 from ketrag_fast.models.extraction.repair import MAX_REPLY, read_json
 
-PARSER: Final = 1
+PARSER: Final = 2
 """Raise this when a reply gives different records: stored replies are then parsed again."""
 MAX_RECORDS: Final = 2_000
 """Maximum number of entities, and of relations, in a reply; a passage has a few dozen."""

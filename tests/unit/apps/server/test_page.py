@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ketrag_fast import Document, Index, Settings
 from ketrag_fast.apps.server.page import FILES
 from tests.support.browser import Browser
 from tests.support.chat import Chat
@@ -107,6 +109,42 @@ def test_modes_side_by_side_a_passage_read_on_and_a_name(served: Any, page: Brow
     assert page.value("document.documentElement.scrollWidth <= window.innerWidth")
     page.picture(pictures / "entity-phone.png")
     assert page.problems == []
+
+
+ARABIC = "القاهرة عاصمة مصر، وبيوتها القديمة من الحجر. يمر النيل في المدينة."
+HEBREW = "ירושלים היא עיר ישנה, והבתים שלה בנויים מאבן."
+CHINESE = "北京市是中国的首都。故宫位于北京市中心。"
+GERMAN = "Die alten Häuser der Stadt sind aus Holz und nicht groß."
+
+
+def test_passages_from_right_to_left_and_the_words_as_they_are_spelled(tmp_path: Path, page: Browser) -> None:
+    documents = [
+        Document("ar", ARABIC, "القاهرة"),
+        Document("he", HEBREW, "ירושלים"),
+        Document("zh", CHINESE, "北京"),
+        Document("de", GERMAN, "Holz"),
+    ]
+    Index.build(documents, tmp_path / "index", settings=Settings(threads=1)).close()
+    with running(tmp_path / "index") as service:
+        page.go(service.url)
+        page.wait("document.getElementById('about').textContent.includes('4 documents')")
+        for question, direction, marked, text in (
+            ("بيوت المدينة", "rtl", {"وبيوتها", "المدينة"}, ARABIC),
+            ("Welches Haus?", "ltr", {"Häuser"}, GERMAN),
+            ("北京的故宫", "ltr", {"北京", "故宫"}, CHINESE),
+        ):
+            page.value(f"document.getElementById('question').value = {question!r}")
+            page.value("document.getElementById('question').form.requestSubmit()")
+            page.wait(f"document.querySelector('article p.text')?.textContent.includes({text[:12]!r})")
+            first = "document.querySelector('article p.text')"
+            assert page.value(f"getComputedStyle({first}).direction") == direction
+            assert page.value(f"{first}.textContent") == text
+            assert set(texts(page, "article:first-of-type mark")) == marked
+            assert page.value("getComputedStyle(document.getElementById('question')).direction") == direction
+            where = page.value("document.querySelector('article .place').textContent")
+            start, end = (int(part) for part in re.findall(r":(\d+)-(\d+)", where)[0])
+            assert text[start:end] == text
+    assert not page.problems
 
 
 def test_it_wants_the_token_once(folder: Path, page: Browser) -> None:

@@ -91,7 +91,10 @@ def test_a_language_can_be_forced() -> None:
     assert extract("", text, "de") == extract("", text, "german")
 
 
-@given(st.text("北京的·ァ『』สวनमें أفيו1958年A b.。", max_size=60), st.sampled_from(("auto", "zh", "ar", "th", "de")))
+@given(
+    st.text("北京的·ァ『』สวनमें أفيו1958年A b.。", max_size=60),
+    st.sampled_from(("auto", "zh", "ar", "th", "de")),
+)
 def test_any_text_is_read(text: str, language: str) -> None:
     found = extract("", text, language)
     assert found == extract("", text, language)

@@ -83,17 +83,23 @@ async function begin() {
   showView();
 }
 
-// The query terms named in the explanation of a passage.
+// The query terms named in the explanation of a passage, as the passage spells them.
 function wordsOf(passage) {
-  return (passage.why || []).filter((reason) => reason.word).map((reason) => reason.word);
+  return (passage.why || []).filter((reason) => reason.word).flatMap((reason) => reason.forms || [reason.word]);
 }
 
+// Scripts without spaces between words.
+const UNSPACED = /[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3041-\u30ff\u3400-\u9fff]/;
+
 function highlighted(text, marks) {
-  const node = made("p", { class: "text" });
+  const node = made("p", { class: "text", dir: "auto" });
   const known = [...new Set(marks)].filter(Boolean).sort((a, b) => b.length - a.length);
   if (!known.length) { node.append(text); return node; }
-  const escaped = known.map((word) => word.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"));
-  const found = new RegExp(`(?<![\\p{L}\\p{N}])(${escaped.join("|")})(?![\\p{L}\\p{N}])`, "giu");
+  const escaped = known.map((word) => {
+    const plain = word.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
+    return UNSPACED.test(word) ? plain : `(?<![\\p{L}\\p{M}\\p{N}])${plain}(?![\\p{L}\\p{M}\\p{N}])`;
+  });
+  const found = new RegExp(escaped.join("|"), "giu");
   let last = 0;
   for (const hit of text.matchAll(found)) {
     node.append(text.slice(last, hit.index), made("mark", {}, hit[0]));
@@ -116,8 +122,8 @@ function card(passage, column, shared, generation) {
   const marks = wordsOf(passage);
   const why = (passage.why || []).filter((reason) => reason.sentence).map((reason) => reason.sentence);
   const node = made("article", { id: `p${column}-${passage.rank}`, tabindex: "-1" },
-    made("h4", {}, `[${passage.rank}] ${passage.title || passage.document}`),
-    made("p", { class: "place" }, `${placeOf(passage)} · ${passage.score.toFixed(3)}`
+    made("h4", {}, `[${passage.rank}] `, made("bdi", {}, passage.title || passage.document)),
+    made("p", { class: "place" }, made("bdi", {}, placeOf(passage)), ` · ${passage.score.toFixed(3)}`
       + (shared > 1 ? ` · in ${shared} lists` : "")),
     highlighted(passage.printed || passage.text, marks));
   const metadata = Object.entries(passage.metadata || {});
@@ -279,11 +285,11 @@ async function showEntity(name) {
     const spans = (one.sources || []).slice(0, 30);
     view.replaceChildren(
       made("h3", {}, one.type ? `${title} (${one.type.toLowerCase()})` : title),
-      made("p", { class: "text" }, one.description || ""),
+      made("p", { class: "text", dir: "auto" }, one.description || ""),
       made("ul", { class: "names", "aria-label": "related to" }, ...others.slice(0, 60).map((other) =>
         made("li", {}, made("button", { type: "button", on: () => showEntity(other) }, other)))),
       ...relations.slice(0, 20).filter((r) => r.description).map((r) => made("article", {},
-        made("h4", {}, `${r.source} — ${r.target}`), made("p", { class: "text" }, r.description))),
+        made("h4", {}, `${r.source} — ${r.target}`), made("p", { class: "text", dir: "auto" }, r.description))),
       ...spans.map((span) => made("article", {},
         made("p", { class: "place" }, placeOf(span)), highlighted(span.text, [title]))));
   } catch (error) { view.replaceChildren(made("p", { class: "about" }, error.message)); }
