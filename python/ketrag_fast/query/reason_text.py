@@ -56,7 +56,7 @@ def why(question: str, passage: Passage, languages: Sequence[int] = ()) -> tuple
 
 
 def _spellings(text: str, keywords: Container[str], languages: Sequence[int]) -> dict[str, dict[str, None]]:
-    """Return for each keyword how a text spells it, in text order; pairs of characters are in it as they are."""
+    """Return for each keyword how a text spells it, in text order; pairs of characters stay as they are."""
     found: dict[str, dict[str, None]] = {}
     words = dict.fromkeys(word.strip(_MARKS) for word in _WORD.findall(text))
     for word in words:

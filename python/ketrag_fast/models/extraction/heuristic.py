@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Container, Iterator, Mapping
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import Final
 
 from ketrag_fast import _core
 from ketrag_fast.kernels.text import sentence_spans
@@ -67,9 +67,9 @@ _BODIES: Final = _set(
     University"""
 )
 _GERMAN_ARTICLES: Final = _set(
-    """der die das dem den des ein eine einem einen einer eines im am zum zur vom beim ins ans kein keine keinen
-    keiner seine seiner seinem seinen sein ihre ihrer ihrem ihren ihr diese dieser diesem diesen dieses jede jeder
-    jedem jeden alle aller allen mehrere viele einige beide beiden"""
+    """der die das dem den des ein eine einem einen einer eines im am zum zur vom beim ins ans kein keine
+    keinen keiner seine seiner seinem seinen sein ihre ihrer ihrem ihren ihr diese dieser diesem diesen dieses
+    jede jeder jedem jeden alle aller allen mehrere viele einige beide beiden"""
 )
 _CODES: Final = {name: code for code, name in _core.languages()}
 _AFTER_COMMA: Final = frozenset({"Inc", "Jr", "Sr", "Ltd", "LLC", "III", "II", "Esq"})
@@ -247,7 +247,7 @@ class TitledPassage:
         return NameMention(start, end, name, "")
 
     def _follows_article(self, sentence: str, words: list[_Word], k: int) -> bool:
-        """Return whether a single word follows a word in lower case: "der Stadt", "alte Häuser", "im Jahr"."""
+        """Return whether a single word follows an article or adjective: "der Stadt", "alte Häuser"."""
         if k == 0 or sentence[words[k - 1][2] : words[k][1]] != " ":
             return False
         before = words[k - 1][0]

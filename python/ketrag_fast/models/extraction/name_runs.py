@@ -1,8 +1,8 @@
 """Names in text without capitals, by rules: for languages whose script has none.
 
-Names are the title, quoted text, words in Latin letters, dates, and runs of words between function words: those
-of two or three words, and single words that the passage repeats. Scripts without spaces have no words: there,
-names are runs of characters that a passage repeats, transliterated names ("卡万·肖特"), and katakana.
+Names are the title, quoted text, words in Latin letters, dates, and runs of words between function words: those of
+two or three words, and single words that the passage repeats. Scripts without spaces have no words: there,
+names are runs of characters that a passage repeats, transliterated names, and katakana.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from ketrag_fast import _core
 from ketrag_fast.models.extraction.cleaning import MAX_NAME
 from ketrag_fast.models.extraction.records import NameMention
 
-CASELESS: Final = frozenset("ar fa he hi ne ta ko yi".split())
+CASELESS: Final = frozenset(["ar", "fa", "he", "hi", "ne", "ta", "ko", "yi"])
 """Languages with spaces between words and without capitals."""
-UNSPACED: Final = frozenset("zh ja th".split())
+UNSPACED: Final = frozenset(["zh", "ja", "th"])
 _WORDS_IN_NAME: Final = 3
 _LETTERS: Final = 3
 """Minimum length of a single word."""
@@ -98,7 +98,7 @@ class CaselessPassage:
         return found
 
     def _names(self, sentence: str, taken: bytearray) -> list[tuple[int, int]]:
-        """Return the names between function words: of two or three words, or of one that the passage repeats."""
+        """Return the names between function words: of two or three words, or a word that is repeated."""
         found: list[tuple[int, int]] = []
         run: list[re.Match[str]] = []
 

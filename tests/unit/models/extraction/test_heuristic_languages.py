@@ -14,9 +14,9 @@ from ketrag_fast.systems.noderag.unit_rules import by_rules
 PASSAGES = {
     "de": (
         "Ludwigshafen",
-        "Die Stadt Ludwigshafen wurde 1853 von König Maximilian gegründet. Der Chemiker Carl Bosch leitete dort "
-        "die alte Fabrik. Im Jahr 1865 zog Friedrich Engelhorn an den Rhein, und seine Arbeiter bauten Häuser "
-        "in Oppau.",
+        "Die Stadt Ludwigshafen wurde 1853 von König Maximilian gegründet. Der Chemiker Carl Bosch leitete "
+        "dort die alte Fabrik. Im Jahr 1865 zog Friedrich Engelhorn an den Rhein, und seine Arbeiter bauten "
+        "Häuser in Oppau.",
         ["Ludwigshafen", "1853", "König Maximilian", "Chemiker Carl Bosch", "Friedrich Engelhorn", "Oppau"],
         ["Die", "Stadt", "Fabrik", "Jahr", "Im", "Arbeiter"],
         ("Ludwigshafen", "König Maximilian"),
@@ -39,8 +39,8 @@ PASSAGES = {
     ),
     "ar": (
         "أحمد زويل",
-        "ولد أحمد زويل في مدينة دمنهور عام 1946. درس في جامعة الإسكندرية ثم سافر إلى الولايات المتحدة. حصل على "
-        "جائزة نوبل في الكيمياء عام 1999. وقد عمل أحمد زويل في جامعة الإسكندرية.",
+        "ولد أحمد زويل في مدينة دمنهور عام 1946. درس في جامعة الإسكندرية ثم سافر إلى الولايات المتحدة. حصل "
+        "على جائزة نوبل في الكيمياء عام 1999. وقد عمل أحمد زويل في جامعة الإسكندرية.",
         ["أحمد زويل", "مدينة دمنهور", "1946", "جامعة الإسكندرية", "الولايات المتحدة", "جائزة نوبل", "1999"],
         ["في", "عام", "على", "ثم"],
         ("أحمد زويل", "جامعة الإسكندرية"),
