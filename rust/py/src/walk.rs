@@ -155,14 +155,17 @@ fn view<'a>(slices: &[(&str, Slice<'a>)], weights: &'a OnceLock<Weights>) -> Res
 fn links_weights<'py>(py: Python<'py>, links: &Bound<'py, PyDict>) -> PyResult<Bound<'py, PyDict>> {
     let held = hold(links)?;
     let slices = slices(&held)?;
-    let weights = quick(py, || {
+    let (norms, weights) = quick(py, || {
         let cell = OnceLock::new();
-        view(&slices, &cell)?;
-        cell.into_inner().ok_or_else(|| Error::Internal("weights were not computed".into()))
+        let links = view(&slices, &cell)?;
+        let norms: Vec<f64> =
+            links.unit_length.iter().map(|&length| links.saturations.norm(length)).collect();
+        let weights = cell.into_inner().ok_or_else(|| Error::Internal("weights were not computed".into()))?;
+        Ok((norms, weights))
     })?;
     let out = PyDict::new(py);
     for (name, values) in [
-        ("unit_norm", weights.unit_norm),
+        ("unit_norm", norms),
         ("keyword_idf", weights.keyword_idf),
         ("name_idf", weights.name_idf),
         ("subject_idf", weights.subject_idf),

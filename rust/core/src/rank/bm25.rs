@@ -4,7 +4,7 @@
 //! mean length)). The common factor k1 + 1 is omitted because it does not change the order.
 
 use super::links_view::LinksView;
-use super::matches::Matches;
+use super::matches::{bits, each_group, greatest, FEW, GROUP};
 use super::question::Question;
 use crate::error::Result;
 use crate::progress::Progress;
@@ -14,7 +14,6 @@ use crate::sparse::{leaves, Leaders, Mask, Scored};
 #[derive(Debug, Default)]
 pub struct Scratch {
     question: Question,
-    matches: Matches,
 }
 
 /// Return the best `top` units, of those that pass the filter if there is one: score descending, id
@@ -28,15 +27,20 @@ pub fn rank(
     scratch: &mut Scratch,
     progress: &Progress,
 ) -> Result<Vec<Scored>> {
-    let Scratch { question: known, matches } = scratch;
+    let known = &mut scratch.question;
     known.read(links, question);
-    matches.find(links, &known.keywords, None, progress)?;
     let mut best = Leaders::new(top);
-    for (&id, &score) in matches.units().iter().zip(matches.scores()) {
-        // Most scores are far below the best, so few need a lookup.
-        if score >= best.floor() && leaves(mask, id) {
-            best.push(Scored { id, score });
+    each_group(links, &known.keywords, None, progress, |group, set, scores| {
+        // Most groups are far below the best.
+        if set.count_ones() >= FEW && greatest(scores) < best.floor() {
+            return;
         }
-    }
+        for at in bits(set) {
+            let (id, score) = ((GROUP * group) as u32 + at, scores[at as usize % GROUP]);
+            if score >= best.floor() && leaves(mask, id) {
+                best.push(Scored { id, score });
+            }
+        }
+    })?;
     Ok(best.finish())
 }

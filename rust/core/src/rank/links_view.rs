@@ -4,7 +4,7 @@
 
 use crate::error::{Error, Result};
 use crate::items::Items;
-use crate::rank::links_weights::{Counts, Weights};
+use crate::rank::links_weights::{Counts, Saturations, Weights};
 use crate::rank::sentence_rows::SentenceRows;
 use crate::sparse::CsrView;
 use crate::text::languages::Language;
@@ -89,7 +89,7 @@ pub struct LinksView<'a> {
     /// Number of keywords of a unit, counting repetitions.
     pub unit_length: &'a [u32],
     /// See [`Weights`].
-    pub unit_norm: &'a [f64],
+    pub saturations: &'a Saturations,
     pub keyword_idf: &'a [f64],
     pub name_idf: &'a [f64],
     pub subject_idf: &'a [f64],
@@ -180,7 +180,7 @@ impl<'a> LinksView<'a> {
             sentence_keywords: sentences("sentence_keywords", unit_keywords)?,
             sentence_names: sentences("sentence_names", unit_names)?,
             unit_length,
-            unit_norm: &weights.unit_norm,
+            saturations: &weights.saturations,
             keyword_idf: &weights.keyword_idf,
             name_idf: &weights.name_idf,
             subject_idf: &weights.subject_idf,
@@ -210,7 +210,6 @@ impl<'a> LinksView<'a> {
             ("first_sentence", self.first_sentence.len(), n + 1),
             ("sentence_names", self.sentence_names.rows(), self.sentence_keywords.rows()),
             ("unit_length", self.unit_length.len(), n),
-            ("unit_norm", self.unit_norm.len(), n),
             ("keyword_idf", self.keyword_idf.len(), self.keywords.len()),
             ("name_idf", self.name_idf.len(), self.names.len()),
             ("subject_idf", self.subject_idf.len(), self.subjects.len()),

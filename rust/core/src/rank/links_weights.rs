@@ -1,6 +1,7 @@
 //! Weights that follow from counts: they are computed when an index is first read, and not stored.
 
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::memory::zeros;
 use crate::text::languages::Language;
 use crate::text::strings::Strings;
 use std::collections::BTreeMap;
@@ -9,6 +10,57 @@ pub const K1: f64 = 1.2;
 pub const B: f64 = 0.75;
 /// Document frequencies whose idf is computed once.
 const COMMON: usize = 1 << 10;
+
+/// Lengths and counts below these have a row and a column in the table of saturations.
+const LENGTHS: usize = 1 << 10;
+const TIMES: usize = 1 << 5;
+
+/// BM25's saturations, count / (count + norm of the length).
+#[derive(Debug, Clone, PartialEq)]
+pub struct Saturations {
+    mean: f64,
+    /// By count, then by length. A question needs few counts and few lengths, so what it needs is in the cache.
+    table: Box<[f64; LENGTHS * TIMES]>,
+}
+
+impl Saturations {
+    /// Compute the table for the lengths of all units.
+    pub fn new(lengths: &[u32]) -> Result<Self> {
+        // The sum is exact: a sum of integers below 2^53.
+        let sum: f64 = lengths.iter().map(|&length| f64::from(length)).sum();
+        let mean = (sum / lengths.len().max(1) as f64).max(1e-9);
+        let mut table = zeros::<f64>(LENGTHS * TIMES, "the table of saturations")?;
+        for (at, value) in table.iter_mut().enumerate() {
+            *value = divided(mean, (at % LENGTHS) as u32, (at / LENGTHS) as u32);
+        }
+        let table = table.into_boxed_slice().try_into();
+        Ok(Self { mean, table: table.map_err(|_| Error::Internal("a table has another size".to_owned()))? })
+    }
+
+    /// Return the saturation of a keyword that is so many times in a unit of this length.
+    #[inline]
+    pub fn of(&self, length: u32, count: u32) -> f64 {
+        match (length as usize) < LENGTHS && (count as usize) < TIMES {
+            true => self.table[count as usize * LENGTHS + length as usize],
+            false => divided(self.mean, length, count),
+        }
+    }
+
+    /// Return k1 (1 - b + b length / mean length).
+    pub fn norm(&self, length: u32) -> f64 {
+        norm(self.mean, length)
+    }
+}
+
+fn norm(mean: f64, length: u32) -> f64 {
+    K1 * (1.0 - B + B * (f64::from(length) / mean))
+}
+
+#[inline(never)]
+fn divided(mean: f64, length: u32, count: u32) -> f64 {
+    let count = f64::from(count);
+    count / (count + norm(mean, length))
+}
 
 /// What the weights are computed from.
 #[derive(Debug, Clone, Copy)]
@@ -24,10 +76,9 @@ pub struct Counts<'a> {
 }
 
 /// Weights of units and of what they have.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Weights {
-    /// BM25's k1 (1 - b + b length / mean length).
-    pub unit_norm: Vec<f64>,
+    pub saturations: Saturations,
     /// ln(1 + (n - df + 0.5) / (df + 0.5)).
     pub keyword_idf: Vec<f64>,
     pub name_idf: Vec<f64>,
@@ -37,12 +88,8 @@ pub struct Weights {
 impl Weights {
     pub fn new(counts: &Counts<'_>) -> Result<Self> {
         let n = counts.unit_length.len();
-        // The sum is exact: a sum of integers below 2^53.
-        let sum: f64 = counts.unit_length.iter().map(|&length| f64::from(length)).sum();
-        let mean = (sum / n.max(1) as f64).max(1e-9);
-        let norm = |&length: &u32| K1 * (1.0 - B + B * (f64::from(length) / mean));
         let mut weights = Self {
-            unit_norm: counts.unit_length.iter().map(norm).collect(),
+            saturations: Saturations::new(counts.unit_length)?,
             keyword_idf: of_rows(n, counts.keyword_units),
             name_idf: of_rows(n, counts.name_units),
             subject_idf: of_rows(n, counts.subject_units),

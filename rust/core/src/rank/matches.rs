@@ -1,17 +1,21 @@
-//! BM25 matches of a query: the units that have any of its keywords, ascending, with their scores.
+//! BM25 scores of the units that have any keyword of a query.
 //!
 //! Units are processed in windows, and within a window keyword by keyword, so that the sums and lengths of a
-//! window stay in the L1 cache however large the index is. A score is looked up by the unit's bit and the
-//! number of bits before it.
+//! window stay in the L1 cache however large the index is.
 
 use super::links_view::LinksView;
+use super::moments::Moments;
 use crate::error::Result;
 use crate::progress::Progress;
 
-/// Units per window; a multiple of 64.
-const WINDOW: usize = 1 << 12;
+/// Units of a group.
+pub const GROUP: usize = 64;
+/// Fewer matches of a group are read one by one, not together with the units in between.
+pub const FEW: u32 = 16;
+/// Units per window.
+const WINDOW: usize = 32 * GROUP;
 /// Windows between two checks of the deadline.
-const CHECK: usize = 16;
+const CHECK: usize = 32;
 
 /// The remaining postings of one keyword.
 #[derive(Debug)]
@@ -21,22 +25,92 @@ struct Postings<'a> {
     idf: f64,
 }
 
-/// Scores of matching units, in buffers that are reused from query to query.
+/// Compute the score of every unit that has one of the keywords (ids ascending); each keyword's part is
+/// multiplied by its share if shares are given. `take` gets the number of each group of [`GROUP`] adjacent units
+/// that has matches, these as bits, and the scores of its units, 0 for one that does not match; groups ascend.
+pub fn each_group(
+    links: &LinksView<'_>,
+    keywords: &[u32],
+    shares: Option<&[f64]>,
+    progress: &Progress,
+    mut take: impl FnMut(usize, u64, &[f64; GROUP]),
+) -> Result<()> {
+    let mut lists: Vec<Postings<'_>> = Vec::with_capacity(keywords.len());
+    for (k, &x) in keywords.iter().enumerate() {
+        let idf = links.keyword_idf[x as usize] * shares.map_or(1.0, |shares| shares[k]);
+        if idf != 0.0 {
+            let range = links.keyword_units.range(x as usize);
+            let units = links.keyword_units.indices.get(range.clone());
+            lists.push(Postings { units, counts: links.keyword_tf.get(range), idf });
+        }
+    }
+    let mut sums = [[0.0; GROUP]; WINDOW / GROUP];
+    for (number, start) in (0..links.units()).step_by(WINDOW).enumerate() {
+        if number % CHECK == 0 {
+            progress.check()?;
+        }
+        let end = (start + WINDOW).min(links.units());
+        let lengths = &links.unit_length[start..end];
+        let mut matching = [0u64; WINDOW / GROUP];
+        for list in &mut lists {
+            let mut count = 0;
+            for (&unit, &tf) in list.units.iter().zip(list.counts) {
+                let at = (unit as usize).wrapping_sub(start);
+                // Units ascend: this one is in a later window.
+                let Some(&length) = lengths.get(at) else { break };
+                let (group, at) = (at / GROUP % (WINDOW / GROUP), at % GROUP);
+                sums[group][at] += list.idf * links.saturations.of(length, tf);
+                matching[group] |= 1 << at;
+                count += 1;
+            }
+            (list.units, list.counts) = (&list.units[count..], &list.counts[count..]);
+        }
+        let groups = sums.iter_mut().zip(matching).enumerate();
+        for (group, (sums, set)) in groups.filter(|(_, (_, set))| *set != 0) {
+            take(start / GROUP + group, set, sums);
+            match set.count_ones() < FEW {
+                true => bits(set).for_each(|at| sums[at as usize % GROUP] = 0.0),
+                false => sums.fill(0.0),
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Return the greatest score of a group.
+#[inline]
+pub fn greatest(scores: &[f64; GROUP]) -> f64 {
+    let mut lanes = [0.0; 8];
+    for eight in scores.chunks_exact(8) {
+        for (lane, &x) in lanes.iter_mut().zip(eight) {
+            *lane = if x > *lane { x } else { *lane };
+        }
+    }
+    lanes.iter().fold(0.0, |most, &x| if x > most { x } else { most })
+}
+
+/// The matches among [`GROUP`] adjacent units.
+#[derive(Debug, Clone, Copy, Default)]
+struct Group {
+    /// One bit per unit.
+    set: u64,
+    /// The greatest score.
+    most: f64,
+    /// Number of matches before this group.
+    before: u32,
+}
+
+/// Scores of matching units, in buffers that are reused from query to query. A score is looked up by the unit's
+/// bit and the number of bits before it.
 #[derive(Debug, Default)]
 pub struct Matches {
-    /// One bit per unit; and for each 64-bit block, how many units precede it.
-    bits: Vec<u64>,
-    before: Vec<u32>,
-    /// Maximum score of each 64-bit block.
-    most: Vec<f64>,
-    units: Vec<u32>,
+    groups: Vec<Group>,
     scores: Vec<f64>,
-    window: Vec<f64>,
+    moments: Moments,
 }
 
 impl Matches {
-    /// Compute the score of every unit that has one of the keywords (ids ascending); each keyword's part is
-    /// multiplied by its share if shares are given.
+    /// Compute and keep the scores: see [`each_group`].
     pub fn find(
         &mut self,
         links: &LinksView<'_>,
@@ -44,98 +118,78 @@ impl Matches {
         shares: Option<&[f64]>,
         progress: &Progress,
     ) -> Result<()> {
-        let Self { bits, before, most, units, scores, window } = self;
-        let n = links.units();
-        bits.clear();
-        bits.resize(n.div_ceil(64), 0);
-        before.clear();
-        most.clear();
-        units.clear();
+        let Self { groups, scores, moments } = self;
+        groups.clear();
+        groups.resize(links.units().div_ceil(GROUP), Group::default());
         scores.clear();
-        window.resize(WINDOW, 0.0);
-        let mut left: Vec<Postings<'_>> = Vec::with_capacity(keywords.len());
-        for (k, &x) in keywords.iter().enumerate() {
-            let idf = links.keyword_idf[x as usize] * shares.map_or(1.0, |shares| shares[k]);
-            if idf != 0.0 {
-                let range = links.keyword_units.range(x as usize);
-                let units = links.keyword_units.indices.get(range.clone());
-                left.push(Postings { units, counts: links.keyword_tf.get(range), idf });
+        // Room for all at once: what is not written costs nothing.
+        let most: usize = keywords.iter().map(|&x| links.keyword_units.range(x as usize).len()).sum();
+        scores.reserve_exact(most.min(links.units()));
+        *moments = Moments::default();
+        each_group(links, keywords, shares, progress, |number, set, sums| {
+            let (mut most, before) = (0.0, scores.len() as u32);
+            for at in bits(set) {
+                let score = sums[at as usize % GROUP];
+                most = if score > most { score } else { most };
+                moments.add(score);
+                scores.push(score);
             }
-        }
-        for (number, start) in (0..n).step_by(WINDOW).enumerate() {
-            if number % CHECK == 0 {
-                progress.check()?;
-            }
-            let end = (start + WINDOW).min(n);
-            let norm = &links.unit_norm[start..end];
-            let own = &mut bits[start / 64..end.div_ceil(64)];
-            let sums = &mut window[..end - start];
-            for list in &mut left {
-                let count = match list.units.get(sums.len()) {
-                    // Units ascend, so at most this many are in the window.
-                    Some(_) => list.units[..sums.len()].partition_point(|&u| (u as usize) < end),
-                    None => list.units.partition_point(|&u| (u as usize) < end),
-                };
-                let (here, after) = list.units.split_at(count);
-                let (counts, counts_after) = list.counts.split_at(count);
-                (list.units, list.counts) = (after, counts_after);
-                for (&unit, &tf) in here.iter().zip(counts) {
-                    let at = unit as usize - start;
-                    let tf = f64::from(tf);
-                    sums[at] += list.idf * (tf / (tf + norm[at]));
-                    own[at / 64] |= 1 << (at % 64);
-                }
-            }
-            for (word, &set) in own.iter().enumerate() {
-                before.push(units.len() as u32);
-                let (mut set, mut best) = (set, 0.0f64);
-                while set != 0 {
-                    let at = 64 * word + set.trailing_zeros() as usize;
-                    set &= set - 1;
-                    units.push((start + at) as u32);
-                    let score = std::mem::take(&mut sums[at]);
-                    best = best.max(score);
-                    scores.push(score);
-                }
-                most.push(best);
-            }
-        }
-        Ok(())
-    }
-
-    /// Return the matching units, ascending.
-    pub fn units(&self) -> &[u32] {
-        &self.units
-    }
-
-    /// Return their scores.
-    pub fn scores(&self) -> &[f64] {
-        &self.scores
-    }
-
-    /// Iterate over groups of adjacent matching units: their maximum score, the units, their scores.
-    pub fn groups(&self) -> impl Iterator<Item = (f64, &[u32], &[f64])> {
-        let ends = self.before.iter().skip(1).copied().chain([self.units.len() as u32]);
-        self.before.iter().zip(ends).zip(&self.most).map(|((&start, end), &most)| {
-            let range = start as usize..end as usize;
-            (most, &self.units[range.clone()], &self.scores[range])
+            groups[number] = Group { set, most, before };
         })
     }
 
-    /// Return the maximum score of a unit's group.
+    /// Return the moments of the scores.
+    pub fn moments(&self) -> Moments {
+        self.moments
+    }
+
+    /// Return the number of matching units.
+    pub fn count(&self) -> usize {
+        self.scores.len()
+    }
+
+    /// Iterate over groups of adjacent units with matches: their greatest score, and the units with their scores.
+    pub fn groups(&self) -> impl Iterator<Item = (f64, impl Iterator<Item = (u32, f64)> + '_)> {
+        self.groups.iter().enumerate().filter(|(_, group)| group.set != 0).map(|(number, group)| {
+            let scores = self.scores[group.before as usize..].iter();
+            let units = bits(group.set).map(move |at| (GROUP * number) as u32 + at);
+            (group.most, units.zip(scores.copied()))
+        })
+    }
+
+    /// Iterate over the matching units, ascending, with their scores.
+    pub fn iter(&self) -> impl Iterator<Item = (u32, f64)> + '_ {
+        self.groups().flat_map(|(_, units)| units)
+    }
+
+    /// Return the greatest score of a unit's group.
     #[inline]
     pub fn most(&self, unit: u32) -> f64 {
-        self.most[unit as usize / 64]
+        self.groups[unit as usize / GROUP].most
     }
 
     /// Return the score of a unit: 0 if it does not match.
     #[inline]
     pub fn get(&self, unit: u32) -> f64 {
-        let (word, bit) = (unit as usize / 64, unit % 64);
-        let set = self.bits[word];
-        if set >> bit & 1 == 0 {
+        let (group, bit) = (self.groups[unit as usize / GROUP], unit as usize % GROUP);
+        if group.set >> bit & 1 == 0 {
             return 0.0;
         }
-        self.scores[self.before[word] as usize + (set & ((1 << bit) - 1)).count_ones() as usize]
+        self.scores[group.before as usize + (group.set & ((1 << bit) - 1)).count_ones() as usize]
     }
+
+    /// Return the size of the buffers in bytes that a query has touched.
+    pub fn bytes(&self) -> usize {
+        size_of::<Group>() * self.groups.len() + 8 * self.scores.len()
+    }
+}
+
+/// Iterate over the positions of the bits of a set, ascending.
+#[inline]
+pub fn bits(mut set: u64) -> impl Iterator<Item = u32> {
+    std::iter::from_fn(move || {
+        let at = (set != 0).then(|| set.trailing_zeros());
+        set &= set.wrapping_sub(1);
+        at
+    })
 }

@@ -8,10 +8,16 @@ pub mod links_view;
 pub mod links_weights;
 pub mod matches;
 pub mod messages;
+pub mod moments;
+pub mod numbers;
 pub mod pagerank;
 pub mod question;
 pub mod select;
 pub mod sentence_rows;
+pub mod slots;
 pub mod sparse_sum;
 pub mod spread;
 pub mod walk;
+
+#[cfg(test)]
+mod order_tests;

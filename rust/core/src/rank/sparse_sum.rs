@@ -1,68 +1,175 @@
 //! Sparse accumulator: sums at few of many indices, cleared in time proportional to the entries touched.
+//!
+//! Sums are integers, so they do not depend on the order of the additions.
 
-/// A sum of positive numbers for each `i < n`, zero except at indices added to since the last `clear`.
+use super::slots::Slots;
+
+/// Sums of up to so many indices are an array; of more they are a table of those that are touched.
+const DENSE: usize = 1 << 19;
+/// A sum of 1.
+const ONE: f64 = (1u64 << 62) as f64;
+
+/// A sum of numbers from 0 to 1 for each `i < n`, in steps of 2^-62, zero except at indices added to since the last
+/// `clear`. A sum must be less than 2.
 ///
-/// Zero itself marks an untouched index: one load per access, so that most of a large index's sums stay in
-/// the cache.
-/// sums stay in the cache.
+/// In an array zero itself marks an untouched index: one load per access, so that most of a large index's sums stay
+/// in the cache.
 #[derive(Debug, Default)]
 pub struct SparseSum {
-    values: Vec<f64>,
-    /// `count` indices, in order of first addition, and room for one more than all.
+    /// By index, or by slot.
+    values: Vec<i64>,
+    slots: Option<Slots>,
+    /// In an array: `count` indices, in order of first addition, and room for one more than all.
     places: Vec<u32>,
     count: usize,
 }
 
 impl SparseSum {
     pub fn fit(&mut self, n: usize) {
+        self.fit_with(n, DENSE);
+    }
+
+    fn fit_with(&mut self, n: usize, dense: usize) {
         self.clear();
+        if n > dense {
+            if self.slots.is_none() {
+                *self = Self { slots: Some(Slots::default()), ..Self::default() };
+            }
+            return;
+        }
+        self.slots = None;
         // A new zeroed vector rather than a longer one: pages that are never touched cost nothing.
         if self.values.len() < n {
-            self.values = vec![0.0; n];
+            self.values = vec![0; n];
         }
         if self.places.len() <= n {
             self.places = vec![0; n + 1];
         }
     }
 
-    /// Return the touched indices, in order of first addition.
-    pub fn touched(&self) -> &[u32] {
-        &self.places[..self.count]
+    /// Iterate over touched indices and their sums, in order of first addition.
+    pub fn iter(&self) -> impl Iterator<Item = (u32, f64)> + '_ {
+        let id = |at: u32| self.slots.as_ref().map_or(at, |slots| slots.id(at));
+        self.places().iter().map(move |&at| (id(at), self.values[at as usize] as f64 / ONE))
     }
 
-    /// Add a positive number; a product that underflowed to zero adds nothing. Whether an index is new is
+    fn places(&self) -> &[u32] {
+        self.slots.as_ref().map_or(&self.places[..self.count], Slots::used)
+    }
+
+    /// Add a number; one that is less than half a step adds nothing. Whether an index of an array is new is
     /// unpredictable, so it is always written, and kept if it is new.
     #[inline]
     pub fn add(&mut self, i: u32, value: f64) {
         debug_assert!(value >= 0.0);
+        let steps = (value * ONE + 0.5) as i64;
+        if self.slots.is_some() {
+            return self.add_to_slot(i, steps);
+        }
         let sum = &mut self.values[i as usize];
         self.places[self.count] = i;
-        self.count += usize::from((*sum == 0.0) & (value != 0.0));
-        *sum += value;
+        self.count += usize::from((*sum == 0) & (steps != 0));
+        *sum = sum.wrapping_add(steps);
+    }
+
+    fn add_to_slot(&mut self, i: u32, steps: i64) {
+        let Self { values, slots: Some(slots), .. } = self else { return };
+        if steps == 0 {
+            return;
+        }
+        if slots.is_full() {
+            let old = std::mem::take(values);
+            let mut moved = Vec::with_capacity(slots.used().len());
+            slots.grow(|from, to| moved.push((from, to)));
+            *values = vec![0; slots.size()];
+            moved.iter().for_each(|&(from, to)| values[to] = old[from]);
+        }
+        let sum = &mut values[slots.find_or_add(i)];
+        *sum = sum.wrapping_add(steps);
+    }
+
+    #[inline]
+    fn steps(&self, i: u32) -> i64 {
+        match &self.slots {
+            None => self.values[i as usize],
+            Some(slots) => slots.find(i).map_or(0, |slot| self.values[slot]),
+        }
     }
 
     #[inline]
     pub fn get(&self, i: u32) -> f64 {
-        self.values[i as usize]
+        self.steps(i) as f64 / ONE
     }
 
     #[inline]
     pub fn has(&self, i: u32) -> bool {
-        self.values[i as usize] != 0.0
+        self.steps(i) != 0
     }
 
     /// Reset one value; its index remains touched, and nothing may be added to it.
     pub fn erase(&mut self, i: u32) {
-        self.values[i as usize] = 0.0;
+        match &self.slots {
+            None => self.values[i as usize] = 0,
+            Some(slots) => {
+                if let Some(slot) = slots.find(i) {
+                    self.values[slot] = 0;
+                }
+            }
+        }
     }
 
     pub fn clear(&mut self) {
-        let Self { values, places, count } = self;
-        if *count > values.len() / 8 {
-            values.fill(0.0);
+        let Self { values, slots, places, count } = self;
+        let touched = slots.as_ref().map_or(&places[..*count], Slots::used);
+        if touched.len() > values.len() / 8 {
+            values.fill(0);
         } else {
-            places[..*count].iter().for_each(|&i| values[i as usize] = 0.0);
+            touched.iter().for_each(|&at| values[at as usize] = 0);
         }
         *count = 0;
+        slots.iter_mut().for_each(Slots::clear);
+    }
+
+    /// Return the size of the buffers in bytes.
+    pub fn bytes(&self) -> usize {
+        8 * self.values.len()
+            + 4 * self.places.len()
+            + self.slots.as_ref().map_or(0, |slots| 6 * slots.size())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+
+    proptest! {
+        #[test]
+        fn an_array_and_a_table_hold_the_same_sums_in_any_order(
+            parts in prop::collection::vec((0u32..9_000, 0.0f64..1e-3), 0..600), seed: u64,
+        ) {
+            let mut turned = parts.clone();
+            turned.sort_by_key(|part| part.1.to_bits().wrapping_mul(seed | 1));
+            let (mut array, mut table) = (SparseSum::default(), SparseSum::default());
+            for _ in 0..2 {
+                array.fit_with(9_000, 9_000);
+                table.fit_with(9_000, 8_999);
+                parts.iter().for_each(|&(i, x)| array.add(i, x));
+                turned.iter().for_each(|&(i, x)| table.add(i, x));
+                let all: BTreeMap<u32, u64> = array.iter().map(|(i, x)| (i, x.to_bits())).collect();
+                prop_assert_eq!(&all, &table.iter().map(|(i, x)| (i, x.to_bits())).collect());
+                for i in 0..9_000 {
+                    prop_assert_eq!(array.get(i).to_bits(), table.get(i).to_bits());
+                    prop_assert_eq!((array.has(i), table.has(i)), (all.contains_key(&i), all.contains_key(&i)));
+                }
+                let sum: f64 = parts.iter().filter(|part| part.0 == 7).map(|part| part.1).sum();
+                prop_assert!((array.get(7) - sum).abs() < 1e-16);
+            }
+            if let Some(&(i, _)) = parts.first() {
+                [&mut array, &mut table].iter_mut().for_each(|sums| sums.erase(i));
+                prop_assert!(!array.has(i) && !table.has(i));
+            }
+        }
     }
 }

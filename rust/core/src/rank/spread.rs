@@ -77,7 +77,7 @@ impl Spread {
 
     /// Iterate over nodes with mass, in no particular order.
     pub fn reached(&self) -> impl Iterator<Item = Scored> + '_ {
-        self.mass.touched().iter().map(|&id| Scored { id, score: self.mass.get(id) })
+        self.mass.iter().map(|(id, score)| Scored { id, score })
     }
 
     /// Return the nodes with mass: the most first, equal ones by ascending id.
@@ -110,7 +110,7 @@ impl Spread {
         }
         entries.iter().for_each(|&(id, weight)| self.mass.add(id, weight / sum));
         self.start.clear();
-        self.start.extend(self.mass.touched().iter().map(|&id| (id, self.mass.get(id))));
+        self.start.extend(self.mass.iter());
         self.start.sort_unstable_by_key(|entry| entry.0);
         Ok(())
     }
@@ -124,7 +124,7 @@ impl Spread {
     ) -> Result<()> {
         let Self { mass, next, start, active } = self;
         active.clear();
-        active.extend_from_slice(mass.touched());
+        active.extend(mass.iter().map(|(id, _)| id));
         active.sort_unstable();
         let (stays, moves) = (settings.teleport, 1.0 - settings.teleport);
         let mut until_check = EDGES;

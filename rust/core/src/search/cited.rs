@@ -175,14 +175,14 @@ impl<'a> CitedIndex<'a> {
         });
         let (ids, times): (Vec<u32>, Vec<f64>) = counts.into_iter().unzip();
         matches.find(self.links, &ids, Some(&times), progress)?;
-        let most = matches.scores().iter().fold(0.0f64, |most, &score| most.max(score));
+        let most = matches.groups().fold(0.0f64, |most, group| most.max(group.0));
         weights.clear();
         if most <= 0.0 {
             weights.resize(self.vectors.len(), 1.0);
             return Ok(());
         }
         weights.resize(self.vectors.len(), epsilon);
-        for (&unit, &score) in matches.units().iter().zip(matches.scores()) {
+        for (unit, score) in matches.iter() {
             weights[unit as usize] = epsilon + (1.0 - epsilon) * (score / most);
         }
         Ok(())

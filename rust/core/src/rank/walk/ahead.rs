@@ -13,7 +13,7 @@ pub(crate) fn ask_ahead(links: &LinksView<'_>, pool: &[Scored], at: usize) {
         prefetch(links.unit_mentions.indptr, unit);
         prefetch(links.first_sentence, unit);
         prefetch(links.unit_subject, unit);
-        prefetch(links.unit_norm, unit);
+        prefetch(links.unit_length, unit);
     }
     if let Some(next) = pool.get(at + 4) {
         let unit = next.id as usize;

@@ -3,6 +3,7 @@
 
 use super::worth::LANES;
 use crate::rank::links_view::LinksView;
+use crate::rank::numbers::Numbers;
 use crate::rank::sentence_rows::SentenceRows;
 use crate::sparse::CsrView;
 
@@ -86,8 +87,7 @@ pub(crate) enum Asked {
 #[derive(Debug, Default)]
 pub(crate) struct Bridges {
     /// By item id: 0 unknown to the partners, from [`ASKED`] on part of the query, else its index + 1.
-    slot: Vec<u32>,
-    used: Vec<u32>,
+    slot: Numbers,
     things: Vec<Thing>,
     /// The items of block b are `of_block[ends[b - 1]..ends[b]]`: index, and which of its sentences have it.
     of_block: Vec<(u32, u64)>,
@@ -100,19 +100,15 @@ pub(crate) struct Bridges {
 impl Bridges {
     /// Reset the partners and set the query's items; `count` is the number of item ids.
     pub fn begin_question(&mut self, count: usize, asked: &[u32]) {
-        let Self { slot, used, things, of_block, ends, touched, candidate } = self;
-        used.drain(..).for_each(|x| slot[x as usize] = 0);
+        let Self { slot, things, of_block, ends, touched, candidate } = self;
+        slot.fit(count);
         things.clear();
         of_block.clear();
         ends.clear();
         touched.clear();
         *candidate = 0;
-        if slot.len() < count {
-            slot.resize(count, 0);
-        }
         for (k, &x) in asked.iter().enumerate() {
-            slot[x as usize] = ASKED | k as u32;
-            used.push(x);
+            slot.set(x, ASKED | k as u32);
         }
     }
 
@@ -128,12 +124,12 @@ impl Bridges {
         mut asked: impl FnMut(Asked),
     ) {
         debug_assert!(lane + partners.len() <= LANES);
-        let Self { slot, used, things, of_block, ends, touched, .. } = self;
+        let Self { slot, things, of_block, ends, touched, .. } = self;
         touched.drain(..).for_each(|p| things[p as usize].own = 0);
         let log = (links.units().max(2) as f64).ln();
         let mut place = |x: u32, things: &mut Vec<Thing>| {
-            let known = &mut slot[x as usize];
-            if *known == 0 {
+            let mut known = slot.get(x);
+            if known == 0 {
                 let rarity = rows.idf[x as usize] / log;
                 if rarity < rows.least {
                     return Place::Common;
@@ -141,12 +137,12 @@ impl Bridges {
                 let square = rarity * rarity;
                 let weight = (square * square) * (square * square);
                 things.push(Thing { weight, ..Thing::default() });
-                used.push(x);
-                *known = things.len() as u32;
+                known = things.len() as u32;
+                slot.set(x, known);
             }
-            match *known < ASKED {
-                true => Place::At(*known as usize - 1),
-                false => Place::Asked((*known - ASKED) as usize),
+            match known < ASKED {
+                true => Place::At(known as usize - 1),
+                false => Place::Asked((known - ASKED) as usize),
             }
         };
         for (i, &unit) in partners.iter().enumerate() {
@@ -196,7 +192,7 @@ impl Bridges {
     ) {
         self.candidate += 1;
         for (at, &x) in row.iter().enumerate() {
-            let slot = self.slot[x as usize];
+            let slot = self.slot.get(x);
             if slot >= ASKED {
                 asked((slot - ASKED) as usize, at);
             } else if slot != 0 {
@@ -223,7 +219,7 @@ impl Bridges {
         touched.drain(..).for_each(|p| things[p as usize].own = 0);
         for (k, sentence) in sentences.enumerate() {
             for x in rows.row(unit as usize, sentence) {
-                let slot = slot[x as usize];
+                let slot = slot.get(x);
                 if slot >= ASKED {
                     asked(k, (slot - ASKED) as usize);
                 } else if slot != 0 {

@@ -5,14 +5,14 @@
 
 use super::worth::LANES;
 use crate::rank::links_view::{LinksView, NONE};
+use crate::rank::numbers::Numbers;
 use crate::rank::question::Question;
 
 /// Subjects by the partners that own or mention them.
 #[derive(Debug, Default)]
 pub(crate) struct Mentions {
     /// By subject: 0 unknown to the partners, else its index + 1.
-    slot: Vec<u32>,
-    used: Vec<u32>,
+    slot: Numbers,
     /// By index: the score of a mention, and the partners that own or mention the subject, as bits.
     worth: Vec<f64>,
     owned: Vec<u64>,
@@ -20,10 +20,10 @@ pub(crate) struct Mentions {
 }
 
 impl Mentions {
-    /// Reset the partners.
-    pub fn begin_question(&mut self) {
-        let Self { slot, used, worth, owned, mentioned } = self;
-        used.drain(..).for_each(|s| slot[s as usize] = 0);
+    /// Reset the partners; `count` is the number of subjects.
+    pub fn begin_question(&mut self, count: usize) {
+        let Self { slot, worth, owned, mentioned } = self;
+        slot.fit(count);
         worth.clear();
         owned.clear();
         mentioned.clear();
@@ -31,22 +31,18 @@ impl Mentions {
 
     /// Add partners, the first of them in lane `lane`.
     pub fn extend(&mut self, links: &LinksView<'_>, question: &Question, lane: usize, partners: &[u32]) {
-        let Self { slot, used, worth, owned, mentioned } = self;
-        if slot.len() < links.subjects.len() {
-            slot.resize(links.subjects.len(), 0);
-        }
+        let Self { slot, worth, owned, mentioned } = self;
         let log = (links.units().max(2) as f64).ln();
         let mut place = |s: u32, owned: &mut Vec<u64>, mentioned: &mut Vec<u64>| {
-            if slot[s as usize] == 0 {
+            if slot.get(s) == 0 {
                 // A subject that the query names does not link anything.
                 let named = question.subjects.binary_search(&s).is_ok();
                 worth.push(if named { 0.0 } else { links.subject_idf[s as usize] / log });
                 owned.push(0);
                 mentioned.push(0);
-                used.push(s);
-                slot[s as usize] = used.len() as u32;
+                slot.set(s, worth.len() as u32);
             }
-            slot[s as usize] as usize - 1
+            slot.get(s) as usize - 1
         };
         for (i, &unit) in (lane..).zip(partners) {
             let subject = links.unit_subject[unit as usize];
@@ -73,7 +69,7 @@ impl Mentions {
     ) {
         out.fill(0.0);
         let mut add = |s: u32, sets: &[u64], weight: f64| {
-            let Some(at) = (self.slot[s as usize] as usize).checked_sub(1) else { return };
+            let Some(at) = (self.slot.get(s) as usize).checked_sub(1) else { return };
             let (mut set, worth) = (sets[at], weight * self.worth[at]);
             while set != 0 {
                 let i = set.trailing_zeros() as usize;

@@ -51,7 +51,7 @@ impl Partners {
         let PairScratch { keywords, names, mentions } = scratch;
         keywords.begin_question(links.keywords.len(), &question.keywords);
         names.begin_question(links.names.len(), &question.names);
-        mentions.begin_question();
+        mentions.begin_question(links.subjects.len());
         let cover = Cover::new(links, question, cover_weight);
         let saturated = vec![[0f64; LANES]; cover.weights.len()];
         Self {
@@ -129,8 +129,8 @@ impl Partners {
 /// Return BM25's saturation of the `at`-th keyword of a unit.
 #[inline]
 pub(crate) fn saturation(links: &LinksView<'_>, unit: u32, at: usize) -> f64 {
-    let tf = f64::from(links.unit_tf[links.unit_keywords.indptr[unit as usize] as usize + at]);
-    tf / (tf + links.unit_norm[unit as usize])
+    let tf = links.unit_tf[links.unit_keywords.indptr[unit as usize] as usize + at];
+    links.saturations.of(links.unit_length[unit as usize], tf)
 }
 
 /// Iterate over the query's keywords in a row: their positions in the query and in the row.

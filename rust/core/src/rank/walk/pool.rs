@@ -7,6 +7,7 @@ use crate::error::{Error, Result};
 use crate::progress::Progress;
 use crate::rank::links_view::LinksView;
 use crate::rank::matches::Matches;
+use crate::rank::moments::Moments;
 use crate::rank::question::Question;
 use crate::rank::sparse_sum::SparseSum;
 use crate::sparse::{keep_best, leaves, Leaders, Mask, Scored};
@@ -29,13 +30,12 @@ struct Standard {
 }
 
 impl Standard {
-    /// Compute it for `values` and `rest` more values that all equal `other`.
-    fn of(values: &[f64], rest: usize, other: f64) -> Self {
-        let count = (values.len() + rest) as f64;
-        let mean = sum_of(other * rest as f64, values, |x| x) / count.max(1.0);
-        let start = (other - mean) * (other - mean) * rest as f64;
-        let square = sum_of(start, values, |x| (x - mean) * (x - mean));
-        Self { mean, deviation: (square / count.max(1.0)).sqrt() }
+    fn new(moments: Moments) -> Self {
+        Self { mean: moments.mean(), deviation: moments.deviation() }
+    }
+
+    fn of(values: &[f64]) -> Self {
+        Self::new(Moments::of(values.iter().copied()))
     }
 
     /// Return a bound: values less than this have a z below `z`, whatever the rounding.
@@ -55,17 +55,6 @@ impl Standard {
             0.0
         }
     }
-}
-
-/// Return the sum of `of` over the values, in eight lanes: always in the same order.
-fn sum_of(start: f64, values: &[f64], of: impl Fn(f64) -> f64) -> f64 {
-    let mut lanes = [0.0; 8];
-    let chunks = values.chunks_exact(8);
-    let rest: f64 = chunks.remainder().iter().map(|&x| of(x)).sum();
-    for chunk in chunks {
-        lanes.iter_mut().zip(chunk).for_each(|(lane, &x)| *lane += of(x));
-    }
-    start + lanes.iter().sum::<f64>() + rest
 }
 
 /// Buffers of stage 1.
@@ -108,15 +97,14 @@ pub(crate) fn reach<'s>(
     let n = links.units();
     let PoolScratch { matches: words, arrived, nodes, direct, mass, heads } = scratch;
     words.find(links, &question.keywords, shares, progress)?;
-    let rest = n - words.scores().len();
-    let standard = Standard::of(words.scores(), rest, 0.0);
+    let standard = Standard::new(words.moments().with(0.0, n - words.count()));
     if let Some(dense) = dense {
         similarities(dense, direct, progress)?;
-        let dense = Standard::of(direct, 0, 0.0);
+        let dense = Standard::of(direct);
         for (u, x) in direct.iter_mut().enumerate() {
             *x = dense.z(*x) + standard.z(words.get(u as u32));
         }
-        let both = Standard::of(direct, 0, 0.0);
+        let both = Standard::of(direct);
         direct.iter_mut().for_each(|x| *x = round_score(both.z(*x)));
     }
     let direct = dense.map(|_| direct.as_slice());
@@ -136,12 +124,7 @@ pub(crate) fn reach<'s>(
         restart.iter().for_each(|r| arrived.add(r.id, TELEPORT * r.score));
         if step < options.steps {
             mass.clear();
-            mass.extend(
-                arrived
-                    .touched()
-                    .iter()
-                    .map(|&id| Scored { id, score: options.ordered_mass(arrived.get(id)) }),
-            );
+            mass.extend(arrived.iter().map(|(id, mass)| Scored { id, score: options.ordered_mass(mass) }));
             if !options.exact && mass.len() > options.keep {
                 keep_best(mass, options.keep);
             }
@@ -149,10 +132,9 @@ pub(crate) fn reach<'s>(
         }
     }
     // ln P is standardised over every unit, or, in the local form, over those that were reached.
-    let reached = arrived.touched();
-    let logs: Vec<f64> = reached.iter().map(|&u| (arrived.get(u) + TINY).ln()).collect();
-    let rest = if options.exact { n - reached.len() } else { 0 };
-    let spread = Standard::of(&logs, rest, TINY.ln());
+    let logs: Vec<f64> = arrived.iter().map(|(_, mass)| (mass + TINY).ln()).collect();
+    let rest = if options.exact { n - logs.len() } else { 0 };
+    let spread = Standard::new(Moments::of(logs.iter().copied()).with(TINY.ln(), rest));
     Ok(Reach { n, every, words, direct, standard, arrived, spread, logs })
 }
 
@@ -180,7 +162,7 @@ impl Reach<'_> {
     /// Like [`Reach::best`], among the units that pass a filter.
     pub fn best_of(&self, want: usize, mask: Option<&Mask>) -> Vec<Scored> {
         let mut best = Leaders::new(want);
-        for (&id, &log) in self.arrived.touched().iter().zip(&self.logs) {
+        for ((id, _), &log) in self.arrived.iter().zip(&self.logs) {
             let plus = WALK_WEIGHT * self.spread.z(log);
             // Most fail by the best match of their group, which is cheaper to read than their own.
             let score = |direct: f64| round_score(direct + plus);
@@ -204,11 +186,11 @@ impl Reach<'_> {
         }
         let least_of = |leaders: &Leaders| self.standard.least(leaders.floor() - plus - ROUNDED);
         let mut least = least_of(leaders);
-        for (most, units, scores) in self.words.groups() {
+        for (most, units) in self.words.groups() {
             if most < least {
                 continue;
             }
-            for (&id, &x) in units.iter().zip(scores) {
+            for (id, x) in units {
                 let score = || round_score(self.matched(x) + plus);
                 if x >= least && !left_out(id) && leaders.push(Scored { id, score: score() }) {
                     least = least_of(leaders);
@@ -243,7 +225,7 @@ pub(crate) fn step_from(
     if options.exact {
         (0..links.units() as u32).for_each(&mut push);
     } else {
-        arrived.touched().iter().copied().for_each(&mut push);
+        arrived.iter().for_each(|(id, _)| push(id));
     }
     best.finish()
 }

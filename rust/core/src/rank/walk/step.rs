@@ -38,6 +38,8 @@ impl Options {
 pub(crate) const TELEPORT: f64 = 0.5;
 const SHARE_KEYWORD: f64 = 0.34;
 const SHARE_OTHER: f64 = 0.33;
+/// Saturations, which are less than 1, are added up in steps of one over this.
+const ONE: f64 = (1u64 << 52) as f64;
 
 /// One step from units over the nodes of the three graphs to units: 1 - [`TELEPORT`] of the mass.
 pub(crate) fn walk_step(
@@ -109,7 +111,7 @@ fn to_keywords(links: &LinksView<'_>, mass: &[Scored], rare: f64, nodes: &mut Sp
     for (at, m) in mass.iter().enumerate() {
         if let Some(far) = mass.get(at + 4) {
             prefetch(links.unit_keywords.indptr, far.id as usize);
-            prefetch(links.unit_norm, far.id as usize);
+            prefetch(links.unit_length, far.id as usize);
         }
         if let Some(next) = mass.get(at + 2) {
             let range = links.unit_keywords.range(next.id as usize);
@@ -117,11 +119,11 @@ fn to_keywords(links: &LinksView<'_>, mass: &[Scored], rare: f64, nodes: &mut Sp
             prefetch_items(links.unit_tf, range);
         }
         let unit = m.id as usize;
-        let (range, norm) = (links.unit_keywords.range(unit), links.unit_norm[unit]);
+        let (range, length) = (links.unit_keywords.range(unit), links.unit_length[unit]);
         let row = links.unit_keywords.indices[range.clone()].iter().zip(&links.unit_tf[range]);
+        // In the order of the words.
         let sum = row.clone().fold(0.0, |sum, (&x, &tf)| {
-            let tf = f64::from(tf);
-            sum + links.keyword_idf[x as usize] * (tf / (tf + norm))
+            sum + links.keyword_idf[x as usize] * links.saturations.of(length, tf)
         });
         if sum <= 0.0 {
             continue;
@@ -130,8 +132,7 @@ fn to_keywords(links: &LinksView<'_>, mass: &[Scored], rare: f64, nodes: &mut Sp
         for (&x, &tf) in row {
             let idf = links.keyword_idf[x as usize];
             if idf >= rare {
-                let tf = f64::from(tf);
-                nodes.add(x, share * idf * (tf / (tf + norm)));
+                nodes.add(x, share * idf * links.saturations.of(length, tf));
             }
         }
     }
@@ -153,13 +154,12 @@ fn from_keywords(links: &LinksView<'_>, heavy: &[Scored], arrived: &mut SparseSu
         let range = links.keyword_units.range(x);
         let units = &links.keyword_units.indices[range.clone()];
         let row = units.iter().zip(&links.keyword_tf[range]);
-        let part = |(&unit, &tf): (&u32, &u32)| {
-            let tf = f64::from(tf);
-            (unit, tf / (tf + links.unit_norm[unit as usize]))
-        };
-        let idf = links.keyword_idf[x];
-        let sum = row.clone().map(part).fold(0.0, |sum, (_, part)| sum + idf * part);
-        let push = node.score * idf / sum;
+        let part =
+            |(&unit, &tf): (&u32, &u32)| (unit, links.saturations.of(links.unit_length[unit as usize], tf));
+        // An integer sum does not depend on the order of the units.
+        let parts = row.clone().map(part);
+        let sum = parts.fold(0, |sum: u128, (_, part)| sum + u128::from((part * ONE) as u64));
+        let push = node.score / (sum as f64 / ONE);
         row.map(part).for_each(|(unit, part)| arrived.add(unit, push * part));
     }
 }
@@ -184,7 +184,7 @@ fn best_nodes<'a>(
 ) -> &'a [Scored] {
     asked.iter().for_each(|&x| nodes.erase(x));
     heads.clear();
-    let found = nodes.touched().iter().map(|&id| Scored { id, score: options.ordered_mass(nodes.get(id)) });
+    let found = nodes.iter().map(|(id, mass)| Scored { id, score: options.ordered_mass(mass) });
     heads.extend(found.filter(|node| node.score > 0.0));
     if !options.exact && heads.len() > options.nodes {
         keep_best(heads, options.nodes);

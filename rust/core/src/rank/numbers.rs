@@ -1,0 +1,101 @@
+//! A number for few of many ids: 0 for all others.
+
+use super::slots::Slots;
+
+/// Numbers of up to so many ids are an array; of more they are a table of those that have one.
+const DENSE: usize = 1 << 19;
+
+/// Numbers by id. Clearing takes time in proportion to the numbers that were set.
+#[derive(Debug, Default)]
+pub struct Numbers {
+    /// By id, or by slot.
+    values: Vec<u32>,
+    slots: Option<Slots>,
+    /// In an array: ids with a number.
+    used: Vec<u32>,
+}
+
+impl Numbers {
+    /// Reset all numbers; ids are less than `count`.
+    pub fn fit(&mut self, count: usize) {
+        self.fit_with(count, DENSE);
+    }
+
+    fn fit_with(&mut self, count: usize, dense: usize) {
+        self.clear();
+        if (count > dense) != self.slots.is_some() {
+            *self = Self { slots: (count > dense).then(Slots::default), ..Self::default() };
+        }
+        if self.slots.is_none() && self.values.len() < count {
+            self.values.resize(count, 0);
+        }
+    }
+
+    #[inline]
+    pub fn get(&self, id: u32) -> u32 {
+        match &self.slots {
+            None => self.values[id as usize],
+            Some(slots) => slots.find(id).map_or(0, |slot| self.values[slot]),
+        }
+    }
+
+    /// Set the number of an id that has none.
+    pub fn set(&mut self, id: u32, number: u32) {
+        let Self { values, slots, used } = self;
+        let Some(slots) = slots else {
+            values[id as usize] = number;
+            used.push(id);
+            return;
+        };
+        if slots.is_full() {
+            let old = std::mem::take(values);
+            let mut moved = Vec::with_capacity(slots.used().len());
+            slots.grow(|from, to| moved.push((from, to)));
+            *values = vec![0; slots.size()];
+            moved.iter().for_each(|&(from, to)| values[to] = old[from]);
+        }
+        values[slots.find_or_add(id)] = number;
+    }
+
+    fn clear(&mut self) {
+        let Self { values, slots, used } = self;
+        if let Some(slots) = slots {
+            slots.used().iter().for_each(|&slot| values[slot as usize] = 0);
+            slots.clear();
+        }
+        used.drain(..).for_each(|id| values[id as usize] = 0);
+    }
+
+    /// Return the size of the buffers in bytes.
+    pub fn bytes(&self) -> usize {
+        4 * (self.values.len() + self.used.capacity())
+            + self.slots.as_ref().map_or(0, |slots| 6 * slots.size())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn an_array_and_a_table_hold_the_same_numbers() {
+        let (mut array, mut table) = (Numbers::default(), Numbers::default());
+        for round in 0..3u32 {
+            array.fit_with(30_000, 30_000);
+            table.fit_with(30_000, 29_999);
+            let wanted: BTreeMap<u32, u32> = (1..7_000).map(|k| (k * 4 + round, k)).collect();
+            for (&id, &number) in &wanted {
+                array.set(id, number);
+                table.set(id, number);
+            }
+            for id in 0..30_000 {
+                let want = wanted.get(&id).copied().unwrap_or(0);
+                assert_eq!((array.get(id), table.get(id)), (want, want));
+            }
+        }
+        assert!(table.bytes() < 4 * array.bytes());
+        array.fit_with(9, 8);
+        assert_eq!(array.get(8), 0);
+    }
+}
