@@ -1,0 +1,271 @@
+"""Builds of `auto` without a model over growing corpora, next to tantivy and bm25s: time, memory, bytes, questions.
+
+    python benches/scale.py                                  # 30,000 and 100,000 passages
+    python benches/scale.py --passages 300000,1000000 --memory 2000
+    python benches/scale.py --scaling                        # one thread against all
+    python benches/scale.py --peers PYTHON                   # an interpreter with tantivy and bm25s; default: this one
+
+Every build is a process that reads the same JSON lines. Memory is sampled every 10 ms over the process and all its
+children: `peak` counts everything resident, `own` leaves out pages of mapped files, which the system can drop.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from common import arguments, publish
+from common import result_table as table
+from generated import documents, question
+
+QUESTIONS = 50
+_PERIOD = 0.01
+_KETRAG = """
+import json, sys
+from ketrag_fast import Index, Settings
+source, place, options = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
+with Index.build(source, place, settings=Settings(**options)) as index:
+    print(json.dumps({stage.name: stage.seconds for stage in index.report.stages}))
+"""
+_KETRAG_ASKS = """
+import json, statistics, sys, time
+from ketrag_fast import Index
+asked, out = json.loads(sys.argv[2]), {}
+with Index.open(sys.argv[1]) as index:
+    for mode in ("bm25", "walk"):
+        took = []
+        for text in asked * 2:
+            start = time.perf_counter()
+            index.retrieve(text, mode=mode, budget=4000)
+            took.append(1000 * (time.perf_counter() - start))
+        out[mode] = statistics.median(took[len(asked):])
+print(json.dumps(out))
+"""
+_TANTIVY = """
+import json, sys, pathlib, tantivy
+schema = tantivy.SchemaBuilder()
+schema.add_text_field("id", stored=True, tokenizer_name="raw")
+schema.add_text_field("title", stored=True)
+schema.add_text_field("text", stored=True)
+pathlib.Path(sys.argv[2]).mkdir()
+index = tantivy.Index(schema.build(), path=sys.argv[2])
+writer = index.writer(heap_size=256_000_000, num_threads=json.loads(sys.argv[3])["threads"])
+with open(sys.argv[1], encoding="utf-8") as lines:
+    for line in lines:
+        record = json.loads(line)
+        writer.add_document(tantivy.Document(id=record["id"], title=record["title"], text=record["text"]))
+writer.commit()
+writer.wait_merging_threads()
+print(json.dumps({}))
+"""
+_TANTIVY_ASKS = """
+import json, statistics, sys, time, tantivy
+index = tantivy.Index.open(sys.argv[1])
+searcher, took = index.searcher(), []
+for text in json.loads(sys.argv[2]) * 2:
+    start = time.perf_counter()
+    query, _ = index.parse_query_lenient(text, ["title", "text"])
+    [searcher.doc(place)["text"] for _, place in searcher.search(query, 20).hits]
+    took.append(1000 * (time.perf_counter() - start))
+print(json.dumps({"bm25": statistics.median(took[len(took) // 2:])}))
+"""
+_BM25S = """
+import json, sys, bm25s
+with open(sys.argv[1], encoding="utf-8") as lines:
+    records = [json.loads(line) for line in lines]
+texts = [record["title"] + " " + record["text"] for record in records]
+retriever = bm25s.BM25()
+retriever.index(bm25s.tokenize(texts, show_progress=False), show_progress=False)
+retriever.save(sys.argv[2], corpus=records)
+print(json.dumps({}))
+"""
+_BM25S_ASKS = """
+import json, statistics, sys, time, bm25s
+retriever = bm25s.BM25.load(sys.argv[1], load_corpus=True, mmap=True)
+took = []
+for text in json.loads(sys.argv[2]) * 2:
+    start = time.perf_counter()
+    tokens = bm25s.tokenize([text], show_progress=False)
+    retriever.retrieve(tokens, k=20, show_progress=False)
+    took.append(1000 * (time.perf_counter() - start))
+print(json.dumps({"bm25": statistics.median(took[len(took) // 2:])}))
+"""
+PROGRAMS = {
+    "ketrag-fast": (_KETRAG, _KETRAG_ASKS),
+    "tantivy": (_TANTIVY, _TANTIVY_ASKS),
+    "bm25s": (_BM25S, _BM25S_ASKS),
+}
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One process: seconds on the clock and of processors, MB, and what it printed."""
+
+    wall: float
+    user: float
+    system: float
+    peak: float
+    own: float
+    printed: dict[str, float]
+
+
+def measure(command: Sequence[str]) -> Measured:
+    """Run a command that prints JSON. Raises RuntimeError with the last line of its errors."""
+    before, started = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    peaks, ended = [0.0, 0.0], threading.Event()
+
+    def sample() -> None:
+        while not ended.wait(_PERIOD):
+            for at, value in enumerate(_resident(child.pid)):
+                peaks[at] = max(peaks[at], value)
+
+    sampler = threading.Thread(target=sample)
+    sampler.start()
+    out, err = child.communicate()
+    ended.set()
+    sampler.join()
+    wall, after = time.perf_counter() - started, resource.getrusage(resource.RUSAGE_CHILDREN)
+    if child.returncode:
+        raise RuntimeError((err.strip().splitlines() or [f"exit {child.returncode}"])[-1])
+    user, system = after.ru_utime - before.ru_utime, after.ru_stime - before.ru_stime
+    return Measured(wall, user, system, *peaks, json.loads(out.strip().splitlines()[-1]))
+
+
+def _resident(process: int) -> tuple[float, float]:
+    """Return MB of a process and its descendants: all resident pages, and those without mapped files."""
+    whole = own = 0.0
+    for each in _tree(process):
+        try:
+            rows = dict(line.split(":", 1) for line in Path(f"/proc/{each}/status").read_text().splitlines())
+            whole += int(rows["VmRSS"].split()[0]) / 1000
+            own += (int(rows["RssAnon"].split()[0]) + int(rows["RssShmem"].split()[0])) / 1000
+        except (OSError, KeyError):
+            continue  # it has ended
+    return whole, own
+
+
+def _tree(process: int) -> Iterator[int]:
+    """Yield a process and its descendants."""
+    yield process
+    try:
+        tasks = list(Path(f"/proc/{process}/task").iterdir())
+        children = [int(one) for task in tasks for one in (task / "children").read_text().split()]
+    except OSError:
+        return
+    for child in children:
+        yield from _tree(child)
+
+
+def write_corpus(path: Path, count: int) -> int:
+    """Write generated passages as JSON lines, and return the bytes of their texts and titles."""
+    size = 0
+    with path.open("w", encoding="utf-8") as out:
+        for one in documents(count):
+            out.write(json.dumps({"id": one.id, "title": one.title, "text": one.text}) + "\n")
+            size += len(one.text.encode()) + len(one.title.encode())
+    return size
+
+
+def has_module(python: str, name: str) -> bool:
+    """Return whether an interpreter can import a module."""
+    return subprocess.run([python, "-c", f"import {name}"], capture_output=True, check=False).returncode == 0
+
+
+def run(name: str, python: str, corpus: Path, asked: Sequence[str], options: dict[str, Any]) -> list[Any]:
+    """Build with one program, ask it, and return the built process, the bytes on disk and the milliseconds."""
+    build, ask = PROGRAMS[name]
+    with tempfile.TemporaryDirectory(dir=corpus.parent) as folder:
+        place = Path(folder) / "index"
+        built = measure([python, "-c", build, str(corpus), str(place), json.dumps(options)])
+        size = sum(file.stat().st_size for file in place.rglob("*") if file.is_file())
+        times = measure([python, "-c", ask, str(place), json.dumps(asked)]).printed if asked else {}
+    return [built, size, times]
+
+
+def row(name: str, count: int, size: int, done: list[Any]) -> list[Any]:
+    """Return a row of the table."""
+    built, taken, times = done
+    processor = built.user + built.system
+    cells = [built.wall, processor, processor / built.wall, built.peak, built.own, taken / 1e6, taken / size]
+    return [f"{count:,}", name, *cells, times.get("bm25"), times.get("walk")]
+
+
+def options_of(args: argparse.Namespace) -> dict[str, Any]:
+    """Return the settings of a build."""
+    options: dict[str, Any] = {"modes": "auto", "threads": args.threads}
+    if args.memory:
+        options["memory"] = args.memory
+    return options
+
+
+def measure_size(args: argparse.Namespace, count: int) -> tuple[list[Any], list[Any], list[Any]]:
+    """Return the rows of one corpus: programs, stages, and one thread against all."""
+    rows: list[Any] = []
+    stages: list[Any] = []
+    scaling: list[Any] = []
+    with tempfile.TemporaryDirectory(dir=args.folder) as folder:
+        corpus = Path(folder) / "passages.jsonl"
+        size = write_corpus(corpus, count)
+        asked = [question(one) for one in islice(documents(min(count, 1000)), QUESTIONS)]
+        options = options_of(args)
+        done = run("ketrag-fast", sys.executable, corpus, asked, options)
+        rows.append(row("ketrag-fast", count, size, done))
+        stages += [[f"{count:,}", name, value] for name, value in done[0].printed.items()]
+        rest = done[0].wall - sum(done[0].printed.values())
+        stages.append([f"{count:,}", "start, reading, publishing", rest])
+        if args.scaling:
+            one = run("ketrag-fast", sys.executable, corpus, (), {**options, "threads": 1})[0]
+            scaling.append([f"{count:,}", one.wall, done[0].wall, one.wall / done[0].wall])
+        for name in ("tantivy", "bm25s"):
+            if not args.no_peers and has_module(args.peers, name):
+                done = run(name, args.peers, corpus, asked, {"threads": args.threads or 2})
+                rows.append(row(name, count, size, done))
+    return rows, stages, scaling
+
+
+def main() -> None:
+    """Measure each size."""
+    parser = arguments(__doc__)
+    parser.add_argument("--passages", default="30000,100000", help="sizes, separated by commas")
+    parser.add_argument("--memory", type=int, help="bound of ketrag's memory in MB")
+    parser.add_argument("--threads", type=int, default=0, help="threads of a build; 0 for all cores")
+    parser.add_argument("--scaling", action="store_true", help="build with one thread, too")
+    parser.add_argument("--peers", default=sys.executable, help="the interpreter that has tantivy and bm25s")
+    parser.add_argument("--no-peers", action="store_true", help="ketrag-fast alone")
+    parser.add_argument("--folder", help="where corpora and indexes are written; default: the system's")
+    args = parser.parse_args()
+    sizes = [300] if args.smoke else [int(size) for size in args.passages.split(",")]
+    rows, stages, scaling = [], [], []
+    for count in sizes:
+        new = measure_size(args, count)
+        rows += new[0]
+        stages += new[1]
+        scaling += new[2]
+    missing = [name for name in ("tantivy", "bm25s") if args.no_peers or not has_module(args.peers, name)]
+    notes = [f"Not measured, because it is not installed or not wanted: {name}." for name in missing]
+    columns = ["passages", "program", "s", "processor s", "cores used", "peak MB", "own MB", "MB on disk"]
+    tables = [
+        table("Builds", [*columns, "times the text", "bm25, ms", "walk, ms"], rows),
+        table("Stages of ketrag-fast", ["passages", "stage", "s"], stages),
+    ]
+    if scaling:
+        tables.append(
+            table("Threads", ["passages", "one thread, s", "all cores, s", "times as fast"], scaling)
+        )
+    publish(tables, "Generated passages of 90 words; one build each, medians of 50 warm questions.", notes)
+
+
+if __name__ == "__main__":
+    main()
