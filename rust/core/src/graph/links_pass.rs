@@ -40,10 +40,42 @@ pub(crate) struct Part {
     /// The keywords of a unit's title, then those of its subject, in order.
     of_title: RowBuilder,
     /// The subject of a unit as a name, or `NONE`.
-    subject_name: Vec<u32>,
+    pub subject_name: Vec<u32>,
     /// In text order, with repetitions.
     sentence_keywords: RowBuilder,
     sentence_names: RowBuilder,
+}
+
+impl Part {
+    /// Return all rows, for storage.
+    pub fn rows(&self) -> [&RowBuilder; 7] {
+        let Self {
+            unit_keywords,
+            unit_names,
+            mentions,
+            subjects,
+            of_title,
+            sentence_keywords,
+            sentence_names,
+            ..
+        } = self;
+        [unit_keywords, unit_names, mentions, subjects, of_title, sentence_keywords, sentence_names]
+    }
+
+    /// Return all rows in the same order, to replace them.
+    pub fn rows_mut(&mut self) -> [&mut RowBuilder; 7] {
+        let Self {
+            unit_keywords,
+            unit_names,
+            mentions,
+            subjects,
+            of_title,
+            sentence_keywords,
+            sentence_names,
+            ..
+        } = self;
+        [unit_keywords, unit_names, mentions, subjects, of_title, sentence_keywords, sentence_names]
+    }
 }
 
 /// Find the subjects of some units in local numbers (`NONE` if there is none): the key of the title, or what

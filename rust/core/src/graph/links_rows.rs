@@ -24,6 +24,15 @@ pub(crate) struct RowBuilder {
 }
 
 impl RowBuilder {
+    /// Return rows from their values and where each ends.
+    pub fn from_parts(values: Vec<u32>, ends: Vec<u64>) -> Self {
+        Self { values, ends }
+    }
+
+    pub fn ends(&self) -> &[u64] {
+        &self.ends
+    }
+
     pub fn close(&mut self) {
         self.ends.push(self.values.len() as u64);
     }
