@@ -6,6 +6,7 @@ Compressed rows cross as (indptr: uint64[rows+1], indices: uint32).
 
 from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
+from pathlib import Path
 from typing import Any, TypedDict, final
 
 import numpy as np
@@ -76,12 +77,14 @@ __all__ = [
     "lexical_keywords",
     "links_bm25",
     "links_build",
+    "links_build_runs",
     "links_weights",
     "local_search",
     "merge_hashes",
     "merge_strings",
     "normalise_vectors",
     "pack_array",
+    "pack_file",
     "pagerank",
     "pass_messages",
     "quantise_vectors",
@@ -312,6 +315,14 @@ def merge_hashes(hashes: bytes, size: int) -> str | None: ...
 def pack_array(
     data: NDArray[np.uint8], dtype: str, shape: Sequence[int], *, threads: int = 0
 ) -> bytes | None: ...
+def pack_file(
+    data: NDArray[np.uint8],
+    dtype: str,
+    shape: Sequence[int],
+    path: str | PathLike[str],
+    *,
+    threads: int = 0,
+) -> int | None: ...
 def unpack_array(file: MappedFile | str | PathLike[str]) -> NDArray[Any]: ...
 def read_bytes(file: MappedFile | str | PathLike[str], start: int, stop: int) -> NDArray[np.uint8]: ...
 
@@ -584,6 +595,22 @@ def links_build(
     threads: int = 0,
     report: _Report = None,
 ) -> _Links: ...
+def links_build_runs(
+    titles: tuple[_U8, _U64],
+    owners: _U32,
+    texts: tuple[_U8, _U64],
+    spans: _U32,
+    sentence_units: _U32,
+    sentence_spans: _U32,
+    sentence_titles: _U8,
+    folder: Path,
+    *,
+    run: int,
+    entries: int,
+    language: str = "english",
+    threads: int = 0,
+    report: _Report = None,
+) -> dict[str, _U8 | _U32 | _U64 | Path]: ...
 def links_weights(links: _Links) -> dict[str, _F64]: ...
 def links_bm25(
     links: _Links,

@@ -202,7 +202,7 @@ def test_damage_through_the_command_and_its_repair(index: Path, verify: str) -> 
 
 
 @pytest.mark.parametrize(
-    "text", ["", "{", "[]", "null", '{"format": 2}', '{"format": "x"}', "\x00", "[" * 99_999]
+    "text", ["", "{", "[]", "null", '{"format": 3}', '{"format": "x"}', "\x00", "[" * 99_999]
 )
 def test_damaged_manifest(index: Path, text: str) -> None:
     manifest = next(index.glob("gen-*/manifest.json"))

@@ -15,6 +15,7 @@ from typing import Any, Self
 from numpy.typing import NDArray
 
 from ketrag_fast.errors import IndexDamaged
+from ketrag_fast.storage.array_spool import is_spooled
 from ketrag_fast.storage.arrays import Arrays, write_arrays
 from ketrag_fast.storage.durable import discard_folder, move_folder, remove_folder, sync_folder, write_json
 from ketrag_fast.storage.generation import check_stage
@@ -54,11 +55,15 @@ class Kept:
 
 
 class Outputs(Mapping[str, NDArray[Any]]):
-    """A stage's arrays: from memory until they are written, then from the files."""
+    """A stage's arrays: from memory until they are written, then from the files.
+
+    Arrays that the system can write out stay as they are; those of the files are unpacked into memory.
+    """
 
     def __init__(self, kept: Kept, arrays: Mapping[str, NDArray[Any]] | None = None) -> None:
         self._kept = kept
         self._memory = None if arrays is None else {name: _frozen(made) for name, made in arrays.items()}
+        self._spooled = {name: made for name, made in (self._memory or {}).items() if is_spooled(made)}
         self._files: Arrays | None = None
         kept.when_written(self._let_go)
 
@@ -74,7 +79,8 @@ class Outputs(Mapping[str, NDArray[Any]]):
         return self._files
 
     def __getitem__(self, name: str) -> NDArray[Any]:
-        return self._now()[name]
+        spooled = self._spooled.get(name)
+        return self._now()[name] if spooled is None else spooled
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._now())

@@ -60,26 +60,33 @@ def _write(folder: Path, name: str, array: Array) -> FileRecord:
     if array.dtype.kind not in _KINDS:
         raise InputError(f"{name}: arrays of {array.dtype} are not stored")
     little: Array = array.astype(array.dtype.newbyteorder("<"), order="C", copy=False)
-    packed = _pack(little)
-    record = FileRecord(0, "", little.dtype.str, little.shape, packed is not None)
+    record = FileRecord(0, "", little.dtype.str, little.shape, packed=True)
+    path = path_of(folder, name, record)
+    if _pack(little, path):
+        with path.open("rb+") as file:
+            os.fsync(file.fileno())
+        return record
+    record = replace(record, packed=False)
     with path_of(folder, name, record).open("xb") as file:
-        if packed is not None:
-            file.write(packed)
-        else:
-            npy.write_array_header_1_0(file, npy.header_data_from_array_1_0(little))
-            if little.size:  # ndarray.tofile hides the system's reason when the disk is full
-                file.write(_bytes_of(little).data)
+        npy.write_array_header_1_0(file, npy.header_data_from_array_1_0(little))
+        if little.size:  # ndarray.tofile hides the system's reason when the disk is full
+            file.write(_bytes_of(little).data)
         file.flush()
         os.fsync(file.fileno())
     return record
 
 
-def _pack(array: Array) -> bytes | None:
-    """Return the packed form of an array if that saves at least an eighth of its size."""
+def _pack(array: Array, path: Path) -> bool:
+    """Write the packed form of an array, if that saves at least an eighth of its size; return whether."""
     if array.nbytes < _PACKED_FROM or array.dtype.str not in _PACKED_TYPES:
-        return None
-    packed = _core.pack_array(_bytes_of(array), array.dtype.str, array.shape)
-    return packed if packed is not None and 8 * len(packed) <= 7 * array.nbytes else None
+        return False
+    size = _core.pack_file(_bytes_of(array), array.dtype.str, array.shape, path)
+    if size is None:
+        return False
+    if 8 * size > 7 * array.nbytes:
+        path.unlink()
+        return False
+    return True
 
 
 def _bytes_of(array: Array) -> Array:

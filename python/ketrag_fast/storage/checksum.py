@@ -5,10 +5,13 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Final
 
 from ketrag_fast import _core
 
 NAME = "blake3"
+_SHORT: Final = 1 << 12
+"""Bytes up to which copying costs less than a call."""
 
 
 def file_digest(path: Path) -> str:
@@ -29,7 +32,14 @@ def text_digest(parts: Iterable[str]) -> str:
 def bytes_digest(parts: Iterable[bytes]) -> str:
     """Return the same for texts encoded as UTF-8."""
     state = hashlib.blake2b(digest_size=32)
+    short = bytearray()  # together, as each call costs more than a short part
     for data in parts:
-        state.update(len(data).to_bytes(8, "little"))
-        state.update(data)
+        short += len(data).to_bytes(8, "little")
+        if len(data) <= _SHORT:
+            short += data
+        else:
+            state.update(short)
+            state.update(data)
+            short.clear()
+    state.update(short)
     return state.hexdigest()

@@ -6,19 +6,19 @@ import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Final, Literal, Self
 
 from ketrag_fast.storage.io_errors import convert_os_error, tables_damaged, writing
 
+_REFUSED: Final = (OSError, sqlite3.Error, UnicodeDecodeError)
+"""What a call of SQLite raises; the message of an error may contain a name that is not valid UTF-8."""
 
-@contextmanager
-def _meeting(path: Path) -> Iterator[None]:
-    """Wrap one call of SQLite, whose message may contain a name that is no longer valid UTF-8."""
-    with writing(path):
-        try:
-            yield
-        except UnicodeDecodeError as error:
-            raise tables_damaged(path, error) from error
+
+def _converted(error: OSError | sqlite3.Error | UnicodeDecodeError, path: Path) -> Exception:
+    """Return the package's error for one of `_REFUSED`, or the same error."""
+    if isinstance(error, UnicodeDecodeError):
+        return tables_damaged(path, error)
+    return convert_os_error(error, path) or error
 
 
 class CheckedCursor(sqlite3.Cursor):
@@ -28,31 +28,37 @@ class CheckedCursor(sqlite3.Cursor):
 
     def execute(self, sql: str, parameters: Any = (), /) -> Self:
         """As sqlite3's."""
-        with _meeting(self.connection.path):
+        try:
             return super().execute(sql, parameters)
+        except _REFUSED as error:
+            raise _converted(error, self.connection.path) from error
 
     def executemany(self, sql: str, rows: Iterable[Any], /) -> Self:
         """As sqlite3's."""
-        with _meeting(self.connection.path):
+        try:
             return super().executemany(sql, rows)
+        except _REFUSED as error:
+            raise _converted(error, self.connection.path) from error
 
     def fetchone(self) -> Any:
         """As sqlite3's."""
-        with _meeting(self.connection.path):
+        try:
             return super().fetchone()
+        except _REFUSED as error:
+            raise _converted(error, self.connection.path) from error
 
     def fetchall(self) -> list[Any]:
         """As sqlite3's."""
-        with _meeting(self.connection.path):
+        try:
             return super().fetchall()
+        except _REFUSED as error:
+            raise _converted(error, self.connection.path) from error
 
     def __next__(self) -> Any:
         try:
             return super().__next__()
-        except sqlite3.Error as error:
-            raise convert_os_error(error, self.connection.path) or error from error
-        except UnicodeDecodeError as error:
-            raise tables_damaged(self.connection.path, error) from error
+        except _REFUSED as error:
+            raise _converted(error, self.connection.path) from error
 
 
 class Connection(sqlite3.Connection):

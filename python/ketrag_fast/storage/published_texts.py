@@ -87,12 +87,27 @@ class _UnitTexts:
         self._gaps = units["document_gaps_blob"], units["document_gaps_offsets"]
 
     def find(self, contents: Sequence[bytes]) -> list[bytes | None]:
-        numbers = [self._number(content) for content in contents]
+        numbers = self._numbers(contents)
         wanted = sorted({number for number in numbers if number is not None})
         texts: dict[int, bytes] = {}
         for first, last in _runs(wanted):
             texts |= self._restore(first, last)
         return [None if number is None else texts.get(number) for number in numbers]
+
+    def _numbers(self, contents: Sequence[bytes]) -> list[int | None]:
+        """Return the numbers of the documents with these hashes."""
+        if not len(self._heads):
+            return [None] * len(contents)
+        wanted = np.frombuffer(b"".join(content[:SHORT_HASH] for content in contents), np.uint8)
+        wanted = wanted.reshape(-1, SHORT_HASH)
+        heads = np.ascontiguousarray(wanted[:, :8]).view(np.uint64).reshape(-1)
+        at = np.minimum(np.searchsorted(self._heads, heads), len(self._heads) - 1)
+        same = (self._hashes[self._order[at]] == wanted).all(axis=1).tolist()
+        found = self._order[at].tolist()
+        return [
+            number if fits else self._number(content)
+            for number, fits, content in zip(found, same, contents, strict=True)
+        ]
 
     def _number(self, content: bytes) -> int | None:
         """Return the number of the document with this hash."""

@@ -349,12 +349,39 @@ class Tables(Database):
         keys = [key for (key,) in self._db.execute("SELECT key FROM documents ORDER BY source, place")]
         query = f"SELECT {_PAYLOAD} WHERE key = ?"
         rows = (self._db.execute(query, (keys[number],)).fetchone() for number in numbers)
-        for number, (content, *parts) in zip(numbers, self.texts.fill(rows, 0, 3), strict=True):
-            if not _is_unaltered(content, *parts):
-                self.verify()
-                raise tables_damaged(self.path, f"the stored text of document {number} is altered")
-            marks = from_rows(json_of(parts[4], self.path, "the locators of a document")) if parts[4] else ()
-            yield StoredDocument(dict(zip(("id", "title", "text", "metadata"), parts, strict=False)), marks)
+        yield from (self._stored(row) for row in self.texts.fill(rows, 0, 3))
+
+    def blocks(self, size: int) -> Iterator[list[StoredDocument]]:
+        """Yield all documents in order, in blocks of about `size` bytes.
+
+        Raises IndexDamaged if one is altered.
+        """
+        changes = self._db.total_changes
+        if self._verified != changes:
+            self.check("documents")
+        block: list[StoredDocument] = []
+        held = 0
+        rows = self._db.execute(f"SELECT {_PAYLOAD} ORDER BY source, place")
+        for row in self.texts.fill(rows, 0, 3):
+            stored = self._stored(row)
+            block.append(stored)
+            held += sum(map(len, stored.columns.values()))
+            if held >= size:
+                yield block
+                block, held = [], 0
+        if block:
+            yield block
+        if self._db.total_changes == changes:
+            self._verified = changes
+
+    def _stored(self, row: Sequence[Any]) -> StoredDocument:
+        """Return a document from the columns of `_PAYLOAD`."""
+        content, *parts = row
+        if not _is_unaltered(content, *parts):
+            self.verify()
+            raise tables_damaged(self.path, f"the stored text of document {parts[0]!r:.80} is altered")
+        marks = from_rows(json_of(parts[4], self.path, "the locators of a document")) if parts[4] else ()
+        return StoredDocument(dict(zip(("id", "title", "text", "metadata"), parts, strict=False)), marks)
 
     def count(self) -> int:
         """Return the number of documents."""
@@ -461,10 +488,12 @@ class Tables(Database):
 
 def hashes_of(contents: Iterable[Any], path: Path) -> NDArray[np.uint8]:
     """Return content hashes of `path` as uint8[documents, 32]; raises IndexDamaged for an invalid one."""
-    found = list(contents)
-    if not all(map(is_hash, found)):
-        raise tables_damaged(path, "the hash of a document is invalid")
-    return np.frombuffer(b"".join(found), np.uint8).reshape(-1, HASH_BYTES)
+    found = bytearray()
+    for content in contents:
+        if not is_hash(content):
+            raise tables_damaged(path, "the hash of a document is invalid")
+        found += content
+    return np.frombuffer(bytes(found), np.uint8).reshape(-1, HASH_BYTES)
 
 
 def fingerprint_of(hashes: NDArray[np.uint8]) -> str:

@@ -1,10 +1,12 @@
 //! The single path from Python to the kernels: it releases the interpreter, watches for Ctrl-C, reports
 //! progress, turns a panic into an error, and maps errors to Python exceptions.
 
-use ketrag_base::error::{caught, Error, Result};
+use ketrag_base::error::{caught, Detail, Error, Result};
 use ketrag_base::progress::Progress;
 use ketrag_base::reserve;
 use pyo3::prelude::*;
+use std::error::Error as _;
+use std::io::ErrorKind;
 use std::sync::mpsc::{channel, RecvTimeoutError};
 use std::time::Duration;
 
@@ -16,6 +18,7 @@ pub fn to_python(error: Error) -> PyErr {
     let name = match &error {
         Error::Input(_) => "InputError",
         Error::Damaged(_) => "IndexDamaged",
+        Error::Io(detail) if is_full(detail) => "StorageFull",
         Error::Io(_) => "IndexDamaged",
         Error::Memory(_) => "OutOfMemory",
         Error::Limit(_) => "TooManyFiles",
@@ -30,6 +33,12 @@ pub fn to_python(error: Error) -> PyErr {
             Err(failure) => failure,
         }
     })
+}
+
+/// Return whether the disk, or the caller's share of it, is full.
+fn is_full(detail: &Detail) -> bool {
+    let cause = detail.source().and_then(|cause| cause.downcast_ref::<std::io::Error>());
+    cause.is_some_and(|error| matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded))
 }
 
 /// Return the same error, with a hint if it is damage of an index and has no hint yet.

@@ -4,12 +4,14 @@ use super::arrays::slice;
 use super::door::{of_index, quick, to_python, wrong};
 use ketrag_base::error::{Error, Result};
 use ketrag_base::progress::Progress;
-use ketrag_base::store::{file_tree, pack, root, Kind, MappedArray, MappedFile, Shape, Tree, Value};
+use ketrag_base::store::{file_tree, pack, pack_to, root, Kind, MappedArray, MappedFile, Shape, Tree, Value};
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::exceptions::PyBufferError;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
+use std::fs::OpenOptions;
+use std::io::BufWriter;
 use std::os::raw::{c_int, c_void};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -97,15 +99,41 @@ fn pack_array<'py>(
     threads: usize,
 ) -> PyResult<Option<Bound<'py, PyBytes>>> {
     let data = slice(&data, "data")?;
-    let (rows, columns) = match shape[..] {
-        [rows] => (rows, None),
-        [rows, columns] => (rows, Some(columns)),
-        _ => return Ok(None),
-    };
-    let Some(kind) = Kind::parse(dtype) else { return Ok(None) };
-    let shape = Shape { kind, rows, columns };
+    let Some(shape) = shape_of(dtype, &shape) else { return Ok(None) };
     let packed = quick(py, || pack(shape, data, threads, &Progress::none()))?;
     Ok(packed.map(|packed| PyBytes::new(py, &packed)))
+}
+
+/// Write the packed form to a new file, a few chunks at a time, and return its size; None, and no file, if the type is
+/// not packed.
+#[pyfunction]
+#[pyo3(signature = (data, dtype, shape, path, *, threads=0))]
+fn pack_file<'py>(
+    py: Python<'py>,
+    data: PyReadonlyArray1<'py, u8>,
+    dtype: &str,
+    shape: Vec<usize>,
+    path: PathBuf,
+    threads: usize,
+) -> PyResult<Option<u64>> {
+    let data = slice(&data, "data")?;
+    let Some(shape) = shape_of(dtype, &shape) else { return Ok(None) };
+    quick(py, || {
+        let failed =
+            |error: std::io::Error| Error::io(format!("{}: {error}", path.display())).caused_by(error);
+        let file = OpenOptions::new().write(true).create_new(true).open(&path).map_err(failed)?;
+        pack_to(shape, data, &mut BufWriter::with_capacity(1 << 20, file), threads, &Progress::none())
+    })
+}
+
+fn shape_of(dtype: &str, shape: &[usize]) -> Option<Shape> {
+    let (rows, columns) = match *shape {
+        [rows] => (rows, None),
+        [rows, columns] => (rows, Some(columns)),
+        _ => return None,
+    };
+    let kind = Kind::parse(dtype).filter(|kind| matches!(kind, Kind::U8 | Kind::U32 | Kind::U64))?;
+    Some(Shape { kind, rows, columns })
 }
 
 /// Return the values of a packed array, in one dimension, verified.
@@ -162,6 +190,7 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<File>()?;
     m.add_function(wrap_pyfunction!(hash_file, m)?)?;
     m.add_function(wrap_pyfunction!(pack_array, m)?)?;
+    m.add_function(wrap_pyfunction!(pack_file, m)?)?;
     m.add_function(wrap_pyfunction!(unpack_array, m)?)?;
     m.add_function(wrap_pyfunction!(read_bytes, m)?)?;
     m.add_function(wrap_pyfunction!(merge_hashes, m)?)

@@ -27,6 +27,7 @@ mod files;
 #[cfg(unix)]
 mod front;
 mod kmeans;
+mod links_runs;
 mod local;
 mod plan;
 mod published;
@@ -56,6 +57,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     #[cfg(unix)]
     front::register(m)?;
     kmeans::register(m)?;
+    links_runs::register(m)?;
     local::register(m)?;
     plan::register(m)?;
     published::register(m)?;

@@ -5,11 +5,13 @@ import json
 import os
 import random
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
 import time
 import weakref
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +36,7 @@ from ketrag_fast.errors import (
 from ketrag_fast.storage import read_only as reading
 from ketrag_fast.storage.generation import open_current
 from ketrag_fast.storage.layout import Layout
+from ketrag_fast.storage.tables import Tables
 from ketrag_fast.systems.index_settings import stored_settings
 from ketrag_fast.systems.spec.stage import (
     Outputs,
@@ -404,6 +407,21 @@ def test_damaged_stage_is_refused_and_repaired(paths: Paths) -> None:
     open_current(Layout(index), "full")
 
 
+def test_an_index_of_an_older_development_format_is_refused_by_name(paths: Paths) -> None:
+    index, docs = paths
+    index.mkdir()
+    # Format 2 had the texts in this table.
+    with closing(sqlite3.connect(index / "index.sqlite")) as db:
+        db.executescript(
+            "CREATE TABLE documents (key INTEGER PRIMARY KEY, id TEXT, content TEXT, text TEXT);"
+            "PRAGMA user_version = 2;"
+        )
+    for work in (lambda: build(index, str(docs), STAGES), lambda: Tables(index / "index.sqlite")):
+        with pytest.raises(IndexIncompatible, match=r"has format 2; .* reads format 3") as caught:
+            work()
+        assert "build the index again" in (caught.value.hint or "")
+
+
 def test_newer_format_is_refused_and_left_alone(paths: Paths) -> None:
     index, docs = paths
     build(index, str(docs), STAGES)
@@ -411,9 +429,9 @@ def test_newer_format_is_refused_and_left_alone(paths: Paths) -> None:
     data = json.loads(manifest.read_text())
     data["format"] += 1
     manifest.write_text(json.dumps(data))
-    with pytest.raises(IndexIncompatible, match="format 2"):
+    with pytest.raises(IndexIncompatible, match="format 3"):
         open_current(Layout(index))
-    with pytest.raises(IndexIncompatible, match="format 2"):
+    with pytest.raises(IndexIncompatible, match="format 3"):
         build(index, str(docs), STAGES)
     assert json.loads(manifest.read_text()) == data
 

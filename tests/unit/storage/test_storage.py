@@ -182,10 +182,10 @@ def test_truncated_manifest(layout: Layout, at: int) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "error"),
     [
-        ('"format": 2', '"format": 1', IndexIncompatible),
-        ('"format": 2', '"format": 0', IndexIncompatible),
+        ('"format": 3', '"format": 2', IndexIncompatible),
+        ('"format": 3', '"format": 0', IndexIncompatible),
         ('"seal": ', '"other": ', IndexDamaged),
-        ('"format": 2', '"format": null', IndexDamaged),
+        ('"format": 3', '"format": null', IndexDamaged),
         ('"ids": {', '"../ids": {', IndexDamaged),
         ('"name": "things"', '"name": "../things"', IndexDamaged),
         ('"shape": [\n', '"shape": ["x",\n', IndexDamaged),

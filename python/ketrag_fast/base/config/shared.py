@@ -253,6 +253,15 @@ class SharedSettings:
     threads: int = setting(
         0, "CPU threads; 0: all cores", concerns="run", low=0, high=4096, topic="common", flag=True
     )
+    memory: int = setting(
+        0,
+        "memory of a build in MB, at least 256; 0: a quarter of the machine's",
+        concerns="run",
+        low=0,
+        high=1 << 24,
+        flag=True,
+        metavar="MB",
+    )
     verify: Literal["full", "blocks", "sizes"] = setting(
         "blocks",
         "checksums: verify all on opening, each block when first read, or file sizes only",

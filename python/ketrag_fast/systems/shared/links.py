@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Final
+
 import numpy as np
 
 from ketrag_fast import _core
 from ketrag_fast.base.config import Settings
+from ketrag_fast.storage.array_spool import map_values, scratch_folder
+from ketrag_fast.systems.shared.memory_bound import bounds_of
 from ketrag_fast.systems.shared.row_reuse import GONE, Changes
 from ketrag_fast.systems.shared.rows import documents_of, offsets_of, strings
 from ketrag_fast.systems.spec.stage import Earlier, Outputs, StageContext, StageInputs
+
+_PART: Final = 1 << 20
+"""Sentences that are compared together."""
 
 
 def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outputs:
@@ -18,6 +26,8 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
         made = _update_links(inputs, context.earlier, settings, context)
         if made is not None:
             return made
+    if _are_within(units):
+        return _build_in_runs(units, settings, context)
     own = np.flatnonzero(units["sent_title"] == 0)
     sent_unit = units["sent_unit"][own]
     texts = inputs.documents.packed("text")
@@ -35,6 +45,47 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
         threads=context.threads,
         report=context.report,
     )
+
+
+def _are_within(units: Outputs) -> bool:
+    """Return whether every sentence lies within its unit; those of windows may continue in the next."""
+    sentences, spans = units["sent_bytes"], units["unit_bytes"]
+    for start in range(0, len(sentences), _PART):
+        part = slice(start, start + _PART)
+        whole = spans[units["sent_unit"][part]]
+        is_inside = (sentences[part, 0] >= whole[:, 0]) & (sentences[part, 1] <= whole[:, 1])
+        if not (is_inside | (units["sent_title"][part] != 0)).all():
+            return False
+    return True
+
+
+def _build_in_runs(units: Outputs, settings: Settings, context: StageContext) -> Outputs:
+    """Return the links, built in runs of units that fit into the memory of the settings."""
+    texts = strings(units, "unit_texts")
+    count = max(len(texts[1]) - 1, 1)
+    bounds = bounds_of(settings, len(texts[0]) // count)
+    with scratch_folder(context.scratch) as folder:
+        made = _core.links_build_runs(
+            strings(units, "document_titles"),
+            units["unit_document"],
+            texts,
+            units["unit_bytes"],
+            units["sent_unit"],
+            units["sent_bytes"],
+            units["sent_title"],
+            folder,
+            run=bounds.units,
+            entries=bounds.entries,
+            language=settings.language,
+            threads=context.threads,
+            report=context.report,
+        )
+        return {
+            name: map_values(array, np.uint64 if name.endswith("_indptr") else np.uint32)
+            if isinstance(array, Path)
+            else array
+            for name, array in made.items()
+        }
 
 
 def _update_links(

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,11 +13,18 @@ from numpy.typing import NDArray
 from ketrag_fast import _core
 from ketrag_fast.base.config import Settings
 from ketrag_fast.kernels.text import pack
-from ketrag_fast.systems.shared.rows import offsets_of, strings_out
+from ketrag_fast.storage.array_spool import ArraySpool, scratch_folder
+from ketrag_fast.systems.shared.rows import offsets_of, strings, strings_out
 from ketrag_fast.systems.shared.units_update import pack_metadata, update_units
 from ketrag_fast.systems.spec.documents import Documents
 from ketrag_fast.systems.spec.stage import Outputs, StageContext, StageInputs
 from ketrag_fast.types.locations import Locator
+
+Report = Callable[[int, int], bool | None]
+Locators = list[tuple[int, Sequence[Locator]]]
+"""Rows of documents that have locators, with these."""
+_BLOCK: Final = 16 << 20
+"""Bytes of documents that are cut together."""
 
 
 def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outputs:
@@ -24,13 +32,38 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
     documents = inputs.documents
     if context.earlier is not None:
         fresh = np.flatnonzero(context.earlier.row < 0).tolist()
-        return update_units(
-            _cut_documents(documents.only(fresh), settings, context), context.earlier, documents.hashes()
-        )
-    return {**_cut_documents(documents, settings, context), "document_hashes": documents.hashes()}
+        new, _ = _cut_documents(documents.only(fresh), settings, context.threads, context.report)
+        return update_units(new, context.earlier, documents.hashes())
+    return {**_cut_in_blocks(documents, settings, context), "document_hashes": documents.hashes()}
 
 
-def _cut_documents(documents: Documents, settings: Settings, context: StageContext) -> Outputs:
+def _cut_in_blocks(documents: Documents, settings: Settings, context: StageContext) -> Outputs:
+    """Cut some documents after the others, so that memory does not grow with their number.
+
+    One block stays in memory; the arrays of several are files that the system may write out.
+    """
+    blocks = iter(documents.blocks(_BLOCK))
+    first, second = next(blocks, documents), next(blocks, None)
+    if second is None:
+        return _cut_documents(first, settings, context.threads, context.report)[0]
+    total, done = len(documents), 0
+
+    def report(part: int, _: int) -> bool | None:
+        return context.report(done + part, total)
+
+    with scratch_folder(context.scratch) as folder, ArraySpool(folder) as spool:
+        joined = JoinedUnits(spool)
+        for block in chain([first, second], blocks):
+            context.check()
+            joined.add(*_cut_documents(block, settings, context.threads, report))
+            done += len(block)
+        return joined.finish()
+
+
+def _cut_documents(
+    documents: Documents, settings: Settings, threads: int, report: Report
+) -> tuple[Outputs, Locators]:
+    """Return the arrays of some documents, and their rows with locators."""
     titles, texts = documents.packed("title"), documents.packed("text")
     cut = _core.corpus(
         titles,
@@ -40,14 +73,15 @@ def _cut_documents(documents: Documents, settings: Settings, context: StageConte
         settings.overlap,
         settings.split_level,
         settings.encoding,
-        threads=context.threads,
+        threads=threads,
         language=settings.language if settings.even_chunks else "english",
-        report=context.report,
+        report=report,
     )
     unit_document = cut["chunk_doc"][cut["unit_chunk"]]
     unit_bytes = cut["unit_span"]
     rows = list(documents.rows())
     unit_span = _spans_in_documents(cut["unit_chars"], unit_document, rows, len(texts[1]) - 1)
+    locators: Locators = [(row, marks) for row, _, marks in rows]
     return {
         "document_count": np.array([len(documents)], np.uint64),
         **strings_out("document_ids", documents.packed("id")),
@@ -67,9 +101,78 @@ def _cut_documents(documents: Documents, settings: Settings, context: StageConte
         "sent_unit": cut["sent_unit"],
         "sent_bytes": cut["sent_span"],
         "sent_title": cut["sent_title"].astype(np.uint8),
-        **pack_locators(((row, marks) for row, _, marks in rows), len(texts[1]) - 1),
+        **pack_locators(locators, len(texts[1]) - 1),
         **pack_metadata(documents.packed("metadata")),
+    }, locators
+
+
+class JoinedUnits:
+    """The arrays of documents that were cut in blocks, one after another in a spool."""
+
+    _NUMBERED: Final = {
+        "chunk_document": "rows",
+        "unit_chunk": "chunks",
+        "unit_document": "rows",
+        "sent_chunk": "chunks",
+        "sent_unit": "units",
     }
+    """Arrays of numbers, and what they number."""
+    _STRINGS: Final = ("document_ids", "document_titles", "document_gaps", "unit_texts", "document_metadata")
+
+    def __init__(self, spool: ArraySpool) -> None:
+        self._spool = spool
+        self._sizes = dict.fromkeys(("documents", "rows", "chunks", "units"), 0)
+        self._bytes: dict[str, int] = {}
+        self._locators: Locators = []
+        self._has_metadata = False
+
+    def add(self, block: Outputs, locators: Locators) -> None:
+        """Append the arrays of one block."""
+        sizes, rows = self._sizes, len(block["document_ids_offsets"]) - 1
+        self._has_metadata |= "document_metadata_blob" in block
+        block = {**block, **strings_out("document_metadata", _metadata_of(block, rows))}
+        for name in self._STRINGS:
+            self._append_strings(name, *strings(block, name))
+        for name, of in self._NUMBERED.items():
+            self._spool.append(name, block[name] + np.uint32(sizes[of]))
+        for name in ("chunk_bytes", "chunk_tokens", "unit_bytes", "unit_span", "unit_tokens"):
+            self._spool.append(name, block[name])
+        for name in ("sent_bytes", "sent_title"):
+            self._spool.append(name, block[name])
+        self._append_offsets("chunk_units", block["chunk_units"], sizes["units"])
+        self._locators += [(sizes["rows"] + row, marks) for row, marks in locators if marks]
+        sizes["documents"] += int(block["document_count"][0])
+        sizes["rows"] += rows
+        sizes["chunks"] += len(block["chunk_document"])
+        sizes["units"] += len(block["unit_chunk"])
+
+    def _append_strings(self, name: str, blob: NDArray[np.uint8], offsets: NDArray[np.uint64]) -> None:
+        before = self._bytes.get(name, 0)
+        self._spool.append(f"{name}_blob", blob)
+        self._append_offsets(f"{name}_offsets", offsets, before)
+        self._bytes[name] = before + len(blob)
+
+    def _append_offsets(self, name: str, offsets: NDArray[np.uint64], before: int) -> None:
+        if self._sizes["rows"]:
+            offsets = offsets[1:]
+        self._spool.append(name, offsets + np.uint64(before))
+
+    def finish(self) -> Outputs:
+        """Return the arrays of all blocks."""
+        arrays = self._spool.finish()
+        if not self._has_metadata:
+            del arrays["document_metadata_blob"], arrays["document_metadata_offsets"]
+        return {
+            **arrays,
+            "document_count": np.array([self._sizes["documents"]], np.uint64),
+            **pack_locators(self._locators, self._sizes["rows"]),
+        }
+
+
+def _metadata_of(block: Outputs, rows: int) -> tuple[NDArray[np.uint8], NDArray[np.uint64]]:
+    if "document_metadata_blob" in block:
+        return strings(block, "document_metadata")
+    return pack(["{}"] * rows)
 
 
 def _spans_in_documents(

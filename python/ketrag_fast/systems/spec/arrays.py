@@ -195,7 +195,10 @@ def _check_values(where: str, spec: ArraySpec, made: NDArray[Any], sizes: Sizes)
             raise StageError(
                 f"{where} has the value {wrong:,}; it must be 0 or more and below {spec.below} ({limit:,})"
             )
-    if spec.rising and bool((made[1:] < made[:-1]).any()):
+    if spec.rising and any(
+        bool((made[at + 1 : at + 1 + _PART] < made[at : at + _PART][: len(made) - at - 1]).any())
+        for at in range(0, len(made) - 1, _PART)
+    ):
         raise StageError(f"{where} is declared as rising, but a value decreases")
 
 

@@ -50,6 +50,18 @@ class Documents:
         """Return the documents with these numbers, in this order."""
         return Documents(self._tables, cut=self._cut, numbers=numbers)
 
+    def blocks(self, size: int) -> Iterator[Documents]:
+        """Yield the documents in order, as blocks of about `size` bytes that are read and verified once."""
+        if self._numbers is not None:
+            yield self
+            return
+        start = 0
+        for some in self._tables.blocks(size):
+            block = Documents(self._tables, cut=self._cut, numbers=range(start, start + len(some)))
+            block._some = some
+            start += len(some)
+            yield block
+
     def hashes(self) -> NDArray[np.uint8]:
         """Return uint8[documents, 16]: a hash of everything stored of each document, to detect changes."""
         import numpy as np

@@ -13,5 +13,5 @@ mod unpacked;
 pub use kind::{Item, Kind};
 pub use mapped::{MappedFile, Tree};
 pub use npy::MappedArray;
-pub use pack::{pack, Shape};
+pub use pack::{pack, pack_to, Shape};
 pub use tree::{file_digest, file_tree, root, Value};

@@ -6,10 +6,11 @@
 
 use super::kind::Kind;
 use super::rice;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::guard::BLOCK_BITS;
 use crate::parallel::map_ranges;
 use crate::progress::Progress;
+use std::io::{Cursor, Seek, SeekFrom, Write};
 
 /// Decoded bytes of a chunk; the last one may be shorter.
 pub const CHUNK: usize = 1 << BLOCK_BITS;
@@ -22,6 +23,8 @@ const INTEGERS: u8 = 1;
 const DEFLATED: u8 = 2;
 /// Level of compression: higher ones gain a percent of size for twice the time.
 const LEVEL: u8 = 6;
+/// Chunks that are compressed before they are written.
+const TOGETHER: usize = 64;
 /// Largest columns that are encoded as columns.
 const PAIRS: usize = 2;
 
@@ -75,17 +78,43 @@ impl Shape {
 /// Return the file for an array of unsigned integers in little-endian order, or `None` if `data` has another
 /// size than `shape`, or another type. The result does not depend on `threads`.
 pub fn pack(shape: Shape, data: &[u8], threads: usize, progress: &Progress) -> Result<Option<Vec<u8>>> {
+    let mut out = Cursor::new(Vec::new());
+    let written = pack_to(shape, data, &mut out, threads, progress)?;
+    Ok(written.map(|_| out.into_inner()))
+}
+
+/// Write what [`pack`] returns, a few chunks at a time, and return the number of bytes.
+pub fn pack_to(
+    shape: Shape,
+    data: &[u8],
+    out: &mut (impl Write + Seek),
+    threads: usize,
+    progress: &Progress,
+) -> Result<Option<u64>> {
     if shape.bytes() != Some(data.len()) || !matches!(shape.kind, Kind::U8 | Kind::U32 | Kind::U64) {
         return Ok(None);
     }
+    let failed = |error: std::io::Error| Error::io(format!("a packed array: {error}")).caused_by(error);
     let columns = shape.columns.filter(|&columns| columns == PAIRS).unwrap_or(1);
-    let chunks = map_ranges(data.len().div_ceil(CHUNK), 1, threads, progress, |range| {
-        Ok(encode(&data[range.start * CHUNK..(range.end * CHUNK).min(data.len())], shape.kind, columns))
-    })?;
-    let mut out = shape.header();
-    out.extend(chunks.iter().flat_map(|chunk| (chunk.len() as u32).to_le_bytes()));
-    chunks.iter().for_each(|chunk| out.extend_from_slice(chunk));
-    Ok(Some(out))
+    let count = data.len().div_ceil(CHUNK);
+    let mut lengths = vec![0u8; 4 * count];
+    out.write_all(&shape.header()).and_then(|()| out.write_all(&lengths)).map_err(failed)?;
+    let mut size = (HEADER + lengths.len()) as u64;
+    for start in (0..count).step_by(TOGETHER) {
+        let some = TOGETHER.min(count - start);
+        let chunks = map_ranges(some, 1, threads, progress, |range| {
+            let at = start + range.start;
+            Ok(encode(&data[at * CHUNK..((at + 1) * CHUNK).min(data.len())], shape.kind, columns))
+        })?;
+        for (at, chunk) in chunks.iter().enumerate() {
+            lengths[4 * (start + at)..][..4].copy_from_slice(&(chunk.len() as u32).to_le_bytes());
+            out.write_all(chunk).map_err(failed)?;
+            size += chunk.len() as u64;
+        }
+    }
+    out.seek(SeekFrom::Start(HEADER as u64)).and_then(|_| out.write_all(&lengths)).map_err(failed)?;
+    out.flush().map_err(failed)?;
+    Ok(Some(size))
 }
 
 fn encode(chunk: &[u8], kind: Kind, columns: usize) -> Vec<u8> {

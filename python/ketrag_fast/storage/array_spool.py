@@ -1,0 +1,104 @@
+"""Arrays larger than memory: they grow at their end in files without a name, and are read through a mapping.
+
+The system may write their pages to disk and drop them at any time. The files end with the process.
+"""
+
+from __future__ import annotations
+
+import mmap
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any, Self
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from ketrag_fast.storage.durable import remove_folder
+from ketrag_fast.storage.io_errors import writing
+
+Array = NDArray[Any]
+
+
+class ArraySpool:
+    """Named arrays that grow in files of a folder.
+
+    Examples:
+        >>> with ArraySpool(folder) as spool:
+        ...     spool.append("ids", np.array([1, 2], np.uint32))
+        ...     spool.append("ids", np.array([3], np.uint32))
+        ...     arrays = spool.finish()
+        >>> arrays["ids"].tolist()
+        [1, 2, 3]
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._files: dict[str, tuple[IO[bytes], DTypeLike, tuple[int, ...]]] = {}
+        self._rows: dict[str, int] = {}
+
+    def append(self, name: str, array: Array) -> None:
+        """Append rows; all rows of an array have one type and one shape."""
+        with writing(self._folder):
+            if name not in self._files:
+                file = tempfile.TemporaryFile(dir=self._folder)  # noqa: SIM115 - closed by `__exit__`
+                self._files[name] = file, array.dtype, array.shape[1:]
+                self._rows[name] = 0
+            self._files[name][0].write(np.ascontiguousarray(array).data)
+            self._rows[name] += len(array)
+
+    def finish(self) -> dict[str, Array]:
+        """Return the arrays, read-only. They stay readable after the `with` block."""
+        arrays = {}
+        with writing(self._folder):
+            for name, (file, kind, shape) in self._files.items():
+                file.flush()
+                arrays[name] = _mapped(file, kind, (self._rows[name], *shape))
+        return arrays
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for file, _, _ in self._files.values():
+            file.close()
+
+
+def _mapped(file: IO[bytes], dtype: DTypeLike, shape: tuple[int, ...]) -> Array:
+    if 0 in shape:
+        array: Array = np.empty(shape, dtype)
+    else:
+        # A private view of the file: it outlives the file's name and its descriptor.
+        array = np.frombuffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), dtype).reshape(shape)
+    array.flags.writeable = False
+    return array
+
+
+def map_values(path: Path, dtype: DTypeLike) -> Array:
+    """Return the values of a file without a header as an array, and remove the file's name."""
+    with path.open("rb") as file:
+        array = _mapped(file, dtype, (path.stat().st_size // np.dtype(dtype).itemsize,))
+    path.unlink()
+    return array
+
+
+def is_spooled(array: Array) -> bool:
+    """Return whether the values of an array are in a file that ends with the process."""
+    base: Any = array
+    while isinstance(base, np.ndarray):
+        base = base.base
+    if isinstance(base, memoryview):
+        base = base.obj
+    return isinstance(base, mmap.mmap)
+
+
+@contextmanager
+def scratch_folder(parent: Path | None) -> Iterator[Path]:
+    """Yield a new folder below `parent` that is removed at the end; None is the system's temporary folder."""
+    with writing(parent or Path(tempfile.gettempdir())):
+        folder = Path(tempfile.mkdtemp(prefix="scratch-", dir=parent))
+    try:
+        yield folder
+    finally:
+        remove_folder(folder)

@@ -1,0 +1,62 @@
+"""How much a build holds in memory, from the setting `memory`."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Final
+
+from ketrag_fast.base.config import Settings
+from ketrag_fast.errors import ConfigError
+
+LEAST: Final = 256
+"""MB with which a build can work."""
+_DEFAULT: Final = 1024
+"""MB if the system does not report its memory."""
+_UNIT: Final = (6, 4096)
+"""Memory of a unit while it is read: times its text, and bytes."""
+_ENTRY: Final = 8
+"""Bytes of an entry of a transpose."""
+_MOST_UNITS: Final = 1 << 16
+"""Longer runs take no less time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Units that are read together, and entries of a transpose that are placed together."""
+
+    units: int
+    entries: int
+
+
+def memory_of(settings: Settings) -> int:
+    """Return the memory of a build in MB: that of the setting, or a quarter of the machine's.
+
+    Raises ConfigError if it is too small to build anything.
+    """
+    if settings.memory:
+        if settings.memory < LEAST:
+            raise ConfigError(
+                f"memory is {settings.memory} MB; a build needs at least {LEAST} MB",
+                hint=f"--memory {LEAST}, or leave it out for a quarter of the machine's memory",
+            )
+        return settings.memory
+    return max(LEAST, _of_machine() // 4)
+
+
+def bounds_of(settings: Settings, text: int) -> Bounds:
+    """Return the bounds of a build whose units have `text` bytes on average.
+
+    A third of the memory is for units that are read, a third for a transpose; the rest is for the
+    interpreter and the vocabularies.
+    """
+    third = memory_of(settings) * 1_000_000 // 3
+    unit = _UNIT[0] * text + _UNIT[1]
+    return Bounds(max(1, min(third // unit, _MOST_UNITS)), third // _ENTRY)
+
+
+def _of_machine() -> int:
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 1_000_000
+    except (AttributeError, ValueError, OSError):
+        return _DEFAULT * 4
