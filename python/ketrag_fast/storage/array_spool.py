@@ -61,7 +61,7 @@ class ArraySpool:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for file, _, _ in self._files.values():
+        for file, *_rest in self._files.values():
             file.close()
 
 

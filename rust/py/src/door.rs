@@ -13,6 +13,8 @@ use std::time::Duration;
 /// How often the caller of a long kernel checks for signals and reports progress.
 const WATCH: Duration = Duration::from_millis(50);
 
+const FREE: &str = "free some space and run the same command again: it continues from there";
+
 /// Kernel errors as exceptions of `ketrag_fast.errors`.
 pub fn to_python(error: Error) -> PyErr {
     let name = match &error {
@@ -29,7 +31,12 @@ pub fn to_python(error: Error) -> PyErr {
     Python::attach(|py| {
         let class = py.import("ketrag_fast.errors").and_then(|errors| errors.getattr(name));
         match class.and_then(|class| class.call1((error.to_string(),))) {
-            Ok(instance) => PyErr::from_value(instance),
+            Ok(instance) => {
+                if name == "StorageFull" {
+                    let _ = instance.setattr("hint", FREE); // the error is worth more than its hint
+                }
+                PyErr::from_value(instance)
+            }
             Err(failure) => failure,
         }
     })
@@ -38,7 +45,8 @@ pub fn to_python(error: Error) -> PyErr {
 /// Return whether the disk, or the caller's share of it, is full.
 fn is_full(detail: &Detail) -> bool {
     let cause = detail.source().and_then(|cause| cause.downcast_ref::<std::io::Error>());
-    cause.is_some_and(|error| matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded))
+    let full = [ErrorKind::StorageFull, ErrorKind::QuotaExceeded, ErrorKind::FileTooLarge];
+    cause.is_some_and(|error| full.contains(&error.kind()))
 }
 
 /// Return the same error, with a hint if it is damage of an index and has no hint yet.

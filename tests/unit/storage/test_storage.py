@@ -416,9 +416,9 @@ def test_damaged_newer_and_read_only_database(layout: Layout) -> None:
     with pytest.raises(ReadOnly), writing(layout.tables):
         db.execute("INSERT INTO settings VALUES ('a', 'b')")
     db.execute("PRAGMA query_only = OFF")
-    db.execute("PRAGMA user_version = 3")
+    db.execute("PRAGMA user_version = 4")
     db.close()
-    with pytest.raises(IndexIncompatible, match="format 3"):
+    with pytest.raises(IndexIncompatible, match="format 4"):
         Tables(layout.tables)
 
 

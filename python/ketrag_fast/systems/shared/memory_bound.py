@@ -17,7 +17,7 @@ _UNIT: Final = (6, 4096)
 """Memory of a unit while it is read: times its text, and bytes."""
 _ENTRY: Final = 8
 """Bytes of an entry of a transpose."""
-_MOST_UNITS: Final = 1 << 16
+_MOST_UNITS: Final = 1 << 15
 """Longer runs take no less time."""
 
 
