@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from bisect import bisect_left
 from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -47,8 +48,10 @@ class DocumentMetadata:
     def _stored_of(self, row: int) -> dict[str, Any]:
         if not self._stored:
             return {}
+        ends = self._units["document_metadata_offsets"]
+        first = max(bisect_left(ends, ends[row + 1]) - 1, 0)  # the rows of other sections are empty
         try:
-            metadata = json.loads(text_of(self._units, "document_metadata", row), parse_constant=_none)
+            metadata = json.loads(text_of(self._units, "document_metadata", first), parse_constant=_none)
         except (ValueError, RecursionError) as error:
             raise _damaged(row) from error
         if not isinstance(metadata, dict):

@@ -271,7 +271,7 @@ class _LineReader:
         base = ctypes.addressof(values)
         addresses = range(base, base + 4 * each * len(places), 4 * each)
         deque(map(_BULK(_address(function)), repeat(self._address), places, addresses), maxlen=0)
-        return np.frombuffer(values, np.float32).reshape(-1, each).astype(np.float64)
+        return np.array(values, np.float32).reshape(-1, each).astype(np.float64)
 
     def _word_boxes(self, spans: Any) -> Any:
         """Return left, top, right, bottom of each word, from the boxes of its first and last character."""

@@ -17,7 +17,7 @@ def has_model(settings: Settings) -> bool:
 
 UNITS = Stage(
     "units",
-    version=3,
+    version=4,
     needs=(DOCUMENTS,),
     settings=("cut", "chunk_tokens", "overlap", "split_level", "encoding", "language", "even_chunks"),
     run=f"{_HERE}.units:run",
@@ -48,7 +48,7 @@ UNITS = Stage(
         "location_span": array("u32", "locations", 2, optional=True),
         "location_label": array("u32", "locations", below="location_labels", optional=True),
         **strings("location_labels", "location_labels", optional=True),
-        # JSON, if a document has metadata.
+        # JSON, if a document has metadata; in the first row of each document.
         **strings("document_metadata", "documents", optional=True),
     },
     counts={"chunks": "chunks", "subchunks": "units"},

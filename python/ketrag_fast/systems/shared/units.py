@@ -15,7 +15,7 @@ from ketrag_fast.base.config import Settings
 from ketrag_fast.kernels.text import pack
 from ketrag_fast.storage.array_spool import ArraySpool, scratch_folder
 from ketrag_fast.systems.shared.rows import offsets_of, strings, strings_out
-from ketrag_fast.systems.shared.units_update import pack_metadata, update_units
+from ketrag_fast.systems.shared.units_update import once_a_document, pack_metadata, update_units
 from ketrag_fast.systems.spec.documents import Documents
 from ketrag_fast.systems.spec.stage import Outputs, StageContext, StageInputs
 from ketrag_fast.types.locations import Locator
@@ -102,7 +102,7 @@ def _cut_documents(
         "sent_bytes": cut["sent_span"],
         "sent_title": cut["sent_title"].astype(np.uint8),
         **pack_locators(locators, len(texts[1]) - 1),
-        **pack_metadata(documents.packed("metadata")),
+        **pack_metadata(documents.packed("metadata"), documents.packed("id")),
     }, locators
 
 
@@ -172,7 +172,7 @@ class JoinedUnits:
 def _metadata_of(block: Outputs, rows: int) -> tuple[NDArray[np.uint8], NDArray[np.uint64]]:
     if "document_metadata_blob" in block:
         return strings(block, "document_metadata")
-    return pack(["{}"] * rows)
+    return once_a_document(pack(["{}"] * rows), strings(block, "document_ids"))
 
 
 def _spans_in_documents(

@@ -66,7 +66,8 @@ def _update_metadata(before: Arrays, new: Arrays, rows: U32) -> dict[str, NDArra
             return strings(units, "document_metadata")
         return pack(["{}"] * (len(units["document_ids_offsets"]) - 1))
 
-    return pack_metadata(strings_of(of(before), of(new), rows))
+    ids = strings_of(strings(before, "document_ids"), strings(new, "document_ids"), rows)
+    return pack_metadata(strings_of(of(before), of(new), rows), ids)
 
 
 def _update_locators(before: Arrays, new: Arrays, rows: U32) -> dict[str, NDArray[Any]]:
@@ -101,9 +102,26 @@ def _update_locators(before: Arrays, new: Arrays, rows: U32) -> dict[str, NDArra
     }
 
 
-def pack_metadata(metadata: tuple[NDArray[np.uint8], NDArray[np.uint64]]) -> dict[str, NDArray[Any]]:
-    """Return the metadata of all documents as JSON, for filters; empty if there is none."""
-    empty = len("{}")
-    if len(metadata[0]) == empty * (len(metadata[1]) - 1):
+def pack_metadata(
+    metadata: tuple[NDArray[np.uint8], NDArray[np.uint64]], ids: tuple[NDArray[np.uint8], NDArray[np.uint64]]
+) -> dict[str, NDArray[Any]]:
+    """Return the metadata of all documents as JSON, for filters; empty if there is none.
+
+    `ids` has the document of each row. A document with sections has its metadata in the first of its rows;
+    the others are empty.
+    """
+    if int(np.max(np.diff(metadata[1].astype(np.int64)), initial=0)) <= len("{}"):
         return {}
-    return strings_out("document_metadata", metadata)
+    return strings_out("document_metadata", once_a_document(metadata, ids))
+
+
+def once_a_document(
+    metadata: tuple[NDArray[np.uint8], NDArray[np.uint64]], ids: tuple[NDArray[np.uint8], NDArray[np.uint64]]
+) -> tuple[NDArray[np.uint8], NDArray[np.uint64]]:
+    """Return the metadata of rows with an empty string for every row but the first of a document."""
+    names = unpack(*ids)
+    again = [at > 0 and name == names[at - 1] for at, name in enumerate(names)]
+    if not any(again):
+        return metadata
+    rows = unpack(*metadata)
+    return pack(["" if repeats else row for row, repeats in zip(rows, again, strict=True)])
