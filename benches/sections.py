@@ -274,6 +274,12 @@ SECTIONS: Final = (
         "documents.py",
         ("python/ketrag_fast/readers/**/*.py",),
     ),
+    Section(
+        "Tables of PDFs",
+        "Real files. A cell is right if its text is in the row and the column of the hand-made truth: 7 tables of filings and 25"
+        " of a competition. Of pdfplumber both ways to find tables are shown; pymupdf4llm finds tables with a model.",
+        (Run("pdf-tables", ("pdf_tables.py",), ("python/ketrag_fast/readers/pdf/**/*.py",)),),
+    ),
     _time(
         "workbench",
         "Pictures of graphs",

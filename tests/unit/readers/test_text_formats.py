@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import gzip
 import json
+from pathlib import Path
 
 import pytest
 
+from ketrag_fast.readers import SourceFile
+from ketrag_fast.readers.sandbox import Apart
+from ketrag_fast.types import Document
 from tests.support.reading import at, read_all, read_one
 from tests.support.samples import samples
 
@@ -77,6 +81,21 @@ def test_a_notebook_with_much_output() -> None:
     cell = {"cell_type": "code", "source": "f()", "outputs": [{"text": ["line\n"] * 100}] * 2_000}
     found = read_one("a.ipynb", json.dumps({"cells": [cell]}).encode())
     assert len(found.text) < 2_100
+
+
+def test_a_notebook_with_100_mb_of_output(tmp_path: Path) -> None:
+    """It is read within the limits of a build, and its text stays that of its cells."""
+    outputs = [{"text": "x" * 10_000_000}]
+    cells = [{"cell_type": "code", "source": f"step({n})", "outputs": outputs} for n in range(10)]
+    path = tmp_path / "a.ipynb"
+    path.write_text(json.dumps({"cells": cells}), "utf-8")
+    assert path.stat().st_size > 100_000_000
+    with Apart(1, 60, 1_500, 1_000_000_000) as apart:
+        job = SourceFile(path, "a.ipynb"), "notebook"
+        (document,) = (item for _, items in apart.read([job]) for item in items)
+    assert isinstance(document, Document)
+    assert all(f"step({n})" in document.text for n in range(10))
+    assert len(document.text) < 21_000
 
 
 def test_subtitles() -> None:
