@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -170,7 +169,8 @@ class Opened:
         rows = ["{}"] * (len(units["document_ids_offsets"]) - 1)
         if "document_metadata_offsets" in units:
             rows = unpack(units["document_metadata_blob"], units["document_metadata_offsets"])
-            rows = list(accumulate(rows, lambda first, row: row or first))  # once for all sections
+            for at, row in enumerate(rows):
+                rows[at] = row or rows[at - 1]  # the first section of a document has it for all
         codes = codes_of_rows(self.generation.stages)
         return rows if codes is None else list(map(_add_language, rows, codes))
 
