@@ -57,11 +57,21 @@ class Sizes:
     first: int = 2
     first_stage1: float = 0.3
     """The first places, and what the direct match weighs there."""
+    distinct: float = 0.7
+    sections: float = 0.0
+    """Without vectors the direct match weighs more by what the share of distinct subjects lacks."""
 
 
 SKETCH = Sizes()
 PRODUCT = Sizes(
-    pool=120, partners=24, best_partners=8, rest_partners=8, rest_steps=1, least_rarity=0.3, first_stage1=1.0
+    pool=120,
+    partners=24,
+    best_partners=8,
+    rest_partners=8,
+    rest_steps=1,
+    least_rarity=0.3,
+    first_stage1=1.0,
+    sections=0.4,
 )
 
 
@@ -170,15 +180,15 @@ class Pairs:
         self.weights = weights
 
 
-def _chains(pairs: Pairs, places: list[int], stage1: Array) -> Array:
+def _chains(pairs: Pairs, places: list[int], direct: Array) -> Array:
     """For each candidate its best chain with one of the best pairs of partners (`places`: their rows)."""
-    among = pairs.score[places] + 0.1 * stage1[places][:, None]
+    among = pairs.score[places] + direct[places][:, None]
     among = round_score(np.maximum(among, among.T))
     i, j = np.triu_indices(len(among), 1)
     order = best_first(among[i, j])[:CHAINS]
     if not len(order):
-        return np.zeros(len(stage1))
-    value = np.full(len(stage1), -np.inf)
+        return np.zeros(len(direct))
+    value = np.full(len(direct), -np.inf)
     for k in order:
         a, b = i[k], j[k]
         both = np.maximum(pairs.covered[places[a]], pairs.covered[places[b]])
@@ -222,10 +232,13 @@ def walk(
         order = [u for u in order if wanted[u]]
         chosen = {*order[: sizes.pool], *partners}
         pool = [int(u) for u in best_first(first) if int(u) in chosen]
+    subjects = {corpus.subject[u] if corpus.subject[u] != NONE else -1 - u for u in pool}
+    missing = sizes.distinct - len(subjects) / max(len(pool), 1)
+    weight = 0.1 + (0.0 if vectors else float(np.clip(missing, 0.0, sizes.sections)))
     named = np.array([float(s in asked.subjects) for s in corpus.subject])
 
     pairs = Pairs(corpus, asked, pool, partners, vectors, sizes.least_rarity)
-    shown = pairs.score.max(axis=1) + 0.1 * first[pool] + 2.5 * named[pool] - 0.4 * lengths[pool]
+    shown = pairs.score.max(axis=1) + weight * first[pool] + 2.5 * named[pool] - 0.4 * lengths[pool]
     best = best_first(round_score(shown))
     winner, partner = pool[best[0]], partners[int(np.argmax(round_score(pairs.score[best[0]])))]
 
@@ -254,8 +267,8 @@ def walk(
     columns = list(dict.fromkeys([*partners, *new]))
 
     pairs = Pairs(corpus, asked, rows, columns, vectors, sizes.least_rarity)
-    chain = _chains(pairs, [rows.index(c) for c in columns], first[rows])
-    scores = pairs.score.max(axis=1) + 0.1 * first[rows] + 0.03 * rest[rows]
+    chain = _chains(pairs, [rows.index(c) for c in columns], weight * first[rows])
+    scores = pairs.score.max(axis=1) + weight * first[rows] + 0.03 * rest[rows]
     scores += 0.16 * np.log(stepped[rows] + 1e-9) + 2.5 * named[rows]
     scores += 1.5 * corpus.share[rows][:, asked.keywords].sum(axis=1)
     scores += (-0.4 if vectors else -0.5) * lengths[rows] + (0.5 if vectors else 0.8) * chain
@@ -265,7 +278,7 @@ def walk(
         rows, scores = [rows[at] for at in kept], scores[kept]
     if vectors and n > 1 and rows:
         scores = round_score(move_question(corpus.first, rows, scores, vectors))
-    direct_first = round_score(scores + (sizes.first_stage1 - 0.1) * first[rows])
+    direct_first = round_score(scores + (sizes.first_stage1 - weight) * first[rows])
     head = [int(at) for at in best_first(direct_first)[: sizes.first]]
     places = list(dict.fromkeys([*head, *map(int, best_first(scores))]))
     ranked = [rows[at] for at in places]

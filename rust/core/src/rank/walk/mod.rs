@@ -9,6 +9,10 @@
 //! (`dense`). In the first two places the direct match has more weight: the two units of a pair share its
 //! score, and for a query that one unit answers only the direct match distinguishes them.
 //!
+//! Among the sections of a few documents the links are weak evidence: the units of a section share its title
+//! and its words. If the candidates of round 1 have few distinct subjects and there are no vectors, the direct
+//! match therefore has more weight in both sums; for a collection with a subject for each unit nothing changes.
+//!
 //! Everything that is sorted is rounded first (`ties`): candidates, pairs, the best of either round and the
 //! final scores have the same order on every processor. Ties go to the smaller id in stage 1, and later to
 //! the candidate that stage 1 puts first.
@@ -35,7 +39,7 @@ mod worth;
 
 use crate::error::{Error, Result};
 use crate::progress::Progress;
-use crate::rank::links_view::LinksView;
+use crate::rank::links_view::{LinksView, NONE};
 use crate::rank::question::Question;
 use crate::sparse::{leaves, rank_order, Leaders, Mask, Scored};
 use ahead::ask_ahead;
@@ -124,6 +128,11 @@ pub fn rank(
     let order = stage1.best_of(top.max(most), mask);
     let pool = task.candidates(&stage1, &order);
     let early: Vec<u32> = pool.iter().take(plan.partners).map(|p| p.id).collect();
+    let plan = match dense {
+        Some(_) => plan.clone(),
+        None => plan.among(pool.len(), distinct_subjects(links, &pool)),
+    };
+    let (plan, task) = (&plan, Task { plan: &plan, ..task });
     let mut rows: Vec<Row> = Vec::with_capacity(most);
     rows.extend(pool.iter().map(|p| task.row(subjects, p.id, p.score)));
     let mut pairs = Pairs::new(links, dense, known, &early, plan.worth(), buffers);
@@ -324,6 +333,16 @@ fn ordered(scores: impl Iterator<Item = f64>) -> Vec<usize> {
         scores.map(round_score).zip(0..).map(|(score, id)| Scored { id, score }).collect();
     all.sort_unstable_by(rank_order);
     all.iter().map(|s| s.id as usize).collect()
+}
+
+/// Return the number of distinct subjects of the candidates; one without a subject counts as another.
+fn distinct_subjects(links: &LinksView<'_>, pool: &[Scored]) -> usize {
+    let mut subjects: Vec<u32> = pool.iter().map(|one| links.unit_subject[one.id as usize]).collect();
+    subjects.retain(|&subject| subject != NONE);
+    let without = pool.len() - subjects.len();
+    subjects.sort_unstable();
+    subjects.dedup();
+    without + subjects.len()
 }
 
 /// Return the partner of a unit's best pair; the first of equal ones. A pair with itself scores 0.

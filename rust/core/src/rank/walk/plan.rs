@@ -110,6 +110,10 @@ plan! {
     chains: usize = 10, 10;
     chain_cover: f64 = 5.0, 5.0;
     chain_gap: f64 = 0.5, 0.5;
+    /// Without vectors: if the candidates of round 1 have fewer distinct subjects than this share of them, as
+    /// units of a few sections do, the direct match counts more: by the missing share, at most by `sections`.
+    distinct: f64 = 0.7, 0.7;
+    sections: f64 = 0.4, 0.0;
     /// Weights of the sum; in round 1 also `length_early`. Lengths are natural logarithms of characters.
     stage1: f64 = 0.1, 0.1;
     rest: f64 = 0.03, 0.03;
@@ -139,6 +143,12 @@ impl Plan {
         }
     }
 
+    /// Return the plan for `candidates` with `subjects` distinct subjects.
+    pub(super) fn among(&self, candidates: usize, subjects: usize) -> Self {
+        let missing = self.distinct - subjects as f64 / candidates.max(1) as f64;
+        Self { stage1: self.stage1 + missing.clamp(0.0, self.sections), ..self.clone() }
+    }
+
     /// A mention counts fully; it is added to units, which count half.
     pub(super) fn worth(&self) -> Worth {
         Worth {
@@ -163,6 +173,15 @@ impl Plan {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_direct_match_counts_more_among_units_of_few_subjects() {
+        let plan = Plan::new(false);
+        assert_eq!(plan.among(120, 84), plan);
+        assert!((plan.among(120, 60).stage1 - 0.3).abs() < 1e-12);
+        assert!((plan.among(120, 0).stage1 - 0.5).abs() < 1e-12);
+        assert_eq!(Plan::new(true).among(120, 0), Plan::new(true));
+    }
 
     #[test]
     fn numbers_are_set_by_name_and_checked() {
