@@ -156,6 +156,41 @@ def test_without_a_rule_the_slow_form_ranks_otherwise(
     assert np.abs(scores[:size] - others[:size]).max() > 1e-4
 
 
+def sections(titles: int) -> tuple[kernel.Links, np.ndarray]:
+    """Sixty units under so many titles, with words in common."""
+    words = ["harbour", "winter", "sledge", "engine", "letter", "museum", "island", "captain", "voyage"]
+    chance = np.random.default_rng(11)
+    units: Units = []
+    for at in range(60):
+        text = " ".join(chance.choice(words, 7)).capitalize() + f" Erik{at % 9}."
+        units.append((f"Title{at % titles}", [text, " ".join(chance.choice(words, 5)).capitalize() + "."]))
+    return build(units), lengths_of(units)
+
+
+def test_among_few_subjects_the_direct_match_counts_more() -> None:
+    question = "winter harbour engine voyage"
+    links, lengths = sections(20)
+    known = asked(links, question)
+    found = default(links, question, lengths)
+    same(found, slow(links, known, lengths))
+    before = default(links, question, lengths, numbers={"sections": 0})
+    assert before[0].tolist() != found[0].tolist()
+    [(direct, _)] = kernel.bm25(links, [question], 10)
+    assert len({*direct.tolist()} & {*found[0][:10].tolist()}) >= len(
+        {*direct.tolist()} & {*before[0][:10].tolist()}
+    )
+
+
+def test_among_many_subjects_nothing_changes() -> None:
+    question = "winter harbour engine voyage"
+    links, lengths = sections(60)
+    found, before = (
+        default(links, question, lengths, **options) for options in ({}, {"numbers": {"sections": 0}})
+    )
+    assert found[0].tolist() == before[0].tolist()
+    assert found[1].tolist() == before[1].tolist()
+
+
 def test_equal_passages_are_ranked_by_id(large: tuple[kernel.Links, np.ndarray]) -> None:
     """The doubles are not told apart: their scores are equal to the bit, and the smaller id comes first."""
     links, lengths = large
