@@ -1,4 +1,4 @@
-"""The questions on technical documentation: complete, both sets large enough, and no text of the documents."""
+"""The questions on technical documentation: complete, in two sets, and without the text of the documents."""
 
 from __future__ import annotations
 
