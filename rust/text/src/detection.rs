@@ -6,6 +6,7 @@
 use crate::error::Result;
 use crate::folding::is_unspaced;
 use crate::languages::{profile, Language, Script, LONGEST};
+use crate::lexical::Lexer;
 
 /// Words of a text that detection reads.
 pub const READ: usize = 120;
@@ -32,6 +33,27 @@ fn least_hits(words: u32) -> u32 {
 /// assert_eq!(detect(text.split(' ')).code(), "de");
 /// ```
 pub fn detect<'a>(text: impl Iterator<Item = &'a str>) -> Language {
+    evidence(text, false).unwrap_or_default()
+}
+
+/// Characters of a text that are read first: most English texts show that they are English in them.
+const GLANCE: usize = 240;
+
+/// Return the language of a text from its first characters. The result is that of [`detect`] on their words.
+pub fn detect_start(text: &str, characters: usize, lexer: &mut Lexer) -> Language {
+    let cut = |most: usize| &text[..text.char_indices().nth(most).map_or(text.len(), |(at, _)| at)];
+    lexer.read(cut(GLANCE.min(characters)));
+    // The last word may be cut.
+    let whole = lexer.words.len().saturating_sub(1);
+    if let Some(language) = evidence(lexer.lowers(0).take(whole), true) {
+        return language;
+    }
+    lexer.read(cut(characters));
+    detect(lexer.lowers(0))
+}
+
+/// Return the language of a text; with `glance` only if it is plainly English.
+fn evidence<'a>(text: impl Iterator<Item = &'a str>, glance: bool) -> Option<Language> {
     let profile = profile();
     let (mut scores, mut hits) = ([0u32; 64], [0u32; 64]);
     let mut seen: Vec<u32> = Vec::with_capacity(READ);
@@ -65,8 +87,11 @@ pub fn detect<'a>(text: impl Iterator<Item = &'a str>) -> Language {
             owners &= owners - 1;
         }
         if words == EARLY && hits[0] >= 5 && scores[1..].iter().all(|&other| other <= scores[0]) {
-            return Language::ENGLISH;
+            return Some(Language::ENGLISH);
         }
+    }
+    if glance {
+        return None;
     }
     // Japanese mixes kana with Han characters.
     if scripts[Script::Kana as usize] * 8 > scripts[Script::Han as usize] {
@@ -76,7 +101,7 @@ pub fn detect<'a>(text: impl Iterator<Item = &'a str>) -> Language {
     let main = (0..scripts.len()).rev().max_by_key(|&at| scripts[at]).unwrap_or(0);
     let default = Language::scripts().find(|&(_, script)| script as usize == main);
     let Some((_, script)) = default.filter(|_| main != Script::Other as usize) else {
-        return Language::ENGLISH;
+        return Some(Language::ENGLISH);
     };
     let default = script.language();
     let rivals = Language::scripts().filter(|&(_, own)| own == script);
@@ -91,11 +116,7 @@ pub fn detect<'a>(text: impl Iterator<Item = &'a str>) -> Language {
     let enough = exclusive + u32::from(foreign == 0) > 2 * foreign + 2
         && exclusive >= least_hits(counted)
         && 100 * hits[best.at()] >= SHARE * counted;
-    if enough && 2 * scores[best.at()] > 3 * scores[default.at()] {
-        best
-    } else {
-        default
-    }
+    Some(if enough && 2 * scores[best.at()] > 3 * scores[default.at()] { best } else { default })
 }
 
 /// How the languages of texts are chosen.
@@ -181,6 +202,16 @@ mod tests {
         #[test]
         fn any_text_has_a_language(text in "\\PC{0,60}") {
             language(&text);
+        }
+
+        #[test]
+        fn a_glance_does_not_change_the_language(
+            text in "((the|of|is|and|was|city|die|der|und|ist|nicht|Stadt|дом|é) ){0,90}",
+            characters in 1usize..600,
+        ) {
+            let cut: String = text.chars().take(characters).collect();
+            let found = detect_start(&text, characters, &mut Lexer::default());
+            prop_assert_eq!(found.code(), language(&cut));
         }
     }
 }

@@ -4,7 +4,7 @@
 //! amount of text in every language therefore have more tokens in these.
 
 use crate::bpe::Counter;
-use crate::detection::Choice;
+use crate::detection::{detect_start, Choice};
 use crate::languages::{Language, Script};
 use crate::lexical::Lexer;
 
@@ -22,10 +22,16 @@ pub fn tokens_for_hundred(text: &str, language: Choice, counter: &mut Counter, l
     if matches!(language, Choice::Always(language) if plain(language)) {
         return 100;
     }
+    let found = match language {
+        Choice::Detect => detect_start(text, READ, lexer),
+        Choice::Always(language) => language,
+    };
+    if plain(found) {
+        return 100;
+    }
     let start = &text[..text.char_indices().nth(READ).map_or(text.len(), |(at, _)| at)];
-    lexer.read(start);
     let letters: usize = start.chars().map(weight).sum();
-    if letters == 0 || plain(language.language(lexer.lowers(0))) {
+    if letters == 0 {
         return 100;
     }
     (counter.count(start) * ENGLISH / letters).clamp(100, MOST)

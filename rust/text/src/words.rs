@@ -7,7 +7,7 @@
 //! to the source.
 
 use super::stopwords::StopWords;
-use crate::detection::detect;
+use crate::detection::detect_start;
 use crate::error::Result;
 use crate::languages::Language;
 use crate::lexical::Lexer;
@@ -85,11 +85,7 @@ impl Words {
             Reading::Plain(StopWords::None) => Language::NONE,
             Reading::Plain(_) => Language::ENGLISH,
             Reading::In(language) => *language,
-            Reading::Detect | Reading::Each(_) => {
-                let end = text.char_indices().nth(DETECTED).map_or(text.len(), |(at, _)| at);
-                self.lexer.read(&text[..end]);
-                detect(self.lexer.lowers(0))
-            }
+            Reading::Detect | Reading::Each(_) => detect_start(text, DETECTED, &mut self.lexer),
         }
     }
 

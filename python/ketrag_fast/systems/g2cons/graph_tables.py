@@ -20,7 +20,7 @@ def concepts(stages: Mapping[str, Arrays]) -> GraphTables:
     indptr, indices = csr(graph, "edges")
     places, first = once(indptr, indices)
     nodes = {
-        "name": Column("text", lambda rows: forms.spell(words[rows])),
+        "name": Column("text", lambda rows: forms.spell(words[rows].tolist())),
         "units": ids_column(kept, "concept_units"),
     }
     if "core_concept" in stages:
