@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from ketrag_fast import Document, Index, Settings, _core
+from ketrag_fast.apps.cli.main import main
 from ketrag_fast.errors import ConfigError
 from tests.oracles import walk_parts as oracle
 
@@ -21,6 +23,23 @@ MIXED = [
     Document("zh", CHINESE, "城市"),
 ]
 MODES = ("bm25", "walk")
+
+
+EVERY = "bm25,walk,text,keyword,skeleton,ms-graph,concepts,noderag"
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of an index in four languages with every graph."""
+    folder = tmp_path_factory.mktemp("mixed")
+    build(folder, MIXED, modes=EVERY, llm="heuristic", threads=1).close()
+    return folder / "index"
+
+
+@pytest.fixture(scope="module")
+def mixed(place: Path) -> Iterator[Index]:
+    with Index.open(place) as index:
+        yield index
 
 
 def build(path: Path, documents: list[Document], **settings: object) -> Index:
@@ -201,6 +220,61 @@ def test_ten_megabytes_of_chinese_without_a_space(tmp_path: Path) -> None:
     assert len(text.encode()) >= 10_000_000
     assert _core.detect_language(text) == "zh"
     assert len(_core.lexical_keywords(text)) == len(text) - 1
+
+
+def test_ten_megabytes_of_chinese_are_indexed(tmp_path: Path) -> None:
+    text = "这座城市的房屋建于古代" * 303_031
+    documents = [Document("long", text), *MIXED]
+    with build(tmp_path, documents, modes="bm25", threads=1) as index:
+        assert index.stats()["languages"] == {"de": 1, "en": 1, "ru": 1, "zh": 2}
+        assert first(index, "古代", filter="language=zh") == "long"
+        passage = index.retrieve("古代", mode="bm25").passages[0]
+        assert text[passage.start : passage.end] == passage.text
+
+
+QUERIES = [
+    "Welches Haus wurde 1158 gebaut?",
+    "Which house was built in 1158?",
+    "Какой дом построен в 1158?",
+    "这座城市的房屋建于1158年",
+    "البيوت التي بنيت عام 1158",
+    "1158 में कौन सा घर बना?",
+    "ᏣᎳᎩ 1158",
+]
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_a_query_in_any_language_reads_a_mixed_index_in_every_mode(mixed: Index, query: str) -> None:
+    for mode in mixed.modes:
+        context = mixed.retrieve(query, mode=mode)
+        for passage in context.passages:
+            text = next(d.text for d in MIXED if d.id == passage.document)
+            assert text[passage.start : passage.end] == passage.text
+        restricted = mixed.retrieve(query, mode=mode, filter="language=ru").passages
+        assert {passage.document for passage in restricted} <= {"ru"}, mode
+    # The year is in all of them, whatever the language of the query.
+    found = {passage.document for passage in mixed.retrieve(query, mode="bm25").passages}
+    assert found >= {"de", "en", "ru"}
+
+
+@pytest.mark.parametrize("text", STRANGE)
+def test_strange_text_is_read_in_every_mode(mixed: Index, tmp_path: Path, text: str) -> None:
+    for mode in mixed.modes:
+        mixed.retrieve(text, mode=mode)
+    documents = [*MIXED, Document("strange", text, "strange")]
+    with build(tmp_path, documents, modes=EVERY, llm="heuristic", threads=1) as index:
+        for mode in index.modes:
+            index.retrieve(text, mode=mode)
+
+
+def test_the_command_prints_languages(capsys: pytest.CaptureFixture[str], place: Path) -> None:
+    assert main(["documents", "-i", str(place)]) == 0
+    printed = capsys.readouterr().out
+    assert "language" in printed and "ru" in printed
+    assert main(["documents", "-i", str(place), "--filter", "language=de"]) == 0
+    assert "Город" not in capsys.readouterr().out
+    assert main(["stats", "-i", str(place)]) == 0
+    assert "ru" in capsys.readouterr().out
 
 
 def test_names_and_codes_are_those_of_the_core() -> None:

@@ -1,8 +1,8 @@
 """Names in text without capitals, by rules: for languages whose script has none.
 
-Names are the title, quoted text, words in Latin letters, dates, and runs of words between function words,
-of two or three words, or of one word that the passage repeats. Scripts without spaces have no words: there, names
-are runs of characters that a passage repeats, transliterated names, and katakana.
+Names are the title, quoted text, words in Latin letters, dates, and runs of words between function words: two
+or three words, or one that the passage repeats. Scripts without spaces have no words: there, names are runs
+of characters that a passage repeats, transliterated names, and katakana.
 """
 
 from __future__ import annotations
