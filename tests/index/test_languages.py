@@ -270,7 +270,12 @@ def test_strange_text_is_read_in_every_mode(mixed: Index, tmp_path: Path, text: 
 def test_the_command_prints_languages(capsys: pytest.CaptureFixture[str], place: Path) -> None:
     assert main(["documents", "-i", str(place)]) == 0
     printed = capsys.readouterr().out
-    assert "language" in printed and "ru" in printed
+    assert [line.split()[2:] for line in printed.splitlines()][:4] == [
+        ["de", "Stadt"],
+        ["en", "Town"],
+        ["ru", "Город"],
+        ["zh", "城市"],
+    ]
     assert main(["documents", "-i", str(place), "--filter", "language=de"]) == 0
     assert "Город" not in capsys.readouterr().out
     assert main(["stats", "-i", str(place)]) == 0
