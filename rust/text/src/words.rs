@@ -378,7 +378,7 @@ mod tests {
         );
         assert_eq!(
             read("L’école et les élèves de la ville sont dans une vallée, mais l'eau n'est pas là"),
-            ["ecol@fr", "elev@fr", "vill@fr", "valle@fr", "eau@fr"]
+            ["ecol@fr", "elev@fr", "vill@fr", "vall@fr", "eau@fr"]
         );
         // Pairs of kana keep their marks.
         assert_eq!(read("がな 犬"), ["がな", "犬"]);

@@ -6,7 +6,7 @@ Relations connect the subject of a sentence, and the title, to the other entitie
 their description. Nothing is ranked, so unimportant names are included; benches/heuristic.py prints precision
 and recall against the extraction of a model.
 
-In other languages than English, words are told from names by the function words of the language (in German,
+In other languages than English, function words of the language tell names from other words (in German,
 a noun after an article is not a name either), and `name_runs` finds names in scripts without capitals.
 """
 
@@ -174,7 +174,7 @@ class TitledPassage:
 
     def __init__(self, text: str, subject: str, language: str = "en") -> None:
         own = language not in ("en", "none")
-        # Function words by which names are told from other words, if the text is not English.
+        # They tell names from other words if the text is not English.
         self._functions = name_runs.function_words(language) if own else frozenset[str]()
         self.articles = self._functions or _ARTICLES
         self._nouns = language == "de"  # every noun has a capital

@@ -30,7 +30,7 @@ _LATIN: Final = re.compile(r"[A-Z][A-Za-z0-9.&'’-]+(?: (?:of |de |the )?[A-Z][
 _DOTTED: Final = re.compile(r"[一-鿿]{2,6}(?:[·・‧][一-鿿]{1,6})+|[ァ-ヺー]{2,12}(?:[・＝][ァ-ヺー]{1,12})*")
 _RUN: Final = re.compile(r"[一-鿿々]{2,}|[ก-๙]{4,}")
 _NEVER_NAMES: Final = {"ar": "عام سنة وقد قد ثم ولد", "he": "שנת בשנת היה היתה"}
-"""Words around names that are no function words."""
+"""Further words that are not part of a name."""
 _LONGEST: Final = 8
 _THAI: Final = 4
 """Minimum length of a run of Thai characters."""
