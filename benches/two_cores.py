@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable
 from importlib.machinery import ExtensionFileLoader
 from importlib.util import module_from_spec, spec_from_file_location
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +68,7 @@ def rankers(core: Any, corpus: Corpus) -> dict[str, Callable[[list[str]], Any]]:
 def differences(one: Any, other: Any) -> tuple[int, int]:
     """Return how many questions have other first units, and how many have any other id or bit of a score."""
     rows = [
-        [(ids[a:b].tolist(), scores[a:b].tolist()) for a, b in zip(ends[:-1], ends[1:], strict=True)]
+        [(ids[a:b].tolist(), scores[a:b].tolist()) for a, b in pairwise(ends.tolist())]
         for ends, ids, scores in (one, other)
     ]
     pairs = list(zip(*rows, strict=True))
@@ -94,16 +95,22 @@ def compare(corpus: Corpus, asked: list[str], other: Any, rounds: int) -> list[l
                 kept.append(1000 * (took[1] - took[0]) / len(asked))
         old, new = (statistics.median(kept) for kept in times)
         ratio = statistics.median(np.divide(times[1], times[0]).tolist())
-        rows.append([mode, str(len(asked)), str(first), str(bits), f"{old:.3f}", f"{new:.3f}", f"{ratio:.2f}"])
+        rows.append(
+            [mode, str(len(asked)), str(first), str(bits), f"{old:.3f}", f"{new:.3f}", f"{ratio:.2f}"]
+        )
     return rows
 
 
 def main() -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("other", type=Path)
     parser.add_argument("--sets", default=",".join(SETS))
-    parser.add_argument("--generated", type=int, default=0, help="also compare on a generated corpus of N documents")
+    parser.add_argument(
+        "--generated", type=int, default=0, help="also compare on a generated corpus of N documents"
+    )
     parser.add_argument("--rounds", type=int, default=5)
     options = parser.parse_args()
     other = load_core(options.other)
@@ -111,9 +118,21 @@ def main() -> None:
     rows = []
     for name in names + [str(options.generated)] * (options.generated > 0):
         corpus, asked = read_set(name)
-        rows += [[name, f"{len(corpus.lengths):,}", *row] for row in compare(corpus, asked, other, options.rounds)]
+        rows += [
+            [name, f"{len(corpus.lengths):,}", *row] for row in compare(corpus, asked, other, options.rounds)
+        ]
     print(header())
-    columns = ["set", "units", "mode", "questions", "other first ten", "other bits", "other ms", "ms", "ratio"]
+    columns = [
+        "set",
+        "units",
+        "mode",
+        "questions",
+        "other first ten",
+        "other bits",
+        "other ms",
+        "ms",
+        "ratio",
+    ]
     print(table(columns, rows))
 
 

@@ -35,6 +35,9 @@ fn text(at: usize, (title, words, names): &Unit) -> (String, String) {
     (NAMES.get(*title).map_or_else(String::new, |name| (*name).to_owned()), text)
 }
 
+/// In the exact form the walk begins at 20 units, whether or not they match: with more, ties would decide.
+const MOST: usize = 20;
+
 /// Rank all units by BM25 and by the walk in both forms; the ids of equal scores ascend.
 fn rankings(units: &[(String, String)], ids: &[u32], question: &str) -> Vec<Vec<(u64, u32)>> {
     let arrays = build(units);
@@ -46,6 +49,11 @@ fn rankings(units: &[(String, String)], ids: &[u32], question: &str) -> Vec<Vec<
     for exact in [false, true] {
         let (plan, mut scratch) = (walk::Plan::new(exact), walk::Scratch::default());
         found.push(walk::rank(&links, None, None, question, 99, None, &plan, &mut scratch, &none).unwrap());
+    }
+    // The walk rounds scores to multiples of 2^-30, and raises the first of equal ones by a last bit.
+    let grid = (1u64 << 30) as f64;
+    for one in found.iter_mut().skip(1).flatten() {
+        one.score = (one.score * grid).round() / grid;
     }
     let of = |one: &Scored| (one.score.to_bits(), ids[one.id as usize]);
     let mut rows: Vec<Vec<_>> = found.iter().map(|found| found.iter().map(of).collect()).collect();
@@ -60,11 +68,11 @@ proptest! {
     #[test]
     fn permuting_the_units_permutes_the_results(
         units in prop::collection::vec(
-            (0usize..9, prop::collection::vec(0usize..25, 1..10), prop::collection::vec(0usize..6, 0..3)), 2..24,
+            (0usize..9, prop::collection::vec(0usize..25, 1..10), prop::collection::vec(0usize..6, 0..3)), 2..=MOST,
         ),
         asked in prop::collection::vec(0usize..25, 1..5),
         name in 0usize..6,
-        order in prop::collection::vec(any::<u32>(), 24),
+        order in prop::collection::vec(any::<u32>(), MOST),
     ) {
         let texts: Vec<_> = units.iter().enumerate().map(|(at, unit)| text(at, unit)).collect();
         let words: Vec<String> = asked.iter().map(|word| format!("w{word}")).collect();
