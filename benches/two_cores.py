@@ -121,7 +121,7 @@ def main() -> None:
         rows += [
             [name, f"{len(corpus.lengths):,}", *row] for row in compare(corpus, asked, other, options.rounds)
         ]
-    print(header())
+    header("Two cores compared", [f"The other core is {options.other}; medians of {options.rounds} rounds."])
     columns = [
         "set",
         "units",
@@ -133,7 +133,7 @@ def main() -> None:
         "ms",
         "ratio",
     ]
-    print(table(columns, rows))
+    table(columns, rows)
 
 
 if __name__ == "__main__":
