@@ -37,7 +37,7 @@ impl Saturations {
         Ok(Self { mean, table: table.map_err(|_| Error::Internal("a table has another size".to_owned()))? })
     }
 
-    /// Return the saturation of a keyword that is so many times in a unit of this length.
+    /// Return the saturation of a keyword with a count in a unit of a length.
     #[inline]
     pub fn of(&self, length: u32, count: u32) -> f64 {
         match (length as usize) < LENGTHS && (count as usize) < TIMES {

@@ -2,7 +2,7 @@
 
 use super::slots::Slots;
 
-/// Numbers of up to so many ids are an array; of more they are a table of those that have one.
+/// Maximum number of ids for which the numbers are an array; of more ids they are a table of those that have one.
 const DENSE: usize = 1 << 19;
 
 /// Numbers by id. Clearing takes time in proportion to the numbers that were set.

@@ -4,7 +4,7 @@
 
 use super::slots::Slots;
 
-/// Sums of up to so many indices are an array; of more they are a table of those that are touched.
+/// Maximum number of indices for which the sums are an array; of more they are a table of those that are touched.
 const DENSE: usize = 1 << 19;
 /// A sum of 1.
 const ONE: f64 = (1u64 << 62) as f64;
