@@ -254,6 +254,14 @@ SECTIONS: Final = (
         (*_ASKING, "python/ketrag_fast/base/filters/**/*.py"),
     ),
     _time(
+        "scale",
+        "Growing corpora, next to tantivy and bm25s",
+        "`auto` without a model (`bm25`, `walk`) over generated passages of 90 words, which are read from JSON lines; tantivy stores"
+        " the texts, too, and bm25s saves them with its index. `own MB` is the peak without pages of mapped files.",
+        "scale.py",
+        (*_BUILDING, *_ASKING),
+    ),
+    _time(
         "opening",
         "Opening an index",
         "A fresh process opens an index of generated documents and asks a question; files are in the page cache. `blocks`, the"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import resource
+import shutil
 import signal
 import time
 from collections.abc import Iterator
@@ -14,7 +15,7 @@ import pytest
 
 from ketrag_fast import Document, Index, Settings, _core
 from ketrag_fast.errors import Cancelled, ConfigError, StorageFull
-from ketrag_fast.storage.array_spool import ArraySpool, is_spooled, map_values, scratch_folder
+from ketrag_fast.storage.array_spool import ArraySpool, is_spooled, map_values, require_space, scratch_folder
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.systems.shared import links, units
 from ketrag_fast.systems.shared.memory_bound import Bounds, bounds_of, memory_of
@@ -73,8 +74,8 @@ def test_memory_is_a_setting_and_too_little_names_the_least(tmp_path: Path) -> N
     assert "--memory 256" in (caught.value.hint or "")
     assert build(tmp_path / "index", documents, SETTINGS.having(memory=256))
     small, large = bounds_of(SETTINGS.having(memory=256), 600), bounds_of(SETTINGS.having(memory=4000), 600)
-    assert 1_000 < small.units < large.units
-    assert large.entries == 4_000_000_000 // 24
+    assert 5_000 < small.units < large.units
+    assert large.entries == 4_000_000_000 // 32
     assert bounds_of(SETTINGS.having(memory=256), 1 << 30).units == 1
     assert memory_of(SETTINGS) >= 256
 
@@ -104,6 +105,20 @@ def test_a_full_disk_in_the_runs_leaves_nothing_and_the_next_build_continues(
     assert not Layout(place).generations()
     monkeypatch.setattr(_core, "links_build_runs", real)
     assert build(place, documents) == whole
+
+
+def test_a_disk_that_is_too_small_is_refused_before_anything_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    require_space(tmp_path, 1)
+    free = shutil.disk_usage(tmp_path).free
+    with pytest.raises(StorageFull, match=r"needs at least .* MB of disk for temporary files") as caught:
+        require_space(tmp_path, 2 * free + 1_000_000)
+    assert "free some space" in (caught.value.hint or "")
+    monkeypatch.setattr(links, "_LEAST_SPACE", free)
+    with pytest.raises(StorageFull):
+        build(tmp_path / "index", list(articles()))
+    assert not [path for path in Layout(tmp_path / "index").work.iterdir() if path.name.startswith("scratch")]
 
 
 def test_a_stopped_build_leaves_no_runs_and_the_next_one_gives_the_same_bytes(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ The system may write their pages to disk and drop them at any time. The files en
 from __future__ import annotations
 
 import mmap
+import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,6 +16,7 @@ from typing import IO, Any, Self
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from ketrag_fast.errors import StorageFull
 from ketrag_fast.storage.durable import remove_folder
 from ketrag_fast.storage.io_errors import writing
 
@@ -91,6 +93,17 @@ def is_spooled(array: Array) -> bool:
     if isinstance(base, memoryview):
         base = base.obj
     return isinstance(base, mmap.mmap)
+
+
+def require_space(folder: Path, size: int) -> None:
+    """Raise StorageFull if a disk has fewer than `size` bytes left, before anything is written."""
+    free = shutil.disk_usage(folder).free
+    if free < size:
+        raise StorageFull(
+            f"this build needs at least {size / 1e6:,.0f} MB of disk for temporary files in {folder.parent}; "
+            f"{free / 1e6:,.0f} MB are free",
+            hint="free some space and run the same command again: it continues from there",
+        )
 
 
 @contextmanager

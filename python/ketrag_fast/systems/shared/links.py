@@ -9,7 +9,7 @@ import numpy as np
 
 from ketrag_fast import _core
 from ketrag_fast.base.config import Settings
-from ketrag_fast.storage.array_spool import map_values, scratch_folder
+from ketrag_fast.storage.array_spool import map_values, require_space, scratch_folder
 from ketrag_fast.systems.shared.memory_bound import bounds_of
 from ketrag_fast.systems.shared.row_reuse import GONE, Changes
 from ketrag_fast.systems.shared.rows import documents_of, offsets_of, strings
@@ -17,6 +17,8 @@ from ketrag_fast.systems.spec.stage import Earlier, Outputs, StageContext, Stage
 
 _PART: Final = 1 << 20
 """Sentences that are compared together."""
+_LEAST_SPACE: Final = 5
+"""Size of the temporary files and arrays, times the text: 6 to 8 with ordinary words."""
 
 
 def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outputs:
@@ -65,6 +67,7 @@ def _build_in_runs(units: Outputs, settings: Settings, context: StageContext) ->
     count = max(len(texts[1]) - 1, 1)
     bounds = bounds_of(settings, len(texts[0]) // count)
     with scratch_folder(context.scratch) as folder:
+        require_space(folder, _LEAST_SPACE * len(texts[0]))
         made = _core.links_build_runs(
             strings(units, "document_titles"),
             units["unit_document"],

@@ -47,12 +47,12 @@ def memory_of(settings: Settings) -> int:
 def bounds_of(settings: Settings, text: int) -> Bounds:
     """Return the bounds of a build whose units have `text` bytes on average.
 
-    A third of the memory is for units that are read, a third for a transpose; the rest is for the
+    A quarter of the memory is for units that are read, a quarter for a transpose; the rest is for the
     interpreter and the vocabularies.
     """
-    third = memory_of(settings) * 1_000_000 // 3
+    quarter = memory_of(settings) * 1_000_000 // 4
     unit = _UNIT[0] * text + _UNIT[1]
-    return Bounds(max(1, min(third // unit, _MOST_UNITS)), third // _ENTRY)
+    return Bounds(max(1, min(quarter // unit, _MOST_UNITS)), quarter // _ENTRY)
 
 
 def _of_machine() -> int:

@@ -23,7 +23,7 @@ from ketrag_fast.types.locations import Locator
 Report = Callable[[int, int], bool | None]
 Locators = list[tuple[int, Sequence[Locator]]]
 """Rows of documents that have locators, with these."""
-_BLOCK: Final = 16 << 20
+_BLOCK: Final = 4 << 20
 """Bytes of documents that are cut together."""
 
 
