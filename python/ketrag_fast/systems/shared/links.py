@@ -50,7 +50,7 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
 
 
 def _are_within(units: Outputs) -> bool:
-    """Return whether every sentence lies within its unit; those of windows may continue in the next."""
+    """Return whether every sentence is within its unit; those of windows may continue in the next."""
     sentences, spans = units["sent_bytes"], units["unit_bytes"]
     for start in range(0, len(sentences), _PART):
         part = slice(start, start + _PART)
