@@ -9,7 +9,7 @@ import mmap
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, Self
 
@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from ketrag_fast.errors import StorageFull
-from ketrag_fast.storage.durable import remove_folder
+from ketrag_fast.storage.durable import discard_folder
 from ketrag_fast.storage.io_errors import writing
 
 Array = NDArray[Any]
@@ -81,7 +81,8 @@ def map_values(path: Path, dtype: DTypeLike) -> Array:
     """Return the values of a file without a header as an array, and remove the file's name."""
     with path.open("rb") as file:
         array = _mapped(file, dtype, (path.stat().st_size // np.dtype(dtype).itemsize,))
-    path.unlink()
+    with suppress(PermissionError):  # Windows removes no mapped file; the folder goes with the next build
+        path.unlink()
     return array
 
 
@@ -114,4 +115,4 @@ def scratch_folder(parent: Path | None) -> Iterator[Path]:
     try:
         yield folder
     finally:
-        remove_folder(folder)
+        discard_folder(folder)
