@@ -61,8 +61,8 @@ class Encoder:
         With auto the widest kernel of each number format that `precision` allows is timed on the model's
         shapes, for some milliseconds, and the fastest is used. avx512-bf16 computes in bf16 only, amx in
         bf16 and int8, avx-vnni and avx512-vnni in int8 only; the others in f32 and int8, and emulate amx's
-        bf16 bit for bit, more slowly than f32. int8 has the same bits with every kernel: weights of 8 bits
-        per channel, activations of 8 bits per token, calibrated on built-in texts.
+        bf16 bit for bit, more slowly than f32. int8 has the same bits with every kernel: weights and
+        activations of 8 bits with a scale for each 64 inputs, calibrated on built-in texts.
 
         Raises InputError for an unsupported architecture or an unknown argument value, and IndexDamaged
         for a missing or invalid file.

@@ -74,6 +74,21 @@ def test_bf16_is_verified_and_may_serve_an_index_of_fp32(embedder: Any, minilm: 
     assert lowest > 0.9995
 
 
+def test_int8_keeps_directions_and_neighbours(minilm: Path) -> None:
+    folder = Path(__file__).resolve().parents[3] / "examples" / "polar" / "articles"
+    articles = [path.read_text("utf-8") for path in sorted(folder.glob("*.md"))]
+    texts = [part for article in articles for part in article.split("\n\n") if len(part) > 80]
+    assert len(texts) > 100
+    exact, rough = (
+        load(f"native:{minilm}", EmbedderOptions(precision=precision)).embed(texts)
+        for precision in ("fp32", "int8")
+    )
+    assert (exact * rough).sum(1).min() >= 0.999
+    nearest = [np.argsort(-(v @ v.T - 2 * np.eye(len(v))), axis=1)[:, :10] for v in (exact, rough)]
+    same = [len(set(a) & set(b)) for a, b in zip(*nearest, strict=True)]
+    assert np.mean(same) >= 9.7
+
+
 def test_a_moved_model_is_the_same_and_a_changed_one_is_not(
     embedder: Any, copy: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

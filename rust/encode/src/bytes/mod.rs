@@ -1,12 +1,13 @@
-//! The encoder in int8: weights of 8 bits with a scale per channel, activations of 8 bits with a scale per
-//! token.
+//! The encoder in int8: weights and activations of 8 bits, with a scale for each [`GROUP`] of inputs.
 //!
-//! Linear layers multiply bytes; attention, norms and activations stay in f32. Two techniques make this
+//! Linear layers multiply bytes; attention, norms and activations stay in f32. Three techniques make this
 //! accurate enough:
+//! * 64 neighbouring weights of an output have a scale of their own, and so have 64 neighbouring values of
+//!   a token, so that a large one spoils the precision of few others;
 //! * each input channel is scaled before it is rounded, by `sqrt(w / a)` of its largest weight and the
 //!   largest activation measured on built-in texts, and its weights by the inverse (Xiao et al. 2023,
 //!   SmoothQuant, section 4, with a strength of 0.5), which dampens outlier channels;
-//! * a token's values are spread over all 256 steps between its minimum and maximum (`rows`).
+//! * a group's values are spread over all 256 steps between their minimum and maximum (`rows`).
 //!
 //! Sums of bytes are integers, so every processor has the same results (`dot`), and the f32 parts run on the
 //! sixteen lanes of `simd::wide`: the vectors are bit-identical on all machines. For this purpose calibration
@@ -33,3 +34,7 @@ pub const STEP: usize = 16;
 /// Words of the weights of a step and half a panel, and of a step and a panel.
 pub const HALF_WORDS: usize = STEP * 16;
 pub const STEP_WORDS: usize = 2 * HALF_WORDS;
+/// Steps of a group, whose weights and values have their own scales; the last group of a row may be shorter.
+pub const GROUP_STEPS: usize = 1;
+/// Inputs of a group.
+pub const GROUP: usize = GROUP_STEPS * STEP * 4;

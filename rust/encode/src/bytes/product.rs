@@ -2,7 +2,7 @@
 
 use super::dot::{Dot, BLOCK};
 use super::rows::Rows;
-use super::{HALF_WORDS, PANEL, STEP, STEP_WORDS};
+use super::{GROUP, GROUP_STEPS, HALF_WORDS, PANEL, STEP, STEP_WORDS};
 use crate::buffer::Buffer;
 use crate::product::Then;
 use crate::simd::math::{activate, Activation};
@@ -14,13 +14,14 @@ const LARGEST: f32 = 127.0;
 const QUIET: f32 = 1e-3;
 const FAINT: f32 = 1e-5;
 
-/// A linear layer `y = W x + b`, packed: for each 32 outputs two halves of 16, in which word `p` holds the
-/// inputs `4 p` to `4 p + 3` of each output.
+/// A linear layer `y = W x + b`, packed: for each 32 outputs and each group of inputs two halves of 16, in which
+/// word `p` holds the inputs `4 p` to `4 p + 3` of the group for each output.
 pub struct Linear {
     packed: Buffer,
-    /// For each output: the scale of its sums, the sum of its weights, its bias.
+    /// For each panel, group and output: the scale of the group's sum, and the sum of its weights.
     scale: Buffer,
     sums: Vec<i32>,
+    /// For each output.
     bias: Buffer,
     /// Factor of each input before it becomes a byte.
     factors: Buffer,
@@ -45,10 +46,11 @@ impl Linear {
         }
         let stretch: Vec<f32> = most.iter().zip(&heavy).map(|(a, w)| (a.max(QUIET) / w).sqrt()).collect();
         let (steps, panels) = (inputs.div_ceil(4 * STEP), outputs.div_ceil(PANEL));
+        let groups = inputs.div_ceil(GROUP);
         let mut made = Self {
             packed: Buffer::new(panels * steps * STEP_WORDS),
-            scale: Buffer::new(panels * PANEL),
-            sums: vec![0; panels * PANEL],
+            scale: Buffer::new(panels * groups * PANEL),
+            sums: vec![0; panels * groups * PANEL],
             bias: Buffer::new(panels * PANEL),
             factors: Buffer::new(inputs),
             steps,
@@ -64,18 +66,25 @@ impl Linear {
             for (to, (w, s)) in row.iter_mut().zip(weights.iter().zip(&stretch)) {
                 *to = w * s;
             }
-            let side =
-                |sign: f32| row.chunks_exact(2).map(move |p| (sign * p[0]).max(0.0) + (sign * p[1]).max(0.0));
-            let most = side(1.0).chain(side(-1.0)).fold(0.0, f32::max);
-            let inverse = if most > 0.0 { LARGEST / most } else { 0.0 };
-            made.scale[j] = most / LARGEST;
-            for (k, w) in row.iter().enumerate() {
-                let byte = (w * inverse).round_ties_even() as i8;
-                made.sums[j] += i32::from(byte);
-                let (panel, half, column) = (j / PANEL, j / 16 % 2, j % 16);
-                let word = panel * steps * STEP_WORDS + half * steps * HALF_WORDS + k / 4 * 16 + column;
-                // SAFETY: the word is within the panel and step of this weight, which are packed.
-                unsafe { bytes.add(word * 4 + k % 4).write(byte) };
+            let (panel, half, column) = (j / PANEL, j / 16 % 2, j % 16);
+            for (group, row) in row.chunks(GROUP).enumerate() {
+                let side = |sign: f32| {
+                    row.chunks_exact(2).map(move |p| (sign * p[0]).max(0.0) + (sign * p[1]).max(0.0))
+                };
+                let most = side(1.0).chain(side(-1.0)).fold(0.0, f32::max);
+                let inverse = if most > 0.0 { LARGEST / most } else { 0.0 };
+                let place = (panel * groups + group) * PANEL + j % PANEL;
+                made.scale[place] = most / LARGEST;
+                let own_steps = GROUP_STEPS.min(steps - group * GROUP_STEPS);
+                let start =
+                    (panel * steps + group * GROUP_STEPS) * STEP_WORDS + half * own_steps * HALF_WORDS;
+                for (k, w) in row.iter().enumerate() {
+                    let byte = (w * inverse).round_ties_even() as i8;
+                    made.sums[place] += i32::from(byte);
+                    let word = start + k / 4 * 16 + column;
+                    // SAFETY: the word is within the panel and group of this weight, which are packed.
+                    unsafe { bytes.add(word * 4 + k % 4).write(byte) };
+                }
             }
         }
         made
@@ -95,6 +104,7 @@ impl Linear {
     #[inline(always)]
     pub unsafe fn run<S: Wide, D: Dot>(&self, rows: usize, input: &Rows, then: Then<'_>) {
         assert!(input.stride == self.steps * STEP && input.readable(rows));
+        assert!(input.groups == self.steps.div_ceil(GROUP_STEPS));
         // SAFETY: the caller's promise; `out` has a row of `outputs` for each row, by the assert in `blocks`.
         unsafe {
             match then {
@@ -110,28 +120,40 @@ impl Linear {
     #[inline(always)]
     unsafe fn blocks<S: Wide, D: Dot, F: Follow>(&self, rows: usize, input: &Rows, out: &mut [f32], then: F) {
         assert!(out.len() >= rows * self.outputs);
-        let mut sums = Sums([0; BLOCK * PANEL]);
-        let panel = self.steps * STEP_WORDS;
-        // SAFETY: the caller's promise; panels, rows and sums exist.
+        let (mut sums, mut total) = (Sums([0; BLOCK * PANEL]), Total([0.0; BLOCK * PANEL]));
+        // SAFETY: the caller's promise; panels, rows, sums and totals exist.
         unsafe {
             let _on = D::on();
             for start in (0..self.outputs).step_by(PANEL) {
-                let b = self.packed.as_ptr().add(start / PANEL * panel);
+                let panel = start / PANEL;
+                let columns = PANEL.min(self.outputs - start);
                 for row in (0..rows).step_by(BLOCK) {
                     let count = BLOCK.min(rows - row);
-                    let a = input.words().add(row * input.stride);
-                    D::block(count, self.steps, a, input.stride, b.cast(), sums.0.as_mut_ptr());
-                    for column in (start..(start + PANEL).min(self.outputs)).step_by(16) {
-                        let (scale, bias) = (
-                            S::load(self.scale.as_ptr().add(column)),
-                            S::load(self.bias.as_ptr().add(column)),
-                        );
-                        let weights = self.sums.as_ptr().add(column);
+                    for group in 0..input.groups {
+                        let first = group * GROUP_STEPS;
+                        let b = self.packed.as_ptr().add((panel * self.steps + first) * STEP_WORDS);
+                        let a = input.words().add(row * input.stride + first * STEP);
+                        let steps = GROUP_STEPS.min(self.steps - first);
+                        D::block(count, steps, a, input.stride, b.cast(), sums.0.as_mut_ptr());
+                        for column in (0..columns).step_by(16) {
+                            let place = (panel * input.groups + group) * PANEL + column;
+                            let scale = S::load(self.scale.as_ptr().add(place));
+                            let bias = S::load(self.bias.as_ptr().add(start + column));
+                            let weights = self.sums.as_ptr().add(place);
+                            for r in 0..count {
+                                let at = (row + r) * input.groups + group;
+                                let to = total.0.as_mut_ptr().add(r * PANEL + column);
+                                let so_far = if group == 0 { bias } else { S::load(to) };
+                                let sum =
+                                    S::less(sums.0.as_ptr().add(r * PANEL + column), weights, input.zero[at]);
+                                S::store(to, S::fma(sum, S::mul(scale, S::splat(input.scale[at])), so_far));
+                            }
+                        }
+                    }
+                    for column in (0..columns).step_by(16) {
                         for r in 0..count {
-                            let sums = sums.0.as_ptr().add(r * PANEL + column - start);
-                            let y = S::less(sums, weights, input.zero[row + r]);
-                            let y = S::fma(y, S::mul(scale, S::splat(input.scale[row + r])), bias);
-                            let to = out.as_mut_ptr().add((row + r) * self.outputs + column);
+                            let to = out.as_mut_ptr().add((row + r) * self.outputs + start + column);
+                            let y = S::load(total.0.as_ptr().add(r * PANEL + column));
                             S::store(to, then.then::<S>(y, to));
                         }
                     }
@@ -184,3 +206,6 @@ impl Follow for Activation {
 
 #[repr(align(64))]
 struct Sums([i32; BLOCK * PANEL]);
+
+#[repr(align(64))]
+struct Total([f32; BLOCK * PANEL]);

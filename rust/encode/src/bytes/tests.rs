@@ -120,7 +120,7 @@ fn bytes_of<B: Bytes>(rows: usize, x: &[f32], factors: &[f32]) -> Vec<f32> {
         // SAFETY: `width` bytes of the row were written.
         let row =
             unsafe { std::slice::from_raw_parts(made.words().add(r * made.stride).cast::<u8>(), width) };
-        all.extend([made.scale[r], made.zero[r] as f32]);
+        all.extend([made.scale[r * made.groups], made.zero[r * made.groups] as f32]);
         all.extend(row.iter().map(|&b| f32::from(b)));
     }
     all
