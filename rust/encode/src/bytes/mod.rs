@@ -2,7 +2,7 @@
 //!
 //! Linear layers multiply bytes; attention, norms and activations stay in f32. Three techniques make this
 //! accurate enough:
-//! * 64 neighbouring weights of an output have a scale of their own, and so have 64 neighbouring values of
+//! * each 64 neighbouring weights of an output have one scale, and so have each 64 neighbouring values of
 //!   a token, so that a large one spoils the precision of few others;
 //! * each input channel is scaled before it is rounded, by `sqrt(w / a)` of its largest weight and the
 //!   largest activation measured on built-in texts, and its weights by the inverse (Xiao et al. 2023,
