@@ -39,10 +39,11 @@ SETTINGS = Settings(modes="auto", threads=1)
 
 def test_it_is_stored_once(tmp_path: Path) -> None:
     with Index.build(DOCUMENTS, tmp_path / "index", settings=SETTINGS) as index:
-        units = index._opened.generation.stages["units"]
+        stages = index._opened.generation.stages
+        units = stages["units"]
         assert len(units["document_ids_offsets"]) - 1 == 2 * len(TOPICS) + 2
         blob = bytes(units["document_metadata_blob"])
-        metadata = DocumentMetadata(units)
+        metadata = DocumentMetadata(stages)
         years = [metadata.of_row(row).get("year") for row in range(10)]
         assert blob.count(b'"links"') == 2
         assert years == [*[1911] * 4, None, *[1914] * 4, 1915]

@@ -6,7 +6,6 @@
 use crate::error::Result;
 use crate::folding::is_unspaced;
 use crate::languages::{profile, Language, Script, LONGEST};
-use crate::lexical::Lexer;
 
 /// Words of a text that detection reads.
 pub const READ: usize = 120;
@@ -36,24 +35,8 @@ pub fn detect<'a>(text: impl Iterator<Item = &'a str>) -> Language {
     evidence(text, false).unwrap_or_default()
 }
 
-/// Characters of a text that are read first: most English texts show that they are English in them.
-const GLANCE: usize = 240;
-
-/// Return the language of a text from its first characters. The result is that of [`detect`] on their words.
-pub fn detect_start(text: &str, characters: usize, lexer: &mut Lexer) -> Language {
-    let cut = |most: usize| &text[..text.char_indices().nth(most).map_or(text.len(), |(at, _)| at)];
-    lexer.read(cut(GLANCE.min(characters)));
-    // The last word may be cut.
-    let whole = lexer.words.len().saturating_sub(1);
-    if let Some(language) = evidence(lexer.lowers(0).take(whole), true) {
-        return language;
-    }
-    lexer.read(cut(characters));
-    detect(lexer.lowers(0))
-}
-
 /// Return the language of a text; with `glance` only if it is plainly English.
-fn evidence<'a>(text: impl Iterator<Item = &'a str>, glance: bool) -> Option<Language> {
+pub(crate) fn evidence<'a>(text: impl Iterator<Item = &'a str>, glance: bool) -> Option<Language> {
     let profile = profile();
     let (mut scores, mut hits) = ([0u32; 64], [0u32; 64]);
     let mut seen: Vec<u32> = Vec::with_capacity(READ);
@@ -210,7 +193,7 @@ mod tests {
             characters in 1usize..600,
         ) {
             let cut: String = text.chars().take(characters).collect();
-            let found = detect_start(&text, characters, &mut Lexer::default());
+            let found = crate::lexical::Lexer::default().detect_start(&text, characters);
             prop_assert_eq!(found.code(), language(&cut));
         }
     }

@@ -1,7 +1,7 @@
 //! Words of the walk: accent-folded runs of letters and digits, and their keywords without stop words and
 //! endings.
 
-use crate::detection::detect;
+use crate::detection::{detect, evidence};
 use crate::folding::{fold_into, folded_size, is_unspaced, WordSet};
 use crate::languages::Language;
 use std::sync::OnceLock;
@@ -39,6 +39,9 @@ pub struct Word {
     pub end: usize,
     lower: (usize, usize),
 }
+
+/// Characters of a text that are read first for its language: most English texts show it in them.
+const GLANCE: usize = 240;
 
 /// Splits texts into words; its buffers are reused from text to text.
 #[derive(Debug, Clone, Default)]
@@ -151,6 +154,19 @@ impl Lexer {
     /// stemmed by their script.
     pub fn keywords(&self, each: impl FnMut(&str)) {
         self.keywords_in(Language::ENGLISH, each);
+    }
+
+    /// Return the language of a text from its first characters. The result is that of [`detect`] on their words.
+    pub fn detect_start(&mut self, text: &str, characters: usize) -> Language {
+        let cut = |most: usize| &text[..text.char_indices().nth(most).map_or(text.len(), |(at, _)| at)];
+        self.read(cut(GLANCE.min(characters)));
+        // The last word may be cut.
+        let whole = self.words.len().saturating_sub(1);
+        if let Some(language) = evidence(self.lowers(0).take(whole), true) {
+            return language;
+        }
+        self.read(cut(characters));
+        detect(self.lowers(0))
     }
 
     /// Like [`Lexer::keywords`], for a text in any language. A stem of another language in Latin script ends with "@" and

@@ -4,7 +4,7 @@
 //! amount of text in every language therefore have more tokens in these.
 
 use crate::bpe::Counter;
-use crate::detection::{detect_start, Choice};
+use crate::detection::Choice;
 use crate::languages::{Language, Script};
 use crate::lexical::Lexer;
 
@@ -23,7 +23,7 @@ pub fn tokens_for_hundred(text: &str, language: Choice, counter: &mut Counter, l
         return 100;
     }
     let found = match language {
-        Choice::Detect => detect_start(text, READ, lexer),
+        Choice::Detect => lexer.detect_start(text, READ),
         Choice::Always(language) => language,
     };
     if plain(found) {

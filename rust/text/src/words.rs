@@ -7,7 +7,6 @@
 //! to the source.
 
 use super::stopwords::StopWords;
-use crate::detection::detect_start;
 use crate::error::Result;
 use crate::languages::Language;
 use crate::lexical::Lexer;
@@ -85,7 +84,7 @@ impl Words {
             Reading::Plain(StopWords::None) => Language::NONE,
             Reading::Plain(_) => Language::ENGLISH,
             Reading::In(language) => *language,
-            Reading::Detect | Reading::Each(_) => detect_start(text, DETECTED, &mut self.lexer),
+            Reading::Detect | Reading::Each(_) => self.lexer.detect_start(text, DETECTED),
         }
     }
 

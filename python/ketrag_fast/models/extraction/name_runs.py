@@ -152,8 +152,8 @@ def _without_breaks(match: re.Match[str]) -> tuple[int, int]:
 
 def _begins(text: str, at: int) -> bool:
     """Return whether a word begins at an offset, perhaps after an attached particle ("بـ", "ו")."""
-    before = re.search(r"[\w]*\Z", text[max(at - 4, 0) : at])
-    return before is None or before.group() in ("", *"وبلكفובהלמכש", "وب", "ول", "ال", "وال", "بال")
+    before = re.split(r"\W", text[max(at - 4, 0) : at])[-1]
+    return before in ("", *"وبلكفובהלמכש", "وب", "ول", "ال", "وال", "بال")
 
 
 def _repeated_runs(text: str) -> frozenset[str]:

@@ -62,6 +62,10 @@ class Documents:
             start += len(some)
             yield block
 
+    def verify(self) -> None:
+        """Raise IndexDamaged if a stored document is altered, wherever it is used."""
+        self._tables.verify()
+
     def hashes(self) -> NDArray[np.uint8]:
         """Return uint8[documents, 16]: a hash of everything stored of each document, to detect changes."""
         import numpy as np
