@@ -2,6 +2,9 @@
 
 python benches/two_cores.py OTHER.so [--sets musique-dev,2wiki-dev,hotpotqa-dev] [--generated 300000] [--rounds 5]
 
+A generated corpus is asked twice: with the rare words of a passage, and with eight of the hundred most common words
+that at most a tenth of the passages have.
+
 OTHER.so is a file of the compiled core, for example a copy made before a change of ranking code. Both cores rank the same
 arrays with one thread, in turn. Prints for each set and mode the questions whose first ten units differ, those whose scores
 differ in any bit, and the medians of the processor time of a question with their ratio.
@@ -11,8 +14,10 @@ from __future__ import annotations
 
 import argparse
 import random
+import re
 import statistics
 import time
+from collections import Counter
 from collections.abc import Callable
 from importlib.machinery import ExtensionFileLoader
 from importlib.util import module_from_spec, spec_from_file_location
@@ -30,6 +35,8 @@ from ketrag_fast.lab.eval import load_dataset
 from walk_quality import SETS, Corpus, passages
 
 FIRST, DEPTH = 10, 100
+SAMPLE = 5_000
+"""Passages whose words are counted."""
 QUESTIONS = 200
 """Questions about a generated corpus."""
 
@@ -45,15 +52,29 @@ def load_core(path: Path) -> Any:
     return core
 
 
-def read_set(name: str) -> tuple[Corpus, list[str]]:
-    """Return the arrays and the questions of a set, or of a generated corpus of that many documents."""
+def read_set(name: str) -> tuple[Corpus, dict[str, list[str]]]:
+    """Return the arrays of a set, or of a generated corpus of that many documents, and lists of questions by name."""
     if name.isdigit():
         rows = list(documents(int(name)))
-        asked = [question(rows[at]) for at in random.Random(5).choices(range(len(rows)), k=QUESTIONS)]
+        chance = random.Random(5)
+        asked = {
+            f"{name}, rare words": [
+                question(rows[at]) for at in chance.choices(range(len(rows)), k=QUESTIONS)
+            ],
+            f"{name}, common words": common_words([d.text for d in rows[:SAMPLE]], chance),
+        }
     else:
         rows = passages(name)
-        asked = [one.text for one in load_dataset(require_data(name)).questions]
+        asked = {name: [one.text for one in load_dataset(require_data(name)).questions]}
     return Corpus.of([d.title for d in rows], [d.text for d in rows]), asked
+
+
+def common_words(texts: list[str], chance: random.Random) -> list[str]:
+    """Return questions of eight of the hundred most common words that at most a tenth of the texts have."""
+    counts = Counter(word for text in texts for word in set(re.findall(r"\w{4,}", text.lower())))
+    ranked = sorted((-count, word) for word, count in counts.items() if count <= len(texts) / 10)
+    words = [word for _, word in ranked[:100]]
+    return [" ".join(chance.sample(words, 8)) for _ in range(QUESTIONS)]
 
 
 def rankers(core: Any, corpus: Corpus) -> dict[str, Callable[[list[str]], Any]]:
@@ -118,9 +139,9 @@ def main() -> None:
     rows = []
     for name in names + [str(options.generated)] * (options.generated > 0):
         corpus, asked = read_set(name)
-        rows += [
-            [name, f"{len(corpus.lengths):,}", *row] for row in compare(corpus, asked, other, options.rounds)
-        ]
+        for kind, questions in asked.items():
+            found = compare(corpus, questions, other, options.rounds)
+            rows += [[kind, f"{len(corpus.lengths):,}", *row] for row in found]
     header("Two cores compared", [f"The other core is {options.other}; medians of {options.rounds} rounds."])
     columns = [
         "set",
