@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from dataclasses import dataclass
 from typing import Final
 
@@ -56,7 +57,9 @@ def bounds_of(settings: Settings, text: int) -> Bounds:
 
 
 def _of_machine() -> int:
+    if sys.platform == "win32":
+        return _DEFAULT * 4
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 1_000_000
-    except (AttributeError, ValueError, OSError):
+    except (ValueError, OSError):
         return _DEFAULT * 4

@@ -191,7 +191,7 @@ impl Tree {
             let cell = &self.cells[at];
             let dx = (left - cell.x).max(cell.x - right).max(0.0);
             let dy = (bottom - cell.y).max(cell.y - top).max(0.0);
-            // Rounding can put the centre of a cell of equal points beside them.
+            // Rounding can move the centre of a cell of equal points away from them.
             let is_around = cell.first as usize <= points.start && points.end <= cell.last as usize;
             if !is_around && cell.size * cell.size < theta * theta * (dx * dx + dy * dy) {
                 scratch.acting.push([cell.x, cell.y, cell.mass]);
