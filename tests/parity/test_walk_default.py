@@ -157,7 +157,7 @@ def test_without_a_rule_the_slow_form_ranks_otherwise(
 
 
 def sections(titles: int) -> tuple[kernel.Links, np.ndarray]:
-    """Sixty units under so many titles, with words in common."""
+    """Sixty units with the given number of distinct titles; their texts share words."""
     words = ["harbour", "winter", "sledge", "engine", "letter", "museum", "island", "captain", "voyage"]
     chance = np.random.default_rng(11)
     units: Units = []

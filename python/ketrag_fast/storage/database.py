@@ -11,7 +11,7 @@ from typing import Any, Final, Literal, Self
 from ketrag_fast.storage.io_errors import convert_os_error, tables_damaged, writing
 
 _REFUSED: Final = (OSError, sqlite3.Error, UnicodeDecodeError)
-"""What a call of SQLite raises; the message of an error may contain a name that is not valid UTF-8."""
+"""Errors of SQLite calls. UnicodeDecodeError: a message contains a name that is not valid UTF-8."""
 
 
 def _converted(error: OSError | sqlite3.Error | UnicodeDecodeError, path: Path) -> Exception:

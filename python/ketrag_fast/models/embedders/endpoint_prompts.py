@@ -20,7 +20,7 @@ _WORDS: Final[dict[Role, str]] = {"query": "query", "document": "passage"}
 
 @dataclass(frozen=True, slots=True)
 class EndpointPrompts:
-    """What is sent with a text: a prefix for each role, or the field `input_type` of the request."""
+    """The prefixes of questions and passages, or a request field, `input_type`, in their place."""
 
     query: str = ""
     document: str = ""
@@ -51,7 +51,7 @@ def prompts_of(spec: str) -> EndpointPrompts:
     query, bar, document = text.partition("|")
     if not bar or "|" in document or not text.strip("|") or len(text) > _LONGEST:
         raise ConfigError(
-            f"{text[:200]!r} is not {FIELD} or two prefixes QUESTION|PASSAGE of {_LONGEST} characters",
+            f"{text[:200]!r} is not {FIELD} or two prefixes QUESTION|PASSAGE (at most {_LONGEST} characters)",
             hint="as in 'openai:e5@http://127.0.0.1:8080/v1#query: |passage: '",
         )
     return EndpointPrompts(query, document)

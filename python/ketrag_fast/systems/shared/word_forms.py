@@ -39,7 +39,7 @@ class WordForms:
 
     @property
     def has_stems(self) -> bool:
-        """Whether some words are stems, which may be spelled alike."""
+        """Whether the vocabulary has stems; two of them can have the same spelling."""
         return bool(self._languages)
 
     def spell(self, words: Sequence[int]) -> list[str]:
