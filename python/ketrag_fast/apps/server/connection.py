@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any, ClassVar, Final
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from ketrag_fast.apps.server.front import Adopted
 from ketrag_fast.apps.server.options import ServerOptions
@@ -120,14 +120,15 @@ class LimitedConnection(HttpToolsProtocol):
             super().on_body(body)
 
     def on_response_complete(self) -> None:
-        """After the reply, close the connection if the body is not complete.
+        """After the reply, close the connection if the rest of the body does not come soon.
 
-        The rest of the body is useless. Some of it is read first, so that the client gets to read the reply.
+        What comes of it is read first, so that the client gets to read the reply. A client that sends it whole
+        keeps its connection, on which its next request may already be.
         """
         super().on_response_complete()
-        unread = self._head_complete and self.cycle.response_complete
-        if unread and not self.transport.is_closing():
-            self.loop.call_later(_LINGER, self.transport.close)
+        cycle = self.cycle
+        if self._head_complete and cycle.response_complete and not self.transport.is_closing():
+            self.loop.call_later(_LINGER, self._close_unread, cycle)
 
     def timeout_keep_alive_handler(self) -> None:
         """Close an idle connection, at once if the client has not read its reply."""
@@ -142,6 +143,11 @@ class LimitedConnection(HttpToolsProtocol):
         """
         cycle = self.cycle
         return cycle is not None and not cycle.response_complete and cycle.scope["path"] not in _SLOW
+
+    def _close_unread(self, cycle: RequestResponseCycle) -> None:
+        """Close the connection if a body is still incomplete that was answered some time ago."""
+        if self._head_complete and self.cycle is cycle and not self.transport.is_closing():
+            self.transport.close()
 
     def _refuse(self) -> None:
         """Answer 429. Closing at once, with bytes unread, would lose the reply on its way."""

@@ -229,6 +229,24 @@ def until_closed(port: int, *parts: bytes) -> bytes:
     return got
 
 
+def test_a_body_after_its_reply_keeps_the_connection(folder: Path) -> None:
+    """A refusal is written before the body is read: the connection goes on once the body has come."""
+    request = b"POST /v1/retrieve HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n"
+    with (
+        running(folder) as service,
+        socket.create_connection(("127.0.0.1", service.port), timeout=30) as line,
+    ):
+        for host, status in ((b"evil.example", b" 421 "), (b"localhost", b" 422 ")):
+            line.sendall(request % host)
+            if status == b" 421 ":
+                assert status in line.recv(65_536)
+                line.sendall(b"{}")
+                time.sleep(1.5)  # longer than an incomplete body is waited for
+            else:
+                line.sendall(b"{}")
+                assert status in line.recv(65_536)
+
+
 def trickle(port: int, head: bytes, byte: bytes) -> bytes:
     """Return the reply to bytes that never pause for long; fails if the service goes on reading them."""
     got = b""
