@@ -122,8 +122,8 @@ class LimitedConnection(HttpToolsProtocol):
     def on_response_complete(self) -> None:
         """After the reply, close the connection if the rest of the body does not come soon.
 
-        What comes of it is read first, so that the client gets to read the reply. A client that sends it whole
-        keeps its connection, on which its next request may already be.
+        What comes of it is read first, so that the client gets to read the reply. A client that sends
+        it whole keeps its connection, on which its next request may already be.
         """
         super().on_response_complete()
         cycle = self.cycle

@@ -231,7 +231,8 @@ def until_closed(port: int, *parts: bytes) -> bytes:
 
 def test_a_body_after_its_reply_keeps_the_connection(folder: Path) -> None:
     """A refusal is written before the body is read: the connection goes on once the body has come."""
-    request = b"POST /v1/retrieve HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n"
+    kind = b"Content-Type: application/json\r\nContent-Length: 2"
+    request = b"POST /v1/retrieve HTTP/1.1\r\nHost: %s\r\n" + kind + b"\r\n\r\n"
     with (
         running(folder) as service,
         socket.create_connection(("127.0.0.1", service.port), timeout=30) as line,
