@@ -79,10 +79,11 @@ def _mapped(file: IO[bytes], dtype: DTypeLike, shape: tuple[int, ...]) -> Array:
 
 def map_values(path: Path, dtype: DTypeLike) -> Array:
     """Return the values of a file without a header as an array, and remove the file's name."""
-    with path.open("rb") as file:
-        array = _mapped(file, dtype, (path.stat().st_size // np.dtype(dtype).itemsize,))
-    with suppress(PermissionError):  # Windows removes no mapped file; the folder goes with the next build
-        path.unlink()
+    with writing(path):
+        with path.open("rb") as file:
+            array = _mapped(file, dtype, (path.stat().st_size // np.dtype(dtype).itemsize,))
+        with suppress(PermissionError):  # Windows removes no mapped file; the folder goes with the next build
+            path.unlink()
     return array
 
 

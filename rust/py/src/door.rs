@@ -14,6 +14,7 @@ use std::time::Duration;
 const WATCH: Duration = Duration::from_millis(50);
 
 const FREE: &str = "free some space and run the same command again: it continues from there";
+const INTACT: &str = "the published generation is intact: run the same command again, or on another disk";
 
 /// Kernel errors as exceptions of `ketrag_fast.errors`.
 pub fn to_python(error: Error) -> PyErr {
@@ -21,6 +22,8 @@ pub fn to_python(error: Error) -> PyErr {
         Error::Input(_) => "InputError",
         Error::Damaged(_) => "IndexDamaged",
         Error::Io(detail) if is_full(detail) => "StorageFull",
+        Error::Io(detail) if has_no_descriptor(detail) => "TooManyFiles",
+        Error::Io(detail) if is_failing(detail) => "StorageFailed",
         Error::Io(_) => "IndexDamaged",
         Error::Memory(_) => "OutOfMemory",
         Error::Limit(_) => "TooManyFiles",
@@ -32,8 +35,13 @@ pub fn to_python(error: Error) -> PyErr {
         let class = py.import("ketrag_fast.errors").and_then(|errors| errors.getattr(name));
         match class.and_then(|class| class.call1((error.to_string(),))) {
             Ok(instance) => {
-                if name == "StorageFull" {
-                    let _ = instance.setattr("hint", FREE); // the error is worth more than its hint
+                let hint = match name {
+                    "StorageFull" => Some(FREE),
+                    "StorageFailed" => Some(INTACT),
+                    _ => None,
+                };
+                if let Some(hint) = hint {
+                    let _ = instance.setattr("hint", hint); // the error is worth more than its hint
                 }
                 PyErr::from_value(instance)
             }
@@ -44,9 +52,24 @@ pub fn to_python(error: Error) -> PyErr {
 
 /// Return whether the disk, or the caller's share of it, is full.
 fn is_full(detail: &Detail) -> bool {
-    let cause = detail.source().and_then(|cause| cause.downcast_ref::<std::io::Error>());
     let full = [ErrorKind::StorageFull, ErrorKind::QuotaExceeded, ErrorKind::FileTooLarge];
-    cause.is_some_and(|error| full.contains(&error.kind()))
+    cause(detail).is_some_and(|error| full.contains(&error.kind()))
+}
+
+/// Return whether the process, or the system, may open no more files: EMFILE, ENFILE.
+fn has_no_descriptor(detail: &Detail) -> bool {
+    cause(detail).is_some_and(|error| matches!(error.raw_os_error(), Some(24 | 23)))
+}
+
+/// Return whether the disk, or the network share it is on, fails: EIO, ENXIO, ENODEV, ESTALE (70 on macOS),
+/// ETIMEDOUT (60 on macOS), EREMOTEIO, EUCLEAN.
+fn is_failing(detail: &Detail) -> bool {
+    let number = cause(detail).and_then(std::io::Error::raw_os_error);
+    cfg!(unix) && matches!(number, Some(5 | 6 | 19 | 70 | 116 | 110 | 60 | 121 | 117))
+}
+
+fn cause(detail: &Detail) -> Option<&std::io::Error> {
+    detail.source().and_then(|cause| cause.downcast_ref())
 }
 
 /// Return the same error, with a hint if it is damage of an index and has no hint yet.
