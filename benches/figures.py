@@ -34,6 +34,7 @@ have dates, commands and the other columns.
 
 * **A pool decides how hard a set is.** Figures of papers are next to ours only if the passages are the same: the 6,119
   passages of 2Wiki that HippoRAG published. Even there the questions differ, because ours are the 101 of fast-graphrag.
+  HippoRAG 2: Gutiérrez et al., From RAG to Memory, [arXiv:2502.14802](https://arxiv.org/abs/2502.14802), retrieval, recall@5.
   Everything marked `own` has another pool than any paper: do not compare it with theirs.
 * **MuSiQue's pool here is easier than the original one.** Its questions were chosen by whether their supporting passages could
   be found in public copies, and the pool was made from these copies.
