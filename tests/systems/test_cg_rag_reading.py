@@ -6,6 +6,8 @@ import json
 import sys
 import time
 from pathlib import Path
+from typing import Literal
+from unicodedata import normalize
 
 import pytest
 
@@ -16,6 +18,8 @@ from ketrag_fast.systems.cg_rag.crossrefs import references, rst_labels, slug, s
 from ketrag_fast.systems.cg_rag.resolution import Library, cited_documents
 from ketrag_fast.systems.cg_rag.textlinks import Link, given_links, links, paths, without_code
 from tests.support.parts import part
+
+Form = Literal["NFC", "NFD"]
 
 
 @pytest.mark.parametrize(
@@ -80,6 +84,18 @@ def test_documents_under_all_their_names() -> None:
     assert known.find_title("getting  STARTED!") == 2
     assert known.find_name("Start") == 2
     assert known.same == {5: 0}  # the first has the DOI
+
+
+@pytest.mark.parametrize("forms", [("NFC", "NFD"), ("NFD", "NFC")])
+def test_letters_are_the_same_composed_or_not(
+    forms: tuple[Literal["NFC", "NFD"], Literal["NFC", "NFD"]],
+) -> None:
+    name = "Über Ångström"
+    stored, cited = (normalize(form, name) for form in forms)
+    known = Library((f"{stored}.md",), (stored,), ({},))
+    assert stored != cited
+    assert known.find(f"{cited}.md") == known.find_path(f"{cited}.md") == 0
+    assert known.find_title(cited) == known.find_name(cited.upper()) == 0
 
 
 def test_the_field_cites_in_all_its_forms() -> None:

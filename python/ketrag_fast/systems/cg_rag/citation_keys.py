@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from typing import Final
+from unicodedata import normalize
 from urllib.parse import unquote
 
 _DOI: Final = re.compile(
@@ -60,9 +61,14 @@ def key_of_kind(kind: str, text: str) -> str | None:
     return f"{kind}:{plain.lower()}" if plain else None
 
 
+def fold(text: str) -> str:
+    """Return text in lower case with composed letters (NFC): file systems and bibliographies differ here."""
+    return normalize("NFC", normalize("NFC", text).casefold())
+
+
 def fold_title(text: str) -> str:
     """Return a title or name in lower case, letters and digits only, for comparison."""
-    return " ".join(re.findall(r"\w+", text.casefold()))
+    return " ".join(re.findall(r"\w+", fold(text)))
 
 
 def _bare(arxiv: str) -> str:

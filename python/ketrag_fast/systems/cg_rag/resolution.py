@@ -8,7 +8,7 @@ from functools import cached_property
 from posixpath import basename, splitext
 from typing import Any, Final
 
-from ketrag_fast.systems.cg_rag.citation_keys import fold_title, key_of_kind, outer_key
+from ketrag_fast.systems.cg_rag.citation_keys import fold, fold_title, key_of_kind, outer_key
 
 _FIELDS: Final = {
     "doi": "doi",
@@ -56,7 +56,7 @@ class Library:
             found = self._by_key.get(key) if found is None and key is not None else found
             found = self._by_key.get(f"key:{plain}") if found is None else found
             found = self._by_key.get(f"url:{plain.rstrip('/').lower()}") if found is None else found
-            found = self._by_folded_id.get(plain.casefold()) if found is None else found
+            found = self._by_folded_id.get(fold(plain)) if found is None else found
         return found
 
     def find_outer(self, text: str) -> int | None:
@@ -72,7 +72,7 @@ class Library:
     def find_path(self, path: str) -> int | None:
         """Return the document of a path within its source, ignoring case."""
         found = self._by_id.get(path)
-        return self._by_folded_id.get(path.casefold()) if found is None else found
+        return self._by_folded_id.get(fold(path)) if found is None else found
 
     def find_name(self, name: str) -> int | None:
         """Return the document of a wiki name: file name without suffix, or title."""
@@ -89,7 +89,7 @@ class Library:
     def _by_folded_id(self) -> dict[str, int]:
         found: dict[str, int] = {}
         for number, name in enumerate(self._ids):
-            found.setdefault(name.casefold(), number)
+            found.setdefault(fold(name), number)
         return found
 
     @cached_property
