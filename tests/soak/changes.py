@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ketrag_fast import Document, Index, Settings
+from ketrag_fast.build.merge import MERGE
 from ketrag_fast.errors import Cancelled, IndexMissing
 from ketrag_fast.index.health import examine
 from tests import small_model
@@ -157,7 +158,7 @@ class Change:
                     return f"a further build gives another digest than either side ({side} before)"
         if side == "missing" and self.kind == "unbundle":
             remove(place / "index")  # as the command asks for; an empty folder is allowed
-        if self.kind not in ("merge", "unbundle") or side == "missing":
+        if self.kind not in ("merge", "unbundle") or side == "missing" or self.unfinished(place):
             self.make(place)
         said = self.found(place, done=True)
         if said != "new":
@@ -166,6 +167,10 @@ class Change:
         own = "" if self.kind in ("bundle", "merge") else "index/work/*"
         left = [path.name for path in place.glob(own)] if own else []
         return f"left in the work folder: {left[:3]}" if left else None
+
+    def unfinished(self, place: Path) -> bool:
+        """Whether a merge was stopped after its generation had its name and before its end: it is given again."""
+        return self.kind == "merge" and (place / "index" / "work" / MERGE).is_file()
 
     def judge(self, place: Path, *, done: bool, plain: bool = False) -> str:
         """All of the above: the side that was found, or a fault."""

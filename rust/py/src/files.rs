@@ -122,7 +122,7 @@ fn pack_file<'py>(
         let failed =
             |error: std::io::Error| Error::io(format!("{}: {error}", path.display())).caused_by(error);
         let file = OpenOptions::new().write(true).create_new(true).open(&path).map_err(failed)?;
-        pack_to(shape, data, &mut BufWriter::with_capacity(1 << 20, file), threads, &Progress::none())
+        pack_to(shape, data, &mut BufWriter::new(file), threads, &Progress::none())
     })
 }
 

@@ -102,7 +102,7 @@ impl Sink {
         let path = folder.join(name);
         let file = OpenOptions::new().write(true).create_new(true).open(&path);
         let file = file.map_err(|error| failed(&path, error))?;
-        Ok(Self { path, file: BufWriter::with_capacity(1 << 18, file) })
+        Ok(Self { path, file: BufWriter::with_capacity(1 << 16, file) })
     }
 
     pub fn push<T: Pod>(&mut self, values: &[T]) -> Result<()> {
