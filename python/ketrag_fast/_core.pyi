@@ -321,6 +321,7 @@ def pack_file(
     shape: Sequence[int],
     path: str | PathLike[str],
     *,
+    earlier: str | PathLike[str] | None = None,
     threads: int = 0,
 ) -> int | None: ...
 def unpack_array(file: MappedFile | str | PathLike[str]) -> NDArray[Any]: ...

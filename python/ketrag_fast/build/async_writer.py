@@ -120,10 +120,12 @@ class StageWriter:
         self._pool.shutdown(wait=True)
 
 
-def write_stage(stage: Stage, fingerprint: str, folder: Path, outputs: Made, took: float) -> StageRecord:
+def write_stage(
+    stage: Stage, fingerprint: str, folder: Path, outputs: Made, took: float, earlier: Arrays | None = None
+) -> StageRecord:
     """Write a stage's folder under a temporary name, sync it, and rename it.
 
-    `took` is how many seconds the stage ran.
+    `took` is how many seconds the stage ran, `earlier` its intact arrays in the published generation.
     """
     begin = time.monotonic()
     aside = folder.with_name(f"{folder.name}.tmp")
@@ -131,7 +133,7 @@ def write_stage(stage: Stage, fingerprint: str, folder: Path, outputs: Made, too
         remove_folder(aside)
         aside.mkdir(mode=0o700)
         try:
-            files = write_arrays(aside, outputs)
+            files = write_arrays(aside, outputs, earlier)
             seconds = took + time.monotonic() - begin
             record = StageRecord(stage.name, stage.version, fingerprint, seconds, files)
             write_json(aside / _STAGE_FILE, {"schema": STAGE_SCHEMA, **record.to_json()})

@@ -114,7 +114,8 @@ def removal(
     tables: Tables, patterns: Sequence[str], where: Condition | None = None
 ) -> tuple[int, list[Failure]]:
     """Remove documents. Returns how many, and a failure for each id or pattern that matches none."""
-    known = tables.known() if patterns or where is not None else {}
+    has_globs = where is not None or any(map(is_glob, patterns))
+    known = tables.known(None if has_globs else patterns)
     matches: dict[str, Known] = {}
     unknown = []
     for pattern in patterns:

@@ -321,7 +321,8 @@ class Build:
             if stage.arrays is not None:
                 check(stage.arrays, arrays, sizes, stage.name)
         took = time.monotonic() - making.begin
-        write = partial(write_stage, stage, fingerprint, folder, outputs, took)
+        published = self.base.stages[stage.name] if self.base is not None and earlier is not None else None
+        write = partial(write_stage, stage, fingerprint, folder, outputs, took, published)
         if len(arrays) < len(outputs) or sum(array.nbytes for array in arrays.values()) < _SMALL:
             return Kept(stage.name, "ran", folder, write()), None
         return Kept(stage.name, "ran", folder, writer.write(write)), arrays

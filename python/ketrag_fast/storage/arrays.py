@@ -55,14 +55,14 @@ def _take(path: Path, file: RawFile) -> None:
         os.fsync(stream.fileno())
 
 
-def _write(folder: Path, name: str, array: Array) -> FileRecord:
-    """Write and sync one array; return its record without a digest."""
+def _write(folder: Path, name: str, array: Array, earlier: Path | None) -> FileRecord:
+    """Write and sync one array; return its record without a digest. `earlier` is an earlier packed file."""
     if array.dtype.kind not in _KINDS:
         raise InputError(f"{name}: arrays of {array.dtype} are not stored")
     little: Array = array.astype(array.dtype.newbyteorder("<"), order="C", copy=False)
     record = FileRecord(0, "", little.dtype.str, little.shape, packed=True)
     path = path_of(folder, name, record)
-    if _pack(little, path):
+    if _pack(little, path, earlier):
         with path.open("rb+") as file:
             os.fsync(file.fileno())
         return record
@@ -76,11 +76,11 @@ def _write(folder: Path, name: str, array: Array) -> FileRecord:
     return record
 
 
-def _pack(array: Array, path: Path) -> bool:
+def _pack(array: Array, path: Path, earlier: Path | None) -> bool:
     """Write the packed form of an array, if that saves at least an eighth of its size; return whether."""
     if array.nbytes < _PACKED_FROM or array.dtype.str not in _PACKED_TYPES:
         return False
-    size = _core.pack_file(_bytes_of(array), array.dtype.str, array.shape, path)
+    size = _core.pack_file(_bytes_of(array), array.dtype.str, array.shape, path, earlier=earlier)
     if size is None:
         return False
     if 8 * size > 7 * array.nbytes:
@@ -93,8 +93,13 @@ def _bytes_of(array: Array) -> Array:
     return array.reshape(-1).view(np.uint8)
 
 
-def write_arrays(folder: Path, arrays: Mapping[str, Array | RawFile]) -> dict[str, FileRecord]:
-    """Write and sync all arrays of a stage into an existing folder; return records sorted by name."""
+def write_arrays(
+    folder: Path, arrays: Mapping[str, Array | RawFile], earlier: Arrays | None = None
+) -> dict[str, FileRecord]:
+    """Write and sync all arrays of a stage into an existing folder; return records sorted by name.
+
+    `earlier` are intact arrays of the same stage: what they have compressed is not compressed again.
+    """
     for name in arrays:
         if not _NAME.fullmatch(name):
             raise InputError(f"the name of an array must match {_NAME.pattern}, got {name!r}")
@@ -107,7 +112,7 @@ def write_arrays(folder: Path, arrays: Mapping[str, Array | RawFile]) -> dict[st
             _take(path, output)
             record = FileRecord(0, "", RAW, (path.stat().st_size,))
         else:
-            record = _write(folder, name, output)
+            record = _write(folder, name, output, earlier.packed_path(name) if earlier is not None else None)
             path = path_of(folder, name, record)
         digest, hashes = file_hashes(path)
         return replace(record, bytes=path.stat().st_size, digest=digest), hashes
@@ -241,6 +246,11 @@ class Arrays(Mapping[str, Array]):
     def path(self, name: str) -> Path:
         """Return the path of an output: an array or another file. A builder may have removed it."""
         return path_of(self.folder, name, self._records[name])
+
+    def packed_path(self, name: str) -> Path | None:
+        """Return the path of a packed array; None if there is no such array, or it is not packed."""
+        record = self._records.get(name)
+        return self.path(name) if record is not None and record.packed else None
 
     def mapped(self) -> Iterator[tuple[str, MappedFile]]:
         """Yield the names and files of the arrays that were mapped on opening."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -121,6 +122,7 @@ class Tables(Database):
         # program passed would be lost with the next build, and a removed one would return.
         self._verified = -1
         self._contents: tuple[int, NDArray[np.uint8]] | None = None
+        self._keys: tuple[int, array[int]] | None = None
         super().__init__(path, None if read_only else "FULL", partial(_prepare, path, read_only))
         self.texts = DocumentTexts(self._db, path)
 
@@ -189,9 +191,10 @@ class Tables(Database):
         self._db.execute("DELETE FROM sources WHERE number = ?", (number,))
         self._db.execute("DELETE FROM source_seals WHERE number = ?", (number,))
 
-    def known(self) -> dict[str, Known]:
-        """Return all documents by id."""
-        rows = self._db.execute("SELECT id, key, source, place, lower(hex(content)) FROM documents")
+    def known(self, ids: Iterable[str] | None = None) -> dict[str, Known]:
+        """Return all documents by id, or those with the given ids."""
+        query = "SELECT id, key, source, place, lower(hex(content)) FROM documents"
+        rows: Iterable[Any] = self._db.execute(query) if ids is None else self._rows_of(query, ids)
         found = {row[0]: Known(*row[1:]) for row in rows}
         for name, known in found.items():
             numbers = (known.key, known.source, known.place)
@@ -202,6 +205,10 @@ class Tables(Database):
             ):
                 raise tables_damaged(self.path, f"the row of document {name!r} is invalid")
         return found
+
+    def _rows_of(self, query: str, ids: Iterable[str]) -> Iterator[Any]:
+        for name in ids:
+            yield from self._db.execute(f"{query} WHERE id = ?", (name,))
 
     def altered(self) -> dict[int, str]:
         """Return the documents (key to id) whose stored payload does not match their hash."""
@@ -240,6 +247,22 @@ class Tables(Database):
                 "be passed again",
             )
         self._verified = changes
+
+    def set_verified(self) -> None:
+        """Record that the current documents were verified otherwise than by `verify`."""
+        self._verified = self._db.total_changes
+
+    def descriptions(self) -> Iterator[tuple[bytes, bytes, bytes, int]]:
+        """Yield id, title and metadata as UTF-8, and whether the tables have the text, in document order."""
+        self.check("documents")
+        yield from self._db.execute(
+            "SELECT CAST(id AS BLOB), CAST(title AS BLOB), CAST(metadata AS BLOB), stored.document NOT NULL "
+            f"{_STORED} ORDER BY source, place"
+        )
+
+    def has_locators(self) -> bool:
+        """Return whether a document has locators."""
+        return self._db.execute("SELECT 1 FROM locators LIMIT 1").fetchone() is not None
 
     def insert(self, document: Document, source: int, place: int, content: str) -> None:
         """Add a document."""
@@ -346,10 +369,18 @@ class Tables(Database):
 
     def some(self, numbers: Sequence[int]) -> Iterator[StoredDocument]:
         """Yield documents by their numbers in document order. Raises IndexDamaged if one is altered."""
-        keys = [key for (key,) in self._db.execute("SELECT key FROM documents ORDER BY source, place")]
+        keys = self._ordered_keys() if numbers else ()
         query = f"SELECT {_PAYLOAD} WHERE key = ?"
         rows = (self._db.execute(query, (keys[number],)).fetchone() for number in numbers)
         yield from (self._stored(row) for row in self.texts.fill(rows, 0, 3))
+
+    def _ordered_keys(self) -> Sequence[int]:
+        """Return the keys of the documents in their order. Read once for each change."""
+        changes = self._db.total_changes
+        if self._keys is None or self._keys[0] != changes:
+            rows = self._db.execute("SELECT key FROM documents ORDER BY source, place")
+            self._keys = changes, array("q", (key for (key,) in rows))
+        return self._keys[1]
 
     def blocks(self, size: int) -> Iterator[list[StoredDocument]]:
         """Yield all documents in order, in blocks of about `size` bytes.
@@ -474,7 +505,7 @@ class Tables(Database):
 
     def located(self) -> Iterator[tuple[int, tuple[Locator, ...]]]:
         """Yield (number in document order, locators) of the documents that have any."""
-        if not self._db.execute("SELECT 1 FROM locators LIMIT 1").fetchone():
+        if not self.has_locators():
             return
         query = "SELECT data FROM documents LEFT JOIN locators ON document = key ORDER BY source, place"
         for place, (data,) in enumerate(self._db.execute(query)):

@@ -105,15 +105,16 @@ fn pack_array<'py>(
 }
 
 /// Write the packed form to a new file, a few chunks at a time, and return its size; None, and no file, if the type is
-/// not packed.
+/// not packed. Chunks that the packed array `earlier` has, too, are copied from it.
 #[pyfunction]
-#[pyo3(signature = (data, dtype, shape, path, *, threads=0))]
+#[pyo3(signature = (data, dtype, shape, path, *, earlier=None, threads=0))]
 fn pack_file<'py>(
     py: Python<'py>,
     data: PyReadonlyArray1<'py, u8>,
     dtype: &str,
     shape: Vec<usize>,
     path: PathBuf,
+    earlier: Option<PathBuf>,
     threads: usize,
 ) -> PyResult<Option<u64>> {
     let data = slice(&data, "data")?;
@@ -122,7 +123,10 @@ fn pack_file<'py>(
         let failed =
             |error: std::io::Error| Error::io(format!("{}: {error}", path.display())).caused_by(error);
         let file = OpenOptions::new().write(true).create_new(true).open(&path).map_err(failed)?;
-        pack_to(shape, data, &mut BufWriter::new(file), threads, &Progress::none())
+        let earlier = earlier.map(|path| MappedFile::open(&path, None, None, None)).transpose()?;
+        let earlier = earlier.as_ref().map(MappedFile::bytes);
+        let mut out = BufWriter::new(file);
+        pack_to(shape, data, earlier, &mut out, threads, &Progress::none())
     })
 }
 

@@ -105,3 +105,22 @@ def test_a_record_that_lies_about_its_file_is_refused(written: tuple[Path, dict[
             FileRecord.from_json({**about, "packed": packed})
     with pytest.raises(ValueError, match="packed"):
         FileRecord.from_json({**about, "dtype": "raw"})
+
+
+def test_earlier_chunks_are_copied_and_change_no_byte(tmp_path: Path) -> None:
+    old = np.frombuffer(b"".join(b"Passage %d of the log. " % n for n in range(20_000)), np.uint8)
+    folders = [tmp_path / name for name in ("old", "fresh", "again")]
+    for folder in folders:
+        folder.mkdir()
+    before = write_arrays(folders[0], {"text": old, "few": np.arange(3), "now_packed": np.arange(3)})
+    now = {
+        "text": np.concatenate([old, old[:90_000]]),
+        "few": np.arange(3),
+        "now_packed": np.ones(50_000, np.uint32),
+        "new": old[:70_000],
+    }
+    fresh = write_arrays(folders[1], now)
+    earlier = Arrays(folders[0], before)
+    assert write_arrays(folders[2], now, earlier) == fresh
+    assert earlier.packed_path("text") == folders[0] / "text.pack"
+    assert earlier.packed_path("few") is None and earlier.packed_path("new") is None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ketrag_fast.systems.spec.sections import SectionSpan, parts_of
 
@@ -65,6 +65,19 @@ class Documents:
     def verify(self) -> None:
         """Raise IndexDamaged if a stored document is altered, wherever it is used."""
         self._tables.verify()
+
+    def verify_unchanged(self, units: Mapping[str, NDArray[Any]], rows: NDArray[np.int64]) -> None:
+        """Verify the documents that have not changed since `units` was published; mostly reads no text.
+
+        `units` are the intact arrays of the stage "units", `rows` the published row of each document, or -1
+        for a new one, which is verified when it is read. Raises IndexDamaged if a document is altered.
+        """
+        from ketrag_fast.storage.published_rows import are_as_published
+
+        if are_as_published(self._tables, units, rows):
+            self._tables.set_verified()
+        else:
+            self._tables.verify()
 
     def hashes(self) -> NDArray[np.uint8]:
         """Return uint8[documents, 16]: a hash of everything stored of each document, to detect changes."""

@@ -79,14 +79,18 @@ impl Shape {
 /// size than `shape`, or another type. The result does not depend on `threads`.
 pub fn pack(shape: Shape, data: &[u8], threads: usize, progress: &Progress) -> Result<Option<Vec<u8>>> {
     let mut out = Cursor::new(Vec::new());
-    let written = pack_to(shape, data, &mut out, threads, progress)?;
+    let written = pack_to(shape, data, None, &mut out, threads, progress)?;
     Ok(written.map(|_| out.into_inner()))
 }
 
 /// Write what [`pack`] returns, a few chunks at a time, and return the number of bytes.
+///
+/// `earlier` is the packed file of a similar array: its compressed chunks are copied wherever they decode to the same
+/// values. It must come from [`pack`], or the bytes may differ from those of an array packed without it.
 pub fn pack_to(
     shape: Shape,
     data: &[u8],
+    earlier: Option<&[u8]>,
     out: &mut (impl Write + Seek),
     threads: usize,
     progress: &Progress,
@@ -97,6 +101,7 @@ pub fn pack_to(
     let failed = |error: std::io::Error| Error::io(format!("a packed array: {error}")).caused_by(error);
     let columns = shape.columns.filter(|&columns| columns == PAIRS).unwrap_or(1);
     let count = data.len().div_ceil(CHUNK);
+    let earlier = earlier.and_then(|bytes| Chunks::parse(bytes, shape)).unwrap_or_default();
     let mut lengths = vec![0u8; 4 * count];
     out.write_all(&shape.header()).and_then(|()| out.write_all(&lengths)).map_err(failed)?;
     let mut size = (HEADER + lengths.len()) as u64;
@@ -104,7 +109,11 @@ pub fn pack_to(
         let some = TOGETHER.min(count - start);
         let chunks = map_ranges(some, 1, threads, progress, |range| {
             let at = start + range.start;
-            Ok(encode(&data[at * CHUNK..((at + 1) * CHUNK).min(data.len())], shape.kind, columns))
+            let chunk = &data[at * CHUNK..((at + 1) * CHUNK).min(data.len())];
+            Ok(match earlier.find(at, chunk) {
+                Some(packed) => packed.to_vec(),
+                None => encode(chunk, shape.kind, columns),
+            })
         })?;
         for (at, chunk) in chunks.iter().enumerate() {
             lengths[4 * (start + at)..][..4].copy_from_slice(&(chunk.len() as u32).to_le_bytes());
@@ -115,6 +124,38 @@ pub fn pack_to(
     out.seek(SeekFrom::Start(HEADER as u64)).and_then(|_| out.write_all(&lengths)).map_err(failed)?;
     out.flush().map_err(failed)?;
     Ok(Some(size))
+}
+
+/// The compressed chunks of a packed array of bytes, whose compression takes ten times as long as decoding.
+#[derive(Default)]
+struct Chunks<'a>(Vec<&'a [u8]>);
+
+impl<'a> Chunks<'a> {
+    /// Return the chunks of a file if its array is of bytes, as one of `shape` is.
+    fn parse(bytes: &'a [u8], shape: Shape) -> Option<Self> {
+        let found = Shape::parse(bytes)?;
+        if (found.kind, found.columns) != (Kind::U8, None) || (shape.kind, shape.columns) != (Kind::U8, None)
+        {
+            return None;
+        }
+        let (lengths, mut rest) = bytes[HEADER..].split_at_checked(found.chunks()?.checked_mul(4)?)?;
+        let mut chunks = Vec::new();
+        for length in lengths.chunks_exact(4) {
+            let length = u32::from_le_bytes(length.try_into().ok()?) as usize;
+            let (chunk, after) = rest.split_at_checked(length)?;
+            chunks.push(chunk);
+            rest = after;
+        }
+        Some(Self(chunks))
+    }
+
+    /// Return the compressed chunk at a position if it decodes to these bytes.
+    fn find(&self, at: usize, bytes: &[u8]) -> Option<&'a [u8]> {
+        let packed = self.0.get(at)?;
+        let mut decoded = vec![0u8; bytes.len()];
+        decode(packed, Kind::U8, &mut decoded)?;
+        (decoded == bytes).then_some(packed)
+    }
 }
 
 fn encode(chunk: &[u8], kind: Kind, columns: usize) -> Vec<u8> {
@@ -176,4 +217,56 @@ pub fn decode(chunk: &[u8], kind: Kind, out: &mut [u8]) -> Option<()> {
         _ => return None,
     }
     Some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn noise(count: usize) -> Vec<u8> {
+        (0..count as u64).map(|i| b'a' + ((i * i) >> 9) as u8 % 23).collect()
+    }
+
+    fn packed(data: &[u8], earlier: Option<&[u8]>) -> Vec<u8> {
+        let mut out = Cursor::new(Vec::new());
+        let shape = Shape { kind: Kind::U8, rows: data.len(), columns: None };
+        pack_to(shape, data, earlier, &mut out, 2, &Progress::none()).unwrap().unwrap();
+        out.into_inner()
+    }
+
+    #[test]
+    fn chunks_of_an_earlier_array_are_copied_and_change_no_byte() {
+        let old = noise(5 * CHUNK + 70);
+        let before = packed(&old, None);
+        let (mut longer, mut changed, mut shifted) = (old.clone(), old.clone(), old.clone());
+        longer.extend(noise(CHUNK));
+        changed[2 * CHUNK + 5] ^= 1;
+        shifted.insert(3 * CHUNK + 9, b'x');
+        for data in [&old, &longer, &changed, &shifted, &old[..4 * CHUNK + 9].to_vec(), &Vec::new()] {
+            assert_eq!(packed(data, Some(&before)), packed(data, None));
+        }
+        // A copied chunk shows in the file: here one that decodes to the same bytes in another form.
+        let mut stored = before.clone();
+        let first = u32::from_le_bytes(stored[HEADER..HEADER + 4].try_into().unwrap()) as usize;
+        let start = HEADER + 4 * 6;
+        stored.splice(start..start + first, std::iter::once(RAW).chain(old[..CHUNK].iter().copied()));
+        stored[HEADER..HEADER + 4].copy_from_slice(&(CHUNK as u32 + 1).to_le_bytes());
+        assert_eq!(packed(&longer, Some(&stored))[HEADER + 4 * 7], RAW);
+        assert_eq!(packed(&longer, Some(&before))[HEADER + 4 * 7], DEFLATED);
+    }
+
+    #[test]
+    fn an_earlier_file_that_is_not_a_packed_array_of_bytes_is_ignored() {
+        let data = noise(2 * CHUNK);
+        let good = packed(&data, None);
+        let numbers = Shape { kind: Kind::U32, rows: data.len() / 4, columns: None };
+        let other = pack(numbers, &data, 1, &Progress::none()).unwrap().unwrap();
+        let mut cut = good.clone();
+        cut.truncate(HEADER + 3);
+        let mut long = good.clone();
+        long[HEADER + 3] = 0xff;
+        for earlier in [&other, &cut, &long, &Vec::new(), &b"KETPACK".to_vec()] {
+            assert_eq!(packed(&data, Some(earlier)), good);
+        }
+    }
 }
