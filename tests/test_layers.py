@@ -24,7 +24,7 @@ LAYERS: tuple[frozenset[str], ...] = (
     # Queries never build, and builds never query.
     frozenset({"build", "query", "extending"}),
     frozenset({"index"}),
-    frozenset({"lab"}),
+    frozenset({"lab", "ray"}),
     frozenset({"apps"}),
 )
 LAYER = {part: level for level, parts in enumerate(LAYERS) for part in parts}

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ketrag_fast.apps.cli import cost_preview, options, output
+from ketrag_fast.apps.cli import cost_preview, options, output, ray_build
 from ketrag_fast.apps.cli.terminal_text import inline
 from ketrag_fast.errors import ConfigError, IndexMissing, InternalError, KetragError
 
@@ -56,6 +56,7 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
         action="store_true",
         help="publish what an interrupted build has extracted so far",
     )
+    ray_build.declare(parser)
     options.topic(parser, "running", "running")
     options.model(parser, shown=("limit_usd",))
     options.topic(parser, "extraction by a language model (--llm)", "reading", but=("llm",))
@@ -72,6 +73,8 @@ def run(args: argparse.Namespace) -> int:
         raise ConfigError(
             "no source was named", hint="ketrag index SOURCE...: files, folders, globs or .jsonl data sets"
         )
+    if ray_build.is_wanted(args):
+        return ray_build.run(args, path, settings, examples_of(args), show_report)
     if args.dry_run:
         if not (path / "index.sqlite").exists():
             raise IndexMissing(
@@ -81,11 +84,6 @@ def run(args: argparse.Namespace) -> int:
         return cost_preview.run(args, sources=args.sources, reread=True, replace=args.replace)
     from ketrag_fast.index import Index
 
-    examples = None
-    if args.examples is not None:
-        from ketrag_fast.index.example_questions import checked_examples, read_examples
-
-        examples = checked_examples(read_examples(Path(args.examples)))
     index = Index.build(
         args.sources,
         path,
@@ -94,10 +92,24 @@ def run(args: argparse.Namespace) -> int:
         replace=args.replace,
         rebuild=args.rebuild,
         partial=args.publish_partial,
-        examples=examples,
+        examples=examples_of(args),
     )
     with index:
         report = report_of(index)
+    return show_report(args, path, report)
+
+
+def examples_of(args: argparse.Namespace) -> tuple[str, ...] | None:
+    """Return the questions of `--examples`."""
+    if args.examples is None:
+        return None
+    from ketrag_fast.index.example_questions import checked_examples, read_examples
+
+    return checked_examples(read_examples(Path(args.examples)))
+
+
+def show_report(args: argparse.Namespace, path: Path, report: BuildReport) -> int:
+    """Print the report of a build, and return the exit code."""
     compared = _against_estimate(path, report)
     if args.json:
         output.write_json({**report.to_json(), "index": str(path), "estimate": compared})

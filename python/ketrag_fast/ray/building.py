@@ -1,0 +1,404 @@
+"""A build on Ray: shards of the documents are built in tasks, and merged on this machine.
+
+The shards of the index DIR are in DIR.shards. A task that is killed is started again and continues in its
+folder; so does a build whose own process was killed, when it is called again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final
+
+from filelock import FileLock, Timeout
+
+from ketrag_fast._core import __version__
+from ketrag_fast.base.config import Settings
+from ketrag_fast.base.progress import Callback, Limited, Meter
+from ketrag_fast.base.safe_io import read_regular
+from ketrag_fast.build.sources import Sources, absolute, split_sources
+from ketrag_fast.errors import (
+    BackendError,
+    Cancelled,
+    ConfigError,
+    DocumentError,
+    IndexLocked,
+    InputError,
+    InternalError,
+    KetragError,
+    OutOfMemory,
+    ReadOnly,
+)
+from ketrag_fast.index import Index
+from ketrag_fast.index.example_questions import checked_examples, store_examples
+from ketrag_fast.ray.cluster import RayNode, address_of, connected, nodes_of
+from ketrag_fast.ray.tasks import ShardJob, build_shard, probe_of
+from ketrag_fast.storage.durable import discard_folder, replace_file
+from ketrag_fast.storage.generation import current_number
+from ketrag_fast.storage.io_errors import writing
+from ketrag_fast.storage.layout import Layout
+from ketrag_fast.storage.leftovers import MERGE
+from ketrag_fast.types import BuildReport, Failure
+
+_STARTS: Final = 4
+"""How often a shard is started before its loss ends the build."""
+_PROBE_SECONDS: Final = 120.0
+_WAIT_SECONDS: Final = 0.25
+_SHARED: Final = (
+    "the sources and the index folder must be on storage that every machine of the cluster sees under the "
+    "same path, writable for the user that runs Ray"
+)
+_RECORD: Final = "build.json"
+
+
+@dataclass(frozen=True, slots=True)
+class ShardReport:
+    """One shard that was built. `starts` counts its tasks: more than one if workers died."""
+
+    path: Path
+    name: str
+    documents: int
+    digest: str
+    starts: int
+    failures: tuple[Failure, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+def build(
+    sources: Sources,
+    path: str | os.PathLike[str],
+    *,
+    on: str = "ray",
+    shards: int | None = None,
+    settings: Settings | None = None,
+    progress: Callback | None = None,
+    examples: Sequence[str] | None = None,
+) -> BuildReport:
+    """Build the index at `path` on Ray. It equals an index built on one machine, byte for byte.
+
+    If the call is stopped or killed, the same call continues. An index that exists is updated on this
+    machine instead, as by `Index.build`.
+
+    Args:
+        sources: Paths or globs, on storage that every machine of the cluster sees.
+        path: Folder of the index, on the same storage. The shards are in `path.shards` until they are merged.
+        on: `ray` for RAY_ADDRESS, else a Ray on this machine for this call; or `ray://HOST:PORT`.
+        shards: Number of shards; None for one for each task that the cluster can run at once.
+        settings: As for `Index.build`. A task uses `threads` processors (default 1), and one GPU if `device`
+            is `cuda`. `limit_usd` is divided among the shards.
+        progress: Called with each `Event`; returning False stops the build.
+        examples: Questions that the page of the index offers to start with.
+
+    Raises:
+        BackendMissing: Ray is not installed, or the package is missing on a worker.
+        BackendError: The cluster does not answer, or a worker died repeatedly.
+        OutOfMemory: A worker had too little memory.
+        Also raises what `Index.build` and `Index.merge` raise.
+    """
+    start, own = time.monotonic(), settings or Settings()
+    questions = None if examples is None else checked_examples(examples)
+    target = Layout(Path(path))
+    callback = Limited(progress, own.limit_seconds, start)
+    with _held(target) as folder:
+        if _is_complete(target):
+            if _is_recorded(folder):
+                discard_folder(folder)  # the process was killed after the merge
+            with Index.build(sources, path, settings=own, progress=callback, examples=questions) as index:
+                return _having(index, ("the index exists: it was updated on this machine, not on Ray",))
+        _require_new(target)
+        built = _build_shards(sources, target, folder, on, shards, own, callback, keep=False)
+        run = own.only(("threads", "memory", "offline", "device", "precision"))
+        about = Settings(**{name: value for name, value in run.items() if name in own.given})
+        with Index.merge([one.path for one in built], path, settings=about, progress=callback) as index:
+            report = _having(index, _warnings(built))
+        if questions is not None:
+            store_examples(target.root, questions)
+        discard_folder(folder)
+    return replace(report, seconds=time.monotonic() - start)
+
+
+def build_shards(
+    sources: Sources,
+    path: str | os.PathLike[str],
+    *,
+    on: str = "ray",
+    shards: int | None = None,
+    settings: Settings | None = None,
+    progress: Callback | None = None,
+) -> tuple[ShardReport, ...]:
+    """Build only the shards, in `path.shards`, as `build` does; `Index.merge` merges them later."""
+    start, own, target = time.monotonic(), settings or Settings(), Layout(Path(path))
+    callback = Limited(progress, own.limit_seconds, start)
+    with _held(target) as folder:
+        return _build_shards(sources, target, folder, on, shards, own, callback, keep=True)
+
+
+@contextmanager
+def _held(target: Layout) -> Iterator[Path]:
+    """Hold DIR.shards for one build, and yield it. An unused folder is removed."""
+    root = target.root.absolute()
+    folder = root.with_name(f"{root.name}.shards")
+    with writing(folder):
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    lock = FileLock(folder / "build.lock", timeout=0)
+    try:
+        with writing(folder):
+            lock.acquire()
+    except Timeout:
+        raise IndexLocked(
+            f"another process is building {target.root} on Ray", hint="wait until it ends"
+        ) from None
+    try:
+        yield folder
+    finally:
+        lock.release()
+        if not _is_recorded(folder):
+            with suppress(OSError):
+                (folder / "build.lock").unlink(missing_ok=True)
+                folder.rmdir()
+
+
+def _is_complete(target: Layout) -> bool:
+    return current_number(target) is not None and not (target.work / MERGE).exists()
+
+
+def _require_new(target: Layout) -> None:
+    if target.exists() and not (target.work / MERGE).exists():
+        raise ReadOnly(
+            f"{target.root} holds an index whose build on one machine was not finished",
+            hint=f"finish it: ketrag index -i {target.root}; or name another folder",
+        )
+
+
+def _is_recorded(folder: Path) -> bool:
+    """Return whether the folder holds shards that will be merged, and may then be removed."""
+    return not _record_of(folder).get("keep", True)
+
+
+def _record_of(folder: Path) -> dict[str, Any]:
+    try:
+        record = json.loads(read_regular(folder / _RECORD))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return record if isinstance(record, dict) else {}
+
+
+def _having(index: Index, warnings: Sequence[str]) -> BuildReport:
+    if index.report is None:
+        raise InternalError("a build ended without a report")
+    return replace(index.report, warnings=(*index.report.warnings, *warnings))
+
+
+def _warnings(built: Sequence[ShardReport]) -> tuple[str, ...]:
+    again = [one for one in built if one.starts > 1]
+    lost = [
+        f"shard {one.name} was started {one.starts} times, because workers ended or lost their memory"
+        for one in again
+    ]
+    seen = dict.fromkeys(text for one in built for text in one.warnings if "outside shard" not in text)
+    return (*lost, *seen)
+
+
+@dataclass
+class _Run:
+    """The tasks of one build: what is running, and how often each shard was started."""
+
+    ray: Any
+    options: Mapping[str, Any]
+    running: dict[Any, ShardJob] = field(default_factory=dict)
+    starts: Counter[int] = field(default_factory=Counter)
+
+    def start(self, job: ShardJob) -> None:
+        self.starts[job.number] += 1
+        task = self.ray.remote(**self.options)(build_shard)
+        self.running[task.remote(job)] = job
+
+    def next(self) -> Iterator[tuple[ShardJob, dict[str, Any]]]:
+        """Yield what has ended since; start again what was lost. Raises a KetragError after some losses."""
+        errors = self.ray.exceptions
+        ready, _ = self.ray.wait(list(self.running), num_returns=1, timeout=_WAIT_SECONDS)
+        for task in ready:
+            job = self.running.pop(task)
+            try:
+                yield job, self.ray.get(task)
+            except errors.RayTaskError as error:
+                raise InternalError(f"shard {job.name} failed: {_last_line(error)}") from error
+            except errors.RayError as error:
+                if self.starts[job.number] >= _STARTS:
+                    raise self._lost(job, error) from error
+                self.start(job)
+
+    def _lost(self, job: ShardJob, error: BaseException) -> KetragError:
+        starts = self.starts[job.number]
+        if isinstance(error, self.ray.exceptions.OutOfMemoryError):
+            return OutOfMemory(
+                f"the worker of shard {job.name} was ended for lack of memory {starts} times",
+                hint="--memory N bounds a shard in MB, and with a larger --threads N fewer run at once on a "
+                "machine; the same command continues",
+            )
+        return BackendError(
+            f"the worker of shard {job.name} died {starts} times: {_last_line(error)}",
+            hint="look at the logs of Ray; the same command continues",
+        )
+
+    def cancel(self) -> None:
+        """End all tasks; their folders stay."""
+        for task in self.running:
+            with suppress(Exception):
+                self.ray.cancel(task, force=True)
+
+
+def _last_line(error: BaseException) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[-1][:500] if lines else type(error).__name__
+
+
+def _build_shards(
+    sources: Sources,
+    target: Layout,
+    folder: Path,
+    on: str,
+    count: int | None,
+    settings: Settings,
+    callback: Callback,
+    *,
+    keep: bool,
+) -> tuple[ShardReport, ...]:
+    paths, documents = split_sources(sources)
+    if documents is not None:
+        raise InputError(
+            "a build on Ray reads files; documents cannot be given", hint="write them to a .jsonl file"
+        )
+    if settings.shard is not None:
+        raise ConfigError("--on builds all shards; --shard names one", hint="leave out --shard, or --on")
+    cpus = max(settings.threads, 1)
+    given = tuple(absolute(path) for path in paths)
+    with connected(address_of(on), offline=settings.offline) as ray:
+        nodes = nodes_of(ray, cpus)
+        slots = [int(node.cpus) // cpus for node in nodes]
+        number = _count_of(folder, count, sum(slots))
+        values = {**settings.given, "threads": cpus}
+        if settings.limit_usd is not None:
+            values["limit_usd"] = settings.limit_usd / number
+        _check_nodes(ray, nodes, given, folder)
+        with writing(folder):
+            replace_file(folder / _RECORD, json.dumps({"of": number, "keep": keep}).encode() + b"\n")
+        options = {"num_cpus": cpus, "max_retries": 0, "scheduling_strategy": "SPREAD"}
+        if settings.device.startswith("cuda"):
+            options["num_gpus"] = 1
+        run = _Run(ray, options)
+        for shard in range(1, number + 1):
+            place = folder / f"{shard:0{len(str(number))}}-of-{number}"
+            run.start(ShardJob(given, str(place), shard, number, values, min(number, max(slots))))
+        return _finish(run, number, callback)
+
+
+def _finish(run: _Run, number: int, callback: Callback) -> tuple[ShardReport, ...]:
+    meter, done = Meter("shards", callback, "shards"), dict[int, ShardReport]()
+    try:
+        while run.running:
+            if meter(len(done), number) is False:
+                raise Cancelled("stopped while shards were built", hint="the same command continues")
+            for job, result in run.next():
+                done[job.number] = _report_of(job, result, run.starts[job.number])
+    except (ConnectionError, run.ray.exceptions.RaySystemError) as error:
+        raise BackendError(
+            f"the connection to Ray was lost: {_last_line(error)}", hint="the same command continues"
+        ) from error
+    finally:
+        run.cancel()
+    meter(number, number)
+    meter.finish()
+    return tuple(done[shard] for shard in sorted(done))
+
+
+def _count_of(folder: Path, count: int | None, slots: int) -> int:
+    """Return the number of shards: that of the build which is continued, else the wanted one."""
+    begun = _record_of(folder)
+    number = begun.get("of")
+    if isinstance(number, int) and count in (None, number):
+        count = number
+    elif number is not None:
+        raise ConfigError(
+            f"{folder} holds a build of {number} shards, not of {count}",
+            hint=f"--shards {number} continues it; or remove the folder",
+        )
+    if count is None:
+        count = slots
+    if not 0 < count <= 65_536:
+        raise ConfigError(f"shards must be between 1 and 65,536, got {count}")
+    return count
+
+
+def _check_nodes(ray: Any, nodes: Sequence[RayNode], sources: Sequence[str], folder: Path) -> None:
+    """Look at every node: version of the package, sources, and the shared folder."""
+    strategy = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy
+    marker, text = folder / "shared", os.urandom(16).hex()
+    with writing(folder):
+        marker.write_text(text, encoding="utf-8")
+    try:
+        tasks = {
+            ray.remote(num_cpus=0, max_retries=2, scheduling_strategy=strategy(node.id, soft=False))(
+                probe_of()
+            ).remote(list(sources), str(marker), text): node
+            for node in nodes
+        }
+        ready, late = ray.wait(list(tasks), num_returns=len(tasks), timeout=_PROBE_SECONDS)
+        if late:
+            raise BackendError(f"the machine {tasks[late[0]].address} of the Ray cluster does not answer")
+        for task in ready:
+            try:
+                found = ray.get(task)
+            except ray.exceptions.RayError as error:
+                raise BackendError(f"{tasks[task].address} cannot run a task: {_last_line(error)}") from error
+            _check_node(tasks[task].address, found, folder)
+    finally:
+        marker.unlink(missing_ok=True)
+
+
+def _check_node(address: str, found: Mapping[str, Any], folder: Path) -> None:
+    if found["version"] != __version__:
+        has = f"version {found['version']}" if found["version"] else f"no usable version ({found['problem']})"
+        raise ConfigError(
+            f"the Ray worker on {address} has {has} of ketrag-fast, and this machine has {__version__}",
+            hint=f"pip install 'ketrag-fast[ray]=={__version__}' on every machine of the cluster",
+        )
+    if not found["shared"]:
+        raise ConfigError(f"the Ray worker on {address} cannot read or write {folder}", hint=_SHARED)
+    if found["missing"]:
+        raise DocumentError(
+            f"the Ray worker on {address} does not see {', '.join(found['missing'][:5])}", hint=_SHARED
+        )
+
+
+def _report_of(job: ShardJob, result: Mapping[str, Any], starts: int) -> ShardReport:
+    error = result.get("error")
+    if error is not None:
+        raise _error_of(error["code"])(f"shard {job.name}: {error['message']}", hint=error["hint"])
+    failures = tuple(Failure(**row) for row in result["failures"])
+    return ShardReport(
+        Path(job.folder),
+        job.name,
+        result["documents"]["total"],
+        result["digest"],
+        starts,
+        failures,
+        tuple(result["warnings"]),
+    )
+
+
+def _error_of(code: str) -> type[KetragError]:
+    """Return the class of an error with this code."""
+    waiting: list[type[KetragError]] = [KetragError]
+    while waiting:
+        one = waiting.pop()
+        if one.code == code:
+            return one
+        waiting += one.__subclasses__()
+    return KetragError

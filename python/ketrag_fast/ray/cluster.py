@@ -1,0 +1,207 @@
+"""The connection to Ray: one that runs only for this build, or the cluster that the user named.
+
+Ray retries a wrong address for minutes without an error, so a child process connects first, with a limit.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import secrets
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Final
+
+from ketrag_fast.errors import BackendError, BackendMissing, ConfigError, NetworkForbidden
+from ketrag_fast.models.http.addresses import is_loopback
+
+CLIENT: Final = "ray://"
+_CONNECT_SECONDS: Final = 10.0
+_START_SECONDS: Final = 60.0
+_TOKEN: Final = ("RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH")
+_INIT: Final[Mapping[str, Any]] = {
+    "log_to_driver": False,
+    "configure_logging": False,
+    "include_dashboard": False,
+}
+_TRY: Final = (
+    "import sys, ray\n"
+    "ray.init(address=sys.argv[1], log_to_driver=False, configure_logging=False)\n"
+    "print(len(ray.nodes()))"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RayNode:
+    """A machine of the cluster that can run tasks."""
+
+    id: str
+    address: str
+    cpus: float
+
+
+def address_of(where: str) -> str | None:
+    """Return the address that `--on` names: `ray`, `ray://HOST:PORT`; None for a Ray of this build alone.
+
+    `ray` without an address uses the environment variable RAY_ADDRESS, as Ray does.
+
+    Examples:
+        >>> address_of("ray://10.0.0.5:10001")
+        'ray://10.0.0.5:10001'
+    """
+    if where == "ray":
+        named = os.environ.get("RAY_ADDRESS", "").strip()
+        return None if named in ("", "local") else named
+    if where.startswith(CLIENT) and _host_and_port(where) is not None:
+        return where
+    raise ConfigError(
+        f"--on {where!r:.200} is not an address of Ray", hint="--on ray, or --on ray://HOST:10001"
+    )
+
+
+def _host_and_port(address: str) -> tuple[str, int] | None:
+    host, mark, port = address.removeprefix(CLIENT).rpartition(":")
+    if not mark or not host or not port.isascii() or not port.isdigit() or not 0 < int(port) < 65_536:
+        return None
+    return host.removeprefix("[").removesuffix("]"), int(port)
+
+
+@contextmanager
+def connected(address: str | None, *, offline: bool) -> Iterator[Any]:
+    """Connect to Ray, yield its module, and disconnect.
+
+    Without an address a Ray is started on this machine and stopped at the end.
+
+    Raises:
+        BackendMissing: Ray is not installed.
+        NetworkForbidden: `offline`, and the address is another machine's.
+        BackendError: nothing answers there, or what answers is not Ray.
+    """
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"  # before the import, which reads it
+    if address is None:
+        _require_token()
+    ray = _module()
+    if ray.is_initialized():  # the caller's connection; `ray` then is the cluster that it named
+        yield ray
+        return
+    folder = None
+    if address is None:
+        folder = tempfile.mkdtemp(prefix="ketrag-ray-")
+        # The path of a socket has at most 107 bytes, and Ray adds some 60.
+        more: dict[str, Any] = {"address": "local", "_temp_dir": folder}
+    else:
+        _require_reachable(address, offline=offline)
+        more = {"address": address}
+    handler = _sigterm()
+    try:
+        try:
+            ray.init(
+                **more, **{name: value for name, value in _INIT.items() if not address or "board" not in name}
+            )
+        except (ConnectionError, OSError, RuntimeError, ValueError, ImportError) as error:
+            raise _refused(address, error) from error
+        yield ray
+    finally:
+        ray.shutdown()
+        if handler is not None:
+            signal.signal(signal.SIGTERM, handler)
+        if folder is not None:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _module() -> Any:
+    try:
+        return importlib.import_module("ray")
+    except ImportError as error:
+        raise BackendMissing(
+            f"Ray is not installed ({error})", hint="pip install 'ketrag-fast[ray]'"
+        ) from error
+
+
+def _require_token() -> None:
+    """Let only this process's children use the Ray that it starts: it listens on all addresses.
+
+    Ray reads these variables when it is imported. If the caller has imported it, Ray's own default applies.
+    """
+    if (
+        "ray" not in sys.modules
+        and os.environ.get("RAY_AUTH_MODE") is None
+        and not any(name in os.environ for name in _TOKEN)
+    ):
+        os.environ["RAY_AUTH_MODE"] = "token"
+        os.environ["RAY_AUTH_TOKEN"] = secrets.token_hex(32)
+
+
+def _sigterm() -> Any:
+    """Return the handler of SIGTERM, which Ray replaces; None outside the main thread."""
+    return signal.getsignal(signal.SIGTERM) if threading.current_thread() is threading.main_thread() else None
+
+
+def _require_reachable(address: str, *, offline: bool) -> None:
+    found = _host_and_port(address)
+    if address == "auto":  # a cluster that runs on this machine
+        return
+    if found is None:
+        raise ConfigError(
+            f"RAY_ADDRESS is {address!r:.200}, which is not HOST:PORT", hint="RAY_ADDRESS=10.0.0.5:6379"
+        )
+    host = found[0]
+    if offline and not is_loopback(host):
+        raise NetworkForbidden(
+            f"the Ray cluster is on {host}, and network access is forbidden (offline)",
+            hint="leave out --offline, or build on this machine with --on ray",
+        )
+    try:
+        socket.create_connection(found, _CONNECT_SECONDS).close()
+    except OSError as error:
+        raise _refused(address, error) from error
+    try:
+        done = subprocess.run(  # noqa: S603 - this Python, a fixed program
+            [sys.executable, "-c", _TRY, address],
+            capture_output=True,
+            text=True,
+            timeout=_START_SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        seconds = f"no answer of a Ray cluster in {_START_SECONDS:.0f} s"
+        raise _refused(address, TimeoutError(seconds)) from error
+    if done.returncode:
+        lines = [line for line in done.stderr.splitlines() if line.strip()]
+        raise _refused(address, ConnectionError(lines[-1][:500] if lines else f"exit {done.returncode}"))
+
+
+def _refused(address: str | None, error: BaseException) -> BackendError:
+    text = str(error).strip().partition("\n")[0] or type(error).__name__
+    if address is None:
+        return BackendError(f"Ray could not be started on this machine: {text}", hint="ray start --head")
+    return BackendError(
+        f"no Ray cluster answers at {address}: {text}",
+        hint="--on ray://HOST:10001 is the port of Ray's client server; on a machine of the cluster, "
+        "RAY_ADDRESS=HOST:6379 and --on ray",
+    )
+
+
+def nodes_of(ray: Any, cpus: int) -> Sequence[RayNode]:
+    """Return the nodes that can run tasks with this number of processors. Raises ConfigError if none can."""
+    rows = (row for row in ray.nodes() if row["Alive"])
+    found = [
+        RayNode(row["NodeID"], row["NodeManagerAddress"], row.get("Resources", {}).get("CPU", 0.0))
+        for row in rows
+    ]
+    able = sorted((node for node in found if node.cpus >= cpus), key=lambda node: node.id)
+    if not able:
+        most = max((node.cpus for node in found), default=0)
+        raise ConfigError(
+            f"a shard needs {cpus} processors, and no machine of the Ray cluster has more than {most:g}",
+            hint="--threads N sets the processors of a shard",
+        )
+    return able
