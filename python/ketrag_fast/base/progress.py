@@ -87,6 +87,9 @@ class Meter:
             return False
         if self._callback is None:
             return None
+        if isinstance(self._callback, Limited) and self._callback.is_silent:
+            self.stopped = self._callback.is_over
+            return False if self.stopped else None
         seconds = self.seconds
         rate = done / seconds if seconds > 0 and done > 0 else None
         left = None
@@ -135,6 +138,16 @@ class Limited:
         self._clock = clock
 
     @property
+    def is_silent(self) -> bool:
+        """Whether nobody reads the events."""
+        return self._callback is None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the work must stop."""
+        return self.reached and not self.soft
+
+    @property
     def reached(self) -> bool:
         """Whether the time is up."""
         return self._end is not None and self._clock() >= self._end
@@ -146,7 +159,7 @@ class Limited:
 
     def __call__(self, event: Event) -> bool | None:
         """Pass the event on while there is time."""
-        if self.reached and not self.soft:
+        if self.is_over:
             return False
         return self._callback(event) if self._callback is not None else None
 

@@ -149,15 +149,16 @@ def sandbox_pool(settings: Settings) -> Apart:
 
 def check_document(document: Document) -> tuple[str, str | None]:
     """Return the hash of a document, and its problem; None if it is valid."""
-    if not all(isinstance(part, str) for part in (document.id, document.text, document.title)):
+    name, text, title = document.id, document.text, document.title
+    if not (isinstance(name, str) and isinstance(text, str) and isinstance(title, str)):
         return "", "id, text and title must be texts"
-    if not document.id:
+    if not name:
         return "", "the id is empty"
-    if all(not part or part.isspace() for part in (document.text, document.title)):
+    if (not text or text.isspace()) and (not title or title.isspace()):
         return "", "the text is empty"
-    if len(document.text) > _LARGEST // 4 and len(document.text.encode("utf-8", "replace")) > _LARGEST:
+    if len(text) > _LARGEST // 4 and len(text.encode("utf-8", "replace")) > _LARGEST:
         return "", f"the text is larger than {_LARGEST:,} bytes"
-    problem = problem_of(document.locators, len(document.text))
+    problem = problem_of(document.locators, len(text))
     if problem is not None:
         return "", problem
     try:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 import fnmatch
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -24,9 +24,12 @@ from ketrag_fast.build.sources import Others, Sources, list_sources, split_sourc
 from ketrag_fast.build.unchanged import UnchangedFiles
 from ketrag_fast.readers import is_glob
 from ketrag_fast.storage.tables import Known, Tables
-from ketrag_fast.types import Failure
+from ketrag_fast.types import Document, Failure
 
 _FEW: Final = 5
+_TOGETHER: Final = 512
+_TOGETHER_CHARACTERS: Final = 1 << 20
+"""Bounds of the new documents that are stored together: their number and their characters."""
 
 
 @dataclass(slots=True)
@@ -89,9 +92,7 @@ def change_documents(
         if comparison.shards is None and not rebuild:
             comparison.unchanged = UnchangedFiles(tables.file_readings(), settings)
         with sandbox_pool(settings) as sandbox:
-            for task in tasks:
-                for step in comparison.changes(task, sandbox):
-                    _apply(tables, step, done)
+            _apply_all(tables, (step for task in tasks for step in comparison.changes(task, sandbox)), done)
         gone = [one.key for name, one in known.items() if name not in comparison.seen]
         tables.remove(gone)
         for task in tasks:
@@ -134,6 +135,24 @@ def removal(
     return len(matches), unknown
 
 
+def _apply_all(tables: Tables, steps: Iterable[DocumentChange | DocumentMove], done: Ingested) -> None:
+    """Store changes, new documents several at a time, and count them."""
+    new: list[tuple[Document, int, int, str]] = []
+    characters = 0
+    for step in steps:
+        if isinstance(step, DocumentMove) or step.action != "insert" or step.restored:
+            _apply(tables, step, done)
+            continue
+        new.append((step.document, step.source, step.place, step.content))
+        characters += len(step.document.text)
+        if len(new) >= _TOGETHER or characters >= _TOGETHER_CHARACTERS:
+            tables.insert(new)
+            done.added += len(new)
+            new, characters = [], 0
+    tables.insert(new)
+    done.added += len(new)
+
+
 def _apply(tables: Tables, step: DocumentChange | DocumentMove, done: Ingested) -> None:
     """Store one change, and count it."""
     if isinstance(step, DocumentMove):
@@ -142,7 +161,7 @@ def _apply(tables: Tables, step: DocumentChange | DocumentMove, done: Ingested) 
     if step.restored:
         tables.set_removed(step.restored, removed=False)
     if step.action == "insert":
-        tables.insert(step.document, step.source, step.place, step.content)
+        tables.insert([(step.document, step.source, step.place, step.content)])
         done.added += 1
     elif step.action == "update":
         tables.update(step.key, step.document, step.source, step.place, step.content)

@@ -97,8 +97,10 @@ class SourceComparison:
         place = max(places.values(), default=-1) + 1
         for document in task.documents:
             at = places.get(document.id)
-            after = yield from self._take(task, place if at is None else at, document)
+            change, after = self._take(task, place if at is None else at, document)
             place = after if at is None else place
+            if change is not None:
+                yield change
 
     def _files(self, task: SourceTask, sandbox: Apart) -> Iterator[DocumentChange | DocumentMove]:
         source, shards = task.row, self.shards
@@ -143,7 +145,9 @@ class SourceComparison:
                 place = yield from self._keep(task, place, reused[file.id])
             failed, passed_over, documents = len(self.failures), self.passed_over, []
             for item in items:
-                place = yield from self._take(task, place, item, file.path)
+                change, place = self._take(task, place, item, file.path)
+                if change is not None:
+                    yield change
                 if isinstance(item, Document):
                     documents.append(item.id)
             if self.unchanged is not None and passed_over == self.passed_over:
@@ -174,48 +178,48 @@ class SourceComparison:
 
     def _take(
         self, task: SourceTask, place: int, item: Item, path: Path | None = None
-    ) -> Generator[DocumentChange, None, int]:
-        """Yield the change of one item if it has any, and return the position of the next item."""
+    ) -> tuple[DocumentChange | None, int]:
+        """Return the change of one item if it has any, and the position of the next item."""
         self._check_stop()
         name = item.document if isinstance(item, Failure) else item.id
         if self.shards is not None and isinstance(name, str) and not self.shards.holds(name):
             self.elsewhere += 1
-            return place + 1
-        is_stored = yield from self._compare(task, place, item, path)
+            return None, place + 1
+        change, is_stored = self._compare(task, place, item, path)
         # With shards, items of others count too, so that `merge` can restore the order of the whole.
-        return place + (is_stored or self.shards is not None)
+        return change, place + (is_stored or self.shards is not None)
 
     def _compare(
         self, task: SourceTask, place: int, item: Item, path: Path | None
-    ) -> Generator[DocumentChange, None, bool]:
-        """Yield the change of one item if it has any, and return whether its document is stored."""
+    ) -> tuple[DocumentChange | None, bool]:
+        """Return the change of one item if it has any, and whether its document is stored."""
         if isinstance(item, Failure):
             self._fail(item)
-            return False
+            return None, False
         content, problem = check_document(item)
         if problem is None and item.id in self.seen:
             self._fail(_repeated(item.id))
-            return False
+            return None, False
         if problem is not None:
             shown = str(item.id).encode("utf-8", "backslashreplace").decode()
             self._fail(Failure(shown, "document", problem))
-            return False
+            return None, False
         marks = {item.id, hash_purged_id(item.id)} & self.removed if self.removed else set()
         if marks and not task.restores(path):
             self.passed_over += 1
-            return False
+            return None, False
         stored = self.known.get(item.id)
         number, restored = task.row.number, frozenset(marks)
         self.seen.add(item.id)
         if stored is None:
-            yield DocumentChange("insert", item, content, number, place, restored=restored)
-        elif stored.content != content:
-            yield DocumentChange("update", item, content, number, place, stored.key, restored)
-        elif (stored.source, stored.place) != (number, place):
-            yield DocumentChange("move", item, content, number, place, stored.key, restored)
-        elif restored:
-            yield DocumentChange("keep", item, content, number, place, stored.key, restored)
-        return True
+            return DocumentChange("insert", item, content, number, place, -1, restored), True
+        if stored.content != content:
+            return DocumentChange("update", item, content, number, place, stored.key, restored), True
+        if (stored.source, stored.place) != (number, place):
+            return DocumentChange("move", item, content, number, place, stored.key, restored), True
+        if restored:
+            return DocumentChange("keep", item, content, number, place, stored.key, restored), True
+        return None, True
 
     def _fail(self, failure: Failure) -> None:
         if self.settings.on_error == "stop":

@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 from ketrag_fast.errors import DocumentError, KetragError
 from ketrag_fast.readers.file_types import BY_SUFFIX, LANGUAGES, kind_of
 from ketrag_fast.readers.files import SourceFiles, find, is_glob
+from ketrag_fast.readers.jsonl import has_short_lines
 from ketrag_fast.readers.protocol import Item, Reader, SourceFile
 from ketrag_fast.readers.text_limit import READ_TEXT, within
 from ketrag_fast.types import Document, Failure
@@ -24,7 +25,8 @@ class Format(NamedTuple):
 
     Files are read in a separate process, which may be slow, use too much memory or crash. Files of at most
     `inside` bytes are read in the caller's process: plain text, whose readers take time and memory in
-    proportion to its size. With `alike`, records are independent and the time limit applies to each.
+    proportion to its size. With `alike`, records are lines that are independent: the time limit applies to
+    each, and a file of any size whose lines have at most `inside` bytes is read in the caller's process.
     `fallback` is the kind as which a file is read again if its reader exceeds a limit or crashes, and `lost`
     what its text lacks then.
     """
@@ -38,7 +40,9 @@ class Format(NamedTuple):
     def apart(self, file: SourceFile) -> bool:
         """Return whether a file is read in a separate process."""
         try:
-            return not self.inside or file.size() > self.inside
+            if not self.inside or file.size() <= self.inside:
+                return not self.inside
+            return not (self.alike and has_short_lines(file, self.inside))
         except OSError:
             return False  # reading it reports the failure
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, Final
 
 from ketrag_fast.base.safe_io import read_regular
@@ -20,13 +21,19 @@ _CITING: Final = ("citing", "a", "from", "source", "citing-id", "citing_id")
 _CITED: Final = ("cited", "b", "to", "target", "cited-id", "cited_id")
 
 
+def table_of(file: SourceFile) -> Path | None:
+    """Return the path that the table of a file has; None for a file that is not a corpus."""
+    is_corpus = file.path.name == CORPUS and file.data is None
+    return file.path.with_name(NAME) if is_corpus else None
+
+
 def with_citations(file: SourceFile, items: Iterator[Item]) -> Iterator[Item]:
     """Yield the documents of a corpus with the ids they cite, from the table, in `cites` of the metadata.
 
     Malformed lines of the table become failures; the documents are kept.
     """
-    path = file.path.with_name(NAME)
-    if file.path.name != CORPUS or file.data is not None or not os.path.lexists(path):
+    path = table_of(file)
+    if path is None or not os.path.lexists(path):
         yield from items
         return
     table = SourceFile(path, file.id.removesuffix(CORPUS) + NAME, file.fallback_encoding)

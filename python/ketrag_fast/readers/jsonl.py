@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 from ketrag_fast.errors import DocumentError
-from ketrag_fast.readers.citation_table import with_citations
+from ketrag_fast.readers.citation_table import table_of, with_citations
 from ketrag_fast.readers.decode import decode, mark_of
 from ketrag_fast.readers.protocol import Item, SourceFile
 from ketrag_fast.readers.record import parse_line
@@ -17,6 +18,25 @@ def read_jsonl(file: SourceFile) -> Iterator[Item]:
     Citations in a table next to a corpus are added to the metadata.
     """
     return with_citations(file, _lines(file))
+
+
+def has_short_lines(file: SourceFile, most: int) -> bool:
+    """Return whether no line is longer than `most` bytes and nothing else is read whole.
+
+    It may also return False for lines of more than a quarter of that.
+    """
+    table = table_of(file)
+    if table is not None and os.path.lexists(table):
+        return False
+    with file.open() as stream:
+        block = stream.read(most // 4)
+        if mark_of(block)[1] not in (None, "utf-8"):
+            return False
+        while len(block) == most // 4:
+            if b"\n" not in block:
+                return False
+            block = stream.read(most // 4)
+    return True
 
 
 def _lines(file: SourceFile) -> Iterator[Item]:

@@ -40,7 +40,10 @@ def characters_of(item: Item) -> int:
     """Return the characters of a document with metadata and locators, or of a failure."""
     if isinstance(item, Failure):
         return len(item.document) + len(item.message)
-    found = len(item.id) + len(item.text) + len(item.title) + _characters(item.metadata)
+    found = len(item.id) + len(item.text) + len(item.title)
+    if not item.metadata and not item.locators:
+        return found + _ENTRY
+    found += _characters(item.metadata)
     return found + sum(len(one.kind) + _characters(one.value) + 2 * _ENTRY for one in item.locators)
 
 

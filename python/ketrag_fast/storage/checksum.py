@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import struct
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
@@ -10,8 +11,10 @@ from typing import Final
 from ketrag_fast import _core
 
 NAME = "blake3"
-_SHORT: Final = 1 << 12
-"""Bytes up to which copying costs less than a call."""
+_DIGEST: Final = 32
+_SHORT: Final = 1 << 16
+"""Bytes up to which copying costs less than a call for each part."""
+_length = struct.Struct("<Q").pack
 
 
 def file_digest(path: Path) -> str:
@@ -31,15 +34,17 @@ def text_digest(parts: Iterable[str]) -> str:
 
 def bytes_digest(parts: Iterable[bytes]) -> str:
     """Return the same for texts encoded as UTF-8."""
-    state = hashlib.blake2b(digest_size=32)
-    short = bytearray()  # together, as each call costs more than a short part
+    return raw_digest(parts).hex()
+
+
+def raw_digest(parts: Iterable[bytes]) -> bytes:
+    """Return the bytes of `bytes_digest`."""
+    pieces: list[bytes] = []
     for data in parts:
-        short += len(data).to_bytes(8, "little")
-        if len(data) <= _SHORT:
-            short += data
-        else:
-            state.update(short)
-            state.update(data)
-            short.clear()
-    state.update(short)
-    return state.hexdigest()
+        pieces += (_length(len(data)), data)
+    if sum(map(len, pieces)) <= _SHORT:
+        return hashlib.blake2b(b"".join(pieces), digest_size=_DIGEST).digest()
+    state = hashlib.blake2b(digest_size=_DIGEST)
+    for piece in pieces:
+        state.update(piece)
+    return state.digest()

@@ -43,22 +43,23 @@ class DocumentTexts:
         self._layout = Layout(path.parent)
         self._published = PublishedTexts(self._layout)
 
-    def put(self, key: int, text: str) -> None:
-        """Store the text of a new or changed document."""
-        self._db.execute("INSERT OR REPLACE INTO texts VALUES (?, ?)", (key, text))
+    def put(self, texts: Iterable[tuple[int, str]]) -> None:
+        """Store the texts of new or changed documents, given with their keys."""
+        self._db.executemany("INSERT OR REPLACE INTO texts VALUES (?, ?)", texts)
 
-    def fill(self, rows: Iterable[Sequence[Any]], content: int, text: int) -> Iterator[list[Any]]:
+    def fill(self, rows: Iterable[Sequence[Any]], content: int, text: int) -> Iterator[Sequence[Any]]:
         """Yield rows with their texts (UTF-8), which stay None if they are lost.
 
         `content` and `text` are columns: the hash of the document, and its text in the tables or None.
         """
         rest = iter(rows)
-        while batch := [list(row) for row in islice(rest, _BATCH)]:
-            absent = [row for row in batch if row[text] is None and is_hash(row[content])]
+        while batch := list(islice(rest, _BATCH)):
+            absent = [at for at, row in enumerate(batch) if row[text] is None and is_hash(row[content])]
             if absent:
-                found = self._published.find([row[content] for row in absent])
-                for row, value in zip(absent, found, strict=True):
-                    row[text] = value
+                found = self._published.find([batch[at][content] for at in absent])
+                for at, value in zip(absent, found, strict=True):
+                    row = batch[at]
+                    batch[at] = (*row[:text], value, *row[text + 1 :])
             yield from batch
 
     def all_here(self) -> bool:

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ketrag_fast.errors import IndexDamaged
-from ketrag_fast.storage.checksum import bytes_digest, text_digest
+from ketrag_fast.storage.checksum import bytes_digest, raw_digest, text_digest
 from ketrag_fast.storage.database import Database
 from ketrag_fast.storage.document_texts import HASH_BYTES, TEXTS_SCHEMA, DocumentTexts, is_hash
 from ketrag_fast.storage.io_errors import json_of, tables_damaged
@@ -264,19 +264,24 @@ class Tables(Database):
         """Return whether a document has locators."""
         return self._db.execute("SELECT 1 FROM locators LIMIT 1").fetchone() is not None
 
-    def insert(self, document: Document, source: int, place: int, content: str) -> None:
-        """Add a document."""
-        key = self._db.execute(
-            "INSERT INTO documents (id, source, place, content, title, metadata, chars)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?)",
-            (document.id, source, place, bytes.fromhex(content), *_payload(document)),
-        ).lastrowid
-        self._set_parts(int(key or 0), document)
+    def insert(self, new: Sequence[tuple[Document, int, int, str]]) -> None:
+        """Add documents, given with source, place and content hash. Many at once take half the time of each."""
+        last = self._db.execute("SELECT coalesce(max(key), 0) FROM documents").fetchone()[0]
+        self._db.executemany(
+            "INSERT INTO documents (key, id, source, place, content, title, metadata, chars)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                (key, document.id, source, place, bytes.fromhex(content), *_payload(document))
+                for key, (document, source, place, content) in enumerate(new, last + 1)
+            ),
+        )
+        self._set_parts(enumerate((document for document, *_ in new), last + 1))
 
-    def _set_parts(self, key: int, document: Document) -> None:
-        self.texts.put(key, document.text)
-        if data := to_text(document.locators):
-            self._db.execute("INSERT INTO locators (document, data) VALUES (?, ?)", (key, data))
+    def _set_parts(self, documents: Iterable[tuple[int, Document]]) -> None:
+        every = list(documents)
+        self.texts.put((key, document.text) for key, document in every)
+        located = [(key, to_text(document.locators)) for key, document in every if document.locators]
+        self._db.executemany("INSERT INTO locators (document, data) VALUES (?, ?)", located)
 
     def update(self, key: int, document: Document, source: int, place: int, content: str) -> None:
         """Replace a document whose content changed."""
@@ -286,7 +291,7 @@ class Tables(Database):
             (source, place, bytes.fromhex(content), *_payload(document), key),
         )
         self._db.execute("DELETE FROM locators WHERE document = ?", (key,))
-        self._set_parts(key, document)
+        self._set_parts([(key, document)])
 
     def move(self, key: int, source: int, place: int) -> None:
         """Change the position of a document."""
@@ -407,12 +412,12 @@ class Tables(Database):
 
     def _stored(self, row: Sequence[Any]) -> StoredDocument:
         """Return a document from the columns of `_PAYLOAD`."""
-        content, *parts = row
-        if not _is_unaltered(content, *parts):
+        content, name, title, text, metadata, data = row
+        if not _is_unaltered(content, name, title, text, metadata, data):
             self.verify()
-            raise tables_damaged(self.path, f"the stored text of document {parts[0]!r:.80} is altered")
-        marks = from_rows(json_of(parts[4], self.path, "the locators of a document")) if parts[4] else ()
-        return StoredDocument(dict(zip(("id", "title", "text", "metadata"), parts, strict=False)), marks)
+            raise tables_damaged(self.path, f"the stored text of document {name!r:.80} is altered")
+        marks = from_rows(json_of(data, self.path, "the locators of a document")) if data else ()
+        return StoredDocument({"id": name, "title": title, "text": text, "metadata": metadata}, marks)
 
     def count(self) -> int:
         """Return the number of documents."""
@@ -555,5 +560,4 @@ def _payload(document: Document) -> tuple[str, str, int]:
 
 def _is_unaltered(content: object, *parts: bytes | None) -> bool:
     """Return whether the columns of `_PAYLOAD` match the content hash; a lost text is None."""
-    hashed = (part for part in parts if part is not None)
-    return parts[_TEXT] is not None and bytes.fromhex(bytes_digest(hashed)) == content
+    return parts[_TEXT] is not None and raw_digest(part for part in parts if part is not None) == content

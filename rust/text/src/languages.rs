@@ -252,6 +252,11 @@ impl Language {
     /// No analysis by language or script.
     pub const NONE: Self = Self(1);
 
+    /// Return whether the ASCII words of a text lose only stop words and plurals.
+    pub fn is_plain(self) -> bool {
+        self == Self::ENGLISH || self == Self::NONE
+    }
+
     /// Return the language of a code or name: `de`, `german`, `none`.
     ///
     /// ```

@@ -171,9 +171,19 @@ impl Lexer {
 
     /// Like [`Lexer::keywords`], for a text in any language. A stem of another language in Latin script ends with "@" and
     /// its code: "haus@de".
-    pub fn keywords_in(&self, language: Language, mut each: impl FnMut(&str)) {
+    pub fn keywords_in(&self, language: Language, each: impl FnMut(&str)) {
+        self.keywords_where(language, |_| true, each);
+    }
+
+    /// Like [`Lexer::keywords_in`], for some of the words, given by their numbers.
+    pub fn keywords_where(
+        &self,
+        language: Language,
+        some: impl Fn(usize) -> bool,
+        mut each: impl FnMut(&str),
+    ) {
         let (mut buffer, mut written) = (String::new(), Written::new(&self.source));
-        for k in 0..self.words.len() {
+        for k in (0..self.words.len()).filter(|&k| some(k)) {
             self.keyword(k, language, &mut written, &mut buffer, &mut each);
         }
     }
@@ -217,7 +227,7 @@ impl Lexer {
         each: &mut impl FnMut(&str),
     ) {
         let word = self.lower(k);
-        let plain = language == Language::ENGLISH || language == Language::NONE;
+        let plain = language.is_plain();
         if !plain && language.drops(word) {
             return;
         }
@@ -235,9 +245,14 @@ impl Lexer {
         } else if !word.is_ascii() && word.chars().any(is_unspaced) {
             unspaced(word, each);
         } else if !word.is_ascii() || !stop_words().has(word) {
-            singular(word, buffer, each);
+            each(without_plural(word, buffer));
         }
     }
+}
+
+/// Return the keyword of an ASCII word in lower case, in a text in a plain language; `None` for a stop word.
+pub fn plain_keyword<'a>(word: &'a str, buffer: &'a mut String) -> Option<&'a str> {
+    (!stop_words().has(word)).then(|| without_plural(word, buffer))
 }
 
 /// Finds words in the text as written by their offsets in the folded text, from left to right.
@@ -276,19 +291,19 @@ impl<'a> Written<'a> {
 
 /// Remove a plural s: "cities" -> "city", "rings" -> "ring"; not after s, u or i, nor in words of at most
 /// three letters.
-fn singular(word: &str, buffer: &mut String, each: &mut impl FnMut(&str)) {
+fn without_plural<'a>(word: &'a str, buffer: &'a mut String) -> &'a str {
     let long = |n: usize| if word.is_ascii() { word.len() > n } else { word.chars().count() > n };
     if !word.ends_with('s') || !long(3) || ["ss", "us", "is"].iter().any(|e| word.ends_with(e)) {
-        return each(word);
+        return word;
     }
     match word.strip_suffix("ies") {
         Some(root) if long(4) => {
             buffer.clear();
             buffer.push_str(root);
             buffer.push('y');
-            each(buffer);
+            buffer
         }
-        _ => each(&word[..word.len() - 1]),
+        _ => &word[..word.len() - 1],
     }
 }
 

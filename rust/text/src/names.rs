@@ -311,12 +311,28 @@ impl SubjectTree {
     /// Call `each` with the subjects in the text, with repetitions, from left to right: at each word the
     /// longest phrase that is a subject. A single word must be capitalised (see [`Naming`]) or a number, and neither a
     /// stop word nor a sentence opener.
-    pub fn mentions(&self, text: &Lexer, naming: Naming, mut each: impl FnMut(u32)) {
+    pub fn mentions(&self, text: &Lexer, naming: Naming, each: impl FnMut(u32)) {
+        self.mentions_of(text, naming, |k| self.word(text.lower(k)), each);
+    }
+
+    /// Return the number of a word in lower case, if a subject has it.
+    pub fn word(&self, word: &str) -> Option<u32> {
+        self.words.get(word)
+    }
+
+    /// Like [`SubjectTree::mentions`], with the number of each word of the text.
+    pub fn mentions_of(
+        &self,
+        text: &Lexer,
+        naming: Naming,
+        number: impl Fn(usize) -> Option<u32>,
+        mut each: impl FnMut(u32),
+    ) {
         let mut k = 0;
         while k < text.words.len() {
             let (mut node, mut longest, mut length) = (0, None, 0);
             while let Some(step) = (k + length < text.words.len())
-                .then(|| self.words.get(text.lower(k + length)))
+                .then(|| number(k + length))
                 .flatten()
                 .and_then(|word| self.step(node, word))
             {

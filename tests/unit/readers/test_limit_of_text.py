@@ -68,12 +68,27 @@ def test_plain_texts_of_some_size_are_read_in_a_process_with_limits(kind: str, t
     small, large = tmp_path / "small", tmp_path / "large"
     line = '{"text": "one, two"}\n' if kind == "jsonl" else "one, two\n"
     small.write_text(line)
-    large.write_text(line * 120_000)
+    long = f'{{"text": "{"one, two " * 120_000}"}}\n'
+    large.write_text(long if kind == "jsonl" else line * 120_000)
     assert not FORMATS[kind].apart(SourceFile(small, "small"))
     assert FORMATS[kind].apart(SourceFile(large, "large"))
     with Apart(1, 60, 800, 10**9) as apart:
         (read,) = [list(items) for _, items in apart.read([(SourceFile(large, "large"), kind)])]
     assert read == list(items_of(SourceFile(large, "large"), kind))
+
+
+def test_json_lines_of_some_size_are_read_here_while_each_is_short(tmp_path: Path) -> None:
+    path = tmp_path / "corpus.jsonl"
+    file, kind = SourceFile(path, "corpus.jsonl"), FORMATS["jsonl"]
+    path.write_text('{"text": "one, two"}\n' * 120_000)
+    assert not kind.apart(file)
+    path.with_name("citations.tsv").write_text("1\t2\n")  # it is read whole
+    assert kind.apart(file)
+    path.with_name("citations.tsv").unlink()
+    path.write_text('{"text": "one, two"}\n' * 120_000, "utf-16")
+    assert kind.apart(file)
+    path.write_text('{"text": "one, two"}\n' * 120_000 + f'{{"text": "{"x" * 10**6}"}}\n')
+    assert kind.apart(file)
 
 
 def test_a_large_text_is_stopped_when_it_takes_too_long(tmp_path: Path) -> None:

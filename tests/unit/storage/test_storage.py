@@ -374,8 +374,8 @@ def test_tables_round_trip(layout: Layout) -> None:
         tables.add_source("path", "docs", "/docs")
         tables.add_source("path", "docs again", "/docs")
         tables.add_source("documents", "documents", "")
-        tables.insert(DOCUMENT, 2, 0, content_of(DOCUMENT))
-        tables.insert(Document("z", "first by source"), 1, 5, content_of(Document("z", "first by source")))
+        first = Document("z", "first by source")
+        tables.insert([(DOCUMENT, 2, 0, content_of(DOCUMENT)), (first, 1, 5, content_of(first))])
         tables.set_settings({"knn_k": 0, "max_df_ratio": None, "cut": "windows"})
         tables.set_failures([Failure("x", "document", "bad")])
         tables.add_run("2026-01-01T00:00:00+00:00", 1.5, 1, True, "{}")
@@ -401,7 +401,7 @@ def test_full_database(layout: Layout) -> None:
         tables._db.execute("PRAGMA max_page_count = 20")
         with pytest.raises(StorageFull), tables.transaction():
             tables.add_source("path", "docs", "/docs")
-            tables.insert(Document("a", "x" * 1_000_000), 1, 0, "cc")
+            tables.insert([(Document("a", "x" * 1_000_000), 1, 0, "cc")])
         assert tables.sources() == []
 
 

@@ -2,6 +2,7 @@
 
 use crate::error::Result;
 use crate::graph::links_rows::{RowBuilder, Texts};
+use crate::graph::links_words::{KnownWords, UnitWords};
 use crate::progress::Progress;
 use crate::rank::links_view::NONE;
 use crate::rank::sentence_rows::encode;
@@ -121,19 +122,19 @@ pub(crate) fn read(
 ) -> Result<Part> {
     let mut part = Part::default();
     let (mut lexer, mut other) = (Lexer::default(), Lexer::default());
+    let mut words = KnownWords::default();
     let mut row: Vec<u32> = Vec::new();
     for &unit in units {
         progress.check()?;
         let unit = unit as usize;
         let title = input.titles.get(unit);
-        let first_word = read_unit(input, unit, &mut lexer);
+        let (first_word, start) = read_unit(input, unit, &mut lexer);
         row.clear();
-        let words = 0..lexer.words.len();
-        part.keywords.strings.ask_for(words.clone(), |k| lexer.lower(k).as_bytes());
         let (language, naming) = language_of(input, &lexer, first_word);
         part.languages.push(language);
         part.namings.push(naming);
-        lexer.keywords_in(language, |word| row.push(part.keywords.strings.add(word)));
+        let begin = (first_word, start);
+        words.read_unit(&lexer, begin, language, known.tree, &mut part.keywords.strings, &mut row);
         row.sort_unstable();
         for same in row.chunk_by(|a, b| a == b) {
             part.unit_keywords.values.push(same[0]);
@@ -149,8 +150,8 @@ pub(crate) fn read(
         }
         part.unit_names.push_set(&mut row);
 
-        known.tree.ask_for(&lexer, words);
-        known.tree.mentions(&lexer, naming, |id| row.push(id));
+        let number = |k: usize| Some(words.in_tree[k]).filter(|&word| word != NONE);
+        known.tree.mentions_of(&lexer, naming, number, |id| row.push(id));
         let mut both = row.clone();
         both.extend(Some(known.of_unit[unit]).filter(|&about| about != NONE));
         part.mentions.push_set(&mut row);
@@ -161,18 +162,17 @@ pub(crate) fn read(
     for (at, &unit) in units.iter().enumerate() {
         progress.check()?;
         let manner = (part.languages[at], part.namings[at]);
-        read_sentences(&mut part, input, (unit as usize, manner), known, &mut lexer);
+        read_sentences(&mut part, input, (unit as usize, manner), words.unit(at), known, &mut lexer);
     }
     Ok(part)
 }
 
-/// Read the words of "title, text" and return the offset of the text's first one.
-fn read_unit(input: &Texts<'_>, unit: usize, lexer: &mut Lexer) -> usize {
+/// Read the words of "title, text" and return the number of the text's first one, and the text's first byte.
+fn read_unit(input: &Texts<'_>, unit: usize, lexer: &mut Lexer) -> (usize, usize) {
     lexer.read(input.titles.get(unit));
     let first_word = lexer.words.len();
     lexer.append("\n");
-    lexer.append(input.texts.get(unit));
-    first_word
+    (first_word, lexer.append(input.texts.get(unit)))
 }
 
 /// Return the language of a unit, whose words in `lexer` are those of the title and then of the text, and how its names
@@ -194,7 +194,7 @@ pub(crate) fn mentions_of(
     let (mut found, mut lexer, mut row) = (RowBuilder::default(), Lexer::default(), Vec::new());
     for &unit in units {
         progress.check()?;
-        let first_word = read_unit(input, unit as usize, &mut lexer);
+        let (first_word, _) = read_unit(input, unit as usize, &mut lexer);
         tree.ask_for(&lexer, 0..lexer.words.len());
         let (_, naming) = language_of(input, &lexer, first_word);
         tree.mentions(&lexer, naming, |id| row.push(id));
@@ -207,6 +207,7 @@ fn read_sentences(
     part: &mut Part,
     input: &Texts<'_>,
     (unit, (language, naming)): (usize, (Language, Naming)),
+    mut words: UnitWords<'_>,
     known: &Subjects<'_>,
     lexer: &mut Lexer,
 ) {
@@ -225,8 +226,7 @@ fn read_sentences(
     part.subject_name.push(subject_name);
     for sentence in input.first_sentence[unit]..input.first_sentence[unit + 1] {
         lexer.read(input.sentences.get(sentence as usize));
-        keywords.ask_for(0..lexer.words.len(), |k| lexer.lower(k).as_bytes());
-        lexer.keywords_in(language, |word| part.sentence_keywords.values.push(keywords.add(word)));
+        words.read_sentence(lexer, language, keywords, &mut part.sentence_keywords.values);
         part.sentence_keywords.close();
         name_spans(lexer, 0, naming, |name| part.sentence_names.values.push(names.add(name)));
         part.sentence_names.close();

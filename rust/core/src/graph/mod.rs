@@ -14,6 +14,7 @@ mod links_pass;
 mod links_rows;
 pub mod links_runs;
 pub mod links_update;
+mod links_words;
 pub mod neighbourhood;
 pub mod skeleton;
 mod spill;

@@ -1,0 +1,153 @@
+//! What is known of the words of a few units, so that a word that was looked up once is not looked up again: neither
+//! where it occurs a second time, nor in the sentence that has it, whose words are those of its unit.
+
+use crate::rank::links_view::NONE;
+use crate::text::interner::Interner;
+use crate::text::languages::Language;
+use crate::text::lexical::{plain_keyword, Lexer};
+use crate::text::names::SubjectTree;
+use std::ops::Range;
+
+/// The keyword of a word that has several, or one that depends on more than its letters.
+const OPEN: u32 = NONE - 1;
+
+/// One word: its bytes in the folded text of its unit, and its keyword, or `NONE`, or [`OPEN`].
+#[derive(Debug, Clone, Copy)]
+struct Known {
+    start: u32,
+    end: u32,
+    keyword: u32,
+}
+
+/// The words of some units.
+#[derive(Default)]
+pub(crate) struct KnownWords {
+    /// Words in lower case; the keyword of each, and its number in the tree of subjects.
+    forms: Interner,
+    of_form: Vec<(u32, u32)>,
+    words: Vec<Known>,
+    folded: String,
+    /// Where the words and the folded text of each unit end.
+    ends: Vec<(usize, usize)>,
+    /// The number of each word of the last unit and its title in the tree of subjects, or `NONE`.
+    pub in_tree: Vec<u32>,
+    buffer: String,
+}
+
+impl KnownWords {
+    /// Read the words of the next unit: title, then text, whose words begin at `first_word` and byte `start`. Append
+    /// their keywords to `row`.
+    pub fn read_unit(
+        &mut self,
+        lexer: &Lexer,
+        (first_word, start): (usize, usize),
+        language: Language,
+        tree: &SubjectTree,
+        keywords: &mut Interner,
+        row: &mut Vec<u32>,
+    ) {
+        let count = lexer.words.len();
+        self.in_tree.clear();
+        if !language.is_plain() {
+            tree.ask_for(lexer, 0..count);
+            self.in_tree.extend((0..count).map(|k| tree.word(lexer.lower(k)).unwrap_or(NONE)));
+            keywords.ask_for(0..count, |k| lexer.lower(k).as_bytes());
+            lexer.keywords_in(language, |word| row.push(keywords.add(word)));
+            return self.ends.push((self.words.len(), self.folded.len()));
+        }
+        self.forms.ask_for(0..count, |k| lexer.lower(k).as_bytes());
+        let mut some_open = false;
+        for (k, word) in lexer.words.iter().enumerate() {
+            let (keyword, in_tree) = self.look_up(lexer.lower(k), tree, keywords);
+            self.in_tree.push(in_tree);
+            match keyword {
+                OPEN => some_open = true,
+                NONE => {}
+                _ => row.push(keyword),
+            }
+            if k >= first_word {
+                let at = |byte: usize| (byte - start) as u32;
+                self.words.push(Known { start: at(word.start), end: at(word.end), keyword });
+            }
+        }
+        if some_open {
+            let open = |k: usize| !lexer.lower(k).is_ascii();
+            lexer.keywords_where(language, open, |word| row.push(keywords.add(word)));
+        }
+        self.folded.push_str(&lexer.folded[start..]);
+        self.ends.push((self.words.len(), self.folded.len()));
+    }
+
+    /// Return the keyword of a word in a plain language, and its number in the tree of subjects.
+    fn look_up(&mut self, word: &str, tree: &SubjectTree, keywords: &mut Interner) -> (u32, u32) {
+        let form = self.forms.add(word) as usize;
+        if form == self.of_form.len() {
+            let keyword = match word.is_ascii() {
+                true => plain_keyword(word, &mut self.buffer).map_or(NONE, |one| keywords.add(one)),
+                false => OPEN,
+            };
+            self.of_form.push((keyword, tree.word(word).unwrap_or(NONE)));
+        }
+        self.of_form[form]
+    }
+
+    /// Return the words and the folded text of unit `at`, for its sentences in text order.
+    pub fn unit(&self, at: usize) -> UnitWords<'_> {
+        let before = if at == 0 { (0, 0) } else { self.ends[at - 1] };
+        let end = self.ends[at];
+        UnitWords { words: &self.words[before.0..end.0], folded: &self.folded[before.1..end.1], next: 0, byte: 0 }
+    }
+}
+
+/// The words of a unit from its next sentence on.
+pub(crate) struct UnitWords<'a> {
+    words: &'a [Known],
+    folded: &'a str,
+    next: usize,
+    byte: usize,
+}
+
+impl UnitWords<'_> {
+    /// Append the keywords of a sentence, whose words are in `sentence`.
+    pub fn read_sentence(
+        &mut self,
+        sentence: &Lexer,
+        language: Language,
+        keywords: &mut Interner,
+        row: &mut Vec<u32>,
+    ) {
+        let Some(range) = self.find(sentence) else {
+            keywords.ask_for(0..sentence.words.len(), |k| sentence.lower(k).as_bytes());
+            return sentence.keywords_in(language, |word| row.push(keywords.add(word)));
+        };
+        let known = &self.words[range];
+        row.extend(known.iter().map(|word| word.keyword).filter(|&keyword| keyword < OPEN));
+        if known.iter().any(|word| word.keyword == OPEN) {
+            let open = |k: usize| known[k].keyword == OPEN;
+            sentence.keywords_where(language, open, |word| row.push(keywords.add(word)));
+        }
+    }
+
+    /// Return which words those of a sentence are; `None` if it is elsewhere, or cuts a word of the unit.
+    fn find(&mut self, sentence: &Lexer) -> Option<Range<usize>> {
+        let rest = self.folded.get(self.byte..)?;
+        let start = self.byte + (rest.len() - rest.trim_start().len());
+        if !self.folded[start..].starts_with(&sentence.folded) {
+            return None;
+        }
+        let mut first = self.next;
+        while self.words.get(first).is_some_and(|word| (word.start as usize) < start) {
+            first += 1;
+        }
+        let own = self.words.get(first..first + sentence.words.len())?;
+        let is_same = own.iter().zip(&sentence.words).all(|(word, other)| {
+            word.start as usize == start + other.start && word.end as usize == start + other.end
+        });
+        (self.next, self.byte) = (first + sentence.words.len(), start + sentence.folded.len());
+        is_same.then_some(first..self.next)
+    }
+}
+
+#[cfg(test)]
+#[path = "links_words_tests.rs"]
+mod tests;
