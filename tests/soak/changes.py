@@ -169,7 +169,7 @@ class Change:
         return f"left in the work folder: {left[:3]}" if left else None
 
     def unfinished(self, place: Path) -> bool:
-        """Whether a merge was stopped after its generation had its name and before its end: it is given again."""
+        """Whether a merge was stopped between the naming of its generation and its end: it is given again."""
         return self.kind == "merge" and (place / "index" / "work" / MERGE).is_file()
 
     def judge(self, place: Path, *, done: bool, plain: bool = False) -> str:

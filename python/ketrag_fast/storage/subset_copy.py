@@ -92,7 +92,7 @@ def _documents(old: Any, new: Any, ids: frozenset[str], checked: _Checked) -> di
     return keys
 
 
-def _texts(rows: Iterable[list[Any]], keys: Mapping[int, int], path: Path) -> Iterator[tuple[int, bytes]]:
+def _texts(rows: Iterable[Sequence[Any]], keys: Mapping[int, int], path: Path) -> Iterator[tuple[int, bytes]]:
     """Yield the keys and texts of the copy."""
     for _, text, key in rows:
         if text is None:
