@@ -344,7 +344,7 @@ def _check_nodes(ray: Any, nodes: Sequence[RayNode], sources: Sequence[str], fol
         marker.write_text(text, encoding="utf-8")
     try:
         tasks = {
-            ray.remote(num_cpus=0, max_retries=2, scheduling_strategy=strategy(node.id, soft=False))(
+            ray.remote(num_cpus=0, max_retries=0, scheduling_strategy=strategy(node.id, soft=False))(
                 probe_of()
             ).remote(list(sources), str(marker), text): node
             for node in nodes
@@ -355,6 +355,10 @@ def _check_nodes(ray: Any, nodes: Sequence[RayNode], sources: Sequence[str], fol
         for task in ready:
             try:
                 found = ray.get(task)
+            except ray.exceptions.OutOfMemoryError as error:
+                raise OutOfMemory(
+                    f"Ray ends tasks on {tasks[task].address}, which has no free memory"
+                ) from error
             except ray.exceptions.RayError as error:
                 raise BackendError(f"{tasks[task].address} cannot run a task: {_last_line(error)}") from error
             _check_node(tasks[task].address, found, folder)

@@ -108,6 +108,8 @@ def connected(address: str | None, *, offline: bool) -> Iterator[Any]:
             )
         except (ConnectionError, OSError, RuntimeError, ValueError, ImportError) as error:
             raise _refused(address, error) from error
+        # Ray prints what its daemons report to stdout, whatever `log_to_driver` is.
+        importlib.import_module("ray._private.worker").__dict__["_worker_logs_enabled"] = False
         yield ray
     finally:
         ray.shutdown()
