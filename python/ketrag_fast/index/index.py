@@ -262,10 +262,11 @@ class Index:
         return cls(Path(path), settings, None, deadline)
 
     @enough_memory()
-    def refresh(self, *, deadline: float | None = None) -> bool:
+    def refresh(self, *, deadline: float | None = None, warm: bool = False) -> bool:
         """Switch to the latest generation, or to an index that replaced this one.
 
-        Returns True if it changed. Raises DeadlineExceeded if the documents that `settings.allow` leaves
+        With `warm`, what queries need is read before the switch, so that no query waits for it. Returns True
+        if it changed. Raises DeadlineExceeded if the documents that `settings.allow` leaves
         cannot be opened within `deadline` seconds; the open generation then stays in use.
 
         Examples:
@@ -276,7 +277,11 @@ class Index:
             (1, True, 2)
             >>> reader.close()
         """
-        return self._state.refresh(deadline)
+        if not warm:
+            return self._state.refresh(deadline)
+        from ketrag_fast.query.warming import warm_up
+
+        return self._state.refresh(deadline, warm_up)
 
     def close(self) -> None:
         """Release the mapped files and the models. Later use raises InputError.

@@ -290,10 +290,17 @@ class Inspection:
         return prepare_plan(state.opened, state.path, query, write)
 
     @enough_memory()
-    def warm(self) -> None:
-        """Load the embedding model of queries now instead of with the first query."""
+    def warm(self, go_on: Callable[[], bool] = lambda: True) -> int:
+        """Load the model of queries, and read what the modes need, now instead of with the first queries.
+
+        Returns the bytes that were read, at most the setting `memory`. Raises Cancelled once `go_on` returns
+        False.
+        """
+        from ketrag_fast.query.warming import warm_up
+
         if self._opened.questions is not None:
             self._opened.questions.load()
+        return warm_up(self._opened, self._state.path, go_on)
 
     @enough_memory()
     def metadata(self, unit: int) -> dict[str, Any]:

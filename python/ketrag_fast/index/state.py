@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -35,7 +36,8 @@ class IndexState:
         self._lent = False
         self._whole: tuple[int, tuple[int, int]] = (0, (0, 0))
         """Number and stamp of the open generation of the whole index."""
-        self._now: Opened | None = self._load(None, Clock(deadline, 1))
+        self._now: Opened | None
+        self._now, self.folder, self._whole = self._load(None, Clock(deadline, 1))
 
     @property
     def opened(self) -> Opened:
@@ -45,17 +47,23 @@ class IndexState:
             raise InputError("the index is closed", hint="open it again with Index.open")
         return now
 
-    def refresh(self, deadline: float | None = None) -> bool:
+    def refresh(
+        self, deadline: float | None = None, prepare: Callable[[Opened, Path], object] | None = None
+    ) -> bool:
         """Open the latest generation if it is another one, and return whether it was.
 
-        Raises DeadlineExceeded after `deadline` seconds; the open generation then stays open.
+        `prepare` is called with the new one before queries use it. Raises DeadlineExceeded after `deadline`
+        seconds; the open generation then stays open.
         """
         clock = Clock(deadline, 1)
         layout, before, opened = Layout(self.path), self._whole, self.opened
         number = current_number(layout)
         if number is not None and (number, stamp_of(layout.generation(number))) == before:
             return False
-        self._now = self._load(opened, clock)
+        latest, folder, whole = self._load(opened, clock)
+        if prepare is not None:
+            prepare(latest, self.path)
+        self._now, self.folder, self._whole = latest, folder, whole
         self._parts = {}
         return self._whole != before
 
@@ -96,8 +104,11 @@ class IndexState:
 
         return self.restricted(query.visible, _until(clock)), query.without_allow(clock.each())
 
-    def _load(self, before: Opened | None, clock: Clock) -> Opened:
-        """Open the current generation with the models of `before`, restricted by the settings' `allow`."""
+    def _load(self, before: Opened | None, clock: Clock) -> tuple[Opened, Path, tuple[int, tuple[int, int]]]:
+        """Open the current generation with the models of `before`, restricted by the settings' `allow`.
+
+        Returns it, its folder, and the number and stamp of the generation of the whole index.
+        """
         opened, folder = load(self.path, self.settings, before), self.path
         whole = (opened.generation.number, opened.generation.stamp)
         if self.allows:
@@ -105,8 +116,7 @@ class IndexState:
 
             for allow in self.allows:
                 opened, folder = restrict(folder, opened, allow, self.settings, _until(clock))
-        self.folder, self._whole = folder, whole
-        return opened
+        return opened, folder, whole
 
 
 def _until(clock: Clock) -> Callback:

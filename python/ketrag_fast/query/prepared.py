@@ -38,10 +38,10 @@ def prepare_plan(opened: Opened, path: Path, query: Query, write: Write) -> Plan
     None if their contexts need Python: explanations, rewriting, reranking, channels in Python, printed graph
     nodes, neighbours, or approximate search. Raises what `plan_query` raises.
     """
-    plan = plan_query(opened, path, query)
-    embedder = _embedder_of(plan)
-    if not _is_plain(plan, embeds=embedder is not None):
+    plan = plan_of_core(opened, path, query)
+    if plan is None:
         return None
+    embedder = _embedder_of(plan)
     split = opened.generation.manifest.settings.get("split_level", 0) != 0
     cautions = (opened.cautions.get(channel.name) for channel in plan.mode.channels)
     return Plan(
@@ -56,7 +56,14 @@ def prepare_plan(opened: Opened, path: Path, query: Query, write: Write) -> Plan
         describe=opened.descriptions(write),
         embed=None if embedder is None else partial(_embed, embedder),
         model=id(embedder),
+        parallel=embedder is not None and embedder.is_parallel,
     )
+
+
+def plan_of_core(opened: Opened, path: Path, query: Query) -> QueryPlan | None:
+    """Return the plan of a query if the core alone can answer it. Raises what `plan_query` raises."""
+    plan = plan_query(opened, path, query)
+    return plan if _is_plain(plan, embeds=_embedder_of(plan) is not None) else None
 
 
 def _embedder_of(plan: QueryPlan) -> QueryEmbedder | None:

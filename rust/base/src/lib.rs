@@ -42,6 +42,7 @@ pub mod guard;
 pub mod items;
 pub mod memory;
 pub mod parallel;
+pub mod priority;
 pub mod progress;
 pub mod reserve;
 pub mod sparse;

@@ -8,7 +8,7 @@ use super::searcher::PySearcher;
 use ketrag_base::error::Result;
 use ketrag_base::progress::Progress;
 use ketrag_core::channels::Question;
-use ketrag_serve::backend::{Answer, Plan, Vector, Vectors};
+use ketrag_serve::backend::{Answer, Model, Plan, Vector, Vectors};
 use numpy::{PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -78,7 +78,7 @@ pub struct PyPlan {
     frame: Frame,
     describe: Option<Py<PyDescriptions>>,
     embed: Option<Py<PyAny>>,
-    model: u64,
+    model: Model,
 }
 
 /// The number of the next plan.
@@ -88,9 +88,9 @@ static NEXT: AtomicU64 = AtomicU64::new(1);
 impl PyPlan {
     /// `kind` is that of the units; `cautions` are warnings of each reply; `fitting` is the number of units that
     /// pass the filter. `embed(questions, seconds)` returns vectors f32[questions, dimension]; plans with an equal
-    /// `model` are embedded together. `request` has one budget, and its deadline is not used.
+    /// `model` are embedded together; with `parallel` several threads may call `embed` at a time. `request` has one budget, and its deadline is not used.
     #[new]
-    #[pyo3(signature = (searcher, request, *, mode, kind, generation, budget, cautions, fitting=None, describe=None, embed=None, model=0))]
+    #[pyo3(signature = (searcher, request, *, mode, kind, generation, budget, cautions, fitting=None, describe=None, embed=None, model=0, parallel=false))]
     #[allow(clippy::too_many_arguments)]
     fn new(
         searcher: Py<PySearcher>,
@@ -104,9 +104,11 @@ impl PyPlan {
         describe: Option<Py<PyDescriptions>>,
         embed: Option<Py<PyAny>>,
         model: u64,
+        parallel: bool,
     ) -> Self {
         let id = NEXT.fetch_add(1, Ordering::Relaxed);
         let frame = Frame { mode, kind, generation, budget, cautions, fitting };
+        let model = Model { id: model, parallel };
         Self { id, searcher, request, frame, describe, embed, model }
     }
 
@@ -162,7 +164,7 @@ impl Plan for Served {
         self.0.get().id
     }
 
-    fn model(&self) -> Option<u64> {
+    fn model(&self) -> Option<Model> {
         let plan = self.0.get();
         plan.embed.as_ref().map(|_| plan.model)
     }

@@ -8,6 +8,7 @@ use super::reply::PyReply;
 use super::request::PyRequest;
 use ketrag_base::error::Result;
 use ketrag_base::parallel::map_ranges;
+use ketrag_base::priority;
 use ketrag_base::progress::Progress;
 use ketrag_core::assemble::{Reply, Searcher};
 use ketrag_core::channels::{Question, Ranking};
@@ -196,6 +197,28 @@ impl PySearcher {
         let found =
             quick(py, || self.inner.explain(&request.inner, channel, question, &units, &Progress::none()));
         Ok(found.map_err(|e| of_index(py, e))?.into_iter().map(reason_out).collect())
+    }
+
+    /// Return the first `length` characters of the first unit; None if there are no units.
+    fn sample(&self, py: Python<'_>, length: usize) -> PyResult<Option<String>> {
+        let text = quick(py, || {
+            let first = |parts: &Parts<'_>| {
+                Ok(parts.place(0)?.map(|place| place.text.chars().take(length).collect()))
+            };
+            self.inner.with_parts(first)
+        });
+        text.map_err(|e| of_index(py, e))
+    }
+
+    /// Read the rest of the arrays from which queries have read, up to `most` bytes, so that later queries do not
+    /// wait for it. Return the number of bytes. The thread that reads gets the time that queries leave.
+    #[pyo3(signature = (most, *, report=None))]
+    fn read_ahead(&self, py: Python<'_>, most: usize, report: Option<Bound<'_, PyAny>>) -> PyResult<usize> {
+        let read = long(py, report.as_ref(), |progress| {
+            priority::lower();
+            self.inner.read_ahead(most, progress)
+        });
+        read.map_err(|e| of_index(py, e))
     }
 
     /// Return the source locations of units. `lengths` are the printed bytes of each unit's text.

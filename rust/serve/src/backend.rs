@@ -23,13 +23,23 @@ pub enum Answer {
     Pass,
 }
 
+/// A model that embeds questions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Model {
+    /// No other model has it.
+    pub id: u64,
+    /// Whether it computes on the calling thread, so that each core can embed a batch. Any other model embeds one
+    /// batch at a time, and its caller waits without a core.
+    pub parallel: bool,
+}
+
 /// Answers the questions of requests with equal fields.
 pub trait Plan: Send + Sync + 'static {
     /// Return a number that no other plan has.
     fn id(&self) -> u64;
 
-    /// Return the number of the model that embeds the questions, if one does. A model embeds one batch at a time.
-    fn model(&self) -> Option<u64>;
+    /// Return the model that embeds the questions, if one does.
+    fn model(&self) -> Option<Model>;
 
     /// Return a vector for each question, all in one array, or `None` if the application must answer.
     fn embed(&self, questions: &[&str], until: Instant) -> Option<Vectors>;

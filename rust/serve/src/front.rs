@@ -30,6 +30,8 @@ const FIRST: usize = 2;
 const EVENTS: usize = 256;
 /// How often time limits are checked.
 const SWEEP: Duration = Duration::from_millis(100);
+/// Workers in addition to two for each core: for slow requests, and for models elsewhere.
+const SPARE: usize = 2;
 /// Pieces in which a plain request may come.
 const PIECES: u32 = 32;
 /// Maximum bytes of the headers that are added to each reply.
@@ -60,10 +62,11 @@ impl Front {
         let (bell, notify) = UnixStream::pair()?;
         bell.set_nonblocking(true)?;
         notify.set_nonblocking(true)?;
+        let workers = limits.workers * 2 + SPARE;
         let shared = Arc::new(Shared {
             rules,
             backend,
-            queue: Queue::default(),
+            queue: Queue::new(workers, limits.workers),
             cache: Cache::new(limits.cache),
             counters: Counters::new(limits.counts.as_deref())?,
             clock: Clock::default(),
@@ -80,9 +83,9 @@ impl Front {
             limits,
         });
         let front = Self { shared, threads: Mutex::default(), bell };
-        for n in 0..front.shared.limits.workers {
+        for n in 0..workers {
             let shared = front.shared.clone();
-            front.spawn(format!("ketrag-answer-{n}"), move || worker::run(&shared))?;
+            front.spawn(format!("ketrag-answer-{n}"), move || worker::run(&shared, n))?;
         }
         let event_loop = EventLoop::new(poll, listener, front.shared.clone());
         front.spawn("ketrag-front".into(), move || event_loop.run())?;
@@ -345,7 +348,16 @@ fn submit(shared: &Shared, connection: &Arc<Connection>, state: &mut State, requ
     let progress = Arc::new(Progress::with_deadline(until));
     let bytes = state.begin(used, &progress);
     let plan = shared.known_plan(&request.fields).flatten();
-    let job = Job { connection: connection.clone(), request, bytes, arrived, until, progress, plan };
+    let job = Job {
+        connection: connection.clone(),
+        request,
+        bytes,
+        arrived,
+        until,
+        progress,
+        plan,
+        embedded: None,
+    };
     if let Err(job) = shared.queue.add(job, shared.limits.queue) {
         let (waiting, mean) = shared.queue.load();
         let seconds = waiting as f64 * mean / shared.limits.workers as f64;

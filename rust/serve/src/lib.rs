@@ -28,7 +28,7 @@ mod shared;
 #[cfg(unix)]
 mod worker;
 
-pub use backend::{Answer, Backend, Plan};
+pub use backend::{Answer, Backend, Model, Plan};
 #[cfg(unix)]
 pub use front::Front;
 pub use limits::Limits;

@@ -6,7 +6,7 @@ use std::time::Duration;
 /// Sizes are in bytes.
 #[derive(Debug, Clone)]
 pub struct Limits {
-    /// Threads that answer requests.
+    /// Threads that answer requests at a time; those with a slow request do not count.
     pub workers: usize,
     /// Maximum number of connections, with those that were passed on.
     pub connections: usize,

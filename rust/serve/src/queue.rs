@@ -1,13 +1,25 @@
 //! The requests that wait for a worker, and which of them are taken together.
+//!
+//! There are more workers than cores. As many as there are cores answer at a time; one that waits for a model
+//! elsewhere, or has needed long for one request, no longer counts, and another takes the next request. So no
+//! request waits behind a slow one.
 
-use crate::backend::Plan;
+use crate::backend::{Model, Plan, Vector, Vectors};
 use crate::connection::Connection;
 use crate::locks::lock;
 use crate::request::Plain;
 use ketrag_base::progress::Progress;
-use std::collections::{HashSet, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
+
+/// How much the last request counts in the mean.
+const SMOOTH: f64 = 0.05;
+/// A request is slow if it takes this long, and this many times the mean.
+const SLOW: f64 = 0.02;
+const SLOWER: f64 = 5.0;
+/// Maximum bytes of the questions that are embedded together, so that a long one delays no others.
+const TOGETHER: usize = 4096;
 
 /// A request on its way.
 pub struct Job {
@@ -19,30 +31,61 @@ pub struct Job {
     pub until: Instant,
     pub progress: Arc<Progress>,
     pub plan: Option<Arc<dyn Plan>>,
+    /// The vectors of its batch and its row, once a model has embedded its question.
+    pub embedded: Option<(Arc<Vectors>, usize)>,
 }
 
-/// First in, first out; but questions for a model that embeds a batch wait for the next one, and nobody waits for
-/// them.
-#[derive(Default)]
+impl Job {
+    /// Return the model that must embed the question first.
+    pub fn model(&self) -> Option<Model> {
+        match self.embedded {
+            Some(_) => None,
+            None => self.plan.as_ref().and_then(|plan| plan.model()),
+        }
+    }
+
+    pub fn vector(&self) -> Option<Vector<'_>> {
+        self.embedded.as_ref().and_then(|(vectors, row)| vectors.get(*row))
+    }
+}
+
+/// First in, first out; but questions for a model that embeds as many batches as it can wait for the next one, and
+/// nobody waits for them.
 pub struct Queue {
     state: Mutex<State>,
     ready: Condvar,
 }
 
-#[derive(Default)]
 struct State {
     waiting: VecDeque<Job>,
-    /// Models that embed a batch.
-    embedding: HashSet<u64>,
+    /// Number of batches that each model embeds.
+    embedding: HashMap<u64, usize>,
+    /// When each worker that uses a core took its request.
+    began: Vec<Option<Instant>>,
+    /// Number of workers that may use a core.
+    cores: usize,
+    /// Whether a worker waits for a request to become slow.
+    timing: bool,
     closed: bool,
     /// Smoothed seconds of a worker for a request.
     mean: f64,
 }
 
-/// How much the last request counts in the mean.
-const SMOOTH: f64 = 0.05;
-
 impl Queue {
+    /// Create a queue for `workers` workers, of which `cores` answer at a time.
+    pub fn new(workers: usize, cores: usize) -> Self {
+        let state = State {
+            waiting: VecDeque::new(),
+            embedding: HashMap::new(),
+            began: vec![None; workers],
+            cores,
+            timing: false,
+            closed: false,
+            mean: 0.0,
+        };
+        Self { state: Mutex::new(state), ready: Condvar::new() }
+    }
+
     /// Add a request, or return it if `most` are waiting.
     pub fn add(&self, job: Job, most: usize) -> Result<(), Box<Job>> {
         let mut state = lock(&self.state);
@@ -50,35 +93,81 @@ impl Queue {
             return Err(Box::new(job));
         }
         state.waiting.push_back(job);
+        // A worker that comes back takes it; waking another one would only cost a switch.
+        let wake = !state.timing || state.free(Instant::now()) > 0;
         drop(state);
-        self.ready.notify_one();
+        if wake {
+            self.ready.notify_one();
+        }
         Ok(())
     }
 
-    /// Put a request back at the front: its plan is now known.
-    pub fn put_back(&self, job: Job) {
-        lock(&self.state).waiting.push_front(job);
-        self.ready.notify_one();
+    /// Put requests back at the front, in their order: something about them is now known.
+    pub fn put_back(&self, jobs: Vec<Job>) {
+        let mut state = lock(&self.state);
+        for job in jobs.into_iter().rev() {
+            state.waiting.push_front(job);
+        }
+        drop(state);
+        self.ready.notify_all();
     }
 
-    /// Wait for requests: one, or up to `most` that a model embeds together, until the queue is closed. The
+    /// Wait for requests: one, or up to `most` that a model must embed together, until the queue is closed. The
     /// caller must call [`Queue::embedded`] for the latter.
-    pub fn next(&self, most: usize) -> Option<Vec<Job>> {
+    pub fn next(&self, worker: usize, most: usize) -> Option<Vec<Job>> {
         let mut state = lock(&self.state);
+        state.began[worker] = None;
+        let mut timing = false;
         loop {
-            if let Some(batch) = state.take(most) {
+            let now = Instant::now();
+            if timing {
+                state.timing = false;
+            }
+            if let Some(batch) = state.take(most, now) {
+                state.began[worker] = Some(now);
+                if timing && !state.waiting.is_empty() {
+                    self.ready.notify_one(); // for the next slow request
+                }
                 return Some(batch);
             }
             if state.closed {
                 return None;
             }
-            state = self.ready.wait(state).unwrap_or_else(|e| e.into_inner());
+            timing = !state.waiting.is_empty() && !state.timing;
+            match state.next_slow(now).filter(|_| timing) {
+                Some(pause) => {
+                    state.timing = true;
+                    state = self.ready.wait_timeout(state, pause).unwrap_or_else(|e| e.into_inner()).0;
+                }
+                None => {
+                    timing = false;
+                    state = self.ready.wait(state).unwrap_or_else(|e| e.into_inner());
+                }
+            }
+        }
+    }
+
+    /// Note that a worker needs no core from now on, or needs one again.
+    pub fn uses_core(&self, worker: usize, uses: bool) {
+        let mut state = lock(&self.state);
+        state.began[worker] = uses.then(Instant::now);
+        let wake = !uses && !state.waiting.is_empty();
+        drop(state);
+        if wake {
+            self.ready.notify_one();
         }
     }
 
     /// Let the next batch of a model begin.
-    pub fn embedded(&self, model: u64) {
-        lock(&self.state).embedding.remove(&model);
+    pub fn embedded(&self, model: Model) {
+        let mut state = lock(&self.state);
+        if let Some(batches) = state.embedding.get_mut(&model.id) {
+            *batches -= 1;
+            if *batches == 0 {
+                state.embedding.remove(&model.id);
+            }
+        }
+        drop(state);
         self.ready.notify_one();
     }
 
@@ -114,19 +203,57 @@ impl Queue {
 }
 
 impl State {
-    fn take(&mut self, most: usize) -> Option<Vec<Job>> {
-        let model = |job: &Job| job.plan.as_ref().and_then(|plan| plan.model());
-        let free = |job: &Job| model(job).is_none_or(|model| !self.embedding.contains(&model));
-        let at = self.waiting.iter().position(free)?;
+    fn slow(&self) -> Duration {
+        Duration::from_secs_f64(SLOW.max(SLOWER * self.mean))
+    }
+
+    /// Return the number of cores that no worker uses, except for slow requests.
+    fn free(&self, now: Instant) -> usize {
+        let slow = self.slow();
+        let busy = self.began.iter().flatten().filter(|&&began| now < began + slow).count();
+        self.cores.saturating_sub(busy)
+    }
+
+    /// Return the time until the next request is slow, if all cores are used.
+    fn next_slow(&self, now: Instant) -> Option<Duration> {
+        if self.free(now) > 0 {
+            return None;
+        }
+        let slow = self.slow();
+        self.began
+            .iter()
+            .flatten()
+            .map(|&began| (began + slow).saturating_duration_since(now))
+            .filter(|left| !left.is_zero())
+            .min()
+    }
+
+    fn take(&mut self, most: usize, now: Instant) -> Option<Vec<Job>> {
+        let cores = self.free(now);
+        if cores == 0 {
+            return None;
+        }
+        let batches = |model: Model| self.embedding.get(&model.id).copied().unwrap_or(0);
+        let limit = |model: Model| if model.parallel { self.cores } else { 1 };
+        let free = |job: &Job| job.model().is_none_or(|model| batches(model) < limit(model));
+        let mut at = self.waiting.iter().position(free)?;
         let first = self.waiting.remove(at)?;
-        let Some(own) = model(&first) else { return Some(vec![first]) };
-        self.embedding.insert(own);
+        let Some(model) = first.model() else { return Some(vec![first]) };
+        *self.embedding.entry(model.id).or_default() += 1;
+        let is_same = |job: &Job| job.model().is_some_and(|other| other.id == model.id);
+        let share = match model.parallel {
+            true => (1 + self.waiting.iter().filter(|job| is_same(job)).count()).div_ceil(cores),
+            false => most,
+        };
+        let mut bytes = first.request.question.len();
         let mut batch = vec![first];
-        let mut at = at;
-        while at < self.waiting.len() && batch.len() < most {
-            match model(&self.waiting[at]) == Some(own) {
-                true => batch.extend(self.waiting.remove(at)),
-                false => at += 1,
+        while at < self.waiting.len() && batch.len() < most.min(share) {
+            let longer = bytes + self.waiting[at].request.question.len();
+            if is_same(&self.waiting[at]) && longer <= TOGETHER {
+                bytes = longer;
+                batch.extend(self.waiting.remove(at));
+            } else {
+                at += 1;
             }
         }
         Some(batch)

@@ -1,6 +1,6 @@
 //! The threads that answer requests.
 
-use crate::backend::{Answer, Plan, Vector};
+use crate::backend::{Answer, Model, Plan, Vectors};
 use crate::locks::lock;
 use crate::queue::Job;
 use crate::shared::{Handed, Shared};
@@ -15,13 +15,12 @@ const ROOM: usize = 1024;
 /// Reply buffers above this size are not kept.
 const USUAL: usize = 1 << 20;
 
-/// Answer requests until the queue is closed.
-pub fn run(shared: &Shared) {
+/// Answer requests until the queue is closed. Each worker has another number.
+pub fn run(shared: &Shared, worker: usize) {
     let mut out = Vec::new();
-    while let Some(jobs) = shared.queue.next(shared.limits.batch) {
-        let model = jobs.first().and_then(|job| job.plan.as_ref()).and_then(|plan| plan.model());
-        match model {
-            Some(model) => answer_batch(shared, model, jobs, &mut out),
+    while let Some(jobs) = shared.queue.next(worker, shared.limits.batch) {
+        match jobs.first().and_then(Job::model) {
+            Some(model) => embed(shared, worker, model, jobs, &mut out),
             None => jobs.into_iter().for_each(|job| answer_one(shared, job, &mut out)),
         }
         if out.capacity() > USUAL {
@@ -30,7 +29,7 @@ pub fn run(shared: &Shared) {
     }
 }
 
-/// Answer a request that no model embeds, or put it back with its plan.
+/// Answer a request, or put it back with its plan because a model must embed its question first.
 fn answer_one(shared: &Shared, mut job: Job, out: &mut Vec<u8>) {
     if is_over(shared, &job) {
         return give_up(shared, job);
@@ -42,38 +41,55 @@ fn answer_one(shared: &Shared, mut job: Job, out: &mut Vec<u8>) {
             _ => return pass(shared, job, None),
         },
     };
+    if job.embedded.is_some() {
+        return answer(shared, job, &*plan, out);
+    }
     let Some(job) = reply_cached(shared, job, &*plan, out) else { return };
     if plan.model().is_some() {
-        return shared.queue.put_back(Job { plan: Some(plan), ..job });
+        return shared.queue.put_back(vec![Job { plan: Some(plan), ..job }]);
     }
     shared.counters.batch(1);
-    answer(shared, job, &*plan, None, out);
+    answer(shared, job, &*plan, out);
 }
 
-/// Answer requests whose questions a model embeds together.
-fn answer_batch(shared: &Shared, model: u64, jobs: Vec<Job>, out: &mut Vec<u8>) {
-    let mut waiting: Vec<(Job, Arc<dyn Plan>)> = Vec::with_capacity(jobs.len());
-    for mut job in jobs {
-        let Some(plan) = job.plan.take() else { continue };
+/// Embed the questions of requests together, and put the requests back with their vectors: other workers help to
+/// answer them.
+fn embed(shared: &Shared, worker: usize, model: Model, jobs: Vec<Job>, out: &mut Vec<u8>) {
+    let mut waiting: Vec<Job> = Vec::with_capacity(jobs.len());
+    for job in jobs {
+        let Some(plan) = job.plan.clone() else { continue };
         if is_over(shared, &job) {
             give_up(shared, job);
         } else if let Some(job) = reply_cached(shared, job, &*plan, out) {
-            waiting.push((job, plan));
+            waiting.push(job);
         }
     }
-    let vectors = waiting.first().and_then(|(_, plan)| {
+    let vectors = waiting.first().and_then(|job| job.plan.clone()).and_then(|plan| {
         shared.counters.batch(waiting.len());
-        let questions: Vec<&str> = waiting.iter().map(|(job, _)| job.request.question.as_str()).collect();
-        let until = waiting.iter().map(|(job, _)| job.until).min()?;
-        caught(|| Ok(plan.embed(&questions, until))).ok().flatten()
+        let questions: Vec<&str> = waiting.iter().map(|job| job.request.question.as_str()).collect();
+        let until = waiting.iter().map(|job| job.until).min()?;
+        if !model.parallel {
+            shared.queue.uses_core(worker, false);
+        }
+        let vectors = caught(|| Ok(plan.embed(&questions, until))).ok().flatten();
+        if !model.parallel {
+            shared.queue.uses_core(worker, true);
+        }
+        vectors
     });
     shared.queue.embedded(model);
-    for (row, (job, plan)) in waiting.into_iter().enumerate() {
-        match vectors.as_ref().and_then(|vectors| vectors.get(row)) {
-            Some(vector) if !is_over(shared, &job) => answer(shared, job, &*plan, Some(vector), out),
-            Some(_) => give_up(shared, job),
-            None => pass(shared, job, None),
+    let whole = |vectors: &Vectors| vectors.values.len() == waiting.len() * vectors.dimension;
+    match vectors.filter(whole).map(Arc::new) {
+        Some(vectors) => {
+            for (row, job) in waiting.iter_mut().enumerate() {
+                job.embedded = Some((vectors.clone(), row));
+            }
+            shared.queue.put_back(waiting);
         }
+        None => waiting.into_iter().for_each(|job| match is_over(shared, &job) {
+            true => give_up(shared, job),
+            false => pass(shared, job, None),
+        }),
     }
 }
 
@@ -87,13 +103,13 @@ fn reply_cached(shared: &Shared, job: Job, plan: &dyn Plan, out: &mut Vec<u8>) -
     None
 }
 
-fn answer(shared: &Shared, job: Job, plan: &dyn Plan, vector: Option<Vector<'_>>, out: &mut Vec<u8>) {
+fn answer(shared: &Shared, job: Job, plan: &dyn Plan, out: &mut Vec<u8>) {
     let began = Instant::now();
     out.clear();
     out.resize(ROOM, 0);
     let question = job.request.question.as_str();
     let answered =
-        reserve::keep().and_then(|()| caught(|| plan.answer(question, vector, &job.progress, out)));
+        reserve::keep().and_then(|()| caught(|| plan.answer(question, job.vector(), &job.progress, out)));
     match answered {
         Ok(Answer::Cached) => shared.cache.add(plan.id(), question, &out[ROOM..]),
         Ok(Answer::Once) => {}

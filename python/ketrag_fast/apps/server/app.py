@@ -80,9 +80,10 @@ def _wrap_guard(app: ASGIApp, service: Service) -> Guard:
 
 async def _warm(service: Service) -> None:
     try:
-        await asyncio.to_thread(service.indexes.load)
+        await asyncio.to_thread(service.indexes.load, lambda: not service.stopping)
     except KetragError as error:  # questions report the same; `auto` works without vectors
-        log.error("an embedding model cannot be loaded: %s", error.message)
+        log.error("an index or its embedding model cannot be loaded: %s", error.message)
+    service.indexes.on_change()  # requests are planned again, with the loaded models
     service.ready = True
 
 

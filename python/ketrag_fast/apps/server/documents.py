@@ -95,6 +95,6 @@ def _apply_change(
     settings = {n: v for n, v in service.options.settings.items() if n in names("run")}
     with Index.open(entry.index.path, settings=Settings(**settings)) as index:
         report = index.update(add=documents, remove=remove, progress=lambda _: not service.stopping)
-    entry.index.refresh()
+    entry.index.refresh(warm=True)
     service.indexes.on_change()
     return report

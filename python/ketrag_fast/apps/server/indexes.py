@@ -70,13 +70,16 @@ class Indexes:
             )
         return entry
 
-    def load(self) -> None:
-        """Load the embedding models, so that the first question does not wait for them."""
+    def load(self, go_on: Callable[[], bool] = lambda: True) -> None:
+        """Load the embedding models and read the indexes, so that the first questions do not wait for them.
+
+        Raises Cancelled once `go_on` returns False.
+        """
         for entry in self:
-            entry.index.inspect.warm()
+            entry.index.inspect.warm(go_on)
 
     async def stay_fresh(self, seconds: float) -> None:
-        """Switch to new generations until cancelled.
+        """Switch to new generations until cancelled. No question waits for it.
 
         A damaged generation is logged, and the old one stays in use.
         """
@@ -85,7 +88,7 @@ class Indexes:
             await asyncio.sleep(seconds)
             for entry in self:
                 try:
-                    if await asyncio.to_thread(entry.index.refresh):
+                    if await asyncio.to_thread(entry.index.refresh, warm=True):
                         self.on_change()
                         log.info("index %s: generation %d", entry.name, entry.index.generation)
                     errors.pop(entry.name, None)

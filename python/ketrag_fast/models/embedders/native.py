@@ -42,6 +42,8 @@ _DAMAGED: Final = "run `ketrag models check` for details; copy the model again i
 class NativeEmbedder(StreamingEmbedder):
     """The native encoder. `threads=0` means all cores; `precision` auto is the fastest on this machine."""
 
+    is_parallel = True
+
     def __init__(
         self,
         spec: str,

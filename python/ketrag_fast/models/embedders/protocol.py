@@ -124,8 +124,13 @@ class Embedder(Protocol):
 
 
 class StreamingEmbedder(ABC):
-    """The base class of embedders. A subclass sets the attributes of `Embedder` and defines `_encode`."""
+    """The base class of embedders. A subclass sets the attributes of `Embedder` and defines `_encode`.
 
+    Attributes:
+        is_parallel: Whether several threads may embed queries at the same time, each on its own core.
+    """
+
+    is_parallel = False
     spec: str
     dimension: int
     longest: int | None

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Final
 
@@ -89,43 +90,53 @@ class QueryEmbedder:
             found |= self._embed(questions, Limited(None, seconds, time.monotonic()))
         return np.stack([found[text] for text in questions])
 
+    @property
+    def is_parallel(self) -> bool:
+        """Whether threads may embed at the same time, each on its own core."""
+        loaded = self._embedder
+        return loaded is not None and _is_parallel(loaded)
+
     def _embed(self, questions: Sequence[str], limit: Limited) -> dict[str, Vectors]:
-        left = limit.left
-        late = DeadlineExceeded(
-            f"{self._spec} did not embed the query before the deadline",
-            hint="give more seconds, or a mode without vectors",
-        )
-        if not self._lock.acquire(timeout=-1 if left is None else left):
-            raise late
-        try:
+        with self._use("query", limit) as embedder:
             found = self._recent.known(questions)  # another thread may have embedded it meanwhile
             new = [text for text in dict.fromkeys(questions) if text not in found]
             if new:
-                vectors = self._ready(limit).embed(new, "query", None, lambda: limit.reached)
+                vectors = embedder.embed(new, "query", None, lambda: limit.reached)
                 fresh = dict(zip(new, vectors, strict=True))
                 self._recent.add(fresh)
                 found |= fresh
             return found
-        except Cancelled:
-            raise late from None
-        finally:
-            self._lock.release()
 
     def embed(self, texts: Sequence[str], role: Role, limit: Limited) -> Vectors:
         """Return f32[texts, d] without caching. Raises DeadlineExceeded when the limit is reached."""
-        left = limit.left
+        with self._use("texts", limit) as embedder:
+            return embedder.embed(texts, role, None, lambda: limit.reached)
+
+    @contextmanager
+    def _use(self, what: str, limit: Limited) -> Iterator[Embedder]:
+        """Yield the loaded model, to one thread at a time unless it is parallel.
+
+        Raises DeadlineExceeded if `what` is not embedded when the limit is reached.
+        """
         late = DeadlineExceeded(
-            f"{self._spec} did not embed the texts before the deadline",
-            hint="give more seconds or fewer texts",
+            f"{self._spec} did not embed the {what} before the deadline",
+            hint="give more seconds or fewer texts"
+            if what == "texts"
+            else "give more seconds, or a mode without vectors",
         )
-        if not self._lock.acquire(timeout=-1 if left is None else left):
-            raise late
+        loaded, left = self._embedder, limit.left
         try:
-            return self._ready(limit).embed(texts, role, None, lambda: limit.reached)
+            if loaded is not None and _is_parallel(loaded):
+                yield loaded
+                return
+            if not self._lock.acquire(timeout=-1 if left is None else left):
+                raise late
+            try:
+                yield self._ready(limit)
+            finally:
+                self._lock.release()
         except Cancelled:
             raise late from None
-        finally:
-            self._lock.release()
 
     def load(self) -> None:
         """Load the model now instead of at the first query."""
@@ -164,3 +175,7 @@ class QueryEmbedder:
         """Release the model."""
         with self._lock:
             self._forget()
+
+
+def _is_parallel(embedder: Embedder) -> bool:
+    return getattr(embedder, "is_parallel", False)  # embedders of other packages need not have it

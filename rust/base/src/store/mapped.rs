@@ -110,6 +110,15 @@ impl MappedFile {
         Ok(())
     }
 
+    /// Verify the remaining blocks on this thread.
+    pub fn read_ahead(&self, progress: &Progress) -> Result<()> {
+        if self.values().is_none() {
+            return self.ensure(1);
+        }
+        let blocks = tree::blocks(self.map.len());
+        (0..blocks).try_for_each(|at| progress.check().and_then(|()| self.ensure_blocks(at..at + 1)))
+    }
+
     /// Verify some blocks, or the whole file if it has no block hashes.
     fn ensure_blocks(&self, blocks: Range<usize>) -> Result<()> {
         match self.values() {

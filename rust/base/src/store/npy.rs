@@ -8,6 +8,7 @@ use super::unpacked::Unpacked;
 use crate::error::{caught, Error, Result};
 use crate::guard::Guard;
 use crate::items::Items;
+use crate::progress::Progress;
 use std::sync::Arc;
 
 /// An array of one or two dimensions in a mapped file.
@@ -88,6 +89,22 @@ impl MappedArray {
                 Ok(Items::guarded(plain(file, *start)?, file.guard(*start, self.kind.size())))
             }
             Body::Packed(unpacked) => Ok(unpacked.items()),
+        }
+    }
+
+    /// Verify, and unpack, what no query has read yet.
+    pub fn read_ahead(&self, progress: &Progress) -> Result<()> {
+        match &self.body {
+            Body::Plain(file, _) => file.read_ahead(progress),
+            Body::Packed(unpacked) => unpacked.read_ahead(progress),
+        }
+    }
+
+    /// Return the size of the values in bytes.
+    pub fn size(&self) -> usize {
+        match &self.body {
+            Body::Plain(file, start) => file.bytes().len() - start,
+            Body::Packed(unpacked) => unpacked.size(),
         }
     }
 

@@ -100,6 +100,16 @@ impl Unpacked {
         Ok(self.items().all())
     }
 
+    /// Return the size of all values in bytes.
+    pub fn size(&self) -> usize {
+        self.bytes
+    }
+
+    /// Decode the chunks that no query has read yet.
+    pub fn read_ahead(&self, progress: &Progress) -> Result<()> {
+        (0..self.places.len() - 1).try_for_each(|at| progress.check().and_then(|()| self.ready(at)))
+    }
+
     fn ready(&self, at: usize) -> Result<()> {
         if self.marks.has(at) {
             return Ok(());

@@ -54,6 +54,12 @@ impl Searcher {
         caught(|| self.opened.with_dependent(|_, parts| work(parts)))
     }
 
+    /// Verify and unpack the rest of the arrays from which queries have read, up to `most` bytes, so that later
+    /// queries do not wait for it. Return the number of bytes.
+    pub fn read_ahead(&self, most: usize, progress: &Progress) -> Result<usize> {
+        caught(|| self.opened.borrow_owner().read_ahead(most, progress))
+    }
+
     /// Return the number of units.
     pub fn len(&self) -> usize {
         self.opened.with_dependent(|_, parts| parts.len())

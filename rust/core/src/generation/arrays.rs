@@ -3,6 +3,7 @@
 use crate::error::{Error, Result};
 use crate::guard::Guard;
 use crate::items::Items;
+use crate::progress::Progress;
 use crate::rank::links_weights::Weights;
 use crate::sparse::CsrView;
 use crate::store::{Item, MappedArray, MappedFile};
@@ -35,6 +36,23 @@ impl Arrays {
 
     pub fn by_blocks(&self) -> bool {
         self.by_blocks
+    }
+
+    /// Verify and unpack the rest of the arrays from which queries have read, the smallest first, up to `most`
+    /// bytes. Return the number of bytes.
+    pub fn read_ahead(&self, most: usize, progress: &Progress) -> Result<usize> {
+        let mut arrays: Vec<&MappedArray> =
+            self.by_name.values().filter_map(|(_, made)| made.get()).collect();
+        arrays.sort_by_key(|array| array.size());
+        let mut size = 0;
+        for array in arrays {
+            if size + array.size() > most {
+                break;
+            }
+            array.read_ahead(progress)?;
+            size += array.size();
+        }
+        Ok(size)
     }
 
     /// Return the weights of the walk's links, once they are computed.

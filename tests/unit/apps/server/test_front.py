@@ -163,19 +163,43 @@ def test_questions_that_come_while_a_model_embeds_are_embedded_together(tmp_path
         assert [passage["unit"]["id"] for passage in replies[3]["passages"]] == wanted
 
 
-def test_a_full_queue_and_a_deadline_while_all_threads_are_busy(tmp_path: Path) -> None:
+def test_a_model_that_is_waited_for_holds_no_core(tmp_path: Path) -> None:
+    with (
+        held(tmp_path, concurrency=1) as state,
+        state.service.client() as client,
+        ThreadPoolExecutor(9) as pool,
+    ):
+        busy = [pool.submit(ask, client, f"Fram {n}", mode="text") for n in range(8)]
+        until(lambda: state.sizes)
+        for _ in range(20):
+            assert ask(client, "Fram", mode="bm25", budget=100).status_code == 200
+        assert len(state.sizes) == 1, "an endpoint embeds one batch at a time"
+        state.gate.set()
+        assert [reply.result().status_code for reply in busy] == [200] * 8
+
+
+def test_a_question_whose_time_is_over_while_it_is_embedded(tmp_path: Path) -> None:
+    with held(tmp_path, concurrency=1) as state, state.service.client() as client:
+        began = time.monotonic()
+        late = ask(client, "Fram", mode="text", deadline=0.3)
+        assert (late.status_code, late.json()["code"]) == (504, "deadline")
+        assert time.monotonic() - began < 30
+        assert ask(client, "Fram", mode="bm25").status_code == 200
+
+
+def test_a_full_queue_and_a_deadline_while_the_model_is_busy(tmp_path: Path) -> None:
     with held(tmp_path, concurrency=1, queue=4) as state, state.service.client() as client:
         waiting = state.service.service.waiting_in_front
         with ThreadPoolExecutor(20) as pool:
             busy = pool.submit(ask, client, "Fram", mode="text")
             until(lambda: state.sizes)
             with state.service.client() as other:
-                late = ask(other, "Maud", mode="bm25", deadline=0.2)
+                late = ask(other, "Maud", mode="text", deadline=0.2)
             assert (late.status_code, late.json()["code"]) == (504, "deadline")
             assert late.json()["message"] == "no answer within 0.2 s"
-            queued = [pool.submit(ask, client, f"Maud {n}", mode="bm25") for n in range(4)]
+            queued = [pool.submit(ask, client, f"Maud {n}", mode="text") for n in range(4)]
             until(lambda: waiting() == 4)
-            refused = ask(client, "Gjøa", mode="bm25")
+            refused = ask(client, "Gjøa", mode="text")
             assert (refused.status_code, refused.json()["code"]) == (429, "busy")
             assert int(refused.headers["retry-after"]) >= 1
             assert refused.headers["x-content-type-options"] == "nosniff"
@@ -195,9 +219,9 @@ def test_work_for_a_client_that_is_gone_is_dropped(tmp_path: Path) -> None:
             until(lambda: state.sizes)
             for n in range(20):
                 with socket.create_connection(("127.0.0.1", state.service.port), timeout=10) as connection:
-                    connection.sendall(request({"question": f"Maud {n}", "mode": "bm25"}))
+                    connection.sendall(request({"question": f"Maud {n}", "mode": "text"}))
             until(lambda: waiting() == 20)
-            until(lambda: waiting() == 0)  # although no thread is free
+            until(lambda: waiting() == 0)  # although the model is busy
             state.gate.set()
             assert busy.result().status_code == 200
         assert counted(client, 'ketrag_requests_total{route="/v1/retrieve",status="200"}') == 2
