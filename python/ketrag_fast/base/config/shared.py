@@ -227,7 +227,7 @@ class SharedSettings:
     )
     rerank: str | None = setting(
         None,
-        "cross-encoder that reranks the first 30 passages: native:FOLDER",
+        "reranks the first passages: cross-encoder native:FOLDER, or trained weights walk-features:FOLDER",
         concerns="query",
         flag=True,
         metavar="SPEC",

@@ -52,7 +52,7 @@ pub use plan::Plan;
 use pool::{reach, step_from, stepped, PoolScratch, Reach, TINY};
 use subjects::Subjects;
 use ties::round_score;
-use trace::Trace;
+use trace::{Candidate, Trace};
 
 /// Subtracted from the score of units that are not candidates.
 const OUTSIDE_POOL: f64 = 1e4;
@@ -81,6 +81,27 @@ struct Row {
     length: f64,
     pair: f64,
     chain: f64,
+}
+
+impl Row {
+    fn candidate(&self, partner: u32, direct: f64, score: f64, sum: f64) -> Candidate {
+        let Self { unit, stage1, rest, step, named, subject, length, pair, chain } = *self;
+        Candidate {
+            unit,
+            partner,
+            score,
+            sum,
+            direct,
+            stage1,
+            rest,
+            step,
+            named,
+            subject,
+            length,
+            pair,
+            chain,
+        }
+    }
 }
 
 /// Return the best `top` units, best first.
@@ -166,7 +187,15 @@ pub fn rank(
     rows.retain(|row| leaves(mask, row.unit));
     trace.keep(&columns, &pairs.bonus, plan.worth(), || chains.kept());
     trace.chain_cover = plan.chain_cover;
-    Ok(finish(links, dense, plan, &rows, &order, top))
+    let found = finish(links, dense, plan, &rows, &order, top);
+    trace.candidates.clear();
+    for one in found.iter().take(rows.len().min(trace.most)) {
+        let Some(row) = rows.iter().find(|row| row.unit == one.id) else { break };
+        let (partner, direct) = (best_partner(&mut pairs, row.unit, &columns), stage1.f(row.unit));
+        let sum = weighted_sum(plan, dense.is_some(), row);
+        trace.candidates.push(row.candidate(partner, direct, one.score, sum));
+    }
+    Ok(found)
 }
 
 /// Input of a ranking.
@@ -276,6 +305,14 @@ impl<'a> Task<'a> {
     }
 }
 
+/// Return the weighted sum of the terms of a candidate.
+fn weighted_sum(plan: &Plan, is_dense: bool, r: &Row) -> f64 {
+    let (length, chain) =
+        if is_dense { (plan.length_dense, plan.chain_dense) } else { (plan.length, plan.chain) };
+    let direct = plan.stage1 * r.stage1 + plan.rest * r.rest + plan.step * r.step;
+    r.pair + direct + plan.named * r.named + plan.subject * r.subject + length * r.length + chain * r.chain
+}
+
 /// Compute the weighted sum, add stage 3 if there are vectors, and return the final order.
 fn finish(
     links: &LinksView<'_>,
@@ -285,18 +322,8 @@ fn finish(
     order: &[Scored],
     top: usize,
 ) -> Vec<Scored> {
-    let (length, chain) =
-        if dense.is_some() { (plan.length_dense, plan.chain_dense) } else { (plan.length, plan.chain) };
-    let sum = |r: &Row| {
-        let direct = plan.stage1 * r.stage1 + plan.rest * r.rest + plan.step * r.step;
-        r.pair
-            + direct
-            + plan.named * r.named
-            + plan.subject * r.subject
-            + length * r.length
-            + chain * r.chain
-    };
-    let mut scores: Vec<f64> = rows.iter().map(|row| round_score(sum(row))).collect();
+    let mut scores: Vec<f64> =
+        rows.iter().map(|row| round_score(weighted_sum(plan, dense.is_some(), row))).collect();
     if let Some(dense) = dense.filter(|_| !rows.is_empty()) {
         let units: Vec<Scored> = rows.iter().map(|r| Scored { id: r.unit, score: 0.0 }).collect();
         move_question(links, dense, &units, &mut scores);

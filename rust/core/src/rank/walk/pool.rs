@@ -140,7 +140,7 @@ pub(crate) fn reach<'s>(
 
 impl Reach<'_> {
     /// Return the direct match of one unit.
-    fn f(&self, u: u32) -> f64 {
+    pub fn f(&self, u: u32) -> f64 {
         self.direct.map_or_else(|| self.matched(self.words.get(u)), |direct| direct[u as usize])
     }
 
