@@ -24,6 +24,8 @@ _FAR: Final = -10.0
 """The score, below the best, of a partner that is not among the candidates."""
 _NONE: Final = np.uint32(0xFFFFFFFF)
 _MAX_COSINE: Final = 0.98
+_STEP: Final = 0.5
+"""How far a query moves towards a sentence, as in the walk."""
 
 _TERMS: Final = (
     "score",
@@ -55,8 +57,13 @@ _LINKS: Final = (
     "mentioned_by_first",
     "mentions_best",
     "mentioned_by_best",
+    "name_of_partner",
+    "name_of_best",
 )
-_VECTORS: Final = ("cosine", "partner_cosine", "pair_cosine", "residual")
+_VECTORS: Final = (
+    *("cosine", "partner_cosine", "pair_cosine", "residual", "best_cosine"),
+    *("sentence_cosine", "residual_sentence", "moved_cosine", "moved_by_best"),
+)
 _RELATIVE: Final = (
     *("sum", "direct", "stage1", "rest", "step", "length", "pair", "chain", "moved"),
     *("partner_score", "partner_stage1", "partner_of_best", *_VECTORS),
@@ -140,7 +147,8 @@ def _partner_features(
 
 
 def _link_features(units: NDArray[np.uint32], partners: NDArray[np.uint32], links: Arrays) -> F64:
-    """Return which candidates mention the subject of their partner or of the first, and conversely."""
+    """Return which candidates mention the subject of their partner or of the first, and conversely; and the
+    rarity of the rarest name that they share."""
     bounds, mentioned, subject = (
         links["unit_mentions_indptr"],
         links["unit_mentions_indices"],
@@ -155,6 +163,19 @@ def _link_features(units: NDArray[np.uint32], partners: NDArray[np.uint32], link
         own, other = subject[a], subject[b]
         return bool(other != _NONE and own != other and int(other) in subjects[a])
 
+    def names(unit: int) -> NDArray[Any]:
+        bounds = links["unit_names_indptr"]
+        return links["unit_names_indices"][int(bounds[unit]) : int(bounds[unit + 1])]
+
+    count = len(subject)
+
+    def shared_name(a: int, b: int) -> float:
+        both = np.intersect1d(names(a), names(b), assume_unique=True).astype(np.int64)
+        if a == b or not len(both):
+            return 0.0
+        having = links["name_units_indptr"][both + 1] - links["name_units_indptr"][both]
+        return float(1 - np.log(having.min()) / np.log(max(count, 2)))
+
     best, head = int(units[0]), units[:_HEAD].tolist()
     rows = [
         (
@@ -164,6 +185,8 @@ def _link_features(units: NDArray[np.uint32], partners: NDArray[np.uint32], link
             sum(mentions(other, unit) for other in head),
             mentions(unit, best),
             mentions(best, unit),
+            shared_name(unit, partner),
+            shared_name(unit, best),
         )
         for unit, partner in zip(units.tolist(), partners.tolist(), strict=True)
     ]
@@ -188,5 +211,30 @@ def _vector_features(
     query = vector.astype(np.float64)
     first, second = own @ query, others @ query
     both = np.clip((own * others).sum(axis=1), -_MAX_COSINE, _MAX_COSINE)
-    residual = (first - second * both) / np.sqrt(1 - both * both)
-    return np.stack([first, second, both, residual], axis=1)
+    found[:, 0], found[:, 1], found[:, 2] = first, second, both
+    found[:, 3] = (first - second * both) / np.sqrt(1 - both * both)
+    found[:, 4] = own @ own[0]
+    bounds = stages["links"]["first_sentence"]
+    sentences = stages["sentence_vectors"]["walk_sentence_vectors"]
+    known: dict[int, F64] = {}
+    for unit, row in zip([*units.tolist(), *partners.tolist()], [*own, *others], strict=True):
+        if unit not in known:
+            mine = sentences[int(bounds[unit]) : int(bounds[unit + 1])].astype(np.float64)
+            known[unit] = mine if len(mine) else row[None]  # a unit without sentences is one
+    nearest = {unit: mine[np.argmax(mine @ query)] for unit, mine in known.items()}
+    by_best = _unit_length(query + _STEP * nearest[int(units[0])])
+    for at, (unit, partner) in enumerate(zip(units.tolist(), partners.tolist(), strict=True)):
+        sentence = nearest[partner]
+        beyond = _unit_length(query - (query @ sentence) * sentence)
+        moved = _unit_length(query + _STEP * sentence)
+        found[at, 5:] = (
+            (known[unit] @ query).max(),
+            (known[unit] @ beyond).max(),
+            own[at] @ moved,
+            own[at] @ by_best,
+        )
+    return found
+
+
+def _unit_length(vector: F64) -> F64:
+    return vector / max(float(np.linalg.norm(vector)), 1e-9)

@@ -21,7 +21,7 @@ def add(kinds: Any, shared: argparse.ArgumentParser) -> None:
         "train",
         parents=[shared],
         help="train a reranker for mode walk on judged questions",
-        description="Train a small network on judged questions, which reorders the candidates of mode walk, and "
+        description="Train a small network on judged questions, which reorders what mode walk finds, and "
         "cross-validate it: by data set if several are given, otherwise in five parts of the questions. No "
         "language model is called and torch is not needed. Run it again after an interruption to continue.",
         examples=(
