@@ -1,4 +1,7 @@
-"""The built-in encoder and `SentenceTransformer.encode` with its defaults: tokens a second, and equality of vectors."""
+"""The built-in encoder and `SentenceTransformer.encode` with its defaults: tokens a second, and equality of vectors.
+
+python benches/encoder.py --peers venv/bin/python    # and next to onnxruntime and OpenVINO, which that Python has
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ import numpy as np
 
 from common import arguments, median, publish, require_data, require_model, target
 from common import result_table as table
+from encoder_peers import AVX2, is_limited, peers
 from ketrag_fast.errors import InputError
 from ketrag_fast.kernels.encoder import Encoder, kernels
 
@@ -37,11 +41,11 @@ def texts_of(count: int) -> dict[str, list[str]]:
     return {"passages": passages[:count], "sentences": [part for part in pieces if part][: 3 * count]}
 
 
-def clock(work: Callable[[], Any]) -> float:
+def clock(work: Callable[[], Any], now: Callable[[], float] = time.perf_counter) -> float:
     """Return the seconds of a call."""
-    started = time.perf_counter()
+    started = now()
     work()
-    return time.perf_counter() - started
+    return now() - started
 
 
 def nearest(vectors: np.ndarray[Any, Any], k: int = 10) -> list[set[int]]:
@@ -109,9 +113,46 @@ def by_kernel(folder: str, texts: list[str], runs: int) -> list[list[Any]]:
     return rows
 
 
+def against_peers(python: str, folder: str, texts: list[str], runs: int) -> list[list[Any]]:
+    """Return a row for each library and for each form of the encoder, in turns on one core.
+
+    First with all instructions of this processor, then with AVX2 alone where a library can be limited to it.
+    """
+    exact = Encoder.open(folder, precision="f32").encode(texts)
+    tokens = float(Encoder.open(folder).lengths(texts).sum())
+    forms = {
+        "all": [name for name in kernels() if name not in ("portable", "avx2", "avx-vnni")],
+        "AVX2": [name for name in kernels() if name == "avx2"],
+    }
+    rows: list[list[Any]] = []
+    for instructions, names in forms.items():
+        own = {
+            f"this encoder, {precision} ({name})": Encoder.open(folder, precision=precision, kernel=name)
+            for name in names
+            for precision in FORMS[name]
+        }
+        with peers(python, folder, texts, AVX2 if instructions == "AVX2" else {}) as process:
+            others = [name for name in process.names if instructions == "all" or is_limited(name)]
+            took: dict[str, list[float]] = {name: [] for name in (*own, *others)}
+            for _ in range(runs):
+                for name, encoder in own.items():
+                    took[name].append(clock(lambda e=encoder: e.encode(texts, threads=1), time.process_time))
+                for name in others:
+                    took[name].append(process.seconds(name))
+            library = tokens / median(took["sentence-transformers, f32"]) if others else float("nan")
+            for name, seconds in took.items():
+                vectors = own[name].encode(texts) if name in own else process.vectors[name]
+                lowest, same = compared(vectors, exact)
+                rate = tokens / median(seconds)
+                rows.append([instructions, name, rate, rate / library, f"{lowest:.6f}", same])
+    return rows
+
+
 def main() -> None:
-    """Measure both tables."""
-    args = arguments(__doc__).parse_args()
+    """Measure the tables."""
+    parser = arguments(__doc__)
+    parser.add_argument("--peers", metavar="PYTHON", help="compare with the libraries of this Python")
+    args = parser.parse_args()
     folder = str(require_model())
     texts = texts_of(20 if args.smoke else 200)
     runs = 1 if args.smoke else 3
@@ -127,6 +168,16 @@ def main() -> None:
     ]
     rows = by_kernel(folder, texts["passages"][: 20 if args.smoke else 100], runs)
     tables.append(table("Kernels", [*columns, "same top 10, %"], rows))
+    if args.peers:
+        columns = [
+            "instructions",
+            "library, precision",
+            "tokens/processor second",
+            "of sentence-transformers",
+        ]
+        rows = against_peers(args.peers, folder, texts["passages"][: 20 if args.smoke else 100], runs)
+        head = "Next to other libraries, in turns on one core"
+        tables.append(table(head, [*columns, "lowest cosine to f32", "same top 10, %"], rows))
     notes = [f"auto takes {encoder.kernel} in {encoder.precision}; sentence-transformers computes in f32."]
     if not library:
         notes.append("sentence-transformers is not installed.")

@@ -22,6 +22,8 @@ from ketrag_fast.errors import DeadlineExceeded, KetragError
 Key = TypeVar("Key", bound=Hashable)
 _SMOOTH: Final = 0.05
 _LEAST: Final = 0.001
+_SPARE: Final = 2
+"""Threads in addition to two for each question that is answered at a time: more models may embed."""
 
 
 @dataclass(slots=True, eq=False)
@@ -65,7 +67,8 @@ class Batcher(Generic[Key]):
         on_batch: Callable[[int], object] = lambda _: None,
     ) -> None:
         self._answer = answer
-        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="ketrag-question")
+        # A thread that waits for a model makes room for another one.
+        self._pool = ThreadPoolExecutor(2 * threads + _SPARE, thread_name_prefix="ketrag-question")
         self._threads = self._free = threads
         self._plan = plan
         self._embedding: set[Hashable] = set()
@@ -103,7 +106,7 @@ class Batcher(Generic[Key]):
         loop = asyncio.get_running_loop()
         while True:
             with self._lock:
-                batch = self._next_batch(self._free) if self._free else None
+                batch = self._next_batch(self._free) if self._free > 0 else None
                 if batch is None:
                     return
                 self._free -= 1
@@ -145,7 +148,7 @@ class Batcher(Generic[Key]):
             with contextlib.suppress(RuntimeError):  # the loop is closed
                 loop.call_soon_threadsafe(self._finish, items, results, taken)
             with self._lock:
-                batch = self._next_batch(self._free + 1)
+                batch = self._next_batch(self._free + 1) if self._free >= 0 else None
                 if batch is None:
                     self._free += 1
                     return
@@ -154,6 +157,9 @@ class Batcher(Generic[Key]):
     def _prepare(
         self, loop: asyncio.AbstractEventLoop, plan: BatchPlan, items: list[PendingQuestion]
     ) -> None:
+        with self._lock:
+            self._free += 1
+        self._wake(loop)
         left = min(item.until for item in items) - time.monotonic()
         try:
             if plan.prepare is not None and left > 0:
@@ -161,10 +167,16 @@ class Batcher(Generic[Key]):
         except Exception as error:  # noqa: BLE001 - answering raises the same error
             log.debug("questions could not be prepared: %s", error)
         with self._lock:
+            self._free -= 1  # this thread goes on, possibly next to one more than usual
             self._embedding.discard(plan.model)
+        self._wake(loop)
+
+    def _wake(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Have waiting questions answered, if a thread is free."""
+        with self._lock:
             wake = bool(self._waiting) and self._free > 0
         if wake:
-            with contextlib.suppress(RuntimeError):
+            with contextlib.suppress(RuntimeError):  # the loop is closed
                 loop.call_soon_threadsafe(self._dispatch)
 
     def _results(self, key: Key, items: list[PendingQuestion]) -> list[bytes | Exception]:

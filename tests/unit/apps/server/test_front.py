@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 from ketrag_fast import Index, Settings
+from ketrag_fast.models.embedders.discovery import resolve
 from tests.support.endpoint import Endpoint, words_encoder
 from tests.support.service import command, httpx, running
 from tests.unit.apps.server.conftest import QUESTION, TEXTS, documents
@@ -178,6 +179,50 @@ def test_a_model_that_is_waited_for_holds_no_core(tmp_path: Path) -> None:
         assert [reply.result().status_code for reply in busy] == [200] * 8
 
 
+@pytest.fixture(scope="module")
+def with_minilm(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An index with a model of this package."""
+    if resolve("all-MiniLM-L6-v2") is None:
+        pytest.skip("all-MiniLM-L6-v2 is not installed")
+    folder = tmp_path_factory.mktemp("minilm") / "index"
+    settings = Settings(threads=1, modes="bm25,text", embedder="native:all-MiniLM-L6-v2")
+    Index.build(documents(), folder, settings=settings).close()
+    return folder
+
+
+def test_a_long_question_delays_no_short_one(with_minilm: Path) -> None:
+    """The only core embeds 20,000 characters: after a moment it is shared."""
+    with running(with_minilm, cache=0, concurrency=1) as service, service.client() as client:
+        until(lambda: client.get("/ready").status_code == 200)
+        with ThreadPoolExecutor(1) as pool:
+            for turn in range(
+                20
+            ):  # at least once, the long one must still run when the short one is answered
+                text = f"{turn} " + "ship of the polar basin " * 830
+                long = pool.submit(ask, client, text[:20_000], mode="text")
+                until(lambda least=2 * turn: counted(client, "ketrag_batch_questions_count") > least)
+                assert ask(client, "Fram", mode="bm25").status_code == 200
+                overtaken = not long.done()
+                assert long.result().status_code == 200
+                if overtaken:
+                    return
+    pytest.fail("a short question waited for a long one")
+
+
+def test_batches_on_several_cores_mix_nothing_up(with_minilm: Path) -> None:
+    questions = [f"{'Who sailed the Fram? ' * (n % 40)} number {n}" for n in range(120)]
+    with Index.open(with_minilm) as index:
+        wanted = [index.retrieve(text, mode="text").to_json() for text in questions]
+    with running(with_minilm, cache=0, concurrency=2) as service, service.client() as client:
+        until(lambda: client.get("/ready").status_code == 200)
+        with ThreadPoolExecutor(24) as pool:
+            replies = list(pool.map(lambda text: ask(client, text, mode="text").json(), questions))
+        assert not service.server.server_state.connections or counted(client, "ketrag_batch_questions_count")
+    for reply, same in zip(replies, wanted, strict=True):
+        reply.pop("timings_ms"), same.pop("timings_ms")
+        assert reply == same
+
+
 def test_a_question_whose_time_is_over_while_it_is_embedded(tmp_path: Path) -> None:
     with held(tmp_path, concurrency=1) as state, state.service.client() as client:
         began = time.monotonic()
@@ -314,7 +359,8 @@ def test_bytes_that_are_no_request_at_any_point_of_one(folder: Path) -> None:
         assert client.post("/v1/retrieve", json={"question": QUESTION}).status_code == 200
 
 
-def test_ten_thousand_connections(folder: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("explain", [False, True], ids=["front", "application"])
+def test_ten_thousand_connections(folder: Path, tmp_path: Path, explain: bool) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard < 12_000:
         pytest.skip(f"this system allows {hard:,} open files")
@@ -322,8 +368,13 @@ def test_ten_thousand_connections(folder: Path, tmp_path: Path) -> None:
     try:
         with command("-i", str(folder), "--max-connections", "11000", cwd=tmp_path) as (port, _):
             held = [socket.create_connection(("127.0.0.1", port), timeout=60) for _ in range(10_000)]
-            whole = request({"question": QUESTION, "mode": "bm25"})
+            whole = request({"question": QUESTION, "mode": "bm25", "explain": explain})
             try:
+                for some in range(0, 10_000 if explain else 0, 500):  # the application takes them all over
+                    for connection in held[some : some + 500]:
+                        connection.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
+                    for connection in held[some : some + 500]:
+                        assert receive(connection, 1).startswith(b"HTTP/1.1 200")
                 for connection in held[::100]:
                     connection.sendall(whole)
                 for connection in held[::100]:

@@ -119,13 +119,14 @@ def test_a_reply_is_kept_until_the_index_changes(tmp_path: Path) -> None:
         assert "new.md" in [passage["document"] for passage in reply["passages"]]
 
 
-def test_questions_go_on_while_new_generations_are_taken_up(tmp_path: Path) -> None:
+@pytest.mark.parametrize("front", [True, False], ids=["front", "application"])
+def test_questions_go_on_while_new_generations_are_taken_up(tmp_path: Path, front: bool) -> None:
     folder = tmp_path / "index"
     Index.build(documents(), folder, settings=Settings(threads=1)).close()
     over = threading.Event()
     wrong: list[Any] = []
     seen: set[int] = set()
-    with running(folder, cache=0, refresh_seconds=0.01) as service, service.client() as client:
+    with running(folder, cache=0, refresh_seconds=0.01, front=front) as service, service.client() as client:
 
         def ask() -> None:
             while not over.is_set():

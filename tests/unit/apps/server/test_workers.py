@@ -43,7 +43,8 @@ def wait_for(what: Any, seconds: float = 20) -> Any:
     raise AssertionError("it did not happen in time")
 
 
-def test_a_killed_worker_is_replaced_and_others_go_on(folder: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("explain", [False, True], ids=["front", "application"])
+def test_a_killed_worker_is_replaced_and_others_go_on(folder: Path, tmp_path: Path, explain: bool) -> None:
     with command("-i", str(folder), "--workers", "2", "--threads", "1", cwd=tmp_path) as (port, process):
         workers = children(process.pid)
         assert len(workers) == 2
@@ -55,7 +56,7 @@ def test_a_killed_worker_is_replaced_and_others_go_on(folder: Path, tmp_path: Pa
             while not over.is_set():
                 try:
                     with client(port) as own:
-                        reply = own.post("/v1/retrieve", json={"question": QUESTION})
+                        reply = own.post("/v1/retrieve", json={"question": QUESTION, "explain": explain})
                         assert reply.json()["passages"][0]["document"] == "fram.md"
                         good[0] += 1
                 except httpx.TransportError as error:
