@@ -169,7 +169,8 @@ def of_openvino(model: str, files: dict[str, Path]) -> dict[str, Encode]:
         return by_length(model, lambda inputs: np.array(request.infer(inputs)["hidden"]))
 
     made = {"openvino, f32": open_one(files["f32"], "f32"), "openvino, int8": open_one(files["int8"], "f32")}
-    if "BF16" in core.get_property("CPU", "OPTIMIZATION_CAPABILITIES"):
+    bf16 = "BF16" in core.get_property("CPU", "OPTIMIZATION_CAPABILITIES")
+    if bf16 and not AVX2.keys() <= os.environ.keys():
         made["openvino, bf16"] = open_one(files["f32"], "bf16")
     return made
 

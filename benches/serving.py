@@ -8,7 +8,7 @@ The load comes from wrk (`apt-get install wrk`) on the same processors, which ta
 
 from __future__ import annotations
 
-import asyncio
+import contextlib
 import itertools
 import json
 import multiprocessing
@@ -24,9 +24,10 @@ import sys
 import tempfile
 import threading
 import time
+import urllib.error
 import urllib.request
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,6 +38,7 @@ from common import result_table as table
 from generated import documents, question
 from ketrag_fast import Index, Settings
 from ketrag_fast.models.embedders.discovery import resolve
+from paced import paced
 
 BUDGET, CLIENTS, TURNS = 1500, 16, 3
 SAMPLE_SECONDS = 20.0
@@ -85,6 +87,15 @@ def ask(port: int, body: dict[str, Any]) -> dict[str, Any]:
     with urllib.request.urlopen(request, timeout=60) as reply:
         found: dict[str, Any] = json.loads(reply.read())
         return found
+
+
+def wait_until_ready(port: int) -> None:
+    """Return when indexes are read and models loaded."""
+    while True:
+        with contextlib.suppress(urllib.error.HTTPError):
+            urllib.request.urlopen(f"http://127.0.0.1:{port}/ready", timeout=60).close()
+            return
+        time.sleep(0.02)
 
 
 def closed_loop(port: int, requests: list[bytes], length: float, answer: Any) -> None:
@@ -185,64 +196,6 @@ def loaded(port: int, bodies: list[dict[str, Any]], length: float, process: int)
     return Load(1e6 * requests / duration, p50, p99, int(found[5]), requests, micros)
 
 
-async def paced(
-    port: int,
-    requests: Iterable[bytes],
-    rate: float,
-    length: float,
-    statuses: Counter[str] | None = None,
-) -> tuple[list[float], Counter[str], float]:
-    """Requests at random moments, `rate` a second, each on a connection that is free: the ms from the moment that each
-    was due to its last byte, the replies by status (counted in `statuses` as they come, if given), and the rate that
-    was reached.
-    """
-    if isinstance(requests, list):
-        requests = itertools.cycle(requests)
-    free: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
-    times: list[float] = []
-    statuses = Counter() if statuses is None else statuses
-    chance = random.Random(7)
-
-    async def one(due: float, content: bytes) -> None:
-        try:
-            while free and free[-1][0].at_eof():  # the service closes what was idle for long
-                free.pop()[1].close()
-            reader, writer = free.pop() if free else await asyncio.open_connection("127.0.0.1", port)
-            writer.write(content)
-            head = await reader.readuntil(b"\r\n\r\n")
-            status = head[9:12].decode()
-            found = re.search(rb"content-length: (\d+)", head)
-            await reader.readexactly(int(found[1]) if found else 0)
-            if b"connection: close" in head:
-                writer.close()
-            else:
-                free.append((reader, writer))
-        except (OSError, asyncio.IncompleteReadError) as error:
-            status = type(error).__name__
-        statuses[status] += 1
-        if status == "200":
-            times.append(1000 * (time.perf_counter() - due))
-
-    began = due = time.perf_counter()
-    tasks: set[asyncio.Task[None]] = set()
-    source = iter(requests)
-    number = 0
-    while due < began + length:
-        wait = due - time.perf_counter()
-        if wait > 0:
-            await asyncio.sleep(wait)
-        task = asyncio.create_task(one(due, next(source)))
-        tasks.add(task)
-        task.add_done_callback(tasks.discard)
-        number += 1
-        due += chance.expovariate(rate)
-    if tasks:
-        await asyncio.wait(tasks, timeout=60)
-    for _, writer in free:
-        writer.close()
-    return sorted(times), statuses, number / (time.perf_counter() - began)
-
-
 def at(times: list[float], share: float) -> float:
     """A percentile of sorted times."""
     return times[min(int(share * len(times)), len(times) - 1)] if times else float("nan")
@@ -317,9 +270,10 @@ def tail(
 ) -> list[Any]:
     """Return the row of an open loop at 70 % of the capacity: requests at random moments."""
     with served(index, "--cache-mb", "0") as (port, process, _):
+        wait_until_ready(port)
         full = loaded(port, bodies, min(length, 4), process.pid).rate
         rate = 0.7 * full
-        times, statuses, sent = asyncio.run(paced(port, posts(bodies), rate, 2 * length))
+        times, statuses, sent = paced(port, posts(bodies), rate, 2 * length)
     others = sum(n for status, n in statuses.items() if status != "200")
     p99 = at(times, 0.99)
     row = [name, full, sent, at(times, 0.5), p99, times[-1] if times else float("nan"), others]
@@ -358,9 +312,9 @@ def overload(index: Path, questions: list[str], rate: float, length: float) -> l
     """Return the row of twice the capacity: replies by status, memory before and after, the next question."""
     requests = posts([{"question": text, "mode": "walk", "budget": BUDGET} for text in questions])
     with served(index, "--cache-mb", "0", "--queue", "256") as (port, process, _):
-        asyncio.run(paced(port, requests, rate / 2, 2))
+        paced(port, requests, rate / 2, 2)
         before = memory([process.pid], "Rss")
-        _, statuses, sent = asyncio.run(paced(port, requests, 2 * rate, length))
+        _, statuses, sent = paced(port, requests, 2 * rate, length)
         after = memory([process.pid], "Rss")
         began = time.perf_counter()
         ask(port, {"question": "Who?", "budget": BUDGET})
@@ -400,7 +354,7 @@ def endurance(index: Path, questions: list[str], rate: float, length: float) -> 
 
         sampler = threading.Thread(target=sample)
         sampler.start()
-        times, _, got = asyncio.run(paced(port, requests(), 2 * rate, length, everything))
+        times, _, got = paced(port, requests(), 2 * rate, length, everything)
         ended.set()
         sampler.join()
         recovered = time.perf_counter()
