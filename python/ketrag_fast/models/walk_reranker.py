@@ -65,7 +65,7 @@ class WalkReranker:
             "features": list(self.features),
             "vectors": self.vectors,
             "strength": self.strength,
-            **{name: getattr(self, name).tolist() for name in _ARRAYS},
+            **{name: _rounded(getattr(self, name)) for name in _ARRAYS},
             "about": dict(self.about),
         }
         fresh = folder / f"{FILE}.new"
@@ -73,6 +73,11 @@ class WalkReranker:
             folder.mkdir(parents=True, exist_ok=True)
             fresh.write_text(json.dumps(data) + "\n", "utf-8")
             replace_path(fresh, folder / FILE)
+
+
+def _rounded(values: F64) -> Any:
+    """Return the values as nested lists with six significant digits."""
+    return [_rounded(row) for row in values] if values.ndim > 1 else [float(f"{x:.6g}") for x in values]
 
 
 _ARRAYS: Final = ("mean", "scale", "hidden", "bias", "output")

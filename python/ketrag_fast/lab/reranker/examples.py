@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zipfile
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -79,7 +80,7 @@ class Examples:
         try:
             with np.load(path, allow_pickle=False) as file:
                 return cls(**{one.name: file[one.name] for one in fields(cls)})
-        except (OSError, ValueError, KeyError, EOFError):
+        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
             return None
 
 
