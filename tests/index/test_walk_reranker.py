@@ -30,7 +30,7 @@ def trained(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     """A data set, its index, and the weights that the command trained on it."""
     folder = tmp_path_factory.mktemp(request.param)
     data = reranker_data.save(folder / "ships")
-    embedder = "none"
+    embedder = "builtin"
     if request.param == "vectors":
         embedder = f"native:{small_model.save(folder / 'model', small_model.config())}"
     line = ["bench", "train", "reranker", str(data), "--out", str(folder / "weights"), "--cut", "12", "-q"]
@@ -143,7 +143,7 @@ def test_an_interrupted_training_resumes_with_the_same_weights(
         pytest.skip("the steps are those without vectors")
     second = reranker_data.save(tmp_path / "more", seed=5)
     paths = [str(trained["data"]), str(second)]
-    settings = Settings(embedder="none")
+    settings = Settings(embedder="builtin")
 
     def stop(*_: Any, **__: Any) -> Any:
         raise Cancelled("stopped")
@@ -183,7 +183,7 @@ def largest_file(size: int) -> Iterator[None]:
 def test_a_full_disk_and_data_that_teach_nothing(trained: dict[str, Any], tmp_path: Path) -> None:
     if trained["vectors"]:
         pytest.skip("independent of vectors")
-    out, settings = tmp_path / "out", Settings(embedder="none")
+    out, settings = tmp_path / "out", Settings(embedder="builtin")
     result = train_reranker([str(trained["data"])], out, settings=settings, probes=5)
     before = (out / "reranker.json").read_bytes()
     with largest_file(1000), pytest.raises(StorageFull):

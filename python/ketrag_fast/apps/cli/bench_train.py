@@ -82,8 +82,9 @@ def _render(result: Training) -> str:
         "",
         f"cross-validated, strength {result.validation.strength:g} of the walk's score: {verdict}",
         f"{result.folder}: trained on all {result.questions:,} questions",
-        f"use it: ketrag retrieve QUERY --mode walk --rerank walk-features:{result.folder}",
     ]
+    if result.validation.is_better:
+        lines.append(f"use it: ketrag retrieve QUERY --mode walk --rerank walk-features:{result.folder}")
     return "\n".join(lines)
 
 
