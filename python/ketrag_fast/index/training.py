@@ -12,7 +12,7 @@ from ketrag_fast.index.index import Index
 from ketrag_fast.query.training_data import candidates_with_documents, train_system
 
 if TYPE_CHECKING:
-    from ketrag_fast.query.walk_features import Candidates
+    from ketrag_fast.query.walk_features import WalkCandidates
     from ketrag_fast.systems.spec.system import OnEpoch, Trained
 
 
@@ -48,7 +48,7 @@ def train(
     return train_system(opened, system, questions, Path(out), share, on_epoch, options)
 
 
-def walk_candidates(index: Index, questions: Sequence[str]) -> list[tuple[list[str], Candidates]]:
+def walk_candidates(index: Index, questions: Sequence[str]) -> list[tuple[list[str], WalkCandidates]]:
     """Return for each question the documents of the walk's first candidates, and their features.
 
     Raises:

@@ -16,7 +16,7 @@ from ketrag_fast.query.plan import plan_query
 from ketrag_fast.query.preparation import prepare
 from ketrag_fast.query.python_channels import fitted_vectors
 from ketrag_fast.query.query import Query
-from ketrag_fast.query.walk_features import Candidates, candidates_of
+from ketrag_fast.query.walk_features import WalkCandidates, candidates_of
 from ketrag_fast.systems.registry import registry
 from ketrag_fast.systems.shared.rows import strings
 from ketrag_fast.systems.spec.function_ref import resolve
@@ -63,7 +63,7 @@ def train_system(
 
 def candidates_with_documents(
     opened: Opened, path: Path, questions: Sequence[str]
-) -> list[tuple[list[str], Candidates]]:
+) -> list[tuple[list[str], WalkCandidates]]:
     """Return for each question the documents of the walk's first candidates, and their features."""
     texts = [core_text(check_text(text, at)) for at, text in enumerate(questions)]
     if not texts:

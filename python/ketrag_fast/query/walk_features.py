@@ -18,7 +18,7 @@ from ketrag_fast import _core
 DEPTH: Final = 40
 """Number of candidates that have features."""
 _NAMING: Final = 20
-"""Candidates whose partners are counted."""
+"""WalkCandidates whose partners are counted."""
 _HEAD: Final = 5
 _FAR: Final = -10.0
 """The score, below the best, of a partner that is not among the candidates."""
@@ -78,7 +78,7 @@ Arrays = Mapping[str, NDArray[Any]]
 
 
 @dataclass(frozen=True, slots=True)
-class Candidates:
+class WalkCandidates:
     """The first candidates of a query in the walk's order: units, scores and features[units, FEATURES]."""
 
     units: NDArray[np.uint32]
@@ -92,7 +92,7 @@ def candidates_of(
     request: _core.Request,
     question: str,
     vector: NDArray[np.float32] | None,
-) -> Candidates:
+) -> WalkCandidates:
     """Return the candidates of a query; none if the walk has no candidates.
 
     Args:
@@ -104,7 +104,7 @@ def candidates_of(
     """
     units, partners, terms = searcher.candidates(request, question, DEPTH, vector=vector)
     if not len(units):
-        return Candidates(units, np.zeros(0), np.zeros((0, len(FEATURES))))
+        return WalkCandidates(units, np.zeros(0), np.zeros((0, len(FEATURES))))
     scores = terms[:, 0]
     plain = np.concatenate(
         [
@@ -118,7 +118,7 @@ def candidates_of(
     )
     some = plain[:, _COLUMNS]
     relative = (some - some.mean(axis=0)) / (some.std(axis=0) + 1e-6)
-    return Candidates(units, scores, np.concatenate([plain, relative], axis=1))
+    return WalkCandidates(units, scores, np.concatenate([plain, relative], axis=1))
 
 
 def _partner_features(

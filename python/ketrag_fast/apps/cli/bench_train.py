@@ -10,7 +10,7 @@ from ketrag_fast.apps.cli import options, output
 from ketrag_fast.errors import ConfigError
 
 if TYPE_CHECKING:
-    from ketrag_fast.lab.reranker.training import Training
+    from ketrag_fast.lab.reranker.training import RerankerTraining
 
 _WHAT = ("reranker",)
 
@@ -64,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _render(result: Training) -> str:
+def _render(result: RerankerTraining) -> str:
     lines = [f"{'data set':20} {'of':13} {'measure':15} {'walk':>6} {'reranked':>8}  difference (95 %)"]
     for row in result.validation.rows:
         d = row.difference

@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ketrag_fast.query.walk_features import DEPTH, FEATURES, Candidates
+from ketrag_fast.query.walk_features import DEPTH, FEATURES, WalkCandidates
 from ketrag_fast.storage.durable import replace_path
 from ketrag_fast.storage.io_errors import writing
 
@@ -21,7 +21,7 @@ F64 = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Examples:
-    """Candidates of n questions in the walk's order, padded to DEPTH.
+    """WalkCandidates of n questions in the walk's order, padded to DEPTH.
 
     `features` is float32[n, DEPTH, FEATURES], `scores` f64[n, DEPTH], `documents` i32[n, DEPTH] with the
     number of each candidate's document (-1: no candidate), `gold` bool[n, DEPTH], `wanted` the number of
@@ -85,7 +85,7 @@ class Examples:
 
 
 def make_examples(
-    found: Sequence[tuple[list[str], Candidates]], gold: Sequence[Collection[str]], *, is_probe: bool
+    found: Sequence[tuple[list[str], WalkCandidates]], gold: Sequence[Collection[str]], *, is_probe: bool
 ) -> Examples:
     """Return the examples of questions with the documents of their candidates and their gold documents."""
     n = len(found)

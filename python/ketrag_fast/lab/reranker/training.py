@@ -32,7 +32,7 @@ Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Training:
+class RerankerTraining:
     """The weights, where they were written, the number of questions, and the cross-validation."""
 
     model: WalkReranker
@@ -62,7 +62,7 @@ def train_reranker(
     seed: int = 42,
     progress: Callback | None = None,
     tell: Tell = lambda _: None,
-) -> Training:
+) -> RerankerTraining:
     """Train on the judged questions of data sets and write the weights to the folder `out`.
 
     Each data set is indexed twice below `out`: as it is, and without `probes` sentences that are searched for
@@ -97,7 +97,7 @@ def train_reranker(
     model.save(out)
     shutil.rmtree(out / WORK, ignore_errors=True)
     questions = sum(int((~one.is_probe).sum()) for one in sets.values())
-    return Training(model, out, questions, validation)
+    return RerankerTraining(model, out, questions, validation)
 
 
 def _examples(
