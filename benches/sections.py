@@ -280,13 +280,19 @@ SECTIONS: Final = (
         "Pages are generated from the demo's articles, so that their text is known. Order is the F1 of the longest common subsequence"
         " of words. PDFium is not safe in threads: one process reads one page at a time.",
         "documents.py",
-        ("python/ketrag_fast/readers/**/*.py",),
+        ("python/ketrag_fast/readers/**/*.py", "rust/layout/src/**/*.rs"),
     ),
     Section(
         "Tables of PDFs",
         "Real files. A cell is right if its text is in the row and the column of the hand-made truth: 7 tables of filings and 25"
         " of a competition. Of pdfplumber both ways to find tables are shown; pymupdf4llm finds tables with a model.",
-        (Run("pdf-tables", ("pdf_tables.py",), ("python/ketrag_fast/readers/pdf/**/*.py",)),),
+        (
+            Run(
+                "pdf-tables",
+                ("pdf_tables.py",),
+                ("python/ketrag_fast/readers/pdf/**/*.py", "rust/layout/src/**/*.rs"),
+            ),
+        ),
     ),
     _time(
         "workbench",

@@ -17,12 +17,14 @@ RUST = ROOT / "rust"
 CRATES: dict[str, set[str]] = {
     "base": set(),
     "text": {"base"},
+    # From the characters of a page to its paragraphs.
+    "layout": {"base", "text"},
     "encode": {"base", "text"},
     # The core does not know the encoder: a change of one does not compile the other again.
     "core": {"base", "text"},
     # It knows HTTP and JSON; what answers is a trait.
     "serve": {"base"},
-    "py": {"base", "text", "encode", "core", "serve"},
+    "py": {"base", "text", "layout", "encode", "core", "serve"},
 }
 """The crates that each crate may use."""
 

@@ -31,6 +31,7 @@ __all__ = [
     "GraphNetwork",
     "MappedFile",
     "Mask",
+    "PdfPages",
     "Plan",
     "Printed",
     "Punkt",
@@ -269,6 +270,40 @@ class Plan:
         parallel: bool = False,
     ) -> Plan: ...
     def answer(self, question: str, vector: _F32 | None = None) -> bytes | None: ...
+
+@final
+class PdfPages:
+    def __new__(cls, functions: Sequence[int]) -> PdfPages: ...
+    @staticmethod
+    def functions() -> list[str]: ...
+    def add(self, page: int, text_page: int, width: float, height: float, rotation: int) -> str: ...
+    def add_recognised(
+        self,
+        width: float,
+        height: float,
+        lines: Sequence[tuple[float, Sequence[tuple[float, float, float, float, str]]]],
+    ) -> None: ...
+    def pop(self) -> None: ...
+    def __len__(self) -> int: ...
+    def states(self) -> list[str]: ...
+    def heights(self) -> list[float]: ...
+    def paragraphs(
+        self, *, report: _Report = None
+    ) -> list[
+        list[
+            tuple[
+                str,
+                float,
+                tuple[float, float, float, float],
+                tuple[float, float, float, float],
+                int,
+                int,
+                bool,
+                bool,
+            ]
+        ]
+    ]: ...
+    def join(self, text: str, more: str, soft: bool) -> str: ...
 
 @final
 class Front:

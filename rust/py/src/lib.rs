@@ -6,7 +6,7 @@
 //! 1. The function of a module here checks the types of its arrays and borrows them ([`arrays`]).
 //! 2. [`door`] allocates the memory reserve, releases the interpreter, and for long work watches for signals
 //!    on the calling thread while another one works.
-//! 3. The kernel of `ketrag_core`, `ketrag_encode` or `ketrag_text` checks the values and computes.
+//! 3. The kernel of `ketrag_core`, `ketrag_encode`, `ketrag_layout` or `ketrag_text` checks the values and computes.
 //! 4. [`door`] turns an error into an exception of `ketrag_fast.errors`, and a panic into `InternalError`. It relies
 //!    on unwinding: `panic = "abort"` is not supported (see `ketrag_base`).
 //! 5. The result becomes NumPy arrays without a copy.
@@ -29,6 +29,7 @@ mod front;
 mod kmeans;
 mod links_runs;
 mod local;
+mod pdf;
 mod plan;
 mod published;
 mod rank;
@@ -59,6 +60,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     kmeans::register(m)?;
     links_runs::register(m)?;
     local::register(m)?;
+    pdf::register(m)?;
     plan::register(m)?;
     published::register(m)?;
     rank::register(m)?;

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
-from ketrag_fast.readers.pdf.columns import rows_of
-from ketrag_fast.readers.pdf.lines import Line, PageLines, _within
 from tests.support.parts import part
 from tests.support.pdf_files import WIDTH, Page, encrypted, pdf, simple
 from tests.support.reading import at, read_all, read_one
@@ -240,14 +236,3 @@ def test_lines_that_are_far_from_the_page_cost_nothing_else() -> None:
         assert len(documents) == 1
         for line in (*LEFT, *RIGHT):
             assert line in " ".join(documents[0].text.split())
-
-
-def test_coordinates_are_finite_and_near_the_page() -> None:
-    numbers = [math.nan, math.inf, -math.inf, 1e300, 5.0]
-    for left in numbers:
-        for right in numbers:
-            line = _within(Line(left, right, right, left, right, "words"))
-            assert all(abs(value) <= 100_000 for value in (line.left, line.top, line.right, line.bottom))
-            assert line.right >= line.left
-            assert line.bottom >= line.top
-            assert [row.text for row in rows_of(PageLines(600, 800, [line] * 9))]

@@ -7,14 +7,11 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
+from ketrag_fast._core import PdfPages
 from ketrag_fast.errors import DocumentError
 from ketrag_fast.readers.headings import Heading, sections
 from ketrag_fast.readers.optional_imports import import_optional
-from ketrag_fast.readers.pdf.columns import rows_of
-from ketrag_fast.readers.pdf.lines import PageLines, lines_of
-from ketrag_fast.readers.pdf.paragraphs import Paragraph, compounds, join_lines, paragraphs_of
-from ketrag_fast.readers.pdf.repeated import remove_repeated_lines
-from ketrag_fast.readers.pdf.scanned import recognise_page
+from ketrag_fast.readers.pdf.pages import Paragraph, paragraphs_of, read_pages
 from ketrag_fast.readers.protocol import Item, SourceFile
 from ketrag_fast.types import Document
 from ketrag_fast.types.locations import Locator
@@ -51,13 +48,14 @@ def read_pdf(file: SourceFile) -> Iterator[Item]:
             raise DocumentError("the PDF has no pages")
         if count > MOST_PAGES:
             raise DocumentError(f"the PDF has {count:,} pages; the maximum is {MOST_PAGES:,}")
-        pages, broken = _pages(document, count, raw, pdfium, file.ocr)
+        pages, broken = read_pages(document, range(count), raw, pdfium, file.ocr)
         metadata, title = _about(document, pdfium)
         outline = _outline(document, pdfium)
     finally:
         document.close()
-    unmapped = [number for number, page in enumerate(pages, 1) if page.unmapped]
-    scanned = [number for number, page in enumerate(pages, 1) if page.scanned and not page.lines]
+    states = dict(enumerate(pages.states(), 1)) | dict.fromkeys(broken, "")
+    unmapped = [number for number, state in states.items() if state == "unmapped"]
+    scanned = [number for number, state in states.items() if state == "scanned"]
     result = _document(file, pages, metadata | {"pages": count}, title, outline)
     reasons = [
         (broken, "damaged"),
@@ -93,29 +91,6 @@ def _list_pages(numbers: Sequence[int], count: int) -> str:
         before = number
     shown = ", ".join(parts[:10]) + (", ..." if len(parts) > 10 else "")
     return f"pages {shown}" if len(numbers) > 1 else f"page {shown}"
-
-
-def _pages(
-    document: Any, count: int, raw: Any, pdfium: Any, ocr: str | None
-) -> tuple[list[PageLines], list[int]]:
-    pages: list[PageLines] = []
-    broken: list[int] = []
-    for number in range(count):
-        try:
-            page = document[number]
-        except pdfium.PdfiumError:
-            broken.append(number + 1)
-            pages.append(PageLines(0, 0, []))
-            continue
-        try:
-            lines = lines_of(raw, page)
-            pages.append(recognise_page(page, ocr) if ocr and lines.scanned else lines)
-        except pdfium.PdfiumError:
-            broken.append(number + 1)
-            pages.append(PageLines(0, 0, []))
-        finally:
-            page.close()
-    return pages, broken
 
 
 def _about(document: Any, pdfium: Any) -> tuple[dict[str, Any], str]:
@@ -160,28 +135,25 @@ def _outline(document: Any, pdfium: Any) -> list[tuple[int, int, float | None, s
 
 def _document(
     file: SourceFile,
-    pages: list[PageLines],
+    pages: PdfPages,
     metadata: dict[str, Any],
     title: str,
     outline: Sequence[tuple[int, int, float | None, str]],
 ) -> Document:
-    remove_repeated_lines(pages)
-    rows = [rows_of(page) for page in pages]
-    known = compounds(row for own in rows for row in own)
     parts: list[str] = []
     length = 0
     locators: list[Locator] = []
     placed: list[list[tuple[int, Paragraph]]] = []
     before: Paragraph | None = None
-    for number, own in enumerate(rows, 1):
+    for number, own in enumerate(paragraphs_of(pages), 1):
         begin: int | None = None
         on_page: list[tuple[int, Paragraph]] = []
-        for paragraph in paragraphs_of(own, known):
+        for paragraph in own:
             text = paragraph.text
             if before is not None:
                 between = _between(before, paragraph, turned=begin is None)
                 if between is None:  # a word split between columns or pages
-                    whole = join_lines(parts[-1], text, before.soft, known)
+                    whole = pages.join(parts[-1], text, before.soft)
                     cut = parts[-1]
                     if not whole.startswith(cut):  # its hyphen was dropped
                         parts[-1] = cut[:-1]
@@ -198,7 +170,7 @@ def _document(
             parts.append(text)
             length += len(text)
             begin = start if begin is None else begin
-            box = [round(value, 1) for value in pages[number - 1].displayed(paragraph.box)]
+            box = [round(value, 1) for value in paragraph.shown]
             locators.append(Locator(start, length, "box", box))
             on_page.append((start, paragraph))
             before = paragraph
@@ -206,9 +178,8 @@ def _document(
             locators.append(Locator(begin, length, "page", number))
         placed.append(on_page)
     whole = "".join(parts)
-    headings = list(_headings_from_outline(outline, placed, pages)) or list(
-        _headings_from_sizes(placed, rows)
-    )
+    headings = list(_headings_from_outline(outline, placed, pages.heights()))
+    headings = headings or list(_headings_from_sizes(placed))
     named = title or _largest(placed)
     locators += sections(headings, len(whole), named)
     return Document(file.id, whole, named, metadata, tuple(locators))
@@ -237,7 +208,7 @@ def _tall(own: Paragraph) -> bool:
 def _headings_from_outline(
     outline: Sequence[tuple[int, int, float | None, str]],
     placed: Sequence[Sequence[tuple[int, Paragraph]]],
-    pages: Sequence[PageLines],
+    heights: Sequence[float],
 ) -> Iterator[Heading]:
     begins: dict[int, list[str]] = {}  # the letters that the paragraphs of a page begin with
     for level, page, up, title in outline:
@@ -245,7 +216,7 @@ def _headings_from_outline(
             continue
         if page not in begins:
             begins[page] = [_letters(own.text[:_BEGINNING]) for _, own in placed[page]]
-        down = None if up is None else pages[page].height - up
+        down = None if up is None else heights[page] - up
         start = _place(title, down, placed[page], begins[page])
         if start is None:  # an empty page: use the next one with text
             later = (own[0][0] for own in placed[page + 1 :] if own)
@@ -274,9 +245,7 @@ def _letters(text: str) -> str:
     return _NO_LETTERS.sub("", text.lower())
 
 
-def _headings_from_sizes(
-    placed: Sequence[Sequence[tuple[int, Paragraph]]], rows: Sequence[Sequence[Any]]
-) -> Iterator[Heading]:
+def _headings_from_sizes(placed: Sequence[Sequence[tuple[int, Paragraph]]]) -> Iterator[Heading]:
     """Yield headings without an outline: short paragraphs in larger letters, else numbered ones."""
     body = _body_size(placed)
     if body is None:

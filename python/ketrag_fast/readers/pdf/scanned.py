@@ -1,4 +1,4 @@
-"""Recognise the text of scanned pages: a page is drawn as a picture, Tesseract's words become its lines."""
+"""Recognise the text of scanned pages: a page is drawn as a picture, and Tesseract finds its words."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from itertools import groupby
 from typing import Any, Final
 
 from ketrag_fast.readers.ocr import RecognisedWord, recognise
-from ketrag_fast.readers.pdf.lines import Line, PageLines, Word, split_words
 
+_Word = tuple[float, float, float, float, str]
+"""Left, top, right and bottom of a word in points, and its text."""
 _DOTS: Final = 300
 """Dots per inch of the picture, the resolution that Tesseract's models were made for."""
 _MOST_DOTS: Final = 40_000_000
@@ -22,8 +23,11 @@ _BEARING: Final = 0.08
 """The space next to the ink of a letter, relative to its size."""
 
 
-def recognise_page(page: Any, languages: str) -> PageLines:
-    """Return the lines of a page that is a picture. Raises DocumentError if Tesseract fails."""
+def recognise_page(page: Any, languages: str) -> list[tuple[float, list[_Word]]]:
+    """Return the size of the letters and the words of each line of a page that is a picture.
+
+    Raises DocumentError if Tesseract fails.
+    """
     width, height = page.get_size()
     scale = min(_DOTS / 72, (_MOST_DOTS / max(width * height, 1.0)) ** 0.5)
     bitmap = page.render(scale=scale, grayscale=True)
@@ -38,15 +42,15 @@ def recognise_page(page: Any, languages: str) -> PageLines:
     finally:
         bitmap.close()
     words = recognise(picture, languages, round(72 * scale))
-    lines: list[Line] = []
+    lines: list[tuple[float, list[_Word]]] = []
     for _, group in groupby(words, key=lambda word: word.line):
         own = list(group)
         ink = max(word.bottom for word in own) - min(word.top for word in own)
         size = _SIZE * ink / scale
-        lines += split_words([_in_points(word, scale, _BEARING * size) for word in own], False, size)
-    return PageLines(width, height, lines, scanned=not lines)
+        lines.append((size, [_in_points(word, scale, _BEARING * size) for word in own]))
+    return lines
 
 
-def _in_points(word: RecognisedWord, scale: float, bearing: float) -> Word:
+def _in_points(word: RecognisedWord, scale: float, bearing: float) -> _Word:
     left, right = word.left / scale - bearing, word.right / scale + bearing
-    return Word(left, word.top / scale, right, word.bottom / scale, word.text)
+    return left, word.top / scale, right, word.bottom / scale, word.text

@@ -11,7 +11,7 @@ from collections import Counter, defaultdict
 from operator import attrgetter
 from typing import Final
 
-from ketrag_fast.readers.pdf.lines import Line, PageLines
+from tests.oracles.pdf_layout.lines import Line, PageLines
 
 _NUMBER = re.compile(r"\d+")
 _OUTER = re.compile(r"^\d+\b|\b\d+$")

@@ -7,8 +7,8 @@ from bisect import bisect
 from collections import Counter
 from typing import Final
 
-from ketrag_fast.readers.pdf.grids import Grid
-from ketrag_fast.readers.pdf.lines import Line, PageLines, Word, line_of_words
+from tests.oracles.pdf_layout.grids import Grid
+from tests.oracles.pdf_layout.lines import Line, PageLines, Word, line_of_words
 
 _FILLED: Final = 0.4
 """The minimum share of the cells of a table that have text; diagrams have less."""

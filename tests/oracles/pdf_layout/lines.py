@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from ketrag_fast.readers.pdf.grids import Grid, grids_of, path_boxes
+from tests.oracles.pdf_layout.grids import Grid, grids_of, path_boxes
 
 _LIGATURES: Final = {
     0xFB00: "ff",

@@ -12,7 +12,7 @@ from itertools import pairwise
 from statistics import median
 from typing import Final
 
-from ketrag_fast.readers.pdf.lines import Line
+from tests.oracles.pdf_layout.lines import Line
 
 _SPLIT: Final = 0.5
 """Words further apart than this many letter heights may be cells."""

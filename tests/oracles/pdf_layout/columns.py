@@ -12,9 +12,9 @@ from itertools import pairwise
 from statistics import median
 from typing import Final
 
-from ketrag_fast.readers.pdf.lines import Line, PageLines
-from ketrag_fast.readers.pdf.ruled import ruled_tables
-from ketrag_fast.readers.pdf.tables import TableRow, tables_of
+from tests.oracles.pdf_layout.lines import Line, PageLines
+from tests.oracles.pdf_layout.ruled import ruled_tables
+from tests.oracles.pdf_layout.tables import TableRow, tables_of
 
 _LEAST: Final = 4
 """Minimum number of lines in a column."""

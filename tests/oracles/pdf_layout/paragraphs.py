@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
 
-from ketrag_fast.readers.pdf.columns import TextRow
+from tests.oracles.pdf_layout.columns import TextRow
 
 _HYPHENS = ("-", "\u2010", "\u00ad")
 _COMPOUND = re.compile(r"(?<![^\W\d_])[^\W\d_]{2,}[-\u2010][^\W\d_]{2,}")

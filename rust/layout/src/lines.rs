@@ -1,0 +1,431 @@
+//! The lines of a page from the characters that PDFium found, with two boxes for each word.
+//!
+//! PDFium joins all text at one height into a line, across columns too. A line is split at wide gaps between words.
+
+use crate::grids::{grids_of, Grid};
+use crate::page::{split_words, Line, Page, State, Word, FARTHEST};
+use ketrag_text::classes::{is_letter, is_space};
+
+/// Words of letters of one width, as in program code, are this many letters apart at most.
+const WIDE: f64 = 1.2;
+/// A gap of this many letter heights may separate columns or cells.
+const GAP: f64 = 0.9;
+/// The part of a letter's box above and below that its ink seldom reaches.
+const RIM: f64 = 0.16;
+/// Words closer than this many letter heights are one word.
+const TOUCHING: f64 = 0.07;
+/// Words further apart than this many letter heights may be cells.
+const SPLIT: f64 = 0.5;
+const SAMPLED: usize = 40;
+const TURNS: usize = 12;
+
+/// The characters of a page and where they are, with y upwards and the page as it is before its rotation.
+pub trait Characters {
+    /// Return one code unit for each character that the page counts.
+    fn units(&self) -> &[u32];
+    /// Return left, top, right, bottom of the box of a character.
+    fn bounds(&self, at: usize) -> [f32; 4];
+    fn matrix(&self, at: usize) -> [f32; 6];
+    fn font_size(&self, at: usize) -> f64;
+    /// Return the angle of a character in radians.
+    fn angle(&self, at: usize) -> f32;
+    fn is_unmapped(&self, at: usize) -> bool;
+    /// Return left, top, right, bottom of the paths on the page.
+    fn paths(&self) -> Vec<[f32; 4]>;
+    fn has_picture(&self) -> bool;
+}
+
+/// Return the lines of a page in drawing order. `width` and `height` are those of the displayed page, which is rotated
+/// by `rotation` degrees.
+pub fn lines_of(characters: &impl Characters, width: f64, height: f64, rotation: u16) -> Page {
+    let units = characters.units();
+    let mut page = Page { width, height, ..Page::default() };
+    let state = || if characters.has_picture() { State::Scanned } else { State::Text };
+    if units.is_empty() {
+        return Page { state: state(), ..page };
+    }
+    let own = if matches!(rotation, 90 | 270) { (height, width) } else { (width, height) };
+    page.turned = turn(characters, rotation);
+    if page.turned != 0 {
+        (page.width, page.height) = (height, width);
+    }
+    if is_unmapped(characters) {
+        return Page { state: State::Unmapped, ..page };
+    }
+    let view = View { rotation: (rotation + page.turned) % 360, width: own.0, height: own.1 };
+    page.grids = grids_of(characters.paths().into_iter().map(|path| view.place(path.map(f64::from))));
+    page.lines = read_lines(characters, view, &page.grids);
+    for line in &mut page.lines {
+        line.clamp();
+    }
+    if page.lines.is_empty() {
+        page.state = state();
+    }
+    page
+}
+
+/// Return the angle in degrees at which most of the text is written, if that is sideways.
+fn turn(characters: &impl Characters, rotation: u16) -> u16 {
+    let angles: Vec<f64> = sample(characters.units(), TURNS)
+        .map(|at| f64::from(characters.angle(at)).to_degrees().round_ties_even() - f64::from(rotation))
+        .map(|angle| angle.rem_euclid(360.0))
+        .collect();
+    let is_most = |turned: u16| {
+        let same = angles.iter().filter(|&&angle| (angle - f64::from(turned)).abs() <= 1.0).count();
+        same as f64 > 0.7 * angles.len() as f64
+    };
+    [90, 270].into_iter().find(|&turned| is_most(turned)).unwrap_or(0)
+}
+
+/// Return the places of about `count` characters at even distances that are not spaces.
+fn sample(units: &[u32], count: usize) -> impl Iterator<Item = usize> + '_ {
+    (0..units.len()).step_by((units.len() / count).max(1)).filter(|&at| !is_blank(units[at]))
+}
+
+/// Return whether letters have no Unicode values, judging by the text and a sample of them.
+fn is_unmapped(characters: &impl Characters) -> bool {
+    let units = characters.units();
+    let bad = units.iter().filter(|&&unit| is_bad(unit)).count();
+    if bad > 0 {
+        let seen = units.iter().filter(|&&unit| !is_blank(unit)).count();
+        if seen >= 20 && bad as f64 > 0.2 * seen as f64 {
+            return true;
+        }
+    }
+    let places: Vec<usize> = sample(units, SAMPLED).collect();
+    if places.len() < SAMPLED / 3 {
+        return false;
+    }
+    let wrong = places.iter().filter(|&&at| characters.is_unmapped(at)).count();
+    wrong as f64 > 0.4 * places.len() as f64
+}
+
+fn is_bad(unit: u32) -> bool {
+    matches!(unit, 0..=8 | 0xe..=0x1f | 0xfffd | 0xe000..=0xf8ff)
+}
+
+fn is_blank(unit: u32) -> bool {
+    char::from_u32(unit).is_some_and(is_space)
+}
+
+/// PDFium's marks of a word that is cut by the end of a line.
+fn is_cut(unit: u32) -> bool {
+    matches!(unit, 0xfffe | 2)
+}
+
+fn is_break(unit: u32) -> bool {
+    matches!(unit, 0xa | 0xd) || is_cut(unit)
+}
+
+/// How the page is displayed: its rotation in degrees, and its width and height before the rotation.
+#[derive(Clone, Copy)]
+struct View {
+    rotation: u16,
+    width: f64,
+    height: f64,
+}
+
+impl View {
+    /// Convert a box from PDF coordinates (unrotated, y upwards) to those of the page, y downwards.
+    fn place(&self, [left, top, right, bottom]: [f64; 4]) -> [f64; 4] {
+        match self.rotation {
+            0 => [left, self.height - top, right, self.height - bottom],
+            90 => [bottom, left, top, right],
+            180 => [self.width - right, bottom, self.width - left, top],
+            _ => [self.height - top, self.width - right, self.height - bottom, self.width - left],
+        }
+    }
+
+    /// Return the box of a word from those of its first and last character. Like all numbers of a page, coordinates may
+    /// be undefined, and then the result is, too.
+    fn word(&self, first: [f32; 4], last: [f32; 4]) -> [f64; 4] {
+        let (first, last) = (first.map(f64::from), last.map(f64::from));
+        let last = if last[1] > last[3] { last } else { first };
+        let first = if first[1] > first[3] { first } else { last };
+        let [left, top, right, bottom] = self.place([
+            minimum(first[0], last[0]),
+            maximum(first[1], last[1]),
+            maximum(first[2], last[2]),
+            minimum(first[3], last[3]),
+        ]);
+        let rim = RIM * (bottom - top);
+        [left, top + rim, right, bottom - rim]
+    }
+}
+
+fn minimum(a: f64, b: f64) -> f64 {
+    if a.is_nan() || b.is_nan() {
+        f64::NAN
+    } else {
+        a.min(b)
+    }
+}
+
+fn maximum(a: f64, b: f64) -> f64 {
+    if a.is_nan() || b.is_nan() {
+        f64::NAN
+    } else {
+        a.max(b)
+    }
+}
+
+/// A word as a range of units, with its box.
+struct Mark {
+    start: usize,
+    end: usize,
+    bounds: [f64; 4],
+}
+
+fn read_lines(characters: &impl Characters, view: View, grids: &[Grid]) -> Vec<Line> {
+    let units = characters.units();
+    let mut lines = Vec::new();
+    let mut marks: Vec<Mark> = Vec::new();
+    let mut start = 0;
+    while start < units.len() {
+        let end = units[start..].iter().position(|&unit| is_break(unit)).map_or(units.len(), |n| start + n);
+        let soft = units.get(end).is_some_and(|&unit| is_cut(unit));
+        mark_words(characters, view, start..end, &mut marks);
+        if !marks.is_empty() {
+            read_line(characters, view, grids, (start, end, soft), &marks, &mut lines);
+        }
+        start = end + 1;
+    }
+    lines
+}
+
+fn mark_words(
+    characters: &impl Characters,
+    view: View,
+    range: std::ops::Range<usize>,
+    marks: &mut Vec<Mark>,
+) {
+    marks.clear();
+    let units = characters.units();
+    let mut at = range.start;
+    while at < range.end {
+        if is_blank(units[at]) {
+            at += 1;
+            continue;
+        }
+        let start = at;
+        while at < range.end && !is_blank(units[at]) {
+            at += 1;
+        }
+        let bounds = view.word(characters.bounds(start), characters.bounds(at - 1));
+        marks.push(Mark { start, end: at, bounds });
+    }
+}
+
+/// Add the parts of one line.
+fn read_line(
+    characters: &impl Characters,
+    view: View,
+    grids: &[Grid],
+    (start, end, soft): (usize, usize, bool),
+    marks: &[Mark],
+    lines: &mut Vec<Line>,
+) {
+    let units = characters.units();
+    let matrix = characters.matrix(start).map(f64::from);
+    let scale = matrix[2].hypot(matrix[3]);
+    let size = characters.font_size(start) * if scale > 0.0 && scale < FARTHEST { scale } else { 1.0 };
+    let bounds = marks[1..].iter().fold(marks[0].bounds, |own, mark| {
+        let [left, top, right, bottom] = mark.bounds;
+        [minimum(own[0], left), minimum(own[1], top), maximum(own[2], right), maximum(own[3], bottom)]
+    });
+    let middle = (bounds[1] + bounds[3]) / 2.0;
+    let is_outside = |grid: &Grid| middle < grid.ys[0] || middle > grid.ys[grid.ys.len() - 1];
+    let is_turned = bounds[3] - bounds[1] > 2.0 * (bounds[2] - bounds[0]) && end - start > 2;
+    if !is_turned && is_running(marks, size) && grids.iter().all(is_outside) {
+        let text = clean(&units[start..end]);
+        if !text.is_empty() {
+            lines.push(Line::new(bounds, size, text, soft));
+        }
+        return;
+    }
+    let words = read_words(units, marks);
+    if words.is_empty() {
+        return;
+    }
+    if is_turned {
+        let angle = matrix[2].atan2(matrix[0]).to_degrees() - f64::from(view.rotation);
+        let mut line = Line::of_words(words, size, soft);
+        line.upright = (angle + 6.0).rem_euclid(360.0) < 12.0;
+        lines.push(line);
+    } else {
+        split_words(words, soft, size, lines);
+    }
+}
+
+/// Return whether the words of a line are at the distances of running text.
+fn is_running(marks: &[Mark], size: f64) -> bool {
+    let width: f64 = marks.iter().map(|mark| mark.bounds[2] - mark.bounds[0]).sum();
+    let count: usize = marks.iter().map(|mark| mark.end - mark.start).sum();
+    let limit = maximum(SPLIT * size, minimum(WIDE * (width / count as f64), GAP * size));
+    size > 1.0
+        && SPLIT * size <= limit
+        && marks.windows(2).all(|pair| {
+            let gap = pair[1].bounds[0] - pair[0].bounds[2];
+            gap >= TOUCHING * size && gap <= limit
+        })
+}
+
+/// Return the words of a line; the parts of a word that PDFium has torn are joined.
+fn read_words(units: &[u32], marks: &[Mark]) -> Vec<Word> {
+    let mut found: Vec<Word> = Vec::with_capacity(marks.len());
+    for mark in marks {
+        let text = clean(&units[mark.start..mark.end]);
+        if text.is_empty() {
+            continue;
+        }
+        let [left, top, right, bottom] = mark.bounds;
+        match found.last_mut() {
+            Some(last) if is_torn(last, left, (bottom - top) / (1.0 - 2.0 * RIM), &text) => {
+                last.top = crate::page::smaller(last.top, top);
+                last.right = right;
+                last.bottom = crate::page::larger(last.bottom, bottom);
+                last.text.push_str(&text);
+            }
+            _ => found.push(Word { left, top, right, bottom, text }),
+        }
+    }
+    found
+}
+
+/// Return whether PDFium put a space between two parts of a word, which touch each other.
+fn is_torn(last: &Word, left: f64, height: f64, text: &str) -> bool {
+    let gap = left - last.right;
+    -TOUCHING * height < gap
+        && gap < TOUCHING * height
+        && last.text.chars().next_back().is_some_and(is_letter)
+        && text.chars().next().is_some_and(char::is_lowercase)
+}
+
+/// Return code units as text: with surrogate pairs joined and lone surrogates dropped, ligatures as letters, and
+/// single spaces.
+fn clean(units: &[u32]) -> String {
+    let mut found = String::with_capacity(units.len());
+    let mut is_apart = false;
+    let mut at = 0;
+    while at < units.len() {
+        let (c, next) = match (units[at], units.get(at + 1)) {
+            (high @ 0xd800..=0xdbff, Some(&low @ 0xdc00..=0xdfff)) => {
+                (char::from_u32(0x10000 + ((high - 0xd800) << 10) + (low - 0xdc00)), at + 2)
+            }
+            (unit, _) => (char::from_u32(unit), at + 1),
+        };
+        at = next;
+        let Some(c) = c.filter(|&c| c != '\0' && c != '\u{feff}') else { continue };
+        if is_space(c) {
+            is_apart = !found.is_empty();
+            continue;
+        }
+        if is_apart {
+            found.push(' ');
+            is_apart = false;
+        }
+        match ligature(c) {
+            Some(letters) => found.push_str(letters),
+            None => found.push(c),
+        }
+    }
+    found
+}
+
+fn ligature(c: char) -> Option<&'static str> {
+    Some(match c {
+        '\u{fb00}' => "ff",
+        '\u{fb01}' => "fi",
+        '\u{fb02}' => "fl",
+        '\u{fb03}' => "ffi",
+        '\u{fb04}' => "ffl",
+        '\u{fb05}' | '\u{fb06}' => "st",
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Text in letters 6 points wide and 10 high, on lines 12 points apart; `~` is a gap of 20 points.
+    struct Typed {
+        units: Vec<u32>,
+        at: Vec<(f32, f32)>,
+    }
+
+    fn typed(text: &str) -> Typed {
+        let (mut x, mut y) = (0.0, 700.0);
+        let mut found = Typed { units: Vec::new(), at: Vec::new() };
+        for unit in text.encode_utf16() {
+            found.units.push(if unit == u16::from(b'~') { 32 } else { u32::from(unit) });
+            found.at.push((x, y));
+            x += if unit == u16::from(b'~') { 20.0 } else { 6.0 };
+            if unit == 10 {
+                (x, y) = (0.0, y - 12.0);
+            }
+        }
+        found
+    }
+
+    impl Characters for Typed {
+        fn units(&self) -> &[u32] {
+            &self.units
+        }
+        fn bounds(&self, at: usize) -> [f32; 4] {
+            let (x, y) = self.at[at];
+            [x, y + 10.0, x + 6.0, y]
+        }
+        fn matrix(&self, _: usize) -> [f32; 6] {
+            [1.0, 0.0, 0.0, 1.0, 0.0, 0.0]
+        }
+        fn font_size(&self, _: usize) -> f64 {
+            10.0
+        }
+        fn angle(&self, _: usize) -> f32 {
+            0.0
+        }
+        fn is_unmapped(&self, at: usize) -> bool {
+            self.units[at] == u32::from(b'?')
+        }
+        fn paths(&self) -> Vec<[f32; 4]> {
+            Vec::new()
+        }
+        fn has_picture(&self) -> bool {
+            true
+        }
+    }
+
+    fn texts(text: &str) -> Vec<(String, usize, bool)> {
+        let page = lines_of(&typed(text), 600.0, 800.0, 0);
+        page.lines.into_iter().map(|line| (line.text, line.words.len(), line.soft)).collect()
+    }
+
+    #[test]
+    fn running_text_has_no_words_and_cells_have() {
+        let found = texts("the ice\nCash~12\nwell\u{fffe}known");
+        let expected = [
+            ("the ice", 0, false),
+            ("Cash", 1, false),
+            ("12", 1, false),
+            ("well", 0, true),
+            ("known", 0, false),
+        ];
+        assert_eq!(found, expected.map(|(text, words, soft)| (text.to_string(), words, soft)));
+    }
+
+    #[test]
+    fn characters_become_text() {
+        let units: Vec<u32> = "\u{fb01}n\u{a0} \u{1f600}\0!".encode_utf16().map(u32::from).collect();
+        assert_eq!(clean(&units), "fin \u{1f600}!");
+        assert_eq!(clean(&[0xd800, 97, 0xdc00]), "a");
+    }
+
+    #[test]
+    fn pages_without_text_or_unicode() {
+        assert_eq!(lines_of(&typed(""), 600.0, 800.0, 0).state, State::Scanned);
+        assert_eq!(lines_of(&typed(" \n "), 600.0, 800.0, 0).state, State::Scanned);
+        assert_eq!(lines_of(&typed(&"?".repeat(80)), 600.0, 800.0, 0).state, State::Unmapped);
+        assert_eq!(lines_of(&typed(&"\u{e000}".repeat(80)), 600.0, 800.0, 0).state, State::Unmapped);
+    }
+}
