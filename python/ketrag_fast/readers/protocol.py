@@ -20,7 +20,8 @@ class SourceFile:
 
     `id` is its path relative to the source, with `/`. `data` has the bytes of an archive member or a mail
     attachment, and `depth` its nesting depth. With `follow_links`, companion files may be links to files
-    outside its folder. `ocr` has the languages in which the text of scanned pages is recognised.
+    outside its folder. `ocr` has the languages in which the text of scanned pages is recognised. A reader may
+    use up to `processes` processes; the result does not depend on them.
     """
 
     path: Path
@@ -30,6 +31,7 @@ class SourceFile:
     depth: int = 0
     follow_links: bool = False
     ocr: str | None = None
+    processes: int = 1
 
     @property
     def suffix(self) -> str:

@@ -16,6 +16,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from queue import Empty, Full, Queue
 from typing import Any, Final, Self
@@ -142,7 +143,8 @@ class Apart:
             put = partial(self._put, queue)
             try:
                 if not self._closed:
-                    process = self._read(process or self._start(), file, kind, put)
+                    shared = replace(file, processes=self._unused() + 1)
+                    process = self._read(process or self._start(), shared, kind, put)
             except (OSError, TypeError) as error:
                 put(file.failure(f"cannot start a process to read the file: {error}"))
                 process = None
@@ -155,6 +157,11 @@ class Apart:
                 put(None)
                 with self._lock:
                     self._waiting -= 1
+
+    def _unused(self) -> int:
+        """Return how many processes no file needs now: the reader of a large file may use them."""
+        with self._lock:
+            return max(self._most - self._waiting, 0)
 
     def _read(self, process: _Process, file: SourceFile, kind: str, put: Put) -> _Process | None:
         """Read a file; return the process, or None if it cannot be used again.
@@ -275,6 +282,7 @@ class _Process:
             "kind": kind,
             "follow_links": file.follow_links,
             "ocr": file.ocr,
+            "processes": file.processes,
             "largest": largest,
             "read_text": read_text,
         }

@@ -40,7 +40,9 @@ def serve(requests: IO[bytes], replies: IO[bytes]) -> None:
     for line in requests:
         query = json.loads(line)
         file = SourceFile(Path(os.fsdecode(bytes.fromhex(query["path"]))), query["id"], query["encoding"])
-        file = replace(file, follow_links=query["follow_links"], ocr=query["ocr"])
+        file = replace(
+            file, follow_links=query["follow_links"], ocr=query["ocr"], processes=query["processes"]
+        )
         for item in items_of(file, query["kind"], query["largest"], query["read_text"]):
             _write(replies, _fields(item))
         _write(replies, {"end": True})

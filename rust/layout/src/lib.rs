@@ -9,6 +9,7 @@ pub mod grids;
 pub mod lines;
 mod matching;
 mod merging;
+pub mod packed;
 pub mod page;
 mod page_numbers;
 pub mod paragraphs;

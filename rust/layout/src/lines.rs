@@ -19,7 +19,7 @@ const SPLIT: f64 = 0.5;
 const SAMPLED: usize = 40;
 const TURNS: usize = 12;
 
-/// The characters of a page and where they are, with y upwards and the page as it is before its rotation.
+/// The characters of a page and their boxes, with y upwards and the page as it is before its rotation.
 pub trait Characters {
     /// Return one code unit for each character that the page counts.
     fn units(&self) -> &[u32];

@@ -15,7 +15,7 @@ const LABELLED: f64 = 0.6;
 
 type Cell = (u32, u32);
 
-/// A table with rules: where it is, the size of its letters, and its rows.
+/// A table with rules: its box, the size of its letters, and its rows.
 pub struct RuledTable {
     pub bounds: [f64; 4],
     pub size: f64,

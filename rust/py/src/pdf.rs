@@ -6,10 +6,12 @@
 use super::door::{long, quick};
 use ketrag_base::error::{caught, Error, Result};
 use ketrag_layout::lines::{lines_of, Characters};
+use ketrag_layout::packed::{pack, unpack};
 use ketrag_layout::page::{split_words, Page, State, Word};
 use ketrag_layout::paragraphs::Compounds;
 use ketrag_layout::paragraphs_of_pages;
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 use std::ffi::c_void;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -259,6 +261,20 @@ impl PdfPages {
     /// Remove the last page.
     fn pop(&self) {
         lock(&self.pages).pop();
+    }
+
+    /// Return all pages as bytes.
+    fn pack<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let packed = quick(py, || Ok(pack(&lock(&self.pages))))?;
+        Ok(PyBytes::new(py, &packed))
+    }
+
+    /// Add the pages that `pack` has returned.
+    fn unpack(&self, py: Python<'_>, packed: &[u8]) -> PyResult<()> {
+        quick(py, || {
+            lock(&self.pages).extend(unpack(packed)?);
+            Ok(())
+        })
     }
 
     fn __len__(&self) -> usize {

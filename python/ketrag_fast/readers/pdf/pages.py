@@ -29,6 +29,11 @@ class Paragraph(NamedTuple):
     soft: bool
 
 
+def empty_pages(raw: Any) -> PdfPages:
+    """Return no pages, to which those of a document can be added."""
+    return PdfPages([_address(getattr(raw, name)) for name in PdfPages.functions()])
+
+
 def read_pages(
     document: Any, numbers: Iterable[int], raw: Any, pdfium: Any, ocr: str | None
 ) -> tuple[PdfPages, list[int]]:
@@ -37,7 +42,7 @@ def read_pages(
     `raw` is pypdfium2.raw, `pdfium` is pypdfium2. The text of pictures is recognised if `ocr` names
     languages.
     """
-    pages = PdfPages([_address(getattr(raw, name)) for name in PdfPages.functions()])
+    pages = empty_pages(raw)
     broken: list[int] = []
     for number in numbers:
         try:

@@ -12,6 +12,7 @@ from ketrag_fast.errors import DocumentError
 from ketrag_fast.readers.headings import Heading, sections
 from ketrag_fast.readers.optional_imports import import_optional
 from ketrag_fast.readers.pdf.pages import Paragraph, paragraphs_of, read_pages
+from ketrag_fast.readers.pdf.parallel import LEAST_PAGES, read_in_processes
 from ketrag_fast.readers.protocol import Item, SourceFile
 from ketrag_fast.types import Document
 from ketrag_fast.types.locations import Locator
@@ -48,7 +49,10 @@ def read_pdf(file: SourceFile) -> Iterator[Item]:
             raise DocumentError("the PDF has no pages")
         if count > MOST_PAGES:
             raise DocumentError(f"the PDF has {count:,} pages; the maximum is {MOST_PAGES:,}")
-        pages, broken = read_pages(document, range(count), raw, pdfium, file.ocr)
+        if file.processes > 1 and file.data is None and count >= LEAST_PAGES:
+            pages, broken = read_in_processes(file.path, document, file.processes, raw, pdfium, file.ocr)
+        else:
+            pages, broken = read_pages(document, range(count), raw, pdfium, file.ocr)
         metadata, title = _about(document, pdfium)
         outline = _outline(document, pdfium)
     finally:
