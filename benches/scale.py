@@ -2,10 +2,11 @@
 
     python benches/scale.py                                  # 30,000 and 100,000 passages
     python benches/scale.py --passages 300000,1000000 --memory 2000
-    python benches/scale.py --scaling                        # one thread against all
-    python benches/scale.py --peers PYTHON                   # an interpreter with tantivy and bm25s; default: this one
+    python benches/scale.py --scaling                        # one core against all
+    python benches/scale.py --peers PYTHON                   # an interpreter with tantivy and bm25s; default: $KETRAG_PEERS
 
-Every build is a process that reads the same JSON lines. Memory is sampled every 10 ms over the process and all its
+Every build is a process that reads the same JSON lines. With `--scaling` one more is bound to one core, because
+threads that wait for the disk or compress would otherwise use the others. Memory is sampled every 10 ms over the process and all its
 children: `peak` counts everything resident, `own` leaves out pages of mapped files, which the system can drop.
 """
 
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import resource
 import subprocess
 import sys
@@ -101,6 +103,11 @@ for text in json.loads(sys.argv[2]) * 2:
     took.append(1000 * (time.perf_counter() - start))
 print(json.dumps({"bm25": statistics.median(took[len(took) // 2:])}))
 """
+_ON_ONE_CORE = """
+import os, sys
+os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+os.execv(sys.argv[1], sys.argv[1:])
+"""
 PROGRAMS = {
     "ketrag-fast": (_KETRAG, _KETRAG_ASKS),
     "tantivy": (_TANTIVY, _TANTIVY_ASKS),
@@ -120,9 +127,11 @@ class Measured:
     printed: dict[str, float]
 
 
-def measure(command: Sequence[str]) -> Measured:
+def measure(command: Sequence[str], *, one_core: bool = False) -> Measured:
     """Run a command that prints JSON. Raises RuntimeError with the last line of its errors."""
     before, started = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    if one_core:
+        command = [sys.executable, "-c", _ON_ONE_CORE, *command]
     child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     peaks, ended = [0.0, 0.0], threading.Event()
 
@@ -183,12 +192,22 @@ def has_module(python: str, name: str) -> bool:
     return subprocess.run([python, "-c", f"import {name}"], capture_output=True, check=False).returncode == 0
 
 
-def run(name: str, python: str, corpus: Path, asked: Sequence[str], options: dict[str, Any]) -> list[Any]:
+def run(
+    name: str,
+    python: str,
+    corpus: Path,
+    asked: Sequence[str],
+    options: dict[str, Any],
+    *,
+    one_core: bool = False,
+) -> list[Any]:
     """Build with one program, ask it, and return the built process, the bytes on disk and the milliseconds."""
     build, ask = PROGRAMS[name]
     with tempfile.TemporaryDirectory(dir=corpus.parent) as folder:
         place = Path(folder) / "index"
-        built = measure([python, "-c", build, str(corpus), str(place), json.dumps(options)])
+        built = measure(
+            [python, "-c", build, str(corpus), str(place), json.dumps(options)], one_core=one_core
+        )
         size = sum(file.stat().st_size for file in place.rglob("*") if file.is_file())
         times = measure([python, "-c", ask, str(place), json.dumps(asked)]).printed if asked else {}
     return [built, size, times]
@@ -211,7 +230,7 @@ def options_of(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def measure_size(args: argparse.Namespace, count: int) -> tuple[list[Any], list[Any], list[Any]]:
-    """Return the rows of one corpus: programs, stages, and one thread against all."""
+    """Return the rows of one corpus: programs, stages, and one core against all."""
     rows: list[Any] = []
     stages: list[Any] = []
     scaling: list[Any] = []
@@ -226,7 +245,7 @@ def measure_size(args: argparse.Namespace, count: int) -> tuple[list[Any], list[
         rest = done[0].wall - sum(done[0].printed.values())
         stages.append([f"{count:,}", "start, reading, publishing", rest])
         if args.scaling:
-            one = run("ketrag-fast", sys.executable, corpus, (), {**options, "threads": 1})[0]
+            one = run("ketrag-fast", sys.executable, corpus, (), {**options, "threads": 1}, one_core=True)[0]
             scaling.append([f"{count:,}", one.wall, done[0].wall, one.wall / done[0].wall])
         for name in ("tantivy", "bm25s"):
             if not args.no_peers and has_module(args.peers, name):
@@ -241,8 +260,12 @@ def main() -> None:
     parser.add_argument("--passages", default="30000,100000", help="sizes, separated by commas")
     parser.add_argument("--memory", type=int, help="bound of ketrag's memory in MB")
     parser.add_argument("--threads", type=int, default=0, help="threads of a build; 0 for all cores")
-    parser.add_argument("--scaling", action="store_true", help="build with one thread, too")
-    parser.add_argument("--peers", default=sys.executable, help="the interpreter that has tantivy and bm25s")
+    parser.add_argument("--scaling", action="store_true", help="build on one core, too")
+    parser.add_argument(
+        "--peers",
+        default=os.environ.get("KETRAG_PEERS", sys.executable),
+        help="the interpreter that has tantivy and bm25s",
+    )
     parser.add_argument("--no-peers", action="store_true", help="ketrag-fast alone")
     parser.add_argument("--folder", help="where corpora and indexes are written; default: the system's")
     args = parser.parse_args()
@@ -261,9 +284,7 @@ def main() -> None:
         table("Stages of ketrag-fast", ["passages", "stage", "s"], stages),
     ]
     if scaling:
-        tables.append(
-            table("Threads", ["passages", "one thread, s", "all cores, s", "times as fast"], scaling)
-        )
+        tables.append(table("Cores", ["passages", "one core, s", "all cores, s", "times as fast"], scaling))
     publish(tables, "Generated passages of 90 words; one build each, medians of 50 warm questions.", notes)
 
 

@@ -253,13 +253,19 @@ SECTIONS: Final = (
         "filters.py",
         (*_ASKING, "python/ketrag_fast/base/filters/**/*.py"),
     ),
-    _time(
-        "scale",
+    Section(
         "Growing corpora, next to tantivy and bm25s",
         "`auto` without a model (`bm25`, `walk`) over generated passages of 90 words, which are read from JSON lines; tantivy stores"
-        " the texts, too, and bm25s saves them with its index. `own MB` is the peak without pages of mapped files.",
-        "scale.py",
-        (*_BUILDING, *_ASKING),
+        " the texts, too, and bm25s saves them with its index. `own MB` is the peak without pages of mapped files. `KETRAG_PEERS` may"
+        " name another interpreter that has them.",
+        (
+            Run(
+                "scale",
+                ("scale.py", "--passages", "100000,300000", "--scaling"),
+                (*_BUILDING, *_ASKING, "python/ketrag_fast/readers/jsonl.py"),
+            ),
+        ),
+        is_time=True,
     ),
     _time(
         "opening",

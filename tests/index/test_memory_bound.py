@@ -72,6 +72,8 @@ def test_memory_is_a_setting_and_too_little_names_the_least(tmp_path: Path) -> N
     with pytest.raises(ConfigError, match="memory is 100 MB; a build needs at least 256 MB") as caught:
         build(tmp_path / "index", documents, SETTINGS.having(memory=100))
     assert "--memory 256" in (caught.value.hint or "")
+    with pytest.raises(ConfigError, match="memory is 255 MB"):  # although nothing is built
+        Settings(memory=255)
     assert build(tmp_path / "index", documents, SETTINGS.having(memory=256))
     small, large = bounds_of(SETTINGS.having(memory=256), 600), bounds_of(SETTINGS.having(memory=4000), 600)
     assert 5_000 < small.units < large.units

@@ -265,7 +265,7 @@ class Tables(Database):
         return self._db.execute("SELECT 1 FROM locators LIMIT 1").fetchone() is not None
 
     def insert(self, new: Sequence[tuple[Document, int, int, str]]) -> None:
-        """Add documents, given with source, place and content hash: many at once take half the time."""
+        """Add documents, given with source, place and content hash; many at once take half the time."""
         last = self._db.execute("SELECT coalesce(max(key), 0) FROM documents").fetchone()[0]
         self._db.executemany(
             "INSERT INTO documents (key, id, source, place, content, title, metadata, chars)"

@@ -3,11 +3,12 @@
 //! Threads are started for each call and joined before it returns, so the library stays usable after `fork`.
 //! The result never depends on the number of threads.
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::progress::Progress;
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::Mutex;
+use std::sync::{Condvar, Mutex, MutexGuard};
 
 /// Return the number of threads to use: `asked`, or the number of cores if it is 0.
 pub fn threads(asked: usize) -> usize {
@@ -111,6 +112,161 @@ where
     all.into_iter().map(|(_, value)| value).collect()
 }
 
+/// Results that wait for those before them, for each thread.
+const AHEAD: usize = 4;
+
+/// Return how many ranges [`map_ranges_then`] holds at once: those that threads work on, and those that wait.
+pub fn held(asked: usize) -> usize {
+    match threads(asked) {
+        1 => 1,
+        n => (AHEAD + 1) * n,
+    }
+}
+
+/// Like [`map_ranges`], but results are not collected: `then` gets each in row order, while other threads work on
+/// the next ranges. At most [`held`] ranges are worked on or wait.
+pub fn map_ranges_then<T, F, C>(
+    rows: usize,
+    grain: usize,
+    asked: usize,
+    progress: &Progress,
+    work: F,
+    mut then: C,
+) -> Result<()>
+where
+    T: Send,
+    F: Fn(Range<usize>) -> Result<T> + Sync,
+    C: FnMut(T) -> Result<()> + Send,
+{
+    let grain = grain.max(1);
+    let ranges = rows.div_ceil(grain);
+    let range_of = |k: usize| k * grain..((k + 1) * grain).min(rows);
+    let advance = |k: usize| progress.advance(range_of(k).len() as u64);
+    let workers = threads(asked).min(ranges);
+    if workers <= 1 {
+        return (0..ranges).try_for_each(|k| {
+            progress.check()?;
+            then(work(range_of(k))?)?;
+            advance(k);
+            Ok(())
+        });
+    }
+    let queue = Queue::new(ranges, AHEAD * workers, then);
+    let run = || {
+        let _guard = StopOnPanic(&queue);
+        while let Some(k) = queue.claim() {
+            queue.put(k, progress.check().and_then(|()| work(range_of(k))));
+            advance(k);
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 1..workers {
+            if std::thread::Builder::new().spawn_scoped(scope, run).is_err() {
+                break;
+            }
+        }
+        run();
+    });
+    queue.finish()
+}
+
+/// Results that wait until those before them are consumed.
+struct Queue<T, C> {
+    state: Mutex<Waiting<T>>,
+    changed: Condvar,
+    ranges: usize,
+    ahead: usize,
+    then: Mutex<C>,
+}
+
+struct Waiting<T> {
+    /// The next range to work on, and the next to consume.
+    next: usize,
+    consumed: usize,
+    ready: BTreeMap<usize, T>,
+    is_consuming: bool,
+    /// The first error by range; nothing is started after one.
+    failed: Option<(usize, Error)>,
+    stopped: bool,
+}
+
+impl<T, C: FnMut(T) -> Result<()>> Queue<T, C> {
+    fn new(ranges: usize, ahead: usize, then: C) -> Self {
+        let state = Waiting {
+            next: 0,
+            consumed: 0,
+            ready: BTreeMap::new(),
+            is_consuming: false,
+            failed: None,
+            stopped: false,
+        };
+        Self { state: Mutex::new(state), changed: Condvar::new(), ranges, ahead, then: Mutex::new(then) }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Waiting<T>> {
+        self.state.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
+    /// Return the next range, once it is not too far ahead; `None` at the end.
+    fn claim(&self) -> Option<usize> {
+        let mut state = self.lock();
+        let k = state.next;
+        state.next += 1;
+        while k < self.ranges && !state.stopped && k >= state.consumed + self.ahead {
+            state = self.changed.wait(state).unwrap_or_else(|e| e.into_inner());
+        }
+        (k < self.ranges && !state.stopped).then_some(k)
+    }
+
+    /// Add the result of a range, and consume what is ready unless another thread does.
+    fn put(&self, k: usize, value: Result<T>) {
+        let mut state = self.lock();
+        match value {
+            Ok(value) => _ = state.ready.insert(k, value),
+            Err(error) => self.fail(&mut state, k, error),
+        }
+        while !state.is_consuming && !state.stopped {
+            let at = state.consumed;
+            let Some(value) = state.ready.remove(&at) else { break };
+            state.is_consuming = true;
+            drop(state);
+            let done = (self.then.lock().unwrap_or_else(|e| e.into_inner()))(value);
+            state = self.lock();
+            state.is_consuming = false;
+            state.consumed += 1;
+            if let Err(error) = done {
+                self.fail(&mut state, at, error);
+            }
+            self.changed.notify_all();
+        }
+    }
+
+    fn fail(&self, state: &mut Waiting<T>, k: usize, error: Error) {
+        if state.failed.as_ref().is_none_or(|(first, _)| k < *first) {
+            state.failed = Some((k, error));
+        }
+        state.stopped = true;
+        self.changed.notify_all();
+    }
+
+    fn finish(self) -> Result<()> {
+        let state = self.state.into_inner().unwrap_or_else(|e| e.into_inner());
+        state.failed.map_or(Ok(()), |(_, error)| Err(error))
+    }
+}
+
+/// Ends the other threads of a queue when one panics, so that the panic is seen.
+struct StopOnPanic<'a, T, C: FnMut(T) -> Result<()>>(&'a Queue<T, C>);
+
+impl<T, C: FnMut(T) -> Result<()>> Drop for StopOnPanic<'_, T, C> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.lock().stopped = true;
+            self.0.changed.notify_all();
+        }
+    }
+}
+
 /// Call `work` once for each range of at most `grain` rows with the part of `out` that holds these rows of
 /// `width` values. Like [`map_ranges`], but nothing is collected: a large result is written once.
 pub fn fill_rows<T, F>(
@@ -139,6 +295,57 @@ where
 mod tests {
     use super::*;
     use crate::error::Error;
+
+    #[test]
+    fn results_are_consumed_in_order() {
+        for workers in [1, 2, 7] {
+            let mut rows = Vec::new();
+            map_ranges_then(
+                1000,
+                7,
+                workers,
+                &Progress::none(),
+                |r| Ok(r.collect::<Vec<_>>()),
+                |part| {
+                    rows.extend(part);
+                    Ok(())
+                },
+            )
+            .unwrap();
+            assert_eq!(rows, (0..1000).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn the_first_error_ends_the_work_and_its_consumer() {
+        let error = |k: usize| Error::input(format!("range {k}"));
+        for workers in [1, 4] {
+            let mut seen = 0;
+            let work = |r: Range<usize>| if r.start == 50 { Err(error(50)) } else { Ok(r.start) };
+            let done = map_ranges_then(1000, 1, workers, &Progress::none(), work, |at| {
+                assert_eq!(at, seen);
+                seen += 1;
+                Ok(())
+            });
+            assert_eq!(done, Err(error(50)));
+            assert!(seen <= 50);
+            let then = |at: usize| if at == 9 { Err(error(9)) } else { Ok(()) };
+            let done = map_ranges_then(1000, 1, workers, &Progress::none(), |r| Ok(r.start), then);
+            assert_eq!(done, Err(error(9)));
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "a scoped thread panicked")]
+    fn a_panic_ends_the_other_threads() {
+        let main = std::thread::current().id();
+        let work = |_| {
+            assert!(std::thread::current().id() == main);
+            std::thread::sleep(std::time::Duration::from_millis(1));
+            Ok(())
+        };
+        let _ = map_ranges_then(1000, 1, 4, &Progress::none(), work, Ok);
+    }
 
     #[test]
     fn order_does_not_depend_on_threads() {

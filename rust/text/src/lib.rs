@@ -53,6 +53,7 @@ pub mod windows;
 pub mod words;
 
 mod abbreviations;
+mod ascii_sentences;
 pub mod merged;
 mod merges;
 mod pieces;

@@ -6,6 +6,8 @@ use crate::interner::Interner;
 use crate::languages::Language;
 use crate::lexical::{openers, stop_words, Lexer};
 use crate::strings::Strings;
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 use std::ops::Range;
 use std::sync::OnceLock;
 
@@ -268,6 +270,25 @@ pub fn opening_subject(text: &str, lexer: &mut Lexer) -> String {
     key
 }
 
+/// Hashes pairs of numbers, which no caller chooses: much faster than the hash of the standard library.
+#[derive(Debug, Default)]
+struct Mixer(u64);
+
+impl Hasher for Mixer {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|&byte| self.write_u32(u32::from(byte)));
+    }
+
+    fn write_u32(&mut self, value: u32) {
+        self.0 = (self.0.rotate_left(32) ^ u64::from(value)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.0 ^= self.0 >> 32;
+    }
+}
+
 /// Subjects as a trie of words, for finding the longest subject that begins at a word.
 #[derive(Debug, Default)]
 pub struct SubjectTree {
@@ -275,7 +296,7 @@ pub struct SubjectTree {
     /// Edges from the root: word -> node, or `u32::MAX`. Most words need only this lookup.
     first: Vec<u32>,
     /// Edges from all other nodes: (node, word) -> node; node 0 is the root.
-    edges: std::collections::HashMap<(u32, u32), u32>,
+    edges: HashMap<(u32, u32), u32, BuildHasherDefault<Mixer>>,
     /// Subject that ends at each node, or `u32::MAX`.
     ends: Vec<u32>,
 }
@@ -351,8 +372,8 @@ impl SubjectTree {
     }
 
     /// Prefetch the lookups of `mentions` for some words.
-    pub fn ask_for(&self, text: &Lexer, words: Range<usize>) {
-        self.words.ask_for(words, |k| text.lower(k).as_bytes());
+    pub fn ask_for<'a>(&self, words: Range<usize>, word: impl Fn(usize) -> &'a str) {
+        self.words.ask_for(words, |k| word(k).as_bytes());
     }
 
     fn step(&self, node: u32, word: u32) -> Option<u32> {

@@ -1,6 +1,7 @@
 //! Split text into sentences: byte spans, trimmed, never empty, in order, without overlap.
 
 use super::abbreviations::ends_nothing;
+use super::ascii_sentences::each_ascii_stretch;
 use super::pieces::char_floor;
 use crate::error::{Error, Result};
 use crate::progress::Progress;
@@ -114,8 +115,8 @@ fn within(
     while to - from > STEP {
         progress.check()?;
         let part = &text[from..char_floor(text, from + STEP)];
-        let ends: Vec<usize> =
-            part.split_sentence_bound_indices().map(|(at, s)| from + at + s.len()).collect();
+        let mut ends: Vec<usize> = Vec::new();
+        each_bound(part, |_, end| ends.push(from + end));
         // The end of the part may have hidden the text that decides on the last two.
         let sure = if ends.len() > 2 { ends.len() - 2 } else { ends.len() };
         for &end in &ends[..sure] {
@@ -123,10 +124,18 @@ fn within(
             from = end;
         }
     }
-    for (at, part) in text[from..to].split_sentence_bound_indices() {
-        see(from + at, from + at + part.len());
-    }
+    each_bound(&text[from..to], |start, end| see(from + start, from + end));
     Ok(())
+}
+
+/// Call `see` with the stretches of a text between boundaries of UAX #29.
+fn each_bound(text: &str, mut see: impl FnMut(usize, usize)) {
+    if text.is_ascii() {
+        return each_ascii_stretch(text.as_bytes(), see);
+    }
+    for (at, part) in text.split_sentence_bound_indices() {
+        see(at, at + part.len());
+    }
 }
 
 /// The sentences of one paragraph.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from ketrag_fast.base.config.catalogue import about_broken, catalogue, systems
 from ketrag_fast.base.config.shards import shards_of
-from ketrag_fast.base.config.shared import SharedSettings
+from ketrag_fast.base.config.shared import LEAST_MEMORY, SharedSettings
 from ketrag_fast.errors import ConfigError
 
 T = TypeVar("T")
@@ -58,6 +58,11 @@ class Settings(SharedSettings):
             raise ConfigError(
                 f"overlap ({self.overlap}) must be below chunk_tokens ({self.chunk_tokens})",
                 hint="a window must advance by at least one token",
+            )
+        if 0 < self.memory < LEAST_MEMORY:
+            raise ConfigError(
+                f"memory is {self.memory} MB; a build needs at least {LEAST_MEMORY} MB",
+                hint=f"--memory {LEAST_MEMORY}, or leave it out for a quarter of the machine's memory",
             )
         shards_of(self.shard)
         systems().check(self)

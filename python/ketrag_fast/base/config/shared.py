@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
 from ketrag_fast.base.config.fields import LONGEST_SECONDS, setting
+
+LEAST_MEMORY: Final = 256
+"""MB with which a build can work."""
 
 
 @dataclass(frozen=True, kw_only=True)

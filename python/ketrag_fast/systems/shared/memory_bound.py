@@ -7,11 +7,8 @@ import sys
 from dataclasses import dataclass
 from typing import Final
 
-from ketrag_fast.base.config import Settings
-from ketrag_fast.errors import ConfigError
+from ketrag_fast.base.config import LEAST_MEMORY, Settings
 
-LEAST: Final = 256
-"""MB with which a build can work."""
 _DEFAULT: Final = 1024
 """MB if the system does not report its memory."""
 _UNIT: Final = (6, 4096)
@@ -31,18 +28,8 @@ class Bounds:
 
 
 def memory_of(settings: Settings) -> int:
-    """Return the memory of a build in MB: that of the setting, or a quarter of the machine's.
-
-    Raises ConfigError if it is too small to build anything.
-    """
-    if settings.memory:
-        if settings.memory < LEAST:
-            raise ConfigError(
-                f"memory is {settings.memory} MB; a build needs at least {LEAST} MB",
-                hint=f"--memory {LEAST}, or leave it out for a quarter of the machine's memory",
-            )
-        return settings.memory
-    return max(LEAST, _of_machine() // 4)
+    """Return the memory of a build in MB: that of the setting, or a quarter of the machine's."""
+    return settings.memory or max(LEAST_MEMORY, _of_machine() // 4)
 
 
 def bounds_of(settings: Settings, text: int) -> Bounds:

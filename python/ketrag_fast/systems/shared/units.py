@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from itertools import chain
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +22,8 @@ from ketrag_fast.systems.spec.documents import Documents
 from ketrag_fast.systems.spec.stage import Outputs, StageContext, StageInputs
 from ketrag_fast.types.locations import Locator
 
+T = TypeVar("T")
+R = TypeVar("R")
 Report = Callable[[int, int], bool | None]
 Locators = list[tuple[int, Sequence[Locator]]]
 """Rows of documents that have locators, with these."""
@@ -58,11 +62,27 @@ def _cut_in_blocks(documents: Documents, settings: Settings, context: StageConte
 
     with scratch_folder(context.scratch) as folder, ArraySpool(folder) as spool:
         joined = JoinedUnits(spool)
-        for block in chain([first, second], blocks):
-            context.check()
-            joined.add(*_cut_documents(block, settings, context.threads, report))
+        work = partial(_cut_documents, settings=settings, threads=context.threads, report=report)
+        for block, made in _run_ahead(work, chain([first, second], blocks), context.threads):
+            joined.add(*made)
             done += len(block)
+            context.check()
         return joined.finish()
+
+
+def _run_ahead(work: Callable[[T], R], items: Iterable[T], threads: int) -> Iterator[tuple[T, R]]:
+    """Yield each item with the result of `work`, which runs in a thread while the next item is read."""
+    if threads == 1:
+        yield from ((item, work(item)) for item in items)
+        return
+    before: tuple[T, Future[R]] | None = None
+    with ThreadPoolExecutor(1, thread_name_prefix="ketrag-cuts") as pool:
+        for item in items:
+            if before is not None:
+                yield before[0], before[1].result()
+            before = item, pool.submit(work, item)
+        if before is not None:
+            yield before[0], before[1].result()
 
 
 def _cut_documents(

@@ -195,7 +195,7 @@ pub(crate) fn mentions_of(
     for &unit in units {
         progress.check()?;
         let (first_word, _) = read_unit(input, unit as usize, &mut lexer);
-        tree.ask_for(&lexer, 0..lexer.words.len());
+        tree.ask_for(0..lexer.words.len(), |k| lexer.lower(k));
         let (_, naming) = language_of(input, &lexer, first_word);
         tree.mentions(&lexer, naming, |id| row.push(id));
         found.push_set(&mut row);

@@ -9,7 +9,7 @@ use crate::graph::links::{Array, GRAIN};
 use crate::graph::links_pass::{read, renumber, subjects_of, Part, Rows, Subjects, Words};
 use crate::graph::links_rows::{RowBuilder, Texts};
 use crate::graph::spill::{put, take, Piece, RowSink, Sink, Spill, Turned};
-use crate::parallel::{map_ranges, threads as cores};
+use crate::parallel::{held, map_ranges, map_ranges_then};
 use crate::progress::Progress;
 use crate::rank::links_view::{LANGUAGES, NONE, UNIT_LANGUAGE};
 use crate::text::detection::Choice;
@@ -19,6 +19,7 @@ use crate::text::names::SubjectTree;
 use crate::text::strings::{slices, take as take_strings, Strings, StringsBuf};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 
 #[cfg(doc)]
 use crate::graph::links::Links;
@@ -45,6 +46,13 @@ pub struct Units<'a> {
 pub struct Bounds {
     pub units: usize,
     pub entries: usize,
+}
+
+impl Bounds {
+    /// Return the units of a run: several are held at once.
+    fn grain(self, threads: usize) -> usize {
+        (self.units / held(threads)).clamp(1, GRAIN)
+    }
 }
 
 /// An array in memory, or in a file without a header, in the byte order of the machine.
@@ -169,16 +177,15 @@ struct Waiting {
     piece: Piece,
 }
 
-/// Write a part and the numbers of its strings.
-fn pack(part: &Part, keywords: &[u32], names: &[u32]) -> Vec<u8> {
+/// Write a part, which the numbers of its keywords and of its names follow.
+fn pack(part: &Part) -> Vec<u8> {
     let mut out = Vec::new();
     for rows in part.rows() {
         put(&mut out, &rows.values);
         put(&mut out, rows.ends());
     }
-    for values in [&part.tf, &part.subject_name, keywords, names] {
-        put(&mut out, values);
-    }
+    put(&mut out, &part.tf);
+    put(&mut out, &part.subject_name);
     put(&mut out, &part.languages.iter().map(|language| language.number()).collect::<Vec<u8>>());
     out
 }
@@ -191,8 +198,8 @@ fn unpack(mut bytes: &[u8]) -> Result<(Part, Vec<u32>, Vec<u32>)> {
     }
     part.tf = take(&mut bytes)?;
     part.subject_name = take(&mut bytes)?;
-    let (keywords, names) = (take(&mut bytes)?, take(&mut bytes)?);
     part.languages = take::<u8>(&mut bytes)?.into_iter().map(Language::numbered).collect::<Result<_>>()?;
+    let (keywords, names) = (take(&mut bytes)?, take(&mut bytes)?);
     Ok((part, keywords, names))
 }
 
@@ -204,25 +211,24 @@ fn all_subjects(
     progress: &Progress,
 ) -> Result<(StringsBuf, Vec<u32>)> {
     let (mut all, mut of_unit) = (Interner::default(), Vec::with_capacity(units.texts.len()));
-    for run in runs(units.texts.len(), bounds.units) {
-        let own = units.run(run, false)?;
-        let input = own.texts(units.language);
-        let found = map_ranges(input.texts.len(), GRAIN, threads, progress, |r| {
-            subjects_of(&input, &listed(r), progress)
-        })?;
-        for (words, own) in found {
+    map_ranges_then(
+        units.texts.len(),
+        bounds.grain(threads),
+        threads,
+        progress,
+        |run| {
+            let own = units.run(run.clone(), false)?;
+            subjects_of(&own.texts(units.language), &listed(0..run.len()), progress)
+        },
+        |(words, own)| {
             let numbers = all.add_first(&words.strings, words.of_units);
             of_unit.extend(own.iter().map(|&s| if s == NONE { NONE } else { numbers[s as usize] }));
-        }
-    }
+            Ok(())
+        },
+    )?;
     let (sorted, place) = all.sorted();
     of_unit.iter_mut().filter(|s| **s != NONE).for_each(|s| *s = place[*s as usize]);
     Ok((sorted, of_unit))
-}
-
-fn runs(n: usize, size: usize) -> impl Iterator<Item = Range<usize>> {
-    let size = size.max(1);
-    (0..n).step_by(size).map(move |start| start..(start + size).min(n))
 }
 
 fn listed(units: Range<usize>) -> Vec<u32> {
@@ -285,27 +291,37 @@ pub fn build_in_runs(
     let (mut waiting, mut first_sentence) = (Vec::new(), vec![0u64]);
     let mut subject_lengths = vec![0u32; subjects.len()];
     let mut languages: Vec<u8> = Vec::with_capacity(n);
-    for run in runs(n, bounds.units) {
-        let own = units.run(run.clone(), true)?;
-        let input = own.texts(units.language);
-        let known = Subjects { sorted: &subjects, tree: &tree, of_unit: &of_unit[run.clone()] };
-        let parts =
-            map_ranges(run.len(), GRAIN, threads, progress, |r| read(&input, &listed(r), &known, progress))?;
-        for (at, mut part) in parts.into_iter().enumerate() {
-            let start = run.start + at * GRAIN;
-            let in_keywords = keywords.add(&std::mem::take(&mut part.keywords), &part.unit_keywords);
-            let in_names = names.add(&std::mem::take(&mut part.names), &part.unit_names);
+    map_ranges_then(
+        n,
+        bounds.grain(threads),
+        threads,
+        progress,
+        |run| {
+            let own = units.run(run.clone(), true)?;
+            let known = Subjects { sorted: &subjects, tree: &tree, of_unit: &of_unit[run.clone()] };
+            let part = read(&own.texts(units.language), &listed(0..run.len()), &known, progress)?;
+            let packed = pack(&part);
+            Ok((run, own.first_sentence, part, packed))
+        },
+        |(run, ends, part, mut packed)| {
+            put(&mut packed, &keywords.add(&part.keywords, &part.unit_keywords));
+            put(&mut packed, &names.add(&part.names, &part.unit_names));
             part.subjects.values.iter().for_each(|&subject| subject_lengths[subject as usize] += 1);
             languages.extend(part.languages.iter().map(|language| language.number()));
-            let piece = spill.append(&pack(&part, &in_keywords, &in_names))?;
-            waiting.push(Waiting { units: start..(start + GRAIN).min(run.end), piece });
-        }
-        let before = first_sentence.last().copied().unwrap_or(0);
-        first_sentence.extend(own.first_sentence[1..].iter().map(|end| before + end));
-    }
+            waiting.push(Waiting { units: run, piece: spill.append(&packed)? });
+            let before = first_sentence.last().copied().unwrap_or(0);
+            first_sentence.extend(ends[1..].iter().map(|end| before + end));
+            Ok(())
+        },
+    )?;
     drop(tree);
-    let (keywords, keyword_lengths, keyword_place) = keywords.finish();
-    let (names, name_lengths, name_place) = names.finish();
+    let both = [Mutex::new(keywords), Mutex::new(names)];
+    let mut sorted = map_ranges(both.len(), 1, threads, &Progress::none(), |r| {
+        Ok(std::mem::take(&mut *both[r.start].lock().unwrap_or_else(|e| e.into_inner())).finish())
+    })?
+    .into_iter();
+    let (keywords, keyword_lengths, keyword_place) = sorted.next().unwrap_or_default();
+    let (names, name_lengths, name_place) = sorted.next().unwrap_or_default();
     let mut sinks = Sinks {
         unit_keywords: RowSink::create(folder, "unit_keywords")?,
         tf: Sink::create(folder, "unit_keywords_tf")?,
@@ -319,23 +335,29 @@ pub fn build_in_runs(
         subject_units: Turned::new(folder, "turned_subjects", &subject_lengths, bounds.entries)?,
         reread: Vec::new(),
     };
-    for some in waiting.chunks(2 * cores(threads)) {
-        // Progress is not counted: this takes little time compared with reading.
-        let rows = map_ranges(some.len(), 1, threads, &Progress::none(), |r| {
-            let one = &some[r.start];
+    // Progress is not counted: this takes little time compared with reading.
+    map_ranges_then(
+        waiting.len(),
+        1,
+        threads,
+        &Progress::none(),
+        |r| {
+            let one: &Waiting = &waiting[r.start];
             let (part, own_keywords, own_names) = unpack(&spill.read(one.piece)?)?;
             let ranks = |numbers: &[u32], place: &[u32]| -> Vec<u32> {
                 numbers.iter().map(|&number| place[number as usize]).collect()
             };
             let (own_keywords, own_names) =
                 (ranks(&own_keywords, &keyword_place), ranks(&own_names, &name_place));
-            renumber(part, &listed(one.units.clone()), &first_sentence, &own_keywords, &own_names, progress)
-        })?;
-        for (rows, one) in rows.iter().zip(some) {
+            let units = listed(one.units.clone());
+            let rows = renumber(part, &units, &first_sentence, &own_keywords, &own_names, progress)?;
+            Ok((one.units.start, rows))
+        },
+        |(first, rows)| {
             progress.check()?;
-            sinks.push(rows, one.units.start)?;
-        }
-    }
+            sinks.push(&rows, first)
+        },
+    )?;
     drop((spill, waiting, keyword_place, name_place));
     let vocabularies = [("keywords", keywords), ("names", names), ("subjects", subjects)];
     outputs(sinks, vocabularies, (of_unit, first_sentence, languages), folder, progress)

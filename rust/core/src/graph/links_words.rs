@@ -25,6 +25,9 @@ pub(crate) struct KnownWords {
     /// Words in lower case; the keyword of each, and its number in the tree of subjects.
     forms: Interner,
     of_form: Vec<(u32, u32)>,
+    /// The forms of the words of the last unit, and which of its words had a new one.
+    forms_of: Vec<u32>,
+    new: Vec<usize>,
     words: Vec<Known>,
     folded: String,
     /// Where the words and the folded text of each unit end.
@@ -49,16 +52,26 @@ impl KnownWords {
         let count = lexer.words.len();
         self.in_tree.clear();
         if !language.is_plain() {
-            tree.ask_for(lexer, 0..count);
+            tree.ask_for(0..count, |k| lexer.lower(k));
             self.in_tree.extend((0..count).map(|k| tree.word(lexer.lower(k)).unwrap_or(NONE)));
             keywords.ask_for(0..count, |k| lexer.lower(k).as_bytes());
             lexer.keywords_in(language, |word| row.push(keywords.add(word)));
             return self.ends.push((self.words.len(), self.folded.len()));
         }
         self.forms.ask_for(0..count, |k| lexer.lower(k).as_bytes());
+        self.forms_of.clear();
+        self.new.clear();
+        for k in 0..count {
+            let form = self.forms.add(lexer.lower(k));
+            if form as usize == self.of_form.len() + self.new.len() {
+                self.new.push(k);
+            }
+            self.forms_of.push(form);
+        }
+        self.look_up(lexer, tree, keywords);
         let mut some_open = false;
         for (k, word) in lexer.words.iter().enumerate() {
-            let (keyword, in_tree) = self.look_up(lexer.lower(k), tree, keywords);
+            let (keyword, in_tree) = self.of_form[self.forms_of[k] as usize];
             self.in_tree.push(in_tree);
             match keyword {
                 OPEN => some_open = true,
@@ -78,24 +91,31 @@ impl KnownWords {
         self.ends.push((self.words.len(), self.folded.len()));
     }
 
-    /// Return the keyword of a word in a plain language, and its number in the tree of subjects.
-    fn look_up(&mut self, word: &str, tree: &SubjectTree, keywords: &mut Interner) -> (u32, u32) {
-        let form = self.forms.add(word) as usize;
-        if form == self.of_form.len() {
+    /// Find the keywords of new words in a plain language, and their numbers in the tree of subjects.
+    fn look_up(&mut self, lexer: &Lexer, tree: &SubjectTree, keywords: &mut Interner) {
+        // Both tables exceed the caches.
+        tree.ask_for(0..self.new.len(), |at| lexer.lower(self.new[at]));
+        keywords.ask_for(0..self.new.len(), |at| lexer.lower(self.new[at]).as_bytes());
+        for &k in &self.new {
+            let word = lexer.lower(k);
             let keyword = match word.is_ascii() {
                 true => plain_keyword(word, &mut self.buffer).map_or(NONE, |one| keywords.add(one)),
                 false => OPEN,
             };
             self.of_form.push((keyword, tree.word(word).unwrap_or(NONE)));
         }
-        self.of_form[form]
     }
 
     /// Return the words and the folded text of unit `at`, for its sentences in text order.
     pub fn unit(&self, at: usize) -> UnitWords<'_> {
         let before = if at == 0 { (0, 0) } else { self.ends[at - 1] };
         let end = self.ends[at];
-        UnitWords { words: &self.words[before.0..end.0], folded: &self.folded[before.1..end.1], next: 0, byte: 0 }
+        UnitWords {
+            words: &self.words[before.0..end.0],
+            folded: &self.folded[before.1..end.1],
+            next: 0,
+            byte: 0,
+        }
     }
 }
 
