@@ -11,6 +11,7 @@ use crate::guard::BLOCK_BITS;
 use crate::parallel::map_ranges;
 use crate::progress::Progress;
 use std::io::{Cursor, Seek, SeekFrom, Write};
+use zlib_rs::{DeflateConfig, ReturnCode};
 
 /// Decoded bytes of a chunk; the last one may be shorter.
 pub const CHUNK: usize = 1 << BLOCK_BITS;
@@ -22,7 +23,9 @@ const RAW: u8 = 0;
 const INTEGERS: u8 = 1;
 const DEFLATED: u8 = 2;
 /// Level of compression: higher ones gain a percent of size for twice the time.
-const LEVEL: u8 = 6;
+const LEVEL: i32 = 6;
+/// The largest window, and neither header nor checksum.
+const WITHOUT_HEADER: i32 = -15;
 /// Chunks that are compressed before they are written.
 const TOGETHER: usize = 64;
 /// Largest columns that are encoded as columns.
@@ -162,8 +165,7 @@ fn encode(chunk: &[u8], kind: Kind, columns: usize) -> Vec<u8> {
     let mut out = Vec::new();
     match kind {
         Kind::U8 => {
-            out.push(DEFLATED);
-            out.extend(miniz_oxide::deflate::compress_to_vec(chunk, LEVEL));
+            deflate(chunk, &mut out);
         }
         _ => {
             out.push(INTEGERS);
@@ -176,6 +178,16 @@ fn encode(chunk: &[u8], kind: Kind, columns: usize) -> Vec<u8> {
         out.extend_from_slice(chunk);
     }
     out
+}
+
+/// Replace `out` by the DEFLATE form of a chunk. Which instructions the processor has does not change it.
+fn deflate(chunk: &[u8], out: &mut Vec<u8>) {
+    out.resize(1 + zlib_rs::compress_bound(chunk.len()), DEFLATED);
+    let config = DeflateConfig { level: LEVEL, window_bits: WITHOUT_HEADER, ..DeflateConfig::default() };
+    let (written, done) = zlib_rs::compress_slice(&mut out[1..], chunk, config);
+    // It cannot fail with this much room; if it did, the longer result would be replaced by the plain bytes.
+    let size = if done == ReturnCode::Ok { written.len() } else { chunk.len() };
+    out.truncate(1 + size);
 }
 
 fn integers(chunk: &[u8], kind: Kind) -> Vec<u64> {
