@@ -39,11 +39,12 @@ class ShardJob:
 def build_shard(job: ShardJob, lock_seconds: float = _LOCK_SECONDS) -> dict[str, Any]:
     """Build a shard, or continue it. Returns its report, or the error as data: classes need not match."""
     from ketrag_fast.index import Index
-    from ketrag_fast.systems.shared.memory_bound import LEAST, memory_of
+    from ketrag_fast.base.config import LEAST_MEMORY
+    from ketrag_fast.systems.shared.memory_bound import memory_of
 
     settings = Settings(**job.settings)
     if not settings.memory:
-        settings = settings.having(memory=max(LEAST, memory_of(settings) // job.neighbours))
+        settings = settings.having(memory=max(LEAST_MEMORY, memory_of(settings) // job.neighbours))
     settings = settings.having(shard=job.name)
     end = time.monotonic() + lock_seconds
     while True:
