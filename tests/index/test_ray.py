@@ -17,10 +17,10 @@ import pytest
 
 from ketrag_fast import Index, Settings
 from ketrag_fast.errors import BackendError, ConfigError, InputError, NetworkForbidden, ReadOnly
+from ketrag_fast.index.on_ray.building import _error_of, _RayTasks
+from ketrag_fast.index.on_ray.cluster import address_of, connected
+from ketrag_fast.index.on_ray.tasks import ShardJob, build_shard
 from ketrag_fast.ray import build as build_on_ray
-from ketrag_fast.ray.building import _error_of, _Run
-from ketrag_fast.ray.cluster import address_of, connected
-from ketrag_fast.ray.tasks import ShardJob, build_shard
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.lock import builder_lock
 from tests import small_model
@@ -169,7 +169,7 @@ def test_a_worker_out_of_memory(tmp_path: Path) -> None:
     assert json.loads(done.err.splitlines()[-1])["code"] == "out_of_memory", done.err
     assert not done.out
     assert not (tmp_path / "w.shards").exists()
-    lost = _Run(ray, {}, starts=Counter({1: 4}))._lost
+    lost = _RayTasks(ray, {}, starts=Counter({1: 4}))._lost
     job = ShardJob((), "", 1, 2, {}, 1)
     assert lost(job, ray.exceptions.OutOfMemoryError("no memory")).code == "out_of_memory"
     assert lost(job, ray.exceptions.WorkerCrashedError()).code == "backend"
@@ -186,7 +186,7 @@ def test_wrong_addresses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         with pytest.raises(BackendError, match="no Ray cluster answers at ray://127"):
             build_on_ray(tmp_path / "a.md", tmp_path / "w", on=where)
         closed.listen()  # it accepts, and never says anything
-        monkeypatch.setattr("ketrag_fast.ray.cluster._START_SECONDS", 4.0)
+        monkeypatch.setattr("ketrag_fast.index.on_ray.cluster._START_SECONDS", 4.0)
         with pytest.raises(BackendError, match="no answer of a Ray cluster in 4 s"):
             build_on_ray(tmp_path / "a.md", tmp_path / "w", on=where)
     assert time.monotonic() - began < 30

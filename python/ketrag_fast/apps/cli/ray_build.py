@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from ketrag_fast.base.config import Settings
-    from ketrag_fast.ray import ShardReport
+    from ketrag_fast.index.on_ray.building import ShardReport
     from ketrag_fast.types import BuildReport
 
 _ALONE = {"dry_run": "--dry-run", "rebuild": "--rebuild", "publish_partial": "--publish-partial"}
@@ -23,7 +23,7 @@ _ALONE = {"dry_run": "--dry-run", "rebuild": "--rebuild", "publish_partial": "--
 
 def declare(parser: argparse.ArgumentParser) -> None:
     """Add the options."""
-    group = parser.add_argument_group("several machines (docs/how-to/ray.md)")
+    group = parser.add_argument_group("several machines (docs/clusters.md)")
     mark_rare(
         group.add_argument(
             "--on", metavar="WHERE", help="build a new index on Ray: `ray`, or ray://HOST:PORT of a cluster"
@@ -60,15 +60,15 @@ def run(
             )
     if not args.sources:
         raise ConfigError("--on needs sources", hint="ketrag index SOURCE... --on ray")
-    from ketrag_fast import ray
+    from ketrag_fast.index.on_ray import building
 
     progress = options.progress(args)
     if args.keep_shards:
-        built = ray.build_shards(
+        built = building.build_shards(
             args.sources, path, on=args.on, shards=args.shards, settings=settings, progress=progress
         )
         return _show_shards(args, path, built)
-    report = ray.build(
+    report = building.build(
         args.sources,
         path,
         on=args.on,

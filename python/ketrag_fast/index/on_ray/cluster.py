@@ -131,7 +131,7 @@ def _module() -> Any:
 def _require_token() -> None:
     """Let only this process's children use the Ray that it starts: it listens on all addresses.
 
-    Ray reads these variables when it is imported. If the caller has imported it, Ray's own default applies.
+    Ray reads these variables when it is imported. If the caller has imported it already, nothing is set.
     """
     if (
         "ray" not in sys.modules

@@ -18,7 +18,6 @@ from typing import Any, Final
 
 from filelock import FileLock, Timeout
 
-from ketrag_fast._core import __version__
 from ketrag_fast.base.config import Settings
 from ketrag_fast.base.progress import Callback, Limited, Meter
 from ketrag_fast.base.safe_io import read_regular
@@ -37,8 +36,8 @@ from ketrag_fast.errors import (
 )
 from ketrag_fast.index import Index
 from ketrag_fast.index.example_questions import checked_examples, store_examples
-from ketrag_fast.ray.cluster import RayNode, address_of, connected, nodes_of
-from ketrag_fast.ray.tasks import ShardJob, build_shard, probe_of
+from ketrag_fast.index.on_ray.cluster import RayNode, address_of, connected, nodes_of
+from ketrag_fast.index.on_ray.tasks import ShardJob, build_shard, probe_of
 from ketrag_fast.storage.durable import discard_folder, replace_file
 from ketrag_fast.storage.generation import current_number
 from ketrag_fast.storage.io_errors import writing
@@ -206,7 +205,7 @@ def _warnings(built: Sequence[ShardReport]) -> tuple[str, ...]:
 
 
 @dataclass
-class _Run:
+class _RayTasks:
     """The tasks of one build: what is running, and how often each shard was started."""
 
     ray: Any
@@ -292,14 +291,14 @@ def _build_shards(
         options = {"num_cpus": cpus, "max_retries": 0, "scheduling_strategy": "SPREAD"}
         if settings.device.startswith("cuda"):
             options["num_gpus"] = 1
-        run = _Run(ray, options)
+        run = _RayTasks(ray, options)
         for shard in range(1, number + 1):
             place = folder / f"{shard:0{len(str(number))}}-of-{number}"
             run.start(ShardJob(given, str(place), shard, number, values, min(number, max(slots))))
         return _finish(run, number, callback)
 
 
-def _finish(run: _Run, number: int, callback: Callback) -> tuple[ShardReport, ...]:
+def _finish(run: _RayTasks, number: int, callback: Callback) -> tuple[ShardReport, ...]:
     meter, done = Meter("shards", callback, "shards"), dict[int, ShardReport]()
     try:
         while run.running:
@@ -343,6 +342,7 @@ def _check_nodes(ray: Any, nodes: Sequence[RayNode], sources: Sequence[str], fol
     with writing(folder):
         marker.write_text(text, encoding="utf-8")
     try:
+        own = probe_of()((), str(marker), text)["version"]
         tasks = {
             ray.remote(num_cpus=0, max_retries=0, scheduling_strategy=strategy(node.id, soft=False))(
                 probe_of()
@@ -361,17 +361,17 @@ def _check_nodes(ray: Any, nodes: Sequence[RayNode], sources: Sequence[str], fol
                 ) from error
             except ray.exceptions.RayError as error:
                 raise BackendError(f"{tasks[task].address} cannot run a task: {_last_line(error)}") from error
-            _check_node(tasks[task].address, found, folder)
+            _check_node(tasks[task].address, found, folder, own)
     finally:
         marker.unlink(missing_ok=True)
 
 
-def _check_node(address: str, found: Mapping[str, Any], folder: Path) -> None:
-    if found["version"] != __version__:
+def _check_node(address: str, found: Mapping[str, Any], folder: Path, own: str) -> None:
+    if found["version"] != own:
         has = f"version {found['version']}" if found["version"] else f"no usable version ({found['problem']})"
         raise ConfigError(
-            f"the Ray worker on {address} has {has} of ketrag-fast, and this machine has {__version__}",
-            hint=f"pip install 'ketrag-fast[ray]=={__version__}' on every machine of the cluster",
+            f"the Ray worker on {address} has {has} of ketrag-fast, and this machine has {own}",
+            hint=f"pip install 'ketrag-fast[ray]=={own}' on every machine of the cluster",
         )
     if not found["shared"]:
         raise ConfigError(f"the Ray worker on {address} cannot read or write {folder}", hint=_SHARED)
