@@ -294,7 +294,8 @@ def embedded(folder: Path, questions: list[str], length: float) -> list[list[Any
     bodies = [{"question": text, "mode": "text", "budget": BUDGET} for text in questions]
     shares, rates, encoder = [], [], []
     with served(index, "--cache-mb", "0") as (port, process, _), Index.open(index) as opened:
-        loaded(port, bodies, 2, process.pid)
+        wait_until_ready(port)
+        loaded(port, bodies[::-1], 2, process.pid)
         for _ in range(TURNS):
             count, began = 0, time.perf_counter()
             while time.perf_counter() < began + length / 2:
@@ -302,7 +303,9 @@ def embedded(folder: Path, questions: list[str], length: float) -> list[list[Any
                     opened.inspect.vectors(questions[start : start + 32])
                     count += len(questions[start : start + 32])
             encoder.append(count / (time.perf_counter() - began))
-            rates.append(loaded(port, bodies, length, process.pid).rate)
+            load = loaded(port, bodies, length, process.pid)
+            rates.append(load.rate)
+            bodies = bodies[load.requests % len(bodies) :] + bodies[: load.requests % len(bodies)]
             shares.append(rates[-1] / encoder[-1])
     share = median(shares)
     return [[median(encoder), median(rates), share, target(share, least=0.8)]]

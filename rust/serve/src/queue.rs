@@ -18,6 +18,8 @@ const SMOOTH: f64 = 0.05;
 /// A request is slow if it takes this long, and this many times the mean.
 const SLOW: f64 = 0.02;
 const SLOWER: f64 = 5.0;
+/// Questions in a batch from which on a larger one is hardly faster per question.
+const EFFICIENT: usize = 8;
 /// Maximum bytes of the questions that are embedded together, so that a long one delays no others.
 const TOGETHER: usize = 4096;
 
@@ -241,9 +243,11 @@ impl State {
         let Some(model) = first.model() else { return Some(vec![first]) };
         *self.embedding.entry(model.id).or_default() += 1;
         let is_same = |job: &Job| job.model().is_some_and(|other| other.id == model.id);
-        let share = match model.parallel {
-            true => (1 + self.waiting.iter().filter(|job| is_same(job)).count()).div_ceil(cores),
-            false => most,
+        let same = 1 + self.waiting.iter().filter(|job| is_same(job)).count();
+        let share = match (model.parallel, cores) {
+            (false, _) => most,
+            (true, 1) => same.div_ceil(self.cores).max(EFFICIENT), // the others come back for theirs
+            (true, _) => same.div_ceil(cores),
         };
         let mut bytes = first.request.question.len();
         let mut batch = vec![first];
