@@ -38,8 +38,8 @@ class ShardJob:
 
 def build_shard(job: ShardJob, lock_seconds: float = _LOCK_SECONDS) -> dict[str, Any]:
     """Build a shard, or continue it. Returns its report, or the error as data: classes need not match."""
-    from ketrag_fast.index import Index
     from ketrag_fast.base.config import LEAST_MEMORY
+    from ketrag_fast.index import Index
     from ketrag_fast.systems.shared.memory_bound import memory_of
 
     settings = Settings(**job.settings)
