@@ -62,6 +62,11 @@ def _table(chance: random.Random) -> Page:
             page.raw(f"{xs[0] - 4} {HEIGHT - y} {xs[-1] - xs[0] + 60} 0.5 re f")
         for x in [*(x - 4 for x in xs), xs[-1] + 56]:
             page.raw(f"{x} {HEIGHT - ys[-1] - 4} 0.5 {ys[-1] - ys[0] + 14} re f")
+    # The oracle does not repeat the heads of a table that goes on on the next page.
+    below = (
+        f"Below the table is a line of text, with the number {chance.random()} inside, too long for a cell"
+    )
+    page.text(60, 700, below, 8)
     page.text(60, 40, f"Report of the voyage {chance.randint(1, 3)}", 9)
     page.text(300, 800, str(chance.randint(1, 9)), 9)
     return page

@@ -7,6 +7,7 @@ use crate::matching::split_at_leaders;
 use crate::merging::TableRow;
 use crate::page::{larger, least, median, most, Line, Page};
 use crate::ruled::{ruled_tables, RuledTable};
+use crate::stripes::Stripe;
 use crate::tables::tables_of;
 use std::collections::HashSet;
 
@@ -25,7 +26,8 @@ const NARROW: f64 = 5.0;
 const CELLS: f64 = 2.0;
 const DEEPEST: usize = 4;
 
-/// The text on one line of a column, with tabs between cells. `table` is 0 outside of tables.
+/// The text on one line of a column, with tabs between cells. `table` is 0 outside of tables; the first row of a
+/// table has the stripes between its columns.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TextRow {
     pub bounds: [f64; 4],
@@ -35,6 +37,7 @@ pub struct TextRow {
     pub cells: usize,
     pub column: usize,
     pub table: usize,
+    pub stripes: Vec<Stripe>,
 }
 
 impl TextRow {
@@ -81,7 +84,7 @@ fn line_row(line: &Line, column: usize) -> TextRow {
         soft: line.soft,
         cells: 1,
         column,
-        table: 0,
+        ..TextRow::default()
     }
 }
 
@@ -165,6 +168,7 @@ impl Order<'_> {
                 soft: false,
                 column: self.column,
                 table: number,
+                stripes: if at == 0 { table.stripes.clone() } else { Vec::new() },
             });
         }
     }
@@ -177,8 +181,10 @@ impl Order<'_> {
         let mut at = 0;
         for table in tables_of(&groups) {
             self.add_text_rows(&groups[at..table.first]);
-            for row in &table.rows {
-                self.rows.push(table_row(&groups, row, self.column, number));
+            let begin = self.rows.len();
+            self.rows.extend(table.rows.iter().map(|row| table_row(&groups, row, self.column, number)));
+            if let Some(row) = self.rows.get_mut(begin) {
+                row.stripes = table.stripes;
             }
             at = table.end;
             number += 1;

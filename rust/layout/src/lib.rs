@@ -5,6 +5,7 @@
 //! Coordinates are data of a file: infinite and undefined ones are clamped, and nothing here panics because of them.
 
 pub mod columns;
+mod continued;
 pub mod grids;
 pub mod lines;
 mod matching;
@@ -40,6 +41,7 @@ pub fn paragraphs_of_pages(
         rows.push(own);
         (page.lines, page.grids) = (Vec::new(), Vec::new());
     }
+    continued::repeat_heads(&mut rows);
     let mut found = Vec::with_capacity(rows.len());
     for own in rows {
         progress.check()?;

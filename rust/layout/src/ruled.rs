@@ -3,6 +3,7 @@
 use crate::grids::{interval, Grid};
 use crate::matching::is_value;
 use crate::page::{most, Line, Page, Word};
+use crate::stripes::Stripe;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -15,9 +16,10 @@ const LABELLED: f64 = 0.6;
 
 type Cell = (u32, u32);
 
-/// A table with rules: its box, the size of its letters, and its rows.
+/// A table with rules: its box, the rules between its columns, the size of its letters, and its rows.
 pub struct RuledTable {
     pub bounds: [f64; 4],
+    pub stripes: Vec<Stripe>,
     pub size: f64,
     pub rows: Vec<Vec<String>>,
 }
@@ -99,7 +101,8 @@ fn read_table(grid: &Grid, lines: &[Cow<'_, Line>]) -> Option<RuledTable> {
         .filter(|row| row.iter().any(|text| !text.is_empty()))
         .collect();
     let bounds = [grid.xs[0], grid.ys[0], grid.xs[width], grid.ys[height]];
-    Some(RuledTable { bounds, size: most(inside.iter().map(|own| own.line.size)), rows })
+    let stripes = grid.xs[1..width].iter().map(|&x| Stripe { left: x, right: x }).collect();
+    Some(RuledTable { bounds, stripes, size: most(inside.iter().map(|own| own.line.size)), rows })
 }
 
 /// Return the lines of text of each cell; labels without rules between them are in the rows next to them.

@@ -24,11 +24,12 @@ const LONGEST_HEAD: usize = 60;
 /// Parts of a table may have other columns after a gap of this many distances of lines.
 const APART: f64 = 1.5;
 
-/// A table: the groups of lines from `first` to before `end`.
+/// A table: the groups of lines from `first` to before `end`, and the stripes between its columns.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Table {
     pub first: usize,
     pub end: usize,
+    pub stripes: Vec<Stripe>,
     pub rows: Vec<TableRow>,
 }
 
@@ -75,7 +76,7 @@ pub fn tables_of(groups: &[Vec<&Line>]) -> Vec<Table> {
         let cells = (first..part.end).map(|at| read_cells(&rows.cells[at], &part.stripes, at)).collect();
         let size = median(rows.sizes[first..part.end].to_vec());
         let rows = merge_rows(cells, &rows.middles[first..part.end], size);
-        found.push(Table { first, end: part.end, rows });
+        found.push(Table { first, end: part.end, stripes: part.stripes, rows });
     }
     found
 }

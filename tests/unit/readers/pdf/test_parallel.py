@@ -57,8 +57,7 @@ def test_several_processes_give_what_one_gives(path: Path) -> None:
 
 def test_a_reader_uses_processes_that_no_file_needs(path: Path) -> None:
     with Apart(3, 60, 1500, 1 << 30) as apart:
-        ((_, items),) = apart.read([(SourceFile(path, "a.pdf"), "pdf")])
-        found = list(items)
+        [found] = [list(items) for _, items in apart.read([(SourceFile(path, "a.pdf"), "pdf")])]
     assert [_fields(item) for item in found] == [_fields(item) for item in _read(path, 1)]
 
 
