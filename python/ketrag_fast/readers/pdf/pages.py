@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 from ketrag_fast._core import PdfPages
 from ketrag_fast.readers.pdf.scanned import recognise_page
 
+LAYOUT = 1
+"""Raise it when the crate ketrag-layout gives another text: files are then read again."""
 _Box = tuple[float, float, float, float]
 
 
