@@ -251,6 +251,23 @@ struct Sinks {
 }
 
 impl Sinks {
+    /// Create the files. Each keyword, name and subject has as many units as its length.
+    fn create(folder: &Path, [keywords, names, subjects]: [&[u32]; 3], most: usize) -> Result<Self> {
+        Ok(Self {
+            unit_keywords: RowSink::create(folder, "unit_keywords")?,
+            tf: Sink::create(folder, "unit_keywords_tf")?,
+            unit_names: RowSink::create(folder, "unit_names")?,
+            mentions: RowSink::create(folder, "unit_mentions")?,
+            sentence_keywords: RowSink::create(folder, "sentence_keywords")?,
+            sentence_names: RowSink::create(folder, "sentence_names")?,
+            lengths: Sink::create(folder, "unit_length")?,
+            keyword_units: Turned::new(folder, "turned_keywords", keywords, most)?,
+            name_units: Turned::new(folder, "turned_names", names, most)?,
+            subject_units: Turned::new(folder, "turned_subjects", subjects, most)?,
+            reread: Vec::new(),
+        })
+    }
+
     /// Append the rows of units from `first` on.
     fn push(&mut self, rows: &Rows, first: usize) -> Result<()> {
         let Rows { unit_keywords, unit_names, mentions, subjects, .. } = rows;
@@ -322,19 +339,8 @@ pub fn build_in_runs(
     .into_iter();
     let (keywords, keyword_lengths, keyword_place) = sorted.next().unwrap_or_default();
     let (names, name_lengths, name_place) = sorted.next().unwrap_or_default();
-    let mut sinks = Sinks {
-        unit_keywords: RowSink::create(folder, "unit_keywords")?,
-        tf: Sink::create(folder, "unit_keywords_tf")?,
-        unit_names: RowSink::create(folder, "unit_names")?,
-        mentions: RowSink::create(folder, "unit_mentions")?,
-        sentence_keywords: RowSink::create(folder, "sentence_keywords")?,
-        sentence_names: RowSink::create(folder, "sentence_names")?,
-        lengths: Sink::create(folder, "unit_length")?,
-        keyword_units: Turned::new(folder, "turned_keywords", &keyword_lengths, bounds.entries)?,
-        name_units: Turned::new(folder, "turned_names", &name_lengths, bounds.entries)?,
-        subject_units: Turned::new(folder, "turned_subjects", &subject_lengths, bounds.entries)?,
-        reread: Vec::new(),
-    };
+    let lengths = [&keyword_lengths[..], &name_lengths, &subject_lengths];
+    let mut sinks = Sinks::create(folder, lengths, bounds.entries)?;
     // Progress is not counted: this takes little time compared with reading.
     map_ranges_then(
         waiting.len(),
