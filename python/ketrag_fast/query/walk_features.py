@@ -18,7 +18,7 @@ from ketrag_fast import _core
 DEPTH: Final = 40
 """Number of candidates that have features."""
 _NAMING: Final = 20
-"""WalkCandidates whose partners are counted."""
+"""Candidates whose partners are counted."""
 _HEAD: Final = 5
 _FAR: Final = -10.0
 """The score, below the best, of a partner that is not among the candidates."""

@@ -21,7 +21,7 @@ F64 = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Examples:
-    """WalkCandidates of n questions in the walk's order, padded to DEPTH.
+    """Candidates of n questions in the walk's order, padded to DEPTH.
 
     `features` is float32[n, DEPTH, FEATURES], `scores` f64[n, DEPTH], `documents` i32[n, DEPTH] with the
     number of each candidate's document (-1: no candidate), `gold` bool[n, DEPTH], `wanted` the number of
