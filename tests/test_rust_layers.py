@@ -40,6 +40,7 @@ PARTS: dict[str, dict[str, set[str]]] = {
         "reserve": {"error"},
         "progress": {"error", "reserve"},
         "parallel": {"error", "progress"},
+        "priority": set(),
         "tiles": {"cpu"},
         "wide": {"cpu"},
         "sparse": LOW,

@@ -15,7 +15,7 @@ from ketrag_fast.query.query import Query
 from ketrag_fast.systems.shared.memory_bound import memory_of
 
 _TEXT: Final = 300
-"""Characters of the text that is asked as a query."""
+"""Characters of the text that serves as a query."""
 
 
 def warm_up(opened: Opened, path: Path, go_on: Callable[[], bool] = lambda: True) -> int:

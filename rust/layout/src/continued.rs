@@ -63,8 +63,8 @@ fn find_open(rows: &[TextRow]) -> Option<Open> {
     Some(Open { heads: table[..heads].to_vec(), columns: columns_of(table) })
 }
 
-/// Return how many rows at the beginning of a table are heads of its columns: nothing is in the first column, or there
-/// are no numbers, and one of them has a head for half of the columns. A line of a cell of several lines has fewer.
+/// Return how many rows at the beginning of a table are heads of its columns: they have an empty first column or no
+/// numbers, and one of them has a head for half of the columns. A line of a cell of several lines has fewer.
 fn count_heads(table: &[TextRow]) -> usize {
     let is_head = |row: &TextRow| {
         let has_years = row.text.starts_with('\t') && row.text.split('\t').all(may_head);

@@ -188,14 +188,27 @@ pub fn rank(
     trace.keep(&columns, &pairs.bonus, plan.worth(), || chains.kept());
     trace.chain_cover = plan.chain_cover;
     let found = finish(links, dense, plan, &rows, &order, top);
+    let sum = |row: &Row| weighted_sum(plan, dense.is_some(), row);
+    keep_candidates(trace, &found, &rows, &mut pairs, &columns, &stage1, sum);
+    Ok(found)
+}
+
+/// Keep the partners and the terms of the first candidates, as many as the trace asks for.
+fn keep_candidates(
+    trace: &mut Trace,
+    found: &[Scored],
+    rows: &[Row],
+    pairs: &mut Pairs<'_>,
+    columns: &[u32],
+    stage1: &Reach<'_>,
+    sum: impl Fn(&Row) -> f64,
+) {
     trace.candidates.clear();
     for one in found.iter().take(rows.len().min(trace.most)) {
         let Some(row) = rows.iter().find(|row| row.unit == one.id) else { break };
-        let (partner, direct) = (best_partner(&mut pairs, row.unit, &columns), stage1.f(row.unit));
-        let sum = weighted_sum(plan, dense.is_some(), row);
-        trace.candidates.push(row.candidate(partner, direct, one.score, sum));
+        let (partner, direct) = (best_partner(pairs, row.unit, columns), stage1.f(row.unit));
+        trace.candidates.push(row.candidate(partner, direct, one.score, sum(row)));
     }
-    Ok(found)
 }
 
 /// Input of a ranking.
