@@ -71,7 +71,7 @@ class WalkReranker:
         fresh = folder / f"{FILE}.new"
         with writing(folder):
             folder.mkdir(parents=True, exist_ok=True)
-            fresh.write_text(json.dumps(data) + "\n", "utf-8")
+            fresh.write_text(json.dumps(data) + "\n", encoding="utf-8", newline="\n")
             replace_path(fresh, folder / FILE)
 
 

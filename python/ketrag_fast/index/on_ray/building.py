@@ -340,7 +340,7 @@ def _check_nodes(ray: Any, nodes: Sequence[RayNode], sources: Sequence[str], fol
     strategy = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy
     marker, text = folder / "shared", os.urandom(16).hex()
     with writing(folder):
-        marker.write_text(text, encoding="utf-8")
+        marker.write_text(text, encoding="utf-8", newline="\n")
     try:
         own = probe_of()((), str(marker), text)["version"]
         tasks = {
