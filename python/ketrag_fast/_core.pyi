@@ -52,6 +52,7 @@ __all__ = [
     "corpus",
     "cosine_knn",
     "count_tokens",
+    "delta_patches",
     "detect_language",
     "edge_alphas",
     "embed_rows",
@@ -352,7 +353,34 @@ class MappedFile:
     def __len__(self) -> int: ...
     def __buffer__(self, flags: int, /) -> memoryview: ...
     def verify(self, threads: int = 0) -> None: ...
+    def patched(
+        self,
+        pieces: NDArray[np.uint64],
+        values: NDArray[np.uint64],
+        length: int,
+        numbers: NDArray[np.uint64] | None,
+        name: str,
+    ) -> MappedFile: ...
+    def shape(self) -> tuple[int, int | None]: ...
 
+def delta_patches(
+    files: Mapping[str, MappedFile | str],
+    gone: NDArray[np.uint32],
+    before: NDArray[np.uint32],
+    new: Mapping[str, NDArray[np.uint64]],
+    *,
+    language: str,
+    report: Callable[[int, int], bool | None] | None = None,
+) -> (
+    tuple[
+        list[tuple[str, str, int, int, int]],
+        list[tuple[str, int]],
+        NDArray[np.uint64],
+        NDArray[np.uint64],
+        NDArray[np.uint64],
+    ]
+    | None
+): ...
 def hash_file(path: str | PathLike[str]) -> tuple[str, bytes]: ...
 def merge_hashes(hashes: bytes, size: int) -> str | None: ...
 def pack_array(

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ketrag_fast.base.config import Settings
 from ketrag_fast.build.async_writer import sound
 from ketrag_fast.storage.checksum import text_digest
+from ketrag_fast.storage.delta import DELTA
 from ketrag_fast.storage.generation import Generation
 from ketrag_fast.storage.manifest import content_digest
 from ketrag_fast.systems.spec.documents import Documents
@@ -76,7 +77,9 @@ class Before:
         base = self._base
         if base is not None and name not in self._sound:
             full = self._settings.verify != "sizes"
-            self._sound[name] = sound(base.folder / name, base.manifest.stages[name], full=full)
+            stored = base.records()
+            parts = (name, DELTA) if base.delta is not None else (name,)
+            self._sound[name] = all(sound(base.folder / part, stored[part], full=full) for part in parts)
         return self._sound.get(name, False)
 
     def _rows(self) -> NDArray[Any] | None:

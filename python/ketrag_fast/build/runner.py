@@ -25,6 +25,7 @@ from ketrag_fast.base.progress import Callback, Limited, Meter
 from ketrag_fast.build.async_writer import Kept, Outputs, StageWriter, finished_stage, sound, write_stage
 from ketrag_fast.build.chunk_reading import ReadingPlan, failures, identity, open_reading, plan, warnings
 from ketrag_fast.build.damage import blame_damage
+from ketrag_fast.build.delta import Deltas
 from ketrag_fast.build.extension_errors import blame_extension
 from ketrag_fast.build.ingest import Change, Ingested, apply_change
 from ketrag_fast.build.notes import note
@@ -130,8 +131,12 @@ def build(
         with Tables(layout.tables) as tables:
             with tables.transaction():
                 tables.set_settings(build_settings(resolved.settings))
-            meter = Meter("read", callback, "documents")
             change = Change(sources, others, remove, where)
+            if not (rebuild or partial or purge):
+                small = _change_by_delta(layout, tables, base, resolved, stages, change, callback)
+                if small is not None:
+                    return _finish(layout, tables, resolved.settings, small, noted, start)
+            meter = Meter("read", callback, "documents")
             again = rebuild or not (tables.texts.all_here() or _has_texts(base, tables, resolved.settings))
             read = apply_change(tables, change, resolved.settings, meter, rebuild=again)
             if meter.finish() is False:
@@ -155,6 +160,69 @@ def build(
         prune(layout, resolved.settings.keep_generations, resolved.settings.keep_days)
         drop_old(layout)
     return report
+
+
+def _finish(
+    layout: Layout, tables: Tables, settings: Settings, report: BuildReport, noted: list[str], start: float
+) -> BuildReport:
+    """Log a change by a delta, and remove what is old."""
+    report = replace(report, warnings=tuple(noted), seconds=time.monotonic() - start)
+    remember(tables, report)
+    prune(layout, settings.keep_generations, settings.keep_days)
+    drop_old(layout)
+    return report
+
+
+def _change_by_delta(
+    layout: Layout,
+    tables: Tables,
+    base: Generation | None,
+    resolved: Resolved,
+    stages: Sequence[Stage] | Planner,
+    change: Change,
+    callback: Callback | None,
+) -> BuildReport | None:
+    """Publish a change as a delta; None if it must be an ordinary build, with the tables as they were."""
+    settings = resolved.settings
+    if change.others != "keep" or settings.llm not in (None, "none") or settings.embedder != "builtin":
+        return None
+    deltas = Deltas.start(layout, tables, base, resolved, planned_stages(stages, settings, False))
+    if deltas is None or base is None:
+        return None
+    try:
+        with tables.transaction():
+            changed = deltas.apply(change)
+            if changed is None:
+                return None
+            record = None
+            if changed.changes:
+                record = deltas.write(changed, callback)
+                if record is None:
+                    raise _NeedsWhole
+    except _NeedsWhole:
+        return None
+    manifest = base.manifest if record is None else deltas.publish(record)
+    seconds = 0.0 if record is None else record.seconds
+    return BuildReport(
+        generation=manifest.generation,
+        changed=record is not None,
+        digest=manifest.digest,
+        documents=int(manifest.documents["count"]),
+        added=changed.added,
+        removed=changed.removed,
+        updated=changed.updated,
+        stages=(StageReport("delta", "ran" if record is not None else "reused", seconds, 0),),
+        failures=tuple(changed.unknown),
+        settings_changed=resolved.differences,
+        warnings=(),
+        seconds=seconds,
+        usage=usage_of(tables, dict(base.manifest.stages), None, None),
+        extraction=None,
+    )
+
+
+class _NeedsWhole(Exception):
+    """A change that a delta cannot hold; it undoes what was done in the tables."""
 
 
 def _has_texts(base: Generation | None, tables: Tables, settings: Settings) -> bool:
@@ -330,6 +398,8 @@ class Build:
     def _from_base(self, stage: Stage, fingerprint: str) -> tuple[Path, StageRecord] | None:
         record = self.base.manifest.stages.get(stage.name) if self.base else None
         if self.base is None or record is None or record.fingerprint != fingerprint:
+            return None
+        if self.base.delta is not None:  # its files are those of earlier documents
             return None
         folder = self.base.folder / stage.name
         full = self.resolved.settings.verify != "sizes"  # so that damage is rebuilt, not published again

@@ -273,7 +273,7 @@ def load(path: Path, given: Settings, before: Opened | None = None, trust: Trust
     """
     layout = Layout(path)
     whole = open_generation(path, given.verify) if layout.is_generation() else None
-    generation = whole or open_current(layout, given.verify)
+    generation = whole or open_current(layout, given.verify, None if before is None else before.generation)
     settings = reading_settings(given, generation)
     files = {
         f"{stage}.{name}": file

@@ -252,6 +252,10 @@ class Arrays(Mapping[str, Array]):
         record = self._records.get(name)
         return self.path(name) if record is not None and record.packed else None
 
+    def file(self, name: str) -> MappedFile:
+        """Return the mapped file of an array; raises KeyError if the arrays were not mapped on opening."""
+        return self._files[name]
+
     def mapped(self) -> Iterator[tuple[str, MappedFile]]:
         """Yield the names and files of the arrays that were mapped on opening."""
         for name, file in self._files.items():

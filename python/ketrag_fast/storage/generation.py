@@ -23,6 +23,7 @@ from ketrag_fast.errors import IndexDamaged, IndexIncompatible, IndexMissing, Ke
 from ketrag_fast.storage import block_hashes as blocks
 from ketrag_fast.storage import checksum
 from ketrag_fast.storage.arrays import Arrays, check_file
+from ketrag_fast.storage.delta import DELTA, Delta, open_delta
 from ketrag_fast.storage.durable import (
     discard_folder,
     link_or_copy,
@@ -57,22 +58,42 @@ class Generation:
     verify: Verify
     stamp: tuple[int, int] = (0, 0)
     """Identity of its manifest file. An index that replaces another may have the same numbers."""
+    delta: Delta | None = None
+    """What it is made of, if it consists of an earlier generation and changes."""
 
     @property
     def number(self) -> int:
         """Ascending from 1; also part of the folder's name."""
         return self.manifest.generation
 
+    def base_of(self, name: str, record: StageRecord, verify: Verify) -> Arrays | None:
+        """Return the base's arrays of a stage if they are of the files of a record and opened likewise."""
+        delta = self.delta
+        same = delta is not None and name in delta.base and delta.stages[name].files == record.files
+        return delta.base[name] if delta is not None and same and self.verify == verify else None
 
-def open_generation(folder: Path, verify: Verify = "blocks") -> Generation:
-    """Open a generation: its manifest and all sizes are checked, the rest according to `verify`."""
+    def records(self) -> Mapping[str, StageRecord]:
+        """Return the records of the files in its folder."""
+        return self.manifest.stages if self.delta is None else self.delta.stages
+
+
+def open_generation(folder: Path, verify: Verify = "blocks", before: Generation | None = None) -> Generation:
+    """Open a generation: its manifest and all sizes are checked, the rest according to `verify`.
+
+    Files of a base that `before` has open are shared with it, and so are their unpacked values.
+    """
     stamp = stamp_of(folder)
     manifest = read_manifest(folder / MANIFEST)
     stages = {}
     for name, record in manifest.stages.items():
-        stages[name] = Arrays(folder / name, record.files, _map(folder / name, record, verify))
+        shared = None if before is None else before.base_of(name, record, verify)
+        mapped = _map(folder / name, record, verify) if shared is None else dict(shared.mapped())
+        stages[name] = Arrays(folder / name, record.files, mapped)
     if content_digest(manifest.stages.values()) != manifest.digest:
         raise IndexDamaged(f"{folder / MANIFEST} is altered", hint="run `ketrag index` again")
+    if DELTA in stages:
+        current, described, delta = open_delta(folder, manifest, stages)
+        return Generation(folder, described, current, verify, stamp, delta)
     return Generation(folder, manifest, stages, verify, stamp)
 
 
@@ -128,7 +149,7 @@ def current_number(layout: Layout) -> int | None:
     return numbers[0] if numbers else None
 
 
-def open_current(layout: Layout, verify: Verify = "blocks") -> Generation:
+def open_current(layout: Layout, verify: Verify = "blocks", before: Generation | None = None) -> Generation:
     """Open the generation that CURRENT names; if CURRENT is lost, the newest complete one.
 
     A damaged current generation is an error: an older one never replaces it silently.
@@ -136,7 +157,7 @@ def open_current(layout: Layout, verify: Verify = "blocks") -> Generation:
     number = current_number(layout)
     while number is not None:
         try:
-            return open_generation(layout.generation(number), verify)
+            return open_generation(layout.generation(number), verify, before)
         except IndexDamaged:
             opened, number = number, current_number(layout)
             if number == opened:

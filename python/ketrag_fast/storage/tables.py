@@ -22,7 +22,7 @@ from ketrag_fast.storage.checksum import bytes_digest, raw_digest, text_digest
 from ketrag_fast.storage.database import Database
 from ketrag_fast.storage.document_texts import HASH_BYTES, TEXTS_SCHEMA, DocumentTexts, is_hash
 from ketrag_fast.storage.io_errors import json_of, tables_damaged
-from ketrag_fast.storage.layout import FORMAT, incompatible
+from ketrag_fast.storage.layout import FORMAT, SHORT_HASH, incompatible
 from ketrag_fast.storage.source_files import FileKey, FileReading, load_file_readings, store_file_readings
 from ketrag_fast.storage.source_seals import SOURCE_ROWS, seal_sources, source_seal
 from ketrag_fast.types import Document, Failure
@@ -364,9 +364,18 @@ class Tables(Database):
         """Return the content hashes in document order: uint8[documents, 32]. Read once for each change."""
         changes = self._db.total_changes
         if self._contents is None or self._contents[0] != changes:
-            rows = self._db.execute("SELECT content FROM documents ORDER BY source, place")
-            self._contents = changes, hashes_of((content for (content,) in rows), self.path)
+            self._contents = changes, self._read_contents()
         return self._contents[1]
+
+    def _read_contents(self) -> NDArray[np.uint8]:
+        query = (
+            "SELECT count(*), sum(typeof(content) = 'blob' AND length(content) = ?),"
+            " group_concat(hex(content), '') FROM (SELECT content FROM documents ORDER BY source, place)"
+        )
+        count, valid, digits = self._db.execute(query, (HASH_BYTES,)).fetchone()
+        if count and valid != count:
+            raise tables_damaged(self.path, "the hash of a document is invalid")
+        return np.frombuffer(bytes.fromhex(digits or ""), np.uint8).reshape(-1, HASH_BYTES)
 
     def fingerprint(self) -> str:
         """Return a hash of all documents and their order."""
@@ -378,6 +387,31 @@ class Tables(Database):
         query = f"SELECT {_PAYLOAD} WHERE key = ?"
         rows = (self._db.execute(query, (keys[number],)).fetchone() for number in numbers)
         yield from (self._stored(row) for row in self.texts.fill(rows, 0, 3))
+
+    def stored(self, ids: Iterable[str]) -> Iterator[StoredDocument]:
+        """Yield the documents with these ids, in their order. Raises IndexDamaged if one is altered."""
+        rows = self._rows_of(f"SELECT {_PAYLOAD}", ids)
+        yield from (self._stored(row) for row in self.texts.fill(rows, 0, 3))
+
+    def short_hashes(self, ids: Iterable[str]) -> NDArray[np.uint8]:
+        """Return the first bytes of the content hashes of documents: uint8[documents, 16]."""
+        rows = self._rows_of("SELECT content FROM documents", ids)
+        return np.ascontiguousarray(hashes_of((content for (content,) in rows), self.path)[:, :SHORT_HASH])
+
+    def is_removed(self, ids: Iterable[str]) -> bool:
+        """Return whether one of these ids is skipped because it was removed."""
+        names = [mark for name in ids for mark in (name, hash_purged_id(name))]
+        query = "SELECT 1 FROM removed WHERE id = ?"
+        return any(self._db.execute(query, (name,)).fetchone() for name in names)
+
+    def last_source(self) -> SourceRow | None:
+        """Return the last source, which new documents of a program follow."""
+        return max(self.sources(), key=lambda source: source.number, default=None)
+
+    def last_place(self, source: int) -> int:
+        """Return the position of the last document of a source; -1 if it has none."""
+        row = self._db.execute("SELECT max(place) FROM documents WHERE source = ?", (source,)).fetchone()
+        return -1 if row[0] is None else int(row[0])
 
     def _ordered_keys(self) -> Sequence[int]:
         """Return the keys of the documents in their order. Read once for each change."""

@@ -1,11 +1,15 @@
 //! Bindings of mapped files and of their hashes.
 
-use super::arrays::slice;
+use super::arrays::{matrix, slice};
 use super::door::{of_index, quick, to_python, wrong};
 use ketrag_base::error::{Error, Result};
 use ketrag_base::progress::Progress;
-use ketrag_base::store::{file_tree, pack, pack_to, root, Kind, MappedArray, MappedFile, Shape, Tree, Value};
-use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
+use ketrag_base::store::patch::{Numbering, Patch, Piece};
+use ketrag_base::store::{
+    file_tree, pack, pack_to, root, Kind, MappedArray, MappedFile, Patched, Shape, Tree, Value,
+};
+use ketrag_core::generation::Held;
+use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::exceptions::PyBufferError;
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -14,12 +18,20 @@ use std::fs::OpenOptions;
 use std::io::BufWriter;
 use std::os::raw::{c_int, c_void};
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// A file of an index, mapped read-only; as a buffer, its bytes. It stays readable after its name is removed.
 #[pyclass(frozen, name = "MappedFile", module = "ketrag_fast._core")]
 pub struct File {
-    mapped: Arc<MappedFile>,
+    body: Body,
+    /// The array in the file, shared by all that were opened with it.
+    array: OnceLock<Arc<MappedArray>>,
+}
+
+enum Body {
+    Mapped(Arc<MappedFile>),
+    /// An array that is an earlier one with changes; there are no bytes to map.
+    Patched,
 }
 
 /// A mapped file, or the path of one with unknown size and digest.
@@ -30,10 +42,44 @@ pub enum FileIn<'py> {
 }
 
 impl FileIn<'_> {
-    pub fn mapped(&self) -> Result<Arc<MappedFile>> {
+    /// Return the file, or the array that is shared by several generations.
+    pub fn held(&self) -> Result<Held> {
         match self {
-            Self::Mapped(file) => Ok(file.mapped.clone()),
-            Self::Path(path) => Ok(Arc::new(MappedFile::open(path, None, None, None)?)),
+            Self::Mapped(file) => match (&file.body, file.array.get()) {
+                (_, Some(array)) => Ok(Held::Array(array.clone())),
+                (Body::Mapped(mapped), None) => Ok(Held::File(mapped.clone())),
+                (Body::Patched, None) => Err(Error::Internal("a patched array is missing".to_owned())),
+            },
+            Self::Path(path) => Ok(Held::File(Arc::new(MappedFile::open(path, None, None, None)?))),
+        }
+    }
+
+    /// Return the array.
+    pub fn array(&self) -> Result<Arc<MappedArray>> {
+        match self.held()? {
+            Held::Array(array) => Ok(array),
+            Held::File(file) => Ok(Arc::new(MappedArray::new(file)?)),
+        }
+    }
+}
+
+impl File {
+    /// Return the array in the file, whose values are unpacked once for all that read them.
+    fn shared(&self) -> Result<Arc<MappedArray>> {
+        match (&self.body, self.array.get()) {
+            (_, Some(array)) => Ok(array.clone()),
+            (Body::Mapped(mapped), None) => {
+                let array = Arc::new(MappedArray::new(mapped.clone())?);
+                Ok(self.array.get_or_init(|| array).clone())
+            }
+            (Body::Patched, None) => Err(Error::Internal("a patched array is missing".to_owned())),
+        }
+    }
+
+    fn bytes(&self) -> &[u8] {
+        match &self.body {
+            Body::Mapped(mapped) => mapped.bytes(),
+            Body::Patched => &[],
         }
     }
 }
@@ -54,20 +100,63 @@ impl File {
         digest: Option<&str>,
         tree: Option<(PyRef<'_, Self>, usize)>,
     ) -> PyResult<Self> {
-        let tree = tree.map(|(file, start)| Tree { file: file.mapped.clone(), start });
+        let tree = tree.and_then(|(file, start)| match &file.body {
+            Body::Mapped(mapped) => Some(Tree { file: mapped.clone(), start }),
+            Body::Patched => None,
+        });
         let digest = digest.map(parse).transpose().map_err(to_python)?;
         let mapped = MappedFile::open(&path, size, digest, tree).map_err(to_python)?;
-        Ok(Self { mapped: Arc::new(mapped) })
+        Ok(Self { body: Body::Mapped(Arc::new(mapped)), array: OnceLock::new() })
+    }
+
+    /// Return an array that is the one in this file with changes: `pieces` (position, start, 1 if new, shift), the new
+    /// `values`, the `length`, and for ids the starts and shifts of their numbers.
+    fn patched(
+        &self,
+        py: Python<'_>,
+        pieces: PyReadonlyArray2<'_, u64>,
+        values: PyReadonlyArray1<'_, u64>,
+        length: u64,
+        numbers: Option<PyReadonlyArray2<'_, u64>>,
+        name: String,
+    ) -> PyResult<Self> {
+        let (pieces, _, columns) = matrix(&pieces, "pieces")?;
+        let values = slice(&values, "values")?.to_vec();
+        let numbers = numbers.as_ref().map(|numbers| matrix(numbers, "numbers")).transpose()?;
+        if columns != 4 || numbers.is_some_and(|(_, _, columns)| columns != 2) {
+            return Err(wrong("pieces have four columns, numbers two"));
+        }
+        let pieces = pieces.chunks_exact(4);
+        let piece = |p: &[u64]| Piece { at: p[0], start: p[1], is_new: p[2] != 0, shift: p[3] as i64 };
+        let patch = Patch { pieces: pieces.map(piece).collect(), values, len: length };
+        let numbers = numbers.map(|(numbers, _, _)| {
+            let starts = numbers.chunks_exact(2).map(|x| x[0]).collect();
+            Arc::new(Numbering::from_parts(starts, numbers.chunks_exact(2).map(|x| x[1] as i64).collect()))
+        });
+        let array = quick(py, || {
+            let patched = Patched::new(self.shared()?, patch, numbers, name)?;
+            Ok(Arc::new(MappedArray::composed(Box::new(patched))?))
+        });
+        Ok(Self { body: Body::Patched, array: OnceLock::from(array.map_err(|e| of_index(py, e))?) })
+    }
+
+    /// Return the shape of the array in the file.
+    fn shape(&self, py: Python<'_>) -> PyResult<(usize, Option<usize>)> {
+        let array = self.shared().map_err(|e| of_index(py, to_python(e)))?;
+        Ok((array.shape().0, array.columns()))
     }
 
     fn __len__(&self) -> usize {
-        self.mapped.bytes().len()
+        self.bytes().len()
     }
 
     /// Verify everything not verified yet; IndexDamaged names the file.
     #[pyo3(signature = (threads=0))]
     fn verify(&self, py: Python<'_>, threads: usize) -> PyResult<()> {
-        quick(py, || self.mapped.ensure(threads)).map_err(|e| of_index(py, e))
+        match &self.body {
+            Body::Mapped(mapped) => quick(py, || mapped.ensure(threads)).map_err(|e| of_index(py, e)),
+            Body::Patched => Ok(()),
+        }
     }
 
     /// # Safety
@@ -76,7 +165,7 @@ impl File {
         if view.is_null() {
             return Err(PyBufferError::new_err("there is no view to fill in"));
         }
-        let bytes = slf.get().mapped.bytes();
+        let bytes = slf.get().bytes();
         let (start, length) = (bytes.as_ptr() as *mut c_void, bytes.len() as ffi::Py_ssize_t);
         // SAFETY: the view holds a reference to this object, which keeps the mapping alive; the view is
         // read-only, so nobody writes through the pointer.
@@ -143,8 +232,7 @@ fn shape_of(dtype: &str, shape: &[usize]) -> Option<Shape> {
 /// Return the values of a packed array, in one dimension, verified.
 #[pyfunction]
 fn unpack_array<'py>(py: Python<'py>, file: FileIn<'py>) -> PyResult<Bound<'py, PyAny>> {
-    let mapped = file.mapped().map_err(|e| of_index(py, to_python(e)))?;
-    let array = MappedArray::new(mapped).map_err(|e| of_index(py, to_python(e)))?;
+    let array = file.array().map_err(|e| of_index(py, to_python(e)))?;
     let values = match array.kind() {
         Kind::U8 => quick(py, || Ok(array.values::<u8>()?.to_vec())).map(|x| x.into_pyarray(py).into_any()),
         Kind::U32 => quick(py, || Ok(array.values::<u32>()?.to_vec())).map(|x| x.into_pyarray(py).into_any()),
@@ -162,9 +250,8 @@ fn read_bytes<'py>(
     start: usize,
     stop: usize,
 ) -> PyResult<Bound<'py, PyArray1<u8>>> {
-    let mapped = file.mapped().map_err(|e| of_index(py, to_python(e)))?;
+    let array = file.array().map_err(|e| of_index(py, to_python(e)))?;
     let read = || {
-        let array = MappedArray::new(mapped)?;
         let items = array.items::<u8>()?;
         match start <= stop && stop <= items.len() {
             true => Ok(items.get(start..stop).to_vec()),

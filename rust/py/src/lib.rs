@@ -20,6 +20,7 @@ mod citations;
 mod concepts;
 mod context_json;
 mod cooccurrence;
+mod delta;
 mod door;
 mod drawing;
 mod encode;
@@ -52,6 +53,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     citations::register(m)?;
     concepts::register(m)?;
     cooccurrence::register(m)?;
+    delta::register(m)?;
     drawing::register(m)?;
     encode::register(m)?;
     files::register(m)?;

@@ -87,7 +87,7 @@ impl PySearcher {
         language: &str,
         by_blocks: bool,
     ) -> PyResult<Self> {
-        let files = files.into_iter().map(|(name, file)| Ok((name, file.mapped()?)));
+        let files = files.into_iter().map(|(name, file)| Ok((name, file.held()?)));
         let files = files.collect::<Result<Vec<_>>>().map_err(to_python)?;
         let inner = quick(py, || {
             let arrays = Arrays::new(files, by_blocks);

@@ -54,6 +54,11 @@ impl<'a> Strings<'a> {
         self.offsets.len() - 1
     }
 
+    /// Return where each string starts, and where the last one ends.
+    pub fn offsets(&self) -> &'a [u64] {
+        self.offsets
+    }
+
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -131,6 +131,18 @@ def _cut_documents(
     }, locators
 
 
+def cut_new_documents(
+    documents: Documents, settings: Settings, context: StageContext, has_metadata: bool
+) -> Outputs:
+    """Return the arrays of some documents alone; with metadata if others have it, though these have none."""
+    cut, _ = _cut_documents(documents, settings, context.threads, context.report)
+    more = {"document_hashes": documents.hashes()}
+    if has_metadata:
+        rows = len(cut["document_ids_offsets"]) - 1
+        more |= strings_out("document_metadata", _metadata_of(cut, rows))
+    return {**cut, **more}
+
+
 class JoinedUnits:
     """The arrays of documents that were cut in blocks, one after another in a spool."""
 

@@ -46,6 +46,14 @@ class Documents:
     def __iter__(self) -> Iterator[Document]:
         return self._tables.documents()
 
+    @classmethod
+    def of(cls, tables: Tables, ids: Sequence[str], *, cut: bool = False) -> Documents:
+        """Return the documents with these ids, in this order. Raises IndexDamaged if one is altered."""
+        found = cls(tables, cut=cut, numbers=range(len(ids)))
+        found._some = list(tables.stored(ids))
+        found._hashes = tables.short_hashes(ids)
+        return found
+
     def only(self, numbers: Sequence[int]) -> Documents:
         """Return the documents with these numbers, in this order."""
         return Documents(self._tables, cut=self._cut, numbers=numbers)

@@ -4,7 +4,7 @@
 use super::kind::{Item, Kind};
 use super::mapped::MappedFile;
 use super::pack::MAGIC;
-use super::unpacked::Unpacked;
+use super::unpacked::{Compose, Unpacked};
 use crate::error::{caught, Error, Result};
 use crate::guard::Guard;
 use crate::items::Items;
@@ -58,6 +58,19 @@ impl MappedArray {
             )));
         }
         Ok(Self { kind, rows, columns, body: Body::Plain(file, start) })
+    }
+
+    /// Return an array that is put together when it is read.
+    pub fn composed(array: Box<dyn Compose>) -> Result<Self> {
+        let body = Unpacked::composed(array)?;
+        let shape = body.shape();
+        let (kind, rows, columns) = (shape.kind, shape.rows, shape.columns);
+        Ok(Self { kind, rows, columns, body: Body::Packed(body) })
+    }
+
+    /// Return the number of columns of an array of two dimensions.
+    pub fn columns(&self) -> Option<usize> {
+        self.columns
     }
 
     /// Return all values in row order, verified and unpacked.

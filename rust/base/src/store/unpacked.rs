@@ -1,4 +1,4 @@
-//! The values of a packed array in memory: each chunk is verified and decoded when it is first read.
+//! The values of a packed or patched array in memory: each chunk is verified and decoded when it is first read.
 //!
 //! The memory is reserved for the whole array, but pages that are never decoded are never touched. A chunk
 //! decodes to as much as a block of a plain file, so reading a value the first time costs about the same.
@@ -18,13 +18,26 @@ use std::sync::{Arc, Mutex, MutexGuard};
 /// Chunks that a thread decodes at a time.
 const RUN: usize = 8;
 
-/// A packed array whose chunks are decoded on first access.
+/// An array that is put together when it is read.
+pub trait Compose: Send + Sync {
+    fn name(&self) -> &str;
+    fn shape(&self) -> Shape;
+    /// Write the values from a byte on.
+    fn fill(&self, offset: usize, out: &mut [u8]) -> Result<()>;
+}
+
+/// Where the values come from.
+enum Source {
+    /// A file; the offsets of its chunks, and the end of the last.
+    Packed(Arc<MappedFile>, Vec<usize>),
+    Composed(Box<dyn Compose>),
+}
+
+/// An array whose chunks are decoded on first access.
 pub struct Unpacked {
-    file: Arc<MappedFile>,
+    source: Source,
     shape: Shape,
     bytes: usize,
-    /// Offsets of the chunks in the file, and the end of the last.
-    places: Vec<usize>,
     /// Chunks whose values may be read.
     marks: Marks,
     start: *mut u8,
@@ -40,7 +53,7 @@ unsafe impl Sync for Unpacked {}
 
 impl std::fmt::Debug for Unpacked {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Unpacked").field("file", &self.file.name()).field("shape", &self.shape).finish()
+        f.debug_struct("Unpacked").field("name", &self.name()).field("shape", &self.shape).finish()
     }
 }
 
@@ -49,7 +62,7 @@ impl Unpacked {
     pub fn new(file: Arc<MappedFile>) -> Result<Self> {
         let wrong = || Error::damaged(format!("{}: the header of a packed array is invalid", file.name()));
         let shape = Shape::parse(file.bytes()).ok_or_else(wrong)?;
-        let (bytes, chunks) = shape.bytes().zip(shape.chunks()).ok_or_else(wrong)?;
+        let chunks = shape.chunks().ok_or_else(wrong)?;
         let first = chunks.checked_mul(4).and_then(|n| n.checked_add(HEADER)).ok_or_else(wrong)?;
         verified(&file, 0..first.min(file.bytes().len()))?;
         let mut places = Vec::new();
@@ -66,15 +79,32 @@ impl Unpacked {
         if end != file.bytes().len() {
             return Err(wrong());
         }
+        Self::of(Source::Packed(file, places), shape)
+    }
+
+    /// Return the values of an array that is put together when it is read.
+    pub fn composed(array: Box<dyn Compose>) -> Result<Self> {
+        let shape = array.shape();
+        Self::of(Source::Composed(array), shape)
+    }
+
+    fn of(source: Source, shape: Shape) -> Result<Self> {
+        let (bytes, chunks) = shape
+            .bytes()
+            .zip(shape.chunks())
+            .ok_or_else(|| Error::damaged("an array is too large to exist".to_owned()))?;
         let mut memory = MmapMut::map_anon(bytes.max(1))
-            .map_err(|e| Error::memory(format!("{}: cannot reserve {bytes} bytes: {e}", file.name())))?;
+            .map_err(|e| Error::memory(format!("cannot reserve {bytes} bytes for an array: {e}")))?;
         let start = memory.as_mut_ptr();
         let marks = Marks::new(chunks);
-        Ok(Self { file, shape, bytes, places, marks, start, memory: Mutex::new(memory) })
+        Ok(Self { source, shape, bytes, marks, start, memory: Mutex::new(memory) })
     }
 
     pub fn name(&self) -> &str {
-        self.file.name()
+        match &self.source {
+            Source::Packed(file, _) => file.name(),
+            Source::Composed(array) => array.name(),
+        }
     }
 
     pub fn shape(&self) -> Shape {
@@ -92,8 +122,10 @@ impl Unpacked {
 
     /// Return all values. `T` must be the array's type.
     pub fn values<T: Item>(&self) -> Result<&[T]> {
-        self.file.ensure(0)?;
-        let chunks = self.places.len() - 1;
+        if let Source::Packed(file, _) = &self.source {
+            file.ensure(0)?;
+        }
+        let chunks = self.bytes.div_ceil(CHUNK);
         map_ranges(chunks, RUN, 0, &Progress::none(), |range| {
             range.into_iter().try_for_each(|at| self.ready(at))
         })?;
@@ -114,14 +146,21 @@ impl Unpacked {
         if self.marks.has(at) {
             return Ok(());
         }
-        let (Some(&start), Some(&end)) = (self.places.get(at), self.places.get(at + 1)) else {
-            return Err(Error::Internal(format!("{} has no chunk {at}", self.name())));
-        };
-        verified(&self.file, start..end)?;
         let offset = at * CHUNK;
+        if offset >= self.bytes {
+            return Err(Error::Internal(format!("{} has no chunk {at}", self.name())));
+        }
         let mut values = vec![0u8; CHUNK.min(self.bytes - offset)];
-        decode(&self.file.bytes()[start..end], self.shape.kind, &mut values)
-            .ok_or_else(|| Error::damaged(format!("{}: chunk {at} cannot be decoded", self.name())))?;
+        match &self.source {
+            Source::Packed(file, places) => {
+                let (start, end) = (places[at], places[at + 1]);
+                verified(file, start..end)?;
+                decode(&file.bytes()[start..end], self.shape.kind, &mut values).ok_or_else(|| {
+                    Error::damaged(format!("{}: chunk {at} cannot be decoded", self.name()))
+                })?;
+            }
+            Source::Composed(array) => array.fill(offset, &mut values)?,
+        }
         let lock: MutexGuard<'_, MmapMut> = self.memory.lock().unwrap_or_else(|e| e.into_inner());
         if !self.marks.has(at) {
             // SAFETY: the chunk is inside the memory; no other thread writes, because of the lock, and none

@@ -19,9 +19,22 @@ use std::sync::{Arc, OnceLock};
 /// all reads: a corrupt file can make a query fail, but never cause a read out of bounds.
 #[derive(Debug, Default)]
 pub struct Arrays {
-    by_name: BTreeMap<String, (Arc<MappedFile>, OnceLock<MappedArray>)>,
+    by_name: BTreeMap<String, (Held, OnceLock<MappedArray>)>,
     by_blocks: bool,
     weights: OnceLock<Weights>,
+}
+
+/// A stored array: a file that is opened when it is first read, or an array that others share.
+#[derive(Debug, Clone)]
+pub enum Held {
+    File(Arc<MappedFile>),
+    Array(Arc<MappedArray>),
+}
+
+impl From<Arc<MappedFile>> for Held {
+    fn from(file: Arc<MappedFile>) -> Self {
+        Self::File(file)
+    }
 }
 
 /// An array of which a query reads only a few elements.
@@ -29,8 +42,8 @@ pub type Sparse<'a, T> = (&'a [T], Option<Guard<'a>>);
 
 impl Arrays {
     /// `by_blocks`: the files are verified as they are read.
-    pub fn new(files: impl IntoIterator<Item = (String, Arc<MappedFile>)>, by_blocks: bool) -> Self {
-        let by_name = files.into_iter().map(|(name, file)| (name, (file, OnceLock::new()))).collect();
+    pub fn new<H: Into<Held>>(files: impl IntoIterator<Item = (String, H)>, by_blocks: bool) -> Self {
+        let by_name = files.into_iter().map(|(name, file)| (name, (file.into(), OnceLock::new()))).collect();
         Self { by_name, by_blocks, weights: OnceLock::new() }
     }
 
@@ -67,9 +80,10 @@ impl Arrays {
     fn array(&self, name: &str) -> Result<&MappedArray> {
         let (file, made) =
             self.by_name.get(name).ok_or_else(|| Error::damaged(format!("the index has no array {name}")))?;
-        match made.get() {
-            Some(array) => Ok(array),
-            None => {
+        match (file, made.get()) {
+            (Held::Array(array), _) => Ok(array),
+            (_, Some(array)) => Ok(array),
+            (Held::File(file), None) => {
                 let array = MappedArray::new(file.clone())?;
                 Ok(made.get_or_init(|| array))
             }

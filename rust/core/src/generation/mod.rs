@@ -4,13 +4,14 @@ mod arrays;
 mod chunks;
 mod citations;
 mod concepts;
+pub mod delta;
 mod noderag;
 mod parts;
 mod skeleton;
 mod space;
 mod vectors;
 
-pub use arrays::Arrays;
+pub use arrays::{Arrays, Held};
 pub use chunks::Chunks;
 pub use parts::{Parts, Place};
 pub use skeleton::Skeleton;

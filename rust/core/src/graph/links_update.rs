@@ -303,7 +303,7 @@ fn looked_at(
 
 /// Return the previous units that have every keyword of a phrase in the analysis of a language of the index, or `None`
 /// if the phrase has no keyword in one of them.
-fn units_with(was: &LinksView<'_>, phrase: &str, lexer: &mut Lexer) -> Option<Vec<u32>> {
+pub(crate) fn units_with(was: &LinksView<'_>, phrase: &str, lexer: &mut Lexer) -> Option<Vec<u32>> {
     lexer.read(phrase);
     let mut found = Vec::new();
     let languages = if was.languages().is_empty() { &[Language::ENGLISH] } else { was.languages() };

@@ -1,0 +1,183 @@
+"""A generation as immutable arrays of an earlier one, the base, and their changes, the delta.
+
+The delta is the stage `delta`: how each array of the base changes (pieces of it, and new values), and how ids
+in them are numbered now. A reader puts the current arrays together, chunk by chunk, when it reads them; they
+are those of a build from scratch. The folders of the other stages hold the files of the base.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ketrag_fast import _core
+from ketrag_fast._core import MappedFile
+from ketrag_fast.errors import IndexDamaged
+from ketrag_fast.storage.arrays import Array, Arrays
+from ketrag_fast.storage.file_records import REPAIR, FileRecord
+from ketrag_fast.storage.manifest import Manifest, StageRecord
+
+DELTA: Final = "delta"
+"""The stage that holds the changes."""
+_PIECE: Final = 4
+_STEP: Final = 2
+
+
+@dataclass(frozen=True)
+class NewDocument:
+    """A document of the delta: its id, the base's row before which it comes, and its order among those."""
+
+    id: str
+    before: int
+    place: int
+
+
+@dataclass(frozen=True)
+class Delta:
+    """What a generation with a delta is made of.
+
+    Attributes:
+        stages: the records of all its stages, those of the base with the base's shapes.
+        base: the arrays of the base.
+        gone: rows of the base's documents that are removed or replaced.
+        new: documents of the delta, in order.
+        fingerprints: of the base's stages.
+    """
+
+    stages: Mapping[str, StageRecord]
+    base: Mapping[str, Arrays]
+    gone: Sequence[int]
+    new: Sequence[NewDocument]
+    fingerprints: Mapping[str, str]
+
+
+class PatchedArrays(Arrays):
+    """The current arrays of a stage."""
+
+    def __getitem__(self, name: str) -> Array:
+        """Return an array, put together in memory."""
+        found = self._views.get(name)
+        if found is None:
+            values: Array = _core.unpack_array(self._files[name])
+            found = values.reshape(self._records[name].shape)
+            found.flags.writeable = False
+            self._views[name] = found
+        return found
+
+
+def patches_of(
+    base: Mapping[str, Arrays],
+    gone: NDArray[np.uint32],
+    before: NDArray[np.uint32],
+    new: Mapping[str, NDArray[Any]],
+    language: str,
+) -> tuple[Any, ...] | None:
+    """Return how the arrays of the base change, or None if all must be computed.
+
+    Args:
+        base: the base's arrays by stage.
+        gone: rows of documents that go.
+        before: for each new document the base's row before which it comes.
+        new: the arrays of the stage "units" of the new documents alone.
+        language: the setting.
+    """
+    return _core.delta_patches(
+        {f"{stage}.{name}": file for stage, arrays in base.items() for name, file in arrays.mapped()},
+        gone,
+        before,
+        {name: np.ascontiguousarray(array).reshape(-1).astype(np.uint64) for name, array in new.items()},
+        language=language,
+    )
+
+
+def delta_arrays(
+    found: tuple[Any, ...],
+    gone: Sequence[int],
+    new: Sequence[NewDocument],
+    base: Mapping[str, str],
+    now: Mapping[str, str],
+) -> dict[str, NDArray[Any]]:
+    """Return the arrays of the stage `delta`.
+
+    Args:
+        found: the result of `_core.delta_patches`.
+        gone: rows of the base's documents that are removed or replaced.
+        new: the documents of the delta, in order.
+        base: the fingerprints of the base's stages.
+        now: the fingerprints of stages of the current documents.
+    """
+    arrays, numbers, pieces, values, steps = found
+    index = {
+        "arrays": arrays,
+        "numbers": numbers,
+        "gone": list(gone),
+        "new": [[one.id, one.before, one.place] for one in new],
+        "base": dict(base),
+        "fingerprints": dict(now),
+    }
+    data = json.dumps(index, ensure_ascii=False, separators=(",", ":")).encode("utf-8")
+    return {"index": np.frombuffer(data, np.uint8), "pieces": pieces, "values": values, "steps": steps}
+
+
+def open_delta(
+    folder: Path, manifest: Manifest, stages: Mapping[str, Arrays]
+) -> tuple[dict[str, Arrays], Manifest, Delta]:
+    """Return the current arrays of a generation with a delta, their manifest, and the delta.
+
+    Raises:
+        IndexDamaged: the changes are invalid.
+    """
+    try:
+        return _open_delta(folder, manifest, stages)
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+        raise IndexDamaged(f"the changes in {folder / DELTA} are invalid: {error!r}", hint=REPAIR) from error
+
+
+def _open_delta(
+    folder: Path, manifest: Manifest, stages: Mapping[str, Arrays]
+) -> tuple[dict[str, Arrays], Manifest, Delta]:
+    own = stages[DELTA]
+    index = json.loads(own["index"].tobytes())
+    pieces, steps = own["pieces"].reshape(-1, _PIECE), own["steps"].reshape(-1, _STEP)
+    values = own["values"]
+    numbers: dict[str, NDArray[np.uint64]] = {}
+    at = 0
+    for what, count in index["numbers"]:
+        numbers[what] = steps[at : at + count]
+        at += count
+    files: dict[str, dict[str, MappedFile]] = {name: {} for name in stages if name != DELTA}
+    records: dict[str, dict[str, FileRecord]] = {name: {} for name in files}
+    piece = value = 0
+    for full, what, count, length, size in index["arrays"]:
+        stage, name = full.split(".")
+        earlier = stages[stage].file(name)
+        part = pieces[piece : piece + count]
+        file = earlier.patched(part, values[value : value + length], size, numbers.get(what), full)
+        piece, value = piece + count, value + length
+        rows, columns = file.shape()
+        shape = (rows,) if columns is None else (rows, columns)
+        files[stage][name] = file
+        records[stage][name] = replace(manifest.stages[stage].files[name], shape=shape)
+    current: dict[str, Arrays] = {}
+    described: dict[str, StageRecord] = {}
+    for name, patched in files.items():
+        record = manifest.stages[name]
+        if patched.keys() != record.files.keys():
+            raise ValueError(f"arrays of {name} are missing")
+        fingerprint = str(index["fingerprints"][name])
+        described[name] = replace(record, files=records[name], fingerprint=fingerprint)
+        current[name] = PatchedArrays(folder / name, records[name], patched)
+    delta = Delta(
+        manifest.stages,
+        {name: arrays for name, arrays in stages.items() if name != DELTA},
+        [int(row) for row in index["gone"]],
+        [NewDocument(str(name), int(before), int(place)) for name, before, place in index["new"]],
+        {str(name): str(mark) for name, mark in index["base"].items()},
+    )
+    return current, replace(manifest, stages=described), delta

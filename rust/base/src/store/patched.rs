@@ -1,0 +1,107 @@
+//! An array that is an earlier one with changes ([`crate::store::patch`]), put together chunk by chunk when it is read.
+
+use super::kind::{Item, Kind};
+use super::npy::MappedArray;
+use super::pack::Shape;
+use super::unpacked::Compose;
+use crate::error::{caught, Error, Result};
+use crate::store::patch::{Numbering, Patch};
+use std::sync::Arc;
+
+/// An earlier array, its changes, and the present numbers of its values if they are ids.
+#[derive(Debug)]
+pub struct Patched {
+    earlier: Arc<MappedArray>,
+    patch: Patch,
+    numbers: Option<Arc<Numbering>>,
+    shape: Shape,
+    name: String,
+}
+
+impl Patched {
+    /// Check that the pieces are inside the earlier array and the new values; numbers are checked when they are read.
+    pub fn new(
+        earlier: Arc<MappedArray>,
+        patch: Patch,
+        numbers: Option<Arc<Numbering>>,
+        name: String,
+    ) -> Result<Self> {
+        let wrong = || Error::damaged(format!("{name}: the changes do not fit the array"));
+        let (kind, columns) = (earlier.kind(), earlier.columns());
+        let (rows, width) = earlier.shape();
+        let len = usize::try_from(patch.len).map_err(|_| wrong())?;
+        let whole = rows.checked_mul(width).ok_or_else(wrong)? as u64;
+        let rises = patch.pieces.windows(2).all(|two| two[0].at < two[1].at);
+        let starts = patch.pieces.first().map_or(len == 0, |first| first.at == 0);
+        if !matches!(kind, Kind::U8 | Kind::U32 | Kind::U64) || len % width.max(1) != 0 || !rises || !starts {
+            return Err(wrong());
+        }
+        for (at, piece) in patch.pieces.iter().enumerate() {
+            let end = patch.pieces.get(at + 1).map_or(patch.len, |next| next.at);
+            let limit = if piece.is_new { patch.values.len() as u64 } else { whole };
+            let last = end.checked_sub(piece.at).filter(|&count| count > 0);
+            if last.and_then(|count| piece.start.checked_add(count)).is_none_or(|last| last > limit) {
+                return Err(wrong());
+            }
+        }
+        let shape = Shape { kind, rows: len / width.max(1), columns };
+        Ok(Self { earlier, patch, numbers, shape, name })
+    }
+
+    fn copy<T: Item>(
+        &self,
+        offset: usize,
+        out: &mut [u8],
+        wide: impl Fn(T) -> u64,
+        narrow: impl Fn(u64) -> T,
+    ) -> Result<()> {
+        let size = size_of::<T>();
+        let earlier = self.earlier.items::<T>()?;
+        let (start, mut at) = ((offset / size) as u64, 0);
+        let mut values: Vec<T> = vec![T::zeroed(); out.len() / size];
+        caught(|| {
+            self.patch.pieces_of(start..start + values.len() as u64, |piece, from| {
+                let range = from.start as usize..from.end as usize;
+                let into = &mut values[at..at + range.len()];
+                at += range.len();
+                if piece.is_new {
+                    into.iter_mut().zip(&self.patch.values[range]).for_each(|(to, &x)| *to = narrow(x));
+                    return;
+                }
+                let some = earlier.get(range);
+                match (&self.numbers, piece.shift) {
+                    (Some(numbers), _) => {
+                        into.iter_mut().zip(some).for_each(|(to, &x)| *to = narrow(numbers.of(wide(x))));
+                    }
+                    (None, 0) => into.copy_from_slice(some),
+                    (None, shift) => into
+                        .iter_mut()
+                        .zip(some)
+                        .for_each(|(to, &x)| *to = narrow(wide(x).wrapping_add_signed(shift))),
+                }
+            });
+            Ok(())
+        })?;
+        out.copy_from_slice(bytemuck::cast_slice(&values));
+        Ok(())
+    }
+}
+
+impl Compose for Patched {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    fn fill(&self, offset: usize, out: &mut [u8]) -> Result<()> {
+        match self.shape.kind {
+            Kind::U8 => self.copy::<u8>(offset, out, u64::from, |x| x as u8),
+            Kind::U32 => self.copy::<u32>(offset, out, u64::from, |x| x as u32),
+            Kind::U64 => self.copy::<u64>(offset, out, |x| x, |x| x),
+            _ => Err(Error::Internal(format!("{} has values that are not patched", self.name))),
+        }
+    }
+}

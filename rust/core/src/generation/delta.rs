@@ -1,0 +1,385 @@
+//! The arrays of documents, chunks, units and sentences after a few documents changed, as patches of the published
+//! ones, and the patches of the walk's arrays that follow from them.
+
+use super::arrays::Arrays;
+use crate::error::{Error, Result};
+use crate::graph::links::Texts;
+use crate::graph::links_delta::{Change, Delta, Of};
+use crate::items::Items;
+use crate::progress::Progress;
+use crate::rank::links_view::LinksView;
+use crate::store::patch::{Editor, Numbering, Patch, RowEditor};
+use crate::text::detection::Choice;
+use crate::text::strings::StringsBuf;
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// Units whose sentences are read again with each change; with more, the index is computed as a whole.
+const MOST_AGAIN: usize = 1 << 15;
+
+/// The arrays of the stage "units" of the documents that come, as plain numbers.
+pub type New = BTreeMap<String, Vec<u64>>;
+
+/// A change of documents.
+pub struct Documents<'a> {
+    /// Rows of documents that go, ascending.
+    pub gone: &'a [u32],
+    /// The published row before which each document that comes is; ascending.
+    pub before: &'a [u32],
+    pub new: &'a New,
+    pub language: Choice,
+}
+
+/// What goes and comes of documents, chunks, units or sentences.
+struct Level {
+    gone: Vec<u32>,
+    before: Vec<u32>,
+    numbers: Numbering,
+}
+
+impl Level {
+    fn new(gone: Vec<u32>, before: Vec<u32>) -> Self {
+        let numbers = Numbering::new(&gone, &before);
+        Self { gone, before, numbers }
+    }
+
+    fn number(&self, k: usize) -> u64 {
+        u64::from(Numbering::of_new(&self.gone, self.before[k], k))
+    }
+
+    /// Call `each` with what comes (its number and the published place) and what goes (its place), in order.
+    fn each(&self, mut each: impl FnMut(Option<usize>, u32)) {
+        let mut gone = self.gone.iter().copied().peekable();
+        for (k, &place) in self.before.iter().enumerate() {
+            while let Some(id) = gone.next_if(|&id| id < place) {
+                each(None, id);
+            }
+            each(Some(k), place);
+        }
+        gone.for_each(|id| each(None, id));
+    }
+}
+
+/// Patches of the arrays of both stages by name, and the present numbers.
+pub type Patches = (Vec<(String, Of, Patch)>, Vec<(Of, Numbering)>);
+
+struct Stage<'a> {
+    arrays: &'a Arrays,
+    new: &'a New,
+    out: Vec<(String, Of, Patch)>,
+}
+
+impl Stage<'_> {
+    fn new_of(&self, name: &str) -> Result<&[u64]> {
+        let found =
+            self.new.get(name).ok_or_else(|| Error::input(format!("{name} of the new documents is missing")));
+        Ok(found?.as_slice())
+    }
+
+    /// Patch rows of `width` values; `of` are the numbers that its values are, by `map` for the new ones.
+    fn dense(
+        &mut self,
+        name: &str,
+        width: usize,
+        level: &Level,
+        of: Of,
+        map: impl Fn(u64) -> u64,
+    ) -> Result<()> {
+        let new = self.new_of(name)?;
+        if new.len() != width * level.before.len() {
+            return Err(Error::input(format!("{name} of the new documents has {} values", new.len())));
+        }
+        let (rows, columns) = self.arrays.shape(&format!("units.{name}"))?;
+        let mut editor = Editor::default();
+        level.each(|comes, at| {
+            editor.keep(u64::from(at) * width as u64, 0);
+            match comes {
+                Some(k) => editor.insert(new[k * width..][..width].iter().map(|&x| map(x))),
+                None => editor.skip(width as u64),
+            }
+        });
+        self.out.push((format!("units.{name}"), of, editor.finish((rows * columns) as u64)));
+        Ok(())
+    }
+
+    fn strings(&mut self, name: &str, level: &Level) -> Result<()> {
+        let (blob, ends) = (self.new_of(&format!("{name}_blob"))?, self.new_of(&format!("{name}_offsets"))?);
+        if ends.len() != level.before.len() + 1 || ends.last() != Some(&(blob.len() as u64)) {
+            return Err(Error::input(format!("{name} of the new documents has {} offsets", ends.len())));
+        }
+        let offsets = self.arrays.values(&format!("units.{name}_offsets"))?;
+        let mut rows = RowEditor::new(offsets, 1);
+        level.each(|comes, at| {
+            rows.keep(at as usize);
+            match comes {
+                Some(k) => {
+                    let text = &blob[ends[k] as usize..ends[k + 1] as usize];
+                    rows.insert(text.len(), [text.iter().copied()]);
+                }
+                None => rows.remove(),
+            }
+        });
+        let (ends, mut bytes) = rows.finish();
+        self.out.push((format!("units.{name}_blob"), Of::Nothing, bytes.remove(0)));
+        self.out.push((format!("units.{name}_offsets"), Of::Nothing, ends));
+        Ok(())
+    }
+}
+
+/// Return the first position whose value is not below `id`; values ascend.
+fn first_of(values: Items<'_, u32>, id: u32) -> usize {
+    let (mut low, mut high) = (0, values.len());
+    while low < high {
+        let middle = (low + high) / 2;
+        match values[middle] < id {
+            true => low = middle + 1,
+            false => high = middle,
+        }
+    }
+    low
+}
+
+fn spread(documents: &[u32], range: impl Fn(u32) -> Range<usize>) -> Vec<u32> {
+    documents.iter().flat_map(|&document| range(document)).map(|x| x as u32).collect()
+}
+
+struct Levels {
+    documents: Level,
+    chunks: Level,
+    units: Level,
+    sentences: Level,
+}
+
+/// Return the patches of the stage "units".
+fn unit_arrays(
+    arrays: &Arrays,
+    new: &New,
+    levels: &Levels,
+    has_metadata: bool,
+) -> Result<Vec<(String, Of, Patch)>> {
+    let ids = arrays.shape("units.document_ids_offsets")?.0 - 1;
+    let mut stage = Stage { arrays, new, out: Vec::new() };
+    let same = |x: u64| x;
+    for name in ["document_ids", "document_titles", "document_gaps"] {
+        stage.strings(name, &levels.documents)?;
+    }
+    if has_metadata {
+        stage.strings("document_metadata", &levels.documents)?;
+    }
+    stage.strings("unit_texts", &levels.units)?;
+    stage.dense("document_hashes", 16, &levels.documents, Of::Nothing, same)?;
+    stage
+        .dense("chunk_document", 1, &levels.chunks, Of::Documents, |k| levels.documents.number(k as usize))?;
+    stage.dense("chunk_bytes", 2, &levels.chunks, Of::Nothing, same)?;
+    stage.dense("chunk_tokens", 1, &levels.chunks, Of::Nothing, same)?;
+    stage.dense("unit_chunk", 1, &levels.units, Of::Chunks, |k| levels.chunks.number(k as usize))?;
+    stage.dense("unit_document", 1, &levels.units, Of::Documents, |k| levels.documents.number(k as usize))?;
+    stage.dense("unit_bytes", 2, &levels.units, Of::Nothing, same)?;
+    stage.dense("unit_span", 2, &levels.units, Of::Nothing, same)?;
+    stage.dense("unit_tokens", 1, &levels.units, Of::Nothing, same)?;
+    stage.dense("sent_chunk", 1, &levels.sentences, Of::Chunks, |k| levels.chunks.number(k as usize))?;
+    stage.dense("sent_unit", 1, &levels.sentences, Of::Units, |k| levels.units.number(k as usize))?;
+    stage.dense("sent_bytes", 2, &levels.sentences, Of::Nothing, same)?;
+    stage.dense("sent_title", 1, &levels.sentences, Of::Nothing, same)?;
+    let mut rows = RowEditor::new(arrays.values::<u64>("units.chunk_units")?, 0);
+    let ends = stage.new_of("chunk_units")?;
+    levels.chunks.each(|comes, at| {
+        rows.keep(at as usize);
+        match comes {
+            Some(k) => rows.insert((ends[k + 1] - ends[k]) as usize, std::iter::empty::<Vec<u64>>()),
+            None => rows.remove(),
+        }
+    });
+    stage.out.push(("units.chunk_units".to_owned(), Of::Nothing, rows.finish().0));
+    let mut one = Editor::default();
+    one.skip(1);
+    one.insert([(ids - levels.documents.gone.len() + levels.documents.before.len()) as u64]);
+    stage.out.push(("units.document_count".to_owned(), Of::Nothing, one.finish(1)));
+    Ok(stage.out)
+}
+
+/// Return the patches of all arrays, or `None` if the index must be computed as a whole: see [`Delta::new`].
+pub fn patches(
+    arrays: &Arrays,
+    links: &LinksView<'_>,
+    documents: &Documents<'_>,
+    progress: &Progress,
+) -> Result<Option<Patches>> {
+    let new = documents.new;
+    let value = |name: &str| new.get(name).map(Vec::as_slice).unwrap_or_default();
+    let (ids, count) =
+        (arrays.shape("units.document_ids_offsets")?.0 - 1, arrays.values::<u64>("units.document_count")?);
+    if count != [ids as u64] || arrays.has("units.location_indptr") || new.contains_key("location_indptr") {
+        return Ok(None); // documents with sections or locations
+    }
+    let has_metadata = arrays.has("units.document_metadata_offsets");
+    if new.contains_key("document_metadata_offsets") && !has_metadata {
+        return Ok(None);
+    }
+    let ends = |limit: usize, all: &[u32]| {
+        all.windows(2).all(|w| w[0] <= w[1]) && all.last().is_none_or(|&x| x as usize <= limit)
+    };
+    if !ends(ids.saturating_sub(1), documents.gone) || !ends(ids, documents.before) {
+        return Err(Error::input("the changed documents must ascend and exist"));
+    }
+    let chunk_document = arrays.items::<u32>("units.chunk_document")?;
+    let chunk_units = arrays.values::<u64>("units.chunk_units")?;
+    let sent_chunk = arrays.items::<u32>("units.sent_chunk")?;
+    let chunks = |document: u32| first_of(chunk_document, document)..first_of(chunk_document, document + 1);
+    let units = |document: u32| {
+        let own = chunks(document);
+        chunk_units[own.start] as usize..chunk_units[own.end] as usize
+    };
+    let sentences = |document: u32| {
+        let own = chunks(document);
+        first_of(sent_chunk, own.start as u32)..first_of(sent_chunk, own.end as u32)
+    };
+    let of_documents = Level::new(documents.gone.to_vec(), documents.before.to_vec());
+    let level = |owners: &[u64], range: &dyn Fn(u32) -> Range<usize>| {
+        let before = owners.iter().map(|&k| range(documents.before[k as usize]).start as u32).collect();
+        Level::new(spread(documents.gone, range), before)
+    };
+    let own_chunks = value("chunk_document");
+    let own_units = value("unit_document");
+    let own_sentences: Vec<u64> =
+        value("sent_chunk").iter().map(|&chunk| own_chunks[chunk as usize]).collect();
+    let of_chunks = level(own_chunks, &chunks);
+    let of_units = level(own_units, &units);
+    let of_sentences = level(&own_sentences, &sentences);
+
+    let levels =
+        Levels { documents: of_documents, chunks: of_chunks, units: of_units, sentences: of_sentences };
+    let mut out = unit_arrays(arrays, new, &levels, has_metadata)?;
+    let Levels { documents: of_documents, chunks: of_chunks, units: of_units, .. } = levels;
+    let Some(delta) = links_of(arrays, links, documents, &of_units, progress)? else { return Ok(None) };
+    for (name, of, patch) in delta.arrays {
+        out.push((format!("links.{name}"), of, patch));
+    }
+    let numbers = vec![
+        (Of::Documents, of_documents.numbers),
+        (Of::Chunks, of_chunks.numbers),
+        (Of::Units, of_units.numbers),
+        (Of::Keywords, delta.keywords),
+        (Of::Names, delta.names),
+        (Of::Subjects, delta.subjects),
+    ];
+    Ok(Some((out, numbers)))
+}
+
+/// A unit that comes, or a published one that is read again.
+struct Read {
+    before: u32,
+    is_again: bool,
+    title: String,
+    text: String,
+    sentences: Vec<String>,
+}
+
+/// Return the units of the documents that come; `None` if a sentence is not inside its unit.
+fn units_of_new(new: &New, level: &Level) -> Result<Option<Vec<Read>>> {
+    let list = |name: &str| new.get(name).map(Vec::as_slice).unwrap_or_default();
+    let text_of = |name: &str, at: usize| -> Result<String> {
+        let (blob, ends) = (list(&format!("{name}_blob")), list(&format!("{name}_offsets")));
+        let bytes = blob[ends[at] as usize..ends[at + 1] as usize].iter().map(|&x| x as u8).collect();
+        String::from_utf8(bytes).map_err(|_| Error::input(format!("{name} is not UTF-8")))
+    };
+    let (spans, own_spans) = (list("sent_bytes"), list("unit_bytes"));
+    let (owners, is_title) = (list("sent_unit"), list("sent_title"));
+    let (mut sentence, mut read) = (0, Vec::new());
+    for (k, &before) in level.before.iter().enumerate() {
+        let title = text_of("document_titles", list("unit_document")[k] as usize)?;
+        let (text, mut sentences) = (text_of("unit_texts", k)?, Vec::new());
+        while owners.get(sentence) == Some(&(k as u64)) {
+            if is_title[sentence] == 0 {
+                let start = spans[2 * sentence].checked_sub(own_spans[2 * k]);
+                let end = spans[2 * sentence + 1].checked_sub(own_spans[2 * k]);
+                let part = start.zip(end).and_then(|(start, end)| text.get(start as usize..end as usize));
+                let Some(part) = part else { return Ok(None) };
+                sentences.push(part.to_owned());
+            }
+            sentence += 1;
+        }
+        read.push(Read { before, is_again: false, title, text, sentences });
+    }
+    Ok((sentence == owners.len()).then_some(read))
+}
+
+/// Return published units, to be read again; `None` if a sentence is not inside its unit.
+fn published_units(arrays: &Arrays, links: &LinksView<'_>, units: &[u32]) -> Result<Option<Vec<Read>>> {
+    let (titles, texts) = (arrays.strings("units.document_titles")?, arrays.strings("units.unit_texts")?);
+    let title_of = arrays.values::<u32>("units.unit_document")?;
+    let sent_unit = arrays.items::<u32>("units.sent_unit")?;
+    let sent_bytes = arrays.items::<u32>("units.sent_bytes")?;
+    let sent_title = arrays.items::<u8>("units.sent_title")?;
+    let unit_bytes = arrays.items::<u32>("units.unit_bytes")?;
+    let mut read = Vec::new();
+    for &unit in units {
+        let (title, text) = (titles.get(title_of[unit as usize] as usize), texts.get(unit as usize));
+        let own = first_of(sent_unit, unit)..first_of(sent_unit, unit + 1);
+        let start = unit_bytes[2 * unit as usize];
+        let mut sentences = Vec::new();
+        for at in own.filter(|&at| sent_title[at] == 0) {
+            let from = sent_bytes[2 * at].checked_sub(start);
+            let range = from.zip(sent_bytes[2 * at + 1].checked_sub(start));
+            let part = range.and_then(|(start, end)| text.get(start as usize..end as usize));
+            let Some(part) = part else { return Ok(None) };
+            sentences.push(part.to_owned());
+        }
+        if sentences.len() != links.sentences(unit as usize).len() {
+            return Ok(None);
+        }
+        let (title, text) = (title.to_owned(), text.to_owned());
+        read.push(Read { before: unit, is_again: true, title, text, sentences });
+    }
+    Ok(Some(read))
+}
+
+fn links_of(
+    arrays: &Arrays,
+    links: &LinksView<'_>,
+    documents: &Documents<'_>,
+    level: &Level,
+    progress: &Progress,
+) -> Result<Option<Delta>> {
+    let reread = arrays.values::<u32>("links.reread_units")?;
+    let again: Vec<u32> =
+        reread.iter().copied().filter(|unit| level.gone.binary_search(unit).is_err()).collect();
+    if again.len() > MOST_AGAIN {
+        return Ok(None);
+    }
+    let (titles, texts) = (arrays.strings("units.document_titles")?, arrays.strings("units.unit_texts")?);
+    let title_of = arrays.values::<u32>("units.unit_document")?;
+    let (come, published) = (units_of_new(documents.new, level)?, published_units(arrays, links, &again)?);
+    let Some((mut read, published)) = come.zip(published) else { return Ok(None) };
+    read.extend(published);
+    read.sort_by_key(|one| (one.before, one.is_again));
+    let mut first_sentence = vec![0u64];
+    let mut end = 0;
+    for one in &read {
+        end += one.sentences.len() as u64;
+        first_sentence.push(end);
+    }
+    let fresh_titles: StringsBuf = read.iter().map(|one| one.title.as_str()).collect();
+    let fresh_texts: StringsBuf = read.iter().map(|one| one.text.as_str()).collect();
+    let sentences: StringsBuf = read.iter().flat_map(|one| one.sentences.iter()).collect();
+    let before: Vec<u32> = read.iter().map(|one| one.before).collect();
+    let again: Vec<bool> = read.iter().map(|one| one.is_again).collect();
+    let change = Change {
+        links: *links,
+        reread,
+        titles,
+        texts,
+        title_of,
+        gone: &level.gone,
+        fresh: Texts {
+            titles: fresh_titles.view(),
+            texts: fresh_texts.view(),
+            sentences: sentences.view(),
+            first_sentence: &first_sentence,
+            language: documents.language,
+        },
+        before: &before,
+        again: &again,
+    };
+    Delta::new(&change, progress)
+}
