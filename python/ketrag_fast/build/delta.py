@@ -141,7 +141,7 @@ class Deltas:
         for document, (content, _) in zip(documents, contents, strict=True):
             stored = known.get(document.id)
             if stored is None:
-                self._tables.insert(document, source.number, place, content)
+                self._tables.insert([(document, source.number, place, content)])
                 self._edits.append(("", content))
                 done.new[document.id] = NewDocument(document.id, self._count, place)
                 place, done.added = place + 1, done.added + 1

@@ -139,7 +139,7 @@ impl Unpacked {
 
     /// Decode the chunks that no query has read yet.
     pub fn read_ahead(&self, progress: &Progress) -> Result<()> {
-        (0..self.places.len() - 1).try_for_each(|at| progress.check().and_then(|()| self.ready(at)))
+        (0..self.bytes.div_ceil(CHUNK)).try_for_each(|at| progress.check().and_then(|()| self.ready(at)))
     }
 
     fn ready(&self, at: usize) -> Result<()> {
