@@ -99,7 +99,7 @@ def test_workers_end_with_their_parent(folder: Path, tmp_path: Path) -> None:
 def test_one_process_stops_gracefully(folder: Path, tmp_path: Path) -> None:
     with command("-i", str(folder), "--threads", "1", cwd=tmp_path) as (port, process):
         with client(port) as own:
-            assert own.get("/ready").status_code == 200
+            wait_for(lambda: own.get("/ready").status_code == 200)
             process.send_signal(signal.SIGINT)
             assert process.wait(30) == 0
         with pytest.raises(httpx.TransportError), client(port) as own:
