@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
@@ -11,6 +10,7 @@ from ketrag_fast._core import PdfPages
 from ketrag_fast.errors import DocumentError
 from ketrag_fast.readers.headings import Heading, sections
 from ketrag_fast.readers.optional_imports import import_optional
+from ketrag_fast.readers.pdf.page_headings import body_size, headings_of, letters, may_head
 from ketrag_fast.readers.pdf.pages import Paragraph, paragraphs_of, read_pages
 from ketrag_fast.readers.pdf.parallel import LEAST_PAGES, read_in_processes
 from ketrag_fast.readers.protocol import Item, SourceFile
@@ -19,18 +19,10 @@ from ketrag_fast.types.locations import Locator
 
 MOST_PAGES: Final = 50_000
 _MOST_OUTLINE: Final = 20_000
-_LARGER: Final = 1.12
-"""Headings have letters larger than the body text by this factor."""
 _NEEDS_OCR: Final = "pictures without text; --ocr eng recognises it if Tesseract is installed"
-_LONGEST_HEADING: Final = 160
-_OFTEN: Final = 0.2
-"""Large letters that are the same on more than this share of the pages are a running header."""
-_BULLET = re.compile(r"\s*[•‣▪■□●○◦◆➢➤✓*·\uf0b7-]\s*")
-_NUMBERED = re.compile(r"(?:\d{1,2}(?:\.\d{1,2}){0,4}\.?|[A-Z]\.\d{1,2}|[IVX]{1,5}\.)\s+[^\W\d_][^\n]{1,90}")
 _NO_TITLE = re.compile(
-    r"untitled.*|microsoft word.*|.*\.(?:docx?|pdf|tex|dvi|indd|pptx?)|slide \d+|document\d*", re.I
+    r"untitled.*|microsoft word.*|.*\.(?:docx?|pdf|tex|dvi|indd|pptx?)|slide \d+|document\d*|[\W\d_]+", re.I
 )
-_NO_LETTERS = re.compile(r"[\W_]+")
 _BEGINNING: Final = 200
 _DATE = re.compile(r"D:(\d{4})(\d\d)?(\d\d)?")
 
@@ -183,7 +175,7 @@ def _document(
         placed.append(on_page)
     whole = "".join(parts)
     headings = list(_headings_from_outline(outline, placed, pages.heights()))
-    headings = headings or list(_headings_from_sizes(placed))
+    headings = headings or list(headings_of(placed))
     named = title or _largest(placed)
     locators += sections(headings, len(whole), named)
     return Document(file.id, whole, named, metadata, tuple(locators))
@@ -219,7 +211,7 @@ def _headings_from_outline(
         if page >= len(placed):
             continue
         if page not in begins:
-            begins[page] = [_letters(own.text[:_BEGINNING]) for _, own in placed[page]]
+            begins[page] = [letters(own.text[:_BEGINNING]) for _, own in placed[page]]
         down = None if up is None else heights[page] - up
         start = _place(title, down, placed[page], begins[page])
         if start is None:  # an empty page: use the next one with text
@@ -234,7 +226,7 @@ def _place(
 ) -> int | None:
     if not own:
         return None
-    if wanted := _letters(title[: _BEGINNING // 2]):
+    if wanted := letters(title[: _BEGINNING // 2]):
         for (start, _), first in zip(own, begins, strict=True):
             if first.startswith(wanted) or (len(wanted) > 5 and 0 <= first.find(wanted) < 12):
                 return start
@@ -245,57 +237,13 @@ def _place(
     return own[0][0]
 
 
-def _letters(text: str) -> str:
-    return _NO_LETTERS.sub("", text.lower())
-
-
-def _headings_from_sizes(placed: Sequence[Sequence[tuple[int, Paragraph]]]) -> Iterator[Heading]:
-    """Yield headings without an outline: short paragraphs in larger letters, else numbered ones."""
-    body = _body_size(placed)
-    if body is None:
-        return
-    every = [(start, own) for page in placed for start, own in page if _may_head(own)]
-    often = Counter(_letters(own.text) for _, own in every)
-    every = [one for one in every if often[_letters(one[1].text)] <= max(_OFTEN * len(placed), 3)]
-    large = [(start, own) for start, own in every if own.size >= _LARGER * body]
-    if len(large) > 1:
-        sizes = sorted({round(own.size, 1) for _, own in large}, reverse=True)[:6]
-        for start, own in large:
-            size = round(own.size, 1)
-            yield Heading(start, sizes.index(size) + 1 if size in sizes else len(sizes), own.text)
-        return
-    for start, own in every:
-        if _NUMBERED.fullmatch(own.text) and not own.text.rstrip().endswith((".", ",", ";")):
-            yield Heading(start, own.text.split()[0].rstrip(".").count(".") + 2, own.text)
-
-
-def _may_head(own: Paragraph) -> bool:
-    text = own.text
-    return (
-        len(text) <= _LONGEST_HEADING
-        and own.rows <= 3
-        and "\t" not in text
-        and sum(map(str.isalpha, text)) >= 3
-        and not _BULLET.match(text)
-        and not text.rstrip().endswith((",", ";"))
-    )
-
-
-def _body_size(placed: Sequence[Sequence[tuple[int, Paragraph]]]) -> float | None:
-    sizes: Counter[float] = Counter()
-    for page in placed:
-        for _, own in page:
-            sizes[round(own.size, 1)] += len(own.text)
-    return sizes.most_common(1)[0][0] if sizes else None
-
-
 def _largest(placed: Sequence[Sequence[tuple[int, Paragraph]]]) -> str:
     """Return the text in the largest letters of the first page with text, as the title."""
-    body = _body_size(placed)
+    body = body_size(placed)
     first = next((page for page in placed if page), None)
     if body is None or first is None:
         return ""
-    large = [own for _, own in first if _may_head(own) and own.size >= 1.25 * body]
+    large = [own for _, own in first if may_head(own) and own.size >= 1.25 * body]
     if not large:
         return ""
     size = max(own.size for own in large)
