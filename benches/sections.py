@@ -22,17 +22,37 @@ chosen on MuSiQue, 2WikiMultihopQA and HotpotQA, so expect less on your own data
 **Times** depend on the machine and on what else it did: each section names both. A column `target` has the project's goal.
 """
 
+_SHOWN: Final = (
+    "!python/ketrag_fast/systems/**/drawing.py",
+    "!python/ketrag_fast/systems/**/graph_tables.py",
+    "!python/ketrag_fast/systems/**/inspection.py",
+    "!rust/core/src/graph/layout/**/*.rs",
+    "!rust/core/src/graph/links_delta.rs",
+    "!rust/core/src/graph/links_things.rs",
+    "!rust/core/src/graph/neighbourhood.rs",
+)
+"""What pictures, lists and deltas of an index need, and no ranking."""
 _RANKING: Final = (
     "python/ketrag_fast/lab/eval/**/*.py",
+    "python/ketrag_fast/query/contexts.py",
+    "python/ketrag_fast/query/mode_choice.py",
+    "python/ketrag_fast/query/plan.py",
+    "python/ketrag_fast/query/python_channels.py",
+    "python/ketrag_fast/query/recipes.py",
+    "python/ketrag_fast/query/retrieval.py",
     "python/ketrag_fast/systems/**/*.py",
+    "rust/base/src/sparse/**/*.rs",
     "rust/core/src/assemble/**/*.rs",
     "rust/core/src/channels/**/*.rs",
     "rust/core/src/embed/**/*.rs",
     "rust/core/src/graph/**/*.rs",
     "rust/core/src/rank/**/*.rs",
     "rust/core/src/search/**/*.rs",
+    "rust/core/src/tables.rs",
+    "rust/core/src/tokens.rs",
     "rust/core/src/vector/**/*.rs",
     "rust/text/src/**/*.rs",
+    *_SHOWN,
 )
 _READING: Final = (*_RANKING, "python/ketrag_fast/models/extraction/**/*.py")
 _BUILDING: Final = (

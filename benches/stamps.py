@@ -5,7 +5,8 @@
     python benches/stamps.py --list     # print every run with its date and whether it is current
 
 Each result in benches/results has a digest of the files that its run depends on (`sections.py`). The digest covers tokens, not
-comments, docstrings, imports, test modules or file names, so that moved files and new prose do not make a section stale.
+comments, docstrings, imports, test modules, texts of errors, `help` and `hint`, or file names, so that moved files and new prose
+do not make a section stale.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import json
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -33,11 +35,14 @@ _RUST: Final = re.compile(
     re.DOTALL,
 )
 _RUST_TESTS: Final = re.compile(r"^#\[cfg\(test\)\]\s*mod \w+ \{.*", re.MULTILINE | re.DOTALL)
+_PROSE: Final = ("help", "hint")
+"""Arguments whose texts only people read."""
+_RUST_ERROR: Final = re.compile(r"\bError::\w+\((?:format!\()?$")
 _RUST_IMPORTS: Final = re.compile(r"^\s*(?:pub(?:\([^)]*\))? )?(?:use [^;]+|mod \w+);", re.MULTILINE)
 
 
 def python_tokens(text: str) -> Iterator[str]:
-    """Yield the tokens of a Python file without comments, imports, and strings that are statements."""
+    """Yield the tokens of a Python file without comments, imports, strings that are statements, and texts for people."""
     line: list[tuple[str, str]] = []
     depth = 0
     for match in _PYTHON.finditer(text + "\n"):
@@ -51,31 +56,60 @@ def python_tokens(text: str) -> Iterator[str]:
         is_docstring = len(line) == 1 and line[0][0] == "string"
         is_import = bool(line) and line[0][1] in ("import", "from")
         if line and not is_docstring and not is_import:
-            yield from (token for _, token in line)
+            yield from _without_prose(line)
             yield "\n"
         line = []
 
 
+def _without_prose(line: list[tuple[str, str]]) -> Iterator[str]:
+    """Yield the tokens of a logical line without the strings of `raise` and of arguments such as `help=`."""
+    is_raise, last = line[0][1] == "raise", ("", "")
+    for kind, token in line:
+        if kind == "string" and (is_raise or (last[0] in _PROSE and last[1] == "=")):
+            continue
+        yield token
+        last = (last[1], token)
+
+
 def rust_tokens(text: str) -> Iterator[str]:
-    """Yield the tokens of a Rust file without comments, imports, module declarations and the module of tests."""
+    """Yield the tokens of a Rust file without comments, imports, module declarations, texts of errors and the module of tests."""
     text = _RUST_IMPORTS.sub("", _RUST_TESTS.sub("", text))
+    before = ""
     for match in _RUST.finditer(text):
-        if match.lastgroup not in ("comment", "space"):
-            yield match.group()
+        if match.lastgroup in ("comment", "space"):
+            continue
+        token = match.group()
+        if match.lastgroup != "string" or _RUST_ERROR.search(before) is None:
+            yield token
+        before = (before + token)[-60:]
 
 
 def digest(globs: Iterable[str], root: Path = ROOT) -> str:
-    """Return the digest of all files that match; the names and the order of files do not count."""
-    files = {path for glob in globs for path in root.glob(glob) if path.suffix in (".py", ".rs")}
-    if not files:
-        raise SystemExit(f"no file matches {globs}")
+    """Return the digest of all files that match and of none that matches a glob after `!`.
+
+    The names and the order of files do not count, nor do files of tests.
+    """
+    files: set[Path] = set()
+    excluded: set[Path] = set()
+    for glob in globs:
+        matching = [path for path in root.glob(glob.removeprefix("!")) if path.suffix in (".py", ".rs")]
+        if not matching:
+            raise SystemExit(f"no file matches {glob}")
+        (excluded if glob.startswith("!") else files).update(matching)
+    files -= excluded | {path for path in files if path.name.endswith("tests.rs")}
     each = []
     for path in files:
-        tokens = (python_tokens if path.suffix == ".py" else rust_tokens)(path.read_text("utf-8"))
-        content = "\0".join(tokens).encode()
-        if content:
-            each.append(hashlib.sha256(content).hexdigest())
+        own = _digest_of(path.suffix, path.read_text("utf-8"))
+        if own:
+            each.append(own)
     return hashlib.sha256("\n".join(sorted(each)).encode()).hexdigest()[:16]
+
+
+@cache
+def _digest_of(suffix: str, text: str) -> str:
+    """Return the digest of a file's tokens, empty if it has none; most files are in many runs."""
+    content = "\0".join((python_tokens if suffix == ".py" else rust_tokens)(text)).encode()
+    return hashlib.sha256(content).hexdigest() if content else ""
 
 
 def read_results(folder: Path = RESULTS) -> dict[str, dict[str, Any]]:

@@ -45,6 +45,37 @@ def test_comments_docstrings_imports_and_moves_do_not_change_a_digest(
     assert stamps.digest(["**/*.py", "*.rs"], tmp_path) == before
 
 
+def test_texts_for_people_do_not_change_a_digest(stamps: ModuleType, tmp_path: Path) -> None:
+    python = """
+def f(x):
+    if x < 1:
+        raise InputError(f"x is {x}", hint="{1}")
+    return Channel("bm25", help="{1}" "more", needs=("units",))
+"""
+    rust = 'fn f() { g(Error::damaged("{1}")); g(Error::Input(format!("{1} {x}"))); g("kept") }\n'
+    digests = set()
+    for words in ("one", "another text"):
+        (tmp_path / "a.py").write_text(python.replace("{1}", words).replace("x is", words))
+        (tmp_path / "a.rs").write_text(rust.replace("{1}", words))
+        digests.add(stamps.digest(["a.*"], tmp_path))
+    assert len(digests) == 1
+    for name, old, new in (("a.py", "units", "links"), ("a.py", "bm25", "walk"), ("a.rs", "kept", "other")):
+        text = (tmp_path / name).read_text()
+        (tmp_path / name).write_text(text.replace(old, new))
+        assert stamps.digest(["a.*"], tmp_path) not in digests, old
+        (tmp_path / name).write_text(text)
+
+
+def test_files_of_tests_and_excluded_files_do_not_count(stamps: ModuleType, tmp_path: Path) -> None:
+    (tmp_path / "a.rs").write_text("fn f() {}\n")
+    before = stamps.digest(["*.rs"], tmp_path)
+    (tmp_path / "a_tests.rs").write_text("fn g() {}\n")
+    (tmp_path / "drawing.rs").write_text("fn h() {}\n")
+    assert stamps.digest(["*.rs", "!drawing.rs"], tmp_path) == before != stamps.digest(["*.rs"], tmp_path)
+    with pytest.raises(SystemExit, match=r"no file matches !lost\.rs"):
+        stamps.digest(["*.rs", "!lost.rs"], tmp_path)
+
+
 @pytest.mark.parametrize(
     ("name", "text"),
     [
