@@ -8,26 +8,36 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any, Final
+from unittest.mock import patch
 
 from ketrag_fast import Document, Index, Settings
+from ketrag_fast.build import delta
 from ketrag_fast.build.merge import MERGE
 from ketrag_fast.errors import Cancelled, IndexMissing
 from ketrag_fast.index.health import examine
+from ketrag_fast.types import BuildReport
 from tests import small_model
 from tests.soak.attempts import fault
+from tests.soak.small import has_delta, small
 from tests.soak.subject import remove
 
 SECRET: Final = "Quillerquist"
 """A word of the document that is purged, and of no other."""
 QUESTIONS: Final = ("Who led the Fram north?", "Which harbour did Captain Nansen2 sail from?")
 MODES: Final = ("walk", "fused", "ket")
+DELTAS: Final = ("delta", "second delta", "fold", "purge of a delta")
+"""Changes of an index that becomes or is one with a delta."""
+PLAIN: Final = (*DELTAS, "runs")
+"""Changes of an index of the modes that deltas and bounded builds are for."""
 TEXT: Final = (
     "---\nship: {0}\n---\n# Ship {0}\n\nCaptain Nansen{0} led the Ship{0} north to Greenland.\n\n"
     "The Fram{0} sailed from Harbour{0} with Captain Nansen{0} in 19{0}0. {1}\n"
 )
+UNSECTIONED: Final = TEXT.replace("# Ship {0}\n\n", "")
+"""Without a heading: a delta holds no sections."""
 Answers = list[tuple[str, tuple[str, ...]]]
 
 
@@ -41,13 +51,19 @@ class Change:
         sizes = small_model.config(max_position_embeddings=66)
         self.model = small_model.save(folder / "model", sizes)
         self.other = small_model.save(folder / "other", sizes, seed=1)
+        self.modes: tuple[str, ...] = MODES
+        self.text = UNSECTIONED if kind in PLAIN else TEXT
         self.settings = Settings(
             threads=1, modes="auto,ket", llm="heuristic", embedder=f"native:{self.model}", chunk_tokens=40
         )
+        if kind in PLAIN:
+            self.modes = ("walk", "bm25")
+            self.settings = Settings(threads=1, modes="bm25,walk", chunk_tokens=40)
         self.start = folder / "start"
         self.answers: dict[str, Answers] = {}
         self.old: str | None = None
-        self.new = ""
+        self.new: set[str] = set()
+        """Digests of the new side: one, or with a delta that and the one of the same documents without it."""
         self._prepare()
 
     # ------------------------------------------------------------ the two sides
@@ -57,25 +73,41 @@ class Change:
         self.start.mkdir()
         for number in range(4):
             self._write(number)
-        (self.source / "secret.md").write_text(TEXT.format(9, f"{SECRET} hid it."))
-        if self.kind != "index":
+        (self.source / "secret.md").write_text(self.text.format(9, f"{SECRET} hid it."))
+        if self.kind not in ("index", "runs"):
             self._history(self.start / "index")
         done = self.folder / "done"
         BEFORE.get(self.kind, lambda _: None)(self)
-        if self.kind not in ("index", "merge", "unbundle"):
+        if self.kind not in ("index", "runs", "merge", "unbundle"):
             self.old = self.digest(self.start / "index")
         shutil.copytree(self.start, done)
         self.make(done)
-        self.new = self.digest(done / "index")
-        assert self.kind == "bundle" or self.new != self.old  # else the sides could not be told apart
+        self.new = {self.digest(done / "index")}
+        if self.kind in DELTAS:
+            self._fold(done / "index")
+        assert self.kind == "bundle" or self.old not in self.new  # else the sides could not be told apart
         remove(done)
 
+    def _fold(self, done: Path) -> None:
+        """Learn the digests of both sides without a delta: of a build over them."""
+        assert has_delta(done) == (self.kind in ("delta", "second delta"))
+        Index.build([], done, settings=self.settings).close()
+        self.new.add(self.digest(done))
+        start = self.folder / "folded"
+        shutil.copytree(self.start / "index", start)
+        assert has_delta(start) == (self.kind != "delta")
+        with patch.object(delta, "MOST", 0), Index.open(start) as index:  # reads no changed file
+            index.update(add=Document("passing", self.text.format(4, "")))
+            index.update(remove="passing")
+        self.digest(start)
+        remove(start)
+
     def _write(self, number: int, more: str = "") -> None:
-        (self.source / f"a{number}.md").write_text(TEXT.format(number, more))
+        (self.source / f"a{number}.md").write_text(self.text.format(number, more))
 
     def _history(self, index: Path) -> None:
         """Two generations, a removed document, and one that a program gave."""
-        given = Document("given", TEXT.format(7, "A program said so."))
+        given = Document("given", self.text.format(7, "A program said so."))
         with Index.build([self.source, given], index, settings=self.settings) as opened:
             opened.update(remove="a3.md")
 
@@ -89,7 +121,7 @@ class Change:
         """Answers of some modes."""
         found = []
         for question in QUESTIONS:
-            for mode in MODES:
+            for mode in self.modes:
                 context = index.retrieve(question, mode=mode, budget=300)
                 found.append((context.text, tuple(p.document for p in context.passages)))
         return found
@@ -99,9 +131,10 @@ class Change:
         remove(place)
         shutil.copytree(self.start, place)
 
-    def make(self, place: Path) -> None:
-        """The change itself."""
-        MAKE[self.kind](self, place)
+    def make(self, place: Path) -> Any:
+        """The change itself; the report of an update."""
+        with small() if self.kind in PLAIN else nullcontext():
+            return MAKE[self.kind](self, place)
 
     # ------------------------------------------------------------ what may be found
 
@@ -113,7 +146,7 @@ class Change:
                     return fault(f"an index of neither side is opened: generation {index.generation}")
                 if self.ask(index) != self.answers[index.digest]:
                     return fault("the opened index answers wrongly")
-                side = "new" if index.digest == self.new else "old"
+                side = "new" if index.digest in self.new else "old"
         except IndexMissing:
             side = "missing" if self.old is None else fault("the index is gone")
         if done and side != "new":
@@ -121,7 +154,7 @@ class Change:
         said = self.doctor(place, done=done) if side != "missing" else None
         if said is None and self.kind == "bundle":
             said = self.bundles(place, done=done)
-        if said is None and done and self.kind == "purge":
+        if said is None and done and self.kind.startswith("purge"):
             said = self.remains(place)
         return side if said is None else fault(f"{side}, and {said}")
 
@@ -139,7 +172,7 @@ class Change:
         Index.unbundle(place / "out.bundle", to)
         with Index.open(to) as index:
             right = index.digest in self.answers and self.ask(index) == self.answers[index.digest]
-            right = right and (not done or index.digest == self.new)
+            right = right and (not done or index.digest in self.new)
         remove(to)
         return None if right else "the bundle is of another index"
 
@@ -152,9 +185,9 @@ class Change:
 
     def again(self, place: Path, side: str, *, plain: bool = False) -> str | None:
         """What is wrong after the same command is given again; `plain` builds over what is there instead."""
-        if plain and side != "missing" and self.kind not in ("bundle", "purge"):
+        if plain and side != "missing" and self.kind not in ("bundle", "purge", "purge of a delta"):
             with Index.build([], place / "index", settings=Settings(threads=1)) as index:
-                if index.digest not in self.answers or (side == "new" and index.digest != self.new):
+                if index.digest not in self.answers or (side == "new" and index.digest not in self.new):
                     return f"a further build gives another digest than either side ({side} before)"
         if side == "missing" and self.kind == "unbundle":
             remove(place / "index")  # as the command asks for; an empty folder is allowed
@@ -235,7 +268,22 @@ def _two_parts(change: Change) -> None:
     Index.build(given, change.folder / "second", settings=change.settings).close()
 
 
+def _with_delta(change: Change) -> None:
+    with small():
+        _delta(change, change.start)
+    assert has_delta(change.start / "index")
+
+
+def _changed_files_and_delta(change: Change) -> None:
+    _with_delta(change)
+    change._write(0, "Later the Ship0 went south.")
+    change._write(5)
+
+
 BEFORE: Final[dict[str, Callable[[Change], None]]] = {
+    "second delta": _with_delta,
+    "fold": _changed_files_and_delta,
+    "purge of a delta": _with_delta,
     "change": _changed_files,
     "resume": _stopped,
     "purge": _seen_in_part,
@@ -249,7 +297,7 @@ BEFORE: Final[dict[str, Callable[[Change], None]]] = {
 
 
 def _index(change: Change, place: Path) -> None:
-    given = Document("given", TEXT.format(7, "A program said so."))
+    given = Document("given", change.text.format(7, "A program said so."))
     Index.build([change.source, given], place / "index", settings=change.settings).close()
 
 
@@ -262,16 +310,28 @@ def _rebuild(change: Change, place: Path) -> None:
     Index.build([], place / "index", settings=settings, rebuild=True).close()
 
 
-def _update(place: Path, **what: Any) -> None:
+def _update(place: Path, **what: Any) -> BuildReport:
     with Index.open(place / "index") as index:
-        index.update(**what)
+        return index.update(**what)
+
+
+def _delta(change: Change, place: Path) -> BuildReport:
+    changed = Document("given", change.text.format(7, "It changed."))
+    add = [changed, Document("new", change.text.format(6, "New."))]
+    return _update(place, add=add, remove=["a1.md"])
+
+
+def _second_delta(change: Change, place: Path) -> BuildReport:
+    changed = Document("given", change.text.format(7, "It changed again."))
+    add = [changed, Document("late", change.text.format(8, "Late."))]
+    return _update(place, add=add, remove=["new", "a2.md"])
 
 
 def _merge(change: Change, place: Path) -> None:
     Index.merge([change.folder / "part", change.folder / "second"], place / "index").close()
 
 
-MAKE: Final[dict[str, Callable[[Change, Path], None]]] = {
+MAKE: Final[dict[str, Callable[[Change, Path], object]]] = {
     "index": _index,
     "change": _build,
     "resume": _build,
@@ -281,6 +341,11 @@ MAKE: Final[dict[str, Callable[[Change, Path], None]]] = {
     "purge": lambda _, place: _update(place, remove="secret.md", purge=True),
     "reembed": lambda change, place: Index.reembed(place / "index", f"native:{change.other}").close(),
     "merge": _merge,
-    "bundle": lambda _, place: (Index.bundle(place / "index", place / "out.bundle", replace=True), None)[1],
+    "bundle": lambda _, place: Index.bundle(place / "index", place / "out.bundle", replace=True),
     "unbundle": lambda change, place: Index.unbundle(change.folder / "in.bundle", place / "index"),
+    "delta": _delta,
+    "second delta": _second_delta,
+    "fold": _build,
+    "purge of a delta": lambda _, place: _update(place, remove="secret.md", purge=True),
+    "runs": _index,
 }

@@ -36,9 +36,10 @@ def jobs(scale: float) -> list[Job]:
 
 
 def run(todo: list[Job], seed: int, folder: Path) -> Iterator[Outcome]:
-    subject = Subject(folder, 8)
+    subjects = Subject(folder / "arrays", 8), Subject(folder / "delta", 8, delta=True)
     for job in todo:
         chance = Random(f"{seed} {job}")
+        subject = subjects[job.number // len(HARMS) % 2]
         what = HARMS[job.kind](subject, chance)
         verify = chance.choice(["full", "full", "blocks", "sizes"])
         forged, rebuild = "sealed" in what, chance.random() < 0.5

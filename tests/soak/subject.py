@@ -6,10 +6,11 @@ import shutil
 from pathlib import Path
 from typing import Any, Final
 
-from ketrag_fast import Index, Settings
+from ketrag_fast import Document, Index, Settings
 from ketrag_fast.errors import KetragError
 from tests.process import POLAR
 from tests.soak.attempts import RIGHT, fault
+from tests.soak.small import has_delta, small
 
 QUESTIONS: Final = (
     "Which ship did Amundsen and Scott sail to the Ross Ice Shelf?",
@@ -20,24 +21,48 @@ Answers = dict[tuple[str, str], tuple[Any, ...]]
 
 
 class Subject:
-    """An index in `folder`, kept whole beside a copy that is attacked."""
+    """An index in `folder`, kept whole beside a copy that is attacked.
 
-    def __init__(self, folder: Path, articles: int, *, modes: str = "all") -> None:
+    With `delta` it is one of texts that a program gave, which were changed by a delta.
+    """
+
+    def __init__(self, folder: Path, articles: int, *, modes: str = "all", delta: bool = False) -> None:
         self.source = folder / "articles"
         self.source.mkdir(parents=True)
         for path in sorted((POLAR / "articles").iterdir())[:: max(56 // articles, 1)][:articles]:
             shutil.copy(path, self.source)
+        self.sources: list[Path | Document] = [self.source]
         self.settings = Settings(
             threads=1, modes=modes, llm="heuristic", chunk_tokens=120, split_level=2, cut="windows"
         )
+        if delta:
+            self.sources = [
+                Document(path.stem, path.read_text("utf-8")) for path in sorted(self.source.iterdir())
+            ]
+            self.settings = Settings(threads=1, modes="bm25,walk", chunk_tokens=120)
         self.whole = folder / "whole"
         self.index = folder / "index"
-        with Index.build(self.source, self.whole, settings=self.settings) as index:
-            self.digest = index.digest
+        with Index.build(self.sources, self.whole, settings=self.settings) as index:
+            if delta:
+                self._change(index)
+            self.digests = {index.digest}
             self.modes = index.modes
             self.name = next((name for name in NAMES if known(index, name)), None)
             self.right = self.ask(index)
         self.restore()
+        if delta:
+            assert has_delta(self.index)
+            with Index.build([], self.index, settings=self.settings) as index:
+                self.digests.add(index.digest)
+            self.restore()
+
+    def _change(self, index: Index) -> None:
+        """Change one text, remove one and add one."""
+        first, second, third = (source for source in self.sources[:3] if isinstance(source, Document))
+        self.sources = []
+        with small():
+            changed = Document(second.id, f"{second.text}\n\nIt was changed.")
+            index.update(add=[changed, Document("new", third.text)], remove=first.id)
 
     def ask(self, index: Index) -> Answers:
         """The answers of all modes."""
@@ -75,7 +100,7 @@ class Subject:
         With `left` something may stay in the work folder, which the next build must empty.
         """
         settings = self.settings.having(verify=verify)
-        with Index.build(self.source, path or self.index, settings=settings, rebuild=rebuild) as index:
+        with Index.build(self.sources, path or self.index, settings=settings, rebuild=rebuild) as index:
             return self.same(index, left=left)
 
     def same(self, index: Index, *, left: bool = False) -> str:
@@ -84,7 +109,7 @@ class Subject:
         found = [entry.name for entry in (index.path / "work").iterdir()]
         if found and not left:
             return fault(f"left in the work folder: {found[:3]}")
-        if index.digest == self.digest:
+        if index.digest in self.digests:
             return RIGHT if self.ask(index) == self.right else fault("wrong answer of a built index")
         if index.report.warnings or index.report.failures:
             return "said in the report"
