@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import threading
@@ -21,6 +20,7 @@ from ketrag_fast.storage.layout import Layout
 from tests import small_model
 from tests.index.test_filters import QUESTION, documents
 from tests.support.array_files import array_files
+from tests.support.ordinary_user import ordinary_user
 
 ALLOW = "lang=en and not draft=true"
 SETTINGS = Settings(llm="heuristic", modes="all")
@@ -400,15 +400,12 @@ def test_what_a_model_has_not_read_is_said(tmp_path: Path) -> None:
         assert "ket" in index.allowed("lang exists").modes
 
 
-@pytest.mark.skipif(
-    os.name == "nt" or os.geteuid() == 0, reason="whoever may write everything is not refused"
-)
 def test_where_nothing_may_be_written(tmp_path: Path) -> None:
     place = tmp_path / "ix"
     with Index.build(everything()[:9], place) as index:
         place.chmod(0o500)
         try:
-            with pytest.raises(KetragError):
+            with ordinary_user(), pytest.raises(KetragError):
                 index.retrieve(QUESTION, allow="lang=en")
         finally:
             place.chmod(0o700)

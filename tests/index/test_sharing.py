@@ -17,6 +17,7 @@ from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.lock import builder_lock
 from ketrag_fast.types import Document
 from tests.process import POLAR, command, ketrag, python
+from tests.support.ordinary_user import ordinary_user
 
 QUESTION = "Who built the Fram?"
 
@@ -131,10 +132,10 @@ def test_read_only_index(whole: Path, tmp_path: Path) -> None:
         for argv in (["retrieve", QUESTION], ["stats"], ["stats", "--json"]):
             done = command(*argv, "-i", str(index), cwd=tmp_path)
             assert (done.code, done.err) == (0, ""), argv
-        if os.geteuid() != 0:
+        with ordinary_user():
             done = command("index", "-i", str(index), cwd=tmp_path)
-            assert done.code == 1
-            assert "cannot write" in done.err
+        assert done.code == 1
+        assert "cannot write" in done.err
     finally:
         for path in folders:
             path.chmod(0o755)
