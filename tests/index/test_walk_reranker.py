@@ -40,6 +40,10 @@ def trained(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     return {"folder": folder, "data": data, "vectors": request.param == "vectors"}
 
 
+WORDS = pytest.mark.parametrize("trained", ["words"], indirect=True)
+"""Of tests that vectors change nothing about."""
+
+
 def opened(trained: dict[str, Any], **settings: Any) -> Index:
     spec = f"walk-features:{trained['folder'] / 'weights'}"
     return Index.open(trained["folder"] / "index", settings=Settings(**{"rerank": spec} | settings))
@@ -136,11 +140,10 @@ def test_damaged_weights_are_refused(trained: dict[str, Any], tmp_path: Path) ->
             index.retrieve(QUESTION, mode="walk")
 
 
+@WORDS
 def test_an_interrupted_training_resumes_with_the_same_weights(
     trained: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if trained["vectors"]:
-        pytest.skip("the steps are those without vectors")
     second = reranker_data.save(tmp_path / "more", seed=5)
     paths = [str(trained["data"]), str(second)]
     settings = Settings(embedder="builtin")
@@ -180,9 +183,8 @@ def largest_file(size: int) -> Iterator[None]:
         signal.signal(signal.SIGXFSZ, handler)
 
 
+@WORDS
 def test_a_full_disk_and_data_that_teach_nothing(trained: dict[str, Any], tmp_path: Path) -> None:
-    if trained["vectors"]:
-        pytest.skip("independent of vectors")
     out, settings = tmp_path / "out", Settings(embedder="builtin")
     result = train_reranker([str(trained["data"])], out, settings=settings, probes=5)
     before = (out / "reranker.json").read_bytes()
@@ -203,11 +205,10 @@ def test_a_full_disk_and_data_that_teach_nothing(trained: dict[str, Any], tmp_pa
         train_reranker([str(few), str(few)], tmp_path / "x", settings=settings)
 
 
+@WORDS
 def test_the_command_reports_the_cross_validation(
     trained: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    if trained["vectors"]:
-        pytest.skip("independent of vectors")
     line = [
         "bench",
         "train",
