@@ -45,7 +45,7 @@ def test_text_without_capitals_has_names(language: str) -> None:
 
 def test_function_words_are_no_names() -> None:
     found = oracle.core_names(TEXTS["german"], "german")
-    assert {"stadt braunschweig", "heinrich dem lowen gegrundet"} <= found or "stadt braunschweig" in found
+    assert "stadt braunschweig" in found
     assert not found & {"die", "wurde", "im", "und", "nicht"}
 
 

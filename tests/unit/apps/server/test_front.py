@@ -217,7 +217,7 @@ def test_batches_on_several_cores_mix_nothing_up(with_minilm: Path) -> None:
         until(lambda: client.get("/ready").status_code == 200)
         with ThreadPoolExecutor(24) as pool:
             replies = list(pool.map(lambda text: ask(client, text, mode="text").json(), questions))
-        assert not service.server.server_state.connections or counted(client, "ketrag_batch_questions_count")
+        assert counted(client, "ketrag_batch_questions_count"), "the front embedded them"
     for reply, same in zip(replies, wanted, strict=True):
         reply.pop("timings_ms"), same.pop("timings_ms")
         assert reply == same
