@@ -173,6 +173,19 @@ SECTIONS: Final = (
         (Run("technical", ("technical.py",), (*_RANKING, "python/ketrag_fast/readers/**/*.py")),),
     ),
     Section(
+        "Links as citations",
+        "CG-RAG takes the links between the pages of the technical documentation for citations, next to `text` and `fused`, which it"
+        " starts from, and next to itself without them (`citation_direction=none`). Vectors are fitted on the corpus, or MiniLM's.",
+        tuple(
+            Run(
+                f"technical-links{suffix}",
+                ("technical.py", "--links", *option),
+                (*_RANKING, *_ENCODING, "python/ketrag_fast/readers/**/*.py"),
+            )
+            for suffix, option in (("", ()), ("-minilm", ("--model",)))
+        ),
+    ),
+    Section(
         "KET-RAG with a recorded extraction, and its reference implementation",
         "100 questions of MuSiQue's train split over 1,890 passages. The entities and relations were extracted by GPT-3.5 and"
         " recorded by HippoRAG's authors, so no LLM runs. `parity` compares the preset of this name with the reference functions"

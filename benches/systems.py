@@ -61,11 +61,12 @@ def main() -> None:
     modes = [mode for mode in args.modes.split(",") if mode]
     out = []
     vectors = "fitted" if args.plain else "minilm"
+    # One folder for both builds, so that no text is embedded twice.
+    place = WORK / f"systems-{args.set}-{vectors}"
     if modes:
         settings = Settings(modes=",".join(modes), **common)
-        with Index.build(folder, WORK / f"systems-{args.set}-{vectors}", settings=settings) as index:
+        with Index.build(folder, place, settings=settings) as index:
             out += [rows(index, dataset, mode, mode) for mode in modes]
-    place = WORK / f"systems-{args.set}-{vectors}-noderag"
     Index.build(folder, place, settings=Settings(system="noderag", modes="noderag", **common)).close()
     for fill in FILLS:
         with Index.open(place, settings=Settings(node_fill=fill)) as index:

@@ -1,7 +1,9 @@
-"""Questions on technical documentation of Debian packages, without a model: the right passage, and distinct sections.
+"""Questions on technical documentation of Debian packages: the right passage, distinct sections, and links as citations.
 
     python benches/technical.py --fetch         # first download and unpack the packages with apt-get and dpkg
     python benches/technical.py                 # both sets of questions
+    python benches/technical.py --links         # what the links between pages add: CG-RAG next to text and fused
+    python benches/technical.py --links --model # the same with all-MiniLM-L6-v2
 
 `truth/technical.json` has the questions; of each passage that answers it has the file, the heading and a few words that
 only this passage of the file contains; and the packages with their versions. It has no documents: `--fetch` unpacks them
@@ -25,7 +27,7 @@ from typing import Any
 
 import numpy as np
 
-from common import ROOT, WORK, arguments, publish
+from common import MODEL, ROOT, WORK, arguments, publish, require_model
 from common import result_table as table
 from ketrag_fast import Index, Settings
 from ketrag_fast.lab.eval.metrics import bootstrap_interval
@@ -33,6 +35,14 @@ from ketrag_fast.types.contexts import Passage
 
 TRUTH = Path(__file__).with_name("truth") / "technical.json"
 MODES = ("bm25", "fused", "walk")
+NO_CITATIONS = "no citations"
+LINKED = {
+    "cg-rag": "text",
+    "cg-rag-fused": "fused",
+    f"cg-rag, {NO_CITATIONS}": "text",
+    f"cg-rag-fused, {NO_CITATIONS}": "fused",
+}
+"""Modes that follow links, and the mode without links that each is compared with."""
 DEPTH, BUDGET = 24_000, 3_000
 """Tokens of the context in which ranks are counted, and of the context that is to hold the answer."""
 DOCS = ROOT / "target" / "benches" / "technical"
@@ -110,11 +120,73 @@ def with_interval(values: Sequence[float]) -> tuple[float, float, float] | None:
     return round(100 * sum(values) / len(values), 2), round(100 * low, 2), round(100 * high, 2)
 
 
+Scores = dict[str, dict[str, tuple[float, float, float, float]]]
+
+
+def ranked_table(found: Scores, questions: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the table of all modes for each group of questions."""
+    rows = []
+    for half, wording, own in groups(questions):
+        for mode, each in found.items():
+            columns = list(zip(*(each[name] for name in own), strict=True))
+            cells = [with_interval(column) for column in columns[:3]]
+            rows.append([half, wording, len(own), mode, *cells, f"{sum(columns[3]) / len(own):.2f}"])
+    head = ["questions", "asked", "number", "mode", *MEASURES, "sections in first five"]
+    return table("The right passage", head, rows)
+
+
+def paired_table(
+    found: Scores, bases: Mapping[str, str], questions: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
+    """Return the table of differences, question by question, of modes and what they are compared with."""
+    rows = []
+    for half, wording, own in groups(questions):
+        for mode, base in bases.items():
+            both = [
+                list(zip(*(found[one][name] for name in own), strict=True))[: len(MEASURES)]
+                for one in (mode, base)
+            ]
+            apart = [np.subtract(*pair).tolist() for pair in zip(*both, strict=True)]
+            rows.append([half, wording, f"{mode} less {base}", *map(with_interval, apart)])
+    return table("Paired difference", ["questions", "asked", "modes", *MEASURES], rows)
+
+
+def groups(questions: Sequence[Mapping[str, Any]]) -> list[tuple[str, str, list[str]]]:
+    """Return the groups that have questions: half, wording, ids."""
+    out = []
+    for half, wording in GROUPS:
+        own = [q["id"] for q in questions if q["set"] == half and wording in (q["wording"], "all")]
+        if own:
+            out.append((half, wording, own))
+    return out
+
+
+def measure(
+    docs: Path, questions: Sequence[Mapping[str, Any]], *, links: bool, model: bool
+) -> tuple[Scores, dict[str, Any]]:
+    """Index the packages and return the scores by mode and question, and the counts of the index."""
+    modes = ("text", "fused", "cg-rag", "cg-rag-fused") if links else MODES
+    settings = Settings(modes=",".join(modes))
+    if model:
+        settings = settings.having(embedder=f"native:{require_model()}")
+    place = WORK / f"technical-index{'-links' if links else ''}{'-minilm' if model else ''}"
+    with Index.build(docs, place, settings=settings) as index:
+        counts = dict(index.stats()["counts"])
+        found = {mode: {q["id"]: scores(index, mode, q) for q in questions} for mode in modes}
+    if links:
+        with Index.open(place, settings=Settings(citation_direction="none")) as index:
+            for mode in modes[2:]:
+                found[f"{mode}, {NO_CITATIONS}"] = {q["id"]: scores(index, mode, q) for q in questions}
+    return found, counts
+
+
 def main() -> None:
-    """Index the packages without a model and print both tables."""
+    """Print both tables."""
     parser = arguments(__doc__)
     parser.add_argument("--fetch", action="store_true", help="download the packages first")
     parser.add_argument("--docs", type=Path, default=DOCS, help="folder of the unpacked packages")
+    parser.add_argument("--links", action="store_true", help="the modes that follow links, and their bases")
+    parser.add_argument("--model", action="store_true", help=f"embed with {MODEL}")
     args = parser.parse_args()
     truth = json.loads(TRUTH.read_text("utf-8"))
     if args.fetch:
@@ -128,39 +200,21 @@ def main() -> None:
     left_out = len(truth["questions"]) - len(questions)
     if args.smoke:
         questions = questions[:5]
-    ranked_rows, paired_rows = [], []
-    place = WORK / "technical-index"
-    with Index.build(args.docs, place, settings=Settings(modes=",".join(MODES))) as index:
-        counts = index.stats()["counts"]
-        found = {mode: {q["id"]: scores(index, mode, q) for q in questions} for mode in MODES}
-    for half, wording in GROUPS:
-        own = [q["id"] for q in questions if q["set"] == half and wording in (q["wording"], "all")]
-        if not own:
-            continue
-        base = list(zip(*(found["bm25"][name] for name in own), strict=True))
-        for mode in MODES:
-            columns = list(zip(*(found[mode][name] for name in own), strict=True))
-            cells = [with_interval(column) for column in columns[:3]]
-            sections = f"{sum(columns[3]) / len(own):.2f}"
-            ranked_rows.append([half, wording, len(own), mode, *cells, sections])
-            apart = [np.subtract(*both).tolist() for both in zip(columns[:3], base[:3], strict=True)]
-            if mode != "bm25":
-                paired_rows.append([half, wording, f"{mode} less bm25", *map(with_interval, apart)])
+    found, counts = measure(args.docs, questions, links=args.links, model=args.model)
+    bases = LINKED if args.links else {mode: "bm25" for mode in MODES if mode != "bm25"}
     two = sum(len(question["passages"]) > 1 for question in questions)
     versions = "; ".join(f"{one['name']} {one['version']}" for one in truth["packages"])
     notes = [f"Packages of Debian 12: {versions}."]
     if left_out:
         notes.append(f"{left_out} questions left out: their files changed.")
-    head = ["questions", "asked", "number", "mode", *MEASURES, "sections in first five"]
-    publish(
-        [
-            table("The right passage", head, ranked_rows),
-            table("Paired difference", ["questions", "asked", "modes", *MEASURES], paired_rows),
-        ],
+    about = (
         f"{len(questions)} questions, {two} of them need two sections; {counts['documents']:,} documents,"
-        f" {counts['chunks']:,} passages.",
-        notes,
+        f" {counts['chunks']:,} passages"
     )
+    about += (
+        f", {counts['citations']:,} links; vectors: {MODEL if args.model else 'none'}." if args.links else "."
+    )
+    publish([ranked_table(found, questions), paired_table(found, bases, questions)], about, notes)
 
 
 if __name__ == "__main__":
