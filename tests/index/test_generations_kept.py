@@ -12,7 +12,7 @@ import pytest
 
 from ketrag_fast import Document, Index, Settings
 from ketrag_fast.apps.cli.main import main
-from ketrag_fast.errors import Cancelled, ConfigError
+from ketrag_fast.errors import Cancelled, ConfigError, IndexDamaged
 from ketrag_fast.storage import generation as generations
 from ketrag_fast.storage.generation import prune
 from ketrag_fast.storage.layout import Layout
@@ -168,3 +168,22 @@ def test_doctor_knows_an_unfinished_merge(tmp_path: Path, capsys: pytest.Capture
     with pytest.raises(Cancelled):
         Index.merge([tmp_path / "a", tmp_path / "b"], tmp_path / "m", progress=stop)
     assert "the same `ketrag merge`" in (examined(tmp_path / "m", capsys)["merge"] or "")
+
+
+@pytest.mark.parametrize("current", ["gen-000002", "lost"])
+def test_a_damaged_generation_is_never_replaced_by_an_older_one(tmp_path: Path, current: str) -> None:
+    place = tmp_path / "ix"
+    with Index.build(DOCUMENTS, place, settings=Settings(threads=1)) as index:
+        assert "w3" in index.retrieve("harbour w3").text
+        index.update(remove="d3")
+    damaged = next((place / "gen-000002").glob("*/unit_texts_offsets.*"))
+    damaged.write_bytes(damaged.read_bytes()[:-1])
+    (place / "CURRENT").write_text(f"{current}\n")
+    with pytest.raises(IndexDamaged, match="unit_texts_offsets"):
+        Index.open(place)
+    with pytest.raises(Cancelled):  # a build that ends early does not name the older one either
+        Index.build([], place, progress=lambda event: event.stage != "units")
+    with pytest.raises(IndexDamaged, match="unit_texts_offsets"):
+        Index.open(place)
+    with Index.build([], place) as index:
+        assert index.generation == 3 and "w3" not in index.retrieve("harbour w3").text

@@ -30,7 +30,7 @@ from ketrag_fast.models.endpoint_trust import Trust, endpoints_of
 from ketrag_fast.models.llms.registry import HEURISTIC, NONE
 from ketrag_fast.models.spending import SpendingLimit
 from ketrag_fast.storage.durable import replace_file, sync_folder
-from ketrag_fast.storage.generation import current_number, make_current, newest_whole
+from ketrag_fast.storage.generation import finish_publication, newest_whole
 from ketrag_fast.storage.io_errors import writing
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.leftovers import MERGE
@@ -248,8 +248,8 @@ def _fold(
 ) -> BuildReport:
     """Run the stages over the merged tables."""
     base = newest_whole(target)
-    if base is not None and base.number != current_number(target):
-        make_current(target, base.number)  # the merge died on its last step
+    if base is not None:
+        finish_publication(target, base)
     key = part.manifest.models.get("llm", {}).get("reader")
     reads = ReadingPlan() if settings.llm == NONE else ReadingPlan(settings.llm == HEURISTIC, key)
     limit = SpendingLimit(settings.limit_usd)

@@ -30,7 +30,7 @@ from ketrag_fast.models.embedders.fingerprint import Identity, require_same
 from ketrag_fast.models.endpoint_trust import Trust
 from ketrag_fast.models.spending import SpendingLimit
 from ketrag_fast.storage.durable import discard_folder
-from ketrag_fast.storage.generation import current_number, make_current, newest_whole, prune
+from ketrag_fast.storage.generation import finish_publication, newest_whole, prune
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.lock import builder_lock
 from ketrag_fast.storage.tables import Tables
@@ -61,8 +61,7 @@ def reembed(
             raise IndexMissing(
                 f"the index in {layout.root} was never finished", hint="finish it first: ketrag index"
             )
-        if base.number != current_number(layout):
-            make_current(layout, base.number)  # a build died on its last step
+        finish_publication(layout, base)
         wanted = {"embedder", *names("run")}
         asked = Settings(**{name: value for name, value in settings.given.items() if name in wanted})
         _, reads = plan(asked, base, layout, rebuild=False, partial=False)

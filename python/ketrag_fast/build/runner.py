@@ -43,8 +43,7 @@ from ketrag_fast.storage.checksum import text_digest
 from ketrag_fast.storage.durable import discard_folder
 from ketrag_fast.storage.generation import (
     Generation,
-    current_number,
-    make_current,
+    finish_publication,
     newest_whole,
     prune,
     publish,
@@ -120,8 +119,8 @@ def build(
     layout.create()
     with builder_lock(layout):
         base = newest_whole(layout)
-        if base is not None and base.number != current_number(layout):
-            make_current(layout, base.number)  # a build died on its last step
+        if base is not None:
+            finish_publication(layout, base)
         given, reads = plan(settings or Settings(), base, layout, rebuild=rebuild, partial=partial)
         resolved = settings_for(base, given, rebuild)
         own = Trust.of(layout, settings or Settings())

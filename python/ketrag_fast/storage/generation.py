@@ -19,7 +19,7 @@ from typing import Any, Literal
 
 from ketrag_fast._core import MappedFile
 from ketrag_fast.base.safe_io import read_regular
-from ketrag_fast.errors import IndexDamaged, IndexIncompatible, IndexMissing, KetragError
+from ketrag_fast.errors import IndexDamaged, IndexIncompatible, IndexMissing
 from ketrag_fast.storage import block_hashes as blocks
 from ketrag_fast.storage import checksum
 from ketrag_fast.storage.arrays import Arrays, check_file
@@ -150,9 +150,9 @@ def current_number(layout: Layout) -> int | None:
 
 
 def open_current(layout: Layout, verify: Verify = "blocks", before: Generation | None = None) -> Generation:
-    """Open the generation that CURRENT names; if CURRENT is lost, the newest complete one.
+    """Open the generation that CURRENT names; if CURRENT is lost, the newest.
 
-    A damaged current generation is an error: an older one never replaces it silently.
+    Damage of that generation is an error: an older one never replaces it silently.
     """
     number = current_number(layout)
     while number is not None:
@@ -163,16 +163,13 @@ def open_current(layout: Layout, verify: Verify = "blocks", before: Generation |
             if number == opened:
                 raise  # else a builder published and removed while this one was reading
     layout.require()
-    first: KetragError | None = None
-    for candidate in reversed(layout.generations()):
-        try:
-            return open_generation(layout.generation(candidate), verify)
-        except (IndexDamaged, IndexIncompatible) as error:
-            first = first or error
-    raise first or IndexMissing(
-        f"the index in {layout.root} was never finished",
-        hint="run the same `ketrag index` again: it goes on from there",
-    )
+    numbers = layout.generations()
+    if not numbers:
+        raise IndexMissing(
+            f"the index in {layout.root} was never finished",
+            hint="run the same `ketrag index` again: it goes on from there",
+        )
+    return open_generation(layout.generation(numbers[-1]), verify)
 
 
 def newest_whole(layout: Layout) -> Generation | None:
@@ -235,6 +232,15 @@ def make_current(layout: Layout, number: int) -> None:
     """Make a generation the one that new readers open."""
     with writing(layout.root):
         replace_file(layout.current, (layout.generation(number).name + "\n").encode("ascii"))
+
+
+def finish_publication(layout: Layout, newest: Generation) -> None:
+    """Make the generation that `newest_whole` found current if a build died on its last step.
+
+    If a newer one is damaged, CURRENT stays as it is: readers must not get older documents silently.
+    """
+    if newest.number == layout.generations()[-1] != current_number(layout):
+        make_current(layout, newest.number)
 
 
 def prune(layout: Layout, keep: int = KEPT, days: float | None = None) -> None:
