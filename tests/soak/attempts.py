@@ -19,6 +19,7 @@ from ketrag_fast.errors import KetragError
 
 HANG = 10.0
 """Seconds after which an attempt counts as hanging and is killed, on a machine with nothing else to do."""
+_SLICE = 0.5
 RIGHT = "right"
 FAULT = "FAULT"
 """What begins the line of an attempt that went as none may go."""
@@ -73,16 +74,19 @@ def attempt(
 
 
 def _line(read: int, seconds: float) -> str | None:
-    end = time.monotonic() + seconds
+    """What a child writes until it ends; None if it takes longer, not counting pauses of both."""
     found = b""
-    while True:
-        left = end - time.monotonic()
-        if left <= 0 or not select.select([read], [], [], left)[0]:
-            return None
+    while seconds > 0:
+        begun = time.monotonic()
+        ready = select.select([read], [], [], min(seconds, _SLICE))[0]
+        seconds -= min(time.monotonic() - begun, 2 * _SLICE)
+        if not ready:
+            continue
         more = os.read(read, 65536)
         if not more:
             return found.decode("utf-8", "replace")
         found += more
+    return None
 
 
 def _child(work: Callable[[], str], write: int, errors: int) -> None:
