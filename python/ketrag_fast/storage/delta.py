@@ -27,6 +27,7 @@ DELTA: Final = "delta"
 """The stage that holds the changes."""
 _PIECE: Final = 4
 _STEP: Final = 2
+_MOST_PLACES: Final = 1 << 62
 
 
 @dataclass(frozen=True)
@@ -135,8 +136,10 @@ def open_delta(
     """
     try:
         return _open_delta(folder, manifest, stages)
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
-        raise IndexDamaged(f"the changes in {folder / DELTA} are invalid: {error!r}", hint=REPAIR) from error
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
+        raise IndexDamaged(
+            f"the changes in {folder / DELTA} are invalid: {error!r:.300}", hint=REPAIR
+        ) from error
 
 
 def _open_delta(
@@ -158,7 +161,10 @@ def _open_delta(
         stage, name = full.split(".")
         earlier = stages[stage].file(name)
         part = pieces[piece : piece + count]
-        file = earlier.patched(part, values[value : value + length], size, numbers.get(what), full)
+        file = earlier.patched(
+            part, values[value : value + length], size, numbers[what] if what else None, full
+        )
+        _check_pieces(part, size, full)
         piece, value = piece + count, value + length
         rows, columns = file.shape()
         shape = (rows,) if columns is None else (rows, columns)
@@ -176,8 +182,35 @@ def _open_delta(
     delta = Delta(
         manifest.stages,
         {name: arrays for name, arrays in stages.items() if name != DELTA},
-        [int(row) for row in index["gone"]],
-        [NewDocument(str(name), int(before), int(place)) for name, before, place in index["new"]],
+        *_documents(index, stages["units"].file("document_hashes").shape()[0]),
         {str(name): str(mark) for name, mark in index["base"].items()},
     )
     return current, replace(manifest, stages=described), delta
+
+
+def _check_pieces(pieces: NDArray[np.uint64], size: int, name: str) -> None:
+    """Raise ValueError if a value is used twice: a small file must not become a large array.
+
+    The core has checked that all pieces are inside the base's array and the new values.
+    """
+    ends = pieces[:, 1] + np.diff(pieces[:, 0], append=np.uint64(size))
+    for is_new in (False, True):
+        own = (pieces[:, 2] != 0) == is_new
+        if (pieces[own, 1][1:] < ends[own][:-1]).any():
+            raise ValueError(f"pieces of {name} overlap")
+
+
+def _documents(index: Mapping[str, Any], rows: int) -> tuple[list[int], list[NewDocument]]:
+    """Return the rows that go and the documents that come, of an index of `rows` documents.
+
+    Raises ValueError if one of them is impossible.
+    """
+    gone = [int(row) for row in index["gone"]]
+    new = [NewDocument(str(name), int(before), int(place)) for name, before, place in index["new"]]
+    if gone != sorted(set(gone)) or (gone and not 0 <= gone[0] <= gone[-1] < rows):
+        raise ValueError("rows that go are repeated or missing")
+    if len({one.id for one in new}) < len(new):
+        raise ValueError("two new documents have one id")
+    if not all(0 <= one.before <= rows and 0 <= one.place < _MOST_PLACES for one in new):
+        raise ValueError("a new document has no place")
+    return gone, new
