@@ -399,7 +399,7 @@ def main() -> None:
     parser = arguments(__doc__)
     parser.add_argument("--endurance", type=float, metavar="MINUTES", help="memory at twice the capacity")
     args = parser.parse_args()
-    length = 1.0 if args.smoke else 8.0
+    length = 1.0 if args.smoke else 5.0
     folder = require_data("polar" if args.smoke else "musique-dev")
     questions = [json.loads(line)["text"] for line in (folder / "queries.jsonl").open()]
     index = WORK / f"serving-{folder.name}"

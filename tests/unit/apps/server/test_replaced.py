@@ -41,23 +41,27 @@ def test_an_index_replaced_under_load(tmp_path: Path, front: bool, whole: bool) 
         threads = [threading.Thread(target=ask) for _ in range(3)]
         for thread in threads:
             thread.start()
-        for turn in range(3):
-            belgica = Document("belgica.md", f"Gerlache commanded the Belgica in the pack ice, {turn} times.")
-            if whole:
-                Index.build([*documents(), belgica], folder, settings=settings).close()
-            else:
-                with Index.open(folder) as index:
-                    index.update([belgica])
-        with service.client() as client:
-            for _ in range(600):  # the service looks every 50 ms
-                reply = client.post("/v1/retrieve", json={"question": NEW, "mode": "bm25"}).json()
-                if any("2 times" in passage["text"] for passage in reply["passages"]):
-                    break
-            else:
-                raise AssertionError("the last generation was not seen")
-        over.set()
-        for thread in threads:
-            thread.join()
+        try:
+            for turn in range(3):
+                belgica = Document(
+                    "belgica.md", f"Gerlache commanded the Belgica in the pack ice, {turn} times."
+                )
+                if whole:
+                    Index.build([*documents(), belgica], folder, settings=settings, rebuild=True).close()
+                else:
+                    with Index.open(folder) as index:
+                        index.update(add=[belgica])
+            with service.client() as client:
+                for _ in range(600):  # the service looks every 50 ms
+                    reply = client.post("/v1/retrieve", json={"question": NEW, "mode": "bm25"}).json()
+                    if any("2 times" in passage["text"] for passage in reply["passages"]):
+                        break
+                else:
+                    raise AssertionError("the last generation was not seen")
+        finally:
+            over.set()
+            for thread in threads:
+                thread.join()
     assert not wrong, wrong[0]
     assert len(statuses) > 3 and set(statuses) == {200}
     assert first == {"fram.md"}
