@@ -1,8 +1,9 @@
-"""`ketrag bench train reranker`: train on judged questions, and report what it gains on others."""
+"""`ketrag bench train`: train a reranker or a model that quotes answers, and score it on other questions."""
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,9 +11,10 @@ from ketrag_fast.apps.cli import options, output
 from ketrag_fast.errors import ConfigError
 
 if TYPE_CHECKING:
+    from ketrag_fast.lab.answers.training import AnswersTraining
     from ketrag_fast.lab.reranker.training import RerankerTraining
 
-_WHAT = ("reranker",)
+_WHAT = ("reranker", "answers")
 
 
 def add(kinds: Any, shared: argparse.ArgumentParser) -> None:
@@ -20,23 +22,38 @@ def add(kinds: Any, shared: argparse.ArgumentParser) -> None:
     parser = kinds.add_parser(
         "train",
         parents=[shared],
-        help="train a reranker for mode walk on judged questions",
-        description="Train a small network on judged questions, which reorders what mode walk finds, and "
-        "cross-validate it: by data set if several are given, otherwise in five parts of the questions. No "
-        "language model is called and torch is not needed. Run it again after an interruption to continue.",
+        help="train a reranker for mode walk, or a model that quotes answers",
+        description="reranker: train a small network on judged questions, which reorders what mode walk "
+        "finds, and cross-validate it: by data set if several are given, otherwise in five parts. "
+        "answers: train a model that quotes answers on questions with answers, with torch. No language model "
+        "is called. Run it again after an interruption to continue.",
         examples=(
             "ketrag bench train reranker questions/ --out my-reranker",
-            "ketrag bench train reranker one/ two/ three/ --embedder native:all-MiniLM-L6-v2",
             "ketrag retrieve QUERY --mode walk --rerank walk-features:my-reranker",
+            "ketrag bench train answers one/ two/ --judge three/ --out my-answers",
+            "ketrag ask QUERY --answer-llm native:my-answers",
         ),
     )
-    parser.add_argument("what", metavar="reranker", choices=_WHAT, help="what is trained")
+    parser.add_argument("what", metavar="{reranker,answers}", choices=_WHAT, help="what is trained")
     parser.add_argument("datasets", metavar="DATASET", nargs="+", help="folder or file with judged questions")
     parser.add_argument(
-        "--out", metavar="FOLDER", default="reranker", help="folder for the weights (default reranker)"
+        "--out", metavar="FOLDER", help="folder for the weights (default: reranker or answers)"
     )
     parser.add_argument(
-        "--cut", metavar="N", default="300", help="sentences cut out of each data set (default 300)"
+        "--cut", metavar="N", default="300", help="reranker: sentences cut out of each data set (default 300)"
+    )
+    parser.add_argument(
+        "--base", metavar="MODEL", help="answers: model to start from (default all-MiniLM-L6-v2)"
+    )
+    parser.add_argument(
+        "--judge",
+        metavar="DATASET",
+        action="append",
+        default=[],
+        help="answers: data set on which the result is scored; repeatable",
+    )
+    parser.add_argument(
+        "--epochs", metavar="N", default="2", help="answers: passes over the questions (default 2)"
     )
     options.setting(parser, "embedder", "chunk_tokens", "seed")
     options.model(parser)
@@ -45,23 +62,65 @@ def add(kinds: Any, shared: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
-    from ketrag_fast.lab.reranker.training import train_reranker
-
     settings = options.build_settings_of(args)
-    result = train_reranker(
-        args.datasets,
-        Path(args.out),
-        settings=settings,
-        probes=_count(args.cut),
-        seed=settings.seed,
-        progress=options.progress(args),
-        tell=(lambda _: None) if args.quiet else output.say,
-    )
+    tell: Callable[[str], None] = (lambda _: None) if args.quiet else output.say
+    out = Path(args.out or args.what)
+    result: RerankerTraining | AnswersTraining
+    if args.what == "answers":
+        from ketrag_fast.lab.answers.training import BASE, train_answers
+
+        result = train_answers(
+            args.datasets,
+            out,
+            settings=settings,
+            base=args.base or BASE,
+            judged=args.judge,
+            epochs=_count("--epochs", args.epochs, least=1, most=100),
+            seed=settings.seed,
+            progress=options.progress(args),
+            tell=tell,
+        )
+        text = "" if args.json else _render_answers(result)
+    else:
+        from ketrag_fast.lab.reranker.training import train_reranker
+
+        if args.base or args.judge:
+            raise ConfigError("--base and --judge are for: ketrag bench train answers")
+        result = train_reranker(
+            args.datasets,
+            out,
+            settings=settings,
+            probes=_count("--cut", args.cut, most=10_000),
+            seed=settings.seed,
+            progress=options.progress(args),
+            tell=tell,
+        )
+        text = "" if args.json else _render(result)
     if args.json:
         output.write_json(result.to_json())
     else:
-        output.write(_render(result))
+        output.write(text)
     return 0
+
+
+def _render_answers(result: AnswersTraining) -> str:
+    lines = []
+    for judged in result.judgements:
+        lines.append(f"{judged.dataset}, {judged.questions:,} questions, {judged.answered:,} answered")
+        lines.append(f"{'':14} {'exact match':>11} {'95 %':>14} {'F1':>6} {'95 %':>14}")
+        lines += [
+            f"{score.name:14} {100 * score.exact:11.1f} {_interval(score.exact_ci95):>14} "
+            f"{100 * score.f1:6.1f} {_interval(score.f1_ci95):>14}"
+            for score in judged.scores
+        ]
+        lines.append("")
+    lines.append(f"{result.folder}: trained on {result.questions:,} questions, {result.steps:,} steps")
+    lines.append(f"use it: ketrag ask QUERY --answer-llm native:{result.folder}")
+    return "\n".join(lines)
+
+
+def _interval(bounds: tuple[float, float]) -> str:
+    return f"{100 * bounds[0]:.1f} to {100 * bounds[1]:.1f}"
 
 
 def _render(result: RerankerTraining) -> str:
@@ -88,7 +147,7 @@ def _render(result: RerankerTraining) -> str:
     return "\n".join(lines)
 
 
-def _count(text: str) -> int:
-    if text.isascii() and text.isdigit() and int(text) <= 10_000:
+def _count(flag: str, text: str, *, least: int = 0, most: int) -> int:
+    if text.isascii() and text.isdigit() and least <= int(text) <= most:
         return int(text)
-    raise ConfigError(f"--cut must be a whole number from 0 to 10,000, got {text!r}")
+    raise ConfigError(f"{flag} must be a whole number from {least} to {most:,}, got {text!r}")
