@@ -207,3 +207,13 @@ def test_a_reader_keeps_what_it_opened(index: Path) -> None:
         assert contexts(reader) == before
         assert reader.refresh() and contexts(reader) == contexts(writer)
     assert len(list(os.scandir(index / "work"))) == 0
+
+
+def test_what_a_killed_build_left_goes_with_the_next_change(index: Path) -> None:
+    left = index / "work" / "gen-000001"
+    left.mkdir()
+    (left / "manifest.json").write_text("{}")
+    with Index.open(index) as opened:
+        report = opened.update(remove=["page-11"])
+    assert [stage.name for stage in report.stages] == ["delta"]
+    assert list((index / "work").iterdir()) == []

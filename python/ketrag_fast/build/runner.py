@@ -161,12 +161,22 @@ def build(
     return report
 
 
+def _empty_work(layout: Layout) -> None:
+    """Remove what stopped builds left."""
+    for leftover in layout.work.iterdir():
+        if leftover.is_dir() and not leftover.is_symlink():
+            discard_folder(leftover)
+        else:
+            leftover.unlink(missing_ok=True)
+
+
 def _finish(
     layout: Layout, tables: Tables, settings: Settings, report: BuildReport, noted: list[str], start: float
 ) -> BuildReport:
     """Log a change by a delta, and remove what is old."""
     report = replace(report, warnings=tuple(noted), seconds=time.monotonic() - start)
     remember(tables, report)
+    _empty_work(layout)
     prune(layout, settings.keep_generations, settings.keep_days)
     drop_old(layout)
     return report
@@ -286,7 +296,7 @@ class Build:
             stored = base.manifest
             same = (dict(stored.settings), dict(stored.documents)) == (built, about)
             if same and stored.models.get("llm") == self._models().get("llm"):
-                self._empty_work()  # a build that was killed after its publication leaves it filled
+                _empty_work(self.layout)  # a build that was killed after its publication leaves it filled
                 self.tables.hand_over(stored.generation)
                 return self._report(stored.generation, stored.digest, read, done, changed=False)
         manifest = publish(
@@ -297,7 +307,7 @@ class Build:
             version=_package_version(),
             models=self._models(),
         )
-        self._empty_work()
+        _empty_work(self.layout)
         self.tables.hand_over(manifest.generation)
         return self._report(manifest.generation, manifest.digest, read, done, changed=True)
 
@@ -341,13 +351,6 @@ class Build:
             if output.how == "ran" and meter.finish() is False:
                 raise Cancelled(f"stopped after the stage {stage.name}")
         return done
-
-    def _empty_work(self) -> None:
-        for leftover in self.layout.work.iterdir():
-            if leftover.is_dir() and not leftover.is_symlink():
-                discard_folder(leftover)
-            else:
-                leftover.unlink(missing_ok=True)
 
     def _models(self) -> dict[str, Any]:
         models: dict[str, Any] = {}
