@@ -157,7 +157,7 @@ fn read_head(lines: &str) -> Option<Head<'_>> {
 /// Return the name in a `Host` header, without its port.
 fn host_name(host: &str) -> Option<&str> {
     let (name, rest) = match host.strip_prefix('[') {
-        Some(address) => address.split_once(']')?,
+        Some(address) => address.split_once(']').filter(|(name, _)| name.contains(':'))?,
         None => host.split_at(host.find(':').unwrap_or(host.len())),
     };
     let port = rest.strip_prefix(':').unwrap_or(rest);
@@ -185,7 +185,6 @@ fn plain_body(body: &[u8], rules: &Rules, keep: bool) -> Option<Plain> {
     if let None | Some(Value::Null | Value::Bool(false)) = fields.get("explain") {
         fields.remove("explain");
     }
-    fields.retain(|_, value| !value.is_null());
     if fields.values().any(|value| value.is_array() || value.is_object()) {
         return None; // their numbers may be larger than this parser's
     }
@@ -228,7 +227,7 @@ mod tests {
             request(HOST, r#"{"question": "a", "mode": "bm25", "budget": 60, "top": null, "deadline": 2}"#);
         let Parsed::Plain(plain, used) = parse(&bytes, &rules()) else { panic!() };
         assert_eq!((plain.question.as_str(), plain.seconds, plain.keep), ("a", 2.0, true));
-        assert_eq!((plain.fields.as_str(), used), (r#"{"budget":60,"mode":"bm25"}"#, bytes.len()));
+        assert_eq!((plain.fields.as_str(), used), (r#"{"budget":60,"mode":"bm25","top":null}"#, bytes.len()));
         for end in 0..bytes.len() {
             assert_eq!(parse(&bytes[..end], &rules()), Parsed::Incomplete, "{end}");
         }
@@ -246,6 +245,7 @@ mod tests {
             "",
             "Host: evil.example\r\n",
             "Host: localhost:80:80\r\n",
+            "Host: [localhost]\r\n",
             "Host: localhost\r\nhost: localhost\r\n",
             "Host: localhost\r\nContent-Length: 17\r\n",
             "Host: localhost\r\nTransfer-Encoding: chunked\r\n",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import hmac
+import re
 import time
 from collections.abc import MutableMapping
 from typing import TYPE_CHECKING, Any, Final
@@ -31,6 +32,7 @@ HEADERS: Final = (
     (b"x-frame-options", b"DENY"),
 )
 """Security headers of every reply."""
+_HOST: Final = re.compile(r"(?:\[[0-9A-Za-z:.%]+\]|[^\[\]:/?#@\\,\s]+)(?::\d*)?")
 _ROUTES: Final = "/v1/"
 _SINGLE: Final = frozenset(
     (b"host", b"origin", b"authorization", b"content-type", b"content-length", b"transfer-encoding")
@@ -160,6 +162,8 @@ def status_of_any(error: Exception) -> int:
 
 def host_of(text: str) -> str | None:
     """Return the host of a `Host` header without its port; None if it is invalid."""
+    if _HOST.fullmatch(text) is None:  # a user, path or query, in which a proxy may see another name
+        return None
     try:
         return urlsplit(f"//{text}").hostname
     except ValueError:

@@ -1,0 +1,258 @@
+"""Requests that somebody made to get past the front, or to mean two things.
+
+Each is sent to a service with the front and to one without it; the replies must be equal.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.service import running
+from tests.unit.apps.server.conftest import QUESTION
+
+pytestmark = [
+    pytest.mark.usefixtures("loopback"),
+    pytest.mark.skipif(not hasattr(socket, "AF_UNIX"), reason="the front needs a Unix system"),
+]
+
+LINE = b"POST /v1/retrieve HTTP/1.1"
+BODY = json.dumps({"question": QUESTION, "mode": "bm25"}).encode()
+LAST = b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+VARYING = re.compile(rb'"timings_ms":\{[^}]*\}|(?i:\r\ndate: [^\r]*)|(?<=content-length: )\d+')
+NAMES = re.compile(rb"HTTP/1.1 (\d{3})")
+
+
+@pytest.fixture(scope="module")
+def services(folder: Path) -> Iterator[tuple[Any, Any]]:
+    """A service with the front, and one without."""
+    with contextlib.ExitStack() as stack:
+        options: dict[str, Any] = {"cache": 0, "read_seconds": 1.0, "settings": {"allow": "letters=4"}}
+        yield tuple(stack.enter_context(running(folder, front=front, **options)) for front in (True, False))  # type: ignore[misc]
+
+
+def replies(port: int, data: bytes) -> bytes:
+    """All that is replied to some bytes and a last request behind them."""
+    with socket.create_connection(("127.0.0.1", port), timeout=30) as connection:
+        got = b""
+        with contextlib.suppress(ConnectionError):
+            connection.sendall(data + LAST)
+            while some := connection.recv(1 << 16):
+                got += some
+    return VARYING.sub(b"", got)
+
+
+def compare(services: tuple[Any, Any], cases: dict[str, bytes], *, refused: bool = False) -> None:
+    different, answered = {}, {}
+    for name, data in cases.items():
+        fast, plain = (replies(service.port, data) for service in services)
+        # The order of the headers is the server's.
+        if NAMES.findall(fast) != NAMES.findall(plain) or bodies(fast) != bodies(plain):
+            different[name] = (fast[:900], plain[:900])
+        if NAMES.findall(fast)[:1] == [b"200"]:
+            answered[name] = fast[:300]
+    assert different == {}
+    assert not refused or answered == {}
+
+
+def bodies(data: bytes) -> list[bytes]:
+    return [part.partition(b"\r\n\r\n")[2] for part in data.split(b"HTTP/1.1 ")]
+
+
+def request(*lines: bytes, body: bytes = BODY, length: bytes | None = None, end: bytes = b"\r\n") -> bytes:
+    """A request with these header lines and a Content-Length."""
+    size = b"Content-Length: %d" % len(body) if length is None else length
+    return end.join([LINE, *lines, *([size] if size else []), b"", b""]) + body
+
+
+HOSTS = (
+    "evil.example",
+    "evil.example:80",
+    "localhost.evil.example",
+    "evil.example#localhost",
+    "evil.example/localhost",
+    "evil.example?localhost",
+    "evil.example@localhost",
+    "localhost@evil.example",
+    "localhost/evil.example",
+    "localhost#evil.example",
+    "localhost?evil.example",
+    "localhost\\evil.example",
+    "localhost:80@evil.example",
+    "localhost,evil.example",
+    "localhost evil.example",
+    "[localhost]",
+    "[127.0.0.1]",
+    "[::1",
+    "::1]",
+    "[::1]x",
+    "[::1]:x",
+    "localhost:80:80",
+    "localhost:-1",
+    "localhost:0x50",
+    "localhost.",
+    "",
+    " ",
+    "127.1",
+    "2130706433",
+    "0x7f000001",
+    "0",
+    "0.0.0.0",
+    "[::]",
+    "localhost%00",
+    "%6cocalhost",
+    "xn--lcalhost-54a",
+)
+
+
+def test_hosts_that_are_not_this_one(services: tuple[Any, Any]) -> None:
+    """Some a browser cannot send, but a proxy might read another name in them."""
+    compare(services, {host: request(b"Host: " + host.encode()) for host in HOSTS}, refused=True)
+    good = ("localhost", "LOCALHOST", "localhost:8765", "127.0.0.1", "[::1]", "[::1]:80", "localhost:")
+    compare(services, {host: request(b"Host: " + host.encode()) for host in good})
+    assert all(
+        replies(services[0].port, request(b"Host: " + host.encode())).startswith(b"HTTP/1.1 200")
+        for host in good
+    )
+
+
+HEADERS: dict[str, tuple[bytes, ...]] = {
+    "no host": (),
+    "two hosts": (b"Host: localhost", b"Host: localhost"),
+    "two hosts, one foreign": (b"Host: localhost", b"hOST: evil.example"),
+    "a foreign origin": (b"Host: localhost", b"Origin: http://evil.example"),
+    "an origin of null": (b"Host: localhost", b"Origin: null"),
+    "two lengths": (b"Host: localhost", b"Content-Length: %d" % len(BODY)),
+    "two lengths that differ": (b"Host: localhost", b"Content-Length: 5"),
+    "a length and chunks": (b"Host: localhost", b"Transfer-Encoding: chunked"),
+    "chunks with a space": (b"Host: localhost", b"Transfer-Encoding : chunked"),
+    "chunks with a tab": (b"Host: localhost", b"Transfer-Encoding:\tchunked"),
+    "chunks with a vertical tab": (b"Host: localhost", b"Transfer-Encoding: \x0bchunked"),
+    "folded": (b"Host: localhost", b"X: a", b" Transfer-Encoding: chunked"),
+    "a bare line feed": (b"Host: localhost", b"X: a\nTransfer-Encoding: chunked"),
+    "a bare carriage return": (b"Host: localhost", b"X: a\rTransfer-Encoding: chunked"),
+    "NUL": (b"Host: localhost", b"X: a\x00b"),
+    "no colon": (b"Host: localhost", b"X"),
+    "no name": (b"Host: localhost", b": a"),
+    "a name with a space": (b"Host: localhost", b"X Y: a"),
+    "a name of bytes": (b"Host: localhost", b"\xff: a"),
+    "an upgrade": (b"Host: localhost", b"Connection: upgrade", b"Upgrade: h2c"),
+    "a foreign type": (b"Host: localhost", b"Content-Type: text/plain"),
+    "two types": (b"Host: localhost", b"Content-Type: application/json", b"Content-Type: text/plain"),
+    "a form": (b"Host: localhost", b"Content-Type: multipart/form-data; boundary=x"),
+}
+LENGTHS = (b"", b"Content-Length: ", b"Content-Length: -1", b"Content-Length: 0x10", b"Content-Length: 1e1")
+LENGTHS += (
+    b"Content-Length: +%d" % len(BODY),
+    b"Content-Length: %d, %d" % (len(BODY), len(BODY)),
+    b"Content-Length: 1_0",
+)
+LENGTHS += (
+    b"Content-Length: 99999999999999999999",
+    b"Content-Length: \xb2",
+    b"Content-Length: %d;" % len(BODY),
+)
+
+
+def test_headers_that_two_programs_might_read_differently(services: tuple[Any, Any]) -> None:
+    compare(services, {name: request(*lines) for name, lines in HEADERS.items()}, refused=True)
+    lengths = {str(line): request(b"Host: localhost", length=line) for line in LENGTHS}
+    compare(services, lengths, refused=True)
+    compare(services, {"line feeds alone": request(b"Host: localhost", end=b"\n")})
+    fine = {
+        "many headers": request(b"Host: localhost", *(b"X-%d: a" % n for n in range(60))),
+        "zeros before the length": request(b"Host: localhost", length=b"Content-Length: 00%d" % len(BODY)),
+        "a header of 8 kB": request(b"Host: localhost", b"X: " + b"a" * 8000),
+    }
+    compare(services, fine)
+
+
+BODIES: dict[str, bytes] = {
+    "an unknown field": b'{"question":"Fram","rights":1}',
+    "an unknown field of null": b'{"question":"Fram","rights":null}',
+    "rights": b'{"question":"Fram","allow":"letters=3"}',
+    "rights of null": b'{"question":"Fram","allow":null}',
+    "two questions": b'{"question":"Fram","question":"Maud"}',
+    "two modes": b'{"question":"Fram","mode":"nothing","mode":"bm25"}',
+    "no mode": b'{"question":"Fram","mode":""}',
+    "an unknown mode": b'{"question":"Fram","mode":"nothing"}',
+    "a mode with NUL": b'{"question":"Fram","mode":"bm25\\u0000"}',
+    "an unknown index": b'{"question":"Fram","index":"other"}',
+    "a path as an index": b'{"question":"Fram","index":"../ketrag"}',
+    "an empty filter": b'{"question":"Fram","filter":""}',
+    "a blank filter": b'{"question":"Fram","filter":" "}',
+    "a filter that ends early": b'{"question":"Fram","filter":"letters<4 and"}',
+    "a filter that is JSON": b'{"question":"Fram","filter":"{\\"letters\\": 3}"}',
+    "a filter with a brace": b'{"question":"Fram","filter":"{"}',
+    "a filter of all": b'{"question":"Fram","filter":"{\\"$and\\": [{}]}"}',
+    "a filter that widens": b'{"question":"Fram","filter":"letters=3 or letters exists"}',
+    "a filter of an unknown field": b'{"question":"Fram","filter":"nothing=1"}',
+    "a number as a filter": b'{"question":"Fram","filter":7}',
+    "false as a filter": b'{"question":"Fram","filter":false}',
+    "a whole float": b'{"question":"Fram","budget":100.0}',
+    "an exponent": b'{"question":"Fram","budget":1e2}',
+    "a part": b'{"question":"Fram","budget":1.5}',
+    "less than nothing": b'{"question":"Fram","budget":-1}',
+    "minus nothing": b'{"question":"Fram","budget":-0}',
+    "true as a number": b'{"question":"Fram","budget":true}',
+    "64 bits": b'{"question":"Fram","budget":18446744073709551615}',
+    "more than 64 bits": b'{"question":"Fram","budget":18446744073709551616}',
+    "more than a float": b'{"question":"Fram","budget":1e400}',
+    "not a number": b'{"question":"Fram","budget":NaN}',
+    "no passage": b'{"question":"Fram","top":0}',
+    "too many": b'{"question":"Fram","top":10001}',
+    "no time": b'{"question":"Fram","deadline":0}',
+    "minus no time": b'{"question":"Fram","deadline":-0.0}',
+    "hardly a time": b'{"question":"Fram","deadline":1e-400}',
+    "too much time": b'{"question":"Fram","deadline":1e9}',
+    "true as a time": b'{"question":"Fram","deadline":true}',
+    "explain as a number": b'{"question":"Fram","explain":0}',
+    "explain as null": b'{"question":"Fram","explain":null}',
+    "a lone surrogate": b'{"question":"Fram \\ud800"}',
+    "a pair of surrogates": b'{"question":"Fram \\ud83d\\ude00"}',
+    "NUL in the question": b'{"question":"Fram \\u0000 polar"}',
+    "a raw control": b'{"question":"Fram \x01"}',
+    "bytes that are no text": b'{"question":"Fram \xff"}',
+    "a surrogate in UTF-8": b'{"question":"Fram \xed\xa0\x80"}',
+    "overlong": b'{"question":"Fram \xc0\xaf"}',
+    "a mark of order": b'\xef\xbb\xbf{"question":"Fram"}',
+    "UTF-16": '{"question":"Fram"}'.encode("utf-16"),
+    "a trailing comma": b'{"question":"Fram",}',
+    "a comment": b'{"question":"Fram"/**/}',
+    "something behind": b'{"question":"Fram"}{}',
+    "NUL behind": b'{"question":"Fram"}\x00',
+    "blanks around": b' \n{"question":"Fram"}\t ',
+    "deep": b'{"question":"Fram","filter":' + b"[" * 30_000 + b"]" * 30_000 + b"}",
+    "a list": b'[{"question":"Fram"}]',
+    "a text": b'"Fram"',
+    "nothing": b"",
+    "blank": b'{"question":" \\u2003\\u001f"}',
+    "no-break": b'{"question":"\\u200b"}',
+}
+
+
+def test_bodies_that_two_parsers_might_read_differently(services: tuple[Any, Any]) -> None:
+    compare(services, {name: request(b"Host: localhost", body=body) for name, body in BODIES.items()})
+
+
+def test_what_may_not_be_seen_is_on_neither_path(services: tuple[Any, Any]) -> None:
+    """`odd.md` is not allowed."""
+    for service in services:
+        with service.client() as client:
+            for more in (
+                {},
+                {"filter": "letters exists"},
+                {"filter": "letters=3 or not letters=3"},
+                {"mode": "walk"},
+            ):
+                body = {"question": "An odd text of Colin Archer", "budget": 4000, **more}
+                reply = client.post("/v1/retrieve", json=body)
+                assert reply.status_code == 200
+                assert "odd" not in {p["document"].partition(".")[0] for p in reply.json()["passages"]}
