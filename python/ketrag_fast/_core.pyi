@@ -662,7 +662,7 @@ def links_build(
     sentence_offsets: _U64,
     first_sentence: _U64,
     *,
-    before: tuple[_Links, _U32] | None = None,
+    before: tuple[list[_Links], _U32] | None = None,
     language: str = "english",
     threads: int = 0,
     report: _Report = None,

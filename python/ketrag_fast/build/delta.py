@@ -1,9 +1,11 @@
 """Change a few documents of a large index at the cost of the change: publish a delta next to the base.
 
 The tables change as in any build. Instead of new arrays, the changes of the published ones are computed and
-stored (`storage.delta`). Whatever this cannot do is left to an ordinary build, which computes the arrays of
-all documents and so also folds the delta into a new base: other modes, sources that must be read, purges,
-documents with sections, languages other than English.
+stored (`storage.delta`). A change by documents and ids is applied to the tables here, without looking at
+the others; after sources were read, all documents are compared with the published ones. Whatever this
+cannot do is left to an ordinary build, which computes the arrays of all documents and so also folds the
+delta into a new base: other modes, purges, documents in another order, the first document with headings,
+metadata or another language than English.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ketrag_fast.base.config import Resolved, build_settings
 from ketrag_fast.base.progress import Callback, Meter
@@ -102,6 +105,11 @@ class Deltas:
         whole = open_generation(base.folder, settings.verify)  # builders open without checksums
         return cls(layout, tables, whole, resolved, stages)
 
+    @property
+    def manifest(self) -> Manifest:
+        """The manifest of the published generation."""
+        return self._base.manifest
+
     def apply(self, change: Change) -> DocumentChanges | None:
         """Change the tables, and return what changed; None, with the tables as they were, if it cannot.
 
@@ -148,6 +156,27 @@ class Deltas:
             elif stored.content != content:
                 self._update(document, content, stored, rows, done)
         return done
+
+    def difference(self) -> DocumentChanges | None:
+        """Compare the documents of the tables with those of the base.
+
+        Returns None if the documents that stay are in another order, or too many others changed.
+        """
+        now = np.ascontiguousarray(self._tables.contents()[:, :SHORT_HASH])
+        rows = _positions(np.ascontiguousarray(self._arrays["units"]["document_hashes"]), now)
+        if rows is None:
+            return None
+        kept, new = rows[rows >= 0], np.flatnonzero(rows < 0)
+        if (np.diff(kept) <= 0).any() or self._count - len(kept) + len(new) > MOST:
+            return None
+        stays = np.zeros(self._count, np.bool_)
+        stays[kept] = True
+        following = np.append(kept, self._count)[np.cumsum(rows >= 0)[new]]
+        names = self._tables.ids_at(new.tolist())
+        known = self._tables.known(names)
+        before = dict(zip(names, following.tolist(), strict=True))
+        found = {name: NewDocument(name, before[name], known[name].place) for name in names}
+        return DocumentChanges(set(np.flatnonzero(~stays).tolist()), found)
 
     def _row(self, stored: Known) -> int | None:
         """Return the row of a document in the base."""
@@ -211,10 +240,19 @@ class Deltas:
         added = np.frombuffer(b"".join(new), np.uint8).reshape(-1, contents.shape[1])
         return documents_fingerprint(np.concatenate([contents[stays], added]))
 
-    def write(self, changed: DocumentChanges, callback: Callback | None) -> StageRecord | None:
-        """Write the delta of the changed documents; return None if the index must be computed as a whole."""
-        start, settings, fingerprint = time.monotonic(), self._settings, self._fingerprint()
-        new = sorted(changed.new.values(), key=lambda one: (one.before, one.place))
+    def write(
+        self, changed: DocumentChanges, callback: Callback | None, fingerprint: str | None = None
+    ) -> StageRecord | None:
+        """Write the delta of the changed documents; return None if the index must be computed as a whole.
+
+        `fingerprint` is that of the tables, if it is known.
+        """
+        start, settings = time.monotonic(), self._settings
+        fingerprint = fingerprint or self._fingerprint()
+        known = self._tables.known(changed.new)
+        new = sorted(
+            changed.new.values(), key=lambda one: (one.before, known[one.id].source, known[one.id].place)
+        )
         gone = np.array(sorted(changed.gone), np.uint32)
         documents = Documents.of(self._tables, [one.id for one in new], cut=settings.cut == "sentences")
         context = StageContext(Meter(DELTA, callback, "documents"), settings.threads)
@@ -250,6 +288,22 @@ class Deltas:
         )
         discard_folder(folder)
         return manifest
+
+
+def _positions(hashes: NDArray[Any], wanted: NDArray[Any]) -> NDArray[np.int64] | None:
+    """Return the row of each of `wanted` among `hashes`, or -1; None if two of these begin alike."""
+    heads, tails = (hashes.view(np.uint64)[:, column] for column in (0, 1))
+    order = np.argsort(heads)
+    ordered = heads[order]
+    if (ordered[1:] == ordered[:-1]).any():
+        return None
+    own = wanted.view(np.uint64)
+    place = np.minimum(np.searchsorted(ordered, own[:, 0]), max(len(order) - 1, 0))
+    if not len(order):
+        return np.full(len(wanted), -1, np.int64)
+    rows = order[place]
+    same = (heads[rows] == own[:, 0]) & (tails[rows] == own[:, 1])
+    return np.where(same, rows, -1)
 
 
 def _fingerprints(stages: Sequence[Stage], settings: Any, documents: str) -> dict[str, str]:

@@ -25,12 +25,25 @@ from ketrag_fast.build.chunk_reading import ReadingPlan, open_reading
 from ketrag_fast.build.ingest import as_they_are
 from ketrag_fast.build.merge_parts import MergePart, Prefer
 from ketrag_fast.build.runner import Build, planned_stages, remember, source_of
-from ketrag_fast.errors import BackendError, Cancelled, ConfigError, ModelMismatch, NetworkForbidden, ReadOnly
+from ketrag_fast.errors import (
+    BackendError,
+    Cancelled,
+    ConfigError,
+    IndexDamaged,
+    ModelMismatch,
+    NetworkForbidden,
+    ReadOnly,
+)
 from ketrag_fast.models.endpoint_trust import Trust, endpoints_of
 from ketrag_fast.models.llms.registry import HEURISTIC, NONE
 from ketrag_fast.models.spending import SpendingLimit
 from ketrag_fast.storage.durable import replace_file, sync_folder
-from ketrag_fast.storage.generation import finish_publication, newest_whole
+from ketrag_fast.storage.generation import (
+    Generation,
+    finish_publication,
+    newest_whole,
+    open_generation,
+)
 from ketrag_fast.storage.io_errors import writing
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.leftovers import MERGE
@@ -91,7 +104,7 @@ def merge(
             _copy(target, parts, replace(plan, sources=sources), callback)
         trust = _trust(target, parts, settings)
         warnings = _about_shards(shards) + _about_sources(away, plan) + trust.keep(chosen)
-        return _fold(target, parts[0], chosen, stages, callback, start, warnings, trust)
+        return _fold(target, parts, chosen, stages, callback, start, warnings, trust)
 
 
 def _trust(target: Layout, parts: Sequence[MergePart], given: Settings) -> Trust:
@@ -238,7 +251,7 @@ def _copy(target: Layout, parts: Sequence[MergePart], plan: looking.MergePlan, c
 
 def _fold(
     target: Layout,
-    part: MergePart,
+    parts: Sequence[MergePart],
     settings: Settings,
     stages: Sequence[Stage] | Planner,
     callback: Limited,
@@ -247,7 +260,7 @@ def _fold(
     trust: Trust,
 ) -> BuildReport:
     """Run the stages over the merged tables."""
-    base = newest_whole(target)
+    part, base = parts[0], newest_whole(target)
     if base is not None:
         finish_publication(target, base)
     key = part.manifest.models.get("llm", {}).get("reader")
@@ -268,9 +281,18 @@ def _fold(
             read.warnings += warnings
             planned = planned_stages(stages, settings, reading is not None)
             work = Build(target, tables, resolved, base, frozenset(), callback, start, source, reads, reading)
-            report = work.run(planned, read)
+            report = replace(work, parts=_published(parts)).run(planned, read)
         remember(tables, report)
     return report
+
+
+def _published(parts: Sequence[MergePart]) -> list[Generation]:
+    """Open the generations of all parts, as builders do; none if one is damaged."""
+    try:
+        folders = [part.layout.generation(part.manifest.generation) for part in parts]
+        return [open_generation(folder, "sizes") for folder in folders]
+    except IndexDamaged:
+        return []
 
 
 def _same_model(part: MergePart, found: str | None, settings: Settings) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ketrag_fast.base.config import Settings
 from ketrag_fast.build.async_writer import sound
+from ketrag_fast.storage.arrays import Arrays
 from ketrag_fast.storage.checksum import text_digest
 from ketrag_fast.storage.delta import DELTA
 from ketrag_fast.storage.generation import Generation
@@ -22,8 +23,8 @@ from ketrag_fast.systems.spec.stage import DOCUMENTS, Earlier, Stage, fingerprin
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-_UNITS, _HASHES = "units", "document_hashes"
-_LEAST = 0.5
+UNITS, HASHES = "units", "document_hashes"
+LEAST = 0.5
 """The share of documents that must be unchanged; below it, reuse saves nothing."""
 
 
@@ -58,20 +59,33 @@ class Before:
 
     def of(self, stage: Stage) -> Earlier | None:
         """Return the verified arrays of a stage and its needs; None if it has none, or most is new."""
-        base = self._base
-        if base is None or self._names.get(stage.slot) != stage.name or _UNITS not in self._names:
+        base, arrays = self._base, self.arrays_of(stage)
+        if base is None or arrays is None:
             return None
-        needs = {
-            need: self._names[need]
-            for need in stage.needed(self._settings)
-            if need not in (DOCUMENTS, stage.slot)
-        }
-        if not all(self._is_sound(name) for name in (stage.name, *needs.values())):
+        needs = self._needs(stage)
+        if not all(self._is_sound(name) for name in needs.values()):
             return None
         row = self._rows()
         if row is None:
             return None
-        return Earlier(base.stages[stage.name], {n: base.stages[name] for n, name in needs.items()}, row)
+        return Earlier(arrays, {n: base.stages[name] for n, name in needs.items()}, row)
+
+    def arrays_of(self, stage: Stage) -> Arrays | None:
+        """Return the verified arrays of a stage that was computed in the same way."""
+        if self._base is None or self._names.get(stage.slot) != stage.name or UNITS not in self._names:
+            return None
+        return self._base.stages[stage.name] if self._is_sound(stage.name) else None
+
+    def units(self) -> Arrays | None:
+        """Return the verified arrays of the stage "units"."""
+        if self._base is None or UNITS not in self._names or not self._is_sound(self._names[UNITS]):
+            return None
+        return self._base.stages[self._names[UNITS]]
+
+    def _needs(self, stage: Stage) -> dict[str, str]:
+        """Return the names of the stages that a stage needs, by slot."""
+        needed = stage.needed(self._settings)
+        return {need: self._names[need] for need in needed if need not in (DOCUMENTS, stage.slot)}
 
     def _is_sound(self, name: str) -> bool:
         base = self._base
@@ -91,15 +105,16 @@ class Before:
         """Return the old row of each document, or -1, matched by the hash of everything stored of it."""
         import numpy as np
 
-        if self._base is None or not self._is_sound(self._names[_UNITS]):
+        if self._base is None or not self._is_sound(self._names[UNITS]):
             return None
-        units = self._base.stages[self._names[_UNITS]]
-        place = {content: at for at, content in enumerate(_rows_of(units[_HASHES]))}
-        now = _rows_of(self._documents.hashes())
+        units = self._base.stages[self._names[UNITS]]
+        place = {content: at for at, content in enumerate(rows_of(units[HASHES]))}
+        now = rows_of(self._documents.hashes())
         row = np.fromiter((place.get(content, -1) for content in now), np.int64, len(now))
-        return row if len(row) and np.count_nonzero(row >= 0) >= _LEAST * len(row) else None
+        return row if len(row) and np.count_nonzero(row >= 0) >= LEAST * len(row) else None
 
 
-def _rows_of(hashes: NDArray[Any]) -> list[bytes]:
+def rows_of(hashes: NDArray[Any]) -> list[bytes]:
+    """Return the rows of an array of bytes."""
     data, width = hashes.tobytes(), hashes.shape[1]
     return [data[start : start + width] for start in range(0, len(data), width)]

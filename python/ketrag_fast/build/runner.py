@@ -28,6 +28,7 @@ from ketrag_fast.build.damage import blame_damage
 from ketrag_fast.build.delta import Deltas
 from ketrag_fast.build.extension_errors import blame_extension
 from ketrag_fast.build.ingest import Change, Ingested, apply_change
+from ketrag_fast.build.merge_reuse import MergedBefore
 from ketrag_fast.build.notes import note
 from ketrag_fast.build.purge import Used
 from ketrag_fast.build.purge import purge as drop_unused
@@ -48,6 +49,7 @@ from ketrag_fast.storage.generation import (
     prune,
     publish,
 )
+from ketrag_fast.storage.joined_folders import drop_joined
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.lock import builder_lock
 from ketrag_fast.storage.manifest import StageRecord, content_digest
@@ -94,6 +96,7 @@ def build(
     purge: bool = False,
     where: Condition | None = None,
     trust: Trust | None = None,
+    fold: bool = False,
 ) -> BuildReport:
     """Build the index at `path`, or update it from its sources.
 
@@ -109,6 +112,7 @@ def build(
         where: documents whose metadata meets this condition are removed too.
         trust: the endpoints that may receive text; by default those in `settings`, which are then confirmed
             for this index.
+        fold: write all arrays, and no delta.
 
     Raises:
         Cancelled: (or KeyboardInterrupt) the build was stopped; the next call resumes after the last
@@ -131,8 +135,11 @@ def build(
             with tables.transaction():
                 tables.set_settings(build_settings(resolved.settings))
             change = Change(sources, others, remove, where)
-            if not (rebuild or partial or purge):
-                small = _change_by_delta(layout, tables, base, resolved, stages, change, callback)
+            deltas = None
+            if not (rebuild or partial or purge or fold):
+                deltas = _start_deltas(layout, tables, base, resolved, stages)
+            if deltas is not None:
+                small = _change_by_delta(deltas, tables, resolved, change, callback)
                 if small is not None:
                     return _finish(layout, tables, resolved.settings, small, noted, start)
             meter = Meter("read", callback, "documents")
@@ -141,6 +148,10 @@ def build(
             if meter.finish() is False:
                 raise Cancelled("stopped after reading the sources")
             read.warnings += noted
+            if deltas is not None:
+                small = _publish_difference(deltas, tables, resolved, read, callback)
+                if small is not None:
+                    return _finish(layout, tables, resolved.settings, small, read.warnings, start)
             limit = SpendingLimit(resolved.settings.limit_usd)
             with (
                 source_of(resolved.settings, layout, limit, trust or own) as source,
@@ -158,6 +169,8 @@ def build(
             drop_unused(layout, used)
         prune(layout, resolved.settings.keep_generations, resolved.settings.keep_days)
         drop_old(layout)
+        if report.changed:
+            drop_joined(layout)
     return report
 
 
@@ -179,25 +192,32 @@ def _finish(
     _empty_work(layout)
     prune(layout, settings.keep_generations, settings.keep_days)
     drop_old(layout)
+    if report.changed:
+        drop_joined(layout)
     return report
 
 
-def _change_by_delta(
+def _start_deltas(
     layout: Layout,
     tables: Tables,
     base: Generation | None,
     resolved: Resolved,
     stages: Sequence[Stage] | Planner,
-    change: Change,
-    callback: Callback | None,
-) -> BuildReport | None:
-    """Publish a change as a delta; None if it must be an ordinary build, with the tables as they were."""
+) -> Deltas | None:
+    """Return the changes by deltas of an index; None if it has none."""
     settings = resolved.settings
-    if change.others != "keep" or settings.llm not in (None, "none") or settings.embedder != "builtin":
+    if settings.llm not in (None, "none") or settings.embedder != "builtin":
         return None
-    deltas = Deltas.start(layout, tables, base, resolved, planned_stages(stages, settings, False))
-    if deltas is None or base is None:
-        return None
+    return Deltas.start(layout, tables, base, resolved, planned_stages(stages, settings, False))
+
+
+def _change_by_delta(
+    deltas: Deltas, tables: Tables, resolved: Resolved, change: Change, callback: Callback | None
+) -> BuildReport | None:
+    """Publish a change by documents and ids as a delta.
+
+    Returns None if it must be another change, with the tables as they were.
+    """
     try:
         with tables.transaction():
             changed = deltas.apply(change)
@@ -210,22 +230,43 @@ def _change_by_delta(
                     raise _NeedsWhole
     except _NeedsWhole:
         return None
-    manifest = base.manifest if record is None else deltas.publish(record)
+    read = Ingested(
+        added=changed.added, updated=changed.updated, removed=changed.removed, failures=changed.unknown
+    )
+    return _delta_report(deltas, tables, resolved, read, record)
+
+
+def _publish_difference(
+    deltas: Deltas, tables: Tables, resolved: Resolved, read: Ingested, callback: Callback | None
+) -> BuildReport | None:
+    """Publish what reading the sources changed as a delta; None if the index must be computed as a whole."""
+    if not (read.added or read.updated or read.removed):
+        return None  # a build without changes folds the delta
+    changed = deltas.difference()
+    record = None if changed is None else deltas.write(changed, callback, read.fingerprint)
+    return None if record is None else _delta_report(deltas, tables, resolved, read, record)
+
+
+def _delta_report(
+    deltas: Deltas, tables: Tables, resolved: Resolved, read: Ingested, record: StageRecord | None
+) -> BuildReport:
+    """Publish a delta, if one was written, and report what was changed."""
+    manifest = deltas.manifest if record is None else deltas.publish(record)
     seconds = 0.0 if record is None else record.seconds
     return BuildReport(
         generation=manifest.generation,
         changed=record is not None,
         digest=manifest.digest,
         documents=int(manifest.documents["count"]),
-        added=changed.added,
-        removed=changed.removed,
-        updated=changed.updated,
+        added=read.added,
+        removed=read.removed,
+        updated=read.updated,
         stages=(StageReport("delta", "ran" if record is not None else "reused", seconds, 0),),
-        failures=tuple(changed.unknown),
+        failures=tuple(read.failures),
         settings_changed=resolved.differences,
         warnings=(),
         seconds=seconds,
-        usage=usage_of(tables, dict(base.manifest.stages), None, None),
+        usage=usage_of(tables, dict(deltas.manifest.stages), None, None),
         extraction=None,
     )
 
@@ -259,13 +300,16 @@ class Making:
     fingerprint: str
     inputs: StageInputs
     context: StageContext
-    before: Before
+    before: Before | MergedBefore
     begin: float
 
 
 @dataclass(frozen=True)
 class Build:
-    """One run of the stages over the documents of the tables; those in `rerun` are not reused from `base`."""
+    """One run of the stages over the documents of the tables; those in `rerun` are not reused from `base`.
+
+    Without `base`, the arrays of `parts`, generations of indexes that are merged, are reused.
+    """
 
     layout: Layout
     tables: Tables
@@ -278,6 +322,7 @@ class Build:
     reads: ReadingPlan = field(default_factory=ReadingPlan)
     reading: Reading | None = None
     reports: list[StageReport] = field(default_factory=list)
+    parts: Sequence[Generation] = ()
 
     def run(self, stages: Sequence[Stage], read: Ingested) -> BuildReport:
         """Run the new stages and publish a generation; publish nothing if nothing changed."""
@@ -320,7 +365,9 @@ class Build:
         done: list[Kept] = []
         outputs: dict[str, Outputs] = {}
         sizes: Sizes = {}
-        before = Before(self.base, documents, settings)
+        before: Before | MergedBefore = Before(self.base, documents, settings)
+        if self.base is None and self.parts:
+            before = MergedBefore(self.parts, documents, settings, self.layout.work)
         for number, stage in enumerate(stages):
             meter = Meter(stage.name, self.callback, stage.unit)
             context = StageContext(meter, settings.threads, self.source, self.reading, self.layout.work)

@@ -53,7 +53,8 @@ def restrict(
     # Callers that cache answers by generation see the number of the whole index.
     manifest = replace(loaded.generation.manifest, generation=generation.number)
     numbered = replace(loaded.generation, manifest=manifest)
-    return replace(loaded, generation=numbered, pending=part.pending), part.folder
+    absent = opened.absent
+    return replace(loaded, generation=numbered, pending=part.pending, absent=absent), part.folder
 
 
 def _matching_documents(opened: Opened, allow: Condition, progress: Callback | None) -> list[str]:

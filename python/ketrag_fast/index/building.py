@@ -92,12 +92,15 @@ def update_index(
     *,
     progress: Callback | None,
     purge: bool,
+    fold: bool,
 ) -> BuildReport:
     """Add and remove documents of an open index. Raises InputError if parts of it are hidden."""
     from ketrag_fast.build.runner import build
 
     if state.allows:
         raise InputError("an index opened with allow cannot be changed", hint="open it without allow")
+    if state.several is not None:
+        raise InputError("several indexes opened as one cannot be changed", hint="change one of them")
     Layout(state.path).require()
     condition = _removal_condition(where)
     with progress_shown(Layout(state.path), progress) as shown:
@@ -111,6 +114,7 @@ def update_index(
             where=condition,
             progress=shown,
             purge=purge,
+            fold=fold,
         )
 
 

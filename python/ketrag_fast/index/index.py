@@ -53,15 +53,15 @@ class Index:
 
     def __init__(
         self,
-        path: Path,
+        path: Path | Sequence[str],
         settings: Settings | None,
         report: BuildReport | None,
         deadline: float | None = None,
     ) -> None:
         """Open the index at `path`. Callers use `build` and `open`."""
-        self.path = path
         self.report = report
         self._state = IndexState(path, settings or Settings(), deadline)
+        self.path = self._state.path
 
     # ------------------------------------------------------------ build and change
 
@@ -186,11 +186,13 @@ class Index:
         remove: str | Sequence[str] = (),
         where: Filter | None = None,
         purge: bool = False,
+        fold: bool = False,
         progress: Callback | None = None,
     ) -> BuildReport:
         """Add and remove documents, publish the new generation and switch to it.
 
-        The result equals a build over the remaining documents byte for byte. No LLM is called.
+        Answers equal those of a build over the remaining documents byte for byte. So do the files, unless
+        the change is stored as a delta, which large indexes do for small changes. No LLM is called.
 
         Args:
             add: Sources as in `build`; no other source is read again.
@@ -200,6 +202,7 @@ class Index:
                 every document raises InputError; `remove="*"` removes all.
             purge: Erase texts, vectors, replies and ids of removed documents from all files, and what is
                 cached for models that are no longer used.
+            fold: Write a delta into the files of the index.
             progress: Called with each `Event`; returning False stops the update.
 
         Raises as `build`, and IndexMissing.
@@ -210,7 +213,9 @@ class Index:
             >>> report.removed, report.documents
             (1, 2)
         """
-        report = building.update_index(self._state, add, remove, where, purge=purge, progress=progress)
+        report = building.update_index(
+            self._state, add, remove, where, purge=purge, fold=fold, progress=progress
+        )
         self.refresh()
         return report
 
@@ -245,21 +250,35 @@ class Index:
 
     @classmethod
     @enough_memory()
-    def open(cls, path: PathText, *, settings: Settings | None = None, deadline: float | None = None) -> Self:
+    def open(
+        cls,
+        path: PathText | Iterable[PathText],
+        *,
+        settings: Settings | None = None,
+        deadline: float | None = None,
+    ) -> Self:
         """Open a built index. Its files are memory-mapped, and vectors are shared with other processes.
+
+        Several indexes, folders or addresses of services that share one, are opened as one: every answer is
+        that of one index of all their documents, byte for byte. The first opening merges them into a folder
+        of the user's cache (setting `joined`), and `refresh` does so again when one of them has changed.
+        Such an index cannot be changed. With the setting `missing=skip` an index that is missing is left
+        out, and each context names it in `warnings`.
 
         With `settings.allow` the index of these documents is built, or waited for if another process builds
         it, for at most `deadline` seconds.
 
         Raises IndexMissing, IndexIncompatible, DeadlineExceeded, and IndexDamaged (checksums are compared
-        unless `settings.verify` is "sizes").
+        unless `settings.verify` is "sizes"); for several indexes also what `merge` raises.
 
         Examples:
             >>> with Index.open(index.path) as opened:
             ...     opened.retrieve("Who sailed the Maud?", top=1).passages[0].document
             'maud'
         """
-        return cls(Path(path), settings, None, deadline)
+        if isinstance(path, (str, os.PathLike)):
+            return cls(Path(path), settings, None, deadline)
+        return cls([os.fspath(one) for one in path], settings, None, deadline)
 
     @enough_memory()
     def refresh(self, *, deadline: float | None = None, warm: bool = False) -> bool:

@@ -14,9 +14,11 @@ from ketrag_fast.base.config import Settings
 from ketrag_fast.errors import KetragError
 from ketrag_fast.models.endpoint_trust import Trust, endpoints_of
 from ketrag_fast.storage import read_only as reading
+from ketrag_fast.storage.checksum import text_digest
 from ketrag_fast.storage.disk_usage import footprint
 from ketrag_fast.storage.generation import Generation
 from ketrag_fast.storage.layout import Layout
+from ketrag_fast.storage.manifest import Manifest
 from ketrag_fast.systems.planning import embedding_stages, sizes_of
 from ketrag_fast.systems.registry import registry
 from ketrag_fast.systems.shared.document_languages import codes_of_rows
@@ -41,6 +43,7 @@ def statistics(
         "generation": manifest.generation,
         "created": manifest.created,
         "digest": manifest.digest,
+        "content_digest": documents_digest(manifest),
         "modes": list(modes),
         "counts": {
             "documents": manifest.documents.get("count", 0),
@@ -83,6 +86,15 @@ def statistics(
         },
         "settings": dict(manifest.settings),
     }
+
+
+def documents_digest(manifest: Manifest) -> str:
+    """Return a hash of the documents, settings and models: equal whatever changes led to them.
+
+    The fingerprint of a stage covers the documents, the settings and versions that its result depends on, and
+    the model.
+    """
+    return text_digest(sorted(f"{name}={stage.fingerprint}" for name, stage in manifest.stages.items()))
 
 
 def _languages(generation: Generation) -> dict[str, dict[str, int]]:

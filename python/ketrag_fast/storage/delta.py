@@ -32,7 +32,9 @@ _MOST_PLACES: Final = 1 << 62
 
 @dataclass(frozen=True)
 class NewDocument:
-    """A document of the delta: its id, the base's row before which it comes, and its order among those."""
+    """A document of the delta: its id, the number of the base's document before which it comes, and its
+    position in its source.
+    """
 
     id: str
     before: int
@@ -46,7 +48,7 @@ class Delta:
     Attributes:
         stages: the records of all its stages, those of the base with the base's shapes.
         base: the arrays of the base.
-        gone: rows of the base's documents that are removed or replaced.
+        gone: numbers of the base's documents that are removed or replaced.
         new: documents of the delta, in order.
         fingerprints: of the base's stages.
     """
@@ -83,8 +85,8 @@ def patches_of(
 
     Args:
         base: the base's arrays by stage.
-        gone: rows of documents that go.
-        before: for each new document the base's row before which it comes.
+        gone: numbers of documents that go.
+        before: for each new document the number of the base's document before which it comes.
         new: the arrays of the stage "units" of the new documents alone.
         language: the setting.
     """

@@ -17,7 +17,7 @@ SHORT_HASH = 16
 
 _GENERATION = re.compile(r"gen-(\d{6,})")
 _OWN = re.compile(
-    r"index\.(sqlite(-wal|-shm|-journal)?|lock|owner|id(\.[0-9a-f]{32}\.tmp)?)|CURRENT(\.tmp)?|work|allowed|gen-\d{6,}|model(\.json)?"
+    r"index\.(sqlite(-wal|-shm|-journal)?|lock|owner|id(\.[0-9a-f]{32}\.tmp)?)|CURRENT(\.tmp)?|work|allowed|joined(\.json)?|gen-\d{6,}|model(\.json)?"
 )
 
 
@@ -54,6 +54,11 @@ class Layout:
     def allowed(self) -> Path:
         """Indexes of the documents that an `allow` condition permits."""
         return self.root / "allowed"
+
+    @property
+    def joined(self) -> Path:
+        """Notes of the joined indexes that this index is a part of."""
+        return self.root / "joined"
 
     @property
     def lock(self) -> Path:

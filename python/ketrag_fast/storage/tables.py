@@ -421,6 +421,12 @@ class Tables(Database):
             self._keys = changes, array("q", (key for (key,) in rows))
         return self._keys[1]
 
+    def ids_at(self, numbers: Iterable[int]) -> list[str]:
+        """Return the ids of documents by their numbers in document order."""
+        keys = self._ordered_keys()
+        query = "SELECT id FROM documents WHERE key = ?"
+        return [self._db.execute(query, (keys[number],)).fetchone()[0] for number in numbers]
+
     def blocks(self, size: int) -> Iterator[list[StoredDocument]]:
         """Yield all documents in order, in blocks of about `size` bytes.
 

@@ -27,6 +27,7 @@ fn name_of(of: Of) -> &'static str {
         Of::Units => "units",
         Of::Documents => "documents",
         Of::Chunks => "chunks",
+        Of::Labels => "labels",
     }
 }
 
@@ -35,7 +36,7 @@ fn name_of(of: Of) -> &'static str {
 /// pieces (4 numbers each), new values and steps (2 numbers each) of all of them; or None if the index must be computed
 /// as a whole.
 ///
-/// `files` are the published arrays, `gone` rows of documents that go, `before` the rows before which documents come,
+/// `files` are the published arrays, `gone` documents that go, `before` the documents before which others come,
 /// and `new` the arrays of the stage "units" of these documents alone.
 #[pyfunction]
 #[pyo3(signature = (files, gone, before, new, *, language, report=None))]

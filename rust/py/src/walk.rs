@@ -7,7 +7,7 @@ use ketrag_base::parallel::map_ranges_with;
 use ketrag_base::progress::Progress;
 use ketrag_base::sparse::{Mask, Scored};
 use ketrag_core::graph::links::{Array, Links, Texts};
-use ketrag_core::graph::links_update::Earlier;
+use ketrag_core::graph::links_update::{Earlier, Part};
 use ketrag_core::rank::bm25;
 use ketrag_core::rank::links_view::{LinksView, Slice, ARRAYS, LANGUAGES, UNIT_LANGUAGE};
 use ketrag_core::rank::links_weights::Weights;
@@ -23,10 +23,11 @@ use std::sync::OnceLock;
 type Bytes<'py> = PyReadonlyArray1<'py, u8>;
 type Offsets<'py> = PyReadonlyArray1<'py, u64>;
 type Floats<'py> = PyReadonlyArray2<'py, f32>;
-type Before<'py> = (Bound<'py, PyDict>, PyReadonlyArray1<'py, u32>);
+type Before<'py> = (Vec<Bound<'py, PyDict>>, PyReadonlyArray1<'py, u32>);
 
 /// Return the arrays of the walk by name, from titles, texts and sentences. With `before`, the arrays before
-/// a change, and for each unit its previous number (2^32 - 1 for a new one), the same arrays in less time.
+/// a change or of the indexes that are merged, and for each unit its previous number, counting the units of one
+/// index after another (2^32 - 1 for a new one), the same arrays in less time.
 /// `language` is auto, a language, or none.
 #[pyfunction]
 #[pyo3(signature = (titles, title_offsets, texts, text_offsets, sentences, sentence_offsets, first_sentence, *, before=None, language="english", threads=0, report=None))]
@@ -50,10 +51,11 @@ fn links_build<'py>(
     let texts = (slice(&texts, "texts")?, slice(&text_offsets, "text_offsets")?);
     let sentences = (slice(&sentences, "sentences")?, slice(&sentence_offsets, "sentence_offsets")?);
     let first_sentence = slice(&first_sentence, "first_sentence")?;
-    let held = before.as_ref().map(|(links, _)| hold(links)).transpose()?;
-    let found = held.as_deref().map(slices).transpose()?;
-    let reread = before.as_ref().map(|(links, _)| reread_units(links)).transpose()?;
-    let reread = reread.as_ref().map(|units| slice(units, "reread_units")).transpose()?;
+    let indexes = before.as_ref().map(|(indexes, _)| &indexes[..]).unwrap_or_default();
+    let held = indexes.iter().map(hold).collect::<PyResult<Vec<_>>>()?;
+    let found = held.iter().map(|held| slices(held)).collect::<PyResult<Vec<_>>>()?;
+    let reread = indexes.iter().map(reread_units).collect::<PyResult<Vec<_>>>()?;
+    let reread = reread.iter().map(|units| slice(units, "reread_units")).collect::<PyResult<Vec<_>>>()?;
     let row = before.as_ref().map(|(_, row)| slice(row, "rows")).transpose()?;
     let arrays = long(py, report, |progress| {
         let input = Texts {
@@ -63,20 +65,9 @@ fn links_build<'py>(
             first_sentence,
             language,
         };
-        let links = match (&found, reread, row) {
-            (Some(found), Some(reread), Some(row)) => {
-                let weights = OnceLock::new();
-                let links = view(found, &weights)?;
-                let language = match found.iter().find(|(name, _)| *name == UNIT_LANGUAGE) {
-                    Some((_, Slice::U8(numbers))) => {
-                        numbers.iter().copied().map(Language::numbered).collect::<Result<Vec<_>>>()?
-                    }
-                    _ => vec![Language::ENGLISH; links.units()],
-                };
-                let earlier = Earlier { links, reread, row, language: &language };
-                Links::update(&input, &earlier, threads, progress)?
-            }
-            _ => Links::build(&input, threads, progress)?,
+        let links = match row {
+            Some(row) => update(&input, &found, &reread, row, threads, progress)?,
+            None => Links::build(&input, threads, progress)?,
         };
         Ok(links.into_arrays())
     })?;
@@ -89,6 +80,31 @@ fn links_build<'py>(
         }
     }
     Ok(out)
+}
+
+/// Compute the links from those of earlier indexes; see [`Links::update`].
+fn update(
+    input: &Texts<'_>,
+    found: &[Named<Slice<'_>>],
+    reread: &[&[u32]],
+    row: &[u32],
+    threads: usize,
+    progress: &Progress,
+) -> Result<Links> {
+    let weights: Vec<OnceLock<Weights>> = found.iter().map(|_| OnceLock::new()).collect();
+    let views = found.iter().zip(&weights).map(|(found, weights)| view(found, weights));
+    let views = views.collect::<Result<Vec<_>>>()?;
+    let languages = found.iter().zip(&views).map(|(found, links)| {
+        match found.iter().find(|(name, _)| *name == UNIT_LANGUAGE) {
+            Some((_, Slice::U8(numbers))) => numbers.iter().copied().map(Language::numbered).collect(),
+            _ => Ok(vec![Language::ENGLISH; links.units()]),
+        }
+    });
+    let languages = languages.collect::<Result<Vec<Vec<Language>>>>()?;
+    let each = views.into_iter().zip(reread).zip(&languages);
+    let parts: Vec<Part<'_>> =
+        each.map(|((links, reread), language)| Part { links, reread, language }).collect();
+    Links::update(input, &Earlier::new(&parts, row), threads, progress)
 }
 
 /// Keeps the arrays of a dict alive while a view reads them.

@@ -23,6 +23,7 @@ from ketrag_fast.base.config import (
 )
 from ketrag_fast.base.config.catalogue import systems
 from ketrag_fast.base.config.fields import Topic
+from ketrag_fast.base.folders import folders_of
 from ketrag_fast.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -205,6 +206,11 @@ def query_settings_of(args: argparse.Namespace, *, strict: bool = True) -> Setti
             )
     values = build_settings_of(args).given
     return Settings(**{name: value for name, value in values.items() if name in used})
+
+
+def opened_path(args: argparse.Namespace) -> Path | list[str]:
+    """Return the index folder of a command that only reads, or several that are searched as one."""
+    return folders_of(args.index or os.environ.get("KETRAG_INDEX") or ".ketrag")
 
 
 def index_path(args: argparse.Namespace) -> tuple[Path, str]:

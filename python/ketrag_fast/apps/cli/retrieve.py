@@ -64,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
     html = None if args.html is None else Path(args.html)
     if html is not None:
         output.has_place(html)
-    path, _ = options.index_path(args)
+    path = options.opened_path(args)
     settings = options.query_settings_of(args)
     if args.question is not None and not args.question.strip():
         raise EmptyQuery("the question is empty")

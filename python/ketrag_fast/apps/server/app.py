@@ -23,6 +23,7 @@ from ketrag_fast.apps.server import (
     openapi,
     page,
     retrieving,
+    sharing,
 )
 from ketrag_fast.apps.server import inspect as inspection
 from ketrag_fast.apps.server.guard import Guard
@@ -99,6 +100,8 @@ def _routes(options: ServerOptions) -> list[Route]:
         Route("/v1/graph-view", graph_views.graph_view),
         Route("/v1/graph/{name:path}", inspection.node),
         Route("/v1/passages/{unit}", inspection.passage),
+        Route("/v1/part", sharing.part),
+        Route("/v1/part/bundle", sharing.bundle),
         Route("/v1/documents", documents.documents_endpoint, methods=["GET", "POST"]),
         Route("/v1/models", openai_protocol.models),
         Route("/v1/models/{name}", openai_protocol.model),

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
 from ketrag_fast.base.config import Settings
+from ketrag_fast.base.folders import folders_of
 from ketrag_fast.errors import ConfigError
 
 DEFAULT_NAME: Final = "ketrag"
@@ -29,7 +30,7 @@ class ServerOptions:
     """Limits hold for each worker. Times are in seconds, sizes in bytes."""
 
     indexes: Mapping[str, str]
-    """Names and folders; the first is the default of requests."""
+    """Names and folders, several separated by commas; the first is the default of requests."""
     settings: Mapping[str, Any] = field(default_factory=dict)
     """Settings for `Index.open`."""
     host: str = "127.0.0.1"
@@ -62,6 +63,8 @@ class ServerOptions:
     budget: int = 100_000
     """Maximum token budget of a request."""
     writable: bool = False
+    share: bool = False
+    """Give whole indexes to services that search them together with theirs."""
     hosts: tuple[str, ...] = ()
     """Names accepted in `Host`, in addition to the addresses of this machine."""
     origins: tuple[str, ...] = ()
@@ -100,5 +103,11 @@ def parse_indexes(folders: list[str]) -> dict[str, str]:
             raise ConfigError(
                 f"-i: two indexes have the name {name!r}", hint="use different names: -i a=DIR -i b=DIR"
             )
-        indexes[name] = os.path.abspath(folder)  # noqa: PTH100 - keeps symbolic links
+        named = folders_of(folder)
+        several = named if isinstance(named, list) else [folder]
+        indexes[name] = ",".join(one if "://" in one else _absolute(one) for one in several)
     return indexes
+
+
+def _absolute(folder: str) -> str:
+    return os.path.abspath(folder)  # noqa: PTH100 - keeps symbolic links

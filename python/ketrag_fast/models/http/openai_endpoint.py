@@ -11,6 +11,7 @@ from ketrag_fast.models.http.addresses import address, is_loopback
 from ketrag_fast.secrets import Key
 
 KEY_VARIABLES: Final = ("KETRAG_OPENAI_API_KEY", "OPENAI_API_KEY")
+SERVICE_VARIABLE: Final = "KETRAG_TOKEN"
 WEIGHT: Final = re.compile(r"[A-Za-z]+|[0-9]|[^\sA-Za-z0-9]")
 LETTERS: Final = 6
 """Letters of a word that count as one token."""
@@ -78,6 +79,17 @@ def key_for(host: str, scheme: str) -> Key | None:
     if key is not None and scheme != "https" and not is_loopback(host):
         raise ConfigError(f"the API key would be sent to {host} unencrypted", hint="use an https address")
     return key
+
+
+def token_for(host: str, scheme: str) -> Key | None:
+    """Return the token in KETRAG_TOKEN for a service that shares an index, or None.
+
+    Raises ConfigError, without showing the token, if it has invalid characters or would be sent unencrypted.
+    """
+    token = _read_key(SERVICE_VARIABLE)
+    if token is not None and scheme != "https" and not is_loopback(host):
+        raise ConfigError(f"the token would be sent to {host} unencrypted", hint="use an https address")
+    return token
 
 
 def _read_key(variable: str) -> Key | None:

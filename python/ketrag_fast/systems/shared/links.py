@@ -98,12 +98,15 @@ def _update_links(
 
     Returns None if these are most of the sentences, as with units that are windows.
     """
-    units, before = inputs["units"], earlier.arrays
+    units, before = inputs["units"], earlier.parts or (earlier.arrays,)
     changes = Changes.of(earlier, units)
     count = len(changes.before["unit_tokens"])
     rows = np.where(changes.units < count, changes.units, GONE)
     again = np.zeros(count, np.bool_)
-    again[before["reread_units"]] = True
+    start = 0
+    for part in before:
+        again[part["reread_units"].astype(np.int64) + start] = True
+        start += len(part["unit_length"])
     read = rows == GONE
     read[~read] = again[rows[~read]]
     owner = documents_of(units)[0]
@@ -128,7 +131,7 @@ def _update_links(
         blob,
         np.cumsum(offsets, dtype=np.uint64),
         offsets_of(sent_unit, len(units["unit_tokens"])),
-        before=(dict(before), rows),
+        before=([dict(part) for part in before], rows),
         language=settings.language,
         threads=context.threads,
         report=context.report,

@@ -72,11 +72,14 @@ class Earlier:
         arrays: the published arrays of the stage.
         needs: the published arrays of the stages that it needs.
         row: for each current document its previous row, or -1.
+        parts: the arrays of the stage in each of the indexes that are merged, in place of `arrays`; the rows
+            and the arrays in `needs` count one part after another.
     """
 
     arrays: Outputs
     needs: Mapping[str, Outputs]
     row: NDArray[Any]
+    parts: tuple[Outputs, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 //! ones, and the patches of the walk's arrays that follow from them.
 
 use super::arrays::Arrays;
+use super::delta_locations::locations_of;
 use crate::error::{Error, Result};
 use crate::graph::links::Texts;
 use crate::graph::links_delta::{Change, Delta, Of};
@@ -10,7 +11,7 @@ use crate::progress::Progress;
 use crate::rank::links_view::LinksView;
 use crate::store::patch::{Editor, Numbering, Patch, RowEditor};
 use crate::text::detection::Choice;
-use crate::text::strings::StringsBuf;
+use crate::text::strings::{Strings, StringsBuf};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -22,23 +23,23 @@ pub type New = BTreeMap<String, Vec<u64>>;
 
 /// A change of documents.
 pub struct Documents<'a> {
-    /// Rows of documents that go, ascending.
+    /// Documents that go, ascending.
     pub gone: &'a [u32],
-    /// The published row before which each document that comes is; ascending.
+    /// The published document before which each document that comes is; ascending.
     pub before: &'a [u32],
     pub new: &'a New,
     pub language: Choice,
 }
 
 /// What goes and comes of documents, chunks, units or sentences.
-struct Level {
-    gone: Vec<u32>,
-    before: Vec<u32>,
-    numbers: Numbering,
+pub(super) struct Level {
+    pub gone: Vec<u32>,
+    pub before: Vec<u32>,
+    pub numbers: Numbering,
 }
 
 impl Level {
-    fn new(gone: Vec<u32>, before: Vec<u32>) -> Self {
+    pub fn new(gone: Vec<u32>, before: Vec<u32>) -> Self {
         let numbers = Numbering::new(&gone, &before);
         Self { gone, before, numbers }
     }
@@ -48,7 +49,7 @@ impl Level {
     }
 
     /// Call `each` with what comes (its number and the published place) and what goes (its place), in order.
-    fn each(&self, mut each: impl FnMut(Option<usize>, u32)) {
+    pub fn each(&self, mut each: impl FnMut(Option<usize>, u32)) {
         let mut gone = self.gone.iter().copied().peekable();
         for (k, &place) in self.before.iter().enumerate() {
             while let Some(id) = gone.next_if(|&id| id < place) {
@@ -144,7 +145,9 @@ fn spread(documents: &[u32], range: impl Fn(u32) -> Range<usize>) -> Vec<u32> {
 }
 
 struct Levels {
+    /// A document with sections has a row for each of them.
     documents: Level,
+    rows: Level,
     chunks: Level,
     units: Level,
     sentences: Level,
@@ -157,23 +160,22 @@ fn unit_arrays(
     levels: &Levels,
     has_metadata: bool,
 ) -> Result<Vec<(String, Of, Patch)>> {
-    let ids = arrays.shape("units.document_ids_offsets")?.0 - 1;
+    let count = arrays.values::<u64>("units.document_count")?.iter().sum::<u64>() as usize;
     let mut stage = Stage { arrays, new, out: Vec::new() };
     let same = |x: u64| x;
     for name in ["document_ids", "document_titles", "document_gaps"] {
-        stage.strings(name, &levels.documents)?;
+        stage.strings(name, &levels.rows)?;
     }
     if has_metadata {
-        stage.strings("document_metadata", &levels.documents)?;
+        stage.strings("document_metadata", &levels.rows)?;
     }
     stage.strings("unit_texts", &levels.units)?;
     stage.dense("document_hashes", 16, &levels.documents, Of::Nothing, same)?;
-    stage
-        .dense("chunk_document", 1, &levels.chunks, Of::Documents, |k| levels.documents.number(k as usize))?;
+    stage.dense("chunk_document", 1, &levels.chunks, Of::Documents, |k| levels.rows.number(k as usize))?;
     stage.dense("chunk_bytes", 2, &levels.chunks, Of::Nothing, same)?;
     stage.dense("chunk_tokens", 1, &levels.chunks, Of::Nothing, same)?;
     stage.dense("unit_chunk", 1, &levels.units, Of::Chunks, |k| levels.chunks.number(k as usize))?;
-    stage.dense("unit_document", 1, &levels.units, Of::Documents, |k| levels.documents.number(k as usize))?;
+    stage.dense("unit_document", 1, &levels.units, Of::Documents, |k| levels.rows.number(k as usize))?;
     stage.dense("unit_bytes", 2, &levels.units, Of::Nothing, same)?;
     stage.dense("unit_span", 2, &levels.units, Of::Nothing, same)?;
     stage.dense("unit_tokens", 1, &levels.units, Of::Nothing, same)?;
@@ -193,7 +195,7 @@ fn unit_arrays(
     stage.out.push(("units.chunk_units".to_owned(), Of::Nothing, rows.finish().0));
     let mut one = Editor::default();
     one.skip(1);
-    one.insert([(ids - levels.documents.gone.len() + levels.documents.before.len()) as u64]);
+    one.insert([(count - levels.documents.gone.len() + levels.documents.before.len()) as u64]);
     stage.out.push(("units.document_count".to_owned(), Of::Nothing, one.finish(1)));
     Ok(stage.out)
 }
@@ -207,11 +209,6 @@ pub fn patches(
 ) -> Result<Option<Patches>> {
     let new = documents.new;
     let value = |name: &str| new.get(name).map(Vec::as_slice).unwrap_or_default();
-    let (ids, count) =
-        (arrays.shape("units.document_ids_offsets")?.0 - 1, arrays.values::<u64>("units.document_count")?);
-    if count != [ids as u64] || arrays.has("units.location_indptr") || new.contains_key("location_indptr") {
-        return Ok(None); // documents with sections or locations
-    }
     let has_metadata = arrays.has("units.document_metadata_offsets");
     if new.contains_key("document_metadata_offsets") && !has_metadata {
         return Ok(None);
@@ -219,9 +216,19 @@ pub fn patches(
     let ends = |limit: usize, all: &[u32]| {
         all.windows(2).all(|w| w[0] <= w[1]) && all.last().is_none_or(|&x| x as usize <= limit)
     };
-    if !ends(ids.saturating_sub(1), documents.gone) || !ends(ids, documents.before) {
+    let of_documents = Level::new(documents.gone.to_vec(), documents.before.to_vec());
+    let starts = first_rows(arrays.strings("units.document_ids")?);
+    let count = starts.len() - 1;
+    if arrays.values::<u64>("units.document_count")? != [count as u64]
+        || !ends(count.saturating_sub(1), documents.gone)
+        || !ends(count, documents.before)
+    {
         return Err(Error::input("the changed documents must ascend and exist"));
     }
+    let Some(of_rows) = rows_of(documents, &starts)? else {
+        return Err(Error::input("the new documents differ in number from their places"));
+    };
+    let Some(locations) = locations_of(arrays, new, &of_rows)? else { return Ok(None) };
     let chunk_document = arrays.items::<u32>("units.chunk_document")?;
     let chunk_units = arrays.values::<u64>("units.chunk_units")?;
     let sent_chunk = arrays.items::<u32>("units.sent_chunk")?;
@@ -234,10 +241,9 @@ pub fn patches(
         let own = chunks(document);
         first_of(sent_chunk, own.start as u32)..first_of(sent_chunk, own.end as u32)
     };
-    let of_documents = Level::new(documents.gone.to_vec(), documents.before.to_vec());
     let level = |owners: &[u64], range: &dyn Fn(u32) -> Range<usize>| {
-        let before = owners.iter().map(|&k| range(documents.before[k as usize]).start as u32).collect();
-        Level::new(spread(documents.gone, range), before)
+        let before = owners.iter().map(|&k| range(of_rows.before[k as usize]).start as u32).collect();
+        Level::new(spread(&of_rows.gone, range), before)
     };
     let own_chunks = value("chunk_document");
     let own_units = value("unit_document");
@@ -247,16 +253,23 @@ pub fn patches(
     let of_units = level(own_units, &units);
     let of_sentences = level(&own_sentences, &sentences);
 
-    let levels =
-        Levels { documents: of_documents, chunks: of_chunks, units: of_units, sentences: of_sentences };
+    let levels = Levels {
+        documents: of_documents,
+        rows: of_rows,
+        chunks: of_chunks,
+        units: of_units,
+        sentences: of_sentences,
+    };
     let mut out = unit_arrays(arrays, new, &levels, has_metadata)?;
-    let Levels { documents: of_documents, chunks: of_chunks, units: of_units, .. } = levels;
+    out.extend(locations.patches);
+    let Levels { rows: of_rows, chunks: of_chunks, units: of_units, .. } = levels;
     let Some(delta) = links_of(arrays, links, documents, &of_units, progress)? else { return Ok(None) };
     for (name, of, patch) in delta.arrays {
         out.push((format!("links.{name}"), of, patch));
     }
     let numbers = vec![
-        (Of::Documents, of_documents.numbers),
+        (Of::Documents, of_rows.numbers),
+        (Of::Labels, locations.labels),
         (Of::Chunks, of_chunks.numbers),
         (Of::Units, of_units.numbers),
         (Of::Keywords, delta.keywords),
@@ -264,6 +277,32 @@ pub fn patches(
         (Of::Subjects, delta.subjects),
     ];
     Ok(Some((out, numbers)))
+}
+
+/// Return the first row of each document, and the number of rows: the rows of a document have its id.
+fn first_rows(ids: Strings<'_>) -> Vec<u32> {
+    let mut starts: Vec<u32> = (0..ids.len())
+        .filter(|&at| at == 0 || ids.bytes(at) != ids.bytes(at - 1))
+        .map(|at| at as u32)
+        .collect();
+    starts.push(ids.len() as u32);
+    starts
+}
+
+/// Return what goes and comes of rows, given the first row of each published document; `None` if the documents that
+/// come are not as many as their places.
+fn rows_of(documents: &Documents<'_>, starts: &[u32]) -> Result<Option<Level>> {
+    let list = |name: &str| documents.new.get(name).map(Vec::as_slice).unwrap_or_default();
+    let blob: Vec<u8> = list("document_ids_blob").iter().map(|&x| x as u8).collect();
+    let own = first_rows(Strings::new(&blob, list("document_ids_offsets"))?);
+    if own.len() - 1 != documents.before.len() {
+        return Ok(None);
+    }
+    let gone = documents.gone.iter().flat_map(|&k| starts[k as usize]..starts[k as usize + 1]).collect();
+    let counts = own.windows(2).map(|two| (two[1] - two[0]) as usize);
+    let before = documents.before.iter().zip(counts);
+    let before = before.flat_map(|(&k, count)| std::iter::repeat_n(starts[k as usize], count)).collect();
+    Ok(Some(Level::new(gone, before)))
 }
 
 /// A unit that comes, or a published one that is read again.
@@ -349,6 +388,8 @@ fn links_of(
     }
     let (titles, texts) = (arrays.strings("units.document_titles")?, arrays.strings("units.unit_texts")?);
     let title_of = arrays.values::<u32>("units.unit_document")?;
+    let has_languages = arrays.has("links.unit_language");
+    let language = if has_languages { arrays.values::<u8>("links.unit_language")? } else { &[] };
     let (come, published) = (units_of_new(documents.new, level)?, published_units(arrays, links, &again)?);
     let Some((mut read, published)) = come.zip(published) else { return Ok(None) };
     read.extend(published);
@@ -370,6 +411,7 @@ fn links_of(
         titles,
         texts,
         title_of,
+        language,
         gone: &level.gone,
         fresh: Texts {
             titles: fresh_titles.view(),

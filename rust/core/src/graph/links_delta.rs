@@ -13,7 +13,7 @@ pub use crate::graph::links_things::Of;
 use crate::graph::links_things::{changed, each_event, Event, Things, Vocabulary};
 use crate::graph::links_update::units_with;
 use crate::progress::Progress;
-use crate::rank::links_view::{LinksView, NONE};
+use crate::rank::links_view::{LinksView, LANGUAGES, NONE, UNIT_LANGUAGE};
 use crate::sparse::CsrView;
 use crate::store::patch::{Editor, Numbering, Patch, RowChange, RowEditor};
 use crate::text::detection::Choice;
@@ -33,6 +33,8 @@ pub struct Change<'a> {
     pub texts: Strings<'a>,
     /// The title of each published unit.
     pub title_of: &'a [u32],
+    /// The number of the language of each published unit; empty if all are English.
+    pub language: &'a [u8],
     /// Units that go, ascending.
     pub gone: &'a [u32],
     /// Units that come.
@@ -84,15 +86,16 @@ pub struct Delta {
 }
 
 impl Delta {
-    /// Compute the patches, or return `None` if the whole index must be computed again: if units are not English, if
-    /// a new subject consists of stop words, or if a published unit that stays depends on other units.
+    /// Compute the patches, or return `None` if the whole index must be computed again: if the first unit comes that is
+    /// not English, or the last goes, if a new subject consists of stop words, or if a published unit that stays
+    /// depends on other units.
     pub fn new(change: &Change<'_>, progress: &Progress) -> Result<Option<Self>> {
         let Change { links, gone, fresh, before, .. } = change;
         change.check()?;
         let listed_again = change.listed_again();
         let is_read =
             |unit: &u32| gone.binary_search(unit).is_ok() || listed_again.binary_search(unit).is_ok();
-        if !links.languages().is_empty() || !change.reread.iter().all(is_read) {
+        if !change.reread.iter().all(is_read) {
             return Ok(None);
         }
         let count = fresh.texts.len() as u32;
@@ -144,6 +147,9 @@ impl Delta {
         let rows = renumber(part, &listed, fresh.first_sentence, &of_keywords, &of_names, progress)?;
 
         let mut arrays = Vec::new();
+        if !language_arrays(change, &rows.languages, &mut arrays) {
+            return Ok(None);
+        }
         keywords.patches(links.keywords.offsets(), ["keywords_blob", "keywords_offsets"], &mut arrays);
         names.patches(links.names.offsets(), ["names_blob", "names_offsets"], &mut arrays);
         subjects.patches(links.subjects.offsets(), ["subjects_blob", "subjects_offsets"], &mut arrays);
@@ -175,7 +181,7 @@ impl Delta {
             Of::Names => Some(&self.names),
             Of::Subjects => Some(&self.subjects),
             Of::Units => Some(&self.units),
-            Of::Documents | Of::Chunks => None,
+            Of::Documents | Of::Chunks | Of::Labels => None,
         }
     }
 }
@@ -310,6 +316,42 @@ fn list_arrays(
     let rows = (links.subject_units.indptr, |id| links.subject_units.row(id).to_vec());
     let found = subjects.patches(rows, vocabularies[2], 1);
     push_rows(out, ["subject_units_indptr", "subject_units_indices"], Of::Units, found);
+}
+
+/// Add the patches of the languages of units, given those of the units that come; return false if the arrays begin or
+/// cease to exist.
+fn language_arrays(change: &Change<'_>, come: &[Language], out: &mut Vec<(&'static str, Of, Patch)>) -> bool {
+    let Change { language, gone, before, again, .. } = change;
+    if language.is_empty() {
+        return come.iter().all(|&language| language == Language::ENGLISH);
+    }
+    let mut counts = [0i64; 256];
+    language.iter().for_each(|&number| counts[usize::from(number)] += 1);
+    let mut each = Editor::default();
+    each_event(gone, before, |event| match event {
+        Event::Comes(k, _) if again[k] => (),
+        Event::Comes(k, at) => {
+            each.keep(u64::from(at), 0);
+            each.insert([u64::from(come[k].number())]);
+            counts[usize::from(come[k].number())] += 1;
+        }
+        Event::Goes(at) => {
+            each.keep(u64::from(at), 0);
+            each.skip(1);
+            counts[usize::from(language[at as usize])] -= 1;
+        }
+    });
+    out.push((UNIT_LANGUAGE, Of::Nothing, each.finish(language.len() as u64)));
+    let now: Vec<u64> = (0..256).filter(|&number| counts[number as usize] > 0).collect();
+    let known: Vec<u64> =
+        change.links.languages().iter().map(|language| u64::from(language.number())).collect();
+    let mut distinct = Editor::default();
+    if now != known {
+        distinct.skip(known.len() as u64);
+        distinct.insert(now.iter().copied());
+    }
+    out.push((LANGUAGES, Of::Nothing, distinct.finish(known.len() as u64)));
+    now.iter().any(|&number| number != u64::from(Language::ENGLISH.number()))
 }
 
 /// Return the subjects that have an owner now; `titles` are those of the units that come.
@@ -452,9 +494,6 @@ impl<'a> ReadAgain<'a> {
             .collect();
         let known = Subjects { sorted: &phrases, tree: &tree, of_unit: &own_phrase };
         let part = read(fresh, listed, &known, progress)?;
-        if part.languages.iter().any(|&language| language != Language::ENGLISH) {
-            return Ok(None);
-        }
         let subject_of: Vec<u32> =
             titles.iter().map(|text| text.and_then(|text| subjects.id(text)).unwrap_or(NONE)).collect();
         Ok(Some(Self { subjects, ids, searched, mentions, subject_of, part, phrases }))

@@ -15,6 +15,8 @@ pub enum Of {
     Units,
     Documents,
     Chunks,
+    /// Labels of locations.
+    Labels,
 }
 
 /// A sorted vocabulary from which strings went and to which others came.

@@ -1,5 +1,5 @@
-//! Incremental update of the walk's arrays after documents changed, identical to the byte to [`Links::build`]
-//! over the current units.
+//! Update of the walk's arrays after documents changed or indexes were merged, identical to the byte to
+//! [`Links::build`] over the current units.
 //!
 //! A unit's words and names depend only on its text: the rows of unchanged units are reused and only
 //! renumbered. Three things depend on other units and are computed again: the subjects a unit mentions
@@ -21,20 +21,59 @@ use crate::text::merged::merge;
 use crate::text::names::{SubjectTree, MAX_PHRASE};
 use crate::text::strings::{Strings, StringsBuf};
 
-/// The previous index. `row` maps each current unit to its previous number, or [`NONE`]: its title, text and
-/// sentences are then unchanged.
-pub struct Earlier<'a> {
+/// A previous index.
+pub struct Part<'a> {
     pub links: LinksView<'a>,
     pub reread: &'a [u32],
-    pub row: &'a [u32],
-    /// The language of each previous unit.
+    /// The language of each unit.
     pub language: &'a [Language],
 }
 
-impl Earlier<'_> {
+/// The previous index, or those that are merged. `row` maps each current unit to its previous number, counting the
+/// units of one part after another, or to [`NONE`]; with a number, its title, text and sentences are unchanged.
+pub struct Earlier<'a> {
+    parts: &'a [Part<'a>],
+    row: &'a [u32],
+    /// The number of the first unit of each part, and of all units.
+    starts: Vec<usize>,
+}
+
+impl<'a> Earlier<'a> {
+    pub fn new(parts: &'a [Part<'a>], row: &'a [u32]) -> Self {
+        let mut starts = vec![0];
+        parts.iter().for_each(|part| starts.push(starts[starts.len() - 1] + part.links.units()));
+        Self { parts, row, starts }
+    }
+
+    fn units(&self) -> usize {
+        self.starts[self.parts.len()]
+    }
+
+    /// Return the number of the part of a previous unit, and its row there.
+    #[inline]
+    fn find(&self, row: u32) -> (usize, usize) {
+        let part = self.starts.partition_point(|&start| start <= row as usize) - 1;
+        // Empty parts start where the next one does, which is the one that has the unit.
+        (part, row as usize - self.starts[part])
+    }
+
     /// Iterate over unchanged units and their previous numbers.
-    fn kept(&self) -> impl Iterator<Item = (usize, &u32)> {
-        self.row.iter().enumerate().filter(|(_, &row)| row != NONE)
+    fn kept(&self) -> impl Iterator<Item = (usize, u32)> + '_ {
+        self.row.iter().enumerate().filter(|(_, &row)| row != NONE).map(|(unit, &row)| (unit, row))
+    }
+
+    /// Mark the things of each part that unchanged units have.
+    fn marked<R: IntoIterator<Item = u32>>(
+        &self,
+        count: impl Fn(&LinksView<'a>) -> usize,
+        row_of: impl Fn(&LinksView<'a>, usize) -> R,
+    ) -> Vec<Vec<u8>> {
+        let mut marks: Vec<Vec<u8>> = self.parts.iter().map(|part| vec![0; count(&part.links)]).collect();
+        for (_, row) in self.kept() {
+            let (part, row) = self.find(row);
+            row_of(&self.parts[part].links, row).into_iter().for_each(|id| marks[part][id as usize] = 1);
+        }
+        marks
     }
 }
 
@@ -50,12 +89,14 @@ struct Kinds {
 
 impl Kinds {
     fn of(earlier: &Earlier<'_>) -> Result<Self> {
-        let before = earlier.links.units();
+        let before = earlier.units();
         let (mut again, mut now) = (vec![false; before], vec![NONE; before]);
-        for &unit in earlier.reread {
-            *again
-                .get_mut(unit as usize)
-                .ok_or_else(|| Error::input("a unit to read again does not exist"))? = true;
+        for (part, &start) in earlier.parts.iter().zip(&earlier.starts) {
+            let own = &mut again[start..start + part.links.units()];
+            for &unit in part.reread {
+                *own.get_mut(unit as usize)
+                    .ok_or_else(|| Error::input("a unit to read again does not exist"))? = true;
+            }
         }
         let mut kinds = Self { read: Vec::new(), place: vec![NONE; earlier.row.len()], now: Vec::new() };
         for (unit, &row) in earlier.row.iter().enumerate() {
@@ -81,38 +122,40 @@ impl Kinds {
     }
 }
 
-/// A current vocabulary: its strings, and the mapping of the previous strings and of each part's strings to
-/// it.
+/// A current vocabulary: its strings, and the mapping of the strings of each previous index and of each range of
+/// units that were read to it.
 struct Joined {
     strings: StringsBuf,
-    before: Vec<u32>,
+    before: Vec<Vec<u32>>,
     parts: Vec<Vec<u32>>,
 }
 
-/// Merge the previous strings that are still in use with those of units that were read. Strings that only
+/// Merge the strings of previous indexes that are still in use with those of units that were read. Strings that only
 /// sentences have get a number if some unit has them, too.
-fn joined(was: Strings<'_>, used: &[u8], parts: Vec<Words>) -> Result<Joined> {
+fn joined<'a>(was: impl Iterator<Item = Strings<'a>>, used: &[Vec<u8>], parts: Vec<Words>) -> Result<Joined> {
     let mut found = Interner::default();
     let mut numbers: Vec<Vec<u32>> =
         parts.iter().map(|part| found.add_first(&part.strings, part.of_units)).collect();
-    let (sorted, place) = found.sorted();
-    let merged = merge(was, used, sorted.view())?;
-    let all = merged.strings.view();
+    let (mut strings, mut place) = found.sorted();
+    let mut before: Vec<Vec<u32>> = Vec::new();
+    for (was, used) in was.zip(used) {
+        let merged = merge(was, used, strings.view())?;
+        strings = merged.strings;
+        for number in before.iter_mut().flatten().chain(&mut place).filter(|number| **number != NONE) {
+            *number = merged.second[*number as usize];
+        }
+        before.push(merged.first);
+    }
+    let all = strings.view();
     for (part, numbers) in parts.iter().zip(&mut numbers) {
-        numbers.iter_mut().for_each(|number| *number = merged.second[place[*number as usize] as usize]);
+        numbers.iter_mut().for_each(|number| *number = place[*number as usize]);
         let others = part.strings.strings();
         numbers.extend(
             (part.of_units..part.strings.len())
                 .map(|i| all.position(others.get(i)).map_or(NONE, |number| number as u32)),
         );
     }
-    Ok(Joined { strings: merged.strings, before: merged.first, parts: numbers })
-}
-
-fn marked(count: usize, used: impl Iterator<Item = u32>) -> Vec<u8> {
-    let mut marks = vec![0; count];
-    used.for_each(|id| marks[id as usize] = 1);
-    marks
+    Ok(Joined { strings, before, parts: numbers })
 }
 
 impl Links {
@@ -124,19 +167,20 @@ impl Links {
         progress: &Progress,
     ) -> Result<Self> {
         let n = check_texts(input)?;
-        let was = &earlier.links;
         if earlier.row.len() != n {
             return Err(Error::input(format!(
                 "{n} units, but {} rows of the previous index",
                 earlier.row.len()
             )));
         }
-        if earlier.language.len() != was.units() {
-            return Err(Error::input(format!(
-                "{} units, but {} languages of the previous index",
-                was.units(),
-                earlier.language.len()
-            )));
+        for Part { links, language, .. } in earlier.parts {
+            if language.len() != links.units() {
+                return Err(Error::input(format!(
+                    "{} units, but {} languages of the previous index",
+                    links.units(),
+                    language.len()
+                )));
+            }
         }
         let kinds = Kinds::of(earlier)?;
         check_sentences(input, earlier)?;
@@ -147,7 +191,7 @@ impl Links {
             owned_subjects(input, earlier, &kinds, threads, progress)?;
         links.unit_subject = of_unit;
         let tree = SubjectTree::new(subjects.view());
-        let asked = looked_at(earlier, &kinds, &subjects, &subject_now)?;
+        let asked = looked_at(earlier, &kinds, &subjects, &subject_now, threads, progress)?;
         let mentions = map_ranges(asked.units.len(), GRAIN, threads, &Progress::none(), |r| {
             mentions_of(input, &asked.units[r], &tree, progress)
         })?;
@@ -157,14 +201,14 @@ impl Links {
         })?;
         drop(tree);
 
-        let used = |rows: CsrView<'_>, count: usize| {
-            marked(count, earlier.kept().flat_map(|(_, &row)| rows.row(row as usize).iter().copied()))
-        };
         let words = parts.iter_mut().map(|p| std::mem::take(&mut p.keywords)).collect();
-        let keywords = joined(was.keywords, &used(was.unit_keywords, was.keywords.len()), words)?;
+        let used =
+            earlier.marked(|was| was.keywords.len(), |was, row| was.unit_keywords.row(row).iter().copied());
+        let keywords = joined(earlier.parts.iter().map(|part| part.links.keywords), &used, words)?;
         progress.check()?;
         let words = parts.iter_mut().map(|p| std::mem::take(&mut p.names)).collect();
-        let names = joined(was.names, &used(was.unit_names, was.names.len()), words)?;
+        let used = earlier.marked(|was| was.names.len(), |was, row| was.unit_names.row(row).iter().copied());
+        let names = joined(earlier.parts.iter().map(|part| part.links.names), &used, words)?;
         progress.check()?;
         (links.keywords, links.names, links.subjects) = (keywords.strings, names.strings, subjects);
         let read_rows = parts
@@ -199,9 +243,10 @@ impl Links {
 
 /// Check that an unchanged unit has as many sentences as before.
 fn check_sentences(input: &Texts<'_>, earlier: &Earlier<'_>) -> Result<()> {
-    for (unit, &row) in earlier.kept() {
+    for (unit, row) in earlier.kept() {
         let count = (input.first_sentence[unit + 1] - input.first_sentence[unit]) as usize;
-        if count != earlier.links.sentences(row as usize).len() {
+        let (part, row) = earlier.find(row);
+        if count != earlier.parts[part].links.sentences(row).len() {
             return Err(Error::input(format!(
                 "unit {unit} does not have the sentences that it had in the previous index"
             )));
@@ -213,7 +258,7 @@ fn check_sentences(input: &Texts<'_>, earlier: &Earlier<'_>) -> Result<()> {
 /// The current subjects, the mapping of previous subjects to them, and the subject of each unit.
 struct Owned {
     subjects: StringsBuf,
-    now: Vec<u32>,
+    now: Vec<Vec<u32>>,
     of_unit: Vec<u32>,
 }
 
@@ -225,15 +270,17 @@ fn owned_subjects(
     threads: usize,
     progress: &Progress,
 ) -> Result<Owned> {
-    let was = &earlier.links;
     let fresh: Vec<u32> = kinds.read.iter().copied().filter(|&u| earlier.row[u as usize] == NONE).collect();
     let found = map_ranges(fresh.len(), GRAIN, threads, &Progress::none(), |r| {
         subjects_of(input, &fresh[r], progress)
     })?;
-    let owned = earlier.kept().map(|(_, &row)| was.unit_subject[row as usize]).filter(|&s| s != NONE);
+    let owned = earlier.marked(
+        |was| was.subjects.len(),
+        |was, row| Some(was.unit_subject[row]).filter(|&subject| subject != NONE),
+    );
     let (words, own): (Vec<Words>, Vec<Vec<u32>>) = found.into_iter().unzip();
     let Joined { strings: subjects, before: now, parts: numbers } =
-        joined(was.subjects, &marked(was.subjects.len(), owned), words)?;
+        joined(earlier.parts.iter().map(|part| part.links.subjects), &owned, words)?;
     let mut fresh_subjects = own
         .iter()
         .zip(&numbers)
@@ -243,8 +290,10 @@ fn owned_subjects(
         .iter()
         .map(|&row| match row {
             NONE => fresh_subjects.next().unwrap_or(NONE),
-            _ => {
-                Some(was.unit_subject[row as usize]).filter(|&s| s != NONE).map_or(NONE, |s| now[s as usize])
+            row => {
+                let (part, row) = earlier.find(row);
+                let subject = earlier.parts[part].links.unit_subject[row];
+                now[part].get(subject as usize).copied().unwrap_or(NONE)
             }
         })
         .collect();
@@ -265,33 +314,43 @@ fn looked_at(
     earlier: &Earlier<'_>,
     kinds: &Kinds,
     subjects: &StringsBuf,
-    subject_now: &[u32],
+    subject_now: &[Vec<u32>],
+    threads: usize,
+    progress: &Progress,
 ) -> Result<LookedAt> {
-    let was = &earlier.links;
     let mut marks = vec![false; earlier.row.len()];
-    for (unit, &row) in earlier.row.iter().enumerate() {
-        if row != NONE {
-            marks[unit] =
-                was.unit_mentions.row(row as usize).iter().any(|&s| subject_now[s as usize] == NONE);
-        }
+    for (unit, row) in earlier.kept() {
+        let (part, row) = earlier.find(row);
+        let mentioned = earlier.parts[part].links.unit_mentions.row(row);
+        marks[unit] = mentioned.iter().any(|&s| subject_now[part][s as usize] == NONE);
     }
-    let mut known = vec![false; subjects.len()];
-    subject_now.iter().filter(|&&s| s != NONE).for_each(|&s| known[s as usize] = true);
-    let mut lexer = Lexer::default();
-    for (id, known) in known.into_iter().enumerate() {
-        let subject = subjects.get(id);
-        // A subject that no unit owned for a while is new, unless the previous index had it.
-        if known || was.subjects.position(subject).is_some() || subject.split(' ').nth(MAX_PHRASE).is_some() {
-            continue;
-        }
-        match units_with(was, subject, &mut lexer) {
-            Some(units) => units.iter().map(|&unit| kinds.now[unit as usize]).for_each(|unit| {
-                if unit != NONE {
-                    marks[unit as usize] = true;
+    for ((part, now), &start) in earlier.parts.iter().zip(subject_now).zip(&earlier.starts) {
+        let was = &part.links;
+        let mut known = vec![false; subjects.len()];
+        now.iter().filter(|&&s| s != NONE).for_each(|&s| known[s as usize] = true);
+        let found = map_ranges(subjects.len(), GRAIN, threads, &Progress::none(), |ids| {
+            let (mut lexer, mut units) = (Lexer::default(), Vec::new());
+            for id in ids.filter(|&id| !known[id]) {
+                progress.check()?;
+                let subject = subjects.get(id);
+                // A subject that no unit owned for a while is new, unless the previous index had it.
+                if was.subjects.position(subject).is_some() || subject.split(' ').nth(MAX_PHRASE).is_some() {
+                    continue;
                 }
-            }),
-            // Only stop words: any text may contain it.
-            None => marks.iter_mut().zip(earlier.row).for_each(|(mark, &row)| *mark |= row != NONE),
+                match units_with(was, subject, &mut lexer) {
+                    Some(found) => units.extend(found),
+                    // Only stop words: any text may contain it.
+                    None => units.extend(0..was.units() as u32),
+                }
+            }
+            units.sort_unstable();
+            units.dedup();
+            Ok(units)
+        })?;
+        for now in found.iter().flatten().map(|&unit| kinds.now[start + unit as usize]) {
+            if now != NONE {
+                marks[now as usize] = true;
+            }
         }
     }
     let units: Vec<u32> =
@@ -346,10 +405,10 @@ struct Taken<'a> {
     read_sentences: Vec<usize>,
     mentions: &'a [RowBuilder],
     asked: &'a LookedAt,
-    /// Mapping from previous to current numbers.
-    subject: &'a [u32],
-    keyword: &'a [u32],
-    name: &'a [u32],
+    /// Mappings from the previous numbers of each part to current ones.
+    subject: &'a [Vec<u32>],
+    keyword: &'a [Vec<u32>],
+    name: &'a [Vec<u32>],
     unit_subject: &'a [u32],
 }
 
@@ -387,8 +446,9 @@ impl Taken<'_> {
     }
 
     fn kept(&self, rows: &mut Rows, unit: usize) {
-        let was = &self.earlier.links;
-        let row = self.earlier.row[unit] as usize;
+        let (number, row) = self.earlier.find(self.earlier.row[unit]);
+        let part = &self.earlier.parts[number];
+        let was = &part.links;
         // Numbers follow the order of the strings, before and now, so order is preserved.
         let numbered = |out: &mut RowBuilder, from: CsrView<'_>, row: usize, numbers: &[u32]| {
             out.values.extend(from.row(row).iter().map(|&id| numbers[id as usize]).filter(|&id| id != NONE));
@@ -396,11 +456,11 @@ impl Taken<'_> {
         };
         rows.tf.extend_from_slice(&was.unit_tf[was.unit_keywords.range(row)]);
         rows.length.push(was.unit_length[row]);
-        rows.languages.push(self.earlier.language[row]);
-        numbered(&mut rows.unit_keywords, was.unit_keywords, row, self.keyword);
-        numbered(&mut rows.unit_names, was.unit_names, row, self.name);
+        rows.languages.push(part.language[row]);
+        numbered(&mut rows.unit_keywords, was.unit_keywords, row, &self.keyword[number]);
+        numbered(&mut rows.unit_names, was.unit_names, row, &self.name[number]);
         match self.asked.place[unit] {
-            NONE => numbered(&mut rows.mentions, was.unit_mentions, row, self.subject),
+            NONE => numbered(&mut rows.mentions, was.unit_mentions, row, &self.subject[number]),
             at => rows.mentions.push(self.mentions[at as usize / GRAIN].row(at as usize % GRAIN)),
         }
         let mut both = rows.mentions.last().to_vec();

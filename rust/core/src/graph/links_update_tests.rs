@@ -29,12 +29,25 @@ fn build(units: &[Unit]) -> Links {
 fn update(before: &Links, units: &[Unit], row: &[u32], threads: usize) -> Result<Links> {
     let arrays = before.clone().into_arrays();
     let weights = std::sync::OnceLock::new();
-    let earlier = Earlier {
+    let part = Part {
         links: links::view(&arrays, &weights)?,
         reread: &before.reread_units,
-        row,
         language: &before.unit_language,
     };
+    let earlier = Earlier::new(std::slice::from_ref(&part), row);
+    with(units, |texts| Links::update(texts, &earlier, threads, &Progress::none()))
+}
+
+/// Merge indexes: `row` counts the units of one after another.
+fn merge(before: &[Links], units: &[Unit], row: &[u32], threads: usize) -> Result<Links> {
+    let arrays: Vec<_> = before.iter().map(|links| links.clone().into_arrays()).collect();
+    let weights: Vec<std::sync::OnceLock<_>> = before.iter().map(|_| std::sync::OnceLock::new()).collect();
+    let parts = before.iter().zip(&arrays).zip(&weights).map(|((links, arrays), weights)| {
+        let (reread, language) = (&links.reread_units[..], &links.unit_language[..]);
+        Ok(Part { links: links::view(arrays, weights)?, reread, language })
+    });
+    let parts = parts.collect::<Result<Vec<_>>>()?;
+    let earlier = Earlier::new(&parts, row);
     with(units, |texts| Links::update(texts, &earlier, threads, &Progress::none()))
 }
 
@@ -68,6 +81,27 @@ proptest! {
         let wanted = build(&units);
         prop_assert_eq!(&update(&was, &units, &row, 1).unwrap(), &wanted);
         prop_assert_eq!(&update(&was, &units, &row, 3).unwrap(), &wanted);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+    #[test]
+    fn a_merge_is_a_build(
+        parts in prop::collection::vec(prop::collection::vec((unit(), any::<bool>(), any::<u16>()), 0..6), 1..5),
+        fresh in prop::collection::vec((unit(), any::<u16>()), 0..3),
+    ) {
+        let before: Vec<Links> =
+            parts.iter().map(|part| build(&part.iter().map(|one| one.0.clone()).collect::<Vec<_>>())).collect();
+        let all = parts.iter().flatten().zip(0u32..).filter(|(one, _)| one.1);
+        let mut now: Vec<(u16, u32, &Unit)> = all.map(|(one, row)| (one.2, row, &one.0)).collect();
+        now.extend(fresh.iter().map(|(unit, place)| (*place, NONE, unit)));
+        now.sort_by_key(|one| one.0);
+        let row: Vec<u32> = now.iter().map(|one| one.1).collect();
+        let units: Vec<Unit> = now.iter().map(|one| one.2.clone()).collect();
+        let wanted = build(&units);
+        prop_assert_eq!(&merge(&before, &units, &row, 1).unwrap(), &wanted);
+        prop_assert_eq!(&merge(&before, &units, &row, 3).unwrap(), &wanted);
     }
 }
 
