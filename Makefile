@@ -147,21 +147,23 @@ $(RELEASE)/.tools: .ci/release-requirements.txt
 	@touch $@
 
 # A wheel for Linux with glibc 2.17 or newer: zig links against that version whatever the system has. TARGET is a target of
-# rustc, for example aarch64-unknown-linux-gnu.
+# rustc, for example aarch64-unknown-linux-gnu, or x86_64-unknown-linux-musl for Alpine.
 TARGET ?= x86_64-unknown-linux-gnu
 MACHINE := $(firstword $(subst -, ,$(TARGET)))
+SYSTEM  := $(if $(findstring musl,$(TARGET)),musllinux_1_2,manylinux2014)
+WHEEL   := dist/ketrag_fast-*-abi3-$(firstword $(subst linux,linux ,$(SYSTEM)))*_$(MACHINE).whl
 wheel: $(RELEASE)/.tools
-	rm -f dist/ketrag_fast-*-abi3-*_$(MACHINE).whl
+	rm -f $(WHEEL)
 	PATH="$(CURDIR)/$(TOOLS):$$PATH" maturin build --release --locked --zig --target $(TARGET) \
-		--compatibility manylinux2014 --out dist
-	$(TOOLS)/python .ci/check_wheel.py dist/ketrag_fast-*-abi3-*_$(MACHINE).whl
+		--compatibility $(SYSTEM) --compression-level 9 --out dist
+	$(TOOLS)/python .ci/check_wheel.py $(WHEEL)
 
 # A wheel for free-threaded Python 3.14, which has no stable ABI. FREE is such a Python.
 FREE ?= python3.14t
 free-wheel: $(RELEASE)/.tools
 	rm -f dist/ketrag_fast-*-cp314t-*_$(MACHINE).whl
 	PATH="$(CURDIR)/$(TOOLS):$$PATH" maturin build --release --locked --zig --target $(TARGET) \
-		--interpreter $(FREE) --compatibility manylinux2014 --out dist
+		--interpreter $(FREE) --compatibility manylinux2014 --compression-level 9 --out dist
 	$(TOOLS)/python .ci/check_wheel.py dist/ketrag_fast-*-cp314t-*_$(MACHINE).whl
 
 sdist: $(RELEASE)/.tools
@@ -173,7 +175,7 @@ sdist: $(RELEASE)/.tools
 DRAFT ?=
 release: lint wheel sdist
 	$(TOOLS)/python .ci/check_version.py $(if $(DRAFT),--draft)
-	$(PYTHON) .ci/smoke_test.py dist/ketrag_fast-*-abi3-*_$(MACHINE).whl
+	$(PYTHON) .ci/smoke_test.py $(WHEEL)
 	$(PYTHON) .ci/smoke_test.py dist/ketrag_fast-*.tar.gz
 	cd dist && rm -f SHA256SUMS && sha256sum ketrag_fast-* > SHA256SUMS
 	@echo 'dist/ is complete; a pushed tag uploads what .github/workflows/release.yml builds'
