@@ -14,7 +14,7 @@ from ketrag_fast.kernels.arrays import U32, Report, callback, count, flag, numbe
 NOBODY = 0xFFFF_FFFF
 """Fills unused entries of a neighbour list."""
 
-Kernel = Literal["auto", "avx512", "avx2", "portable"]
+Kernel = Literal["auto", "avx512", "avx2", "neon", "portable"]
 
 
 class CooccurrenceNeighbours(NamedTuple):

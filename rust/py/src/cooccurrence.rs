@@ -15,8 +15,9 @@ fn kernel_of(name: &str) -> PyResult<Kernel> {
         "auto" => Ok(Kernel::Auto),
         "avx512" => Ok(Kernel::Avx512),
         "avx2" => Ok(Kernel::Avx2),
+        "neon" => Ok(Kernel::Neon),
         "portable" => Ok(Kernel::Portable),
-        _ => Err(wrong(format!("kernel must be auto, avx512, avx2 or portable, not {name:?}"))),
+        _ => Err(wrong(format!("kernel must be auto, avx512, avx2, neon or portable, not {name:?}"))),
     }
 }
 
@@ -70,6 +71,7 @@ fn cooccurrence_kernels() -> Vec<&'static str> {
         Kernel::Auto => "auto",
         Kernel::Avx512 => "avx512",
         Kernel::Avx2 => "avx2",
+        Kernel::Neon => "neon",
         Kernel::Portable => "portable",
     };
     Kernel::available().into_iter().map(name).collect()

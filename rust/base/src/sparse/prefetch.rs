@@ -11,7 +11,15 @@ pub fn prefetch<T>(slice: &[T], at: usize) {
         // SAFETY: the address is inside the slice, and a prefetch neither faults nor changes values.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(slice.as_ptr().add(at).cast()) }
     }
-    #[cfg(not(target_arch = "x86_64"))]
+    #[cfg(target_arch = "aarch64")]
+    if at < slice.len() {
+        // SAFETY: as above; `prfm` writes neither registers nor flags.
+        unsafe {
+            let address = slice.as_ptr().add(at);
+            std::arch::asm!("prfm pldl1keep, [{}]", in(reg) address, options(nostack, preserves_flags, readonly));
+        }
+    }
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
     let _ = (slice, at);
 }
 

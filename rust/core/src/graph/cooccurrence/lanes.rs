@@ -46,7 +46,12 @@ pub fn prefetch(address: *const u64) {
     unsafe {
         std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(address.cast());
     }
-    #[cfg(not(target_arch = "x86_64"))]
+    #[cfg(target_arch = "aarch64")]
+    // SAFETY: as above; `prfm` neither reads memory nor writes registers or flags.
+    unsafe {
+        std::arch::asm!("prfm pldl1keep, [{}]", in(reg) address, options(nostack, preserves_flags, readonly));
+    }
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
     let _ = address;
 }
 
@@ -211,6 +216,82 @@ pub mod x86 {
                     Self(_mm512_ternarylogic_epi64::<XOR3>(a.0, b.0, c.0)),
                     Self(_mm512_ternarylogic_epi64::<MAJORITY>(a.0, b.0, c.0)),
                 )
+            }
+        }
+    }
+}
+
+#[cfg(target_arch = "aarch64")]
+pub mod arm {
+    use super::Lane;
+    use std::arch::aarch64::*;
+
+    /// 256 bits, two vectors of NEON: the sums of two independent vectors hide the latency of an adder.
+    #[derive(Clone, Copy)]
+    pub struct Neon([uint64x2_t; 2]);
+
+    impl Neon {
+        #[inline(always)]
+        fn zip(self, other: Self, apply: impl Fn(uint64x2_t, uint64x2_t) -> uint64x2_t) -> Self {
+            Self([apply(self.0[0], other.0[0]), apply(self.0[1], other.0[1])])
+        }
+    }
+
+    // SAFETY: needs NEON, which `Kernel::resolve` has checked before any call.
+    unsafe impl Lane for Neon {
+        const WORDS: usize = 4;
+
+        #[inline(always)]
+        unsafe fn zero() -> Self {
+            // SAFETY: NEON is available.
+            Self([unsafe { vdupq_n_u64(0) }; 2])
+        }
+        #[inline(always)]
+        unsafe fn ones() -> Self {
+            // SAFETY: NEON is available.
+            Self([unsafe { vdupq_n_u64(u64::MAX) }; 2])
+        }
+        #[inline(always)]
+        unsafe fn load(from: *const u64) -> Self {
+            // SAFETY: NEON is available; four readable words.
+            Self(unsafe { [vld1q_u64(from), vld1q_u64(from.add(2))] })
+        }
+        #[inline(always)]
+        unsafe fn store(self, to: *mut u64) {
+            // SAFETY: NEON is available; four writable words.
+            unsafe {
+                vst1q_u64(to, self.0[0]);
+                vst1q_u64(to.add(2), self.0[1]);
+            }
+        }
+        #[inline(always)]
+        unsafe fn and(self, other: Self) -> Self {
+            // SAFETY: NEON is available.
+            self.zip(other, |a, b| unsafe { vandq_u64(a, b) })
+        }
+        #[inline(always)]
+        unsafe fn or(self, other: Self) -> Self {
+            // SAFETY: NEON is available.
+            self.zip(other, |a, b| unsafe { vorrq_u64(a, b) })
+        }
+        #[inline(always)]
+        unsafe fn xor(self, other: Self) -> Self {
+            // SAFETY: NEON is available.
+            self.zip(other, |a, b| unsafe { veorq_u64(a, b) })
+        }
+        #[inline(always)]
+        unsafe fn is_zero(self) -> bool {
+            // SAFETY: NEON is available.
+            unsafe { vmaxvq_u32(vreinterpretq_u32_u64(vorrq_u64(self.0[0], self.0[1]))) == 0 }
+        }
+        /// Three instructions for each vector: the carry is a selection, `c` where `a` and `b` differ, else `a`.
+        #[inline(always)]
+        unsafe fn full_add(a: Self, b: Self, c: Self) -> (Self, Self) {
+            // SAFETY: NEON is available.
+            unsafe {
+                let half = a.xor(b);
+                let carry = |v: usize| vbslq_u64(half.0[v], c.0[v], a.0[v]);
+                (half.xor(c), Self([carry(0), carry(1)]))
             }
         }
     }

@@ -11,6 +11,7 @@ pub enum Kernel {
     Auto,
     Avx512,
     Avx2,
+    Neon,
     Portable,
 }
 
@@ -26,6 +27,10 @@ impl Kernel {
             if crate::cpu::has!("avx2") {
                 all.push(Self::Avx2);
             }
+        }
+        #[cfg(target_arch = "aarch64")]
+        if crate::cpu::has!("neon") {
+            all.push(Self::Neon);
         }
         all.push(Self::Portable);
         all

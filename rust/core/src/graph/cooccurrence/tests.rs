@@ -190,7 +190,7 @@ fn bad_input_is_refused() {
     }
     refused(&fine, usize::MAX, &plain);
     refused(&fine, isize::MAX as usize / 8, &plain);
-    for kernel in [Kernel::Avx512, Kernel::Avx2] {
+    for kernel in [Kernel::Avx512, Kernel::Avx2, Kernel::Neon] {
         if !Kernel::available().contains(&kernel) {
             refused(&fine, 1, &Options { kernel, ..plain.clone() });
         }
