@@ -119,6 +119,9 @@ __all__ = [
     "vocabulary",
     "walk_rank",
     "weighted_graph",
+    "windows_limit_memory",
+    "windows_memory",
+    "windows_peak_memory",
 ]
 
 __version__: str
@@ -1018,3 +1021,8 @@ class Extractor:
 
 def encoder_kernels() -> list[str]: ...
 def encoder_refusal(folder: str | PathLike[str]) -> str | None: ...
+
+# Memory on Windows; nothing on other systems (rust/py/src/system.rs).
+def windows_memory() -> tuple[int, int] | None: ...
+def windows_peak_memory() -> int | None: ...
+def windows_limit_memory(limit: int) -> bool: ...

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import ast
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 import pytest
 
-from ketrag_fast import _core
+from ketrag_fast import Settings, _core
 from ketrag_fast.index.front import front_type
+from ketrag_fast.models.llms.llama import memory
+from ketrag_fast.readers import sandbox_worker
+from ketrag_fast.systems.shared import memory_bound
 
 PACKAGE: Final = Path(__file__).parents[2] / "python" / "ketrag_fast"
 UNIX_ONLY: Final = {"crypt", "fcntl", "grp", "posix", "pty", "pwd", "resource", "syslog", "termios", "tty"}
@@ -64,7 +68,7 @@ def test_modules_of_unix_are_imported_when_they_are_used() -> None:
             found.append((name, node.col_offset))
         if isinstance(node, ast.ImportFrom) and node.module in UNIX_ONLY:
             found.append((name, node.col_offset))
-    assert {name for name, _ in found} == {"build/usage.py", "readers/sandbox_worker.py"}
+    assert {name for name, _ in found} == {"systems/shared/memory_bound.py", "readers/sandbox_worker.py"}
     assert all(column > 0 for _, column in found)
 
 
@@ -81,3 +85,26 @@ def test_a_core_without_the_http_front_has_none(monkeypatch: pytest.MonkeyPatch)
     """As compiled for Windows: the application then answers every request."""
     monkeypatch.delattr(_core, "Front", raising=False)
     assert front_type() is None
+
+
+def test_windows_reports_and_limits_memory_through_the_core(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The functions of Windows themselves are tested in Rust (rust/base/src/windows.rs)."""
+    limits: list[int] = []
+    monkeypatch.setattr(sys, "platform", "win32")
+    monkeypatch.setattr(_core, "windows_memory", lambda: (64_000_000_000, 3_000_000_000))
+    monkeypatch.setattr(_core, "windows_peak_memory", lambda: 123)
+    monkeypatch.setattr(_core, "windows_limit_memory", limits.append)
+    monkeypatch.setattr(memory, "Path", lambda _: PACKAGE / "missing")  # no /proc, no cgroup
+    monkeypatch.setattr(memory, "_GROUP", PACKAGE / "missing")
+    assert memory_bound.memory_of(Settings()) == 16_000
+    assert memory_bound.peak_memory() == 123
+    assert memory.free_memory() == 3_000_000_000
+    sandbox_worker.limit_memory(200)
+    assert limits == [200_000_000]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has these functions")
+def test_other_systems_do_not_have_the_functions_of_windows() -> None:
+    assert _core.windows_memory() is None
+    assert _core.windows_peak_memory() is None
+    assert _core.windows_limit_memory(200_000_000) is False

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -12,6 +11,7 @@ from ketrag_fast.storage.manifest import StageRecord
 from ketrag_fast.storage.tables import Tables
 from ketrag_fast.systems.planning import sizes_of
 from ketrag_fast.systems.registry import registry
+from ketrag_fast.systems.shared.memory_bound import peak_memory
 from ketrag_fast.types import Usage
 
 if TYPE_CHECKING:
@@ -54,13 +54,3 @@ def without_graphs(settings: Settings, stages: Mapping[str, StageRecord], model:
             counts.setdefault(setting, {})[what] = sizes.get(size, 0)
     hints = (advice(lists, settings.ann, int(settings.value(name))) for name, lists in counts.items())
     return [hint for hint in hints if hint is not None]
-
-
-def peak_memory() -> int | None:
-    """Return the peak memory of this process in bytes; None on systems that do not report it."""
-    if sys.platform == "win32":
-        return None
-    import resource
-
-    unit = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit

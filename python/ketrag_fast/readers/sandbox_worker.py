@@ -20,13 +20,16 @@ from ketrag_fast.types.locations import to_text
 
 
 def limit_memory(megabytes: int) -> None:
-    """Limit the memory of this process, if the system supports that."""
+    """Limit the memory of this process, if the system accepts that."""
+    wanted = megabytes * 1_000_000
     if sys.platform == "win32":
+        from ketrag_fast import _core
+
+        _core.windows_limit_memory(wanted)
         return
     import resource
 
     _, hard = resource.getrlimit(resource.RLIMIT_AS)
-    wanted = megabytes * 1_000_000
     if hard != resource.RLIM_INFINITY:
         wanted = min(wanted, hard)
     # macOS refuses a limit below the address space in use, which there is far more than the memory.

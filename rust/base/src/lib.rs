@@ -49,5 +49,7 @@ pub mod sparse;
 pub mod store;
 pub mod tiles;
 pub mod wide;
+#[cfg(windows)]
+pub mod windows;
 
 pub use error::{Error, Result};

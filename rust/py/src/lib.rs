@@ -39,6 +39,7 @@ mod request;
 mod searcher;
 mod skeleton;
 mod strings;
+mod system;
 mod text;
 mod vectors;
 mod walk;
@@ -71,6 +72,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     searcher::register(m)?;
     skeleton::register(m)?;
     strings::register(m)?;
+    system::register(m)?;
     text::register(m)?;
     vectors::register(m)?;
     walk::register(m)?;

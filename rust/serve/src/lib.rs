@@ -19,6 +19,7 @@ pub mod date;
 pub mod front;
 pub mod json;
 pub mod limits;
+#[cfg(unix)]
 mod locks;
 #[cfg(unix)]
 pub mod queue;

@@ -156,7 +156,7 @@ class SharedSettings:
     )
     read_memory: int = setting(
         1500,
-        "memory limit for reading one such file, in MB; Windows has none",
+        "memory limit for reading one such file, in MB",
         concerns="run",
         low=200,
         high=1_000_000,

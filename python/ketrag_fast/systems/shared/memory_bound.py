@@ -1,4 +1,4 @@
-"""How much a build holds in memory, from the setting `memory`."""
+"""How much a build may hold in memory, from the setting `memory`, and how much it held."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import sys
 from dataclasses import dataclass
 from typing import Final
 
+from ketrag_fast import _core
 from ketrag_fast.base.config import LEAST_MEMORY, Settings
 
 _DEFAULT: Final = 1024
@@ -43,9 +44,20 @@ def bounds_of(settings: Settings, text: int) -> Bounds:
     return Bounds(max(1, min(quarter // unit, _MOST_UNITS)), quarter // _ENTRY)
 
 
+def peak_memory() -> int | None:
+    """Return the peak memory of this process in bytes, or None if the system does not report it."""
+    if sys.platform == "win32":
+        return _core.windows_peak_memory()
+    import resource
+
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+
+
 def _of_machine() -> int:
     if sys.platform == "win32":
-        return _DEFAULT * 4
+        known = _core.windows_memory()
+        return known[0] // 1_000_000 if known is not None else _DEFAULT * 4
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 1_000_000
     except (ValueError, OSError):

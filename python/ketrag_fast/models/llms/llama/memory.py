@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
+from ketrag_fast import _core
 from ketrag_fast.errors import BackendError
 from ketrag_fast.models.llms.llama.gguf_file import GgufFile
 
@@ -39,7 +40,8 @@ def _machine_memory() -> int | None:
     except (OSError, ValueError, StopIteration, IndexError):
         pass
     if sys.platform == "win32":
-        return None
+        known = _core.windows_memory()
+        return known[1] if known is not None else None
     try:
         return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (ValueError, OSError):
