@@ -91,6 +91,28 @@ def training_request(index: Index) -> Any:
     return plan_query(index._opened, index.path, Query(QUESTION, mode="walk")).request()
 
 
+def test_only_named_leaves_other_queries_in_the_order_of_the_walk(
+    trained: dict[str, Any], tmp_path: Path
+) -> None:
+    weights = trained["folder"] / "weights"
+    model = json.loads((weights / "reranker.json").read_text("utf-8"))
+    assert model["only_named"] is False
+    (tmp_path / "reranker.json").write_text(json.dumps(model | {"only_named": True}))
+    lines = (trained["data"] / "queries.jsonl").read_text("utf-8").splitlines()[:6]
+    naming = [json.loads(line)["text"] for line in lines]
+
+    def units(question: str, **settings: Any) -> list[int]:
+        with opened(trained, **settings) as index:
+            return [p.unit for p in index.retrieve(question, mode="walk", budget=100_000).passages]
+
+    gated = {"rerank": f"walk-features:{tmp_path}"}
+    assert units(QUESTION, **gated) == units(QUESTION, rerank=None)
+    assert [units(text, **gated) for text in naming] == [units(text) for text in naming]
+    (tmp_path / "reranker.json").write_text(json.dumps(model | {"only_named": 1}))
+    with opened(trained, **gated) as index, pytest.raises(BackendError, match="only_named"):
+        index.retrieve(QUESTION, mode="walk")
+
+
 def test_other_modes_other_vectors_and_no_match(trained: dict[str, Any], tmp_path: Path) -> None:
     with opened(trained) as index:
         with pytest.raises(ConfigError, match="reorders mode walk, not mode bm25"):

@@ -127,6 +127,8 @@ def reorder(folder: Path, rows: list[Row], scores: list[float]) -> list[float]:
     """Return the adjusted scores of the candidates."""
     model = json.loads((folder / "reranker.json").read_text("utf-8"))
     adjusted = []
+    if model["only_named"] and not any(row["named"] > 0 for row in rows):
+        return scores
     for row, score in zip(rows, scores, strict=True):
         inputs = [
             max(-5.0, min(5.0, (row[name] - mean) / scale))

@@ -24,6 +24,8 @@ FILE: Final = "reranker.json"
 SCHEMA: Final = "ketrag/walk-reranker/1"
 LIMIT: Final = 5.0
 """Standardised features are clipped to this, so that no single one decides."""
+NAMED: Final = "named"
+"""The feature that tells whether the query names the subject of a candidate."""
 _LARGEST: Final = 1 << 20
 _HINT: Final = "train it: ketrag bench train reranker DATASET --out FOLDER"
 F64 = NDArray[np.float64]
@@ -39,7 +41,8 @@ class WalkReranker:
     """What is added to the walk's score of each candidate: `strength` times the output of a network.
 
     Features are standardised with `mean` and `scale`; `hidden` is features x units, `output` one weight for
-    each unit. `vectors` tells whether it was trained with an embedding model.
+    each unit. `vectors` tells whether it was trained with an embedding model. With `only_named` it changes
+    nothing unless the query names the subject of a candidate, as questions that need a second passage do.
     """
 
     features: tuple[str, ...]
@@ -50,13 +53,21 @@ class WalkReranker:
     output: F64
     strength: float
     vectors: bool
+    only_named: bool = False
     about: Mapping[str, Any] = field(default_factory=dict)
     spec: str = ""
 
     def adjustments(self, features: F64) -> F64:
-        """Return what is added to the score of each candidate, from its row of features."""
+        """Return what is added to the score of each candidate, from the rows of features of its query.
+
+        The last two axes are the candidates of a query and their features.
+        """
         standard = np.clip((features - self.mean) / self.scale, -LIMIT, LIMIT)
-        return self.strength * (np.tanh(standard @ self.hidden + self.bias) @ self.output)
+        added: F64 = self.strength * (np.tanh(standard @ self.hidden + self.bias) @ self.output)
+        if not self.only_named:
+            return added
+        named = features[..., self.features.index(NAMED)] > 0
+        return np.where(named.any(axis=-1, keepdims=True), added, 0.0)
 
     def save(self, folder: Path) -> None:
         """Write the file of the folder atomically. Raises StorageFull, ReadOnly or StorageFailed."""
@@ -65,6 +76,7 @@ class WalkReranker:
             "features": list(self.features),
             "vectors": self.vectors,
             "strength": self.strength,
+            "only_named": self.only_named,
             **{name: _rounded(getattr(self, name)) for name in _ARRAYS},
             "about": dict(self.about),
         }
@@ -124,8 +136,17 @@ def _parse(text: bytes, spec: str, features: tuple[str, ...]) -> WalkReranker:
     strength = float(data["strength"])
     if not 0 <= strength <= 1 or not (arrays["scale"] > 0).all():
         raise ValueError("strength must be from 0 to 1, and every scale greater than 0")
-    if not isinstance(data["vectors"], bool):
-        raise ValueError("vectors must be true or false")
+    only_named = data.get("only_named", False)
+    if not isinstance(data["vectors"], bool) or not isinstance(only_named, bool):
+        raise ValueError("vectors and only_named must be true or false")
+    if only_named and NAMED not in features:
+        raise ValueError(f"only_named needs the feature {NAMED}")
     return WalkReranker(
-        features, **arrays, strength=strength, vectors=data["vectors"], about=data.get("about", {}), spec=spec
+        features,
+        **arrays,
+        strength=strength,
+        vectors=data["vectors"],
+        only_named=only_named,
+        about=data.get("about", {}),
+        spec=spec,
     )

@@ -74,6 +74,20 @@ def test_cross_validation_sees_what_transfers_and_what_does_not() -> None:
     assert alone.is_better, "questions of one set are judged by models that have not seen them"
 
 
+def test_only_named_changes_nothing_unless_the_query_names_a_subject() -> None:
+    examples = planted(40, 1)
+    named = FEATURES.index("named")
+    examples.features[..., named] = 0
+    examples.features[:20, 3, named] = 1
+    everywhere = fit([examples], vectors=False, epochs=3)
+    gated = fit([examples], vectors=False, epochs=3, only_named=True)
+    rows = examples.features.astype(float)
+    assert np.array_equal(gated.adjustments(rows)[:20], everywhere.adjustments(rows)[:20])
+    assert everywhere.adjustments(rows)[20:].any() and not gated.adjustments(rows)[20:].any()
+    assert np.array_equal(gated.adjustments(rows[0]), gated.adjustments(rows)[0])
+    assert not gated.adjustments(rows[30]).any()
+
+
 def test_measures_count_a_document_once() -> None:
     one = planted(1, 0)
     documents = np.full((1, DEPTH), -1, np.int32)

@@ -43,6 +43,11 @@ def add(kinds: Any, shared: argparse.ArgumentParser) -> None:
         "--cut", metavar="N", default="300", help="reranker: sentences cut out of each data set (default 300)"
     )
     parser.add_argument(
+        "--only-named",
+        action="store_true",
+        help="reranker: change nothing unless the query names the subject of a candidate",
+    )
+    parser.add_argument(
         "--base", metavar="MODEL", help="answers: model to start from (default all-MiniLM-L6-v2)"
     )
     parser.add_argument(
@@ -91,6 +96,7 @@ def run(args: argparse.Namespace) -> int:
             out,
             settings=settings,
             probes=_count("--cut", args.cut, most=10_000),
+            only_named=args.only_named,
             seed=settings.seed,
             progress=options.progress(args),
             tell=tell,

@@ -38,6 +38,7 @@ def fit(
     *,
     vectors: bool,
     strength: float = 1.0,
+    only_named: bool = False,
     seed: int = 42,
     epochs: int = EPOCHS,
     about: Mapping[str, Any] | None = None,
@@ -82,6 +83,7 @@ def fit(
         / NETWORKS,
         strength,
         vectors,
+        only_named,
         dict(about or {}),
     )
 

@@ -59,6 +59,7 @@ def train_reranker(
     *,
     settings: Settings,
     probes: int = PROBES,
+    only_named: bool = False,
     seed: int = 42,
     progress: Callback | None = None,
     tell: Tell = lambda _: None,
@@ -67,7 +68,8 @@ def train_reranker(
 
     Each data set is indexed twice below `out`: as it is, and without `probes` sentences that are searched for
     as questions which one passage answers, so that these are not ranked worse. Finished data sets are kept
-    until the end, so that the same call resumes.
+    until the end, so that the same call resumes. With `only_named` the weights change nothing unless a query
+    names the subject of a candidate, which makes them safe for other kinds of questions.
 
     Raises:
         ConfigError: A data set is named twice.
@@ -84,7 +86,7 @@ def train_reranker(
     }
     vectors = has_model(own)
     tell("cross-validation")
-    validation = cross_validate(sets, vectors=vectors, seed=seed)
+    validation = cross_validate(sets, vectors=vectors, seed=seed, only_named=only_named)
     about = {
         "datasets": {name: dataset.fingerprint for name, dataset in datasets.items()},
         "embedder": own.embedder,
@@ -93,7 +95,14 @@ def train_reranker(
         "validation": [row.to_json() for row in validation.rows],
     }
     tell("training")
-    model = fit(list(sets.values()), vectors=vectors, strength=validation.strength, seed=seed, about=about)
+    model = fit(
+        list(sets.values()),
+        vectors=vectors,
+        strength=validation.strength,
+        only_named=only_named,
+        seed=seed,
+        about=about,
+    )
     model.save(out)
     shutil.rmtree(out / WORK, ignore_errors=True)
     questions = sum(int((~one.is_probe).sum()) for one in sets.values())

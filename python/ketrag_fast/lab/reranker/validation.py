@@ -54,13 +54,15 @@ class Validation:
         )
 
 
-def cross_validate(sets: Mapping[str, Examples], *, vectors: bool, seed: int) -> Validation:
+def cross_validate(
+    sets: Mapping[str, Examples], *, vectors: bool, seed: int, only_named: bool = False
+) -> Validation:
     """Return what a reranker gains on each set if it is trained on the others; one set is divided into folds.
 
     Raises InputError if there are too few questions to train on.
     """
     before = {name: one.measure() for name, one in sets.items()}
-    added = _held_out(sets, vectors=vectors, seed=seed)
+    added = _held_out(sets, vectors=vectors, seed=seed, only_named=only_named)
     after = {
         strength: {name: one.measure(strength * added[name]) for name, one in sets.items()}
         for strength in STRENGTHS
@@ -83,12 +85,18 @@ def adjust(model: WalkReranker, examples: Examples) -> F64:
     return model.adjustments(examples.features.astype(np.float64))
 
 
-def _held_out(sets: Mapping[str, Examples], *, vectors: bool, seed: int) -> dict[str, F64]:
+def _held_out(sets: Mapping[str, Examples], *, vectors: bool, seed: int, only_named: bool) -> dict[str, F64]:
     """Return what is added to the scores of each set by models that have not seen the judged questions."""
     if len(sets) > 1:
         return {
             name: adjust(
-                fit([sets[other] for other in sets if other != name], vectors=vectors, seed=seed), one
+                fit(
+                    [sets[other] for other in sets if other != name],
+                    vectors=vectors,
+                    seed=seed,
+                    only_named=only_named,
+                ),
+                one,
             )
             for name, one in sets.items()
         }
@@ -97,7 +105,7 @@ def _held_out(sets: Mapping[str, Examples], *, vectors: bool, seed: int) -> dict
     order = np.random.default_rng(seed).permutation(len(one))
     for fold in range(FOLDS):
         held = order[fold::FOLDS]
-        model = fit([one.take(np.setdiff1d(order, held))], vectors=vectors, seed=seed)
+        model = fit([one.take(np.setdiff1d(order, held))], vectors=vectors, seed=seed, only_named=only_named)
         added[held] = adjust(model, one.take(held))
     return {name: added}
 
