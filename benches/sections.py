@@ -331,6 +331,25 @@ SECTIONS: Final = (
             ),
         ),
     ),
+    Section(
+        "Main text of saved web pages",
+        "Two public collections of pages with a hand-made truth, which this repository does not have; one is that on which trafilatura"
+        " was developed. A page of the first has one article; the scores are of runs of four words. Of the second, parts that"
+        " belong to the text and parts that do not are counted. The differences are paired, by page, with a 95 % interval.",
+        (Run("web-pages", ("web_pages.py",), ("python/ketrag_fast/readers/html*.py",)),),
+    ),
+    _time(
+        "web-documentation",
+        "Web documentation",
+        "The documentation of Python and Git, and Debian's policy and references, as their packages install them"
+        " (`python benches/web_documentation.py --fetch` gets them). The true links were read by another parser.",
+        "web_documentation.py",
+        (
+            "python/ketrag_fast/build/**/*.py",
+            "python/ketrag_fast/readers/**/*.py",
+            "python/ketrag_fast/systems/cg_rag/**/*.py",
+        ),
+    ),
     _time(
         "workbench",
         "Pictures of graphs",

@@ -155,7 +155,7 @@ def groups(questions: Sequence[Mapping[str, Any]]) -> list[tuple[str, str, list[
     """Return the groups that have questions: half, wording, ids."""
     out = []
     for half, wording in GROUPS:
-        own = [q["id"] for q in questions if q["set"] == half and wording in (q["wording"], "all")]
+        own = [q["id"] for q in questions if half in (q["set"], "both") and wording in (q["wording"], "all")]
         if own:
             out.append((half, wording, own))
     return out
