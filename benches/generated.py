@@ -5,21 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ketrag_fast import Document
-from zipf import zipf_texts
+from zipf import vocabulary_of, zipf_portions
 
 SENTENCE = 11
 
 
 def documents(count: int) -> Iterator[Document]:
     """Yield documents of some 88 words in sentences of eleven; every seventh word is a name."""
-    indptr, words, _ = zipf_texts(count, seed=7)
-    for at in range(count):
-        row = words[int(indptr[at]) : int(indptr[at + 1])].tolist()
-        # The number of a word decides its form, so a word is a name wherever it occurs.
-        forms = [f"N{word:x}" if word % 7 == 0 else f"w{word:x}" for word in row]
-        parts = [forms[start : start + SENTENCE] for start in range(0, len(forms), SENTENCE)]
-        text = " ".join(f"{part[0].upper()} {' '.join(part[1:])}." for part in parts)
-        yield Document(f"{at:07}", text, f"Title {at:x}")
+    # The number of a word decides its form, so a word is a name wherever it occurs.
+    forms = [f"N{word:x}" if word % 7 == 0 else f"w{word:x}" for word in range(vocabulary_of(count))]
+    at = 0
+    for lengths, words in zipf_portions(count, seed=7):
+        every, start = [forms[word] for word in words.tolist()], 0
+        for length in lengths.tolist():
+            row = every[start : start + length]
+            parts = [row[first : first + SENTENCE] for first in range(0, length, SENTENCE)]
+            text = " ".join(f"{part[0].upper()} {' '.join(part[1:])}." for part in parts)
+            yield Document(f"{at:07}", text, f"Title {at:x}")
+            start += length
+            at += 1
 
 
 def question(document: Document) -> str:

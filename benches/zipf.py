@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -17,12 +19,27 @@ def zipf_texts(texts: int, seed: int = 42) -> tuple[NDArray[np.uint64], NDArray[
     quarter from 200 words of its topic (some 50 texts a topic), which are spread over the
     vocabulary. The best counts between texts are low, so that bounds prune less than on real text.
     """
+    lengths: list[NDArray[np.int64]] = []
+    rows: list[NDArray[np.uint32]] = []
+    for own, words in zipf_portions(texts, seed):
+        lengths.append(own)
+        rows.append(words)
+    indptr = np.zeros(texts + 1, dtype=np.uint64)
+    indptr[1:] = np.cumsum(np.concatenate(lengths)) if lengths else 0
+    return indptr, np.concatenate(rows) if rows else np.empty(0, np.uint32), vocabulary_of(texts)
+
+
+def vocabulary_of(texts: int) -> int:
+    """Return the number of word ids."""
+    return max(int(30 * (texts * 60) ** 0.6), 1)
+
+
+def zipf_portions(texts: int, seed: int = 42) -> Iterator[tuple[NDArray[np.int64], NDArray[np.uint32]]]:
+    """Yield lengths and words of the rows of `zipf_texts`, some at a time."""
     rng = np.random.default_rng(seed)
     words = int(30 * (texts * 60) ** 0.6)
     cumulative = np.cumsum(1.0 / np.arange(50, 50 + words))
     topics = max(texts // 50, 1)
-    lengths: list[NDArray[np.int64]] = []
-    rows: list[NDArray[np.uint32]] = []
     for start in range(0, texts, _PORTION):
         here = np.arange(start, min(start + _PORTION, texts))
         drawn = rng.random((len(here), DRAWS)) * cumulative[-1]
@@ -34,8 +51,4 @@ def zipf_texts(texts: int, seed: int = 42) -> tuple[NDArray[np.uint64], NDArray[
         word = np.sort(words - 1 - word, axis=1)
         fresh = np.ones(word.shape, dtype=bool)
         fresh[:, 1:] = word[:, 1:] != word[:, :-1]
-        lengths.append(fresh.sum(axis=1))
-        rows.append(word[fresh].astype(np.uint32))
-    indptr = np.zeros(texts + 1, dtype=np.uint64)
-    indptr[1:] = np.cumsum(np.concatenate(lengths)) if lengths else 0
-    return indptr, np.concatenate(rows) if rows else np.empty(0, np.uint32), max(words, 1)
+        yield fresh.sum(axis=1), word[fresh].astype(np.uint32)

@@ -18,12 +18,20 @@ from typing import Final
 from ketrag_fast.base.config import Settings
 from ketrag_fast.base.filters import Columns, Condition
 from ketrag_fast.base.progress import Meter
+from ketrag_fast.build.disk_space import require_disk_space
 from ketrag_fast.build.file_reading import sandbox_pool
-from ketrag_fast.build.source_comparison import DocumentChange, DocumentMove, SourceComparison
+from ketrag_fast.build.source_comparison import (
+    BatchInsert,
+    DocumentChange,
+    DocumentMove,
+    SourceComparison,
+    Step,
+)
 from ketrag_fast.build.sources import Others, Sources, list_sources, split_sources
 from ketrag_fast.build.unchanged import UnchangedFiles
 from ketrag_fast.readers import is_glob
-from ketrag_fast.storage.tables import Known, Tables
+from ketrag_fast.storage.tables import Known, Tables, metadata_json
+from ketrag_fast.systems.spec.ahead import Ahead, columns_of
 from ketrag_fast.types import Document, Failure
 
 _FEW: Final = 5
@@ -63,15 +71,27 @@ class Change:
 
 
 def apply_change(
-    tables: Tables, change: Change, settings: Settings, meter: Meter, *, rebuild: bool = False
+    tables: Tables,
+    change: Change,
+    settings: Settings,
+    meter: Meter,
+    *,
+    rebuild: bool = False,
+    ahead: Sequence[Ahead] = (),
 ) -> Ingested:
-    """Apply `change` in one transaction, and return what changed."""
+    """Apply `change` in one transaction, and return what changed. New documents are given to `ahead`, too."""
     with tables.transaction():
-        return change_documents(tables, change, settings, meter, rebuild=rebuild)
+        return change_documents(tables, change, settings, meter, rebuild=rebuild, ahead=ahead)
 
 
 def change_documents(
-    tables: Tables, change: Change, settings: Settings, meter: Meter, *, rebuild: bool = False
+    tables: Tables,
+    change: Change,
+    settings: Settings,
+    meter: Meter,
+    *,
+    rebuild: bool = False,
+    ahead: Sequence[Ahead] = (),
 ) -> Ingested:
     """Do the same as `apply_change` within the caller's transaction.
 
@@ -85,6 +105,7 @@ def change_documents(
         done = as_they_are(tables)
     else:
         tasks = list_sources(tables, paths, documents, change.others)
+        require_disk_space(tables, tasks, settings)
         known = tables.known()
         for name in tables.altered().values() if rebuild else ():
             known[name] = dataclasses.replace(known[name], content="")
@@ -92,7 +113,8 @@ def change_documents(
         if comparison.shards is None and not rebuild:
             comparison.unchanged = UnchangedFiles(tables.file_readings(), settings)
         with sandbox_pool(settings) as sandbox:
-            _apply_all(tables, (step for task in tasks for step in comparison.changes(task, sandbox)), done)
+            steps = (step for task in tasks for step in comparison.changes(task, sandbox))
+            _apply_all(tables, steps, done, ahead)
         gone = [one.key for name, one in known.items() if name not in comparison.seen]
         tables.remove(gone)
         for task in tasks:
@@ -135,22 +157,51 @@ def removal(
     return len(matches), unknown
 
 
-def _apply_all(tables: Tables, steps: Iterable[DocumentChange | DocumentMove], done: Ingested) -> None:
+def _apply_all(tables: Tables, steps: Iterable[Step], done: Ingested, ahead: Sequence[Ahead]) -> None:
     """Store changes, new documents several at a time, and count them."""
     new: list[tuple[Document, int, int, str]] = []
     characters = 0
+
+    def insert() -> None:
+        nonlocal new, characters
+        tables.insert(new)
+        done.added += len(new)
+        if ahead and new:
+            _give(ahead, [document for document, *_ in new], [content for *_, content in new])
+        new, characters = [], 0
+
     for step in steps:
+        if isinstance(step, BatchInsert):
+            insert()
+            tables.insert_batch(step.batch, step.contents, step.source, step.place)
+            done.added += len(step.batch)
+            for one in ahead:
+                one.add(step.batch.packed, step.contents)
+            continue
         if isinstance(step, DocumentMove) or step.action != "insert" or step.restored:
             _apply(tables, step, done)
+            for one in ahead:
+                one.give_up()
             continue
         new.append((step.document, step.source, step.place, step.content))
         characters += len(step.document.text)
         if len(new) >= _TOGETHER or characters >= _TOGETHER_CHARACTERS:
-            tables.insert(new)
-            done.added += len(new)
-            new, characters = [], 0
-    tables.insert(new)
-    done.added += len(new)
+            insert()
+    insert()
+
+
+def _give(ahead: Sequence[Ahead], documents: Sequence[Document], contents: Sequence[str]) -> None:
+    """Pass new documents on; those with locators are left to the stages."""
+    if any(document.locators for document in documents):
+        for one in ahead:
+            one.give_up()
+        return
+    metadata = None
+    if any(document.metadata for document in documents):
+        metadata = [metadata_json(document) for document in documents]
+    columns = columns_of(documents, metadata)
+    for one in ahead:
+        one.add(columns, [bytes.fromhex(content) for content in contents])
 
 
 def _apply(tables: Tables, step: DocumentChange | DocumentMove, done: Ingested) -> None:

@@ -32,6 +32,7 @@ from ketrag_fast.build.merge_reuse import MergedBefore
 from ketrag_fast.build.notes import note
 from ketrag_fast.build.purge import Used
 from ketrag_fast.build.purge import purge as drop_unused
+from ketrag_fast.build.reading_ahead import working_ahead
 from ketrag_fast.build.reuse import Before
 from ketrag_fast.build.sources import Others, Sources
 from ketrag_fast.build.usage import usage_of, without_graphs
@@ -58,6 +59,7 @@ from ketrag_fast.storage.tables import Tables
 from ketrag_fast.systems.index_settings import check_embedder, settings_of, spec_here, to_build_on, with_modes
 from ketrag_fast.systems.planning import Planner
 from ketrag_fast.systems.registry import registry
+from ketrag_fast.systems.spec.ahead import Ahead
 from ketrag_fast.systems.spec.arrays import Sizes, check, measure_sizes
 from ketrag_fast.systems.spec.documents import Documents
 from ketrag_fast.systems.spec.stage import (
@@ -144,26 +146,17 @@ def build(
                     return _finish(layout, tables, resolved.settings, small, noted, start)
             meter = Meter("read", callback, "documents")
             again = rebuild or not (tables.texts.all_here() or _has_texts(base, tables, resolved.settings))
-            read = apply_change(tables, change, resolved.settings, meter, rebuild=again)
-            if meter.finish() is False:
-                raise Cancelled("stopped after reading the sources")
-            read.warnings += noted
-            if deltas is not None:
-                small = _publish_difference(deltas, tables, resolved, read, callback)
-                if small is not None:
-                    return _finish(layout, tables, resolved.settings, small, read.warnings, start)
-            limit = SpendingLimit(resolved.settings.limit_usd)
-            with (
-                source_of(resolved.settings, layout, limit, trust or own) as source,
-                open_reading(resolved.settings, layout, reads, callback, limit) as reading,
-            ):
-                _require_same_model(base, source, rebuild)
-                planned = planned_stages(stages, resolved.settings, reading is not None)
-                rerun = frozenset(stage.name for stage in planned) if rebuild or purge else frozenset()
-                if purge:
-                    used.watch(source, reading)
-                work = Build(layout, tables, resolved, base, rerun, callback, start, source, reads, reading)
-                report = work.run(planned, read)
+            with working_ahead(layout, tables, stages, resolved.settings) as ahead:
+                read = _read_sources(tables, change, resolved.settings, meter, again, ahead)
+                read.warnings += noted
+                if deltas is not None:
+                    small = _publish_difference(deltas, tables, resolved, read, callback)
+                    if small is not None:
+                        return _finish(layout, tables, resolved.settings, small, read.warnings, start)
+                model = trust or own
+                dropped = used if purge else None
+                work = _Work(layout, tables, resolved, base, stages, reads, callback, start, ahead)
+                report = work.run(read, model, rebuild, dropped)
             remember(tables, report)
         if purge:
             drop_unused(layout, used)
@@ -181,6 +174,66 @@ def _empty_work(layout: Layout) -> None:
             discard_folder(leftover)
         else:
             leftover.unlink(missing_ok=True)
+
+
+@dataclass(frozen=True)
+class _Work:
+    """What the stages of a build run over."""
+
+    layout: Layout
+    tables: Tables
+    resolved: Resolved
+    base: Generation | None
+    stages: Sequence[Stage] | Planner
+    reads: ReadingPlan
+    callback: Limited
+    start: float
+    ahead: Mapping[str, Ahead]
+
+    def run(self, read: Ingested, trust: Trust, rebuild: bool, dropped: Used | None) -> BuildReport:
+        """Run the stages and publish; with `dropped`, run all, and record there what they use."""
+        settings, layout, tables = self.resolved.settings, self.layout, self.tables
+        limit = SpendingLimit(settings.limit_usd)
+        with (
+            source_of(settings, layout, limit, trust) as source,
+            open_reading(settings, layout, self.reads, self.callback, limit) as reading,
+        ):
+            _require_same_model(self.base, source, rebuild)
+            planned = planned_stages(self.stages, settings, reading is not None)
+            every = frozenset(stage.name for stage in planned)
+            rerun = every if rebuild or dropped is not None else frozenset()
+            if dropped is not None:
+                dropped.watch(source, reading)
+            built = Build(
+                layout,
+                tables,
+                self.resolved,
+                self.base,
+                rerun,
+                self.callback,
+                self.start,
+                source,
+                self.reads,
+                reading,
+                self.ahead,
+            )
+            return built.run(planned, read)
+
+
+def _read_sources(
+    tables: Tables,
+    change: Change,
+    settings: Settings,
+    meter: Meter,
+    rebuild: bool,
+    ahead: Mapping[str, Ahead],
+) -> Ingested:
+    """Apply the change of a build. Raises Cancelled if the caller has stopped it."""
+    begun = tuple(ahead.values())
+    read = apply_change(tables, change, settings, meter, rebuild=rebuild, ahead=begun)
+    if meter.finish() is False:
+        raise Cancelled("stopped after reading the sources")
+    return read
 
 
 def _finish(
@@ -321,6 +374,7 @@ class Build:
     source: VectorSource | None = None
     reads: ReadingPlan = field(default_factory=ReadingPlan)
     reading: Reading | None = None
+    ahead: Mapping[str, Ahead] = field(default_factory=dict)
     reports: list[StageReport] = field(default_factory=list)
     parts: Sequence[Generation] = ()
 
@@ -370,7 +424,14 @@ class Build:
             before = MergedBefore(self.parts, documents, settings, self.layout.work)
         for number, stage in enumerate(stages):
             meter = Meter(stage.name, self.callback, stage.unit)
-            context = StageContext(meter, settings.threads, self.source, self.reading, self.layout.work)
+            context = StageContext(
+                meter,
+                settings.threads,
+                self.source,
+                self.reading,
+                self.layout.work,
+                ahead=self.ahead.get(stage.name),
+            )
             needs = stage.needed(settings)
             needed = {need: outputs[need] for need in needs if need != DOCUMENTS}
             inputs = StageInputs(needed, documents if DOCUMENTS in needs else None)

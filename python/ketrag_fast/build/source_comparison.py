@@ -15,11 +15,12 @@ from ketrag_fast.build.file_reading import check_document, find_files, read_jobs
 from ketrag_fast.build.sources import SourceTask
 from ketrag_fast.build.unchanged import UnchangedFiles
 from ketrag_fast.errors import Cancelled, DocumentError
-from ketrag_fast.readers import ALONE, Item, SourceFile
+from ketrag_fast.readers import ALONE, Item, SourceFile, single
 from ketrag_fast.readers.sandbox import Apart, ReadJob
 from ketrag_fast.storage.source_files import FileReading
-from ketrag_fast.storage.tables import Known, hash_purged_id
+from ketrag_fast.storage.tables import Known, contents_of, hash_purged_id
 from ketrag_fast.types import Document, Failure
+from ketrag_fast.types.document_batch import DocumentBatch
 
 _LONGEST_NAME: Final = 40
 _MOST_ITEMS: Final = 32
@@ -52,6 +53,19 @@ class DocumentMove:
     place: int
 
 
+@dataclass(frozen=True, slots=True)
+class BatchInsert:
+    """New documents, with their hashes, in adjacent positions from `place` on."""
+
+    batch: DocumentBatch
+    contents: list[bytes]
+    source: int
+    place: int
+
+
+Step = DocumentChange | DocumentMove | BatchInsert
+
+
 @dataclass(slots=True)
 class SourceComparison:
     """The stored documents (`known`, by id), what the sources have of them, and what was skipped."""
@@ -79,7 +93,7 @@ class SourceComparison:
     def __post_init__(self) -> None:
         self.shards = shards_of(self.settings.shard)
 
-    def changes(self, task: SourceTask, sandbox: Apart) -> Iterator[DocumentChange | DocumentMove]:
+    def changes(self, task: SourceTask, sandbox: Apart) -> Iterator[Step]:
         """Yield a change for each document of a source that is not stored as it is."""
         if task.action == "read":
             yield from self._files(task, sandbox)
@@ -102,7 +116,7 @@ class SourceComparison:
             if change is not None:
                 yield change
 
-    def _files(self, task: SourceTask, sandbox: Apart) -> Iterator[DocumentChange | DocumentMove]:
+    def _files(self, task: SourceTask, sandbox: Apart) -> Iterator[Step]:
         source, shards = task.row, self.shards
         files = find_files(source.spec, self.settings)
         if files.missing:
@@ -137,19 +151,24 @@ class SourceComparison:
         jobs = read_jobs(files, self.settings, again, others, self.skipped, named, elsewhere, is_unchanged)
         order = {path: number for number, (_, path) in enumerate(files.files)} if shards else {}
         place = 0
-        readings = sandbox.read(_note_kinds(jobs, kinds), self._check_stop)
+        readings = sandbox.read_batches(_note_kinds(jobs, kinds), self._check_stop)
         for number, (file, items) in enumerate(readings, 1):
             self.meter.note = _file_note(number, len(files.files), self._bytes, file.id)
             place = order.get(file.path, 0) << _MOST_ITEMS if shards else place
             if file.id in reused:
                 place = yield from self._keep(task, place, reused[file.id])
             failed, passed_over, documents = len(self.failures), self.passed_over, []
-            for item in items:
-                change, place = self._take(task, place, item, file.path)
-                if change is not None:
-                    yield change
-                if isinstance(item, Document):
-                    documents.append(item.id)
+            for batch in items:
+                if isinstance(batch, DocumentBatch) and self._are_new(batch):
+                    yield BatchInsert(batch, contents_of(batch), source.number, place)
+                    place += len(batch)
+                    continue
+                for item in single((batch,)):
+                    change, place = self._take(task, place, item, file.path)
+                    if change is not None:
+                        yield change
+                    if isinstance(item, Document):
+                        documents.append(item.id)
             if self.unchanged is not None and passed_over == self.passed_over:
                 self.unchanged.add(source.number, file, kinds[file.id], documents, self.failures[failed:])
             self._bytes += _size(file)
@@ -171,6 +190,17 @@ class SourceComparison:
             self.seen.add(name)
             place += 1
         return place
+
+    def _are_new(self, batch: DocumentBatch) -> bool:
+        """Return whether all documents of a batch are stored as they are, and note their ids."""
+        self._check_stop()
+        if self.known or self.removed or self.shards is not None:
+            return False
+        own = set(batch.ids)
+        if len(own) < len(batch) or not self.seen.isdisjoint(own):
+            return False
+        self.seen |= own
+        return True
 
     def _check_stop(self) -> None:
         if self.meter(len(self.seen)) is False:

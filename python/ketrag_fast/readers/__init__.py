@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from importlib import import_module
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 from ketrag_fast.errors import DocumentError, KetragError
 from ketrag_fast.readers.file_types import BY_SUFFIX, LANGUAGES, kind_of
 from ketrag_fast.readers.files import SourceFiles, find, is_glob
 from ketrag_fast.readers.jsonl import has_short_lines
-from ketrag_fast.readers.protocol import Item, Reader, SourceFile
+from ketrag_fast.readers.protocol import Item, Items, Reader, SourceFile
 from ketrag_fast.readers.text_limit import READ_TEXT, within
-from ketrag_fast.types import Document, Failure
+from ketrag_fast.types import Failure
+from ketrag_fast.types.document_batch import DocumentBatch
 
 _HERE = __name__
+_I = TypeVar("_I", Item, Items)
 _SMALL: Final = 1_000_000
 _SMALL_TABLE: Final = 10_000
 """Time grows with rows times columns, because a short row gets all columns of the header."""
@@ -28,7 +30,7 @@ class Format(NamedTuple):
     proportion to its size. With `alike`, records are lines that are independent: the time limit applies to
     each, and a file of any size whose lines have at most `inside` bytes is read in the caller's process.
     `fallback` is the kind as which a file is read again if its reader exceeds a limit or crashes, and `lost`
-    what its text lacks then.
+    what its text lacks then. `batches` is a reader that yields the same documents, many at a time.
     """
 
     reader: str
@@ -36,6 +38,7 @@ class Format(NamedTuple):
     alike: bool = False
     fallback: str | None = None
     lost: str = ""
+    batches: str = ""
 
     def apart(self, file: SourceFile) -> bool:
         """Return whether a file is read in a separate process."""
@@ -58,7 +61,7 @@ FORMATS: Final[Mapping[str, Format]] = {
     "notebook": Format("notebook:read_notebook"),
     "subtitles": Format("subtitles:read_subtitles"),
     "table": Format("table:read_table", _SMALL_TABLE),
-    "jsonl": Format("jsonl:read_jsonl", _SMALL, alike=True),
+    "jsonl": Format("jsonl:read_jsonl", _SMALL, alike=True, batches="jsonl:read_jsonl_batches"),
     "html": Format("html:read_html", fallback="plain html", lost="headings, links and tables"),
     "plain html": Format("html_plain:read_html_plain"),
     "pdf": Format("pdf.reader:read_pdf"),
@@ -111,9 +114,13 @@ def reader_of(kind: str) -> Reader:
     found = FORMATS.get(kind)
     if found is None:
         raise DocumentError(f"no reader for {kind} files")
-    module, _, function = found.reader.partition(":")
-    reader: Reader = getattr(import_module(f"{_HERE}.{module}"), function)
+    reader: Reader = _load(found.reader)
     return reader
+
+
+def _load(name: str) -> Any:
+    module, _, function = name.partition(":")
+    return getattr(import_module(f"{_HERE}.{module}"), function)
 
 
 def reader_for(suffix: str) -> Reader | None:
@@ -136,16 +143,34 @@ def items_of(
     Exceptions of its reader become a failure of the file, and so do a change of the file while it is read and
     more than `read_text` million characters of text. After a document they are failures of a part.
     """
+    return mark_partial(file, single(_items_of(file, kind, largest, read_text)))
+
+
+def batches_of(
+    file: SourceFile, kind: str, largest: int | None = None, read_text: int = READ_TEXT
+) -> Iterator[Items]:
+    """Yield the same, with many documents at a time if the format has a reader for that."""
     return mark_partial(file, _items_of(file, kind, largest, read_text))
 
 
-def _items_of(file: SourceFile, kind: str, largest: int | None, read_text: int) -> Iterator[Item]:
+def single(items: Iterable[Items]) -> Iterator[Item]:
+    """Yield the documents of batches one by one."""
+    for item in items:
+        if isinstance(item, DocumentBatch):
+            yield from item.documents()
+        else:
+            yield item
+
+
+def _items_of(file: SourceFile, kind: str, largest: int | None, read_text: int) -> Iterator[Items]:
     try:
         before = _stamp(file)
         if largest is not None and file.size() > largest and kind != "jsonl":
             yield file.failure(f"the file is larger than {largest:,} bytes")
             return
-        yield from within(file, reader_of(kind)(file), read_text)
+        found = FORMATS.get(kind)
+        read = _load(found.batches) if found is not None and found.batches else reader_of(kind)
+        yield from within(file, read(file), read_text)
         if _stamp(file) != before:
             yield file.failure("the file changed while it was read: index it again when nothing writes to it")
     except DocumentError as error:
@@ -160,14 +185,14 @@ def _items_of(file: SourceFile, kind: str, largest: int | None, read_text: int) 
         yield file.failure(f"cannot be used: {error}")
 
 
-def mark_partial(file: SourceFile, items: Iterator[Item]) -> Iterator[Item]:
+def mark_partial(file: SourceFile, items: Iterator[_I]) -> Iterator[_I | Failure]:
     """Yield the items of a file; failures of the file after a document become failures of a part of it."""
     some = False
     for item in items:
         if some and isinstance(item, Failure) and item.document == file.id and item.code == "document":
             yield file.partial(item.message)
         else:
-            some = some or isinstance(item, Document)
+            some = some or not isinstance(item, Failure)
             yield item
 
 
@@ -182,13 +207,16 @@ __all__ = [
     "FORMATS",
     "Format",
     "Item",
+    "Items",
     "Reader",
     "SourceFile",
     "SourceFiles",
+    "batches_of",
     "find",
     "is_glob",
     "items_of",
     "known_kind",
     "reader_for",
     "reader_of",
+    "single",
 ]

@@ -13,9 +13,9 @@ _MARKS = (  # UTF-32's little-endian mark begins with UTF-16's, so it is tested 
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
-_CONTROLS = bytes(byte for byte in range(32) if byte not in b"\t\n\v\f\r\x1a\x1b")
+CONTROLS = bytes(byte for byte in range(32) if byte not in b"\t\n\v\f\r\x1a\x1b")
 _SAMPLE = 1 << 16
-_MOST_CONTROLS = 0.01  # text in any common encoding has a far smaller share
+_MOSTCONTROLS = 0.01  # text in any common encoding has a far smaller share
 
 
 def mark_of(data: bytes) -> tuple[int, str | None]:
@@ -60,6 +60,6 @@ def refuse_binary(data: bytes) -> None:
     if zero >= 0:
         raise DocumentError(f"not text: byte {zero} is zero", hint="if it is UTF-16, save it as UTF-8")
     sample = data[:_SAMPLE]
-    controls = len(sample) - len(sample.translate(None, _CONTROLS))
-    if controls > _MOST_CONTROLS * len(sample):
+    controls = len(sample) - len(sample.translate(None, CONTROLS))
+    if controls > _MOSTCONTROLS * len(sample):
         raise DocumentError("not text: too many control characters")

@@ -10,8 +10,11 @@ from pathlib import Path, PurePosixPath
 from typing import BinaryIO, Protocol
 
 from ketrag_fast.types import Document, Failure
+from ketrag_fast.types.document_batch import DocumentBatch
 
 Item = Document | Failure
+Items = Item | DocumentBatch
+"""What a reader that reads many documents together yields."""
 
 
 @dataclass(frozen=True, slots=True)

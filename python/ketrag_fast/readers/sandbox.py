@@ -21,7 +21,7 @@ from functools import partial
 from queue import Empty, Full, Queue
 from typing import Any, Final, Self
 
-from ketrag_fast.readers import FORMATS, Item, SourceFile, items_of
+from ketrag_fast.readers import FORMATS, Item, Items, SourceFile, batches_of, single
 from ketrag_fast.readers.text_limit import READ_TEXT
 from ketrag_fast.types import Document, Failure
 from ketrag_fast.types.locations import from_rows
@@ -37,10 +37,10 @@ ReadJob = tuple[SourceFile, str]
 """A file and its kind."""
 UNCHANGED: Final = "unchanged"
 """The kind of a file that is not read, because the caller has its documents."""
-Items = Queue[Item | None]
+ItemQueue = Queue[Item | None]
 """The items of one file; None marks the end."""
 Put = Callable[[Item | None], None]
-_Job = tuple[SourceFile, str, Items]
+_Job = tuple[SourceFile, str, ItemQueue]
 
 
 class Apart:
@@ -93,8 +93,15 @@ class Apart:
 
         `waiting` is called regularly while no item arrives; an exception from it ends the reading.
         """
+        for file, items in self.read_batches(files, waiting):
+            yield file, single(items)
+
+    def read_batches(
+        self, files: Iterable[ReadJob], waiting: Callable[[], None] = lambda: None
+    ) -> Iterator[tuple[SourceFile, Iterator[Items]]]:
+        """Yield the same, with many documents at a time where the format allows."""
         source = iter(files)
-        pending: deque[tuple[SourceFile, str, Items | None]] = deque()
+        pending: deque[tuple[SourceFile, str, ItemQueue | None]] = deque()
         running = 0
         more = True
         while more or pending:
@@ -104,7 +111,7 @@ class Apart:
                     more = False
                     break
                 file, kind = found
-                queue: Items | None = None
+                queue: ItemQueue | None = None
                 if kind != UNCHANGED and FORMATS[kind].apart(file):
                     queue = Queue(_QUEUED)
                     running += 1
@@ -116,7 +123,7 @@ class Apart:
             if kind == UNCHANGED:
                 yield file, iter(())
             elif queue is None:
-                yield file, items_of(file, kind, self._largest, self._read_text)
+                yield file, batches_of(file, kind, self._largest, self._read_text)
             else:
                 items = _drain(queue, waiting)
                 yield file, items
@@ -201,7 +208,7 @@ class Apart:
             process.kill()
         return process
 
-    def _put(self, queue: Items, item: Item | None) -> None:
+    def _put(self, queue: ItemQueue, item: Item | None) -> None:
         while not self._closed:
             with suppress(Full):  # the consumer is busy
                 queue.put(item, timeout=_POLL)
@@ -217,7 +224,7 @@ class Apart:
                 process.end_if_late()
 
 
-def _drain(queue: Items, waiting: Callable[[], None]) -> Iterator[Item]:
+def _drain(queue: ItemQueue, waiting: Callable[[], None]) -> Iterator[Item]:
     while True:
         try:
             item = queue.get(timeout=_POLL)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from ketrag_fast.readers.protocol import Item, SourceFile
+from ketrag_fast.readers.protocol import Items, SourceFile
 from ketrag_fast.types import Failure
+from ketrag_fast.types.document_batch import DocumentBatch
 
 MILLION: Final = 1_000_000
 READ_TEXT: Final = 200
@@ -17,7 +18,7 @@ _ENTRY: Final = 16
 """Characters counted for a number, a name or a locator, in addition to its texts."""
 
 
-def within(file: SourceFile, items: Iterable[Item], millions: int) -> Iterator[Item]:
+def within(file: SourceFile, items: Iterable[Items], millions: int) -> Iterator[Items]:
     """Yield the items of a file until they exceed a limit; then yield a Failure and stop.
 
     The limit for text, metadata and locators is `millions` of characters or 4 times the file size, whichever
@@ -26,18 +27,27 @@ def within(file: SourceFile, items: Iterable[Item], millions: int) -> Iterator[I
     limit = max(millions * MILLION, _TIMES * file.size())
     produced = 0
     for item in items:
-        produced += characters_of(item)
-        if produced > limit:
-            yield file.failure(
-                f"the file gives more than {limit:,} characters (setting read_text: {millions:,} million"
-                f", or {_TIMES} times the file size); the text before that is kept"
-            )
-            return
-        yield item
+        for one in _fitting(item, limit - produced):
+            produced += characters_of(one)
+            if produced > limit:
+                yield file.failure(
+                    f"the file gives more than {limit:,} characters (setting read_text: {millions:,} million"
+                    f", or {_TIMES} times the file size); the text before that is kept"
+                )
+                return
+            yield one
 
 
-def characters_of(item: Item) -> int:
-    """Return the characters of a document with metadata and locators, or of a failure."""
+def _fitting(item: Items, left: int) -> Iterable[Items]:
+    """Return the item, or its documents if it is a batch with more than `left` characters."""
+    is_large = isinstance(item, DocumentBatch) and item.characters > left
+    return item.documents() if is_large and isinstance(item, DocumentBatch) else (item,)
+
+
+def characters_of(item: Items) -> int:
+    """Return the characters of documents with metadata and locators, or of a failure."""
+    if isinstance(item, DocumentBatch):
+        return item.characters
     if isinstance(item, Failure):
         return len(item.document) + len(item.message)
     found = len(item.id) + len(item.text) + len(item.title)

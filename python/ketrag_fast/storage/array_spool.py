@@ -102,7 +102,7 @@ def require_space(folder: Path, size: int) -> None:
     free = shutil.disk_usage(folder).free
     if free < size:
         raise StorageFull(
-            f"this build needs at least {size / 1e6:,.0f} MB of disk for temporary files in {folder.parent}; "
+            f"this build needs at least {size / 1e6:,.0f} MB of disk for temporary files in {folder}; "
             f"{free / 1e6:,.0f} MB are free",
             hint="free some space and run the same command again: it continues from there",
         )

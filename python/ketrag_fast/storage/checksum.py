@@ -37,6 +37,11 @@ def bytes_digest(parts: Iterable[bytes]) -> str:
     return raw_digest(parts).hex()
 
 
+def length_prefixed(parts: Iterable[bytes]) -> bytes:
+    """Return what these digests are of: each part after its length."""
+    return b"".join([piece for part in parts for piece in (_length(len(part)), part)])
+
+
 def raw_digest(parts: Iterable[bytes]) -> bytes:
     """Return the bytes of `bytes_digest`."""
     pieces: list[bytes] = []

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
@@ -87,10 +88,18 @@ class DocumentTexts:
             "SELECT document, content, CAST(text AS BLOB) FROM texts JOIN documents ON key = document"
             " ORDER BY source, place"
         )
-        same = []
-        while batch := list(islice(rows, _BATCH)):
-            found = published.find([content for _, content, _ in batch])
-            same += [key for (key, _, text), there in zip(batch, found, strict=True) if there == text]
+        same: list[int] = []
+        with ThreadPoolExecutor(1, thread_name_prefix="ketrag-texts") as pool:
+            before: tuple[list[Any], Future[list[bytes | None]]] | None = None
+            more = True
+            while more:
+                batch = list(islice(rows, _BATCH))  # while the texts of the batch before are unpacked
+                more = bool(batch)
+                found = pool.submit(published.find, [content for _, content, _ in batch])
+                if before is not None:
+                    pairs = zip(*before[:1], before[1].result(), strict=True)
+                    same += [key for (key, _, text), there in pairs if there == text]
+                before = batch, found
         return same
 
     def drop(self, keys: Sequence[int]) -> None:

@@ -5,12 +5,14 @@ Queries never open it. The holder of the builder's lock is the only writer.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import sqlite3
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ketrag_fast.errors import IndexDamaged
-from ketrag_fast.storage.checksum import bytes_digest, raw_digest, text_digest
+from ketrag_fast.storage.checksum import bytes_digest, length_prefixed, raw_digest, text_digest
 from ketrag_fast.storage.database import Database
 from ketrag_fast.storage.document_texts import HASH_BYTES, TEXTS_SCHEMA, DocumentTexts, is_hash
 from ketrag_fast.storage.io_errors import json_of, tables_damaged
@@ -26,6 +28,7 @@ from ketrag_fast.storage.layout import FORMAT, SHORT_HASH, incompatible
 from ketrag_fast.storage.source_files import FileKey, FileReading, load_file_readings, store_file_readings
 from ketrag_fast.storage.source_seals import SOURCE_ROWS, seal_sources, source_seal
 from ketrag_fast.types import Document, Failure
+from ketrag_fast.types.document_batch import DocumentBatch
 from ketrag_fast.types.locations import Locator, from_rows, to_text
 
 _SCHEMA = """
@@ -276,6 +279,26 @@ class Tables(Database):
             ),
         )
         self._set_parts(enumerate((document for document, *_ in new), last + 1))
+
+    def insert_batch(self, batch: DocumentBatch, contents: Sequence[bytes], source: int, place: int) -> None:
+        """Add the documents of a batch in adjacent positions."""
+        last = self._db.execute("SELECT coalesce(max(key), 0) FROM documents").fetchone()[0]
+        keys = range(last + 1, last + 1 + len(batch))
+        self._db.executemany(
+            "INSERT INTO documents (key, id, source, place, content, title, metadata, chars)"
+            " VALUES (?, ?, ?, ?, ?, ?, '{}', ?)",
+            zip(
+                keys,
+                batch.ids,
+                repeat(source, len(batch)),
+                range(place, place + len(batch)),
+                contents,
+                batch.titles,
+                map(len, batch.texts),
+                strict=True,
+            ),
+        )
+        self.texts.put(zip(keys, batch.texts, strict=True))
 
     def _set_parts(self, documents: Iterable[tuple[int, Document]]) -> None:
         every = list(documents)
@@ -584,18 +607,28 @@ def hash_purged_id(name: str) -> str:
 
 def content_of(document: Document) -> str:
     """Return the hash by which a change of a document is detected."""
-    parts = (document.id, document.title, document.text, _metadata(document))
+    parts = (document.id, document.title, document.text, metadata_json(document))
     return text_digest((*parts, to_text(document.locators)) if document.locators else parts)
 
 
-def _metadata(document: Document) -> str:
+def contents_of(batch: DocumentBatch) -> list[bytes]:
+    """Return the hashes of documents without metadata and locators, as `content_of` has them."""
+    end = length_prefixed((b"{}",))
+    return [
+        hashlib.blake2b(length_prefixed(parts) + end, digest_size=HASH_BYTES).digest()
+        for parts in zip(*batch.encoded, strict=True)
+    ]
+
+
+def metadata_json(document: Document) -> str:
+    """Return the metadata of a document as the tables store it."""
     if not document.metadata:
         return "{}"
     return json.dumps(dict(document.metadata), ensure_ascii=False, sort_keys=True, separators=(",", ":"))
 
 
 def _payload(document: Document) -> tuple[str, str, int]:
-    return document.title, _metadata(document), len(document.text)
+    return document.title, metadata_json(document), len(document.text)
 
 
 def _is_unaltered(content: object, *parts: bytes | None) -> bool:

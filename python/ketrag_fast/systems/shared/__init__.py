@@ -21,6 +21,7 @@ UNITS = Stage(
     needs=(DOCUMENTS,),
     settings=("cut", "chunk_tokens", "overlap", "split_level", "encoding", "language", "even_chunks"),
     run=f"{_HERE}.units:run",
+    ahead=f"{_HERE}.units_ahead:UnitsAhead",
     unit="documents",
     arrays={
         "document_count": array("u64", 1),

@@ -67,7 +67,7 @@ def _build_in_runs(units: Outputs, settings: Settings, context: StageContext) ->
     count = max(len(texts[1]) - 1, 1)
     bounds = bounds_of(settings, len(texts[0]) // count)
     with scratch_folder(context.scratch) as folder:
-        require_space(folder, _LEAST_SPACE * len(texts[0]))
+        require_space(folder.parent, _LEAST_SPACE * len(texts[0]))
         made = _core.links_build_runs(
             strings(units, "document_titles"),
             units["unit_document"],

@@ -41,9 +41,16 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
         else:
             documents.verify_unchanged(context.earlier.arrays, context.earlier.row)
         fresh = np.flatnonzero(context.earlier.row < 0).tolist()
-        new, _ = _cut_documents(documents.only(fresh), settings, context.threads, context.report)
+        new, _ = cut_documents(documents.only(fresh), settings, context.threads, context.report)
         return update_units(new, context.earlier, documents.hashes())
-    return {**_cut_in_blocks(documents, settings, context), "document_hashes": documents.hashes()}
+    made = context.ahead.take(documents.contents()) if context.ahead is not None else None
+    if made is None:
+        made = _cut_in_blocks(documents, settings, context)
+    else:
+        documents.check_order()
+        context.report(len(documents), len(documents))
+        context.check()
+    return {**made, "document_hashes": documents.hashes()}
 
 
 def _cut_in_blocks(documents: Documents, settings: Settings, context: StageContext) -> Outputs:
@@ -54,7 +61,7 @@ def _cut_in_blocks(documents: Documents, settings: Settings, context: StageConte
     blocks = iter(documents.blocks(_BLOCK))
     first, second = next(blocks, documents), next(blocks, None)
     if second is None:
-        return _cut_documents(first, settings, context.threads, context.report)[0]
+        return cut_documents(first, settings, context.threads, context.report)[0]
     total, done = len(documents), 0
 
     def report(part: int, _: int) -> bool | None:
@@ -62,7 +69,7 @@ def _cut_in_blocks(documents: Documents, settings: Settings, context: StageConte
 
     with scratch_folder(context.scratch) as folder, ArraySpool(folder) as spool:
         joined = JoinedUnits(spool)
-        work = partial(_cut_documents, settings=settings, threads=context.threads, report=report)
+        work = partial(cut_documents, settings=settings, threads=context.threads, report=report)
         for block, made in _run_ahead(work, chain([first, second], blocks), context.threads):
             joined.add(*made)
             done += len(block)
@@ -85,7 +92,7 @@ def _run_ahead(work: Callable[[T], R], items: Iterable[T], threads: int) -> Iter
             yield before[0], before[1].result()
 
 
-def _cut_documents(
+def cut_documents(
     documents: Documents, settings: Settings, threads: int, report: Report
 ) -> tuple[Outputs, Locators]:
     """Return the arrays of some documents, and their rows with locators."""
@@ -135,7 +142,7 @@ def cut_new_documents(
     documents: Documents, settings: Settings, context: StageContext, has_metadata: bool
 ) -> Outputs:
     """Return the arrays of some documents alone; with metadata if others have it, though these have none."""
-    cut, _ = _cut_documents(documents, settings, context.threads, context.report)
+    cut, _ = cut_documents(documents, settings, context.threads, context.report)
     more = {"document_hashes": documents.hashes()}
     if has_metadata:
         rows = len(cut["document_ids_offsets"]) - 1

@@ -54,6 +54,18 @@ class Documents:
         found._hashes = tables.short_hashes(ids)
         return found
 
+    @classmethod
+    def of_columns(cls, columns: Mapping[str, tuple[NDArray[np.uint8], NDArray[np.uint64]]]) -> Documents:
+        """Return documents without sections and locators, given `id`, `title`, `text` and `metadata`."""
+        found = cls.__new__(cls)
+        found._cut = False
+        found._numbers = range(len(columns["id"][1]) - 1)
+        found._packed = dict(columns)
+        found._parts = {}, {}
+        found._some = []
+        found._hashes = None
+        return found
+
     def only(self, numbers: Sequence[int]) -> Documents:
         """Return the documents with these numbers, in this order."""
         return Documents(self._tables, cut=self._cut, numbers=numbers)
@@ -86,6 +98,14 @@ class Documents:
             self._tables.set_verified()
         else:
             self._tables.verify()
+
+    def contents(self) -> NDArray[np.uint8]:
+        """Return uint8[documents, 32]: the hashes of all stored documents, in order."""
+        return self._tables.contents()
+
+    def check_order(self) -> None:
+        """Raise IndexDamaged if the order of the stored documents differs from their rows."""
+        self._tables.check("documents")
 
     def hashes(self) -> NDArray[np.uint8]:
         """Return uint8[documents, 16]: a hash of everything stored of each document, to detect changes."""

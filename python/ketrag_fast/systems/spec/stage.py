@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ketrag_fast.base.config import Settings
 from ketrag_fast.errors import Cancelled, ConfigError
+from ketrag_fast.systems.spec.ahead import Ahead
 from ketrag_fast.systems.spec.arrays import Arrays, Sizes
 from ketrag_fast.systems.spec.documents import Documents
 from ketrag_fast.systems.spec.function_ref import resolve
@@ -93,6 +94,7 @@ class StageContext:
         reading: the reader of the core chunks; None without one.
         scratch: a folder on the index's disk for files to return and for temporary files.
         earlier: the published output to reuse; None if there is none.
+        ahead: what the stage began while the sources were read.
 
     Examples:
         >>> from ketrag_fast.base.progress import Meter
@@ -106,6 +108,7 @@ class StageContext:
     reading: Reading | None = None
     scratch: Path | None = None
     earlier: Earlier | None = None
+    ahead: Ahead | None = None
 
     def check(self) -> None:
         """Raise Cancelled if a stop was requested; call it in Python loops."""
@@ -162,6 +165,7 @@ class Stage:
         large: for a stage that searches vectors exactly without hnswlib: what they are the vectors of, their
             named size, and the setting with the size from which a build recommends hnswlib.
         entity_graph: the arrays of an entity graph, which `ketrag bench` and `ketrag diff` compare.
+        ahead: starts work on new documents while they are read (`ahead.py`), given settings and a folder.
 
     Examples:
         >>> from ketrag_fast.extending import StageContext, StageInputs, array
@@ -195,6 +199,7 @@ class Stage:
     embeds: tuple[tuple[str, str], ...] = ()
     large: tuple[str, str, str] | None = None
     entity_graph: EntityGraph | None = None
+    ahead: Callable[[Settings, Path], Ahead] | str | None = field(default=None, repr=False)
 
     @property
     def slot(self) -> str:
@@ -209,6 +214,13 @@ class Stage:
         """Run the stage, and return its arrays and files."""
         made: Made = resolve(self.run)(inputs, settings, context)
         return made
+
+    def begin(self, settings: Settings, scratch: Path) -> Ahead | None:
+        """Call `ahead`; None if the stage has none."""
+        if self.ahead is None:
+            return None
+        started: Ahead = resolve(self.ahead)(settings, scratch)
+        return started
 
     def looked(self, inputs: StageInputs, settings: Settings, context: StageContext) -> str | None:
         """Call `look`; None if the stage has none."""

@@ -1,0 +1,116 @@
+"""Cutting documents while the sources are still read, so that a second core has work from the beginning.
+
+The result counts only if the stored documents are those that were cut, in their order: the stage "units"
+compares the hashes of their contents. Otherwise, or after any error, the documents are cut from the tables.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ketrag_fast.base.config import Settings
+from ketrag_fast.kernels.text import pack
+from ketrag_fast.storage.array_spool import ArraySpool, scratch_folder
+from ketrag_fast.systems.shared.units import JoinedUnits, cut_documents
+from ketrag_fast.systems.spec.documents import Documents
+from ketrag_fast.systems.spec.stage import Outputs
+
+Packed = tuple[NDArray[np.uint8], NDArray[np.uint64]]
+_BLOCK: Final = 4 << 20
+"""Bytes of texts that are cut together."""
+
+
+class UnitsAhead:
+    """Cuts documents in a thread as they come. Arrays that were taken stay readable after `close`."""
+
+    def __init__(self, settings: Settings, scratch: Path) -> None:
+        self._settings = settings
+        self._exits = ExitStack()
+        folder = self._exits.enter_context(scratch_folder(scratch))
+        self._joined = JoinedUnits(self._exits.enter_context(ArraySpool(folder)))
+        pool = ThreadPoolExecutor(1, thread_name_prefix="ketrag-cuts")
+        self._pool = self._exits.enter_context(pool)  # last, so that it ends before its files do
+        self._pieces: list[Mapping[str, Packed]] = []
+        self._held = 0
+        self._work: Future[None] | None = None
+        self._contents = hashlib.blake2b(digest_size=32)
+        self._is_void = False
+
+    def add(self, columns: Mapping[str, Packed], contents: Sequence[bytes]) -> None:
+        """Add new documents without sections and locators, as columns; `metadata` may be missing."""
+        if self._is_void:
+            return
+        self._contents.update(b"".join(contents))
+        self._pieces.append(columns)
+        self._held += len(columns["text"][0])
+        if self._held >= _BLOCK:
+            self._cut()
+
+    def give_up(self) -> None:
+        """Cut no more: the documents come in another order, or are changed."""
+        self._is_void = True
+        self._pieces.clear()
+
+    def take(self, contents: NDArray[np.uint8]) -> Outputs | None:
+        """Return the arrays if these are the contents of what was cut, at least one block; else None."""
+        if self._work is None or self._is_void:
+            return None
+        if hashlib.blake2b(contents.tobytes(), digest_size=32).digest() != self._contents.digest():
+            return None
+        if self._pieces:
+            self._cut()
+        self._wait()
+        return None if self._is_void else self._joined.finish()
+
+    def close(self) -> None:
+        """Wait for the thread, and remove the files."""
+        self.give_up()
+        self._exits.close()
+
+    def _wait(self) -> None:
+        error = self._work.exception() if self._work is not None else None
+        if error is not None:  # the stage itself does the same work, and raises if it fails, too
+            self.give_up()
+
+    def _cut(self) -> None:
+        """Start to cut the documents so far, after those before them."""
+        self._wait()
+        if self._is_void:
+            return
+        pieces, self._pieces, self._held = self._pieces, [], 0
+        self._work = self._pool.submit(self._cut_pieces, pieces)
+        if self._settings.threads == 1:
+            self._wait()
+
+    def _cut_pieces(self, pieces: Sequence[Mapping[str, Packed]]) -> None:
+        columns = {name: _concatenate([piece[name] for piece in pieces]) for name in ("id", "title", "text")}
+        columns["metadata"] = _concatenate([_metadata(piece) for piece in pieces])
+        documents = Documents.of_columns(columns)
+        self._joined.add(*cut_documents(documents, self._settings, self._settings.threads, self._go_on))
+
+    def _go_on(self, *_: int) -> bool | None:
+        return False if self._is_void else None
+
+
+def _metadata(piece: Mapping[str, Packed]) -> Packed:
+    found = piece.get("metadata")
+    return pack(["{}"] * (len(piece["id"][1]) - 1)) if found is None else found
+
+
+def _concatenate(parts: Sequence[Packed]) -> Packed:
+    if len(parts) == 1:
+        return parts[0]
+    offsets = [np.zeros(1, np.uint64)]
+    before = 0
+    for blob, ends in parts:
+        offsets.append(ends[1:] + np.uint64(before))
+        before += len(blob)
+    return np.concatenate([blob for blob, _ in parts]), np.concatenate(offsets)

@@ -1,0 +1,42 @@
+"""Work of a stage on new documents that begins while the sources are read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from ketrag_fast.types import Document
+
+    Packed = tuple[NDArray[np.uint8], NDArray[np.uint64]]
+
+
+def columns_of(documents: Sequence[Document], metadata: Sequence[str] | None) -> dict[str, Packed]:
+    """Return documents as columns, given the metadata of each as JSON, or None if they have none."""
+    from ketrag_fast.kernels.text import pack
+
+    columns = {
+        "id": pack([document.id for document in documents]),
+        "title": pack([document.title for document in documents]),
+        "text": pack([document.text for document in documents]),
+    }
+    return columns if metadata is None else {**columns, "metadata": pack(metadata)}
+
+
+class Ahead(Protocol):
+    """What `Stage.ahead` returns. The stage calls `take`, the build everything else."""
+
+    def add(self, columns: Mapping[str, Packed], contents: Sequence[bytes]) -> None:
+        """Add documents in order: `id`, `title`, `text` and `metadata`, if any has some, and their hashes."""
+
+    def give_up(self) -> None:
+        """Discard everything: documents are changed, moved or have locators."""
+
+    def take(self, contents: NDArray[np.uint8]) -> Mapping[str, NDArray[Any]] | None:
+        """Return the result if it is of the documents with these hashes, in this order."""
+
+    def close(self) -> None:
+        """End the work, and remove its files."""

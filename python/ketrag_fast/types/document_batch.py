@@ -1,0 +1,47 @@
+"""Many plain documents as columns: no metadata, no locators."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ketrag_fast.types.documents import Document
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Packed = tuple[NDArray[np.uint8], NDArray[np.uint64]]
+
+_ENTRY = 16
+"""Characters counted for a document in addition to its texts, as `text_limit` counts them."""
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentBatch:
+    """Documents that a reader read together; each has an id and a text that is not blank, or such a title.
+
+    `encoded` has ids, titles and texts as UTF-8, `packed` the same as (blob, n + 1 offsets) by `id`, `title`
+    and `text`.
+    """
+
+    ids: list[str]
+    titles: list[str]
+    texts: list[str]
+    encoded: tuple[list[bytes], list[bytes], list[bytes]]
+    packed: Mapping[str, Packed]
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @property
+    def characters(self) -> int:
+        """Characters of all documents, as `text_limit` counts them."""
+        own = sum(map(len, self.texts)) + sum(map(len, self.ids)) + sum(map(len, self.titles))
+        return own + _ENTRY * len(self.ids)
+
+    def documents(self) -> Iterator[Document]:
+        """Yield the documents one by one."""
+        for name, text, title in zip(self.ids, self.texts, self.titles, strict=True):
+            yield Document(name, text, title, {})

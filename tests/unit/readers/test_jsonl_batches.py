@@ -1,0 +1,128 @@
+"""JSON lines that are read many at a time are those that are read one by one, errors included."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from ketrag_fast.errors import DocumentError
+from ketrag_fast.readers import Items, SourceFile, batches_of, items_of, jsonl, single
+from ketrag_fast.readers.jsonl import read_jsonl, read_jsonl_batches
+from ketrag_fast.storage.tables import content_of, contents_of
+from ketrag_fast.types import Document
+from ketrag_fast.types.document_batch import DocumentBatch
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
+    max_leaves=6,
+)
+NAMES = st.sampled_from(["_id", "id", "title", "text", "metadata", "other", "t\\u0065xt"])
+RECORDS = st.dictionaries(NAMES, VALUES | st.text(min_size=1), max_size=6)
+RAW = st.sampled_from(
+    [
+        b"",
+        b"  \x0b",
+        b"[]",
+        b"{",
+        b"\xff\xfe{}",
+        b'\xef\xbb\xbf{"text": "marked"}',
+        b'{"text": "caf\xe9"}',
+        b'{"text": "a", "text": "b"}',
+        b'{"text": "\\ud800"}',
+        b'{"text": "\\ud83d\\ude00 \\/"}',
+        b'{"text": "x\x00"}',
+        b'{"text": "x", "n": NaN, "m": -Infinity}',
+        b'{"text": "x", "n": 01}',
+        b'{"text": "x", "_id": 12345678901234567890}',
+        b'{"text": "x", "_id": -0}',
+        b'{"text": "x", "_id": 1e5}',
+        b'{"text": "x"} {}',
+        b'{"text": "\x01"}',
+        b'\t{ "text" : "x" , "_id" : "" }\r',
+        b'{"text": "x", "metadata": {"b": 1, "a": "\xc3\xa9"}}',
+        b'{"text": "\\u3000", "title": "\\u2003"}',
+        b'{"text": "x", "n": ' + b"[" * 300 + b"]" * 300 + b"}",
+        b'{"text": "x", "n": ' + b"7" * 5000 + b"}",
+    ]
+)
+LINES = st.lists(RAW | RECORDS.map(lambda record: json.dumps(record).encode()), max_size=12)
+
+
+def until_error(items: Iterator[Items]) -> list[Items | str]:
+    """Return the items, and the message of the error that ends them."""
+    found: list[Items | str] = []
+    try:
+        found.extend(items)
+    except DocumentError as error:
+        found.append(str(error))
+    return found
+
+
+def both(data: bytes) -> tuple[list[Items | str], list[Items | str]]:
+    """Return what is read of a file one by one and in batches."""
+    file = SourceFile(Path("a.jsonl"), "a.jsonl", data=data)
+    batches = until_error(read_jsonl_batches(file))
+    for batch in batches:
+        if isinstance(batch, DocumentBatch):
+            assert contents_of(batch) == [bytes.fromhex(content_of(one)) for one in batch.documents()]
+            columns = {"id": batch.ids, "title": batch.titles, "text": batch.texts}
+            for (name, values), encoded in zip(columns.items(), batch.encoded, strict=True):
+                assert encoded == [value.encode() for value in values]
+                blob, ends = batch.packed[name]
+                assert blob.tobytes() == "".join(values).encode()
+                assert len(ends) == len(values) + 1 and ends[-1] == len(blob)
+    together = [
+        one for each in batches for one in (each.documents() if isinstance(each, DocumentBatch) else (each,))
+    ]
+    return until_error(read_jsonl(file)), together
+
+
+@settings(max_examples=100, deadline=None)
+@given(LINES, st.sampled_from([1, 40, 1 << 18]), st.sampled_from([b"\n", b"\r\n"]))
+@example([], 1, b"\n")
+def test_both_ways_give_the_same(lines: list[bytes], block: int, end: bytes) -> None:
+    before = jsonl._BLOCK
+    jsonl._BLOCK = block  # type: ignore[misc]
+    try:
+        one_by_one, together = both(end.join(lines))
+    finally:
+        jsonl._BLOCK = before  # type: ignore[misc]
+    assert together == one_by_one
+
+
+def test_ordinary_lines_come_in_batches_around_the_others() -> None:
+    lines = [json.dumps({"_id": n, "title": f"T{n}", "text": f"text {n} é"}) for n in range(9)]
+    lines[4] = "broken"
+    file = SourceFile(Path("a.jsonl"), "a.jsonl", data="\n".join(lines).encode())
+    found = list(batches_of(file, "jsonl"))
+    assert [len(one) if isinstance(one, DocumentBatch) else 0 for one in found] == [4, 0, 4]
+    assert list(single(found)) == list(items_of(file, "jsonl"))
+    assert next(iter(single(found))) == Document("0", "text 0 é", "T0", {})
+
+
+@pytest.mark.parametrize("data", [b"", b"\xef\xbb\xbf", '{"text": "x"}'.encode("utf-16")])
+def test_empty_files_and_other_encodings(data: bytes) -> None:
+    one_by_one, together = both(data)
+    assert together == one_by_one and len(together) == 1
+
+
+def test_text_beyond_the_limit_ends_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = "\n".join(json.dumps({"text": "x" * 100}) for _ in range(60))
+    file = SourceFile(Path("a.jsonl"), "a.jsonl", data=lines.encode())
+    monkeypatch.setattr("ketrag_fast.readers.text_limit.MILLION", 1)
+    monkeypatch.setattr("ketrag_fast.readers.text_limit._TIMES", 0)
+    found = list(items_of(file, "jsonl", None, 1_000))
+    assert len(found) == 9 and "more than 1,000 characters" in str(found[-1])
+
+
+def test_a_table_of_citations_is_added(tmp_path: Path) -> None:
+    (tmp_path / "corpus.jsonl").write_text('{"_id": "p", "text": "x"}\n{"_id": "q", "text": "y"}\n')
+    (tmp_path / "citations.tsv").write_text("p\tq\n")
+    found = list(batches_of(SourceFile(tmp_path / "corpus.jsonl", "corpus.jsonl"), "jsonl"))
+    assert isinstance(found[0], Document) and found[0].metadata == {"cites": ["q"]}
