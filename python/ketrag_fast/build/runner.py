@@ -153,10 +153,8 @@ def build(
                     small = _publish_difference(deltas, tables, resolved, read, callback)
                     if small is not None:
                         return _finish(layout, tables, resolved.settings, small, read.warnings, start)
-                model = trust or own
-                dropped = used if purge else None
                 work = _Work(layout, tables, resolved, base, stages, reads, callback, start, ahead)
-                report = work.run(read, model, rebuild, dropped)
+                report = work.run(read, trust or own, rebuild, used if purge else None)
             remember(tables, report)
         if purge:
             drop_unused(layout, used)
