@@ -153,7 +153,7 @@ def build(
                     small = _publish_difference(deltas, tables, resolved, read, callback)
                     if small is not None:
                         return _finish(layout, tables, resolved.settings, small, read.warnings, start)
-                work = _Work(layout, tables, resolved, base, stages, reads, callback, start, ahead)
+                work = _StageRun(layout, tables, resolved, base, stages, reads, callback, start, ahead)
                 report = work.run(read, trust or own, rebuild, used if purge else None)
             remember(tables, report)
         if purge:
@@ -175,7 +175,7 @@ def _empty_work(layout: Layout) -> None:
 
 
 @dataclass(frozen=True)
-class _Work:
+class _StageRun:
     """What the stages of a build run over."""
 
     layout: Layout
