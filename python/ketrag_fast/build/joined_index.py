@@ -79,7 +79,7 @@ class Parts:
 
 
 @dataclass(frozen=True, slots=True)
-class Joined:
+class JoinedIndex:
     """The folder of the joined index, and the parts that it was made from."""
 
     folder: Path
@@ -135,7 +135,7 @@ def look_at(path: Path) -> PartState:
     return PartState(os.path.realpath(path), digest, number)
 
 
-def joined_index(names: Sequence[str], settings: Settings, callback: Callback | None = None) -> Joined:
+def joined_index(names: Sequence[str], settings: Settings, callback: Callback | None = None) -> JoinedIndex:
     """Return the joined index of some indexes; build it if it is missing.
 
     Raises:
@@ -159,7 +159,7 @@ def joined_index(names: Sequence[str], settings: Settings, callback: Callback | 
         with suppress(OSError):
             os.utime(folder)
     drop_unused(home)
-    return Joined(folder, parts)
+    return JoinedIndex(folder, parts)
 
 
 def _join(parts: Parts, folder: Path, settings: Settings, callback: Callback | None) -> None:
