@@ -262,6 +262,14 @@ SECTIONS: Final = (
         _ENCODING,
     ),
     _time(
+        "rerank",
+        "Reranking",
+        "What a reranker adds to a question of mode `walk`, on one thread. The cross-encoder has the size of MiniLM and random outputs:"
+        " its time does not depend on its weights.",
+        "rerank.py",
+        (*_ASKING, *_ENCODING, "python/ketrag_fast/models/walk_reranker.py"),
+    ),
+    _time(
         "ann",
         "Vector search and hnswlib",
         "Nearest 10 of made-up unit vectors of 384 dimensions in 1,000 clusters, one question at a time on one core.",

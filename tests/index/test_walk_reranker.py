@@ -106,7 +106,7 @@ def test_only_named_leaves_other_queries_in_the_order_of_the_walk(
             return [p.unit for p in index.retrieve(question, mode="walk", budget=100_000).passages]
 
     gated = {"rerank": f"walk-features:{tmp_path}"}
-    assert units(QUESTION, **gated) == units(QUESTION, rerank=None)
+    assert units(QUESTION, **gated) == units(QUESTION, rerank=None) == units(QUESTION, rerank="none")
     assert [units(text, **gated) for text in naming] == [units(text) for text in naming]
     (tmp_path / "reranker.json").write_text(json.dumps(model | {"only_named": 1}))
     with opened(trained, **gated) as index, pytest.raises(BackendError, match="only_named"):

@@ -114,14 +114,14 @@ class Opened:
     @cached_property
     def reranker(self) -> CrossEncoder | WalkReranker | None:
         """The reranker of the settings, loaded with the first query."""
-        if self.settings.rerank is None:
+        spec = self.settings.rerank
+        if spec is None or spec == "none":
             return None
-        if is_walk_reranker(self.settings.rerank):
-            return load_walk_reranker(self.settings.rerank, FEATURES)
+        if is_walk_reranker(spec):
+            return load_walk_reranker(spec, FEATURES)
         from ketrag_fast.models.reranker import CrossEncoder
 
-        precision, threads = self.settings.precision, self.settings.threads
-        return CrossEncoder(self.settings.rerank, precision=precision, threads=threads)
+        return CrossEncoder(spec, precision=self.settings.precision, threads=self.settings.threads)
 
     @cached_property
     def extractors(self) -> Extractors:

@@ -1,0 +1,80 @@
+"""Time that reranking adds to a question: the walk's features, and a cross-encoder of MiniLM's size that reads 30 passages.
+
+    python benches/rerank.py
+
+The cross-encoder is all-MiniLM-L6-v2 with random outputs, because its time does not depend on its weights. Both are measured on one
+thread, without an embedding model, over the passages of musique-dev.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from common import WORK, arguments, median, publish, require_data, require_model, seconds, target
+from common import result_table as table
+from ketrag_fast import Index, Settings
+from ketrag_fast.lab.eval import load_dataset
+from ketrag_fast.lab.reranker.training import train_reranker
+
+SET = "musique-dev"
+PASSAGES = 30
+MOST_MS = 120
+
+
+def cross_encoder(folder: Path) -> Path:
+    """Write all-MiniLM-L6-v2 with one random output, as transformers saves it, and return the folder."""
+    import transformers
+
+    if not (folder / "model.safetensors").exists():
+        model = transformers.AutoModelForSequenceClassification.from_pretrained(
+            str(require_model()), num_labels=1, local_files_only=True, use_safetensors=True
+        )
+        model.save_pretrained(str(folder))
+        (folder / "tokenizer.json").write_bytes((require_model() / "tokenizer.json").read_bytes())
+    return folder
+
+
+def times(place: Path, questions: Sequence[str], rerank: str | None) -> list[float]:
+    """Return the milliseconds of each question in mode walk."""
+    with Index.open(place, settings=Settings(rerank=rerank, threads=1)) as index:
+        index.retrieve(questions[0], mode="walk", budget=4_000)  # opens the model and chooses its kernel
+        return [
+            1e3 * value
+            for question in questions
+            for value in seconds(lambda q=question: index.retrieve(q, mode="walk", budget=4_000), 1, 0)
+        ]
+
+
+def main() -> None:
+    """Measure and print."""
+    args = arguments(__doc__).parse_args()
+    folder = require_data(SET)
+    questions = [q.text for q in load_dataset(folder).questions[: 2 if args.smoke else 20]]
+    weights = WORK / "rerank-features"
+    if not (weights / "reranker.json").exists():
+        train_reranker([str(folder)], weights, settings=Settings())
+    place = WORK / "rerank-index"
+    Index.build(folder, place, settings=Settings(modes="walk")).close()
+    specs: dict[str, str | None] = {
+        "none": None,
+        "the walk's features, 40 candidates": f"walk-features:{weights}",
+        f"cross-encoder of MiniLM's size, {PASSAGES} passages": f"native:{cross_encoder(WORK / 'rerank-cross')}",
+    }
+    found = {name: times(place, questions, spec) for name, spec in specs.items()}
+    plain = median(found["none"])
+    rows = [
+        [
+            name,
+            median(own),
+            median(own) - plain,
+            "" if name == "none" else target(median(own) - plain, most=MOST_MS),
+        ]
+        for name, own in found.items()
+    ]
+    about = f"{SET}, {len(questions)} questions, one thread, contexts of 4,000 tokens."
+    publish([table("", ["reranker", "ms a question", "added ms", "target"], rows)], about)
+
+
+if __name__ == "__main__":
+    main()
