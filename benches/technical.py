@@ -46,7 +46,9 @@ LINKED = {
 DEPTH, BUDGET = 24_000, 3_000
 """Tokens of the context in which ranks are counted, and of the context that is to hold the answer."""
 DOCS = ROOT / "target" / "benches" / "technical"
-GROUPS = tuple((half, wording) for half in ("development", "aside") for wording in ("plain", "expert", "all"))
+GROUPS = tuple(
+    (half, wording) for half in ("development", "aside", "both") for wording in ("plain", "expert", "all")
+)
 MEASURES = ("MRR", "recall@5", f"answer at {BUDGET:,}")
 
 

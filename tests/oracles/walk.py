@@ -60,6 +60,9 @@ class Sizes:
     distinct: float = 0.7
     sections: float = 0.0
     """Without vectors the direct match weighs more by what the share of distinct subjects lacks."""
+    mentioning: float = 0.1
+    unlinked: float = 0.0
+    """And if the question names no subject and fewer candidates than this share mention one."""
 
 
 SKETCH = Sizes()
@@ -72,6 +75,7 @@ PRODUCT = Sizes(
     least_rarity=0.3,
     first_stage1=1.0,
     sections=0.4,
+    unlinked=0.3,
 )
 
 
@@ -180,6 +184,16 @@ class Pairs:
         self.weights = weights
 
 
+def _unlinked(corpus: WalkCorpus, asked: WalkQuestion, pool: list[int], sizes: Sizes) -> float:
+    """How much more the direct match weighs because the candidates do not mention subjects of others."""
+    titled = sum(corpus.subject[u] != NONE for u in pool)
+    if asked.subjects or 2 * titled < len(pool):
+        return 0.0
+    others = [set(np.flatnonzero(corpus.mentions[u]).tolist()) - {corpus.subject[u]} for u in pool]
+    share = sum(map(bool, others)) / max(len(pool), 1)
+    return sizes.unlinked * max(1 - share / sizes.mentioning, 0.0)
+
+
 def _chains(pairs: Pairs, places: list[int], direct: Array) -> Array:
     """For each candidate its best chain with one of the best pairs of partners (`places`: their rows)."""
     among = pairs.score[places] + direct[places][:, None]
@@ -234,7 +248,8 @@ def walk(
         pool = [int(u) for u in best_first(first) if int(u) in chosen]
     subjects = {corpus.subject[u] if corpus.subject[u] != NONE else -1 - u for u in pool}
     missing = sizes.distinct - len(subjects) / max(len(pool), 1)
-    weight = 0.1 + (0.0 if vectors else float(np.clip(missing, 0.0, sizes.sections)))
+    alike = 0.0 if vectors else float(np.clip(missing, 0.0, sizes.sections))
+    weight = 0.1 + (0.0 if vectors else max(alike, _unlinked(corpus, asked, pool, sizes)))
     named = np.array([float(s in asked.subjects) for s in corpus.subject])
 
     pairs = Pairs(corpus, asked, pool, partners, vectors, sizes.least_rarity)

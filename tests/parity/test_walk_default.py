@@ -191,6 +191,38 @@ def test_among_many_subjects_nothing_changes() -> None:
     assert found[1].tolist() == before[1].tolist()
 
 
+def unlinked(*, mention: bool, titled: bool = True) -> tuple[kernel.Links, np.ndarray]:
+    """Sixty units with a title each, which the text of every fifth other unit names or none does."""
+    words = ["harbour", "winter", "sledge", "engine", "letter", "museum", "island", "captain", "voyage"]
+    chance = np.random.default_rng(12)
+    units: Units = []
+    for at in range(60):
+        text = " ".join(chance.choice(words, 7)).capitalize() + f" Erik{at % 9}."
+        other = f" Maud{(at + 7) % 60}." if mention and at % 5 == 0 else "."
+        more = " ".join(chance.choice(words, 5)).capitalize() + other
+        units.append((f"Maud{at}" if titled else "", [text, more]))
+    return build(units), lengths_of(units)
+
+
+@pytest.mark.parametrize(
+    ("question", "options", "changes"),
+    [
+        ("winter harbour engine voyage", {"mention": False}, True),
+        ("winter harbour engine voyage", {"mention": True}, False),
+        ("winter harbour engine voyage of Maud11", {"mention": False}, False),
+        ("winter harbour engine voyage", {"mention": False, "titled": False}, False),
+    ],
+)
+def test_where_no_unit_mentions_another_the_direct_match_counts_more(
+    question: str, options: dict[str, bool], changes: bool
+) -> None:
+    links, lengths = unlinked(**options)
+    found = default(links, question, lengths)
+    same(found, slow(links, asked(links, question), lengths))
+    before = default(links, question, lengths, numbers={"unlinked": 0})
+    assert (found[1].tolist() != before[1].tolist()) == changes
+
+
 def test_equal_passages_are_ranked_by_id(large: tuple[kernel.Links, np.ndarray]) -> None:
     """The doubles are not told apart: their scores are equal to the bit, and the smaller id comes first."""
     links, lengths = large

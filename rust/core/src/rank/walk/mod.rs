@@ -12,6 +12,8 @@
 //! Among the sections of a few documents the links are weak evidence: the units of a section share its title
 //! and its words. If the candidates of round 1 have few distinct subjects and there are no vectors, the direct
 //! match therefore has more weight in both sums; for a collection with a subject for each unit nothing changes.
+//! The same holds if the query names no subject and few candidates mention one, as abstracts and manuals, whose
+//! titles do not occur in other texts: then a question hardly needs a second hop.
 //!
 //! Everything that is sorted is rounded first (`ties`): candidates, pairs, the best of either round and the
 //! final scores have the same order on every processor. Ties go to the smaller id in stage 1, and later to
@@ -23,6 +25,7 @@
 mod ahead;
 mod bridges;
 mod chains;
+mod collection;
 mod cover;
 mod dense;
 pub mod explain;
@@ -39,11 +42,12 @@ mod worth;
 
 use crate::error::{Error, Result};
 use crate::progress::Progress;
-use crate::rank::links_view::{LinksView, NONE};
+use crate::rank::links_view::LinksView;
 use crate::rank::question::Question;
 use crate::sparse::{leaves, rank_order, Leaders, Mask, Scored};
 use ahead::ask_ahead;
 use chains::Chains;
+use collection::Collection;
 pub use dense::Dense;
 use dense::{dot, move_question};
 use pairs::Pairs;
@@ -151,7 +155,7 @@ pub fn rank(
     let early: Vec<u32> = pool.iter().take(plan.partners).map(|p| p.id).collect();
     let plan = match dense {
         Some(_) => plan.clone(),
-        None => plan.among(pool.len(), distinct_subjects(links, &pool)),
+        None => plan.among(&Collection::of(links, known, &pool)),
     };
     let (plan, task) = (&plan, Task { plan: &plan, ..task });
     let mut rows: Vec<Row> = Vec::with_capacity(most);
@@ -373,16 +377,6 @@ fn ordered(scores: impl Iterator<Item = f64>) -> Vec<usize> {
         scores.map(round_score).zip(0..).map(|(score, id)| Scored { id, score }).collect();
     all.sort_unstable_by(rank_order);
     all.iter().map(|s| s.id as usize).collect()
-}
-
-/// Return the number of distinct subjects of the candidates; one without a subject counts as another.
-fn distinct_subjects(links: &LinksView<'_>, pool: &[Scored]) -> usize {
-    let mut subjects: Vec<u32> = pool.iter().map(|one| links.unit_subject[one.id as usize]).collect();
-    subjects.retain(|&subject| subject != NONE);
-    let without = pool.len() - subjects.len();
-    subjects.sort_unstable();
-    subjects.dedup();
-    without + subjects.len()
 }
 
 /// Return the partner of a unit's best pair; the first of equal ones. A pair with itself scores 0.

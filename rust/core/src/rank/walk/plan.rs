@@ -1,6 +1,7 @@
 //! Parameters of the walk: limits and weights, in the product's version and in the exact version without
 //! limits.
 
+use super::collection::Collection;
 use super::step::Options;
 use super::worth::Worth;
 use super::worth::LANES;
@@ -114,6 +115,10 @@ plan! {
     /// units of a few sections do, the direct match counts more: by the missing share, at most by `sections`.
     distinct: f64 = 0.7, 0.7;
     sections: f64 = 0.4, 0.0;
+    /// Without vectors, for a query that names no subject: if most candidates have a subject, and fewer than this
+    /// share of them mention that of another unit, the direct match counts more, by `unlinked` if none does.
+    mentioning: f64 = 0.1, 0.1;
+    unlinked: f64 = 0.3, 0.0;
     /// Weights of the sum; in round 1 also `length_early`. Lengths are natural logarithms of characters.
     stage1: f64 = 0.1, 0.1;
     rest: f64 = 0.03, 0.03;
@@ -143,10 +148,16 @@ impl Plan {
         }
     }
 
-    /// Return the plan for `candidates` with `subjects` distinct subjects.
-    pub(super) fn among(&self, candidates: usize, subjects: usize) -> Self {
-        let missing = self.distinct - subjects as f64 / candidates.max(1) as f64;
-        Self { stage1: self.stage1 + missing.clamp(0.0, self.sections), ..self.clone() }
+    /// Return the plan for a collection: the direct match counts more where links show little.
+    pub(super) fn among(&self, found: &Collection) -> Self {
+        let alike = (self.distinct - found.share(found.subjects)).clamp(0.0, self.sections);
+        let linked = found.share(found.mentioning) / self.mentioning.max(f64::MIN_POSITIVE);
+        let unlinked = if found.named || 2 * found.titled < found.candidates {
+            0.0
+        } else {
+            self.unlinked * (1.0 - linked).max(0.0)
+        };
+        Self { stage1: self.stage1 + alike.max(unlinked), ..self.clone() }
     }
 
     /// A mention counts fully; it is added to units, which count half.
@@ -177,10 +188,30 @@ mod tests {
     #[test]
     fn the_direct_match_counts_more_among_units_of_few_subjects() {
         let plan = Plan::new(false);
-        assert_eq!(plan.among(120, 84), plan);
-        assert!((plan.among(120, 60).stage1 - 0.3).abs() < 1e-12);
-        assert!((plan.among(120, 0).stage1 - 0.5).abs() < 1e-12);
-        assert_eq!(Plan::new(true).among(120, 0), Plan::new(true));
+        let of =
+            |subjects| Collection { candidates: 120, subjects, titled: 120, mentioning: 60, named: false };
+        assert_eq!(plan.among(&of(84)), plan);
+        assert!((plan.among(&of(60)).stage1 - 0.3).abs() < 1e-12);
+        assert!((plan.among(&of(0)).stage1 - 0.5).abs() < 1e-12);
+        assert_eq!(Plan::new(true).among(&of(0)), Plan::new(true));
+    }
+
+    #[test]
+    fn the_direct_match_counts_more_where_no_subject_is_mentioned() {
+        let plan = Plan::new(false);
+        let of = |mentioning, titled, named| Collection {
+            candidates: 100,
+            subjects: 100,
+            titled,
+            mentioning,
+            named,
+        };
+        assert!((plan.among(&of(0, 100, false)).stage1 - 0.4).abs() < 1e-12);
+        assert!((plan.among(&of(5, 50, false)).stage1 - 0.25).abs() < 1e-12);
+        for same in [of(10, 100, false), of(60, 100, false), of(0, 49, false), of(0, 100, true)] {
+            assert_eq!(plan.among(&same), plan);
+        }
+        assert_eq!(Plan::new(true).among(&of(0, 100, false)), Plan::new(true));
     }
 
     #[test]
