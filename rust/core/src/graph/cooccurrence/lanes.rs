@@ -284,15 +284,26 @@ pub mod arm {
             // SAFETY: NEON is available.
             unsafe { vmaxvq_u32(vreinterpretq_u32_u64(vorrq_u64(self.0[0], self.0[1]))) == 0 }
         }
-        /// Three instructions for each vector: the carry is a selection, `c` where `a` and `b` differ, else `a`.
+        /// Three instructions for each vector: the carry is a selection, `c` where `a` and `b` differ, else `a`. The
+        /// intrinsic `vbslq_u64` would become three instructions again (`a & b | half & c`).
         #[inline(always)]
         unsafe fn full_add(a: Self, b: Self, c: Self) -> (Self, Self) {
             // SAFETY: NEON is available.
-            unsafe {
-                let half = a.xor(b);
-                let carry = |v: usize| vbslq_u64(half.0[v], c.0[v], a.0[v]);
-                (half.xor(c), Self([carry(0), carry(1)]))
-            }
+            let half = unsafe { a.xor(b) };
+            let carry = |v: usize| {
+                let mut selected = half.0[v];
+                // SAFETY: `bsl` changes nothing but the mask, its first register.
+                unsafe {
+                    std::arch::asm!(
+                        "bsl {0:v}.16b, {1:v}.16b, {2:v}.16b",
+                        inout(vreg) selected, in(vreg) c.0[v], in(vreg) a.0[v],
+                        options(pure, nomem, nostack, preserves_flags)
+                    );
+                }
+                selected
+            };
+            // SAFETY: NEON is available.
+            (unsafe { half.xor(c) }, Self([carry(0), carry(1)]))
         }
     }
 }
