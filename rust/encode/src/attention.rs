@@ -88,23 +88,26 @@ pub unsafe fn attend<S: Blocks, const LOW: bool>(
     assert!(heads.width.is_multiple_of(S::N) && length > 0);
     assert!(projected.len() >= length * stride && out.len() >= length * out_stride);
     scratch.keys.reserve(padded * width);
-    scratch.values.reserve(length.div_ceil(2) * heads.width);
+    scratch.values.reserve(if LOW { length.div_ceil(2) } else { length } * heads.width);
     scratch.scores.reserve(QUERIES * padded);
     scratch.shares.reserve(QUERIES * padded / 2);
     for head in 0..heads.count {
         let keys = &projected[(heads.count + head) * width..];
         for first in (0..padded).step_by(S::N) {
             let group = &mut scratch.keys[first * width..(first + S::N) * width];
+            let whole = if first + S::N <= length { width / S::N * S::N } else { 0 };
+            for t in (0..whole).step_by(S::N) {
+                // SAFETY: the caller has the instructions; `N` keys from `first` on have `N` words from `t` on, by
+                // the assert, and the group has room for them.
+                unsafe {
+                    let from = keys.as_ptr().add(first * stride + t);
+                    S::turn(from, stride, group.as_mut_ptr().add(t * S::N));
+                }
+            }
             for lane in 0..S::N {
-                if first + lane < length {
-                    let key = &keys[(first + lane) * stride..][..width];
-                    for (t, &x) in key.iter().enumerate() {
-                        group[t * S::N + lane] = x;
-                    }
-                } else {
-                    for t in 0..width {
-                        group[t * S::N + lane] = 0.0;
-                    }
+                for t in whole..width {
+                    let exists = first + lane < length;
+                    group[t * S::N + lane] = if exists { keys[(first + lane) * stride + t] } else { 0.0 };
                 }
             }
         }
@@ -114,6 +117,8 @@ pub unsafe fn attend<S: Blocks, const LOW: bool>(
             let values = projected.as_ptr().add((2 * heads.count + head) * width);
             if LOW {
                 pairs::<S>(heads.width, length, values, stride, &mut scratch.values);
+            } else {
+                together::<S>(heads.width, length, values, stride, &mut scratch.values);
             }
             for query in (0..length).step_by(QUERIES) {
                 let count = QUERIES.min(length - query);
@@ -138,10 +143,27 @@ pub unsafe fn attend<S: Blocks, const LOW: bool>(
                 } else {
                     (scratch.scores.as_ptr(), padded, length)
                 };
-                let (b, ks) = if LOW { (scratch.values.as_ptr(), heads.width) } else { (values, stride) };
+                let (b, ks) = (scratch.values.as_ptr(), heads.width);
                 let c = out.as_mut_ptr().add(query * out_stride + head * width);
                 mix::<S, LOW>(heads.width, count, inner, a, lda, b, ks, &inverse, c, out_stride);
             }
+        }
+    }
+}
+
+/// Rows of values without gaps: at their stride most would share a few sets of the L1 cache.
+#[inline(always)]
+unsafe fn together<S: Blocks>(
+    width: usize,
+    length: usize,
+    values: *const f32,
+    stride: usize,
+    out: &mut [f32],
+) {
+    for row in 0..length {
+        for c in (0..width).step_by(S::N) {
+            // SAFETY: `width` values in each of `length` rows, whole vectors, here and in `out`.
+            unsafe { S::store(out.as_mut_ptr().add(row * width + c), S::load(values.add(row * stride + c))) };
         }
     }
 }

@@ -179,8 +179,8 @@ impl Linear {
             // The next panel's lines, spread over the blocks of this one: the share of this block.
             let (panel, looks) = (width * self.inner, (self.inner / WORDS).max(1));
             let lines = (panel / LINE).div_ceil(rows.div_ceil(S::ROWS) * looks).min(16);
-            let at = b.wrapping_add(panel + row.div_ceil(S::ROWS) * looks * lines * LINE);
-            let next = Next { at, lines };
+            let done = row.div_ceil(S::ROWS) * looks * lines * LINE;
+            let next = Next { at: b.wrapping_add(panel + done), lines: if done < panel { lines } else { 0 } };
             S::block::<LOW>(count, width / S::N, self.inner, a, self.inner, b, S::N, width, c, WIDEST, next);
         }
     }

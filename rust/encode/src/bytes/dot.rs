@@ -3,14 +3,52 @@
 #[cfg(doc)]
 use super::STEP_WORDS;
 use super::{HALF_WORDS, PANEL, STEP};
+use crate::simd::wide::Wide;
 
 /// Maximum number of rows in a register block.
 const ROWS: usize = 8;
 /// Maximum number of rows of [`Dot::block`].
 pub const BLOCK: usize = 32;
 
-/// How a processor multiplies bytes. Sums of two adjacent products fit in 16 bits (see [`super::product`]),
-/// and all sums in 32 bits, so that all implementations have the same results.
+/// What turns the sums of a group into values of a block: pointers to the first row and output.
+#[derive(Clone, Copy)]
+pub struct Scales {
+    /// For each output: the scale of the group's weights, and their sum.
+    pub scale: *const f32,
+    pub weights: *const i32,
+    /// For each row, `groups` apart: the scale of the group's values, and their zero.
+    pub row_scale: *const f32,
+    pub zero: *const i32,
+    pub groups: usize,
+    /// What is added to each output: rows `stride` apart.
+    pub so_far: *const f32,
+    pub stride: usize,
+}
+
+impl Scales {
+    /// From another row and output on.
+    ///
+    /// # Safety
+    /// They exist.
+    #[inline(always)]
+    pub unsafe fn from(self, row: usize, output: usize) -> Self {
+        // SAFETY: the caller's promise.
+        unsafe {
+            Self {
+                scale: self.scale.add(output),
+                weights: self.weights.add(output),
+                row_scale: self.row_scale.add(row * self.groups),
+                zero: self.zero.add(row * self.groups),
+                so_far: self.so_far.add(row * self.stride + output),
+                ..self
+            }
+        }
+    }
+}
+
+/// How a processor multiplies bytes. Sums of four products, of two adjacent words each the lower or the upper
+/// two, fit in 16 bits (see [`super::product`]), and all sums in 32 bits, so that all implementations have the
+/// same results.
 ///
 /// # Safety
 /// Every method needs the instructions of its type, and pointers `N` readable or writable words.
@@ -62,6 +100,39 @@ pub trait Dot: Copy + 'static {
                     let (a, c) = (a.add(row * stride), c.add(row * PANEL + from));
                     let b = [b.add(place(from)), b.add(place(from + Self::N))];
                     any_tile::<Self>(end - row, steps * STEP, a, stride, b, c);
+                }
+            }
+        }
+    }
+    /// [`Dot::block`] for a group, whose sums are added as values: `total[r][j]`, rows of [`PANEL`]. `sums` is
+    /// memory for the block.
+    ///
+    /// # Safety
+    /// As [`Dot::block`], and the instructions of `S`; `of` has what it describes for all rows and outputs, and
+    /// may point to `total`.
+    #[inline(always)]
+    #[allow(clippy::too_many_arguments)]
+    unsafe fn group<S: Wide>(
+        rows: usize,
+        steps: usize,
+        a: *const i32,
+        stride: usize,
+        b: *const i32,
+        of: Scales,
+        sums: *mut i32,
+        total: *mut f32,
+    ) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            Self::block(rows, steps, a, stride, b, sums);
+            for column in (0..PANEL).step_by(16) {
+                let scale = S::load(of.scale.add(column));
+                for r in 0..rows {
+                    let so_far = S::load(of.so_far.add(r * of.stride + column));
+                    let zero = of.zero.add(r * of.groups).read();
+                    let row_scale = S::splat(of.row_scale.add(r * of.groups).read());
+                    let sum = S::less(sums.add(r * PANEL + column), of.weights.add(column), zero);
+                    S::store(total.add(r * PANEL + column), S::fma(sum, S::mul(scale, row_scale), so_far));
                 }
             }
         }

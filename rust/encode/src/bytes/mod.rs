@@ -7,7 +7,8 @@
 //! * each input channel is scaled before it is rounded, by `sqrt(w / a)` of its largest weight and the
 //!   largest activation measured on built-in texts, and its weights by the inverse (Xiao et al. 2023,
 //!   SmoothQuant, section 4, with a strength of 0.5), which dampens outlier channels;
-//! * a group's values are spread over all 256 steps between their minimum and maximum (`rows`).
+//! * a group's values are spread over all steps of a byte from 0 to [`TOP`] between their minimum and maximum
+//!   (`rows`).
 //!
 //! Sums of bytes are integers, so every processor has the same results (`dot`), and the f32 parts run on the
 //! sixteen lanes of `simd::wide`: the vectors are bit-identical on all machines. For this purpose calibration
@@ -38,3 +39,6 @@ pub const STEP_WORDS: usize = 2 * HALF_WORDS;
 pub const GROUP_STEPS: usize = 1;
 /// Inputs of a group.
 pub const GROUP: usize = GROUP_STEPS * STEP * 4;
+/// The largest byte of a value. With fewer steps for values, weights may be larger before four products overflow 16
+/// bits (`product`): at 191 the errors of both are equal, and the vectors are closest to those of f32.
+pub const TOP: u8 = 191;

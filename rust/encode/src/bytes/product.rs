@@ -1,15 +1,17 @@
 //! A linear layer on bytes.
 
-use super::dot::{Dot, BLOCK};
+use super::dot::{Dot, Scales, BLOCK};
 use super::rows::Rows;
-use super::{GROUP, GROUP_STEPS, HALF_WORDS, PANEL, STEP, STEP_WORDS};
+use super::{GROUP, GROUP_STEPS, HALF_WORDS, PANEL, STEP, STEP_WORDS, TOP};
 use crate::buffer::Buffer;
 use crate::product::Then;
 use crate::simd::math::{activate, Activation};
 use crate::simd::wide::{gelu, Wide};
 
-/// The largest sum of two adjacent weights of one sign: 255 times 128, after rounding, fits in 16 bits.
+/// The largest weight, and the largest sum of the weights of one sign among four, the lower or the upper two of two
+/// adjacent words. Rounding adds at most 2, and [`TOP`] times that still fits in 16 bits.
 const LARGEST: f32 = 127.0;
+const LARGEST_SUM: f32 = (i16::MAX / TOP as i16 - 2) as f32;
 /// Magnitudes below which a channel is not scaled further.
 const QUIET: f32 = 1e-3;
 const FAINT: f32 = 1e-5;
@@ -68,13 +70,10 @@ impl Linear {
             }
             let (panel, half, column) = (j / PANEL, j / 16 % 2, j % 16);
             for (group, row) in row.chunks(GROUP).enumerate() {
-                let side = |sign: f32| {
-                    row.chunks_exact(2).map(move |p| (sign * p[0]).max(0.0) + (sign * p[1]).max(0.0))
-                };
-                let most = side(1.0).chain(side(-1.0)).fold(0.0, f32::max);
-                let inverse = if most > 0.0 { LARGEST / most } else { 0.0 };
+                let scale = scale(row);
+                let inverse = if scale > 0.0 { 1.0 / scale } else { 0.0 };
                 let place = (panel * groups + group) * PANEL + j % PANEL;
-                made.scale[place] = most / LARGEST;
+                made.scale[place] = scale;
                 let own_steps = GROUP_STEPS.min(steps - group * GROUP_STEPS);
                 let start =
                     (panel * steps + group * GROUP_STEPS) * STEP_WORDS + half * own_steps * HALF_WORDS;
@@ -134,21 +133,20 @@ impl Linear {
                         let b = self.packed.as_ptr().add((panel * self.steps + first) * STEP_WORDS);
                         let a = input.words().add(row * input.stride + first * STEP);
                         let steps = GROUP_STEPS.min(self.steps - first);
-                        D::block(count, steps, a, input.stride, b.cast(), sums.0.as_mut_ptr());
-                        for column in (0..columns).step_by(16) {
-                            let place = (panel * input.groups + group) * PANEL + column;
-                            let scale = S::load(self.scale.as_ptr().add(place));
-                            let bias = S::load(self.bias.as_ptr().add(start + column));
-                            let weights = self.sums.as_ptr().add(place);
-                            for r in 0..count {
-                                let at = (row + r) * input.groups + group;
-                                let to = total.0.as_mut_ptr().add(r * PANEL + column);
-                                let so_far = if group == 0 { bias } else { S::load(to) };
-                                let sum =
-                                    S::less(sums.0.as_ptr().add(r * PANEL + column), weights, input.zero[at]);
-                                S::store(to, S::fma(sum, S::mul(scale, S::splat(input.scale[at])), so_far));
-                            }
-                        }
+                        let (place, at) =
+                            ((panel * input.groups + group) * PANEL, row * input.groups + group);
+                        let total = total.0.as_mut_ptr();
+                        let of = Scales {
+                            scale: self.scale.as_ptr().add(place),
+                            weights: self.sums.as_ptr().add(place),
+                            row_scale: input.scale.as_ptr().add(at),
+                            zero: input.zero.as_ptr().add(at),
+                            groups: input.groups,
+                            so_far: if group == 0 { self.bias.as_ptr().add(start) } else { total },
+                            stride: if group == 0 { 0 } else { PANEL },
+                        };
+                        let sums = sums.0.as_mut_ptr();
+                        D::group::<S>(count, steps, a, input.stride, b.cast(), of, sums, total);
                     }
                     for column in (0..columns).step_by(16) {
                         for r in 0..count {
@@ -161,6 +159,18 @@ impl Linear {
             }
         }
     }
+}
+
+/// Return the scale of a group's weights: the least with which no four that a processor adds in 16 bits overflow.
+fn scale(group: &[f32]) -> f32 {
+    let side = |four: [f32; 4], sign: f32| four.iter().map(|w| (sign * w).max(0.0)).sum::<f32>();
+    let sum = group
+        .chunks_exact(8)
+        .flat_map(|w| [[w[0], w[1], w[4], w[5]], [w[2], w[3], w[6], w[7]]])
+        .map(|four| side(four, 1.0).max(side(four, -1.0)))
+        .fold(0.0, f32::max);
+    let one = group.iter().fold(0.0, |most: f32, w| most.max(w.abs()));
+    (sum / LARGEST_SUM).max(one / LARGEST)
 }
 
 /// What follows sixteen results.

@@ -1,6 +1,6 @@
 //! Rows of f32 quantised to bytes: each group of a row has its own scale and zero point.
 
-use super::{GROUP, STEP};
+use super::{GROUP, STEP, TOP};
 use crate::buffer::Buffer;
 use crate::simd::wide::Wide;
 
@@ -36,7 +36,7 @@ impl Rows {
     }
 
     /// Quantise `rows` rows of `x`, `factors.len()` values each, every value times its channel's factor, in
-    /// each group to the 256 steps from their minimum (or 0) to their maximum (or 0). A non-finite value makes
+    /// each group to the steps from 0 to [`TOP`] from their minimum (or 0) to their maximum (or 0). A non-finite value makes
     /// the group's scale NaN, and so everything that is computed from it.
     ///
     /// # Safety
@@ -72,11 +72,11 @@ impl Rows {
                 let (low, high) = (above(S::largest(S::sub(none, least))), above(S::largest(most)));
                 let range = low + high;
                 let range = if range > LEAST { range } else { LEAST };
-                let inverse = 255.0 / range;
+                let inverse = f32::from(TOP) / range;
                 let zero = (low * inverse).round_ties_even();
-                self.scale[place] = range / 255.0 + S::sum(bad);
+                self.scale[place] = range / f32::from(TOP) + S::sum(bad);
                 self.zero[place] = zero as i32;
-                let (by, zero, top) = (S::splat(inverse), S::splat(zero), S::splat(255.0));
+                let (by, zero, top) = (S::splat(inverse), S::splat(zero), S::splat(f32::from(TOP)));
                 let to = self.words.as_mut_ptr().add(row * self.stride).cast::<u8>();
                 for j in group.step_by(16) {
                     let v = S::mul(S::load(line.add(j)), S::load(factors.as_ptr().add(j)));

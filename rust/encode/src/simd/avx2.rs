@@ -119,6 +119,11 @@ impl Lanes for Avx2 {
         }
     }
     #[inline(always)]
+    unsafe fn turn(from: *const f32, stride: usize, to: *mut f32) {
+        // SAFETY: see above.
+        unsafe { turn(from, stride, to, Self::N) }
+    }
+    #[inline(always)]
     unsafe fn prefetch(p: *const f32) {
         // SAFETY: see above; a prefetch never faults.
         unsafe { _mm_prefetch::<_MM_HINT_T1>(p.cast()) }
@@ -144,6 +149,40 @@ impl Lanes for Avx2 {
             let upper = _mm256_cvtepu16_epi32(_mm_loadu_si128(b.cast()));
             let words = _mm256_or_si256(lower, _mm256_slli_epi32::<16>(upper));
             _mm256_storeu_si256(out.cast(), words);
+        }
+    }
+}
+
+/// Eight rows of eight words, transposed: by words, pairs of words, then halves. Rows of the result are `out` apart.
+///
+/// # Safety
+/// AVX2; the rows exist at `from` and `to`.
+#[inline(always)]
+pub unsafe fn turn(from: *const f32, stride: usize, to: *mut f32, out: usize) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let mut rows = [_mm256_setzero_ps(); 8];
+        for i in 0..4 {
+            // Rows i and i + 4 side by side: words 0 to 3, then 4 to 7.
+            let (a, b) = (from.add(i * stride), from.add((i + 4) * stride));
+            for half in 0..2 {
+                let low = _mm256_castps128_ps256(_mm_loadu_ps(a.add(4 * half)));
+                rows[4 * half + i] = _mm256_insertf128_ps::<1>(low, _mm_loadu_ps(b.add(4 * half)));
+            }
+        }
+        for half in 0..2 {
+            let [a, b, c, d] = [rows[4 * half], rows[4 * half + 1], rows[4 * half + 2], rows[4 * half + 3]];
+            let (p, q) = (_mm256_unpacklo_ps(a, b), _mm256_unpacklo_ps(c, d));
+            let (r, s) = (_mm256_unpackhi_ps(a, b), _mm256_unpackhi_ps(c, d));
+            let columns = [
+                _mm256_shuffle_ps::<0x44>(p, q),
+                _mm256_shuffle_ps::<0xee>(p, q),
+                _mm256_shuffle_ps::<0x44>(r, s),
+                _mm256_shuffle_ps::<0xee>(r, s),
+            ];
+            for (j, column) in columns.into_iter().enumerate() {
+                _mm256_storeu_ps(to.add((4 * half + j) * out), column);
+            }
         }
     }
 }

@@ -95,6 +95,22 @@ pub trait Lanes: Copy + 'static {
     /// # Safety
     /// See the trait.
     unsafe fn dot2(acc: Self::V, a: Self::V, b: Self::V) -> Self::V;
+    /// `N` rows of `N` words, `stride` apart, transposed.
+    ///
+    /// # Safety
+    /// See the trait; `N` rows at `from`, and `N` times `N` words at `to`.
+    #[inline(always)]
+    unsafe fn turn(from: *const f32, stride: usize, to: *mut f32) {
+        for i in 0..Self::N {
+            for j in 0..Self::N {
+                // SAFETY: the caller's promise. As integers: a signalling NaN would be quieted.
+                unsafe {
+                    let word = from.cast::<u32>().add(i * stride + j).read();
+                    to.cast::<u32>().add(j * Self::N + i).write(word);
+                }
+            }
+        }
+    }
     /// Prefetch the line at `p`, which need not be readable, into the L2 cache, if that helps.
     ///
     /// # Safety

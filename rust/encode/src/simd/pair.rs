@@ -90,4 +90,24 @@ impl<S: Lanes> Lanes for Pair<S> {
             S::pair(a.add(S::N), b.add(S::N), out.add(S::N));
         }
     }
+    #[inline(always)]
+    unsafe fn prefetch(p: *const f32) {
+        // SAFETY: see above.
+        unsafe { S::prefetch(p) }
+    }
+    #[inline(always)]
+    unsafe fn turn(from: *const f32, stride: usize, to: *mut f32) {
+        // The quarters, each of which is written to its place from a buffer.
+        let mut quarter = [0.0f32; 64];
+        for (i, j) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
+            // SAFETY: see above; a half has at most eight lanes.
+            unsafe {
+                S::turn(from.add(i * S::N * stride + j * S::N), stride, quarter.as_mut_ptr());
+                for row in 0..S::N {
+                    let line = S::load(quarter.as_ptr().add(row * S::N));
+                    S::store(to.add((j * S::N + row) * Self::N + i * S::N), line);
+                }
+            }
+        }
+    }
 }

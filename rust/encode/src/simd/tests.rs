@@ -64,6 +64,24 @@ fn basics<S: Lanes, const LOW: bool>(a: &[f32], b: &[f32]) {
     }
 }
 
+fn turned<S: Lanes, const LOW: bool>(words: &[f32], stride: usize) {
+    let mut got = vec![0.0; S::N * S::N];
+    // SAFETY: the machine has the instructions, and `words` has the rows.
+    unsafe { S::turn(words.as_ptr(), stride, got.as_mut_ptr()) };
+    for (i, j) in (0..S::N).flat_map(|i| (0..S::N).map(move |j| (i, j))) {
+        assert_eq!(got[j * S::N + i].to_bits(), words[i * stride + j].to_bits(), "{i}, {j} of {}", S::N);
+    }
+}
+
+#[test]
+fn rows_become_columns() {
+    for stride in [16, 23] {
+        let mut words = numbers(stride as u64, 16 * stride);
+        words[stride + 2] = f32::from_bits(0x7f80_0001); // a signalling NaN keeps its bits
+        on_each_machine!(turned, &words, stride);
+    }
+}
+
 #[test]
 fn every_operation_is_what_it_says() {
     for seed in 0..20 {

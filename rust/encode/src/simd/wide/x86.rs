@@ -8,6 +8,16 @@ use std::arch::x86_64::*;
 
 impl Wide for Pair<Avx2> {
     #[inline(always)]
+    unsafe fn sum(v: [__m256; 2]) -> f32 {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let x = _mm256_add_ps(v[0], v[1]);
+            let x = _mm_add_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps::<1>(x));
+            let x = _mm_add_ps(x, _mm_movehl_ps(x, x));
+            _mm_cvtss_f32(_mm_add_ss(x, _mm_shuffle_ps::<1>(x, x)))
+        }
+    }
+    #[inline(always)]
     unsafe fn floor(v: [__m256; 2]) -> [__m256; 2] {
         // SAFETY: the caller's promise.
         unsafe { [_mm256_floor_ps(v[0]), _mm256_floor_ps(v[1])] }
