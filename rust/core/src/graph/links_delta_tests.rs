@@ -104,7 +104,10 @@ fn compare(was: &[Unit], gone: &[u32], before: &[u32], fresh: &[Unit]) -> bool {
 }
 
 fn unit() -> impl Strategy<Value = Unit> {
-    let word = "[A-C][a-b]{0,2}|[a-c]{1,2}|of|the|The|[0-9]{4}|Who|é|der|und|nicht|Häuser|город|города";
+    unit_of("[A-C][a-b]{0,2}|[a-c]{1,2}|of|the|The|[0-9]{4}|Who|é")
+}
+
+fn unit_of(word: &'static str) -> impl Strategy<Value = Unit> {
     let sentence = prop::collection::vec(word, 1..7).prop_map(|words| words.join(" ") + ".");
     let title = prop_oneof![Just(String::new()), prop::collection::vec(word, 1..3).prop_map(|w| w.join(" "))];
     (title, prop::collection::vec(sentence, 0..3), prop_oneof![Just(String::new()), Just("x Aa".to_owned())])
@@ -129,13 +132,30 @@ proptest! {
     }
 }
 
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+    #[test]
+    fn patched_arrays_of_several_languages(
+        was in prop::collection::vec(unit_of(FOREIGN), 1..9),
+        goes in prop::collection::vec(any::<bool>(), 9),
+        fresh in prop::collection::vec(unit_of(FOREIGN), 0..3),
+        place in any::<prop::sample::Index>(),
+    ) {
+        let gone: Vec<u32> = (1..was.len() as u32).filter(|&at| goes[at as usize]).collect();
+        let before = vec![place.index(was.len() + 1) as u32; fresh.len()];
+        compare(&was, &gone, &before, &fresh);
+    }
+}
+
+const FOREIGN: &str = "[A-C][a-b]{0,2}|[a-c]{1,2}|of|the|The|der|und|nicht|Häuser|город|города";
+
 static COMPARED: AtomicUsize = AtomicUsize::new(0);
 
 #[test]
 fn most_changes_are_patches() {
     patched_arrays_are_those_of_a_build();
     let count = COMPARED.load(Ordering::Relaxed);
-    assert!(count > 150, "{count}");
+    assert!(count > 200, "{count}");
 }
 
 #[test]
@@ -157,7 +177,6 @@ fn subjects_that_come_and_go_change_the_mentions_of_units_that_stay() {
     assert!(!compare(&was, &[], &[1], &[other.clone()]));
     let mixed = [was[0].clone(), other.clone(), was[1].clone(), third.clone()];
     assert!(compare(&mixed, &[1], &[1], &[third.clone()]));
-    assert!(compare(&mixed, &[3], &[0, 4], &[other.clone(), was[2].clone()]));
     assert!(!compare(&mixed, &[1, 3], &[], &[]));
     // A new subject of stop words may be in any text.
     assert!(!compare(&was, &[], &[1], &[unit("The Who", "The Who is a band.")]));
