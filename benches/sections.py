@@ -195,24 +195,6 @@ SECTIONS: Final = (
         ),
     ),
     Section(
-        "Quoted answers",
-        "A model that quotes answers, trained by `ketrag bench train answers` from all-MiniLM-L6-v2 on two other sets, next to the"
-        " sentence that `ask` quotes without any model, on the first 200 questions. EM and F1 with the best of the aliases; no answer counts as wrong.",
-        (
-            Run(
-                "answers",
-                ("answers.py", "--questions", "200"),
-                (
-                    *_RANKING,
-                    *_ENCODING,
-                    "python/ketrag_fast/lab/answers/**/*.py",
-                    "python/ketrag_fast/query/answer/extraction.py",
-                    "python/ketrag_fast/query/answer/quotes.py",
-                ),
-            ),
-        ),
-    ),
-    Section(
         "Advice without labels",
         "What `ketrag bench advise` recommends from questions that it makes of the passages, next to the labelled questions of the same"
         " set, which it does not read. `direct` and `linked` are the shares of made questions answered in the first five.",
@@ -260,14 +242,6 @@ SECTIONS: Final = (
         "all-MiniLM-L6-v2 on the same texts in the same process, taking turns. Rates are tokens a second of text, without padding.",
         "encoder.py",
         _ENCODING,
-    ),
-    _time(
-        "rerank",
-        "Reranking",
-        "What a reranker adds to a question of mode `walk`, on one thread. The cross-encoder has the size of MiniLM and random outputs:"
-        " its time does not depend on its weights.",
-        "rerank.py",
-        (*_ASKING, *_ENCODING, "python/ketrag_fast/models/walk_reranker.py"),
     ),
     _time(
         "ann",
