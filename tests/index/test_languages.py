@@ -186,6 +186,52 @@ def test_english_is_detected_and_its_index_has_the_same_arrays(tmp_path: Path) -
         assert index.digest == forced.digest
 
 
+SYLLABLES = {
+    "th": ("ประเทศไทยมีเมืองหลวงชื่อกรุงเทพมหานคร", "พม่ามีแม่น้ำสายยาวไหลผ่านที่ราบ", "เมืองหลวงชื่ออะไร"),
+    "lo": ("ປະເທດລາວມີນະຄອນຫຼວງຊື່ວຽງຈັນ", "ແມ່ນໍ້າຂອງໄຫຼຜ່ານທົ່ງພຽງ", "ນະຄອນຫຼວງຊື່ຫຍັງ"),
+    "km": ("ប្រទេសកម្ពុជាមានរាជធានីឈ្មោះភ្នំពេញ", "ទន្លេមេគង្គហូរកាត់វាលទំនាប", "រាជធានីឈ្មោះអ្វី"),
+    "my": ("မြန်မာနိုင်ငံ၏ မြို့တော်မှာ နေပြည်တော် ဖြစ်သည်", "ဧရာဝတီမြစ်သည် လွင်ပြင်ကို ဖြတ်သန်းစီးဆင်းသည်", "မြို့တော်အမည်"),
+}
+
+
+@pytest.mark.parametrize("code", SYLLABLES)
+@pytest.mark.parametrize("mode", ["bm25", "walk", "text", "keyword"])
+def test_scripts_without_spaces_are_found_by_syllables(tmp_path: Path, code: str, mode: str) -> None:
+    right, wrong, query = SYLLABLES[code]
+    documents = [Document("right", right), Document("wrong", wrong), Document("en", ENGLISH)]
+    with build(tmp_path, documents, modes="bm25,walk,text,keyword") as index:
+        assert index.stats()["languages"] == {code: 2, "en": 1}
+        passage = index.retrieve(query, mode=mode).passages[0]
+        assert passage.document == "right"
+        assert right[passage.start : passage.end] == passage.text
+
+
+SCRIPTS = {
+    "bn": "শহরটি 1158 সালে একজন ডিউক দ্বারা প্রতিষ্ঠিত হয়েছিল এবং এটি খুব বড় নয়। ",
+    "te": "ఈ నగరం 1158 లో ఒక డ్యూక్ చేత స్థాపించబడింది మరియు ఇది చాలా పెద్దది కాదు. ",
+    "ka": "ქალაქი 1158 წელს ჰერცოგმა დააარსა და ის არც ისე დიდია. ",
+    "am": "ከተማዋ በ1158 በአንድ መስፍን የተመሠረተች ሲሆን በጣም ትልቅ አይደለችም። ",
+    "km": "ទីក្រុងនេះត្រូវបានបង្កើតឡើងក្នុងឆ្នាំ 1158 ដោយអ្នកឧកញ៉ា ហើយវាមិនធំពេកទេ។ ",
+}
+
+
+@pytest.mark.parametrize("code", SCRIPTS)
+def test_a_script_without_a_stemmer_has_a_language_and_chunks_of_the_usual_size(
+    tmp_path: Path, code: str
+) -> None:
+    text = SCRIPTS[code] * 60
+    sizes = []
+    for even in (True, False):
+        (tmp_path / str(even)).mkdir()
+        with build(tmp_path / str(even), [Document("x", text)], modes="bm25", even_chunks=even) as index:
+            assert index.stats()["languages"] == {code: 1}
+            counted = index.stats()["counts"]["chunks"]
+            assert isinstance(counted, int)
+            sizes.append(len(text) / counted)
+    # As much text as 400 tokens of English, about 1,900 characters, and not a fraction of it.
+    assert sizes[0] > 1_000 > sizes[1]
+
+
 STRANGE = [
     "Pоссии Rоссия пaris",  # Cyrillic and Latin letters in one word
     "\u200fשלום\u200e العربية\u200f \u202b text \u202c",

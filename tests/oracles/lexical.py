@@ -7,9 +7,10 @@ tests use.
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from functools import cache
-from itertools import dropwhile, groupby
+from itertools import dropwhile, groupby, pairwise
 
 import Stemmer
 
@@ -25,7 +26,20 @@ SCRIPTS = (
     ("\u0900", "\u097f", "hindi", False),
     ("\u0b80", "\u0bff", "tamil", True),
 )
-UNSPACED = (("\u0e00", "\u0eff"), ("\u1000", "\u109f"), ("\u3041", "\u30ff"), ("\u4e00", "\u9fff"))
+UNSPACED = (
+    ("\u0e00", "\u0eff"),
+    ("\u1000", "\u109f"),
+    ("\u1780", "\u17ff"),
+    ("\u3041", "\u30ff"),
+    ("\u4e00", "\u9fff"),
+)
+# Vowels before their consonant; then vowels and marks after it.
+BEFORE = "\u0e40-\u0e44\u0ec0-\u0ec4"
+AFTER = (
+    "\u0e30-\u0e3a\u0e45\u0e47-\u0e4e\u0eb0-\u0ebc\u0ec8-\u0ece\u102b-\u103e\u1056-\u1059\u105e-\u1060\u1062-\u1064"
+    "\u1067-\u106d\u1071-\u1074\u1082-\u108d\u108f\u109a-\u109d\u17b4-\u17d3\u17dd"
+)
+PIECE = re.compile(f"[{BEFORE}]*.[{AFTER}]*", re.DOTALL)
 LATIN = frozenset(
     (
         *("basque", "catalan", "danish", "dutch", "finnish", "french", "german", "hungarian", "indonesian"),
@@ -165,10 +179,10 @@ def stemmer(algorithm: str) -> Stemmer.Stemmer:
 
 
 def fold(text: str) -> str:
-    """Return the text in NFKD without combining marks; the Cyrillic short i stays a letter."""
+    """Return the text in NFKD without combining marks, but those of syllables; й stays a letter."""
     folded = ""
-    for char in unicodedata.normalize("NFKD", text):
-        if not unicodedata.combining(char):
+    for char in "".join(unicodedata.normalize("NFKD", written) for written in text):
+        if not unicodedata.combining(char) or re.match(f"[{AFTER}]", char):
             folded += char
         elif char == BREVE and folded.endswith(("и", "И")):
             folded = folded[:-1] + ("й" if folded[-1] == "и" else "Й")
@@ -227,13 +241,18 @@ def singular(word: str) -> str:
     return word[:-3] + "y" if word.endswith("ies") and len(word) > 4 else word[:-1]
 
 
+def piece_pairs(run: str) -> list[str]:
+    """Return overlapping pairs of characters, or in Thai, Lao, Burmese, Khmer of consonants with vowels."""
+    pieces = PIECE.findall(run)
+    return ["".join(two) for two in pairwise(pieces)] or pieces
+
+
 def pairs(word: str) -> list[str]:
-    """Return overlapping pairs of characters of unspaced scripts, and the other runs whole."""
+    """Return the pairs of pieces of unspaced scripts, and the other runs whole."""
     found: list[str] = []
     for unspaced, run in groupby(word, lambda c: any(a <= c <= b for a, b in UNSPACED)):
         part = "".join(run)
-        two = [part[at : at + 2] for at in range(len(part) - 1)]
-        found += (two or [part]) if unspaced else [part][part in STOP_WORDS :]
+        found += piece_pairs(part) if unspaced else [part][part in STOP_WORDS :]
     return found
 
 

@@ -29,7 +29,11 @@ _CONNECTORS = "of de la le du des von van der den di da del della y al el bin ib
 CONNECTORS = frozenset(_CONNECTORS.split())
 GAPS = frozenset((" ", "-", " - ", ". ", ".", "'", " & "))
 CASELESS = frozenset(
-    ("arabic", "persian", "hebrew", "yiddish", "hindi", "nepali", "tamil", "korean", "thai", "chinese")
+    (
+        *("arabic", "persian", "hebrew", "yiddish", "hindi", "nepali", "tamil", "korean", "thai", "chinese"),
+        *("amharic", "bengali", "gujarati", "georgian", "japanese", "khmer", "kannada", "lao", "malayalam"),
+        *("burmese", "punjabi", "sinhala", "telugu"),
+    )
 )
 MOST, MOST_CAPITAL, LEAST_LOWER = 8, 256, 8
 Word = tuple[str, int, int]

@@ -71,8 +71,7 @@ def words(text: str, stop: Sequence[str]) -> list[str]:
     at = 0
     for run in UNPARTED.finditer(copy):
         found += _segments(copy[at : run.start()])
-        chars = run.group()
-        found += [chars[i : i + 2] for i in range(len(chars) - 1)] or [chars]
+        found += lexical.piece_pairs(run.group())
         at = run.end()
     found += _segments(copy[at:])
     lower = (word.lower() for word in found)

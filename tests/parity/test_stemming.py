@@ -47,7 +47,8 @@ def test_any_word_has_the_stem_of_snowball(language: str, data: st.DataObject) -
     assert _core.lexical_keywords(text) == oracle.keywords(text)
 
 
-MIXED = [*"yq 7é日本ไทй", "мир", "и\u0306", "كتب", "कि", "வ்", "\u200f", "\u0301", "🙂"]
+MIXED = [*"yq 7é日本ไทй", "ที่", "เป็", "ກັ", "ក្រុ", "မြန်"]
+MIXED += ["мир", "и\u0306", "كتب", "कि", "வ்", "\u200f", "\u0301", "🙂"]
 
 
 @settings(max_examples=200, deadline=None)
@@ -89,6 +90,29 @@ def test_any_latin_word_has_the_stem_of_its_language(language: str, text: str) -
     assert _core.lexical_keywords(text, language) == oracle.keywords(text, language)
 
 
+SYLLABLES = {
+    "ภาษาไทยที่ดี": ["ภาษา", "ษาไท", "ไทย", "ยที่", "ที่ดี"],
+    "น้ำตก": ["น้\u0e4d\u0e32ต", "ตก"],
+    "ປະເທດລາວ": ["ປະເທ", "ເທດ", "ດລາ", "ລາວ"],
+    "ភាសាខ្មែរ": ["ភាសា", "សាខ្", "ខ្មែ", "មែរ"],
+    "မြန်မာ": ["မြန်", "န်မာ"],
+    "東京都": ["東京", "京都"],
+}
+
+
+@pytest.mark.parametrize("text", SYLLABLES)
+def test_scripts_without_spaces_give_pairs_of_what_a_reader_sees(text: str) -> None:
+    assert _core.lexical_keywords(text) == oracle.keywords(text) == SYLLABLES[text]
+
+
+@pytest.mark.parametrize("language", ["turkish", "german", "french", "romanian"])
+def test_a_stem_has_no_capital_of_a_compatibility_character(language: str) -> None:
+    text = "Oxygen™ ℡ №5"
+    found = _core.lexical_keywords(text, language)
+    assert found == oracle.keywords(text, language)
+    assert all(word == word.lower() for word in found)
+
+
 def test_a_word_of_two_scripts_is_not_stemmed() -> None:
     # The first letter of the first word is Latin.
     assert _core.lexical_keywords("Pоссии России") == ["pоссии", "росс"]
@@ -102,7 +126,7 @@ def test_the_keyword_graph_has_the_stems_of_the_oracle(language: str) -> None:
     assert 0 < len(found) < len(plain.words(text, ()))
 
 
-GRAPH_TEXT = st.text("abßéüns' ’.5дйوالह日本ไท語ー", max_size=24)
+GRAPH_TEXT = st.text("abßéüns' ’.5дйوالह日本ไท語ーที่เป็ກັក្រុမြန်", max_size=24)
 
 
 @settings(max_examples=300, deadline=None)

@@ -19,6 +19,7 @@ LISTED = 3
 """Maximum number of bridges of a pair in JSON; `more` counts the others."""
 
 _PAIR = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3041-\u30ff\u3400-\u9fff]")
+_SPLIT_VOWELS = {"\u0e33": "\u0e4d\u0e32", "\u0eb3": "\u0ecd\u0eb2"}
 _WORD = re.compile(r"[^\s\-–—/]+")
 _MARKS = "\"'.,;:!?()[]{}«»„“”‘’…¿¡؟،؛।。，？！"
 SAID = 2
@@ -56,14 +57,23 @@ def why(question: str, passage: Passage, languages: Sequence[int] = ()) -> tuple
 
 
 def _spellings(text: str, keywords: Container[str], languages: Sequence[int]) -> dict[str, dict[str, None]]:
-    """Return for each keyword how a text spells it, in text order; pairs of characters stay as they are."""
+    """Return for each keyword how a text spells it, in text order."""
     found: dict[str, dict[str, None]] = {}
     words = dict.fromkeys(word.strip(_MARKS) for word in _WORD.findall(text))
     for word in words:
         for key in _core.lexical_keywords(word, languages=languages):
             if key in keywords:
-                found.setdefault(key, {})[key if _PAIR.match(key) else word] = None
+                found.setdefault(key, {})[_part(word, key) if _PAIR.match(key) else word] = None
     return found
+
+
+def _part(text: str, pair: str) -> str:
+    """Return a pair of pieces as a text without spaces spells it: folding splits two vowels in two."""
+    pattern = re.escape(pair)
+    for whole, parts in _SPLIT_VOWELS.items():
+        pattern = pattern.replace(parts, f"(?:{whole}|{parts})")
+    found = re.search(pattern, text)
+    return found.group() if found else pair
 
 
 def as_spelled(keyword: str, text: str, languages: Sequence[int]) -> str:

@@ -44,7 +44,7 @@ pub(crate) fn evidence<'a>(text: impl Iterator<Item = &'a str>, glance: bool) ->
     let (mut words, mut repeated) = (0u32, 0u32);
     for word in text.take(READ) {
         let Some(script) = word.chars().find(|c| !c.is_numeric()).map(Script::of) else { continue };
-        if script == Script::Han || script == Script::Kana || script == Script::Thai {
+        if script.is_unspaced() {
             // Runs without spaces hold many words.
             for c in word.chars().take(READ).filter(|&c| is_unspaced(c)) {
                 scripts[Script::of(c) as usize] += 1;
@@ -176,6 +176,12 @@ mod tests {
             ("ja", "この都市は1158年に建設された。"),
             ("ko", "이 도시는 1158년에 세워졌다."),
             ("th", "เมืองนี้ก่อตั้งขึ้นในปี 1158"),
+            ("km", "ទីក្រុងនេះត្រូវបានបង្កើតឡើងក្នុងឆ្នាំ 1158"),
+            ("lo", "ເມືອງນີ້ສ້າງຂຶ້ນໃນປີ 1158"),
+            ("my", "ဤမြို့ကို ၁၁၅၈ ခုနှစ်တွင် တည်ထောင်ခဲ့သည်။"),
+            ("bn", "শহরটি 1158 সালে প্রতিষ্ঠিত হয়েছিল।"),
+            ("ka", "ქალაქი 1158 წელს დაარსდა."),
+            ("am", "ከተማዋ በ1158 ተመሠረተች።"),
         ] {
             assert_eq!(language(text), code, "{text}");
         }

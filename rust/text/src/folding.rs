@@ -1,5 +1,6 @@
 //! Letters without their marks, and sets of words: what the analysis of every language uses.
 
+use crate::clusters::is_attached;
 use crate::interner::Interner;
 use unicode_normalization::char::{canonical_combining_class, decompose_compatible};
 
@@ -37,14 +38,20 @@ pub fn is_unspaced(c: char) -> bool {
 pub(crate) fn folded_size(c: char) -> usize {
     let mut size = 0;
     decompose_compatible(c, |part| {
-        if canonical_combining_class(part) == 0 {
+        if is_kept(part) {
             size += part.len_utf8();
         }
     });
     size
 }
 
-/// Append the text in NFKD without combining marks. (The marks are dropped, so their canonical order does not
+/// Return whether folding keeps a character. In Thai, Lao, Burmese and Khmer some combining marks are vowels, and all of them
+/// make another word.
+fn is_kept(c: char) -> bool {
+    canonical_combining_class(c) == 0 || is_attached(c)
+}
+
+/// Append the text in NFKD without combining marks. (Most marks are dropped, so their canonical order does not
 /// matter: each character is decomposed separately.) The Cyrillic short i, "й", is a letter and keeps its breve:
 /// endings contain it.
 pub fn fold_into(text: &str, out: &mut String) {
@@ -56,7 +63,7 @@ pub fn fold_into(text: &str, out: &mut String) {
         let mut chars = rest[at..].chars();
         if let Some(c) = chars.next() {
             decompose_compatible(c, |part| {
-                if canonical_combining_class(part) == 0 {
+                if is_kept(part) {
                     out.push(part);
                 } else if part == BREVE && out.len() > start {
                     shorten_i(out);
@@ -88,7 +95,8 @@ mod tests {
 
     #[test]
     fn marks_are_dropped_but_not_that_of_a_short_i() {
-        for (text, folded) in [("Éé ﬁ", "Ee fi"), ("йЙи\u{306}", "йЙй"), ("\u{306}а\u{306}", "а"), ("ё", "е")]
+        for (text, folded) in
+            [("Éé ﬁ", "Ee fi"), ("йЙи\u{306}", "йЙй"), ("\u{306}а\u{306}", "а"), ("ё", "е"), ("ที่ดู", "ที่ดู")]
         {
             let mut out = String::from("и");
             fold_into(text, &mut out);

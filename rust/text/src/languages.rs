@@ -17,14 +17,26 @@ pub enum Script {
     Latin,
     Arabic,
     Armenian,
+    Bengali,
     Cyrillic,
     Devanagari,
+    Ethiopic,
+    Georgian,
     Greek,
+    Gujarati,
+    Gurmukhi,
     Han,
     Hangul,
     Hebrew,
     Kana,
+    Kannada,
+    Khmer,
+    Lao,
+    Malayalam,
+    Myanmar,
+    Sinhala,
     Tamil,
+    Telugu,
     Thai,
     Other,
 }
@@ -41,8 +53,20 @@ impl Script {
                 Self::Arabic
             }
             0x0900..=0x097F | 0xA8E0..=0xA8FF => Self::Devanagari,
+            0x0980..=0x09FF => Self::Bengali,
+            0x0A00..=0x0A7F => Self::Gurmukhi,
+            0x0A80..=0x0AFF => Self::Gujarati,
             0x0B80..=0x0BFF => Self::Tamil,
+            0x0C00..=0x0C7F => Self::Telugu,
+            0x0C80..=0x0CFF => Self::Kannada,
+            0x0D00..=0x0D7F => Self::Malayalam,
+            0x0D80..=0x0DFF => Self::Sinhala,
             0x0E00..=0x0E7F => Self::Thai,
+            0x0E80..=0x0EFF => Self::Lao,
+            0x1000..=0x109F | 0xA9E0..=0xA9FF | 0xAA60..=0xAA7F => Self::Myanmar,
+            0x10A0..=0x10FF | 0x1C90..=0x1CBF | 0x2D00..=0x2D2F => Self::Georgian,
+            0x1200..=0x139F | 0x2D80..=0x2DDF | 0xAB01..=0xAB2E => Self::Ethiopic,
+            0x1780..=0x17FF | 0x19E0..=0x19FF => Self::Khmer,
             0x1100..=0x11FF | 0xAC00..=0xD7FF => Self::Hangul,
             0x3041..=0x30FF | 0x31F0..=0x31FF => Self::Kana,
             0x3400..=0x4DBF | 0x4E00..=0x9FFF | 0xF900..=0xFAFF | 0x20000..=0x3FFFF => Self::Han,
@@ -60,20 +84,37 @@ impl Script {
         letters.all(|c| Self::of(c) == script).then_some(script)
     }
 
+    /// Return whether the script has no spaces between words.
+    pub(crate) fn is_unspaced(self) -> bool {
+        matches!(self, Self::Han | Self::Kana | Self::Khmer | Self::Lao | Self::Myanmar | Self::Thai)
+    }
+
     /// Return the language with most readers in a script.
     pub(crate) fn language(self) -> Language {
         let code = match self {
             Self::Latin | Self::Other => "en",
             Self::Arabic => "ar",
             Self::Armenian => "hy",
+            Self::Bengali => "bn",
             Self::Cyrillic => "ru",
             Self::Devanagari => "hi",
+            Self::Ethiopic => "am",
+            Self::Georgian => "ka",
             Self::Greek => "el",
+            Self::Gujarati => "gu",
+            Self::Gurmukhi => "pa",
             Self::Han => "zh",
             Self::Hangul => "ko",
             Self::Hebrew => "he",
             Self::Kana => "ja",
+            Self::Kannada => "kn",
+            Self::Khmer => "km",
+            Self::Lao => "lo",
+            Self::Malayalam => "ml",
+            Self::Myanmar => "my",
+            Self::Sinhala => "si",
             Self::Tamil => "ta",
+            Self::Telugu => "te",
             Self::Thai => "th",
         };
         Language(TABLE.iter().position(|row| row.code == code).unwrap_or(0) as u8)
@@ -133,7 +174,7 @@ const HINDI: &str =
 
 // The code of a language in an index is its row, so append rows at the end.
 #[rustfmt::skip]
-static TABLE: [Row; 44] = [
+static TABLE: [Row; 56] = [
     row("en", "english", Script::Latin, None, Words::Nltk),
     row("none", "none", Script::Other, None, Words::No),
     row("ar", "arabic", Script::Arabic, Some(Algorithm::Arabic), Words::Nltk),
@@ -178,6 +219,18 @@ static TABLE: [Row; 44] = [
     row("yi", "yiddish", Script::Hebrew, Some(Algorithm::Yiddish), Words::No),
     row("az", "azerbaijani", Script::Latin, None, Words::Nltk),
     row("sq", "albanian", Script::Latin, None, Words::Nltk),
+    row("am", "amharic", Script::Ethiopic, None, Words::No),
+    row("bn", "bengali", Script::Bengali, None, Words::No),
+    row("gu", "gujarati", Script::Gujarati, None, Words::No),
+    row("ka", "georgian", Script::Georgian, None, Words::No),
+    row("km", "khmer", Script::Khmer, None, Words::No),
+    row("kn", "kannada", Script::Kannada, None, Words::No),
+    row("lo", "lao", Script::Lao, None, Words::No),
+    row("ml", "malayalam", Script::Malayalam, None, Words::No),
+    row("my", "burmese", Script::Myanmar, None, Words::No),
+    row("pa", "punjabi", Script::Gurmukhi, None, Words::No),
+    row("si", "sinhala", Script::Sinhala, None, Words::No),
+    row("te", "telugu", Script::Telugu, None, Words::No),
 ];
 
 /// The function words of all languages, and for each the languages that have it as bits.

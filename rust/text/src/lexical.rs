@@ -1,6 +1,7 @@
 //! Words of the walk: accent-folded runs of letters and digits, and their keywords without stop words and
 //! endings.
 
+use crate::clusters::{each_pair, is_attached};
 use crate::detection::{detect, evidence};
 use crate::folding::{fold_into, folded_size, is_unspaced, WordSet};
 use crate::languages::Language;
@@ -110,7 +111,8 @@ impl Lexer {
         let mut open: Option<usize> = None;
         let ends = folded[start..].char_indices().map(|(i, c)| (start + i, c));
         for (at, c) in ends.chain([(folded.len(), ' ')]) {
-            match (c.is_alphanumeric(), open) {
+            // Some vowel signs do not count as letters: without them, words would end inside syllables.
+            match (c.is_alphanumeric() || is_attached(c), open) {
                 (true, None) => open = Some(at),
                 (false, Some(first)) => {
                     let begin = lower.len();
@@ -285,7 +287,7 @@ impl<'a> Written<'a> {
         let (first, start) = (self.at, self.folded);
         self.advance(word.end);
         (start == word.start && self.folded == word.end)
-            .then(|| self.source[first..self.at].nfc().collect::<String>().to_lowercase())
+            .then(|| self.source[first..self.at].nfkc().collect::<String>().to_lowercase())
     }
 }
 
@@ -307,27 +309,20 @@ fn without_plural<'a>(word: &'a str, buffer: &'a mut String) -> &'a str {
     }
 }
 
-/// Split text in scripts without spaces between words into overlapping pairs of characters; a single
-/// character is a keyword by itself, and so are other runs within the same word.
+/// Split text in scripts without spaces between words into overlapping pairs of pieces (see `clusters`); a single
+/// piece is a keyword by itself, and so are other runs within the same word.
 fn unspaced(word: &str, each: &mut impl FnMut(&str)) {
-    let marks: Vec<(usize, char)> = word.char_indices().collect();
-    let at = |k: usize| marks.get(k).map_or(word.len(), |m| m.0);
-    let mut first = 0;
-    while first < marks.len() {
-        let kind = is_unspaced(marks[first].1);
-        let mut last = first + 1;
-        while last < marks.len() && is_unspaced(marks[last].1) == kind {
-            last += 1;
+    let mut rest = word;
+    while let Some(c) = rest.chars().next() {
+        let kind = is_unspaced(c);
+        let end = rest.find(|c| is_unspaced(c) != kind).unwrap_or(rest.len());
+        let run = &rest[..end];
+        if kind {
+            each_pair(run.char_indices(), |pair, _| each(pair));
+        } else if !stop_words().has(run) {
+            each(run);
         }
-        if !kind || last == first + 1 {
-            let run = &word[at(first)..at(last)];
-            if kind || !stop_words().has(run) {
-                each(run);
-            }
-        } else {
-            (first..last - 1).for_each(|k| each(&word[at(k)..at(k + 2)]));
-        }
-        first = last;
+        rest = &rest[end..];
     }
 }
 
@@ -360,7 +355,9 @@ mod tests {
     fn scripts_without_spaces_give_pairs() {
         assert_eq!(keywords("日本語 x"), ["日本", "本語", "x"]);
         assert_eq!(keywords("2023年"), ["2023", "年"]);
-        assert_eq!(keywords("ไทย"), ["ไท", "ทย"]);
+        assert_eq!(keywords("ภาษาไทย x"), ["ภาษา", "ษาไท", "ไทย", "x"]);
+        // A vowel sign that is not a letter, and a mark of tone.
+        assert_eq!(keywords("เป็นที่ 2 ปี"), ["เป็น", "นที่", "2", "ปี"]);
     }
 
     #[test]
@@ -424,7 +421,8 @@ mod tests {
         fn any_text_is_read(text in "\\PC{0,40}", more in "\\PC{0,20}") {
             let mut lexer = Lexer::default();
             lexer.read(&text);
-            let marks = text.nfkd().filter(|&c| canonical_combining_class(c) == 0 || c == BREVE);
+            let parts = text.chars().flat_map(|c| c.nfkd());
+            let marks = parts.filter(|&c| canonical_combining_class(c) == 0 || c == BREVE || is_attached(c));
             let breves = marks.collect::<String>().replace("и\u{306}", "й").replace("И\u{306}", "Й");
             let folded = breves.replace(BREVE, "");
             prop_assert_eq!(&lexer.folded, &folded);

@@ -54,6 +54,7 @@ pub mod words;
 
 mod abbreviations;
 mod ascii_sentences;
+mod clusters;
 pub mod merged;
 mod merges;
 mod pieces;

@@ -1,12 +1,13 @@
 //! The keyword tokeniser.
 //!
-//! NFKC, word boundaries of UAX #29, full lower case, character bigrams for scripts without spaces between
+//! NFKC, word boundaries of UAX #29, full lower case, pairs of pieces (see `clusters`) for scripts without spaces between
 //! words; tokens without letter or digit and stop words are dropped, and tokens of other languages than English are
 //! stemmed. Blanks separate words, so text is
 //! processed blank by blank: ASCII stretches take a fast path, others are normalised in a copy that maps back
 //! to the source.
 
 use super::stopwords::StopWords;
+use crate::clusters::each_pair;
 use crate::error::Result;
 use crate::languages::Language;
 use crate::lexical::Lexer;
@@ -89,7 +90,7 @@ impl Words {
     }
 
     /// Call `see` with each token of `text` and the byte at which its first character starts, in order.
-    /// Bigrams that start at the same byte are in order as well. [`StopWords::Detect`] reads the text in the language
+    /// Pairs that start at the same byte are in order as well. [`StopWords::Detect`] reads the text in the language
     /// that it is in: in other languages than English, tokens are stems.
     pub fn for_each_word(&mut self, text: &str, see: impl FnMut(&str, usize)) {
         let language = self.language(text);
@@ -182,7 +183,7 @@ impl Words {
                 }
             };
             if run {
-                bigrams(part, &mut token);
+                each_pair(part.char_indices().filter(|&(_, c)| !selector(c)), &mut token);
             } else {
                 for (i, word) in part.unicode_word_indices() {
                     // A mark on a blank forms one segment with it; the blank is not part of a word.
@@ -268,26 +269,6 @@ fn selector(c: char) -> bool {
     matches!(u32::from(c), 0xFE00..=0xFE0F | 0xE0100..=0xE01EF)
 }
 
-/// Split a run into overlapping pairs of characters; a single character is a token by itself.
-fn bigrams(run: &str, see: &mut impl FnMut(&str, usize)) {
-    let mut pair = String::with_capacity(8);
-    let mut last: Option<(usize, char)> = None;
-    let mut pairs = 0;
-    for (i, c) in run.char_indices().filter(|&(_, c)| !selector(c)) {
-        if let Some((at, before)) = last {
-            pair.clear();
-            pair.push(before);
-            pair.push(c);
-            see(&pair, at);
-            pairs += 1;
-        }
-        last = Some((i, c));
-    }
-    if let (0, Some((at, c))) = (pairs, last) {
-        see(c.encode_utf8(&mut [0; 4]), at);
-    }
-}
-
 /// Return whether nothing before `c` composes or reorders with what `c` becomes.
 fn starts_cluster(c: char) -> bool {
     if c.is_ascii() {
@@ -329,9 +310,8 @@ mod tests {
         let mut out = Vec::new();
         for (run, part) in parts {
             if run {
-                let chars: Vec<char> = part.chars().filter(|&c| !selector(c)).collect();
-                let size = chars.len().clamp(1, 2);
-                out.extend(chars.windows(size).map(|w| w.iter().collect::<String>()));
+                let chars = part.chars().filter(|&c| !selector(c)).enumerate();
+                each_pair(chars, |pair, _| out.push(pair.to_owned()));
             } else {
                 out.extend(part.split_word_bounds().map(|w| w.trim().to_lowercase()));
             }
@@ -351,7 +331,7 @@ mod tests {
             tokens("東京都に 犬 カメラ ｶﾒﾗ"),
             ["東京", "京都", "都に", "犬", "カメ", "メラ", "カメ", "メラ"]
         );
-        assert_eq!(tokens("ภาษา"), ["ภา", "าษ", "ษา"]);
+        assert_eq!(tokens("ภาษาไทย ที่"), ["ภาษา", "ษาไท", "ไทย", "ที่"]);
         assert_eq!(tokens("한국어 العربية"), ["한국어", "العربية"]);
         assert_eq!(tokens("葛\u{E0100}飾区"), ["葛飾", "飾区"]);
         assert!(tokens("👩‍👧 -- ... \u{0} \u{301}").is_empty());

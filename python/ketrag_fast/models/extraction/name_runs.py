@@ -16,24 +16,32 @@ from ketrag_fast import _core
 from ketrag_fast.models.extraction.cleaning import MAX_NAME
 from ketrag_fast.models.extraction.records import NameMention
 
-CASELESS: Final = frozenset(["ar", "fa", "he", "hi", "ne", "ta", "ko", "yi"])
+CASELESS: Final = frozenset(
+    (
+        *("ar", "fa", "he", "yi"),
+        *("bn", "gu", "hi", "kn", "ml", "ne", "pa", "si", "ta", "te"),
+        *("am", "ka", "ko"),
+    )
+)
 """Languages with spaces between words and without capitals."""
-UNSPACED: Final = frozenset(["zh", "ja", "th"])
+UNSPACED: Final = frozenset(["ja", "km", "lo", "my", "th", "zh"])
 _WORDS_IN_NAME: Final = 3
 _LETTERS: Final = 3
 """Minimum length of a single word."""
-_MARKS: Final = "\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u0900-\u0903\u093a-\u094f\u0b82\u0bbe-\u0bcd"
+_MARKS: Final = (
+    "\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u0900-\u0903\u093a-\u094f\u0980-\u0dff\u135d-\u135f"
+)
 _WORD: Final = re.compile(rf"[\w{_MARKS}]+(?:[-'’][\w{_MARKS}]+)*")
 _DATE: Final = re.compile(r"(?<!\d)(?:1[0-9]|20)\d\d(?!\d)(?:年(?:\d{1,2}月(?:\d{1,2}日)?)?)?")
 _QUOTED: Final = re.compile(r"[«“„「『《〈]([^«»“”„「」『』《》〈〉\n]{2,60})[»”“」』》〉]")
 _LATIN: Final = re.compile(r"[A-Z][A-Za-z0-9.&'’-]+(?: (?:of |de |the )?[A-Z][A-Za-z0-9.&'’-]*)*")
 _DOTTED: Final = re.compile(r"[一-鿿]{2,6}(?:[·・‧][一-鿿]{1,6})+|[ァ-ヺー]{2,12}(?:[・＝][ァ-ヺー]{1,12})*")
-_RUN: Final = re.compile(r"[一-鿿々]{2,}|[ก-๙]{4,}")
+_RUN: Final = re.compile(r"[一-鿿々]{2,}|[ก-๙]{4,}|[ກ-ໟ]{4,}|[က-၉]{4,}|[ក-៓]{4,}")
 _NEVER_NAMES: Final = {"ar": "عام سنة وقد قد ثم ولد", "he": "שנת בשנת היה היתה"}
 """Further words that are not part of a name."""
 _LONGEST: Final = 8
-_THAI: Final = 4
-"""Minimum length of a run of Thai characters."""
+_SYLLABLES: Final = 4
+"""Minimum length of a run of Thai, Lao, Burmese or Khmer characters."""
 _BREAKS: Final = re.compile(
     "[的了在是和与與及于於有为為被从從到对對也就都而等其之由以或这這那他她它们們我你不个個年月日中上下将將把"
     "并並但因所此该該每各又还還很最更已曾会會可能要让讓给給使向后後前时時]|位于|成立|以及"
@@ -165,7 +173,7 @@ def _repeated_runs(text: str) -> frozenset[str]:
                 longest = min(_LONGEST, len(part))
                 for size in range(2, longest + 1):
                     counts.update(part[k : k + size] for k in range(len(part) - size + 1))
-        elif len(run.group()) >= _THAI:
+        elif len(run.group()) >= _SYLLABLES:
             counts[run.group()] += 1
     return frozenset(run for run, count in counts.items() if count > 1)
 

@@ -17,7 +17,7 @@ def has_model(settings: Settings) -> bool:
 
 UNITS = Stage(
     "units",
-    version=4,
+    version=5,
     needs=(DOCUMENTS,),
     settings=("cut", "chunk_tokens", "overlap", "split_level", "encoding", "language", "even_chunks"),
     run=f"{_HERE}.units:run",
@@ -58,7 +58,7 @@ UNITS = Stage(
 
 WORDS = Stage(
     "words",
-    version=3,
+    version=4,
     needs=(DOCUMENTS, "units"),
     settings=("language", "words", "core_unit"),
     run=f"{_HERE}.words:run",
@@ -92,7 +92,7 @@ WORDS = Stage(
 
 LINKS = Stage(
     "links",
-    version=5,
+    version=6,
     needs=(DOCUMENTS, "units"),
     settings=("language",),
     run=f"{_HERE}.links:run",

@@ -114,6 +114,7 @@ def test_modes_side_by_side_a_passage_read_on_and_a_name(served: Any, page: Brow
 ARABIC = "القاهرة عاصمة مصر، وبيوتها القديمة من الحجر. يمر النيل في المدينة."
 HEBREW = "ירושלים היא עיר ישנה, והבתים שלה בנויים מאבן."
 CHINESE = "北京市是中国的首都。故宫位于北京市中心。"
+THAI = "แม่น้ำเจ้าพระยาไหลผ่านเมืองหลวงของประเทศไทย"
 GERMAN = "Die alten Häuser der Stadt sind aus Holz und nicht groß."
 
 
@@ -122,16 +123,18 @@ def test_passages_from_right_to_left_and_the_words_as_they_are_spelled(tmp_path:
         Document("ar", ARABIC, "القاهرة"),
         Document("he", HEBREW, "ירושלים"),
         Document("zh", CHINESE, "北京"),
+        Document("th", THAI, "เจ้าพระยา"),
         Document("de", GERMAN, "Holz"),
     ]
     Index.build(documents, tmp_path / "index", settings=Settings(threads=1)).close()
     with running(tmp_path / "index") as service:
         page.go(service.url)
-        page.wait("document.getElementById('about').textContent.includes('4 documents')")
+        page.wait("document.getElementById('about').textContent.includes('5 documents')")
         for question, direction, marked, text in (
             ("بيوت المدينة", "rtl", {"وبيوتها", "المدينة"}, ARABIC),
             ("Welches Haus?", "ltr", {"Häuser"}, GERMAN),
             ("北京的故宫", "ltr", {"北京", "故宫"}, CHINESE),
+            ("แม่น้ำ", "ltr", {"แม่น้ำ"}, THAI),
         ):
             page.value(f"document.getElementById('question').value = {question!r}")
             page.value("document.getElementById('question').form.requestSubmit()")

@@ -1,0 +1,88 @@
+//! Pieces of text in scripts without spaces between words: a character of Han and kana, and in Thai, Lao, Khmer and Myanmar
+//! a consonant with its vowels and marks, as readers see it. Pairs of adjacent pieces stand in for words. There a vowel is
+//! a separate character, so a pair of characters is often less than a syllable, and finds too much.
+
+/// Return whether two adjacent characters belong to one piece.
+#[inline]
+fn is_inside(before: char, c: char) -> bool {
+    is_attached(c) || matches!(before as u32, 0x0E40..=0x0E44 | 0x0EC0..=0x0EC4)
+}
+
+/// Vowels and marks that follow their consonant, in Thai, Lao, Myanmar and Khmer.
+#[inline]
+pub(crate) fn is_attached(c: char) -> bool {
+    matches!(c as u32,
+        0x0E30..=0x0E3A | 0x0E45 | 0x0E47..=0x0E4E // Thai
+        | 0x0EB0..=0x0EBC | 0x0EC8..=0x0ECE // Lao
+        | 0x102B..=0x103E | 0x1056..=0x1059 | 0x105E..=0x1060 | 0x1062..=0x1064 | 0x1067..=0x106D
+        | 0x1071..=0x1074 | 0x1082..=0x108D | 0x108F | 0x109A..=0x109D // Myanmar
+        | 0x17B4..=0x17D3 | 0x17DD) // Khmer
+}
+
+/// Call `see` with each pair of adjacent pieces and the number of the first character of the pair, or with the only piece.
+/// `chars` are the characters of a run in scripts without spaces, with their numbers.
+pub(crate) fn each_pair(chars: impl Iterator<Item = (usize, char)>, mut see: impl FnMut(&str, usize)) {
+    let mut pair = String::with_capacity(24);
+    // Bytes of the first piece, and where both begin.
+    let (mut size, mut first, mut second) = (0, 0, 0);
+    let (mut pieces, mut last) = (0, None);
+    for (at, c) in chars {
+        if !last.is_some_and(|before| is_inside(before, c)) {
+            if pieces > 1 {
+                see(&pair, first);
+                pair.drain(..size);
+            }
+            (size, first, second) = (pair.len(), second, at);
+            pieces += 1;
+        }
+        pair.push(c);
+        last = Some(c);
+    }
+    match pieces {
+        0 => {}
+        1 => see(&pair, second),
+        _ => see(&pair, first),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn pairs(run: &str) -> Vec<(String, usize)> {
+        let mut found = Vec::new();
+        each_pair(run.char_indices(), |pair, at| found.push((pair.to_owned(), at)));
+        found
+    }
+
+    fn texts(run: &str) -> Vec<String> {
+        pairs(run).into_iter().map(|(pair, _)| pair).collect()
+    }
+
+    #[test]
+    fn a_piece_is_what_a_reader_sees() {
+        assert_eq!(texts("東京都"), ["東京", "京都"]);
+        assert_eq!(texts("ประเทศไทย"), ["ประ", "ระเท", "เทศ", "ศไท", "ไทย"]);
+        assert_eq!(texts("ภาษา"), ["ภาษา"]);
+        assert_eq!(texts("ที่นี่"), ["ที่นี่"]);
+        assert_eq!(texts("ປະເທດລາວ"), ["ປະເທ", "ເທດ", "ດລາ", "ລາວ"]);
+        assert_eq!(texts("มา"), ["มา"]);
+        assert_eq!(texts(""), [""; 0]);
+        assert_eq!(pairs("京ก็ดี"), [("京ก็".into(), 0), ("ก็ดี".into(), 3)]);
+    }
+
+    proptest! {
+        #[test]
+        fn pairs_overlap_and_lose_nothing(run in "[กขเแาิ็่ำ東かកាំ្ကာ်]{0,12}") {
+            let found = pairs(&run);
+            let mut end = 0;
+            for (k, (pair, at)) in found.iter().enumerate() {
+                prop_assert!(run[*at..].starts_with(pair.as_str()));
+                prop_assert!(k == 0 || (*at > found[k - 1].1 && *at < end));
+                end = at + pair.len();
+            }
+            prop_assert_eq!(end, run.len());
+        }
+    }
+}
