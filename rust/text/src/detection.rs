@@ -165,6 +165,8 @@ mod tests {
             ("nl", "De stad werd in 1158 door de hertog gesticht en ligt in een dal dat niet groot is."),
             ("sv", "Staden grundades 1158 av hertigen och ligger i en dal som inte är stor."),
             ("tr", "Bu kent 1158 yılında kuruldu ve çok büyük bir vadi değil ama daha sonra da gelişti."),
+            ("tr", "Panthers savunması sadece 308 sayı bıraktı, aynı zamanda 24 topu kapma ile ligin başını çekti ve dört \
+                    seçme ile övünç duydu. Takımın bir oyuncusu olan Short, 11 sack ile birlikte üç top düşürdü."),
             ("pl", "Miasto zostało założone w 1158 przez księcia i nie jest duże, ale jest w dolinie."),
             ("ru", "Город основан в 1158 году."),
             ("uk", "Місто засноване в 1158 році і є не дуже великим, але його було відновлено."),

@@ -168,6 +168,10 @@ const PERSIAN: &str =
 const ENGLISH: &str =
     "may also one two first many known would could upon since within although however later often \
 after us";
+/// Function words of Turkish that the list of NLTK lacks: without "bir" hardly a text is recognised.
+const TURKISH: &str =
+    "bir olarak olan oldu olduğu olduğunu sonra kadar göre tarafından ancak var değil ayrıca arasında üzerinde \
+içinde bunun bunu onun yılında fakat bile önce sadece olup";
 const HINDI: &str =
     "का के की में है और से को पर ने यह वह एक कि हैं था थे थी इस उस जो भी नहीं तो ही कर करने लिए गया गई गए हो होता होती \
 होते अपने अपनी अपना साथ तक या द्वारा बाद जब तब किया दिया रहा रहे रही इन उन इसके उनके उसके जिस जिसमें कुछ सभी";
@@ -282,7 +286,11 @@ fn listed(row: &Row) -> Vec<&'static str> {
     match row.words {
         Words::No => Vec::new(),
         Words::Own(words) => words.split_ascii_whitespace().collect(),
-        Words::Nltk => stop_words::lookup(row.code).unwrap_or_default().to_vec(),
+        Words::Nltk => {
+            let more = if row.code == "tr" { TURKISH } else { "" };
+            let list = stop_words::lookup(row.code).unwrap_or_default();
+            list.iter().copied().chain(more.split_ascii_whitespace()).collect()
+        }
     }
 }
 
