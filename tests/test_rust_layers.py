@@ -43,6 +43,7 @@ PARTS: dict[str, dict[str, set[str]]] = {
         "priority": set(),
         "tiles": {"cpu"},
         "wide": {"cpu"},
+        "windows": set(),
         "sparse": LOW,
         "store": LOW | {"progress", "parallel"},
     },

@@ -198,7 +198,7 @@ def test_stopped_build_goes_on(place: Path, tmp_path: Path, number: int) -> None
     ]
     source.write_text("\n".join(map(json.dumps, rows)))
     child = start("index", str(source), "-i", "cut", "--json", cwd=tmp_path)
-    while not list((tmp_path / "cut" / "work").glob("*-*")) and child.poll() is None:
+    while not list((tmp_path / "cut" / "work").glob("units-*")) and child.poll() is None:
         time.sleep(0.005)
     child.send_signal(number)
     _, err = child.communicate(timeout=300)

@@ -64,6 +64,10 @@ def _segments(text: str) -> list[str]:
     return words
 
 
+def _is_letter(char: str) -> bool:
+    return char.isalnum() and not re.match(f"[{lexical.AFTER}]", char)
+
+
 def words(text: str, stop: Sequence[str]) -> list[str]:
     """The keywords of a text in order (specs 0.4)."""
     copy = unicodedata.normalize("NFKC", text)
@@ -75,7 +79,7 @@ def words(text: str, stop: Sequence[str]) -> list[str]:
         at = run.end()
     found += _segments(copy[at:])
     lower = (word.lower() for word in found)
-    return [w for w in lower if any(c.isalnum() for c in w) and w.replace("’", "'") not in stop]
+    return [w for w in lower if any(_is_letter(c) for c in w) and w.replace("’", "'") not in stop]
 
 
 def keywords(text: str, language: str, stop: Sequence[str]) -> list[str]:

@@ -24,9 +24,11 @@ from ketrag_fast.build.async_writer import write_stage
 from ketrag_fast.build.file_reading import check_document
 from ketrag_fast.build.ingest import Change
 from ketrag_fast.build.sources import split_sources
+from ketrag_fast.errors import IndexDamaged
 from ketrag_fast.readers import is_glob
 from ketrag_fast.storage.delta import DELTA, NewDocument, delta_arrays, patches_of
 from ketrag_fast.storage.durable import discard_folder, remove_folder
+from ketrag_fast.storage.file_records import REPAIR
 from ketrag_fast.storage.generation import Generation, open_generation, publish
 from ketrag_fast.storage.layout import SHORT_HASH, Layout
 from ketrag_fast.storage.manifest import Manifest, StageRecord
@@ -250,6 +252,10 @@ class Deltas:
         start, settings = time.monotonic(), self._settings
         fingerprint = fingerprint or self._fingerprint()
         known = self._tables.known(changed.new)
+        if missing := changed.new.keys() - known.keys():
+            raise IndexDamaged(
+                f"the delta has the document {min(missing)!r}, which the tables lack", hint=REPAIR
+            )
         new = sorted(
             changed.new.values(), key=lambda one: (one.before, known[one.id].source, known[one.id].place)
         )

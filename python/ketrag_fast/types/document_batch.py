@@ -24,6 +24,10 @@ class DocumentBatch:
 
     `encoded` has ids, titles and texts as UTF-8, `packed` the same as (blob, n + 1 offsets) by `id`, `title`
     and `text`.
+
+    >>> batch = DocumentBatch(["a"], ["Title"], ["Text."], ([b"a"], [b"Title"], [b"Text."]), {})
+    >>> len(batch), batch.characters, [document.id for document in batch.documents()]
+    (1, 27, ['a'])
     """
 
     ids: list[str]

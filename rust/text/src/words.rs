@@ -7,7 +7,7 @@
 //! to the source.
 
 use super::stopwords::StopWords;
-use crate::clusters::each_pair;
+use crate::clusters::{each_pair, is_attached};
 use crate::error::Result;
 use crate::languages::Language;
 use crate::lexical::Lexer;
@@ -178,7 +178,7 @@ impl Words {
             let part = &text[rest..end];
             let from = |i: usize| base + if copied { self.origin[rest + i] as usize } else { rest + i };
             let mut token = |lower: &str, i: usize| {
-                if lower.chars().any(char::is_alphanumeric) && !stop.contains(lower) {
+                if lower.chars().any(is_letter) && !stop.contains(lower) {
                     see(lower, from(i));
                 }
             };
@@ -269,6 +269,11 @@ fn selector(c: char) -> bool {
     matches!(u32::from(c), 0xFE00..=0xFE0F | 0xE0100..=0xE01EF)
 }
 
+/// Return whether a character makes a token. Vowels and marks that belong to a consonant make none without it.
+fn is_letter(c: char) -> bool {
+    c.is_alphanumeric() && !is_attached(c)
+}
+
 /// Return whether nothing before `c` composes or reorders with what `c` becomes.
 fn starts_cluster(c: char) -> bool {
     if c.is_ascii() {
@@ -316,7 +321,7 @@ mod tests {
                 out.extend(part.split_word_bounds().map(|w| w.trim().to_lowercase()));
             }
         }
-        out.retain(|w| w.chars().any(char::is_alphanumeric) && !StopWords::English.contains(w));
+        out.retain(|w| w.chars().any(is_letter) && !StopWords::English.contains(w));
         out
     }
 

@@ -29,7 +29,6 @@ def add(kinds: Any, shared: argparse.ArgumentParser) -> None:
         "is called. Run it again after an interruption to continue.",
         examples=(
             "ketrag bench train reranker questions/ --out my-reranker",
-            "ketrag retrieve QUERY --mode walk --rerank walk-features:my-reranker",
             "ketrag bench train answers one/ two/ --judge three/ --out my-answers",
             "ketrag ask QUERY --answer-llm native:my-answers",
         ),

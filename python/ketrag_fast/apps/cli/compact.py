@@ -17,7 +17,11 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
         description="Write the small changes that a large index stores next to its files into the files. "
         "They are then those of a build from scratch. No source is read and no model is called; queries use "
         "the old generation until the new one is published.",
-        examples=("ketrag compact", "ketrag compact -i docs-index --threads 1"),
+        examples=(
+            "ketrag compact",
+            "ketrag compact -i docs-index --threads 1",
+            "ketrag compact --json",
+        ),
     )
     options.topic(parser, "running", "running")
     parser.set_defaults(run=run, go_on="finished work is kept: run the same command again to continue")

@@ -2,6 +2,7 @@
 //! ones, and the patches of the walk's arrays that follow from them.
 
 use super::arrays::Arrays;
+use super::delta_levels::Level;
 use super::delta_locations::locations_of;
 use crate::error::{Error, Result};
 use crate::graph::links::Texts;
@@ -12,14 +13,12 @@ use crate::rank::links_view::LinksView;
 use crate::store::patch::{Editor, Numbering, Patch, RowEditor};
 use crate::text::detection::Choice;
 use crate::text::strings::{Strings, StringsBuf};
-use std::collections::BTreeMap;
 use std::ops::Range;
+
+pub use super::delta_levels::New;
 
 /// Units whose sentences are read again with each change; with more, the index is computed as a whole.
 const MOST_AGAIN: usize = 1 << 15;
-
-/// The arrays of the stage "units" of the documents that come, as plain numbers.
-pub type New = BTreeMap<String, Vec<u64>>;
 
 /// A change of documents.
 pub struct Documents<'a> {
@@ -29,36 +28,6 @@ pub struct Documents<'a> {
     pub before: &'a [u32],
     pub new: &'a New,
     pub language: Choice,
-}
-
-/// What goes and comes of documents, chunks, units or sentences.
-pub(super) struct Level {
-    pub gone: Vec<u32>,
-    pub before: Vec<u32>,
-    pub numbers: Numbering,
-}
-
-impl Level {
-    pub fn new(gone: Vec<u32>, before: Vec<u32>) -> Self {
-        let numbers = Numbering::new(&gone, &before);
-        Self { gone, before, numbers }
-    }
-
-    fn number(&self, k: usize) -> u64 {
-        u64::from(Numbering::of_new(&self.gone, self.before[k], k))
-    }
-
-    /// Call `each` with what comes (its number and the published place) and what goes (its place), in order.
-    pub fn each(&self, mut each: impl FnMut(Option<usize>, u32)) {
-        let mut gone = self.gone.iter().copied().peekable();
-        for (k, &place) in self.before.iter().enumerate() {
-            while let Some(id) = gone.next_if(|&id| id < place) {
-                each(None, id);
-            }
-            each(Some(k), place);
-        }
-        gone.for_each(|id| each(None, id));
-    }
 }
 
 /// Patches of the arrays of both stages by name, and the present numbers.

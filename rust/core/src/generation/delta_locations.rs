@@ -4,7 +4,7 @@
 //! order; if one does not, because it was first in a document that changed, all locations must be written again.
 
 use super::arrays::Arrays;
-use super::delta::{Level, New};
+use super::delta_levels::{Level, New};
 use crate::error::{Error, Result};
 use crate::graph::links_delta::Of;
 use crate::store::patch::{Editor, Numbering, Patch, RowEditor};

@@ -132,10 +132,9 @@ impl Delta {
             for &own in part.unit_names.row(k) {
                 lists[1].add(&names, own_names.get(own as usize), place, 0);
             }
-            part.subjects
-                .row(k)
-                .iter()
-                .for_each(|&own| lists[2].add(&subjects, phrases.get(own as usize), place, 0));
+            for &own in part.subjects.row(k) {
+                lists[2].add(&subjects, phrases.get(own as usize), place, 0);
+            }
         }
         for (at, &unit) in searched.iter().enumerate() {
             let now = mentions.row(at).iter().map(|&x| phrases.get(x as usize));
@@ -160,10 +159,8 @@ impl Delta {
             .collect();
         unit_rows(change, &rows, &mentioned, &subject_of).finish(links.units(), &mut arrays);
         list_arrays(links, &mut lists, [&keywords, &names, &subjects], &mut arrays);
-        let mut reread = Editor::default();
-        reread.skip(change.reread.len() as u64);
-        reread.insert(rows.reread.iter().map(|&k| u64::from(number(k as usize))));
-        arrays.push(("reread_units", Of::Units, reread.finish(change.reread.len() as u64)));
+        let reread = rows.reread.iter().map(|&k| u64::from(number(k as usize)));
+        arrays.push(("reread_units", Of::Units, appended(change.reread.len() as u64, reread)));
         Ok(Some(Self {
             arrays,
             keywords: keywords.numbers,
@@ -592,6 +589,14 @@ fn known_phrases(texts: &Texts<'_>, subjects: &Vocabulary<'_>, found: &mut BTree
             }
         }
     }
+}
+
+/// Return the patch that keeps an array of `len` numbers and puts `more` behind it.
+fn appended(len: u64, more: impl Iterator<Item = u64>) -> Patch {
+    let mut editor = Editor::default();
+    editor.skip(len);
+    editor.insert(more);
+    editor.finish(len)
 }
 
 #[cfg(test)]
