@@ -11,10 +11,8 @@ from collections.abc import Callable
 from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any, Final
-from unittest.mock import patch
 
 from ketrag_fast import Document, Index, Settings
-from ketrag_fast.build import delta
 from ketrag_fast.build.merge import MERGE
 from ketrag_fast.errors import Cancelled, IndexMissing
 from ketrag_fast.index.health import examine
@@ -28,7 +26,7 @@ SECRET: Final = "Quillerquist"
 """A word of the document that is purged, and of no other."""
 QUESTIONS: Final = ("Who led the Fram north?", "Which harbour did Captain Nansen2 sail from?")
 MODES: Final = ("walk", "fused", "ket")
-DELTAS: Final = ("delta", "second delta", "fold", "purge of a delta")
+DELTAS: Final = ("delta", "fold", "purge of a delta")
 """Changes of an index that becomes or is one with a delta."""
 PLAIN: Final = (*DELTAS, "runs")
 """Changes of an index of the modes that deltas and bounded builds are for."""
@@ -90,15 +88,14 @@ class Change:
 
     def _fold(self, done: Path) -> None:
         """Learn the digests of both sides without a delta: of a build over them."""
-        assert has_delta(done) == (self.kind in ("delta", "second delta"))
+        assert has_delta(done) == (self.kind == "delta")
         Index.build([], done, settings=self.settings).close()
         self.new.add(self.digest(done))
         start = self.folder / "folded"
         shutil.copytree(self.start / "index", start)
         assert has_delta(start) == (self.kind != "delta")
-        with patch.object(delta, "MOST", 0), Index.open(start) as index:  # reads no changed file
-            index.update(add=Document("passing", self.text.format(4, "")))
-            index.update(remove="passing")
+        with Index.open(start) as index:
+            index.update(fold=True)
         self.digest(start)
         remove(start)
 
@@ -274,15 +271,8 @@ def _with_delta(change: Change) -> None:
     assert has_delta(change.start / "index")
 
 
-def _changed_files_and_delta(change: Change) -> None:
-    _with_delta(change)
-    change._write(0, "Later the Ship0 went south.")
-    change._write(5)
-
-
 BEFORE: Final[dict[str, Callable[[Change], None]]] = {
-    "second delta": _with_delta,
-    "fold": _changed_files_and_delta,
+    "fold": _with_delta,
     "purge of a delta": _with_delta,
     "change": _changed_files,
     "resume": _stopped,
@@ -321,12 +311,6 @@ def _delta(change: Change, place: Path) -> BuildReport:
     return _update(place, add=add, remove=["a1.md"])
 
 
-def _second_delta(change: Change, place: Path) -> BuildReport:
-    changed = Document("given", change.text.format(7, "It changed again."))
-    add = [changed, Document("late", change.text.format(8, "Late."))]
-    return _update(place, add=add, remove=["new", "a2.md"])
-
-
 def _merge(change: Change, place: Path) -> None:
     Index.merge([change.folder / "part", change.folder / "second"], place / "index").close()
 
@@ -344,8 +328,7 @@ MAKE: Final[dict[str, Callable[[Change, Path], object]]] = {
     "bundle": lambda _, place: Index.bundle(place / "index", place / "out.bundle", replace=True),
     "unbundle": lambda change, place: Index.unbundle(change.folder / "in.bundle", place / "index"),
     "delta": _delta,
-    "second delta": _second_delta,
-    "fold": _build,
+    "fold": lambda _, place: _update(place, fold=True),
     "purge of a delta": lambda _, place: _update(place, remove="secret.md", purge=True),
     "runs": _index,
 }
