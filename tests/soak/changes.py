@@ -26,7 +26,7 @@ SECRET: Final = "Quillerquist"
 """A word of the document that is purged, and of no other."""
 QUESTIONS: Final = ("Who led the Fram north?", "Which harbour did Captain Nansen2 sail from?")
 MODES: Final = ("walk", "fused", "ket")
-DELTAS: Final = ("delta", "fold", "purge of a delta")
+DELTAS: Final = ("delta", "second delta", "fold", "purge of a delta")
 """Changes of an index that becomes or is one with a delta."""
 PLAIN: Final = (*DELTAS, "runs")
 """Changes of an index of the modes that deltas and bounded builds are for."""
@@ -87,17 +87,25 @@ class Change:
         remove(done)
 
     def _fold(self, done: Path) -> None:
-        """Learn the digests of both sides without a delta: of a build over them."""
-        assert has_delta(done) == (self.kind == "delta")
+        """Learn the digests of both sides without a delta, and of the change over a folded start.
+
+        An attempt may fold what it finds before it repeats the change: the delta then has another base, and
+        the index another digest, with the same answers.
+        """
+        assert has_delta(done) == (self.kind in ("delta", "second delta"))
+        changed = [self.digest(done)]
         Index.build([], done, settings=self.settings).close()
-        self.new.add(self.digest(done))
-        start = self.folder / "folded"
-        shutil.copytree(self.start / "index", start)
-        assert has_delta(start) == (self.kind != "delta")
-        with Index.open(start) as index:
-            index.update(fold=True)
-        self.digest(start)
-        remove(start)
+        changed.append(self.digest(done))
+        folded = self.folder / "folded"
+        shutil.copytree(self.start, folded)
+        assert has_delta(folded / "index") == (self.kind != "delta")
+        _update(folded, fold=True)
+        self.digest(folded / "index")
+        self.make(folded)
+        changed.append(self.digest(folded / "index"))
+        assert all(self.answers[digest] == self.answers[changed[0]] for digest in changed)
+        self.new.update(changed)
+        remove(folded)
 
     def _write(self, number: int, more: str = "") -> None:
         (self.source / f"a{number}.md").write_text(self.text.format(number, more))
@@ -272,6 +280,7 @@ def _with_delta(change: Change) -> None:
 
 
 BEFORE: Final[dict[str, Callable[[Change], None]]] = {
+    "second delta": _with_delta,
     "fold": _with_delta,
     "purge of a delta": _with_delta,
     "change": _changed_files,
@@ -311,6 +320,12 @@ def _delta(change: Change, place: Path) -> BuildReport:
     return _update(place, add=add, remove=["a1.md"])
 
 
+def _second_delta(change: Change, place: Path) -> BuildReport:
+    changed = Document("given", change.text.format(7, "It changed again."))
+    add = [changed, Document("late", change.text.format(8, "Late."))]
+    return _update(place, add=add, remove=["new", "a2.md"])
+
+
 def _merge(change: Change, place: Path) -> None:
     Index.merge([change.folder / "part", change.folder / "second"], place / "index").close()
 
@@ -328,6 +343,7 @@ MAKE: Final[dict[str, Callable[[Change, Path], object]]] = {
     "bundle": lambda _, place: Index.bundle(place / "index", place / "out.bundle", replace=True),
     "unbundle": lambda change, place: Index.unbundle(change.folder / "in.bundle", place / "index"),
     "delta": _delta,
+    "second delta": _second_delta,
     "fold": lambda _, place: _update(place, fold=True),
     "purge of a delta": lambda _, place: _update(place, remove="secret.md", purge=True),
     "runs": _index,

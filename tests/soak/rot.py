@@ -49,13 +49,13 @@ def jobs(scale: float) -> list[Job]:
 def run(todo: list[Job], seed: int, folder: Path) -> Iterator[Outcome]:
     with tempfile.TemporaryDirectory(dir=quick(folder)) as name:
         changes = {}
-        for kind in ("remove", "resume", "fold"):
+        for kind in ("remove", "resume", "second delta"):
             Path(name, kind).mkdir()
             changes[kind] = Change(kind, Path(name, kind))
         whole = changes["remove"].start
         Index.bundle(whole / "index", whole / "out.bundle")
         for job in todo:
-            change = changes[{"work": "resume", "delta": "fold"}.get(job.kind, "remove")]
+            change = changes[{"work": "resume", "delta": "second delta"}.get(job.kind, "remove")]
             chance = Random(f"{seed} {job}")
             place = Path(name, "place")
             change.restore(place)
