@@ -25,5 +25,5 @@ def small() -> Iterator[None]:
 
 
 def has_delta(index: Path) -> bool:
-    """Whether the current generation consists of an earlier one and changes."""
+    """Return whether the current generation has a delta."""
     return open_current(Layout(index)).delta is not None

@@ -176,7 +176,7 @@ def _empty_work(layout: Layout) -> None:
 
 @dataclass(frozen=True)
 class _StageRun:
-    """What the stages of a build run over."""
+    """Folders, tables and settings that all stages of a build share."""
 
     layout: Layout
     tables: Tables

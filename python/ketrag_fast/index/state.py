@@ -35,7 +35,7 @@ class IndexState:
         self.several = None if isinstance(path, Path) else tuple(path)
         """The indexes that are searched as one; None for a single index."""
         self.parts: Parts | None = None
-        """Which of them the open index contains."""
+        """The parts of `several` that the open index contains."""
         self.path = path if isinstance(path, Path) else Path()
         self.folder = self.path
         """Folder of the index that is open: `path`, or in it the index of the documents that may be seen."""

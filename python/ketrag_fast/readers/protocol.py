@@ -14,7 +14,7 @@ from ketrag_fast.types.document_batch import DocumentBatch
 
 Item = Document | Failure
 Items = Item | DocumentBatch
-"""What a reader that reads many documents together yields."""
+"""An item of a reader that also yields documents in batches."""
 
 
 @dataclass(frozen=True, slots=True)

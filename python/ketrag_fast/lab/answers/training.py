@@ -38,7 +38,7 @@ Tell = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class AnswersTraining:
-    """Where the model was written, its number of questions and steps, and its scores on other data sets."""
+    """Result of a training: folder of the model, number of questions and steps, scores on other data sets."""
 
     folder: Path
     questions: int

@@ -27,7 +27,7 @@ def columns_of(documents: Sequence[Document], metadata: Sequence[str] | None) ->
 
 
 class Ahead(Protocol):
-    """What `Stage.ahead` returns. The stage calls `take`, the build everything else."""
+    """Work on documents while they are read. The stage calls `take`, the build everything else."""
 
     def add(self, columns: Mapping[str, Packed], contents: Sequence[bytes]) -> None:
         """Add documents in order: `id`, `title`, `text` and `metadata`, if any has some, and their hashes."""
