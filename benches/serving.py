@@ -65,7 +65,7 @@ def served(index: Path, *options: str) -> Iterator[tuple[int, subprocess.Popen[s
     line = ""
     while " at http://" not in line:
         line = process.stderr.readline()
-        assert line, "the service ended"
+        assert line, f"the service ended: {process.stderr.read()}"
     port = int(line.strip().rpartition(":")[2])
     ask(port, {"question": "Who?", "budget": 1500})
     took = time.perf_counter() - began
