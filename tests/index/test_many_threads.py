@@ -11,6 +11,7 @@ from typing import Final
 import pytest
 
 from ketrag_fast import Document, Index, Settings
+from ketrag_fast.storage.threads import map_threads
 from tests.process import POLAR
 
 THREADS: Final = 16
@@ -71,3 +72,25 @@ def test_threads_that_refresh_see_one_generation_or_the_next(tmp_path: Path) -> 
         assert versions[3] in index.retrieve("Who built the Fram?", budget=100).text
     assert len(seen) == 40 * (THREADS - 1)
     assert {text for text in seen if text.strip() not in versions} == set()
+
+
+def test_no_two_threads_work_on_the_same_item() -> None:
+    """With the GIL this cannot fail; free-threaded Python needs it for the files of a build."""
+    for _ in range(200):
+        taken: list[int] = []
+
+        def work(item: int, taken: list[int] = taken) -> int:
+            taken.append(item)
+            return -item
+
+        assert map_threads(work, range(500), THREADS) == [-item for item in range(500)]
+        assert sorted(taken) == list(range(500))
+
+
+def test_threads_build_the_same_index_each_time(tmp_path: Path) -> None:
+    digests = set()
+    for number in range(5):
+        settings = Settings(modes=",".join(MODES))
+        with Index.build(POLAR / "articles", tmp_path / str(number), settings=settings) as index:
+            digests.add(index.digest)
+    assert len(digests) == 1

@@ -20,7 +20,8 @@ _LOOK: Final = 0.05
 def map_threads(work: Callable[[T], R], items: Sequence[T], threads: int) -> list[R]:
     """Return the results of `work` for each item, in order. The first error by index is raised at the end."""
     # Everything that a thread needs is allocated first, so that it can report that memory is exhausted.
-    places = iter(list(range(len(items))))
+    # Without the GIL two threads can get one item from an iterator, but not from `pop`. None ends a thread.
+    places = [None] * max(threads, 1) + list(reversed(range(len(items))))
     results: list[Any] = [None] * len(items)
     errors: list[BaseException | None] = [None] * len(items)
     done = bytearray(len(items))
@@ -28,7 +29,7 @@ def map_threads(work: Callable[[T], R], items: Sequence[T], threads: int) -> lis
     ready.acquire()
 
     def run() -> None:
-        for at in places:
+        while (at := places.pop()) is not None:
             try:
                 results[at] = work(items[at])
             except BaseException as error:  # noqa: BLE001 - raised again below
