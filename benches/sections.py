@@ -299,7 +299,7 @@ SECTIONS: Final = (
         "Pages are generated from the demo's articles, so that their text is known. Order is the F1 of the longest common subsequence"
         " of words. PDFium is not safe in threads: one process reads one page at a time.",
         "documents.py",
-        ("python/ketrag_fast/readers/**/*.py", "rust/layout/src/**/*.rs"),
+        ("python/ketrag_fast/readers/**/*.py", "rust/layout/src/**/*.rs", "rust/web/src/**/*.rs"),
     ),
     Section(
         "Tables of PDFs",
@@ -318,7 +318,13 @@ SECTIONS: Final = (
         "Two public collections of pages with a hand-made truth, which this repository does not have; one is that on which trafilatura"
         " was developed. A page of the first has one article; the scores are of runs of four words. Of the second, parts that"
         " belong to the text and parts that do not are counted. The differences are paired, by page, with a 95 % interval.",
-        (Run("web-pages", ("web_pages.py",), ("python/ketrag_fast/readers/html*.py",)),),
+        (
+            Run(
+                "web-pages",
+                ("web_pages.py",),
+                ("python/ketrag_fast/readers/html*.py", "rust/web/src/**/*.rs"),
+            ),
+        ),
     ),
     _time(
         "web-documentation",
@@ -330,6 +336,7 @@ SECTIONS: Final = (
             "python/ketrag_fast/build/**/*.py",
             "python/ketrag_fast/readers/**/*.py",
             "python/ketrag_fast/systems/cg_rag/**/*.py",
+            "rust/web/src/**/*.rs",
         ),
     ),
     _time(

@@ -19,12 +19,14 @@ CRATES: dict[str, set[str]] = {
     "text": {"base"},
     # From the characters of a page to its paragraphs.
     "layout": {"base", "text"},
+    # From the serialised body of a page to its main text.
+    "web": set(),
     "encode": {"base", "text"},
     # The core does not know the encoder: a change of one does not compile the other again.
     "core": {"base", "text"},
     # It knows HTTP and JSON; what answers is a trait.
     "serve": {"base"},
-    "py": {"base", "text", "layout", "encode", "core", "serve"},
+    "py": {"base", "text", "layout", "web", "encode", "core", "serve"},
 }
 """The crates that each crate may use."""
 

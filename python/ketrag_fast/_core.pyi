@@ -604,6 +604,9 @@ def spread(
     report: _Report = None,
 ) -> tuple[_I64, _F64]: ...
 
+# Web pages (rust/py/src/web.rs).
+def web_page(markup: str, *, whole: bool = False) -> tuple[str, list[tuple[int, int, str]], list[str]]: ...
+
 # Clusters of vectors (rust/py/src/kmeans.rs).
 def kmeans(
     vectors: _F32,

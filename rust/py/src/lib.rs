@@ -6,7 +6,7 @@
 //! 1. The function of a module here checks the types of its arrays and borrows them ([`arrays`]).
 //! 2. [`door`] allocates the memory reserve, releases the interpreter, and for long work watches for signals
 //!    on the calling thread while another one works.
-//! 3. The kernel of `ketrag_core`, `ketrag_encode`, `ketrag_layout` or `ketrag_text` checks the values and computes.
+//! 3. The kernel of `ketrag_core`, `ketrag_encode`, `ketrag_layout`, `ketrag_text` or `ketrag_web` checks the values and computes.
 //! 4. [`door`] turns an error into an exception of `ketrag_fast.errors`, and a panic into `InternalError`. It relies
 //!    on unwinding: `panic = "abort"` is not supported (see `ketrag_base`).
 //! 5. The result becomes NumPy arrays without a copy.
@@ -43,6 +43,7 @@ mod system;
 mod text;
 mod vectors;
 mod walk;
+mod web;
 
 use pyo3::prelude::*;
 
@@ -76,5 +77,6 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     text::register(m)?;
     vectors::register(m)?;
     walk::register(m)?;
+    web::register(m)?;
     Ok(())
 }

@@ -1,0 +1,206 @@
+//! Choose the element that has the content of a page.
+
+use super::measure::{sizes_of, Size};
+use super::skipped::besides_content;
+use super::tree::{Element, Tree};
+
+/// A page whose lists of links have more than this share of its text is an index, and these are its content.
+const INDEX: f64 = 0.6;
+
+/// Return the element with the content, and the nodes that are skipped.
+pub fn main_element(tree: &Tree) -> (usize, Vec<bool>) {
+    let (mut skipped, before) = besides_content(tree, true);
+    let mut sizes = sizes_of(tree, &skipped);
+    if sizes[0].content * 2 < before[0].content {
+        let (other, _) = besides_content(tree, false);
+        let others = sizes_of(tree, &other);
+        if sizes[0].content * 2 < others[0].content {
+            (skipped, sizes) = (other, others);
+        }
+    }
+    if sizes[0].content * 10 < sizes[0].all {
+        sizes.iter_mut().for_each(|own| own.content = own.all);
+    }
+    let root = chosen(tree, &skipped, &sizes);
+    let mut less = skipped.clone();
+    let gone = skip_links(tree, root, &sizes, &mut less);
+    if f64::from(gone) <= INDEX * f64::from(sizes[root].all) {
+        return (root, less);
+    }
+    (root, skipped)
+}
+
+/// Return the most specific element that has enough of the content.
+fn chosen(tree: &Tree, skipped: &[bool], sizes: &[Size]) -> usize {
+    let total = f64::from(sizes[0].content.max(1));
+    let mut best = (0, 0);
+    let mut at = 1;
+    while at < tree.nodes.len() {
+        if skipped[at] {
+            at = tree.nodes[at].end as usize;
+            continue;
+        }
+        if let Some(element) = tree.element(at) {
+            if let Some((rank, share)) = rank_of(element) {
+                if f64::from(sizes[at].content) >= share * total
+                    && (rank, sizes[at].content) > (best.0, sizes[best.1].content)
+                {
+                    best = (rank, at);
+                }
+            }
+        }
+        at += 1;
+    }
+    if best.1 == 0 {
+        return densest(tree, skipped, sizes);
+    }
+    with_its_like(tree, skipped, sizes, best.1)
+}
+
+/// Return an element, or if the content is spread over several of its class, the one around them.
+fn with_its_like(tree: &Tree, skipped: &[bool], sizes: &[Size], best: usize) -> usize {
+    let Some(class) = tree.element(best).map(|own| own.class).filter(|own| !own.is_empty()) else {
+        return best;
+    };
+    let (mut together, mut at) = (0, 1);
+    while at < tree.nodes.len() {
+        let alike = tree.element(at).is_some_and(|own| own.class == class);
+        if alike && !skipped[at] {
+            together += sizes[at].content;
+        }
+        at = if alike || skipped[at] { tree.nodes[at].end as usize } else { at + 1 };
+    }
+    let mut root = best;
+    if f64::from(together) > 1.1 * f64::from(sizes[best].content) {
+        while root > 0 && sizes[root].content < together {
+            root = tree.nodes[root].parent as usize;
+        }
+    }
+    root
+}
+
+/// Descend while one child has nearly all of the content.
+fn densest(tree: &Tree, skipped: &[bool], sizes: &[Size]) -> usize {
+    let mut root = 0;
+    'down: loop {
+        let mut at = root + 1;
+        while at < tree.nodes[root].end as usize {
+            if !skipped[at]
+                && tree.element(at).is_some_and(|own| {
+                    matches!(
+                        own.name,
+                        "body" | "div" | "section" | "article" | "main" | "table" | "tbody" | "tr" | "td"
+                    )
+                })
+                && f64::from(sizes[at].content) >= 0.9 * f64::from(sizes[root].content)
+            {
+                root = at;
+                continue 'down;
+            }
+            at = tree.nodes[at].end as usize;
+        }
+        return root;
+    }
+}
+
+/// Return how much the name of an element says that it has the content, and the share of the content that it must have.
+fn rank_of(element: &Element) -> Option<(u32, f64)> {
+    if !matches!(element.name, "div" | "article" | "main" | "section" | "td" | "span") {
+        return None;
+    }
+    if element.itemprop == "articleBody" {
+        return Some((6, 0.4));
+    }
+    let names = [element.class, element.id].map(|own| own.to_ascii_lowercase().replace(['-', '_'], ""));
+    let any = |parts: &[&str]| names.iter().any(|own| parts.iter().any(|part| own.contains(part)));
+    if any(&[
+        "articlebody",
+        "articletext",
+        "articlecontent",
+        "entrycontent",
+        "postcontent",
+        "postbody",
+        "posttext",
+        "storybody",
+        "storycontent",
+        "storytext",
+        "bodytext",
+        "fieldbody",
+        "newscontent",
+        "newstext",
+        "blogcontent",
+        "singlecontent",
+    ]) {
+        return Some((5, 0.4));
+    }
+    if element.name == "article" {
+        return Some((4, 0.5));
+    }
+    if any(&["maincontent", "contentmain", "contentbody", "pagecontent", "fulltext"]) {
+        return Some((3, 0.5));
+    }
+    if element.name == "main" || element.role == "main" {
+        return Some((2, 0.5));
+    }
+    if names.iter().any(|own| own == "content" || own == "main") {
+        return Some((1, 0.5));
+    }
+    None
+}
+
+/// Return whether an element or one around it has the name of an article.
+fn is_article(tree: &Tree, root: usize) -> bool {
+    let mut at = root;
+    loop {
+        if tree.element(at).and_then(rank_of).is_some_and(|(rank, _)| rank >= 4) {
+            return true;
+        }
+        if at == 0 {
+            return false;
+        }
+        at = tree.nodes[at].parent as usize;
+    }
+}
+
+/// A list is a menu if more than this share of its text is in links.
+const MENU: f64 = 0.5;
+
+/// Skip what consists mostly of links, with its heading, and return how many characters that are.
+fn skip_links(tree: &Tree, root: usize, sizes: &[Size], skipped: &mut [bool]) -> u32 {
+    let is_article = is_article(tree, root);
+    let mut gone = 0;
+    let mut before: Vec<u32> = vec![0; tree.nodes.len()]; // the last element with text in each element
+    let mut at = root;
+    while at < tree.nodes[root].end as usize {
+        let parent = tree.nodes[at].parent as usize;
+        if let (Some(element), false) = (tree.element(at), skipped[at]) {
+            let size = sizes[at];
+            let linked = f64::from(size.linked) / f64::from(size.all.max(1));
+            skipped[at] = match element.name {
+                "ul" => linked > MENU,
+                "div" | "section" => linked > MENU && size.content == 0,
+                "ol" | "table" | "dl" => linked > MENU && size.content == 0 && is_article,
+                "p" | "li" | "h3" | "h4" => linked > 0.8 && size.content == 0 && size.all < 200 && is_article,
+                _ => false,
+            };
+            if skipped[at] {
+                gone += size.all;
+                let heading = before[parent] as usize;
+                if heading > 0
+                    && tree
+                        .element(heading)
+                        .is_some_and(|own| matches!(own.name, "h2" | "h3" | "h4" | "h5" | "h6"))
+                {
+                    skipped[heading] = true;
+                }
+            }
+            if size.all > 0 {
+                before[parent] = at as u32;
+            }
+        } else if !skipped[at] && sizes[at].all > 0 {
+            before[parent] = 0;
+        }
+        at = if skipped[at] { tree.nodes[at].end as usize } else { at + 1 };
+    }
+    gone
+}

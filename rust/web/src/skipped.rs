@@ -1,0 +1,305 @@
+//! Which elements are not content of a page.
+
+use super::measure::{sizes_of, Size};
+use super::tree::{Element, Kind, Tree};
+
+/// Parts of names whose elements may have more text than the content.
+const BESIDE: &[&str] = &[
+    "comments",
+    "commentlist",
+    "comment-list",
+    "disqus",
+    "respond",
+    "related",
+    "recommend",
+    "sidebar",
+    "footer",
+    "popular",
+];
+
+/// Words of classes and ids that name a part of a page next to its content.
+const NAMES: &[&str] = &[
+    "nav",
+    "navbar",
+    "navbox",
+    "navigation",
+    "subnav",
+    "menu",
+    "submenu",
+    "breadcrumb",
+    "breadcrumbs",
+    "footer",
+    "sidebar",
+    "cookie",
+    "cookies",
+    "consent",
+    "gdpr",
+    "newsletter",
+    "subscribe",
+    "subscription",
+    "signup",
+    "share",
+    "shares",
+    "sharing",
+    "sharebar",
+    "sharedaddy",
+    "social",
+    "sociable",
+    "addthis",
+    "related",
+    "recommended",
+    "recommendations",
+    "recommend",
+    "popular",
+    "trending",
+    "outbrain",
+    "taboola",
+    "comments",
+    "comment",
+    "commentlist",
+    "disqus",
+    "respond",
+    "reply",
+    "promo",
+    "promoted",
+    "promotion",
+    "advert",
+    "advertisement",
+    "ads",
+    "ad",
+    "adsense",
+    "sponsor",
+    "sponsored",
+    "banner",
+    "widget",
+    "widgets",
+    "toolbar",
+    "pagination",
+    "pager",
+    "paging",
+    "tags",
+    "tagcloud",
+    "taglist",
+    "byline",
+    "timestamp",
+    "modal",
+    "popup",
+    "lightbox",
+    "overlay",
+    "login",
+    "paywall",
+    "rating",
+    "ratings",
+    "author",
+    "meta",
+    "metadata",
+    "postmeta",
+    "copyright",
+    "disclaimer",
+    "embed",
+    "tooltip",
+    "skip",
+    "noprint",
+    "hidden",
+    "masthead",
+    "topbar",
+    "docnav",
+    "navheader",
+    "navfooter",
+    "legalnotice",
+    "syndication",
+    "viral",
+    "mostread",
+    "readmore",
+    "morelinks",
+    "alsolike",
+    "credits",
+    "credit",
+    "caption",
+    "bio",
+    "biography",
+    "attachment",
+];
+
+/// Mark elements that never have text of the page.
+pub fn unprintable(tree: &Tree) -> Vec<bool> {
+    (0..tree.nodes.len()).map(|at| tree.element(at).is_some_and(is_unprintable)).collect()
+}
+
+fn is_unprintable(element: &Element) -> bool {
+    matches!(
+        element.name,
+        "script"
+            | "style"
+            | "template"
+            | "iframe"
+            | "noembed"
+            | "noframes"
+            | "noscript"
+            | "xmp"
+            | "object"
+            | "video"
+            | "audio"
+            | "canvas"
+            | "svg"
+            | "select"
+            | "button"
+            | "textarea"
+            | "datalist"
+            | "input"
+            | "map"
+            | "applet"
+    )
+}
+
+/// Mark the elements that are not content.
+pub fn besides_content(tree: &Tree, by_name: bool) -> (Vec<bool>, Vec<Size>) {
+    let mut skipped = unprintable(tree);
+    let sizes = sizes_of(tree, &skipped);
+    let total = sizes[0].plain();
+    let mut at = 0;
+    while at < tree.nodes.len() {
+        let node = &tree.nodes[at];
+        if !skipped[at] {
+            if let Some(element) = tree.element(at) {
+                if element.name == "a" && is_permalink(tree, at) {
+                    skipped[at] = true;
+                }
+                let share_of = |own: u32, all: u32| f64::from(own) / f64::from(all.max(1));
+                let share = share_of(sizes[at].plain(), total).min(share_of(sizes[at].all, sizes[0].all));
+                skipped[at] |= share <= allowed_share(tree, at, element, by_name);
+            }
+        }
+        at = if skipped[at] { node.end as usize } else { at + 1 };
+    }
+    (skipped, sizes)
+}
+
+/// Return whether a link is only a sign for the address of its heading.
+fn is_permalink(tree: &Tree, at: usize) -> bool {
+    tree.nodes[at].end as usize == at + 2
+        && matches!(tree.nodes[at + 1].kind, Kind::Text("¶" | "#" | "§" | "\u{f0c1}" | "🔗"))
+}
+
+/// Return up to which share of the page's text an element is skipped; negative: not at all.
+fn allowed_share(tree: &Tree, at: usize, element: &Element, by_name: bool) -> f64 {
+    if element.hidden {
+        return 0.5;
+    }
+    match element.role {
+        "navigation" | "contentinfo" => return 1.0,
+        "banner" | "complementary" | "search" | "menu" | "menubar" | "dialog" | "alertdialog" | "alert"
+        | "tablist" | "toolbar" => return 0.5,
+        _ => {}
+    }
+    match element.name {
+        "nav" | "footer" | "figcaption" => return 1.0,
+        "aside" | "dialog" => return 0.5,
+        "form" => return 0.3,
+        "header" if !is_inside(tree, at, &["article", "main", "section"]) => return 0.3,
+        _ => {}
+    }
+    if matches!(element.name, "div" | "section" | "ol" | "ul" | "li" | "article")
+        && (is_comments(element.class) || is_comments(element.id))
+    {
+        return 0.95;
+    }
+    let is_named = by_name
+        && matches!(
+            element.name,
+            "div"
+                | "section"
+                | "ul"
+                | "ol"
+                | "dl"
+                | "p"
+                | "span"
+                | "table"
+                | "header"
+                | "h2"
+                | "h3"
+                | "h4"
+                | "h5"
+                | "figure"
+                | "li"
+                | "td"
+                | "time"
+        );
+    if is_named && (has_name(element.class) || (!is_section(element) && has_name(element.id))) {
+        let beside = |own: &str| BESIDE.iter().any(|part| own.to_ascii_lowercase().contains(part));
+        return if beside(element.class) || beside(element.id) { 0.6 } else { 0.3 };
+    }
+    -1.0
+}
+
+/// Return whether a class or id is that of readers' comments.
+fn is_comments(names: &str) -> bool {
+    names.split_ascii_whitespace().any(|name| {
+        ["comments", "commentlist", "comment-list", "comments-area", "disqus_thread"]
+            .iter()
+            .any(|own| name.eq_ignore_ascii_case(own))
+    })
+}
+
+/// Return whether an element's id was probably made from its heading.
+fn is_section(element: &Element) -> bool {
+    matches!(element.name, "section" | "h2" | "h3" | "h4" | "h5" | "a" | "span" | "dl" | "p")
+        || element
+            .class
+            .split_ascii_whitespace()
+            .any(|own| own.starts_with("sect") || own.starts_with("refsect") || own == "chapter")
+}
+
+fn is_inside(tree: &Tree, at: usize, names: &[&str]) -> bool {
+    let mut at = at;
+    for _ in 0..64 {
+        at = tree.nodes[at].parent as usize;
+        let Some(element) = tree.element(at) else { return false };
+        if names.contains(&element.name) {
+            return true;
+        }
+        if at == 0 {
+            return false;
+        }
+    }
+    false
+}
+
+/// Return whether a class or id has a word that names something next to the content.
+fn has_name(names: &str) -> bool {
+    names.split_ascii_whitespace().any(|name| {
+        if name.eq_ignore_ascii_case("toc") {
+            return true;
+        }
+        let mut words = words_of(name);
+        words.any(|(word, whole)| {
+            (whole || word.len() > 4) && NAMES.iter().any(|own| word.eq_ignore_ascii_case(own))
+        })
+    })
+}
+
+/// Split `post-meta`, `post_meta` and `postMeta` into words.
+fn words_of(name: &str) -> impl Iterator<Item = (&str, bool)> {
+    let bytes = name.as_bytes();
+    let mut begin = 0;
+    std::iter::from_fn(move || {
+        while begin < bytes.len() && !bytes[begin].is_ascii_alphanumeric() {
+            begin += 1;
+        }
+        if begin >= bytes.len() {
+            return None;
+        }
+        let mut end = begin + 1;
+        while end < bytes.len()
+            && bytes[end].is_ascii_alphanumeric()
+            && !(bytes[end].is_ascii_uppercase() && bytes[end - 1].is_ascii_lowercase())
+        {
+            end += 1;
+        }
+        let whole = (begin == 0 || !bytes[begin - 1].is_ascii_alphanumeric())
+            && (end == bytes.len() || !bytes[end].is_ascii_alphanumeric());
+        let word = &name[begin..end];
+        begin = end;
+        Some((word, whole))
+    })
+}

@@ -1,0 +1,314 @@
+//! The text of a page: a line for each block and table row, a blank line around paragraphs, tabs between cells.
+
+use super::measure::sizes_of;
+use super::tree::{unescaped, Kind, Tree};
+
+/// The header of a table is repeated after this many characters, so that every passage has it.
+const BLOCK: usize = 700;
+/// A cell with more characters, blanks aside, is a part of the page's layout.
+const LONG_CELL: u32 = 300;
+
+const BLANKS: [char; 6] = [' ', '\n', '\t', '\r', '\x0c', '\u{a0}'];
+
+/// A heading: offset in characters, level, and text.
+pub type Heading = (usize, u8, String);
+
+/// The text of a page with its headings and its length in characters.
+#[derive(Debug, Default, PartialEq)]
+pub struct Text {
+    pub text: String,
+    pub headings: Vec<Heading>,
+    pub characters: usize,
+}
+
+/// Return the text of the element `root` without the skipped nodes.
+pub fn text_of(tree: &Tree, root: usize, skipped: &[bool]) -> Text {
+    let arranging = arranging_tables(tree, skipped);
+    let mut writer = Writer::default();
+    let mut open: Vec<usize> = Vec::new();
+    let end = tree.nodes[root].end as usize;
+    let mut at = root;
+    let (mut verbatim, mut cells) = (0, 0);
+    loop {
+        while let Some(&last) = open.last() {
+            if at < tree.nodes[last].end as usize {
+                break;
+            }
+            open.pop();
+            let Some(element) = tree.element(last) else { continue };
+            match element.name {
+                "pre" => verbatim -= 1,
+                "td" | "th" if !arranging[element.table as usize] => cells -= 1,
+                _ => {}
+            }
+            let is_cell = !arranging[element.table as usize];
+            writer.leave(element.name, cells > 0, if is_cell { element.columns } else { 0 });
+        }
+        if at >= end {
+            break;
+        }
+        if skipped[at] {
+            at = tree.nodes[at].end as usize;
+            continue;
+        }
+        match &tree.nodes[at].kind {
+            Kind::Text(text) if verbatim > 0 => writer.verbatim(&unescaped(text)),
+            Kind::Text(text) => writer.flowing(&unescaped(text)),
+            Kind::Element(element) => {
+                writer.enter(element.name, cells > 0);
+                match element.name {
+                    "pre" => verbatim += 1,
+                    "td" | "th" if !arranging[element.table as usize] => cells += 1,
+                    _ => {}
+                }
+                open.push(at);
+            }
+        }
+        at += 1;
+    }
+    writer.finish()
+}
+
+/// Return for each node whether it is a table that arranges the page: its cells are then blocks.
+fn arranging_tables(tree: &Tree, skipped: &[bool]) -> Vec<bool> {
+    let sizes = sizes_of(tree, skipped);
+    let mut found = vec![false; tree.nodes.len()];
+    for at in 0..tree.nodes.len() {
+        let Some(element) = tree.element(at) else { continue };
+        if element.name == "table" {
+            found[at] |= element.arranges;
+        } else if matches!(element.name, "td" | "th") && sizes[at].all > LONG_CELL {
+            found[element.table as usize] = true;
+        }
+    }
+    found[0] = true; // cells outside of a table
+    found
+}
+
+fn level(name: &str) -> Option<u8> {
+    match name.as_bytes() {
+        [b'h', digit @ b'1'..=b'6'] => Some(digit - b'0'),
+        _ => None,
+    }
+}
+
+fn is_block(name: &str) -> bool {
+    matches!(
+        name,
+        "address"
+            | "article"
+            | "aside"
+            | "blockquote"
+            | "body"
+            | "caption"
+            | "center"
+            | "dd"
+            | "details"
+            | "dir"
+            | "div"
+            | "dl"
+            | "dt"
+            | "fieldset"
+            | "figcaption"
+            | "figure"
+            | "footer"
+            | "form"
+            | "header"
+            | "hgroup"
+            | "hr"
+            | "legend"
+            | "li"
+            | "main"
+            | "menu"
+            | "nav"
+            | "ol"
+            | "section"
+            | "summary"
+            | "table"
+            | "tbody"
+            | "tfoot"
+            | "thead"
+            | "tr"
+            | "ul"
+    )
+}
+
+#[derive(Clone, Copy, Default, PartialEq)]
+enum Gap {
+    #[default]
+    None,
+    Blank,
+    /// After a cell of a table that arranges the page: it ends with the line.
+    Tab,
+    Cells(u32),
+}
+
+/// Collects lines and paragraphs.
+#[derive(Default)]
+struct Writer {
+    out: String,
+    headings: Vec<(usize, u8, String)>, // offsets in bytes until the end
+    heading: Option<usize>,
+    breaks: u8,
+    gap: Gap,
+    line: usize,
+    is_verbatim: bool,
+    indent: String,                 // blanks of verbatim text that were not written yet
+    table: Option<(usize, String)>, // where its lines begin, and its header
+}
+
+impl Writer {
+    fn enter(&mut self, name: &str, in_cell: bool) {
+        if name == "tr" || name == "table" {
+            self.gap = Gap::None;
+        }
+        if in_cell && name != "tr" && name != "td" && name != "th" {
+            if name == "p" || name == "br" || is_block(name) {
+                self.blank();
+            }
+        } else if level(name).is_some() {
+            self.breaks = 2;
+            self.heading = Some(self.settle());
+        } else if name == "p" || name == "pre" {
+            self.breaks = 2;
+        } else if name == "br" || is_block(name) {
+            self.breaks = self.breaks.max(1);
+        }
+    }
+
+    fn leave(&mut self, name: &str, in_cell: bool, columns: u32) {
+        if name == "tr" || name == "table" {
+            self.gap = Gap::None;
+        }
+        if let Some(level) = level(name) {
+            if let Some(begin) = self.heading.take() {
+                let text = self.out.get(begin..).unwrap_or_default().trim();
+                if !text.is_empty() {
+                    self.headings.push((begin, level, text.to_owned()));
+                }
+            }
+            self.breaks = 2;
+        } else if name == "td" || name == "th" {
+            if columns == 0 {
+                self.gap = Gap::Tab;
+                return;
+            }
+            let before = if let Gap::Cells(count) = self.gap { count } else { 0 };
+            self.gap = Gap::Cells(before.saturating_add(columns));
+        } else if in_cell {
+            if name == "p" || is_block(name) {
+                self.blank();
+            }
+        } else if name == "p" || name == "pre" {
+            self.breaks = 2;
+            self.indent.clear();
+        } else if is_block(name) {
+            self.breaks = self.breaks.max(1);
+        }
+    }
+
+    fn blank(&mut self) {
+        if self.gap == Gap::None {
+            self.gap = Gap::Blank;
+        }
+    }
+
+    fn verbatim(&mut self, text: &str) {
+        for (number, line) in text.split('\n').enumerate() {
+            if number > 0 {
+                self.breaks = (self.breaks + 1).min(2);
+                self.indent.clear();
+            }
+            let plain = line.trim_end();
+            if !plain.is_empty() {
+                self.settle();
+                self.is_verbatim = true;
+                self.out.push_str(&self.indent);
+                self.indent.clear();
+                self.out.push_str(plain);
+            }
+            self.indent.push_str(&line[plain.len()..]);
+        }
+    }
+
+    fn flowing(&mut self, text: &str) {
+        for (number, word) in text.split(BLANKS).enumerate() {
+            if number > 0 {
+                self.blank();
+            }
+            if word.is_empty() {
+                continue;
+            }
+            let gap =
+                if self.breaks > 0 && !matches!(self.gap, Gap::Cells(_)) { Gap::None } else { self.gap };
+            self.settle();
+            match gap {
+                Gap::None => {}
+                Gap::Blank if self.out.len() == self.line => {}
+                Gap::Tab if self.out.len() == self.line => {}
+                Gap::Blank => self.out.push(' '),
+                Gap::Tab => self.out.push('\t'),
+                Gap::Cells(count) => (0..count).for_each(|_| self.out.push('\t')),
+            }
+            self.gap = Gap::None;
+            self.out.push_str(word);
+        }
+    }
+
+    /// Write pending line breaks and return the offset of the next text.
+    fn settle(&mut self) -> usize {
+        if self.breaks > 0 && !self.out.is_empty() {
+            self.end_line();
+            (0..self.breaks).for_each(|_| self.out.push('\n'));
+            self.line = self.out.len();
+            self.gap = Gap::None;
+            self.is_verbatim = false;
+        }
+        self.breaks = 0;
+        self.out.len()
+    }
+
+    /// Track whether the line was a table row, and repeat the header if the table is long.
+    fn end_line(&mut self) {
+        let kept = self.out.trim_end_matches([' ', '\t']).len();
+        self.out.truncate(kept.max(self.line));
+        let line = self.out.get(self.line..).unwrap_or_default();
+        if !line.contains('\t') || self.is_verbatim {
+            self.table = None;
+        } else if let Some((begin, header)) = &mut self.table {
+            if !header.is_empty() && self.breaks == 1 && self.out.len() - *begin > BLOCK {
+                self.out.push_str("\n\n");
+                *begin = self.out.len();
+                self.out.push_str(header);
+            }
+        } else {
+            let is_header = !line.contains(|c: char| c.is_numeric()) && line.chars().count() <= BLOCK / 3;
+            self.table = Some((self.line, if is_header { line.to_owned() } else { String::new() }));
+        }
+        if self.breaks > 1 {
+            self.table = None;
+        }
+    }
+
+    fn finish(mut self) -> Text {
+        self.out.truncate(self.out.trim_end().len());
+        while self.headings.len() > 1
+            && self.headings.last().is_some_and(|own| self.out[own.0.min(self.out.len())..].trim() == own.2)
+        {
+            let own = self.headings.pop().unwrap();
+            self.out.truncate(own.0);
+            self.out.truncate(self.out.trim_end().len());
+        }
+        let mut headings = Vec::with_capacity(self.headings.len());
+        let (mut bytes, mut characters) = (0, 0);
+        for (begin, level, text) in self.headings {
+            if begin < self.out.len() {
+                characters += self.out[bytes..begin].chars().count();
+                bytes = begin;
+                headings.push((characters, level, text));
+            }
+        }
+        characters += self.out[bytes..].chars().count();
+        Text { text: self.out, headings, characters }
+    }
+}

@@ -1,0 +1,125 @@
+//! Whole pages: what is kept, what is left out, and how tables and verbatim text are printed.
+
+use ketrag_web::{read, Text};
+
+fn text(body: &str) -> String {
+    read(&format!("<body>{body}</body>"), false).0.text
+}
+
+fn paragraphs(count: usize) -> String {
+    (0..count).map(|at| format!("<p>The men of sledge {at} went over the ice for many days.</p>")).collect()
+}
+
+#[test]
+fn navigation_comments_and_hidden_elements_are_left_out() {
+    let page = format!(
+        "<nav>Home</nav><div class=\"post-meta\">By Ann</div>{}<div style=\"display: none\">Secret</div>\
+         <ol class=\"commentlist\"><li>First!</li></ol><aside>Buy this</aside><footer>Imprint</footer>",
+        paragraphs(5)
+    );
+    let found = text(&page);
+    for left_out in ["Home", "Ann", "Secret", "First", "Buy", "Imprint"] {
+        assert!(!found.contains(left_out), "{left_out} in {found}");
+    }
+    assert!(found.contains("sledge 4"));
+    let (whole, _) = read(&page, true);
+    assert!(whole.text.contains("Home") && whole.text.contains("Imprint"));
+}
+
+#[test]
+fn an_element_with_most_of_the_text_is_kept_whatever_its_name() {
+    let page = format!("<div class=\"promo\">{}</div>", paragraphs(6));
+    assert!(text(&page).contains("sledge 5"));
+}
+
+#[test]
+fn a_section_may_have_the_id_of_its_heading() {
+    let section = format!("<section id=\"edit-menu\"><h2>Edit menu</h2>{}</section>", paragraphs(1));
+    let found = text(&format!("<main>{}{section}{}</main>", paragraphs(4), paragraphs(2)));
+    assert!(found.contains("Edit menu"));
+}
+
+#[test]
+fn an_article_in_several_pieces_is_kept_whole() {
+    let piece = |at: usize| format!("<div class=\"article__body\"><p>Piece {at}.</p>{}</div>", paragraphs(4));
+    let page =
+        format!("<div><div>{}{}{}</div></div><div>{}</div>", piece(1), piece(2), piece(3), "<p>Other</p>");
+    let found = text(&page);
+    assert!((1..=3).all(|at| found.contains(&format!("Piece {at}."))), "{found}");
+}
+
+#[test]
+fn lists_of_links_are_left_out_with_their_heading_but_not_from_an_index() {
+    let menu =
+        "<h3>More</h3><ul><li><a href=\"a\">Home page</a></li><li><a href=\"b\">Other page</a></li></ul>";
+    let found = text(&format!("{}{menu}<p>The end of this text.</p>", paragraphs(6)));
+    assert!(!found.contains("Home page") && !found.contains("More"), "{found}");
+    let index: String =
+        (0..60).map(|at| format!("<li><a href=\"p{at}\">Chapter {at} of it</a></li>")).collect();
+    assert!(text(&format!("<h1>Contents</h1><ul>{index}</ul>")).contains("Chapter 59"));
+}
+
+#[test]
+fn rows_of_tables_are_lines() {
+    let rows = "<tr><th></th><th>May</th><th>June</th></tr>\
+                <tr><td><p>Dogs</p></td><td><p>9</p><p>(all)</p></td><td></td></tr>\
+                <tr><td colspan=\"2\">Men</td><td>28</td></tr>";
+    let found = text(&format!("{}<table><tbody>{rows}</tbody></table>", paragraphs(3)));
+    assert!(found.ends_with("\n\tMay\tJune\nDogs\t9 (all)\nMen\t\t28"), "{found:?}");
+}
+
+#[test]
+fn a_table_that_arranges_the_page_is_paragraphs() {
+    let found = text(&format!("<table><tr><td>{}</td><td>aside</td></tr></table>", paragraphs(8)));
+    assert!(found.contains("days.\n\nThe men"), "{found:?}");
+}
+
+#[test]
+fn verbatim_text_keeps_its_indents_across_elements() {
+    let code = "<pre><b>if</b> x:\n    <i>return</i> 1 &lt; 2  \n\n\n<i>  </i>done</pre>";
+    let found = text(&format!("{}{code}<p>After.</p>", paragraphs(3)));
+    assert!(found.ends_with("\n\nif x:\n    return 1 < 2\n\n  done\n\nAfter."), "{found:?}");
+}
+
+#[test]
+fn headings_have_offsets_in_characters() {
+    let page = format!("<p>Größe.</p><h2>Über <b>Eis</b><a href=\"#x\">¶</a></h2>{}", paragraphs(6));
+    let (Text { text, headings, characters }, _) = read(&page, false);
+    let (begin, level, name) = &headings[0];
+    assert_eq!((*begin, *level, name.as_str()), (8, 2, "Über Eis"));
+    assert!(text.chars().skip(*begin).collect::<String>().starts_with("Über Eis\n"));
+    assert_eq!(characters, text.chars().count());
+}
+
+#[test]
+fn links_leave_out_navigation_fragments_and_other_schemes() {
+    let page = "<nav><a href=\"n\">n</a></nav><div class=\"x sidebar\"><a href=\"s\">s</a></div>\
+                <a href=\"b.html#c\">b</a><a href=\"b.html\">b</a><a href=\"#d\">d</a><a href=\"mailto:x\">m</a>\
+                <a href=\"//host/?a=1&amp;b=2\">h</a>";
+    assert_eq!(read(page, false).1, ["b.html", "//host/?a=1&b=2"]);
+}
+
+#[test]
+fn any_markup_is_read() {
+    let broken = [
+        "",
+        "<",
+        "</",
+        "<a",
+        "<a href=\"",
+        "<a =\"x\">y",
+        "<!--",
+        "<pre>",
+        "</p>x",
+        "<script>",
+        "a&b&amp",
+        "<é>é",
+    ];
+    for markup in broken {
+        read(markup, false);
+        read(markup, true);
+    }
+    for deep in ["<div>x", "<ul><li>x", "<table><tr><td>x", "<a>x", "<template>x"] {
+        read(&deep.repeat(20_000), false);
+    }
+}
