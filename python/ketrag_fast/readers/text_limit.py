@@ -54,7 +54,12 @@ def characters_of(item: Items) -> int:
     if not item.metadata and not item.locators:
         return found + _ENTRY
     found += _characters(item.metadata)
-    return found + sum(len(one.kind) + _characters(one.value) + 2 * _ENTRY for one in item.locators)
+    return found + sum(len(one.kind) + _of_value(one.kind, one.value) + 2 * _ENTRY for one in item.locators)
+
+
+def _of_value(kind: str, value: Any) -> int:
+    """Return the characters of a locator's value; most are boxes, lists of four numbers."""
+    return 5 * _ENTRY if kind == "box" and len(value) == 4 else _characters(value)
 
 
 def _characters(value: Any) -> int:

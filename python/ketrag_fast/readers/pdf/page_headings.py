@@ -47,9 +47,7 @@ def headings_of(placed: Placed) -> Iterator[Heading]:
     body = body_size(placed)
     if body is None:
         return
-    plain = (
-        (start, own._replace(text=_LABEL_TAB.sub(r"\1 ", own.text))) for page in placed for start, own in page
-    )
+    plain = ((start, _without_label_tab(own)) for page in placed for start, own in page)
     every = [(start, own) for start, own in plain if may_head(own)]
     often = Counter(letters(own.text) for _, own in every)
     every = [one for one in every if often[letters(one[1].text)] <= max(_OFTEN * len(placed), 3)]
@@ -60,6 +58,13 @@ def headings_of(placed: Placed) -> Iterator[Heading]:
         if not found or _longest_share(labelled, placed) < _longest_share(found, placed):
             found = labelled
     yield from found
+
+
+def _without_label_tab(own: Paragraph) -> Paragraph:
+    """Return a paragraph that may be a heading with a blank after its label."""
+    if "\t" not in own.text or len(own.text) > _LONGEST:
+        return own
+    return own._replace(text=_LABEL_TAB.sub(r"\1 ", own.text))
 
 
 def _large_letters(large: Sequence[tuple[int, Paragraph]]) -> Iterator[Heading]:

@@ -107,6 +107,8 @@ def _about(document: Any, pdfium: Any) -> tuple[dict[str, Any], str]:
 
 
 def _usable(text: str) -> str:
+    if text.isprintable():
+        return text
     return "".join(char if char.isprintable() else " " for char in text)
 
 
