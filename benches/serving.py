@@ -298,10 +298,11 @@ def embedded(folder: Path, questions: list[str], length: float) -> list[list[Any
         loaded(port, bodies[::-1], 2, process.pid)
         for _ in range(TURNS):
             count, began = 0, time.perf_counter()
-            while time.perf_counter() < began + length / 2:
-                for start in range(0, len(questions), 32):
-                    opened.inspect.vectors(questions[start : start + 32])
-                    count += len(questions[start : start + 32])
+            for start in itertools.cycle(range(0, len(questions), 32)):
+                opened.inspect.vectors(questions[start : start + 32])
+                count += len(questions[start : start + 32])
+                if time.perf_counter() >= began + length / 2:
+                    break
             encoder.append(count / (time.perf_counter() - began))
             load = loaded(port, bodies, length, process.pid)
             rates.append(load.rate)

@@ -59,7 +59,7 @@ pub fn ways(precision: Precision, kernel: &str) -> Result<Vec<Way>> {
     let all = Kernel::all();
     let mut found = Vec::new();
     for one in [Form::F32, Form::Bf16, Form::Int8] {
-        if form.is_some_and(|form| form != one) {
+        if !precision.allows(one) {
             continue;
         }
         let widest = all.iter().rev().find(|kernel| kernel.forms().contains(&one));
@@ -105,7 +105,17 @@ struct Shape {
 /// last bits of a vector depend on the kernel.
 static MEASURED: LazyLock<Mutex<HashMap<Shape, Vec<Timing>>>> = LazyLock::new(Mutex::default);
 
-/// Return the candidates with their times, the fastest first. A single candidate is not measured, and a shape is
+/// How many times as fast int8 must be as another format to be preferred to it, since it changes a vector more.
+const GAIN: f64 = 1.25;
+
+impl Timing {
+    /// Return what decides the order of preference.
+    pub fn rank(&self) -> f64 {
+        self.microseconds * if self.way.form == Form::Int8 { GAIN } else { 1.0 }
+    }
+}
+
+/// Return the candidates with their times, the preferred first. A single candidate is not measured, and a shape is
 /// measured once in a process.
 pub fn measure(weights: &Weights, ways: &[Way], threads: usize, progress: &Progress) -> Result<Vec<Timing>> {
     if let [way] = ways {
@@ -128,14 +138,13 @@ pub fn measure(weights: &Weights, ways: &[Way], threads: usize, progress: &Progr
     Ok(known().entry(shape).or_insert(timings).clone())
 }
 
-/// Return the candidates with their times, the fastest first.
 fn compare(weights: &Weights, ways: &[Way], threads: usize, progress: &Progress) -> Result<Vec<Timing>> {
     let mut timings = Vec::new();
     for &way in ways {
         progress.check()?;
         timings.push(Timing { way, microseconds: time(weights, way, threads, progress)? });
     }
-    timings.sort_by(|a, b| a.microseconds.total_cmp(&b.microseconds));
+    timings.sort_by(|a, b| a.rank().total_cmp(&b.rank()));
     Ok(timings)
 }
 
@@ -173,8 +182,11 @@ mod tests {
 
     #[test]
     fn every_precision_has_a_way() {
-        for precision in [Precision::Auto, Precision::F32, Precision::Bf16, Precision::Int8] {
+        for precision in
+            [Precision::Auto, Precision::Float, Precision::F32, Precision::Bf16, Precision::Int8]
+        {
             let found = ways(precision, "auto").unwrap();
+            assert!(found.iter().all(|way| precision.allows(way.form)));
             assert!(!found.is_empty());
             assert!(found.iter().all(|way| way.kernel.here() && way.kernel.serves(way.form)));
             if let Some(form) = precision.form() {
@@ -183,6 +195,15 @@ mod tests {
                 assert!(found.iter().any(|way| way.form == Form::F32));
             }
         }
+    }
+
+    #[test]
+    fn int8_must_be_a_quarter_faster() {
+        let of = |form, microseconds| {
+            Timing { way: Way { kernel: Kernel::Portable, form }, microseconds }.rank()
+        };
+        assert!(of(Form::Int8, 4.1) > of(Form::Bf16, 5.0));
+        assert!(of(Form::Int8, 3.9) < of(Form::F32, 5.0));
     }
 
     #[test]

@@ -39,9 +39,10 @@ pub struct Encoder {
 
 impl Encoder {
     /// Load a folder. `kernel` is the name of a [`Kernel`], or auto: then those of this machine that support
-    /// the precision are timed for a few milliseconds on the model's shapes, and the fastest is used. With
-    /// [`Precision::Auto`] every format except f32 is compared with it on built-in texts first, and rejected
-    /// (see [`Encoder::note`]) if a vector's cosine is below 0.999.
+    /// the precision are timed for a few milliseconds on the model's shapes, and the fastest is used, int8 only if the
+    /// others need 1.25 times as long. With [`Precision::Auto`] and [`Precision::Float`] every format except f32 is
+    /// compared with it on built-in texts first, and rejected (see [`Encoder::note`]) if a vector's cosine is below
+    /// 0.999, or 0.998 in int8.
     pub fn open(
         path: &Path,
         precision: Precision,
@@ -81,8 +82,8 @@ impl Encoder {
         };
         // An explicitly named kernel that only supports int8 is used without comparison.
         let free = timings.len() > 1 || first.form == Form::Bf16;
-        if precision == Precision::Auto && first.form != Form::F32 && free {
-            // The fastest that is close to f32; the last is f32 itself.
+        if matches!(precision, Precision::Auto | Precision::Float) && first.form != Form::F32 && free {
+            // The first that is close to f32; the last is f32 itself.
             let fast = std::mem::replace(&mut encoder.body, pack(exact_way())?);
             let exact = encoder.probe(threads, progress)?;
             let mut fast = Some(fast);
@@ -97,7 +98,7 @@ impl Encoder {
                 }
                 let own = encoder.probe(threads, progress)?;
                 let lowest = verify::lowest_cosine(&own, &exact, encoder.dimension());
-                if lowest >= verify::LOWEST {
+                if lowest >= verify::least(way.form) {
                     encoder.lowest = lowest.into();
                     break;
                 }
@@ -108,6 +109,7 @@ impl Encoder {
             }
         }
         timings.retain(|timing| !timing.microseconds.is_nan());
+        timings.sort_by(|a, b| a.microseconds.total_cmp(&b.microseconds));
         encoder.timings = timings;
         Ok(encoder)
     }

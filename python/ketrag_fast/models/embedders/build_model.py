@@ -7,6 +7,7 @@ graph.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -14,7 +15,7 @@ import numpy as np
 
 from ketrag_fast.errors import ModelMismatch
 from ketrag_fast.models.embedders.cache import VectorCache, text_hash
-from ketrag_fast.models.embedders.fingerprint import Identity, identify, require_same
+from ketrag_fast.models.embedders.fingerprint import Identity, identify, precision_for, require_same
 from ketrag_fast.models.embedders.probe_texts import SAMPLE
 from ketrag_fast.models.embedders.protocol import Embedder, Engine, Report, Role, Tally, Vectors
 from ketrag_fast.models.embedders.registry import EmbedderOptions, fingerprint, load
@@ -57,7 +58,9 @@ class LazyModel:
     def _load(self) -> Embedder:
         if self._permit is not None:
             self._permit()
-        return load(self.spec, self._options)
+        stored = cached_identity(self._cache, self.spec, self.fingerprint)
+        precision = precision_for(stored, self._options.precision)
+        return load(self.spec, replace(self._options, precision=precision))
 
     def renew(self) -> bool:
         """Load the model; drop the cached vectors if another model made them, and return whether it did."""

@@ -21,7 +21,7 @@ from ketrag_fast.models.embedders.endpoint_prompts import EndpointPrompts
 from ketrag_fast.models.embedders.model_folder import ModelFolder
 from ketrag_fast.models.embedders.probe_texts import RULE as SAMPLE_RULE
 from ketrag_fast.models.embedders.probe_texts import SAMPLE
-from ketrag_fast.models.embedders.protocol import CLOSE, Cancel, Embedder, Vectors
+from ketrag_fast.models.embedders.protocol import BYTES_CLOSE, CLOSE, Cancel, Embedder, Precision, Vectors
 from ketrag_fast.models.embedders.windows import RULE
 
 SCHEMA: Final = "ketrag/model/1"
@@ -148,12 +148,27 @@ def closeness(one: Vectors, other: Vectors) -> float:
     return float(cosines.min()) if np.isfinite(cosines).all() else float("nan")
 
 
+def least_of(*engines: Mapping[str, Any]) -> float:
+    """Return the lowest cosine at which vectors of these engines count as equal."""
+    return BYTES_CLOSE if any(engine.get("precision") == "int8" for engine in engines) else CLOSE
+
+
+def precision_for(stored: Identity | None, wanted: Precision) -> Precision:
+    """Return the precision in which vectors are compared with stored ones: int8 with int8, and float otherwise.
+
+    A precision that was named stays, and so does auto if nothing is stored or another engine may be meant.
+    """
+    if stored is None or wanted != "auto":
+        return wanted
+    return "int8" if stored.engine.get("precision") == "int8" else "float"
+
+
 def require_same(
     stored: Identity, embedder: Embedder, *, where: str = "the index", cancel: Cancel | None = None
 ) -> float:
     """Return the lowest cosine on the sample if a model made the stored vectors, else raise ModelMismatch.
 
-    Engine, precision and location may differ; the fingerprint must be equal and the cosine at least `CLOSE`.
+    Engine, precision and location may differ; the fingerprint must be equal and the cosine at least `least_of`.
     Raises Cancelled when `cancel` returns True.
     """
     if stored.fingerprint != embedder.fingerprint:
@@ -170,10 +185,11 @@ def require_same(
     lowest = 0.0
     if alike:
         lowest = closeness(np.asarray(stored.sample, np.float32), embedder.embed(SAMPLE, cancel=cancel))
-    if not lowest >= CLOSE:
+    least = least_of(stored.engine, embedder.engine.to_json())
+    if not lowest >= least:
         raise ModelMismatch(
             f"{embedder.spec} has the name of the model that built {where}, but its vectors differ "
-            f"(lowest cosine {lowest:.4f} on the sample, at least {CLOSE} needed)",
+            f"(lowest cosine {lowest:.4f} on the sample, at least {least} needed)",
             hint=f"try --precision {stored.engine.get('precision', 'fp32')}, which built it, "
             "or rebuild the vectors: ketrag reembed",
         )

@@ -21,15 +21,15 @@ from ketrag_fast.models.embedders.batching import whole
 from ketrag_fast.models.embedders.fingerprint import of_folder
 from ketrag_fast.models.embedders.kernel_cache import PrecisionChoice, Verified
 from ketrag_fast.models.embedders.model_folder import ModelFolder
-from ketrag_fast.models.embedders.protocol import CLOSE, Engine, Precision, Role, StreamingEmbedder
+from ketrag_fast.models.embedders.protocol import BYTES_CLOSE, CLOSE, Engine, Precision, Role, StreamingEmbedder
 
 SHORT: Final = 2000
 """Texts of up to this many characters (a query) are encoded without a progress thread."""
 
-BYTES_CLOSE: Final = 0.99
+NAMED_BYTES: Final = 0.99
 """Lowest cosine to fp32 at which int8 is used when it is requested explicitly."""
 
-_PRECISIONS: Final = {"auto": "auto", "fp32": "f32", "bf16": "bf16", "int8": "int8"}
+_PRECISIONS: Final = {"auto": "auto", "float": "float", "fp32": "f32", "bf16": "bf16", "int8": "int8"}
 _LACKS: Final = {
     "avx512-bf16": ("f32", "int8"),
     "amx": ("f32",),
@@ -135,7 +135,7 @@ class NativeEmbedder(StreamingEmbedder):
             choice = PrecisionChoice(encoder.kernel, encoder.precision, closeness, timings, encoder.note)
             verified.put(fingerprint(), wanted, choice)
         named = own == "int8" or forced != "auto"
-        least = BYTES_CLOSE if named and choice.precision == "int8" else CLOSE
+        least = NAMED_BYTES if named and choice.precision == "int8" else _least(choice)
         if choice.precision != "f32" and choice.closeness < least:
             raise BackendError(
                 f"{self.spec} in {choice.precision} is too far from fp32 "
@@ -145,15 +145,23 @@ class NativeEmbedder(StreamingEmbedder):
         return encoder or self._open(choice.precision, choice.kernel), choice
 
 
+def _least(choice: PrecisionChoice) -> float:
+    """Return the lowest cosine at which a precision is chosen that nobody named."""
+    return BYTES_CLOSE if choice.precision == "int8" else CLOSE
+
+
 def _serves(choice: PrecisionChoice, precision: str, kernel: str) -> bool:
     """Return whether a cached choice is valid; the file may have been edited."""
     if kernel != "auto" and choice.kernel != kernel and choice.precision != "f32":
         return False
     if choice.precision in _LACKS.get(choice.kernel, ()):
         return False
-    free = precision == "auto" and (kernel == "auto" or choice.precision == "bf16")
-    return precision in ("auto", choice.precision) and not (
-        free and choice.precision != "f32" and choice.closeness < CLOSE
+    if precision == "float" and kernel == "auto" and choice.precision == "int8":
+        return False
+    is_open = precision in ("auto", "float")
+    free = is_open and (kernel == "auto" or choice.precision == "bf16")
+    return (is_open or precision == choice.precision) and not (
+        free and choice.precision != "f32" and choice.closeness < _least(choice)
     )
 
 

@@ -19,7 +19,8 @@ from ketrag_fast.errors import BackendError, Cancelled
 Role = Literal["document", "query"]
 ROLES: Final[tuple[Role, ...]] = ("document", "query")
 
-Precision = Literal["auto", "fp32", "bf16", "int8"]
+Precision = Literal["auto", "float", "fp32", "bf16", "int8"]
+"""auto: the fastest that is close to fp32; float: the same without int8, for vectors that are compared with others."""
 
 Vectors = NDArray[np.float32]
 
@@ -31,6 +32,9 @@ Cancel = Callable[[], bool]
 
 CLOSE: Final = 0.999
 """Lowest cosine to fp32 at which vectors of another engine or precision count as equal."""
+
+BYTES_CLOSE: Final = 0.998
+"""The same if one of the two is int8, whose error is larger in texts of one or two tokens."""
 
 ZERO_NORM: Final = 1e-12
 """Vectors shorter than this count as zero."""

@@ -21,7 +21,7 @@ from ketrag_fast.errors import (
     ModelMismatch,
     NetworkForbidden,
 )
-from ketrag_fast.models.embedders.fingerprint import Identity, require_same
+from ketrag_fast.models.embedders.fingerprint import Identity, precision_for, require_same
 from ketrag_fast.models.embedders.load_options import options_of
 from ketrag_fast.models.embedders.protocol import Embedder, Role, Vectors
 from ketrag_fast.models.embedders.registry import BUILTIN, fingerprint, load
@@ -156,7 +156,8 @@ class QueryEmbedder:
         if self._loaded is None:
             if self._permit is not None:
                 self._permit()
-            self._loaded = load(self._spec, replace(self._options, cancel=cancel))
+            precision = precision_for(self._stored, self._options.precision)
+            self._loaded = load(self._spec, replace(self._options, cancel=cancel, precision=precision))
         if self._embedder is None:
             try:
                 require_same(self._stored, self._loaded, cancel=cancel)

@@ -124,6 +124,7 @@ class SentenceTransformersEmbedder(StreamingEmbedder):
 
     def _choose(self, precision: Precision) -> Engine:
         """Choose the precision: bf16 only if its sample vectors stay close to those of fp32."""
+        precision = "auto" if precision == "float" else precision
         wanted = precision == "bf16" or (precision == "auto" and _fast_bf16(self._torch, self._device))
         if precision == "int8":
             raise ConfigError(f"{self.spec} does not support int8", hint="native: does")
