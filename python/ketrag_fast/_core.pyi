@@ -91,6 +91,7 @@ __all__ = [
     "pass_messages",
     "quantise_vectors",
     "read_bytes",
+    "read_json_lines",
     "render",
     "renumber",
     "restore_strings",
@@ -102,6 +103,7 @@ __all__ = [
     "simd_levels",
     "skeleton_row_tokens",
     "slice_strings",
+    "smallest_hashes",
     "splice_rows",
     "splice_strings",
     "split_budget",
@@ -403,6 +405,17 @@ def read_bytes(file: MappedFile | str | PathLike[str], start: int, stop: int) ->
 
 # Packed strings (rust/py/src/strings.rs).
 def take_strings(strings: _Strings, ids: _U32) -> _Strings: ...
+def read_json_lines(
+    block: bytes, name: str, first: int
+) -> tuple[
+    tuple[list[str], _Strings],
+    tuple[list[str], _Strings],
+    tuple[list[str], _Strings],
+    list[bytes],
+    list[tuple[int, int, bytes]],
+    int,
+]: ...
+def smallest_hashes(strings: _Strings, count: int) -> _U32: ...
 def slice_strings(strings: _Strings, owners: _U32, spans: _U32) -> _Strings: ...
 def string_gaps(strings: _Strings, owners: _U32, spans: _U32) -> _Strings: ...
 def restore_strings(pieces: _Strings, owners: _U32, spans: _U32, rests: _Strings) -> _Strings: ...

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -185,8 +187,17 @@ def test_empty_index(tmp_path: Path) -> None:
     assert json.loads(out)["reason"] == "empty_index"
 
 
+def has_sources(index: Path) -> bool:
+    try:
+        with closing(sqlite3.connect(f"file:{index / 'index.sqlite'}?mode=ro", uri=True)) as tables:
+            return bool(tables.execute("SELECT count(*) FROM sources").fetchone()[0])
+    except sqlite3.Error:  # they are being created
+        return False
+
+
+@pytest.mark.parametrize("seen", ["reading", "units"])
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
-def test_stopped_build_goes_on(place: Path, tmp_path: Path, number: int) -> None:
+def test_stopped_build_goes_on(place: Path, tmp_path: Path, number: int, seen: str) -> None:
     source = tmp_path / "many.jsonl"
     rows = [
         {
@@ -198,7 +209,11 @@ def test_stopped_build_goes_on(place: Path, tmp_path: Path, number: int) -> None
     ]
     source.write_text("\n".join(map(json.dumps, rows)))
     child = start("index", str(source), "-i", "cut", "--json", cwd=tmp_path)
-    while not list((tmp_path / "cut" / "work").glob("units-*")) and child.poll() is None:
+    while child.poll() is None and not (
+        list((tmp_path / "cut" / "work").glob("units-*"))
+        if seen == "units"
+        else has_sources(tmp_path / "cut")
+    ):
         time.sleep(0.005)
     child.send_signal(number)
     _, err = child.communicate(timeout=300)

@@ -29,6 +29,7 @@ from ketrag_fast.build.source_comparison import (
 )
 from ketrag_fast.build.sources import Others, Sources, list_sources, split_sources
 from ketrag_fast.build.unchanged import UnchangedFiles
+from ketrag_fast.errors import Cancelled
 from ketrag_fast.readers import is_glob
 from ketrag_fast.storage.tables import Known, Tables, metadata_json
 from ketrag_fast.systems.spec.ahead import Ahead, columns_of
@@ -79,9 +80,27 @@ def apply_change(
     rebuild: bool = False,
     ahead: Sequence[Ahead] = (),
 ) -> Ingested:
-    """Apply `change` in one transaction, and return what changed. New documents are given to `ahead`, too."""
-    with tables.transaction():
-        return change_documents(tables, change, settings, meter, rebuild=rebuild, ahead=ahead)
+    """Apply `change` in one transaction, and return what changed. New documents are given to `ahead`, too.
+
+    The paths of a new index are registered before, so that a build which is stopped or killed while it reads
+    can go on. Other errors leave nothing.
+    """
+    paths, documents = split_sources(change.sources)
+    change = dataclasses.replace(change, sources=[*paths, *(documents or ())])
+    registered: list[int] = []
+    if paths and documents is None and change.others != "keep" and not tables.sources():
+        with tables.transaction():
+            registered = [task.row.number for task in list_sources(tables, paths, None, change.others)]
+    try:
+        with tables.transaction():
+            return change_documents(tables, change, settings, meter, rebuild=rebuild, ahead=ahead)
+    except (Cancelled, KeyboardInterrupt):
+        raise
+    except BaseException:
+        with tables.transaction():
+            for number in registered:
+                tables.remove_source(number)
+        raise
 
 
 def change_documents(

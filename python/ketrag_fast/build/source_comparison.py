@@ -18,7 +18,7 @@ from ketrag_fast.errors import Cancelled, DocumentError
 from ketrag_fast.readers import ALONE, Item, SourceFile, single
 from ketrag_fast.readers.sandbox import Apart, ReadJob
 from ketrag_fast.storage.source_files import FileReading
-from ketrag_fast.storage.tables import Known, contents_of, hash_purged_id
+from ketrag_fast.storage.tables import Known, hash_purged_id
 from ketrag_fast.types import Document, Failure
 from ketrag_fast.types.document_batch import DocumentBatch
 
@@ -160,7 +160,7 @@ class SourceComparison:
             failed, passed_over, documents = len(self.failures), self.passed_over, []
             for batch in items:
                 if isinstance(batch, DocumentBatch) and self._are_new(batch):
-                    yield BatchInsert(batch, contents_of(batch), source.number, place)
+                    yield BatchInsert(batch, batch.contents, source.number, place)
                     place += len(batch)
                     continue
                 for item in single((batch,)):

@@ -5,7 +5,6 @@ Queries never open it. The holder of the builder's lock is the only writer.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import sqlite3
 from array import array
@@ -20,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ketrag_fast.errors import IndexDamaged
-from ketrag_fast.storage.checksum import bytes_digest, length_prefixed, raw_digest, text_digest
+from ketrag_fast.storage.checksum import bytes_digest, raw_digest, text_digest
 from ketrag_fast.storage.database import Database
 from ketrag_fast.storage.document_texts import HASH_BYTES, TEXTS_SCHEMA, DocumentTexts, is_hash
 from ketrag_fast.storage.io_errors import json_of, tables_damaged
@@ -609,15 +608,6 @@ def content_of(document: Document) -> str:
     """Return the hash by which a change of a document is detected."""
     parts = (document.id, document.title, document.text, metadata_json(document))
     return text_digest((*parts, to_text(document.locators)) if document.locators else parts)
-
-
-def contents_of(batch: DocumentBatch) -> list[bytes]:
-    """Return the hashes of documents without metadata and locators, as `content_of` has them."""
-    end = length_prefixed((b"{}",))
-    return [
-        hashlib.blake2b(length_prefixed(parts) + end, digest_size=HASH_BYTES).digest()
-        for parts in zip(*batch.encoded, strict=True)
-    ]
 
 
 def metadata_json(document: Document) -> str:

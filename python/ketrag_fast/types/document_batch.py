@@ -22,10 +22,10 @@ _ENTRY = 16
 class DocumentBatch:
     """Documents that a reader read together; each has an id and a text that is not blank, or such a title.
 
-    `encoded` has ids, titles and texts as UTF-8, `packed` the same as (blob, n + 1 offsets) by `id`, `title`
-    and `text`.
+    `contents` are the hashes by which changes of the documents are detected (32 bytes each). `packed` has
+    ids, titles and texts as UTF-8, (blob, n + 1 offsets) each, by `id`, `title` and `text`.
 
-    >>> batch = DocumentBatch(["a"], ["Title"], ["Text."], ([b"a"], [b"Title"], [b"Text."]), {})
+    >>> batch = DocumentBatch(["a"], ["Title"], ["Text."], [bytes(32)], {})
     >>> len(batch), batch.characters, [document.id for document in batch.documents()]
     (1, 27, ['a'])
     """
@@ -33,7 +33,7 @@ class DocumentBatch:
     ids: list[str]
     titles: list[str]
     texts: list[str]
-    encoded: tuple[list[bytes], list[bytes], list[bytes]]
+    contents: list[bytes]
     packed: Mapping[str, Packed]
 
     def __len__(self) -> int:
@@ -44,6 +44,15 @@ class DocumentBatch:
         """Characters of all documents, as `text_limit` counts them."""
         own = sum(map(len, self.texts)) + sum(map(len, self.ids)) + sum(map(len, self.titles))
         return own + _ENTRY * len(self.ids)
+
+    def part(self, start: int, stop: int) -> DocumentBatch:
+        """Return some adjacent documents."""
+        packed: dict[str, Packed] = {}
+        for name, (blob, offsets) in self.packed.items():
+            ends = offsets[start : stop + 1]
+            packed[name] = blob[int(ends[0]) : int(ends[-1])], ends - ends[0]
+        own = slice(start, stop)
+        return DocumentBatch(self.ids[own], self.titles[own], self.texts[own], self.contents[own], packed)
 
     def documents(self) -> Iterator[Document]:
         """Yield the documents one by one."""

@@ -182,8 +182,7 @@ mod tests {
 
     #[test]
     fn every_precision_has_a_way() {
-        for precision in
-            [Precision::Auto, Precision::Float, Precision::F32, Precision::Bf16, Precision::Int8]
+        for precision in [Precision::Auto, Precision::Float, Precision::F32, Precision::Bf16, Precision::Int8]
         {
             let found = ways(precision, "auto").unwrap();
             assert!(found.iter().all(|way| precision.allows(way.form)));
@@ -199,9 +198,8 @@ mod tests {
 
     #[test]
     fn int8_must_be_a_quarter_faster() {
-        let of = |form, microseconds| {
-            Timing { way: Way { kernel: Kernel::Portable, form }, microseconds }.rank()
-        };
+        let of =
+            |form, microseconds| Timing { way: Way { kernel: Kernel::Portable, form }, microseconds }.rank();
         assert!(of(Form::Int8, 4.1) > of(Form::Bf16, 5.0));
         assert!(of(Form::Int8, 3.9) < of(Form::F32, 5.0));
     }

@@ -58,7 +58,8 @@ mod tests {
 
     #[test]
     fn float_allows_all_but_int8() {
-        let allowed = |precision: Precision| [Form::F32, Form::Bf16, Form::Int8].map(|form| precision.allows(form));
+        let allowed =
+            |precision: Precision| [Form::F32, Form::Bf16, Form::Int8].map(|form| precision.allows(form));
         assert_eq!(allowed(Precision::Auto), [true, true, true]);
         assert_eq!(allowed(Precision::Float), [true, true, false]);
         assert_eq!(allowed(Precision::Int8), [false, false, true]);

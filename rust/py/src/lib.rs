@@ -27,6 +27,7 @@ mod encode;
 mod files;
 #[cfg(unix)]
 mod front;
+mod json_lines;
 mod kmeans;
 mod links_runs;
 mod local;
@@ -61,6 +62,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     files::register(m)?;
     #[cfg(unix)]
     front::register(m)?;
+    json_lines::register(m)?;
     kmeans::register(m)?;
     links_runs::register(m)?;
     local::register(m)?;

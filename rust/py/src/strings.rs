@@ -5,6 +5,7 @@ use super::door::quick;
 use ketrag_base::sparse::splice::{splice, Source, ANY};
 use ketrag_text::gaps::{gaps, restore};
 use ketrag_text::merged::merge;
+use ketrag_text::sampled;
 use ketrag_text::strings::{joined, slices, take, Strings};
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
@@ -67,6 +68,17 @@ fn restore_strings<'py>(
     let (owners, (spans, _, _)) = (slice(&owners, "owners")?, matrix(&spans, "spans")?);
     let out = quick(py, || restore(Strings::new(blob, offsets)?, owners, spans, Strings::new(rest, ends)?))?;
     Ok(strings_out(py, out))
+}
+
+/// Return the positions of the `count` strings of smallest BLAKE3 hash, ascending.
+#[pyfunction]
+fn smallest_hashes<'py>(
+    py: Python<'py>,
+    strings: Packed<'py>,
+    count: usize,
+) -> PyResult<Bound<'py, PyArray1<u32>>> {
+    let (blob, offsets) = (slice(&strings.0, "blob")?, slice(&strings.1, "offsets")?);
+    Ok(quick(py, || Ok(sampled::smallest_hashes(Strings::new(blob, offsets)?, count)))?.into_pyarray(py))
 }
 
 /// Return the strings with these ids from two concatenated lists, in this order.
@@ -134,6 +146,7 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(splice_strings, m)?)?;
     m.add_function(wrap_pyfunction!(merge_strings, m)?)?;
     m.add_function(wrap_pyfunction!(splice_rows, m)?)?;
+    m.add_function(wrap_pyfunction!(smallest_hashes, m)?)?;
     m.add_function(wrap_pyfunction!(string_gaps, m)?)?;
     m.add_function(wrap_pyfunction!(restore_strings, m)?)?;
     m.add_function(wrap_pyfunction!(slice_strings, m)?)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from itertools import accumulate
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 from ketrag_fast.errors import DocumentError
 from ketrag_fast.readers import Items, SourceFile, batches_of, items_of, jsonl, single
 from ketrag_fast.readers.jsonl import read_jsonl, read_jsonl_batches
-from ketrag_fast.storage.tables import content_of, contents_of
+from ketrag_fast.storage.tables import content_of
 from ketrag_fast.types import Document
 from ketrag_fast.types.document_batch import DocumentBatch
 
@@ -70,13 +71,12 @@ def both(data: bytes) -> tuple[list[Items | str], list[Items | str]]:
     batches = until_error(read_jsonl_batches(file))
     for batch in batches:
         if isinstance(batch, DocumentBatch):
-            assert contents_of(batch) == [bytes.fromhex(content_of(one)) for one in batch.documents()]
+            assert batch.contents == [bytes.fromhex(content_of(one)) for one in batch.documents()]
             columns = {"id": batch.ids, "title": batch.titles, "text": batch.texts}
-            for (name, values), encoded in zip(columns.items(), batch.encoded, strict=True):
-                assert encoded == [value.encode() for value in values]
+            for name, values in columns.items():
                 blob, ends = batch.packed[name]
                 assert blob.tobytes() == "".join(values).encode()
-                assert len(ends) == len(values) + 1 and ends[-1] == len(blob)
+                assert ends.tolist() == [0, *accumulate(len(value.encode()) for value in values)]
     together = [
         one for each in batches for one in (each.documents() if isinstance(each, DocumentBatch) else (each,))
     ]

@@ -154,9 +154,9 @@ def least_of(*engines: Mapping[str, Any]) -> float:
 
 
 def precision_for(stored: Identity | None, wanted: Precision) -> Precision:
-    """Return the precision in which vectors are compared with stored ones: int8 with int8, and float otherwise.
+    """Return the precision of vectors that are compared with stored ones: int8 with int8, others in float.
 
-    A precision that was named stays, and so does auto if nothing is stored or another engine may be meant.
+    A precision that was named stays, and so does auto if nothing is stored.
     """
     if stored is None or wanted != "auto":
         return wanted
@@ -168,7 +168,8 @@ def require_same(
 ) -> float:
     """Return the lowest cosine on the sample if a model made the stored vectors, else raise ModelMismatch.
 
-    Engine, precision and location may differ; the fingerprint must be equal and the cosine at least `least_of`.
+    Engine, precision and location may differ. The fingerprint must be equal, and the cosine at least what
+    `least_of` returns.
     Raises Cancelled when `cancel` returns True.
     """
     if stored.fingerprint != embedder.fingerprint:

@@ -21,7 +21,14 @@ from ketrag_fast.models.embedders.batching import whole
 from ketrag_fast.models.embedders.fingerprint import of_folder
 from ketrag_fast.models.embedders.kernel_cache import PrecisionChoice, Verified
 from ketrag_fast.models.embedders.model_folder import ModelFolder
-from ketrag_fast.models.embedders.protocol import BYTES_CLOSE, CLOSE, Engine, Precision, Role, StreamingEmbedder
+from ketrag_fast.models.embedders.protocol import (
+    BYTES_CLOSE,
+    CLOSE,
+    Engine,
+    Precision,
+    Role,
+    StreamingEmbedder,
+)
 
 SHORT: Final = 2000
 """Texts of up to this many characters (a query) are encoded without a progress thread."""

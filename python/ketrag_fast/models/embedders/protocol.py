@@ -20,7 +20,7 @@ Role = Literal["document", "query"]
 ROLES: Final[tuple[Role, ...]] = ("document", "query")
 
 Precision = Literal["auto", "float", "fp32", "bf16", "int8"]
-"""auto: the fastest that is close to fp32; float: the same without int8, for vectors that are compared with others."""
+"""auto: the fastest that is close to fp32; float: the same without int8."""
 
 Vectors = NDArray[np.float32]
 

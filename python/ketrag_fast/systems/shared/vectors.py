@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from ketrag_fast import _core
 from ketrag_fast.base.config import Settings
 from ketrag_fast.systems.shared.row_reuse import Changes, dense_of, sentence_order, sentence_rows
-from ketrag_fast.systems.shared.rows import U8, U32, U64, Arrays, csr, strings, whole_chunks
+from ketrag_fast.systems.shared.rows import U8, U32, U64, Arrays, csr, documents_of, strings, whole_chunks
 from ketrag_fast.systems.spec.documents import Documents
 from ketrag_fast.systems.spec.stage import Outputs, StageContext, StageInputs
 
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 Packed = tuple[U8, U64]
 Part = tuple[Packed | None, U32 | None, Packed]
 """Titles, the document of each text, and the texts."""
+_FITTED: Final = 1 << 16
+"""Documents on which the built-in space is fitted, at most."""
 _WALK, _TITLES = "walk_sentence_vectors", "title_sentence_vectors"
 
 
@@ -35,10 +37,13 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
     words = inputs["words"]
     indptr, indices = csr(words, "unit_words")
     count = len(words["vocabulary_offsets"]) - 1
+    chosen = _rows_to_fit(inputs["units"])
+    fitted = (indptr, indices, words["unit_counts"])
+    rows, columns, counts = fitted if chosen is None else _rows_of(*fitted, chosen)
     basis = _core.fit_embedder(
-        indptr,
-        indices,
-        words["unit_counts"],
+        rows,
+        columns,
+        counts,
         count,
         dims=settings.builtin_dim,
         seed=settings.seed,
@@ -47,6 +52,31 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
     )
     vectors = _core.embed_rows(basis, indptr, indices, words["unit_counts"], threads=context.threads)
     return {"basis": basis, **_searchable(vectors, context)}
+
+
+def _rows_to_fit(units: Arrays) -> NDArray[np.int64] | None:
+    """Return the units of the documents on which the space is fitted; None for all.
+
+    Which documents these are depends on their ids alone, so that a change of a large corpus rarely moves the
+    vectors of other documents.
+    """
+    if int(units["document_count"][0]) <= _FITTED:
+        return None
+    owner, first = documents_of(units)
+    ids = _core.take_strings(strings(units, "document_ids"), first.astype(np.uint32))
+    chosen = np.zeros(len(first), np.bool_)
+    chosen[_core.smallest_hashes(ids, _FITTED)] = True
+    return np.flatnonzero(chosen[owner[units["unit_document"]]])
+
+
+def _rows_of(indptr: U64, indices: U32, values: U32, rows: NDArray[np.int64]) -> tuple[U64, U32, U32]:
+    """Return some rows of a matrix."""
+    ends = indptr.astype(np.int64)
+    lengths = ends[rows + 1] - ends[rows]
+    offsets = np.zeros(len(rows) + 1, np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    places = np.arange(offsets[-1]) + np.repeat(ends[rows] - offsets[:-1], lengths)
+    return offsets.astype(np.uint64), indices[places], values[places]
 
 
 def _unit_vectors(units: Arrays, context: StageContext) -> NDArray[np.float32]:

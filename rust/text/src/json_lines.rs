@@ -1,0 +1,232 @@
+//! Documents from JSON lines: `{"_id": ..., "title": ..., "text": ..., "metadata": ...}`.
+//!
+//! Only lines that can be read in one way are read here. Everything else (invalid JSON, another encoding, values of
+//! other types, metadata) is left to the caller, whose slower parser reports errors in the words of its language.
+
+use super::strings::StringsBuf;
+use blake2b_simd::Params;
+use serde::de::IgnoredAny;
+use serde::Deserialize;
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+/// Lines from this length on are searched for integers that Python does not convert.
+const LONG: usize = 4300;
+/// Bytes of a hash.
+const HASH: usize = 32;
+/// The metadata of every document here, as the tables store it.
+const METADATA: &[u8] = b"{}";
+
+/// The documents of some lines, in order, and the lines that are left to the caller.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Documents {
+    pub ids: StringsBuf,
+    pub titles: StringsBuf,
+    pub texts: StringsBuf,
+    /// Of each document the hash of id, title, text and metadata.
+    pub hashes: Vec<[u8; HASH]>,
+    pub left: Vec<Left>,
+    /// Lines, blank ones included.
+    pub lines: usize,
+}
+
+/// A line that is left to the caller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Left {
+    /// The number of documents before it.
+    pub before: usize,
+    /// Its number, from 0 on, and its bytes in the block.
+    pub line: usize,
+    pub start: usize,
+    pub end: usize,
+}
+
+/// Read whole lines. A document without an id is named after its line: `name(line)`, from 0 on.
+///
+/// ```
+/// use ketrag_text::json_lines::read_lines;
+///
+/// let lines = "{\"_id\": \"a\", \"text\": \"one\"}\n\n{\"text\": \"t\\u0077o\"}\n[1]\n";
+/// let found = read_lines(lines.as_bytes(), |line| format!("f:{line}"));
+/// assert_eq!(found.ids.view().iter().collect::<Vec<_>>(), ["a", "f:2"]);
+/// assert_eq!(found.texts.view().get(1), "two");
+/// assert_eq!((found.left[0].line, found.left[0].before, found.lines), (3, 2, 4));
+/// ```
+pub fn read_lines(block: &[u8], name: impl Fn(usize) -> String) -> Documents {
+    let mut out = Documents::default();
+    let mut start = 0;
+    while start < block.len() {
+        let length = block[start..].iter().position(|&byte| byte == b'\n');
+        let end = length.map_or(block.len(), |length| start + length + 1);
+        let (line, at) = (&block[start..end], out.lines);
+        out.lines += 1;
+        if !line.iter().all(|byte| b" \t\n\r\x0b\x0c".contains(byte)) {
+            match read_line(line) {
+                Some(record) => out.add(&record, || name(at)),
+                None => out.left.push(Left { before: out.hashes.len(), line: at, start, end }),
+            }
+        }
+        start = end;
+    }
+    out
+}
+
+impl Documents {
+    fn add(&mut self, record: &Record<'_>, name: impl Fn() -> String) {
+        let id = match record.own.as_ref().or(record.id.as_ref()) {
+            Some(Id::Number(number)) => Cow::Owned(number.to_string()),
+            Some(Id::Text(text)) if !text.is_empty() => Cow::Borrowed(text.as_ref()),
+            _ => Cow::Owned(name()),
+        };
+        let title = record.title.as_deref().unwrap_or_default();
+        let mut hasher = Params::new().hash_length(HASH).to_state();
+        for part in [id.as_bytes(), title.as_bytes(), record.text.as_bytes(), METADATA] {
+            hasher.update(&(part.len() as u64).to_le_bytes());
+            hasher.update(part);
+        }
+        let mut hash = [0; HASH];
+        hash.copy_from_slice(hasher.finalize().as_bytes());
+        self.hashes.push(hash);
+        self.ids.push(&id);
+        self.titles.push(title);
+        self.texts.push(&record.text);
+    }
+}
+
+/// A line. Fields that occur twice, values of other types and broken strings are errors.
+#[derive(Deserialize)]
+struct Record<'a> {
+    #[serde(rename = "_id", borrow, default)]
+    own: Option<Id<'a>>,
+    #[serde(borrow, default)]
+    id: Option<Id<'a>>,
+    #[serde(borrow, default)]
+    title: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    text: Cow<'a, str>,
+    #[serde(borrow, default)]
+    metadata: Option<BTreeMap<Cow<'a, str>, IgnoredAny>>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Id<'a> {
+    Number(i64),
+    Text(#[serde(borrow)] Cow<'a, str>),
+}
+
+/// Return the document of a line, or `None` if the line is left to the caller.
+fn read_line(line: &[u8]) -> Option<Record<'_>> {
+    // A list of the right values would be accepted, too.
+    let is_list = line.trim_ascii_start().first() != Some(&b'{');
+    let has_long_number = || line.split(|byte| !byte.is_ascii_digit()).any(|digits| digits.len() > LONG);
+    if is_list || (line.len() > LONG && has_long_number()) {
+        return None;
+    }
+    let record: Record<'_> = serde_json::from_slice(line).ok()?;
+    let title = record.title.as_deref().unwrap_or_default();
+    let ids = [&record.own, &record.id].into_iter().flatten();
+    let has_zero =
+        ids.filter_map(Id::text).chain([title, record.text.as_ref()]).any(|text| text.contains('\0'));
+    let is_plain = !has_zero && record.metadata.as_ref().is_none_or(BTreeMap::is_empty);
+    (is_plain && !(is_blank(&record.text) && is_blank(title))).then_some(record)
+}
+
+impl Id<'_> {
+    fn text(&self) -> Option<&str> {
+        match self {
+            Self::Number(_) => None,
+            Self::Text(text) => Some(text),
+        }
+    }
+}
+
+/// Return whether a text has nothing but what any definition takes for white space.
+fn is_blank(text: &str) -> bool {
+    text.chars().all(|c| c.is_whitespace() || ('\x1c'..='\x1f').contains(&c))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(lines: &str) -> (Vec<(String, String, String)>, Vec<usize>) {
+        let found = read_lines(lines.as_bytes(), |line| format!("f:{}", line + 1));
+        let own = |strings: &StringsBuf, i: usize| strings.view().get(i).to_owned();
+        let documents = (0..found.hashes.len())
+            .map(|i| (own(&found.ids, i), own(&found.titles, i), own(&found.texts, i)))
+            .collect();
+        (documents, found.left.iter().map(|left| left.line).collect())
+    }
+
+    #[test]
+    fn plain_lines_are_read_and_all_others_left() {
+        let good = [
+            (r#"{"_id": "a", "id": "b", "title": "T", "text": "x"}"#, ("a", "T", "x")),
+            (r#"{"_id":null,"id":-12,"title":null,"text":"x","metadata":{ }}"#, ("-12", "", "x")),
+            (r#"{"_id":"","text":"x","metadata":null}"#, ("f:1", "", "x")),
+            (
+                "\t{\"text\" : \"\u{e9}\\u00e9\\ud83d\\ude00\\n\\\"\\\\\\/\\b\\f\\r\\t\"}\r\n",
+                ("f:1", "", "éé😀\n\"\\/\u{8}\u{c}\r\t"),
+            ),
+            (
+                r#"{"\u0074ext":"b","x":[1.5e-3,{"y":[]},true,false,null,"z",-0.0,{}],"x":1}"#,
+                ("f:1", "", "b"),
+            ),
+            (r#"{"text":"x","_id":123456789012345678}"#, ("123456789012345678", "", "x")),
+            (r#"{"title":"only","text":" "}"#, ("f:1", "only", " ")),
+        ];
+        for (line, (id, title, text)) in good {
+            assert_eq!(read(line), (vec![(id.into(), title.into(), text.into())], vec![]), "{line}");
+        }
+        let left = [
+            "{}",
+            "[]",
+            "{\"text\":1}",
+            r#"{"text":"x"} y"#,
+            r#"{"text":"x",}"#,
+            r#"{"text":"x" "id":1}"#,
+            r#"{"text":"\ud800"}"#,
+            r#"{"text":"\ud800\u0041"}"#,
+            r#"{"text":"\udc00"}"#,
+            r#"{"text":"\u0000"}"#,
+            r#"{"text":"\x"}"#,
+            r#"{"text":"\u12"}"#,
+            "{\"text\":\"a\u{1}\"}",
+            r#"{"text":"x","_id":1.0}"#,
+            r#"{"text":"x","_id":-0}"#,
+            r#"{"text":"x","_id":12345678901234567890}"#,
+            r#"{"text":"a","text":"b"}"#,
+            r#"["a",null,null,"x",null]"#,
+            r#"{"text":"x","_id":true}"#,
+            r#"{"text":"x","title":3}"#,
+            r#"{"text":"x","metadata":{"a":1}}"#,
+            r#"{"text":"x","metadata":[]}"#,
+            r#"{"text":"x","n":01}"#,
+            r#"{"text":"x","n":1.}"#,
+            r#"{"text":"x","n":NaN}"#,
+            r#"{"text":"x","n":nul}"#,
+            r#"{"text":" \u2028"}"#,
+            "\u{feff}{\"text\":\"x\"}",
+            r#"{"text":"x"#,
+            "{\"text\":\"a\tb\"}",
+        ];
+        for line in left {
+            assert_eq!(read(line), (vec![], vec![0]), "{line}");
+        }
+        let deep = format!("{{\"text\":\"x\",\"n\":{}{}}}", "[".repeat(200), "]".repeat(200));
+        let long = format!("{{\"text\":\"x\",\"n\":{}}}", "1".repeat(5000));
+        assert_eq!((read(&deep).1, read(&long).1), (vec![0], vec![0]));
+        assert_eq!(read_lines(b"{\"text\":\"\xff\"}", |_| String::new()).left.len(), 1);
+    }
+
+    #[test]
+    fn lines_are_counted_and_hashes_are_those_of_the_tables() {
+        let (documents, left) = read("\n \t\r\n{\"text\":\"a\"}\n{\"text\":1}\n{\"text\":\"b\"}");
+        assert_eq!((documents.len(), left), (2, vec![3]));
+        assert_eq!((documents[0].0.as_str(), documents[1].0.as_str()), ("f:3", "f:5"));
+        assert_eq!(read_lines(b"", |_| String::new()), Documents::default());
+        let hash = read_lines(b"{\"_id\":\"a\",\"text\":\"x\"}", |_| String::new()).hashes[0];
+        assert_eq!(hash[..4], [0xb4, 0x9f, 0x34, 0xf1]);
+    }
+}
