@@ -206,6 +206,34 @@ def test_scripts_without_spaces_are_found_by_syllables(tmp_path: Path, code: str
         assert right[passage.start : passage.end] == passage.text
 
 
+def test_vietnamese_words_are_told_apart_by_their_marks(tmp_path: Path) -> None:
+    rest = "của thành phố được người dân trong vùng và những nơi khác nuôi từ nhiều năm nay"
+    documents = [Document("dog", f"Con chó {rest}."), Document("market", f"Cái chợ {rest}.")]
+    with build(tmp_path, [*documents, Document("en", ENGLISH)]) as index:
+        assert index.stats()["languages"] == {"vi": 2, "en": 1}
+        assert first(index, "chó") == "dog"
+        assert first(index, "chợ") == "market"
+        found = index.retrieve("con cho", mode="bm25", explain=True)
+        assert {passage.document for passage in found.passages} == {"dog", "market"}
+        assert found.passages[0].document == "dog"
+        assert [(one["word"], one["forms"]) for one in found.passages[0].why] == [
+            ("con", ["Con"]),
+            ("cho", ["chó"]),
+        ]
+
+
+def test_a_passage_in_the_wrong_language_is_not_preferred(tmp_path: Path) -> None:
+    """Its words have no stems, so that they are rare in an index that has stems."""
+    documents = [Document(f"de{k}", f"{GERMAN} Haus {k} ist alt.") for k in range(60)]
+    documents[7] = Document("right", f"{GERMAN} Ein Garten mit Zaun.")
+    menu = "Garten Zaun Menü Datei Ansicht Bearbeiten Hilfe Fenster Format Tabelle Seite Druck Suche Ende"
+    documents.append(Document("wrong", menu))
+    with build(tmp_path, documents) as index:
+        assert index.stats()["languages"] == {"de": 60, "en": 1}
+        assert first(index, "Garten Zaun") == "right"
+        assert first(index, "Menü Ansicht") == "wrong"
+
+
 SCRIPTS = {
     "bn": "শহরটি 1158 সালে একজন ডিউক দ্বারা প্রতিষ্ঠিত হয়েছিল এবং এটি খুব বড় নয়। ",
     "te": "ఈ నగరం 1158 లో ఒక డ్యూక్ చేత స్థాపించబడింది మరియు ఇది చాలా పెద్దది కాదు. ",

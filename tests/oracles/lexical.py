@@ -30,6 +30,7 @@ UNSPACED = (
     ("\u0e00", "\u0eff"),
     ("\u1000", "\u109f"),
     ("\u1780", "\u17ff"),
+    ("\u3005", "\u3007"),
     ("\u3041", "\u30ff"),
     ("\u4e00", "\u9fff"),
 )
@@ -43,9 +44,11 @@ PIECE = re.compile(f"[{BEFORE}]*.[{AFTER}]*", re.DOTALL)
 LATIN = frozenset(
     (
         *("basque", "catalan", "danish", "dutch", "finnish", "french", "german", "hungarian", "indonesian"),
-        *("italian", "norwegian", "portuguese", "romanian", "spanish", "swedish", "turkish"),
+        *("italian", "norwegian", "portuguese", "romanian", "spanish", "swedish", "turkish", "vietnamese"),
     )
 )
+# Vietnamese has no stemmer: its words keep their marks.
+TONES = "\u0300\u0301\u0303\u0309\u0323"
 CODES = {name: code for code, name in _core.languages()}
 BREVE = "\u0306"
 PREFIXES = ("وال", "بال", "كال", "فال", "لل", "ال")
@@ -217,7 +220,7 @@ def script_of(word: str, language: str) -> tuple[str, bool] | None:
 @cache
 def function_words(language: str) -> frozenset[str]:
     """Return the folded function words of a language other than English."""
-    entries = _core.stop_words(language)[0]
+    entries = [] if language == "vietnamese" else _core.stop_words(language)[0]
     return frozenset(fold(word).lower() for entry in entries for word in spelled_words(entry))
 
 
@@ -232,6 +235,12 @@ def without_affixes(word: str) -> str:
         if word.endswith(suffix) and len(word) - len(suffix) >= 2:
             word = word.removesuffix(suffix)
     return word
+
+
+def with_tone(word: str) -> str:
+    """Return a Vietnamese word with the mark of its tone at the end."""
+    parts = unicodedata.normalize("NFD", word)
+    return unicodedata.normalize("NFC", re.sub(f"[{TONES}]", "", parts)) + re.sub(f"[^{TONES}]", "", parts)
 
 
 def singular(word: str) -> str:
@@ -264,7 +273,10 @@ def keywords(text: str, language: str = "english") -> list[str]:
         script = script_of(word, language)
         if not word or (language != "english" and word in function_words(language)):
             continue
-        if script is not None:
+        if script is not None and script[0] == "vietnamese":
+            forms = (with_tone(written), word.replace("đ", "d"))
+            found += [f"{form}@vi" for form in dict.fromkeys(forms)]
+        elif script is not None:
             name, marks = script
             spelled = written if marks else word
             stem = stemmer(name).stemWord(without_affixes(spelled) if name == "arabic" else spelled)

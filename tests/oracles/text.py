@@ -104,6 +104,8 @@ def _stems(word: str, language: str) -> list[str]:
         return [folded]
     name, marks = script
     spelled = word if marks else folded
+    if name == "vietnamese":
+        return [lexical.with_tone(word) + "@vi"]
     stem = lexical.stemmer(name).stemWord(lexical.without_affixes(spelled) if name == "arabic" else spelled)
     code = f"@{lexical.CODES[name]}" if name in lexical.LATIN else ""
     return [(lexical.fold(stem) or folded) + code]

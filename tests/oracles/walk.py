@@ -63,6 +63,10 @@ class Sizes:
     mentioning: float = 0.1
     unlinked: float = 0.0
     """And if the question names no subject and fewer candidates than this share mention one."""
+    alike: float = 0.2
+    alike_span: float = 0.03
+    unalike: float = 0.0
+    """And if most candidates have no subject and the first of them are less similar than this."""
 
 
 SKETCH = Sizes()
@@ -76,6 +80,7 @@ PRODUCT = Sizes(
     first_stage1=1.0,
     sections=0.4,
     unlinked=0.3,
+    unalike=0.9,
 )
 
 
@@ -194,6 +199,20 @@ def _unlinked(corpus: WalkCorpus, asked: WalkQuestion, pool: list[int], sizes: S
     return sizes.unlinked * max(1 - share / sizes.mentioning, 0.0)
 
 
+def _unalike(corpus: WalkCorpus, pool: list[int], sizes: Sizes) -> float:
+    """How much more the direct match weighs because the first candidates, without subjects, share little."""
+    if 2 * sum(corpus.subject[u] != NONE for u in pool) >= len(pool):
+        return 0.0
+    rows = corpus.units["keywords"][pool[: sizes.partners]] * corpus.idf["keywords"]
+    if len(rows) < 2:
+        return 0.0
+    norms = np.linalg.norm(rows, axis=1)
+    cosines = rows @ rows.T / np.maximum(np.outer(norms, norms), np.finfo(float).tiny)
+    np.fill_diagonal(cosines, 0.0)
+    missing = sizes.alike - float(cosines.max(axis=1).mean())
+    return sizes.unalike * float(np.clip(missing / sizes.alike_span, 0.0, 1.0))
+
+
 def _chains(pairs: Pairs, places: list[int], direct: Array) -> Array:
     """For each candidate its best chain with one of the best pairs of partners (`places`: their rows)."""
     among = pairs.score[places] + direct[places][:, None]
@@ -249,7 +268,8 @@ def walk(
     subjects = {corpus.subject[u] if corpus.subject[u] != NONE else -1 - u for u in pool}
     missing = sizes.distinct - len(subjects) / max(len(pool), 1)
     alike = 0.0 if vectors else float(np.clip(missing, 0.0, sizes.sections))
-    weight = 0.1 + (0.0 if vectors else max(alike, _unlinked(corpus, asked, pool, sizes)))
+    others = (_unlinked(corpus, asked, pool, sizes), _unalike(corpus, pool, sizes))
+    weight = 0.1 + (0.0 if vectors else max(alike, *others))
     named = np.array([float(s in asked.subjects) for s in corpus.subject])
 
     pairs = Pairs(corpus, asked, pool, partners, vectors, sizes.least_rarity)

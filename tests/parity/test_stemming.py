@@ -113,6 +113,24 @@ def test_a_stem_has_no_capital_of_a_compatibility_character(language: str) -> No
     assert all(word == word.lower() for word in found)
 
 
+VIETNAMESE = st.text("aăâđeêoơuưyăđĐcmnÁàảãạốệ\u0300\u0301\u0302\u0309\u0323 -日", max_size=24)
+
+
+@settings(max_examples=200, deadline=None)
+@given(VIETNAMESE)
+def test_any_vietnamese_word_has_its_marks_and_a_form_without(text: str) -> None:
+    assert _core.lexical_keywords(text, "vietnamese") == oracle.keywords(text, "vietnamese")
+    found = [word for word, _ in kernel.tokenise(text, "vietnamese")]
+    assert found == plain.keywords(text, "vietnamese", ())
+
+
+def test_vietnamese_words_differ_by_their_marks() -> None:
+    assert _core.lexical_keywords("má mà ma hoà hòa", "vietnamese") == [
+        *("ma\u0301@vi", "ma@vi", "ma\u0300@vi", "ma@vi", "ma@vi"),
+        *("hoa\u0300@vi", "hoa@vi", "hoa\u0300@vi", "hoa@vi"),
+    ]
+
+
 def test_a_word_of_two_scripts_is_not_stemmed() -> None:
     # The first letter of the first word is Latin.
     assert _core.lexical_keywords("Pоссии России") == ["pоссии", "росс"]

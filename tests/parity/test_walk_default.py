@@ -223,6 +223,31 @@ def test_where_no_unit_mentions_another_the_direct_match_counts_more(
     assert (found[1].tolist() != before[1].tolist()) == changes
 
 
+def untitled(words: int) -> tuple[kernel.Links, np.ndarray]:
+    """Sixty units without titles that have two words of the question; of many other words they share few."""
+    asked_words = ["harbour", "winter", "engine", "voyage"]
+    chance = np.random.default_rng(13)
+    units: Units = []
+    for _ in range(60):
+        own = [f"thing{k}" for k in chance.integers(0, words, 40)]
+        own[::20] = chance.choice(asked_words, 2)
+        units.append(("", [" ".join(own[:22]).capitalize() + ".", " ".join(own[22:]).capitalize() + "."]))
+    return build(units), lengths_of(units)
+
+
+@pytest.mark.parametrize(("words", "changes"), [(3000, True), (60, False)])
+def test_where_untitled_units_share_little_the_direct_match_counts_more(words: int, changes: bool) -> None:
+    question = "winter harbour engine voyage"
+    links, lengths = untitled(words)
+    found = default(links, question, lengths)
+    same(found, slow(links, asked(links, question), lengths))
+    before = default(links, question, lengths, numbers={"unalike": 0})
+    assert (found[1].tolist() != before[1].tolist()) == changes
+    wanted = np.arange(len(lengths)) % 3 == 0
+    hits = default(links, question, lengths, wanted=wanted)
+    same(hits, slow(links, asked(links, question), lengths, wanted=wanted))
+
+
 def test_equal_passages_are_ranked_by_id(large: tuple[kernel.Links, np.ndarray]) -> None:
     """The doubles are not told apart: their scores are equal to the bit, and the smaller id comes first."""
     links, lengths = large

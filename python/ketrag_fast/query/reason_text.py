@@ -23,8 +23,8 @@ _SPLIT_VOWELS = {"\u0e33": "\u0e4d\u0e32", "\u0eb3": "\u0ecd\u0eb2"}
 _WORD = re.compile(r"[^\s\-–—/]+")
 _MARKS = "\"'.,;:!?()[]{}«»„“”‘’…¿¡؟،؛।。，？！"
 SAID = 2
-_NUMBERS = {code: number for number, (code, _) in enumerate(_core.languages())}
 """Maximum number of bridges of a pair in its sentence."""
+_NUMBERS = {code: number for number, (code, _) in enumerate(_core.languages())}
 
 Bridge = tuple[str, str, int, float]
 Step = tuple[int, float, Sequence[Bridge]]
@@ -41,7 +41,7 @@ def why(question: str, passage: Passage, languages: Sequence[int] = ()) -> tuple
     question spells it, because a stem is often not a word, and `forms` are its spellings in the passage.
     """
     asked = dict.fromkeys(_core.lexical_keywords(question, languages=languages))
-    found = Counter(_core.lexical_keywords(f"{passage.title}\n{passage.text}", languages=languages))
+    found = _keywords_of_text(f"{passage.title}\n{passage.text}", languages)
     counts: dict[str, int] = {}
     forms: dict[str, dict[str, None]] = {}
     spelled = _spellings(f"{passage.title}\n{passage.text}", asked, languages) if languages else {}
@@ -56,12 +56,20 @@ def why(question: str, passage: Passage, languages: Sequence[int] = ()) -> tuple
     )
 
 
+def _keywords_of_text(text: str, languages: Sequence[int]) -> Counter[str]:
+    """Return the keywords of a text with their counts; Vietnamese words have one without marks, too."""
+    found = Counter(_core.lexical_keywords(text, languages=languages))
+    if _NUMBERS["vi"] in languages:
+        found |= Counter(_core.lexical_keywords(text, "vietnamese"))
+    return found
+
+
 def _spellings(text: str, keywords: Container[str], languages: Sequence[int]) -> dict[str, dict[str, None]]:
     """Return for each keyword how a text spells it, in text order."""
     found: dict[str, dict[str, None]] = {}
     words = dict.fromkeys(word.strip(_MARKS) for word in _WORD.findall(text))
     for word in words:
-        for key in _core.lexical_keywords(word, languages=languages):
+        for key in _keywords_of_text(word, languages):
             if key in keywords:
                 found.setdefault(key, {})[_part(word, key) if _PAIR.match(key) else word] = None
     return found
@@ -87,7 +95,7 @@ def as_spelled(keyword: str, text: str, languages: Sequence[int]) -> str:
 def _is_form(word: str, keyword: str, languages: Sequence[int]) -> bool:
     """Return whether a word has this keyword; a run of text without spaces has several."""
     found = _core.lexical_keywords(word, languages=languages)
-    return keyword in found and len(found) <= len(languages)
+    return keyword in _keywords_of_text(word, languages) and len(found) <= len(languages)
 
 
 def best_pair_text(passage: Passage, reason: Reason, place: Place, units: int) -> tuple[dict[str, Any], ...]:

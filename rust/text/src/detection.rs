@@ -13,6 +13,11 @@ pub const READ: usize = 120;
 const EARLY: u32 = 24;
 /// Minimum share of function words, in percent, for a language other than English.
 const SHARE: u32 = 12;
+/// The same for a text of at least `LONG` words of which English function words are at most 1 in `RARE`, which hardly any
+/// English text is: Turkish and Polish have endings where other languages have function words.
+const LEAST_SHARE: u32 = 6;
+const LONG: u32 = 30;
+const RARE: u32 = 25;
 
 /// Return how many function words that English lacks a text of `words` words needs to be in another language.
 fn least_hits(words: u32) -> u32 {
@@ -96,9 +101,10 @@ pub(crate) fn evidence<'a>(text: impl Iterator<Item = &'a str>, glance: bool) ->
     };
     let (foreign, exclusive) = (only(0, best.at()), only(best.at(), 0));
     let counted = words - repeated;
+    let share = if counted >= LONG && RARE * foreign <= counted { LEAST_SHARE } else { SHARE };
     let enough = exclusive + u32::from(foreign == 0) > 2 * foreign + 2
         && exclusive >= least_hits(counted)
-        && 100 * hits[best.at()] >= SHARE * counted;
+        && 100 * hits[best.at()] >= share * counted;
     Some(if enough && 2 * scores[best.at()] > 3 * scores[default.at()] { best } else { default })
 }
 
@@ -167,6 +173,10 @@ mod tests {
             ("tr", "Bu kent 1158 yılında kuruldu ve çok büyük bir vadi değil ama daha sonra da gelişti."),
             ("tr", "Panthers savunması sadece 308 sayı bıraktı, aynı zamanda 24 topu kapma ile ligin başını çekti ve dört \
                     seçme ile övünç duydu. Takımın bir oyuncusu olan Short, 11 sack ile birlikte üç top düşürdü."),
+            ("vi", "Thành phố được thành lập vào năm 1158 bởi công tước và không phải là một thành phố lớn của đất nước."),
+            ("tr", "Daha sonra, New England'ın 2 puanlık dönüşüm girişimini saat üzerinde 17 saniye kala bir pası keserek, \
+                    AFC Şampiyonluk Oyununda savunan şampiyon Patriots'u 20–18 yendi. Sezon boyunca sorunlarına rağmen, iki \
+                    rövanş maçı kazandı ve takım kupayı aldı."),
             ("pl", "Miasto zostało założone w 1158 przez księcia i nie jest duże, ale jest w dolinie."),
             ("ru", "Город основан в 1158 году."),
             ("uk", "Місто засноване в 1158 році і є не дуже великим, але його було відновлено."),

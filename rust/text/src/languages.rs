@@ -4,6 +4,8 @@
 use crate::error::{Error, Result};
 use crate::folding::{fold_into, WordSet};
 use crate::interner::Interner;
+use crate::marks;
+pub use crate::scripts::Script;
 use snowball_stemmers_rs::{Algorithm, Stemmer};
 use std::sync::OnceLock;
 
@@ -11,84 +13,7 @@ use std::sync::OnceLock;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Language(u8);
 
-/// Writing systems that decide the language or the stemmer of a word.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Script {
-    Latin,
-    Arabic,
-    Armenian,
-    Bengali,
-    Cyrillic,
-    Devanagari,
-    Ethiopic,
-    Georgian,
-    Greek,
-    Gujarati,
-    Gurmukhi,
-    Han,
-    Hangul,
-    Hebrew,
-    Kana,
-    Kannada,
-    Khmer,
-    Lao,
-    Malayalam,
-    Myanmar,
-    Sinhala,
-    Tamil,
-    Telugu,
-    Thai,
-    Other,
-}
-
 impl Script {
-    pub(crate) fn of(c: char) -> Self {
-        match u32::from(c) {
-            0..=0x024F | 0x1E00..=0x1EFF => Self::Latin,
-            0x0370..=0x03FF | 0x1F00..=0x1FFF => Self::Greek,
-            0x0400..=0x052F | 0x1C80..=0x1C8F | 0x2DE0..=0x2DFF | 0xA640..=0xA69F => Self::Cyrillic,
-            0x0531..=0x058F | 0xFB13..=0xFB17 => Self::Armenian,
-            0x0590..=0x05FF => Self::Hebrew,
-            0x0600..=0x06FF | 0x0750..=0x077F | 0x0870..=0x08FF | 0xFB50..=0xFDFF | 0xFE70..=0xFEFC => {
-                Self::Arabic
-            }
-            0x0900..=0x097F | 0xA8E0..=0xA8FF => Self::Devanagari,
-            0x0980..=0x09FF => Self::Bengali,
-            0x0A00..=0x0A7F => Self::Gurmukhi,
-            0x0A80..=0x0AFF => Self::Gujarati,
-            0x0B80..=0x0BFF => Self::Tamil,
-            0x0C00..=0x0C7F => Self::Telugu,
-            0x0C80..=0x0CFF => Self::Kannada,
-            0x0D00..=0x0D7F => Self::Malayalam,
-            0x0D80..=0x0DFF => Self::Sinhala,
-            0x0E00..=0x0E7F => Self::Thai,
-            0x0E80..=0x0EFF => Self::Lao,
-            0x1000..=0x109F | 0xA9E0..=0xA9FF | 0xAA60..=0xAA7F => Self::Myanmar,
-            0x10A0..=0x10FF | 0x1C90..=0x1CBF | 0x2D00..=0x2D2F => Self::Georgian,
-            0x1200..=0x139F | 0x2D80..=0x2DDF | 0xAB01..=0xAB2E => Self::Ethiopic,
-            0x1780..=0x17FF | 0x19E0..=0x19FF => Self::Khmer,
-            0x1100..=0x11FF | 0xAC00..=0xD7FF => Self::Hangul,
-            0x3041..=0x30FF | 0x31F0..=0x31FF => Self::Kana,
-            0x3400..=0x4DBF | 0x4E00..=0x9FFF | 0xF900..=0xFAFF | 0x20000..=0x3FFFF => Self::Han,
-            _ => Self::Other,
-        }
-    }
-
-    /// Return the script of a word's letters, or `None` if it mixes scripts or has no letter.
-    pub fn of_word(word: &str) -> Option<Self> {
-        if word.is_ascii() {
-            return word.bytes().any(|b| b.is_ascii_alphabetic()).then_some(Self::Latin);
-        }
-        let mut letters = word.chars().filter(|c| !c.is_numeric());
-        let script = Self::of(letters.next()?);
-        letters.all(|c| Self::of(c) == script).then_some(script)
-    }
-
-    /// Return whether the script has no spaces between words.
-    pub(crate) fn is_unspaced(self) -> bool {
-        matches!(self, Self::Han | Self::Kana | Self::Khmer | Self::Lao | Self::Myanmar | Self::Thai)
-    }
-
     /// Return the language with most readers in a script.
     pub(crate) fn language(self) -> Language {
         let code = match self {
@@ -132,29 +57,52 @@ enum Words {
     No,
 }
 
+/// By which form a word is matched.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Whole,
+    Stem(Algorithm),
+    /// As written: a mark makes another word.
+    Marked,
+}
+
+use Form::{Marked, Stem, Whole};
+
 /// What the analysis knows of a language.
 struct Row {
     /// ISO 639-1.
     code: &'static str,
     name: &'static str,
     script: Script,
-    algorithm: Option<Algorithm>,
+    form: Form,
     words: Words,
 }
 
-const fn row(
-    code: &'static str,
-    name: &'static str,
-    script: Script,
-    algorithm: Option<Algorithm>,
-    words: Words,
-) -> Row {
-    Row { code, name, script, algorithm, words }
+impl Row {
+    fn stemmer(&self) -> Option<Stemmer> {
+        match self.form {
+            Stem(algorithm) => Some(Stemmer::create(algorithm)),
+            Whole | Marked => None,
+        }
+    }
+
+    /// Return the words that are dropped. Without its marks a function word is another word, too: nothing is dropped
+    /// from languages that keep marks.
+    fn stop_words(&self, list: &str) -> WordSet {
+        WordSet::new(if self.form == Marked { "" } else { list })
+    }
+}
+
+const fn row(code: &'static str, name: &'static str, script: Script, form: Form, words: Words) -> Row {
+    Row { code, name, script, form, words }
 }
 
 const POLISH: &str = "i w na z się nie do to że jest o od po za jak ale przez przy dla co tym ten ta te tego tej tych \
 oraz lub czy być był była było są który która które których ma może tylko już także między jego jej ich gdy pod nad we \
-ze albo więc sobie ponieważ";
+ze albo więc sobie ponieważ jako jeśli ani bez będzie będą byli były choć ci czyli gdzie im inne innych jednak jeden jedna \
+jednym jeszcze kiedy każdy każdego kilka kto lecz można mogą nim niż ono oni podczas poza raz swoje swój swoich tak tam \
+też u wiele więcej wszystkie wszystkich został została zostały zostało zaś którego którym którzy której należy zatem do \
+ku wśród około wobec dzięki nawet zawsze bardzo aż dlatego ponad według";
 const CZECH: &str = "a v na se je že z s do i o to jako ve k si po za by ale od pro při nebo podle není jsou byl byla \
 bylo byly který která které jeho jejich jen až také mezi být tak než když pokud má aby co ze ke jsem před však tento \
 tato toto může bude";
@@ -169,72 +117,87 @@ const ENGLISH: &str =
     "may also one two first many known would could upon since within although however later often \
 after us";
 /// Function words of Turkish that the list of NLTK lacks: without "bir" hardly a text is recognised.
-const TURKISH: &str =
-    "bir olarak olan oldu olduğu olduğunu sonra kadar göre tarafından ancak var değil ayrıca arasında üzerinde \
-içinde bunun bunu onun yılında fakat bile önce sadece olup";
+const TURKISH: &str = "bir olarak olan oldu olduğu olduğunu sonra kadar göre tarafından ancak var değil ayrıca arasında \
+üzerinde içinde bunun bunu onun yılında fakat bile önce sadece olup ise veya hem her ilk iki tüm bütün bazı diğer aynı \
+zaman birlikte rağmen böylece çünkü altında dışında sırasında karşı başka bunlar bunların onlar onların şu hiç yok \
+değildir vardır olmuştur edilmiştir edilen edildi eden etti ettiği olmak olması olmasına olsa sahip kendi şekilde birçok \
+nedeniyle dolayı dahil itibaren doğru boyunca ardından üzerine arasındaki içindeki olabilir oldukça iken henüz hatta pek \
+kez yine daha yer alan bulunan yapılan verilen böyle şöyle bunlardan birine birinin birisi birini";
+/// Numbers and nouns in NLTK's list of Romanian: two, third, first, new, nine, back, kind, day, face.
+#[rustfmt::skip]
+const NOT_ROMANIAN: [&str; 17] = [
+    "doi", "doilea", "două", "trei", "treia", "treilea", "patra", "patru", "prima", "primul", "nou", "noua", "nouă",
+    "spate", "mod", "zi", "fata",
+];
 const HINDI: &str =
     "का के की में है और से को पर ने यह वह एक कि हैं था थे थी इस उस जो भी नहीं तो ही कर करने लिए गया गई गए हो होता होती \
 होते अपने अपनी अपना साथ तक या द्वारा बाद जब तब किया दिया रहा रहे रही इन उन इसके उनके उसके जिस जिसमें कुछ सभी";
 
+// Without those that are short words of several other languages when their marks are dropped.
+const VIETNAMESE: &str =
+    "của và các được những trong không một có người với này đã để như tại theo trên đến bởi cũng khi \
+nhiều vào sau đó hơn hoặc nhưng việc thì phải cho bằng nếu giữa cùng năm hai lại thành rất đang ông là";
+
 // The code of a language in an index is its row, so append rows at the end.
 #[rustfmt::skip]
-static TABLE: [Row; 56] = [
-    row("en", "english", Script::Latin, None, Words::Nltk),
-    row("none", "none", Script::Other, None, Words::No),
-    row("ar", "arabic", Script::Arabic, Some(Algorithm::Arabic), Words::Nltk),
-    row("ca", "catalan", Script::Latin, Some(Algorithm::Catalan), Words::Nltk),
-    row("cs", "czech", Script::Latin, Some(Algorithm::Czech), Words::Own(CZECH)),
-    row("da", "danish", Script::Latin, Some(Algorithm::Danish), Words::Nltk),
-    row("de", "german", Script::Latin, Some(Algorithm::German), Words::Nltk),
-    row("el", "greek", Script::Greek, Some(Algorithm::Greek), Words::Nltk),
-    row("es", "spanish", Script::Latin, Some(Algorithm::Spanish), Words::Nltk),
-    row("et", "estonian", Script::Latin, Some(Algorithm::Estonian), Words::No),
-    row("eu", "basque", Script::Latin, Some(Algorithm::Basque), Words::Nltk),
-    row("fa", "persian", Script::Arabic, Some(Algorithm::Persian), Words::Own(PERSIAN)),
-    row("fi", "finnish", Script::Latin, Some(Algorithm::Finnish), Words::Nltk),
-    row("fr", "french", Script::Latin, Some(Algorithm::French), Words::Nltk),
-    row("ga", "irish", Script::Latin, Some(Algorithm::Irish), Words::No),
-    row("he", "hebrew", Script::Hebrew, None, Words::Nltk),
-    row("hi", "hindi", Script::Devanagari, Some(Algorithm::Hindi), Words::Own(HINDI)),
-    row("hu", "hungarian", Script::Latin, Some(Algorithm::Hungarian), Words::Nltk),
-    row("hy", "armenian", Script::Armenian, Some(Algorithm::Armenian), Words::No),
-    row("id", "indonesian", Script::Latin, Some(Algorithm::Indonesian), Words::Nltk),
-    row("it", "italian", Script::Latin, Some(Algorithm::Italian), Words::Nltk),
-    row("ja", "japanese", Script::Kana, None, Words::No),
-    row("ko", "korean", Script::Hangul, None, Words::No),
-    row("lt", "lithuanian", Script::Latin, Some(Algorithm::Lithuanian), Words::No),
-    row("ne", "nepali", Script::Devanagari, Some(Algorithm::Nepali), Words::No),
-    row("nl", "dutch", Script::Latin, Some(Algorithm::Dutch), Words::Nltk),
-    row("no", "norwegian", Script::Latin, Some(Algorithm::Norwegian), Words::Nltk),
-    row("pl", "polish", Script::Latin, Some(Algorithm::Polish), Words::Own(POLISH)),
-    row("pt", "portuguese", Script::Latin, Some(Algorithm::Portuguese), Words::Nltk),
-    row("ro", "romanian", Script::Latin, Some(Algorithm::Romanian), Words::Nltk),
-    row("ru", "russian", Script::Cyrillic, Some(Algorithm::Russian), Words::Nltk),
-    row("sl", "slovenian", Script::Latin, None, Words::Nltk),
-    row("sv", "swedish", Script::Latin, Some(Algorithm::Swedish), Words::Nltk),
-    row("ta", "tamil", Script::Tamil, Some(Algorithm::Tamil), Words::No),
-    row("th", "thai", Script::Thai, None, Words::No),
-    row("tr", "turkish", Script::Latin, Some(Algorithm::Turkish), Words::Nltk),
-    row("uk", "ukrainian", Script::Cyrillic, Some(Algorithm::Ukrainian), Words::Own(UKRAINIAN)),
-    row("zh", "chinese", Script::Han, None, Words::No),
-    row("eo", "esperanto", Script::Latin, Some(Algorithm::Esperanto), Words::No),
-    row("sr", "serbian", Script::Cyrillic, Some(Algorithm::Serbian), Words::No),
-    row("st", "sesotho", Script::Latin, Some(Algorithm::Sesotho), Words::No),
-    row("yi", "yiddish", Script::Hebrew, Some(Algorithm::Yiddish), Words::No),
-    row("az", "azerbaijani", Script::Latin, None, Words::Nltk),
-    row("sq", "albanian", Script::Latin, None, Words::Nltk),
-    row("am", "amharic", Script::Ethiopic, None, Words::No),
-    row("bn", "bengali", Script::Bengali, None, Words::No),
-    row("gu", "gujarati", Script::Gujarati, None, Words::No),
-    row("ka", "georgian", Script::Georgian, None, Words::No),
-    row("km", "khmer", Script::Khmer, None, Words::No),
-    row("kn", "kannada", Script::Kannada, None, Words::No),
-    row("lo", "lao", Script::Lao, None, Words::No),
-    row("ml", "malayalam", Script::Malayalam, None, Words::No),
-    row("my", "burmese", Script::Myanmar, None, Words::No),
-    row("pa", "punjabi", Script::Gurmukhi, None, Words::No),
-    row("si", "sinhala", Script::Sinhala, None, Words::No),
-    row("te", "telugu", Script::Telugu, None, Words::No),
+static TABLE: [Row; 57] = [
+    row("en", "english", Script::Latin, Whole, Words::Nltk),
+    row("none", "none", Script::Other, Whole, Words::No),
+    row("ar", "arabic", Script::Arabic, Stem(Algorithm::Arabic), Words::Nltk),
+    row("ca", "catalan", Script::Latin, Stem(Algorithm::Catalan), Words::Nltk),
+    row("cs", "czech", Script::Latin, Stem(Algorithm::Czech), Words::Own(CZECH)),
+    row("da", "danish", Script::Latin, Stem(Algorithm::Danish), Words::Nltk),
+    row("de", "german", Script::Latin, Stem(Algorithm::German), Words::Nltk),
+    row("el", "greek", Script::Greek, Stem(Algorithm::Greek), Words::Nltk),
+    row("es", "spanish", Script::Latin, Stem(Algorithm::Spanish), Words::Nltk),
+    row("et", "estonian", Script::Latin, Stem(Algorithm::Estonian), Words::No),
+    row("eu", "basque", Script::Latin, Stem(Algorithm::Basque), Words::Nltk),
+    row("fa", "persian", Script::Arabic, Stem(Algorithm::Persian), Words::Own(PERSIAN)),
+    row("fi", "finnish", Script::Latin, Stem(Algorithm::Finnish), Words::Nltk),
+    row("fr", "french", Script::Latin, Stem(Algorithm::French), Words::Nltk),
+    row("ga", "irish", Script::Latin, Stem(Algorithm::Irish), Words::No),
+    row("he", "hebrew", Script::Hebrew, Whole, Words::Nltk),
+    row("hi", "hindi", Script::Devanagari, Stem(Algorithm::Hindi), Words::Own(HINDI)),
+    row("hu", "hungarian", Script::Latin, Stem(Algorithm::Hungarian), Words::Nltk),
+    row("hy", "armenian", Script::Armenian, Stem(Algorithm::Armenian), Words::No),
+    row("id", "indonesian", Script::Latin, Stem(Algorithm::Indonesian), Words::Nltk),
+    row("it", "italian", Script::Latin, Stem(Algorithm::Italian), Words::Nltk),
+    row("ja", "japanese", Script::Kana, Whole, Words::No),
+    row("ko", "korean", Script::Hangul, Whole, Words::No),
+    row("lt", "lithuanian", Script::Latin, Stem(Algorithm::Lithuanian), Words::No),
+    row("ne", "nepali", Script::Devanagari, Stem(Algorithm::Nepali), Words::No),
+    row("nl", "dutch", Script::Latin, Stem(Algorithm::Dutch), Words::Nltk),
+    row("no", "norwegian", Script::Latin, Stem(Algorithm::Norwegian), Words::Nltk),
+    row("pl", "polish", Script::Latin, Stem(Algorithm::Polish), Words::Own(POLISH)),
+    row("pt", "portuguese", Script::Latin, Stem(Algorithm::Portuguese), Words::Nltk),
+    row("ro", "romanian", Script::Latin, Stem(Algorithm::Romanian), Words::Nltk),
+    row("ru", "russian", Script::Cyrillic, Stem(Algorithm::Russian), Words::Nltk),
+    row("sl", "slovenian", Script::Latin, Whole, Words::Nltk),
+    row("sv", "swedish", Script::Latin, Stem(Algorithm::Swedish), Words::Nltk),
+    row("ta", "tamil", Script::Tamil, Stem(Algorithm::Tamil), Words::No),
+    row("th", "thai", Script::Thai, Whole, Words::No),
+    row("tr", "turkish", Script::Latin, Stem(Algorithm::Turkish), Words::Nltk),
+    row("uk", "ukrainian", Script::Cyrillic, Stem(Algorithm::Ukrainian), Words::Own(UKRAINIAN)),
+    row("zh", "chinese", Script::Han, Whole, Words::No),
+    row("eo", "esperanto", Script::Latin, Stem(Algorithm::Esperanto), Words::No),
+    row("sr", "serbian", Script::Cyrillic, Stem(Algorithm::Serbian), Words::No),
+    row("st", "sesotho", Script::Latin, Stem(Algorithm::Sesotho), Words::No),
+    row("yi", "yiddish", Script::Hebrew, Stem(Algorithm::Yiddish), Words::No),
+    row("az", "azerbaijani", Script::Latin, Whole, Words::Nltk),
+    row("sq", "albanian", Script::Latin, Whole, Words::Nltk),
+    row("am", "amharic", Script::Ethiopic, Whole, Words::No),
+    row("bn", "bengali", Script::Bengali, Whole, Words::No),
+    row("gu", "gujarati", Script::Gujarati, Whole, Words::No),
+    row("ka", "georgian", Script::Georgian, Whole, Words::No),
+    row("km", "khmer", Script::Khmer, Whole, Words::No),
+    row("kn", "kannada", Script::Kannada, Whole, Words::No),
+    row("lo", "lao", Script::Lao, Whole, Words::No),
+    row("ml", "malayalam", Script::Malayalam, Whole, Words::No),
+    row("my", "burmese", Script::Myanmar, Whole, Words::No),
+    row("pa", "punjabi", Script::Gurmukhi, Whole, Words::No),
+    row("si", "sinhala", Script::Sinhala, Whole, Words::No),
+    row("te", "telugu", Script::Telugu, Whole, Words::No),
+    row("vi", "vietnamese", Script::Latin, Marked, Words::Own(VIETNAMESE)),
 ];
 
 /// The function words of all languages, and for each the languages that have it as bits.
@@ -270,8 +233,8 @@ fn built() -> &'static Built {
             }
         }
         Built {
-            stemmers: TABLE.iter().map(|row| row.algorithm.map(Stemmer::create)).collect(),
-            stop_words: lists.iter().map(|list| WordSet::new(list)).collect(),
+            stemmers: TABLE.iter().map(Row::stemmer).collect(),
+            stop_words: TABLE.iter().zip(&lists).map(|(row, list)| row.stop_words(list)).collect(),
             lists: TABLE.iter().map(listed).collect(),
             profile,
         }
@@ -288,8 +251,9 @@ fn listed(row: &Row) -> Vec<&'static str> {
         Words::Own(words) => words.split_ascii_whitespace().collect(),
         Words::Nltk => {
             let more = if row.code == "tr" { TURKISH } else { "" };
-            let list = stop_words::lookup(row.code).unwrap_or_default();
-            list.iter().copied().chain(more.split_ascii_whitespace()).collect()
+            let list = stop_words::lookup(row.code).unwrap_or_default().iter().copied();
+            let kept = list.filter(|word| row.code != "ro" || !NOT_ROMANIAN.contains(word));
+            kept.chain(more.split_ascii_whitespace()).collect()
         }
     }
 }
@@ -403,12 +367,17 @@ impl Language {
         }
         let script = Script::of_word(word)?;
         let language = if script == self.row().script { self } else { script.language() };
-        language.row().algorithm.map(|_| language)
+        (language.row().form != Whole).then_some(language)
     }
 
     /// Return whether the stemmer reads marks that folding drops: "é" in French, the pulli of Tamil.
     pub(crate) fn needs_marks(self) -> bool {
         matches!(self.row().script, Script::Latin | Script::Tamil)
+    }
+
+    /// Return whether marks make other words, as in Vietnamese.
+    pub(crate) fn keeps_marks(self) -> bool {
+        self.row().form == Marked
     }
 
     /// Return whether stems carry the code of the language. In Latin script the stem of one language is often a word of
@@ -417,12 +386,19 @@ impl Language {
         self != Self::ENGLISH && self.row().script == Script::Latin
     }
 
-    /// Append the folded stem of a word in lower case to `out`. A word of which nothing is left stays as it is.
+    /// Return whether all words in Latin letters of a text in this language have its code.
+    pub fn marks_latin(self) -> bool {
+        self.is_marked() && self.row().form != Whole
+    }
+
+    /// Append the folded stem of a word in lower case to `out`, with its marks if the language keeps them. A word of which nothing is left stays as it is.
     pub(crate) fn stem_into(self, word: &str, out: &mut String) {
         let start = out.len();
-        if let Some(stemmer) = &built().stemmers[usize::from(self.0)] {
-            match self.row().algorithm {
-                Some(Algorithm::Arabic) => fold_into(&stemmer.stem(&without_affixes(word)), out),
+        if self.keeps_marks() {
+            marks::spell_into(word, out);
+        } else if let Some(stemmer) = &built().stemmers[usize::from(self.0)] {
+            match self.row().form {
+                Stem(Algorithm::Arabic) => fold_into(&stemmer.stem(&without_affixes(word)), out),
                 _ => fold_into(&stemmer.stem(word), out),
             }
         }
@@ -492,6 +468,14 @@ mod tests {
         let error = Language::by_name("germna").unwrap_err().to_string();
         assert!(error.contains("\"germna\"") && error.contains("\"german\""), "{error}");
         assert!(Language::numbered(TABLE.len() as u8).is_err());
+    }
+
+    #[test]
+    fn vietnamese_keeps_marks() {
+        let words = ["má", "mà", "ma", "hoà", "hòa"].map(|word| stem("vi", word).unwrap());
+        assert!(words[0] != words[1] && words[1] != words[2] && words[3] == words[4], "{words:?}");
+        assert_eq!(words[2], "ma");
+        assert!(!Language::by_name("vi").unwrap().drops("cho"));
     }
 
     #[test]

@@ -5,6 +5,7 @@ use crate::clusters::{each_pair, is_attached};
 use crate::detection::{detect, evidence};
 use crate::folding::{fold_into, folded_size, is_unspaced, WordSet};
 use crate::languages::Language;
+use crate::marks::bare_into;
 use std::sync::OnceLock;
 use unicode_normalization::UnicodeNormalization;
 
@@ -187,7 +188,23 @@ impl Lexer {
         let (mut buffer, mut written) = (String::new(), Written::new(&self.source));
         for k in (0..self.words.len()).filter(|&k| some(k)) {
             self.keyword(k, language, &mut written, &mut buffer, &mut each);
+            if language.keeps_marks() && self.bare_keyword(k, language, &mut buffer) {
+                each(&buffer);
+            }
         }
+    }
+
+    /// Replace the keyword of a word in `buffer` by that of the word without marks, by which queries that are typed
+    /// without them find it. Returns whether it is another one.
+    fn bare_keyword(&self, k: usize, language: Language, buffer: &mut String) -> bool {
+        if language.stems(self.lower(k)) != Some(language) {
+            return false;
+        }
+        let whole = std::mem::take(buffer);
+        bare_into(self.lower(k), buffer);
+        buffer.push('@');
+        buffer.push_str(language.code());
+        *buffer != whole
     }
 
     /// Call `each` with the keywords of a query, each word in the analysis of every language of an index (none:
@@ -203,8 +220,12 @@ impl Lexer {
         };
         let (mut buffer, mut seen) = (String::new(), Vec::new());
         let mut written: Vec<Written<'_>> = languages.iter().map(|_| Written::new(&self.source)).collect();
+        let mut spelling = languages.iter().any(|one| one.keeps_marks()).then(|| Written::new(&self.source));
         for k in 0..self.words.len() {
-            if dropped(self.lower(k)) {
+            // "Cần" is not "can".
+            let spelled = spelling.as_mut().filter(|_| !self.source.is_empty());
+            let marked = spelled.and_then(|written| written.word(self.words[k]));
+            if dropped(self.lower(k)) && marked.is_none_or(|word| word.is_ascii()) {
                 continue;
             }
             seen.clear();
@@ -358,6 +379,22 @@ mod tests {
         assert_eq!(keywords("ภาษาไทย x"), ["ภาษา", "ษาไท", "ไทย", "x"]);
         // A vowel sign that is not a letter, and a mark of tone.
         assert_eq!(keywords("เป็นที่ 2 ปี"), ["เป็น", "นที่", "2", "ปี"]);
+    }
+
+    #[test]
+    fn vietnamese_words_keep_their_marks_and_are_found_without() {
+        let of = |text: &str| {
+            let mut lexer = Lexer::default();
+            lexer.read(text);
+            let mut found = Vec::new();
+            lexer.keywords_in(Language::by_name("vi").unwrap(), |w| found.push(w.to_owned()));
+            found
+        };
+        assert_eq!(of("Đà ma"), ["đa\u{300}@vi", "da@vi", "ma@vi"]);
+        assert_eq!(of("hoà"), of("ho\u{300}a"));
+        assert_eq!(query("cần can", &["vi"]), ["cân\u{300}@vi"]);
+        assert_eq!(query("da", &["vi"]), ["da@vi"]);
+        assert_eq!(query("Đà", &["en", "vi"]), ["đa", "đa\u{300}@vi"]);
     }
 
     #[test]

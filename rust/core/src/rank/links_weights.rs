@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::memory::zeros;
-use crate::text::languages::Language;
+use crate::text::languages::{Language, Script};
 use crate::text::strings::Strings;
 use std::collections::BTreeMap;
 
@@ -11,6 +11,9 @@ pub const B: f64 = 0.75;
 /// Document frequencies whose idf is computed once.
 const COMMON: usize = 1 << 10;
 
+/// A language counts as having at least this many units: if it has one or two, how many of them have a word says nothing,
+/// and no query would find a passage in a language of its own.
+const FEW: usize = 16;
 /// Lengths and counts below these have a row and a column in the table of saturations.
 const LENGTHS: usize = 1 << 10;
 const TIMES: usize = 1 << 5;
@@ -99,22 +102,32 @@ impl Weights {
     }
 
     /// Compute the idf of stems that only one language has, among the units in this language: otherwise each
-    /// of its words would be rare in an index that is mostly in another language.
+    /// of its words would be rare in an index that is mostly in another language. For the same reason a Latin word as it
+    /// is written counts among the units whose words are: a German passage that passes for English has no stems, and all
+    /// of its words would be rare.
     fn by_language(&mut self, counts: &Counts<'_>) -> Result<()> {
         let mut units = [0usize; 256];
         counts.unit_language.iter().for_each(|&number| units[usize::from(number)] += 1);
-        let mut of_code = BTreeMap::new();
+        let (mut of_code, mut whole) = (BTreeMap::new(), 0);
         for (number, &count) in (0u8..=255).zip(&units).filter(|(_, &count)| count > 0) {
-            of_code.insert(Language::numbered(number)?.code(), count);
+            let language = Language::numbered(number)?;
+            of_code.insert(language.code(), count);
+            whole += if language.marks_latin() { 0 } else { count };
         }
         if of_code.len() < 2 {
             return Ok(());
         }
         for (id, (idf, range)) in self.keyword_idf.iter_mut().zip(counts.keyword_units.windows(2)).enumerate()
         {
-            let found = counts.keywords.get(id).split_once('@').and_then(|(_, code)| of_code.get(code));
-            if let Some(&count) = found {
-                *idf = inverse_document_frequency(count, range[1].saturating_sub(range[0]));
+            let keyword = counts.keywords.get(id);
+            let found = match keyword.split_once('@') {
+                Some((_, code)) => of_code.get(code).copied(),
+                None => (Script::of_word(keyword) == Some(Script::Latin)).then_some(whole),
+            };
+            if let Some(count) = found {
+                let df = range[1].saturating_sub(range[0]);
+                let least = FEW.min(counts.unit_language.len());
+                *idf = inverse_document_frequency(count.max(df as usize).max(least), df);
             }
         }
         Ok(())

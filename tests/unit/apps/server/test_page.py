@@ -103,6 +103,8 @@ def test_modes_side_by_side_a_passage_read_on_and_a_name(served: Any, page: Brow
     page.type("colin archer")
     page.press("Enter", 13, "\r")
     page.wait("document.querySelector('#entity-view h3')?.textContent.startsWith('COLIN ARCHER')")
+    # Names keep their order in text from right to left.
+    assert page.value("document.querySelectorAll('#entity-view h4 bdi').length") >= 2
     page.value("document.getElementById('entity-part').scrollIntoView()")
     page.picture(pictures / "entity.png")
     page.look(390, 844, phone=True)

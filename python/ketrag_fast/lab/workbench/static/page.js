@@ -289,7 +289,7 @@ async function showEntity(name) {
       made("ul", { class: "names", "aria-label": "related to" }, ...others.slice(0, 60).map((other) =>
         made("li", {}, made("button", { type: "button", on: () => showEntity(other) }, other)))),
       ...relations.slice(0, 20).filter((r) => r.description).map((r) => made("article", {},
-        made("h4", {}, `${r.source} — ${r.target}`), made("p", { class: "text", dir: "auto" }, r.description))),
+        made("h4", {}, made("bdi", {}, r.source), " — ", made("bdi", {}, r.target)), made("p", { class: "text", dir: "auto" }, r.description))),
       ...spans.map((span) => made("article", {},
         made("p", { class: "place" }, placeOf(span)), highlighted(span.text, [title]))));
   } catch (error) { view.replaceChildren(made("p", { class: "about" }, error.message)); }

@@ -13,7 +13,8 @@
 //! and its words. If the candidates of round 1 have few distinct subjects and there are no vectors, the direct
 //! match therefore has more weight in both sums; for a collection with a subject for each unit nothing changes.
 //! The same holds if the query names no subject and few candidates mention one, as abstracts and manuals, whose
-//! titles do not occur in other texts: then a question hardly needs a second hop.
+//! titles do not occur in other texts: then a question hardly needs a second hop. Without subjects it holds if the first
+//! candidates have little in common.
 //!
 //! Everything that is sorted is rounded first (`ties`): candidates, pairs, the best of either round and the
 //! final scores have the same order on every processor. Ties go to the smaller id in stage 1, and later to
@@ -155,7 +156,7 @@ pub fn rank(
     let early: Vec<u32> = pool.iter().take(plan.partners).map(|p| p.id).collect();
     let plan = match dense {
         Some(_) => plan.clone(),
-        None => plan.among(&Collection::of(links, known, &pool)),
+        None => plan.among(&Collection::of(links, known, &pool, plan.partners)),
     };
     let (plan, task) = (&plan, Task { plan: &plan, ..task });
     let mut rows: Vec<Row> = Vec::with_capacity(most);

@@ -119,6 +119,12 @@ plan! {
     /// share of them mention that of another unit, the direct match counts more, by `unlinked` if none does.
     mentioning: f64 = 0.1, 0.1;
     unlinked: f64 = 0.3, 0.0;
+    /// Without vectors, if most candidates have no subject: the direct match counts more, by `unalike`, if the first
+    /// candidates share so little that their links are chance. Fully if their similarity is below `alike` by
+    /// `alike_span`, not at all from `alike`.
+    alike: f64 = 0.2, 0.2;
+    alike_span: f64 = 0.03, 0.03;
+    unalike: f64 = 0.9, 0.0;
     /// Weights of the sum; in round 1 also `length_early`. Lengths are natural logarithms of characters.
     stage1: f64 = 0.1, 0.1;
     rest: f64 = 0.03, 0.03;
@@ -157,7 +163,9 @@ impl Plan {
         } else {
             self.unlinked * (1.0 - linked).max(0.0)
         };
-        Self { stage1: self.stage1 + alike.max(unlinked), ..self.clone() }
+        let missing = found.alike.map_or(0.0, |alike| self.alike - alike);
+        let unalike = self.unalike * (missing / self.alike_span.max(f64::MIN_POSITIVE)).clamp(0.0, 1.0);
+        Self { stage1: self.stage1 + alike.max(unlinked).max(unalike), ..self.clone() }
     }
 
     /// A mention counts fully; it is added to units, which count half.
@@ -188,8 +196,13 @@ mod tests {
     #[test]
     fn the_direct_match_counts_more_among_units_of_few_subjects() {
         let plan = Plan::new(false);
-        let of =
-            |subjects| Collection { candidates: 120, subjects, titled: 120, mentioning: 60, named: false };
+        let of = |subjects| Collection {
+            candidates: 120,
+            subjects,
+            titled: 120,
+            mentioning: 60,
+            ..Collection::default()
+        };
         assert_eq!(plan.among(&of(84)), plan);
         assert!((plan.among(&of(60)).stage1 - 0.3).abs() < 1e-12);
         assert!((plan.among(&of(0)).stage1 - 0.5).abs() < 1e-12);
@@ -205,6 +218,7 @@ mod tests {
             titled,
             mentioning,
             named,
+            alike: None,
         };
         assert!((plan.among(&of(0, 100, false)).stage1 - 0.4).abs() < 1e-12);
         assert!((plan.among(&of(5, 50, false)).stage1 - 0.25).abs() < 1e-12);
@@ -212,6 +226,19 @@ mod tests {
             assert_eq!(plan.among(&same), plan);
         }
         assert_eq!(Plan::new(true).among(&of(0, 100, false)), Plan::new(true));
+    }
+
+    #[test]
+    fn the_direct_match_counts_more_where_untitled_units_share_little() {
+        let plan = Plan::new(false);
+        let of = |alike| Collection { candidates: 9, subjects: 9, alike, ..Collection::default() };
+        for (alike, stage1) in [(0.02, 1.0), (0.17, 1.0), (0.185, 0.55)] {
+            assert!((plan.among(&of(Some(alike))).stage1 - stage1).abs() < 1e-12);
+        }
+        for same in [None, Some(0.2), Some(0.4), Some(1.0)] {
+            assert_eq!(plan.among(&of(same)), plan);
+        }
+        assert_eq!(Plan::new(true).among(&of(Some(0.0))), Plan::new(true));
     }
 
     #[test]
