@@ -33,6 +33,8 @@ TEXTS: Final = {
     "Zlib": r"licen[cs]e([-_.]zlib)?(\.md|\.txt)?",
     "Unicode-3.0": r"licen[cs]e[-_.]unicode(\.md|\.txt)?",
 }
+# Crates under MIT whose packages have no file of the licence, with the author that their Cargo.toml names.
+WITHOUT_TEXT: Final = {"blake2b_simd": "Jack O'Connor"}
 TIKTOKEN: Final = """\
 MIT License
 
@@ -165,12 +167,13 @@ def page(facts: dict[str, Any]) -> str:
     texts: dict[tuple[str, str], list[str]] = {}
     for crate in crates:
         for licence in crate.taken:
-            if licence != "Apache-2.0":
+            if licence != "Apache-2.0" and crate.name not in WITHOUT_TEXT:
                 texts.setdefault((licence, text_of(crate, licence)), []).append(crate.name)
     mit = next(text for licence, text in texts if licence == "MIT")
-    texts["MIT", TIKTOKEN + "\n" + mit[mit.index("Permission is hereby granted") :]] = [
-        "the vocabularies of tiktoken"
-    ]
+    terms = mit[mit.index("Permission is hereby granted") :]
+    texts["MIT", f"{TIKTOKEN}\n{terms}"] = ["the vocabularies of tiktoken"]
+    for name, author in WITHOUT_TEXT.items():
+        texts["MIT", f"MIT License\n\nCopyright (c) {author}\n\n{terms}"] = [name]
     for (licence, text), names in sorted(texts.items(), key=lambda entry: (entry[0][0], entry[1])):
         out.append(f"\n### {licence}: {', '.join(names)}\n\n{_quoted(text)}")
     return "".join([*out, *notices(crates)])
