@@ -272,6 +272,7 @@ impl Writer {
     fn end_line(&mut self) {
         let kept = self.out.trim_end_matches([' ', '\t']).len();
         self.out.truncate(kept.max(self.line));
+        self.drop_empty_cells();
         let line = self.out.get(self.line..).unwrap_or_default();
         if !line.contains('\t') || self.is_verbatim {
             self.table = None;
@@ -290,7 +291,17 @@ impl Writer {
         }
     }
 
+    /// Remove empty cells before the only cell with text: the icon of a note, for example.
+    fn drop_empty_cells(&mut self) {
+        let line = self.out.get(self.line..).unwrap_or_default();
+        let rest = line.trim_start_matches('\t');
+        if rest.len() < line.len() && !rest.contains('\t') && !self.is_verbatim {
+            self.out.replace_range(self.line..self.out.len() - rest.len(), "");
+        }
+    }
+
     fn finish(mut self) -> Text {
+        self.drop_empty_cells();
         self.out.truncate(self.out.trim_end().len());
         while self.headings.len() > 1
             && self.headings.last().is_some_and(|own| self.out[own.0.min(self.out.len())..].trim() == own.2)

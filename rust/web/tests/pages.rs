@@ -69,6 +69,14 @@ fn rows_of_tables_are_lines() {
 }
 
 #[test]
+fn an_empty_cell_before_the_only_text_of_a_row_leaves_no_tab() {
+    let note =
+        "<table><tr><td><img src=\"note.png\"></td><th>Note</th></tr><tr><td>Take care.</td></tr></table>";
+    let found = text(&format!("{}{note}<p>End.</p>", paragraphs(3)));
+    assert!(found.ends_with("\nNote\nTake care.\n\nEnd."), "{found:?}");
+}
+
+#[test]
 fn a_table_that_arranges_the_page_is_paragraphs() {
     let found = text(&format!("<table><tr><td>{}</td><td>aside</td></tr></table>", paragraphs(8)));
     assert!(found.contains("days.\n\nThe men"), "{found:?}");

@@ -10,6 +10,7 @@ from ketrag_fast._core import PdfPages
 from ketrag_fast.errors import DocumentError
 from ketrag_fast.readers.headings import Heading, sections
 from ketrag_fast.readers.optional_imports import import_optional
+from ketrag_fast.readers.pdf.filings import filing_title
 from ketrag_fast.readers.pdf.page_headings import body_size, headings_of, letters, may_head
 from ketrag_fast.readers.pdf.pages import Paragraph, paragraphs_of, read_pages
 from ketrag_fast.readers.pdf.parallel import LEAST_PAGES, read_in_processes
@@ -178,7 +179,7 @@ def _document(
     whole = "".join(parts)
     headings = list(_headings_from_outline(outline, placed, pages.heights()))
     headings = headings or list(headings_of(placed))
-    named = title or _largest(placed)
+    named = filing_title(title or _largest(placed), whole)
     locators += sections(headings, len(whole), named)
     return Document(file.id, whole, named, metadata, tuple(locators))
 

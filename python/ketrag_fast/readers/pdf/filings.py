@@ -1,0 +1,28 @@
+"""The title of a filing with the United States' Securities and Exchange Commission: its cover names the company."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+_COVER: Final = 6_000
+"""The cover page is in this many characters at the beginning."""
+_REGISTRANT = re.compile(r"([^\n\t]{2,100}?)[ \t]*\n+[_ \t\n]*\(exact name of (?:the )?registrant", re.I)
+_FORM = re.compile(r"\bform[ \xa0]+(\d{1,2}-[A-Z]{1,2}|S-\d|F-\d)\b", re.I)
+
+
+def filing_title(title: str, text: str) -> str:
+    """Return the title of a filing with the company's name and the form, or the title as it is.
+
+    >>> filing_title("FORM 10-Q", "FORM 10-Q\\n\\nApple Inc.\\n(Exact name of Registrant as specified in its charter)")
+    'Apple Inc., Form 10-Q'
+    """
+    cover = text[:_COVER]
+    found, form = _REGISTRANT.search(cover), _FORM.search(cover)
+    if found is None or form is None:
+        return title
+    name = found[1].strip(" _,")
+    first = name.split()[0].lower() if name.split() else ""
+    if not first or (first in title.lower() and form[1].lower() in title.lower()):
+        return title
+    return f"{name}, Form {form[1].upper()}"
