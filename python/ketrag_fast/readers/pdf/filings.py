@@ -1,4 +1,4 @@
-"""The title of a filing with the United States' Securities and Exchange Commission: its cover names the company."""
+"""The title of a filing with the Securities and Exchange Commission: its cover names the company."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _FORM = re.compile(r"\bform[ \xa0]+(\d{1,2}-[A-Z]{1,2}|S-\d|F-\d)\b", re.I)
 def filing_title(title: str, text: str) -> str:
     """Return the title of a filing with the company's name and the form, or the title as it is.
 
-    >>> filing_title("FORM 10-Q", "FORM 10-Q\\n\\nApple Inc.\\n(Exact name of Registrant as specified in its charter)")
+    >>> filing_title("FORM 10-Q", "FORM 10-Q\\n\\nApple Inc.\\n(Exact name of Registrant as specified)")
     'Apple Inc., Form 10-Q'
     """
     cover = text[:_COVER]
