@@ -7,6 +7,8 @@ of ten filings. The PDFs are read from the folder KETRAG_DATA/pdf-tables. They a
     https://github.com/docugami/KG-RAG-datasets    sec-10-q/data/v1/docs/*.pdf
     https://github.com/camelot-dev/camelot         tests/files/tabula/icdar2013-dataset/*/*.pdf
 
+pymupdf4llm is a part of the package pymupdf from version 2 on (its own package 2.0 is empty); it takes a model of layout.
+
 The rows of a tool are all lines and table rows of the page. They are aligned with the true rows in order, then the
 columns; a cell is right if its text is in the row and the column that its own were aligned with.
 """
