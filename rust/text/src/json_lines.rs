@@ -12,6 +12,8 @@ use std::collections::BTreeMap;
 
 /// Lines from this length on are searched for integers that Python does not convert.
 const LONG: usize = 4300;
+/// Opening brackets in a line beyond which it may be nested more deeply than Python reads.
+const DEEP: usize = 200;
 /// Bytes of a hash.
 const HASH: usize = 32;
 /// The metadata of every document here, as the tables store it.
@@ -120,7 +122,8 @@ fn read_line(line: &[u8]) -> Option<Record<'_>> {
     // A list of the right values would be accepted, too.
     let is_list = line.trim_ascii_start().first() != Some(&b'{');
     let has_long_number = || line.split(|byte| !byte.is_ascii_digit()).any(|digits| digits.len() > LONG);
-    if is_list || (line.len() > LONG && has_long_number()) {
+    let brackets = line.iter().filter(|&&byte| byte == b'[' || byte == b'{').count();
+    if is_list || brackets > DEEP || (line.len() > LONG && has_long_number()) {
         return None;
     }
     let record: Record<'_> = serde_json::from_slice(line).ok()?;
