@@ -38,7 +38,7 @@ def documents(names: tuple[str, ...] | list[str] = SETS) -> list[Document]:
 
 
 def latency(index: Index, mode: str, asked: list[str], rounds: int) -> list[float]:
-    """Return milliseconds of a call: median, 95th percentile, and the median of the core's own clock."""
+    """Return milliseconds of a call: median, 95th percentile, and the median of the core's clock."""
     call, search = [], []
     for number in range(rounds + 1):
         for question in asked:
@@ -94,7 +94,7 @@ def main() -> None:
             bound = target(two, least=1500) if mode == "walk" else ""
             rows.append([mode, call, late, search, one, two, bound])
     other = peer([f"{d.title}\n{d.text}" for d in made], asked)
-    notes = ["`search` is the core's own clock, from the question to the printed context."]
+    notes = ["`search` is the core's clock, from the question to the printed context."]
     if other is None:
         notes.append("bm25s is not installed.")
     else:

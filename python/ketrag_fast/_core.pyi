@@ -120,6 +120,7 @@ __all__ = [
     "vector_top_k",
     "vocabulary",
     "walk_rank",
+    "web_page",
     "weighted_graph",
     "windows_limit_memory",
     "windows_memory",

@@ -26,7 +26,7 @@ Packed = tuple[U8, U64]
 Part = tuple[Packed | None, U32 | None, Packed]
 """Titles, the document of each text, and the texts."""
 _FITTED: Final = 1 << 16
-"""Documents on which the built-in space is fitted, at most."""
+"""The maximum number of documents on which the built-in space is fitted."""
 _WALK, _TITLES = "walk_sentence_vectors", "title_sentence_vectors"
 
 

@@ -12,7 +12,7 @@ pub const B: f64 = 0.75;
 const COMMON: usize = 1 << 10;
 
 /// A language counts as having at least this many units: if it has one or two, how many of them have a word says nothing,
-/// and no query would find a passage in a language of its own.
+/// and no query would find the only passage in a language.
 const FEW: usize = 16;
 /// Lengths and counts below these have a row and a column in the table of saturations.
 const LENGTHS: usize = 1 << 10;

@@ -86,6 +86,6 @@ mod tests {
     #[test]
     fn rows_share_their_common_elements() {
         assert!(shared(&[1, 3, 5, 9], &[0, 3, 4, 9, 12]).eq([3, 9]));
-        assert!(shared(&[], &[1]).eq([]));
+        assert!(shared(&[], &[1]).next().is_none());
     }
 }
