@@ -66,4 +66,4 @@ def test_type_checkers_see_every_exported_name() -> None:
     tree = ast.parse(Path(ketrag_fast.__file__).read_text("utf-8"))
     (block,) = (node for node in tree.body if isinstance(node, ast.If))
     seen = {alias.name for node in block.body if isinstance(node, ast.ImportFrom) for alias in node.names}
-    assert seen == set(ketrag_fast.__all__)
+    assert seen - {"Any"} == set(ketrag_fast.__all__)

@@ -88,7 +88,7 @@ def apply_change(
     paths, documents = split_sources(change.sources)
     change = dataclasses.replace(change, sources=[*paths, *(documents or ())])
     registered: list[int] = []
-    if paths and documents is None and change.others != "keep" and not tables.sources():
+    if paths and documents is None and change.others == "read" and not tables.sources():
         with tables.transaction():
             registered = [task.row.number for task in list_sources(tables, paths, None, change.others)]
     try:
