@@ -85,12 +85,13 @@ def apply_change(
     The paths of a new index are registered before, so that a build which is stopped or killed while it reads
     can go on. Other errors leave nothing.
     """
-    paths, documents = split_sources(change.sources)
-    change = dataclasses.replace(change, sources=[*paths, *(documents or ())])
     registered: list[int] = []
-    if paths and documents is None and change.others == "read" and not tables.sources():
-        with tables.transaction():
-            registered = [task.row.number for task in list_sources(tables, paths, None, change.others)]
+    if change.others == "read" and not tables.sources():
+        paths, documents = split_sources(change.sources)
+        change = dataclasses.replace(change, sources=[*paths, *(documents or ())])
+        if paths and documents is None:
+            with tables.transaction():
+                registered = [task.row.number for task in list_sources(tables, paths, None, change.others)]
     try:
         with tables.transaction():
             return change_documents(tables, change, settings, meter, rebuild=rebuild, ahead=ahead)

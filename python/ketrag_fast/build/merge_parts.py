@@ -20,7 +20,8 @@ from ketrag_fast.base.config import build_settings, resolve
 from ketrag_fast.base.config.shards import Shards, shards_of
 from ketrag_fast.build.ingest import as_they_are
 from ketrag_fast.errors import ConfigError, DocumentError, IndexDamaged, IndexMissing, ModelMismatch
-from ketrag_fast.models.embedders.fingerprint import Identity, closeness, least_of
+from ketrag_fast.models.embedders.fingerprint import Identity, closeness
+from ketrag_fast.models.embedders.protocol import least_cosine
 from ketrag_fast.storage.generation import MANIFEST, current_number
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.manifest import Manifest, read_manifest
@@ -132,7 +133,7 @@ def _same_model(one: MergePart, other: MergePart) -> None:
         )
     if a.sample and b.sample:
         lowest = closeness(np.asarray(a.sample, np.float32), np.asarray(b.sample, np.float32))
-        least = least_of(a.engine, b.engine)
+        least = least_cosine(a.precision, b.precision)
         if not lowest >= least:
             raise ModelMismatch(
                 f"{a.spec} gave {one.name} other vectors than {other.name} (lowest cosine {lowest:.4f} on "

@@ -98,7 +98,7 @@ impl Encoder {
                 }
                 let own = encoder.probe(threads, progress)?;
                 let lowest = verify::lowest_cosine(&own, &exact, encoder.dimension());
-                if lowest >= verify::least(way.form) {
+                if lowest >= verify::least_cosine(way.form) {
                     encoder.lowest = lowest.into();
                     break;
                 }

@@ -7,7 +7,7 @@ use crate::text::strings::StringsBuf;
 
 /// Return the lowest cosine between the two vectors of a text at which a format is used instead of f32: int8 has the
 /// larger error in texts of one or two tokens.
-pub fn least(form: Form) -> f64 {
+pub fn least_cosine(form: Form) -> f64 {
     if form == Form::Int8 {
         0.998
     } else {

@@ -30,7 +30,7 @@ const SHARE: f64 = 0.3;
 pub fn read(markup: &str, whole: bool) -> (Text, Vec<String>) {
     let tree = Tree::new(markup);
     let links = links::links_of(&tree);
-    let everything = |tree: &Tree| writer::text_of(tree, 0, &skipped::unprintable(tree));
+    let everything = |tree: &Tree| writer::text_of(tree, 0, &skipped::without_text(tree));
     if whole {
         return (everything(&tree), links);
     }

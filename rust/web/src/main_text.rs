@@ -1,7 +1,7 @@
 //! Choose the element that has the content of a page.
 
 use super::measure::{sizes_of, Size};
-use super::skipped::besides_content;
+use super::skipped::mark_boilerplate;
 use super::tree::{Element, Tree};
 
 /// A page whose lists of links have more than this share of its text is an index, and these are its content.
@@ -9,10 +9,10 @@ const INDEX: f64 = 0.6;
 
 /// Return the element with the content, and the nodes that are skipped.
 pub fn main_element(tree: &Tree) -> (usize, Vec<bool>) {
-    let (mut skipped, before) = besides_content(tree, true);
+    let (mut skipped, before) = mark_boilerplate(tree, true);
     let mut sizes = sizes_of(tree, &skipped);
     if sizes[0].content * 2 < before[0].content {
-        let (other, _) = besides_content(tree, false);
+        let (other, _) = mark_boilerplate(tree, false);
         let others = sizes_of(tree, &other);
         if sizes[0].content * 2 < others[0].content {
             (skipped, sizes) = (other, others);
@@ -54,11 +54,11 @@ fn chosen(tree: &Tree, skipped: &[bool], sizes: &[Size]) -> usize {
     if best.1 == 0 {
         return densest(tree, skipped, sizes);
     }
-    with_its_like(tree, skipped, sizes, best.1)
+    around_its_class(tree, skipped, sizes, best.1)
 }
 
 /// Return an element, or if the content is spread over several of its class, the one around them.
-fn with_its_like(tree: &Tree, skipped: &[bool], sizes: &[Size], best: usize) -> usize {
+fn around_its_class(tree: &Tree, skipped: &[bool], sizes: &[Size], best: usize) -> usize {
     let Some(class) = tree.element(best).map(|own| own.class).filter(|own| !own.is_empty()) else {
         return best;
     };

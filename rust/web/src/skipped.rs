@@ -1,10 +1,10 @@
-//! Which elements are not content of a page.
+//! Which elements of a page are boilerplate: navigation, comments, links to share a page, and the like.
 
 use super::measure::{sizes_of, Size};
 use super::tree::{Element, Kind, Tree};
 
-/// Parts of names whose elements may have more text than the content.
-const BESIDE: &[&str] = &[
+/// Parts of names of boilerplate that may have more text than the content.
+const LARGE_BOILERPLATE: &[&str] = &[
     "comments",
     "commentlist",
     "comment-list",
@@ -17,8 +17,8 @@ const BESIDE: &[&str] = &[
     "popular",
 ];
 
-/// Words of classes and ids that name a part of a page next to its content.
-const NAMES: &[&str] = &[
+/// Words of classes and ids that name boilerplate.
+const BOILERPLATE: &[&str] = &[
     "nav",
     "navbar",
     "navbox",
@@ -121,12 +121,12 @@ const NAMES: &[&str] = &[
     "attachment",
 ];
 
-/// Mark elements that never have text of the page.
-pub fn unprintable(tree: &Tree) -> Vec<bool> {
-    (0..tree.nodes.len()).map(|at| tree.element(at).is_some_and(is_unprintable)).collect()
+/// Mark elements that never show text, such as scripts.
+pub fn without_text(tree: &Tree) -> Vec<bool> {
+    (0..tree.nodes.len()).map(|at| tree.element(at).is_some_and(is_without_text)).collect()
 }
 
-fn is_unprintable(element: &Element) -> bool {
+fn is_without_text(element: &Element) -> bool {
     matches!(
         element.name,
         "script"
@@ -152,9 +152,9 @@ fn is_unprintable(element: &Element) -> bool {
     )
 }
 
-/// Mark the elements that are not content.
-pub fn besides_content(tree: &Tree, by_name: bool) -> (Vec<bool>, Vec<Size>) {
-    let mut skipped = unprintable(tree);
+/// Mark boilerplate, also by the names of elements if `by_name` is set, and return the sizes of all elements before.
+pub fn mark_boilerplate(tree: &Tree, by_name: bool) -> (Vec<bool>, Vec<Size>) {
+    let mut skipped = without_text(tree);
     let sizes = sizes_of(tree, &skipped);
     let total = sizes[0].plain();
     let mut at = 0;
@@ -225,9 +225,12 @@ fn allowed_share(tree: &Tree, at: usize, element: &Element, by_name: bool) -> f6
                 | "td"
                 | "time"
         );
-    if is_named && (has_name(element.class) || (!is_section(element) && has_name(element.id))) {
-        let beside = |own: &str| BESIDE.iter().any(|part| own.to_ascii_lowercase().contains(part));
-        return if beside(element.class) || beside(element.id) { 0.6 } else { 0.3 };
+    if is_named
+        && (names_boilerplate(element.class) || (!is_section(element) && names_boilerplate(element.id)))
+    {
+        let is_large =
+            |name: &str| LARGE_BOILERPLATE.iter().any(|part| name.to_ascii_lowercase().contains(part));
+        return if is_large(element.class) || is_large(element.id) { 0.6 } else { 0.3 };
     }
     -1.0
 }
@@ -265,15 +268,15 @@ fn is_inside(tree: &Tree, at: usize, names: &[&str]) -> bool {
     false
 }
 
-/// Return whether a class or id has a word that names something next to the content.
-fn has_name(names: &str) -> bool {
+/// Return whether a class or id has a word that names boilerplate.
+fn names_boilerplate(names: &str) -> bool {
     names.split_ascii_whitespace().any(|name| {
         if name.eq_ignore_ascii_case("toc") {
             return true;
         }
         let mut words = words_of(name);
         words.any(|(word, whole)| {
-            (whole || word.len() > 4) && NAMES.iter().any(|own| word.eq_ignore_ascii_case(own))
+            (whole || word.len() > 4) && BOILERPLATE.iter().any(|own| word.eq_ignore_ascii_case(own))
         })
     })
 }

@@ -189,7 +189,9 @@ def test_bf16_that_is_too_far_is_not_used(folder: Path) -> None:
     far = PrecisionChoice("portable", "bf16", 0.5)
     for wanted in ("auto auto", "bf16 auto"):
         Verified().put(mark, wanted, far)
-    assert load(f"native:{folder}").engine.closeness > 0.998  # measured anew: auto never takes such a one
+    assert (
+        load(f"native:{folder}").engine.closeness > 0.998
+    )  # measured again: auto never chooses one below it
     with pytest.raises(BackendError, match="too far from fp32"):
         load(f"native:{folder}", EmbedderOptions(precision="bf16"))
     Verified().put(mark, "auto auto", PrecisionChoice("portable", "f32", 1.0, (), "bf16 was 0.5 close"))

@@ -21,7 +21,7 @@ from ketrag_fast.models.embedders.endpoint_prompts import EndpointPrompts
 from ketrag_fast.models.embedders.model_folder import ModelFolder
 from ketrag_fast.models.embedders.probe_texts import RULE as SAMPLE_RULE
 from ketrag_fast.models.embedders.probe_texts import SAMPLE
-from ketrag_fast.models.embedders.protocol import BYTES_CLOSE, CLOSE, Cancel, Embedder, Precision, Vectors
+from ketrag_fast.models.embedders.protocol import Cancel, Embedder, Precision, Vectors, least_cosine
 from ketrag_fast.models.embedders.windows import RULE
 
 SCHEMA: Final = "ketrag/model/1"
@@ -87,6 +87,11 @@ class Identity:
     engine: Mapping[str, Any]
     sample: tuple[tuple[float, ...], ...]
 
+    @property
+    def precision(self) -> str:
+        """The precision of the stored vectors."""
+        return str(self.engine.get("precision", "fp32"))
+
     def to_json(self) -> dict[str, Any]:
         """Return the fields for the manifest."""
         return {
@@ -148,11 +153,6 @@ def closeness(one: Vectors, other: Vectors) -> float:
     return float(cosines.min()) if np.isfinite(cosines).all() else float("nan")
 
 
-def least_of(*engines: Mapping[str, Any]) -> float:
-    """Return the lowest cosine at which vectors of these engines count as equal."""
-    return BYTES_CLOSE if any(engine.get("precision") == "int8" for engine in engines) else CLOSE
-
-
 def precision_for(stored: Identity | None, wanted: Precision) -> Precision:
     """Return the precision of vectors that are compared with stored ones: int8 with int8, others in float.
 
@@ -160,7 +160,7 @@ def precision_for(stored: Identity | None, wanted: Precision) -> Precision:
     """
     if stored is None or wanted != "auto":
         return wanted
-    return "int8" if stored.engine.get("precision") == "int8" else "float"
+    return "int8" if stored.precision == "int8" else "float"
 
 
 def require_same(
@@ -168,9 +168,8 @@ def require_same(
 ) -> float:
     """Return the lowest cosine on the sample if a model made the stored vectors, else raise ModelMismatch.
 
-    Engine, precision and location may differ. The fingerprint must be equal, and the cosine at least what
-    `least_of` returns.
-    Raises Cancelled when `cancel` returns True.
+    Engine, precision and location may differ. The fingerprint must be equal, and the cosine at least
+    `least_cosine`. Raises Cancelled when `cancel` returns True.
     """
     if stored.fingerprint != embedder.fingerprint:
         raise ModelMismatch(
@@ -186,12 +185,12 @@ def require_same(
     lowest = 0.0
     if alike:
         lowest = closeness(np.asarray(stored.sample, np.float32), embedder.embed(SAMPLE, cancel=cancel))
-    least = least_of(stored.engine, embedder.engine.to_json())
+    least = least_cosine(stored.precision, embedder.engine.precision)
     if not lowest >= least:
         raise ModelMismatch(
             f"{embedder.spec} has the name of the model that built {where}, but its vectors differ "
             f"(lowest cosine {lowest:.4f} on the sample, at least {least} needed)",
-            hint=f"try --precision {stored.engine.get('precision', 'fp32')}, which built it, "
+            hint=f"try --precision {stored.precision}, which built it, "
             "or rebuild the vectors: ketrag reembed",
         )
     return lowest

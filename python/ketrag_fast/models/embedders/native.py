@@ -22,18 +22,17 @@ from ketrag_fast.models.embedders.fingerprint import of_folder
 from ketrag_fast.models.embedders.kernel_cache import PrecisionChoice, Verified
 from ketrag_fast.models.embedders.model_folder import ModelFolder
 from ketrag_fast.models.embedders.protocol import (
-    BYTES_CLOSE,
-    CLOSE,
     Engine,
     Precision,
     Role,
     StreamingEmbedder,
+    least_cosine,
 )
 
 SHORT: Final = 2000
 """Texts of up to this many characters (a query) are encoded without a progress thread."""
 
-NAMED_BYTES: Final = 0.99
+REQUESTED_INT8_CLOSE: Final = 0.99
 """Lowest cosine to fp32 at which int8 is used when it is requested explicitly."""
 
 _PRECISIONS: Final = {"auto": "auto", "float": "float", "fp32": "f32", "bf16": "bf16", "int8": "int8"}
@@ -141,8 +140,9 @@ class NativeEmbedder(StreamingEmbedder):
             timings = tuple(encoder.timings)
             choice = PrecisionChoice(encoder.kernel, encoder.precision, closeness, timings, encoder.note)
             verified.put(fingerprint(), wanted, choice)
-        named = own == "int8" or forced != "auto"
-        least = NAMED_BYTES if named and choice.precision == "int8" else _least(choice)
+        least = least_cosine(choice.precision)
+        if choice.precision == "int8" and (own == "int8" or forced != "auto"):
+            least = REQUESTED_INT8_CLOSE
         if choice.precision != "f32" and choice.closeness < least:
             raise BackendError(
                 f"{self.spec} in {choice.precision} is too far from fp32 "
@@ -150,11 +150,6 @@ class NativeEmbedder(StreamingEmbedder):
                 hint="use --precision fp32",
             )
         return encoder or self._open(choice.precision, choice.kernel), choice
-
-
-def _least(choice: PrecisionChoice) -> float:
-    """Return the lowest cosine at which a precision is chosen that nobody named."""
-    return BYTES_CLOSE if choice.precision == "int8" else CLOSE
 
 
 def _serves(choice: PrecisionChoice, precision: str, kernel: str) -> bool:
@@ -168,7 +163,7 @@ def _serves(choice: PrecisionChoice, precision: str, kernel: str) -> bool:
     is_open = precision in ("auto", "float")
     free = is_open and (kernel == "auto" or choice.precision == "bf16")
     return (is_open or precision == choice.precision) and not (
-        free and choice.precision != "f32" and choice.closeness < _least(choice)
+        free and choice.precision != "f32" and choice.closeness < least_cosine(choice.precision)
     )
 
 

@@ -33,7 +33,7 @@ Cancel = Callable[[], bool]
 CLOSE: Final = 0.999
 """Lowest cosine to fp32 at which vectors of another engine or precision count as equal."""
 
-BYTES_CLOSE: Final = 0.998
+INT8_CLOSE: Final = 0.998
 """The same if one of the two is int8, whose error is larger in texts of one or two tokens."""
 
 ZERO_NORM: Final = 1e-12
@@ -42,6 +42,11 @@ ZERO_NORM: Final = 1e-12
 WINDOW_TEXTS: Final = 4096
 WINDOW_CHARS: Final = 131_072
 """A window of a stream ends at either limit, which bounds memory whatever the size of the corpus."""
+
+
+def least_cosine(*precisions: str) -> float:
+    """Return the lowest cosine at which vectors in these precisions, or in one and fp32, count as equal."""
+    return INT8_CLOSE if "int8" in precisions else CLOSE
 
 
 @dataclass(frozen=True, slots=True)

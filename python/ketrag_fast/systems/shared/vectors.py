@@ -15,7 +15,17 @@ import numpy as np
 from ketrag_fast import _core
 from ketrag_fast.base.config import Settings
 from ketrag_fast.systems.shared.row_reuse import Changes, dense_of, sentence_order, sentence_rows
-from ketrag_fast.systems.shared.rows import U8, U32, U64, Arrays, csr, documents_of, strings, whole_chunks
+from ketrag_fast.systems.shared.rows import (
+    U8,
+    U32,
+    U64,
+    Arrays,
+    csr,
+    documents_of,
+    strings,
+    take_rows,
+    whole_chunks,
+)
 from ketrag_fast.systems.spec.documents import Documents
 from ketrag_fast.systems.spec.stage import Outputs, StageContext, StageInputs
 
@@ -37,13 +47,13 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
     words = inputs["words"]
     indptr, indices = csr(words, "unit_words")
     count = len(words["vocabulary_offsets"]) - 1
-    chosen = _rows_to_fit(inputs["units"])
     fitted = (indptr, indices, words["unit_counts"])
-    rows, columns, counts = fitted if chosen is None else _rows_of(*fitted, chosen)
+    chosen = _units_to_fit(inputs["units"])
+    if chosen is not None:
+        _, counts = take_rows((indptr, words["unit_counts"]), chosen)
+        fitted = (*take_rows((indptr, indices), chosen), counts)
     basis = _core.fit_embedder(
-        rows,
-        columns,
-        counts,
+        *fitted,
         count,
         dims=settings.builtin_dim,
         seed=settings.seed,
@@ -54,7 +64,7 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
     return {"basis": basis, **_searchable(vectors, context)}
 
 
-def _rows_to_fit(units: Arrays) -> NDArray[np.int64] | None:
+def _units_to_fit(units: Arrays) -> NDArray[np.int64] | None:
     """Return the units of the documents on which the space is fitted; None for all.
 
     Which documents these are depends on their ids alone, so that a change of a large corpus rarely moves the
@@ -67,16 +77,6 @@ def _rows_to_fit(units: Arrays) -> NDArray[np.int64] | None:
     chosen = np.zeros(len(first), np.bool_)
     chosen[_core.smallest_hashes(ids, _FITTED)] = True
     return np.flatnonzero(chosen[owner[units["unit_document"]]])
-
-
-def _rows_of(indptr: U64, indices: U32, values: U32, rows: NDArray[np.int64]) -> tuple[U64, U32, U32]:
-    """Return some rows of a matrix."""
-    ends = indptr.astype(np.int64)
-    lengths = ends[rows + 1] - ends[rows]
-    offsets = np.zeros(len(rows) + 1, np.int64)
-    np.cumsum(lengths, out=offsets[1:])
-    places = np.arange(offsets[-1]) + np.repeat(ends[rows] - offsets[:-1], lengths)
-    return offsets.astype(np.uint64), indices[places], values[places]
 
 
 def _unit_vectors(units: Arrays, context: StageContext) -> NDArray[np.float32]:
