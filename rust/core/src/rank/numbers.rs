@@ -39,6 +39,16 @@ impl Numbers {
         }
     }
 
+    /// Set `out` to the numbers of some ids.
+    #[inline]
+    pub fn read(&self, ids: &[u32], out: &mut Vec<u32>) {
+        out.clear();
+        match &self.slots {
+            None => out.extend(ids.iter().map(|&id| self.values[id as usize])),
+            Some(_) => out.extend(ids.iter().map(|&id| self.get(id))),
+        }
+    }
+
     /// Set the number of an id that has none.
     pub fn set(&mut self, id: u32, number: u32) {
         let Self { values, slots, used } = self;

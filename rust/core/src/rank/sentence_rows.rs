@@ -64,6 +64,12 @@ impl<'a> Ids<'a> {
         Self { own, positions, strays, columns }
     }
 
+    /// Return the positions in the row of the unit, if the unit has all ids.
+    #[inline]
+    pub fn positions(&self) -> Option<&'a [u32]> {
+        self.strays.is_empty().then_some(self.positions)
+    }
+
     /// Return the next stray without taking it.
     fn stray(&self) -> Option<u32> {
         let id = self.strays.first()?.wrapping_sub(self.own.len() as u32);

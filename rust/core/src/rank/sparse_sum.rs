@@ -72,6 +72,25 @@ impl SparseSum {
         *sum = sum.wrapping_add(steps);
     }
 
+    /// Add a number to each of some indices: see [`Self::add`].
+    #[inline]
+    pub fn add_each(&mut self, parts: impl Iterator<Item = (u32, f64)>) {
+        if self.slots.is_some() {
+            return parts.for_each(|(i, value)| self.add(i, value));
+        }
+        let Self { values, places, count, .. } = self;
+        let mut end = *count;
+        for (i, value) in parts {
+            debug_assert!(value >= 0.0);
+            let steps = (value * ONE + 0.5) as i64;
+            let sum = &mut values[i as usize];
+            places[end] = i;
+            end += usize::from((*sum == 0) & (steps != 0));
+            *sum = sum.wrapping_add(steps);
+        }
+        *count = end;
+    }
+
     fn add_to_slot(&mut self, i: u32, steps: i64) {
         let Self { values, slots: Some(slots), .. } = self else { return };
         if steps == 0 {

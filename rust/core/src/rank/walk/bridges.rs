@@ -95,12 +95,15 @@ pub(crate) struct Bridges {
     /// Items of the current candidate's sentences, in order of first occurrence.
     touched: Vec<u32>,
     candidate: u32,
+    /// The numbers of `slot` of the current candidate's row; and where those that are not 0 stand.
+    own: Vec<u32>,
+    hits: Vec<u32>,
 }
 
 impl Bridges {
     /// Reset the partners and set the query's items; `count` is the number of item ids.
     pub fn begin_question(&mut self, count: usize, asked: &[u32]) {
-        let Self { slot, things, of_block, ends, touched, candidate } = self;
+        let Self { slot, things, of_block, ends, touched, candidate, .. } = self;
         slot.fit(count);
         things.clear();
         of_block.clear();
@@ -190,14 +193,17 @@ impl Bridges {
         more: &mut [f64; LANES],
         mut asked: impl FnMut(usize, usize),
     ) {
-        self.candidate += 1;
-        for (at, &x) in row.iter().enumerate() {
-            let slot = self.slot.get(x);
+        let Self { slot, things, candidate, own, hits, .. } = self;
+        *candidate += 1;
+        slot.read(row, own);
+        places_of_others(own, hits);
+        for &at in &*hits {
+            let slot = own[at as usize];
             if slot >= ASKED {
-                asked((slot - ASKED) as usize, at);
-            } else if slot != 0 {
-                let thing = &mut self.things[slot as usize - 1];
-                thing.candidate = self.candidate;
+                asked((slot - ASKED) as usize, at as usize);
+            } else {
+                let thing = &mut things[slot as usize - 1];
+                thing.candidate = *candidate;
                 add(sums, thing.units, thing.weight);
                 add(more, thing.extra, thing.weight);
             }
@@ -215,16 +221,23 @@ impl Bridges {
         more: &mut [f64; LANES],
         mut asked: impl FnMut(usize, usize),
     ) {
-        let Self { slot, things, touched, candidate, .. } = self;
+        let Self { slot, things, touched, candidate, own, hits, .. } = self;
         touched.drain(..).for_each(|p| things[p as usize].own = 0);
         for (k, sentence) in sentences.enumerate() {
-            for x in rows.row(unit as usize, sentence) {
-                let slot = slot.get(x);
+            let mut meet = |slot: u32| {
                 if slot >= ASKED {
                     asked(k, (slot - ASKED) as usize);
                 } else if slot != 0 {
                     mark(things, touched, slot as usize - 1, k);
                 }
+            };
+            let ids = rows.row(unit as usize, sentence);
+            match ids.positions() {
+                Some(positions) => {
+                    slots_of_others(own, positions, hits);
+                    hits.iter().for_each(|&slot| meet(slot));
+                }
+                None => ids.for_each(|x| meet(slot.get(x))),
             }
         }
         for (turn, &p) in touched.iter().enumerate() {
@@ -253,6 +266,30 @@ impl Bridges {
         out.sort_unstable_by_key(|shared| std::cmp::Reverse(shared.turn));
         sum
     }
+}
+
+/// Set `places` to the positions of the numbers that are not 0. Which ones these are is unpredictable, so every
+/// position is written, and kept if its number is not 0.
+fn places_of_others(numbers: &[u32], places: &mut Vec<u32>) {
+    places.resize(numbers.len(), 0);
+    let mut count = 0;
+    for (at, &number) in (0u32..).zip(numbers) {
+        places[count] = at;
+        count += usize::from(number != 0);
+    }
+    places.truncate(count);
+}
+
+/// Set `others` to the numbers at some positions that are not 0, in the same way.
+fn slots_of_others(numbers: &[u32], positions: &[u32], others: &mut Vec<u32>) {
+    others.resize(positions.len(), 0);
+    let mut count = 0;
+    for &at in positions {
+        let number = numbers[at as usize];
+        others[count] = number;
+        count += usize::from(number != 0);
+    }
+    others.truncate(count);
 }
 
 /// Return, as bits, the candidate's sentences that share anything with a block, and those of the block.

@@ -57,6 +57,19 @@ impl Standard {
     }
 }
 
+/// A bound that is linear in something.
+struct Line {
+    start: f64,
+    slope: f64,
+}
+
+impl Line {
+    #[inline]
+    fn at(&self, x: f64) -> f64 {
+        self.start + self.slope * x
+    }
+}
+
 /// Buffers of stage 1.
 #[derive(Debug, Default)]
 pub(crate) struct PoolScratch {
@@ -162,17 +175,37 @@ impl Reach<'_> {
     /// Like [`Reach::best`], among the units that pass a filter.
     pub fn best_of(&self, want: usize, mask: Option<&Mask>) -> Vec<Scored> {
         let mut best = Leaders::new(want);
+        let mut least = self.least_match(best.floor());
         for ((id, _), &log) in self.arrived.iter().zip(&self.logs) {
-            let plus = WALK_WEIGHT * self.spread.z(log);
             // Most fail by the best match of their group, which is cheaper to read than their own.
-            let score = |direct: f64| round_score(direct + plus);
-            let near = self.direct.is_some() || score(self.matched(self.words.most(id))) >= best.floor();
-            if near && leaves(mask, id) {
-                best.push(Scored { id, score: score(self.f(id)) });
+            if self.direct.is_none() && self.words.most(id) < least.at(log) {
+                continue;
+            }
+            if leaves(mask, id) {
+                let score = round_score(self.f(id) + WALK_WEIGHT * self.spread.z(log));
+                if best.push(Scored { id, score }) {
+                    least = self.least_match(best.floor());
+                }
             }
         }
         self.push_others(&mut best, WALK_WEIGHT * self.spread.z(TINY.ln()), true, mask);
         best.finish()
+    }
+
+    /// Return what a unit's BM25 score must be for a T of `floor`, whatever the rounding: a line over the logarithm
+    /// of its mass.
+    fn least_match(&self, floor: f64) -> Line {
+        if self.standard.deviation <= NO_SPREAD || !floor.is_finite() {
+            return Line { start: f64::NEG_INFINITY, slope: 0.0 };
+        }
+        let slope = match self.spread.deviation > NO_SPREAD {
+            true => self.standard.deviation * WALK_WEIGHT / self.spread.deviation,
+            false => 0.0,
+        };
+        let away = self.standard.deviation * (floor - ROUNDED);
+        // Logarithms of masses are between ln 1e-9 and ln 2.
+        let most = self.standard.mean.abs() + away.abs() + slope * (self.spread.mean.abs() + 32.0);
+        Line { start: self.standard.mean + away + slope * self.spread.mean - 1e-9 * most, slope: -slope }
     }
 
     /// Push every unit with its direct match plus a constant, optionally without those that the walk reached.

@@ -40,6 +40,8 @@ const SHARE_KEYWORD: f64 = 0.34;
 const SHARE_OTHER: f64 = 0.33;
 /// Saturations, which are less than 1, are added up in steps of one over this.
 const ONE: f64 = (1u64 << 52) as f64;
+/// As many of them fit into an integer of 64 bits.
+const FITTING: usize = 1 << 10;
 
 /// One step from units over the nodes of the three graphs to units: 1 - [`TELEPORT`] of the mass.
 pub(crate) fn walk_step(
@@ -84,12 +86,10 @@ fn to_others<I: Iterator<Item = u32> + Clone>(
         if sum <= 0.0 {
             continue;
         }
-        for x in row {
-            let idf = idf[x as usize];
-            if idf >= rare {
-                nodes.add(x, m.score / sum * idf);
-            }
-        }
+        let share = m.score / sum;
+        // Adding nothing is faster than a branch that is hard to predict.
+        let part = |idf: f64| if idf >= rare { share * idf } else { 0.0 };
+        nodes.add_each(row.map(|x| (x, part(idf[x as usize]))));
     }
 }
 
@@ -99,7 +99,7 @@ fn from_others(heavy: &[Scored], to_units: &CsrView<'_>, arrived: &mut SparseSum
     for node in heavy {
         let units = to_units.row(node.id as usize);
         let push = node.score / units.len() as f64;
-        units.iter().for_each(|&unit| arrived.add(unit, push));
+        arrived.add_each(units.iter().map(|&unit| (unit, push)));
     }
 }
 
@@ -108,6 +108,7 @@ fn from_others(heavy: &[Scored], to_units: &CsrView<'_>, arrived: &mut SparseSum
 #[inline]
 fn to_keywords(links: &LinksView<'_>, mass: &[Scored], rare: f64, nodes: &mut SparseSum) {
     nodes.clear();
+    let mut parts: Vec<f64> = Vec::new();
     for (at, m) in mass.iter().enumerate() {
         if let Some(far) = mass.get(at + 4) {
             prefetch(links.unit_keywords.indptr, far.id as usize);
@@ -120,27 +121,25 @@ fn to_keywords(links: &LinksView<'_>, mass: &[Scored], rare: f64, nodes: &mut Sp
         }
         let unit = m.id as usize;
         let (range, length) = (links.unit_keywords.range(unit), links.unit_length[unit]);
-        let row = links.unit_keywords.indices[range.clone()].iter().zip(&links.unit_tf[range]);
+        let row = (&links.unit_keywords.indices[range.clone()], &links.unit_tf[range]);
+        parts.clear();
+        parts.extend(row.1.iter().map(|&tf| links.saturations.of(length, tf)));
+        let idf = |x: u32| links.keyword_idf[x as usize];
+        let row = || row.0.iter().zip(&parts).map(|(&x, &part)| (x, idf(x), part));
         // In the order of the words.
-        let sum = row.clone().fold(0.0, |sum, (&x, &tf)| {
-            sum + links.keyword_idf[x as usize] * links.saturations.of(length, tf)
-        });
+        let sum = row().fold(0.0, |sum, (_, idf, part)| sum + idf * part);
         if sum <= 0.0 {
             continue;
         }
         let share = m.score / sum;
-        for (&x, &tf) in row {
-            let idf = links.keyword_idf[x as usize];
-            if idf >= rare {
-                nodes.add(x, share * idf * links.saturations.of(length, tf));
-            }
-        }
+        nodes.add_each(row().map(|(x, idf, part)| (x, if idf >= rare { share * idf * part } else { 0.0 })));
     }
 }
 
 /// Move mass from keywords to the units that have them, in proportion to their weights.
 #[inline]
 fn from_keywords(links: &LinksView<'_>, heavy: &[Scored], arrived: &mut SparseSum) {
+    let mut parts: Vec<f64> = Vec::new();
     for (at, node) in heavy.iter().enumerate() {
         if let Some(far) = heavy.get(at + 4) {
             prefetch(links.keyword_units.indptr, far.id as usize);
@@ -154,13 +153,13 @@ fn from_keywords(links: &LinksView<'_>, heavy: &[Scored], arrived: &mut SparseSu
         let range = links.keyword_units.range(x);
         let units = &links.keyword_units.indices[range.clone()];
         let row = units.iter().zip(&links.keyword_tf[range]);
-        let part =
-            |(&unit, &tf): (&u32, &u32)| (unit, links.saturations.of(links.unit_length[unit as usize], tf));
+        parts.clear();
+        parts.extend(row.map(|(&unit, &tf)| links.saturations.of(links.unit_length[unit as usize], tf)));
         // An integer sum does not depend on the order of the units.
-        let parts = row.clone().map(part);
-        let sum = parts.fold(0, |sum: u128, (_, part)| sum + u128::from((part * ONE) as u64));
+        let sums = parts.chunks(FITTING).map(|some| some.iter().map(|part| (part * ONE) as i64).sum::<i64>());
+        let sum: i128 = sums.map(i128::from).sum();
         let push = node.score / (sum as f64 / ONE);
-        row.map(part).for_each(|(unit, part)| arrived.add(unit, push * part));
+        arrived.add_each(units.iter().zip(&parts).map(|(&unit, part)| (unit, push * part)));
     }
 }
 
