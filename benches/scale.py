@@ -42,9 +42,17 @@ with Index.build(source, place, settings=Settings(**options)) as index:
 """
 _KETRAG_ASKS = """
 import json, statistics, sys, time
+from pathlib import Path
 from ketrag_fast import Index
 asked, out = json.loads(sys.argv[2]), {}
+def own():
+    rows = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
+    return int(rows["RssAnon"].split()[0]) / 1000
+before, start = own(), time.perf_counter()
 with Index.open(sys.argv[1]) as index:
+    opened = time.perf_counter()
+    index.retrieve(asked[0], mode="walk", budget=4000)
+    out["open"], out["first"] = 1000 * (opened - start), 1000 * (time.perf_counter() - opened)
     for mode in ("bm25", "walk"):
         took = []
         for text in asked * 2:
@@ -52,6 +60,7 @@ with Index.open(sys.argv[1]) as index:
             index.retrieve(text, mode=mode, budget=4000)
             took.append(1000 * (time.perf_counter() - start))
         out[mode] = statistics.median(took[len(asked):])
+    out["own"] = own() - before
 print(json.dumps(out))
 """
 _TANTIVY = """
@@ -229,8 +238,8 @@ def options_of(args: argparse.Namespace) -> dict[str, Any]:
     return options
 
 
-def measure_size(args: argparse.Namespace, count: int) -> tuple[list[Any], list[Any], list[Any]]:
-    """Return the rows of one corpus: programs, stages, and one core against all."""
+def measure_size(args: argparse.Namespace, count: int) -> list[list[Any]]:
+    """Return the rows of one corpus: programs, stages, one core against all, and the first question."""
     rows: list[Any] = []
     stages: list[Any] = []
     scaling: list[Any] = []
@@ -242,6 +251,7 @@ def measure_size(args: argparse.Namespace, count: int) -> tuple[list[Any], list[
         done = run("ketrag-fast", sys.executable, corpus, asked, options)
         rows.append(row("ketrag-fast", count, size, done))
         stages += [[f"{count:,}", name, value] for name, value in done[0].printed.items()]
+        first = [[f"{count:,}", *(done[2][name] for name in ("open", "first", "own"))]]
         rest = done[0].wall - sum(done[0].printed.values())
         stages.append([f"{count:,}", "start, reading, publishing", rest])
         if args.scaling:
@@ -251,7 +261,7 @@ def measure_size(args: argparse.Namespace, count: int) -> tuple[list[Any], list[
             if not args.no_peers and has_module(args.peers, name):
                 done = run(name, args.peers, corpus, asked, {"threads": args.threads or 2})
                 rows.append(row(name, count, size, done))
-    return rows, stages, scaling
+    return [rows, stages, scaling, first]
 
 
 def main() -> None:
@@ -270,12 +280,10 @@ def main() -> None:
     parser.add_argument("--folder", help="where corpora and indexes are written; default: the system's")
     args = parser.parse_args()
     sizes = [300] if args.smoke else [int(size) for size in args.passages.split(",")]
-    rows, stages, scaling = [], [], []
+    rows, stages, scaling, first = [], [], [], []
     for count in sizes:
-        new = measure_size(args, count)
-        rows += new[0]
-        stages += new[1]
-        scaling += new[2]
+        for all_of, more in zip((rows, stages, scaling, first), measure_size(args, count), strict=True):
+            all_of += more
     missing = [name for name in ("tantivy", "bm25s") if args.no_peers or not has_module(args.peers, name)]
     notes = [f"Not measured, because it is not installed or not wanted: {name}." for name in missing]
     columns = ["passages", "program", "s", "processor s", "cores used", "peak MB", "own MB", "MB on disk"]
@@ -283,6 +291,13 @@ def main() -> None:
         table("Builds", [*columns, "times the text", "bm25, ms", "walk, ms"], rows),
         table("Stages of ketrag-fast", ["passages", "stage", "s"], stages),
     ]
+    tables.append(
+        table(
+            "Opening",
+            ["passages", "open, ms", "first question by walk, ms", "own MB after 100 questions each"],
+            first,
+        )
+    )
     if scaling:
         tables.append(table("Cores", ["passages", "one core, s", "all cores, s", "times as fast"], scaling))
     publish(tables, "Generated passages of 90 words; one build each, medians of 50 warm questions.", notes)

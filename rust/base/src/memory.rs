@@ -13,6 +13,12 @@
 use crate::error::{Error, Result};
 use bytemuck::Zeroable;
 
+/// Slices of at least this many bytes get large pages.
+pub const LARGE: usize = 4 << 20;
+/// A multiple of the size of every page that the system has for small allocations.
+#[cfg(target_os = "linux")]
+const PAGE: usize = 1 << 16;
+
 /// Return an empty vector with capacity for exactly `n` items; `what` names the array in errors.
 pub fn room<T>(n: usize, what: &str) -> Result<Vec<T>> {
     let mut values = Vec::new();
@@ -39,6 +45,23 @@ pub fn collected<T>(items: impl ExactSizeIterator<Item = T>, what: &str) -> Resu
     Ok(values)
 }
 
+/// Ask the system for large pages for a slice that is read and written in no order, before it is touched: an access to
+/// memory far away then needs no walk through tables of small pages. Does nothing for slices of less than
+/// [`LARGE`] bytes, or where the system has no large pages.
+pub fn use_large_pages<T>(values: &mut [T]) {
+    let bytes = size_of_val(values);
+    #[cfg(target_os = "linux")]
+    if bytes >= LARGE {
+        let start = values.as_mut_ptr().cast::<u8>();
+        let skipped = start.align_offset(PAGE).min(bytes);
+        // SAFETY: the range is inside the slice, and the advice changes no byte of it.
+        unsafe {
+            libc::madvise(start.add(skipped).cast(), bytes - skipped, libc::MADV_HUGEPAGE);
+        }
+    }
+    let _ = bytes;
+}
+
 fn lacking<T>(n: usize, what: &str) -> Error {
     let bytes = n.saturating_mul(size_of::<T>());
     Error::memory(format!("{what} needs {bytes} bytes, more than this machine can allocate"))
@@ -47,6 +70,15 @@ fn lacking<T>(n: usize, what: &str) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn large_pages_change_no_value() {
+        let mut values = zeros::<u32>(LARGE / 2, "a list").unwrap();
+        use_large_pages(&mut values[1..]);
+        values.iter_mut().zip(0..).for_each(|(value, at)| *value = at);
+        assert!(values.iter().zip(0..).all(|(&value, at)| value == at));
+        use_large_pages::<u8>(&mut []);
+    }
 
     #[test]
     fn what_cannot_be_had_is_an_error_and_what_can_is_filled() {

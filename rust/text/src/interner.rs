@@ -1,5 +1,6 @@
 //! String interning: map distinct strings to numbers without allocating a `String` for each occurrence.
 
+use crate::memory::use_large_pages;
 use crate::sparse::prefetch;
 use crate::strings::{Strings, StringsBuf};
 use std::ops::Range;
@@ -85,35 +86,39 @@ impl Interner {
     /// the caches, so the slots of several strings are prefetched together.
     pub fn add_first(&mut self, other: &Self, count: usize) -> Vec<u32> {
         let mut numbers = Vec::with_capacity(count);
+        let mut hashes = [0u64; AT_ONCE];
         for start in (0..count).step_by(AT_ONCE) {
             let some = start..(start + AT_ONCE).min(count);
-            self.ask_for(some.clone(), |i| other.bytes(i));
-            numbers.extend(some.map(|i| self.add_bytes(other.bytes(i))));
+            let hashes = &mut hashes[..some.len()];
+            hashes.iter_mut().zip(some.clone()).for_each(|(h, i)| *h = hash(other.bytes(i)));
+            self.prefetch(hashes);
+            numbers.extend(some.zip(&*hashes).map(|(i, &h)| self.add_hashed(other.bytes(i), h)));
         }
         numbers
     }
 
-    /// Prefetch the slots of some strings: each lookup waits for three dependent loads, and those of many
-    /// strings can wait in parallel.
+    /// Prefetch the slots of some strings before they are looked up.
     pub fn ask_for<'a>(&self, some: Range<usize>, text: impl Fn(usize) -> &'a [u8]) {
-        let mask = self.table.len().wrapping_sub(1);
-        let mut slots = [0usize; AT_ONCE];
+        let mut hashes = [0u64; AT_ONCE];
         for start in some.clone().step_by(AT_ONCE) {
             let some = start..(start + AT_ONCE).min(some.end);
-            let slots = &mut slots[..some.len()];
-            for (slot, i) in slots.iter_mut().zip(some) {
-                *slot = hash(text(i)) as usize & mask;
-                prefetch(&self.table, *slot);
-            }
-            for &slot in &*slots {
-                let number = self.table.get(slot).map_or(0, |&(_, number)| number) as usize;
-                prefetch(&self.strings.offsets, number.wrapping_sub(1));
-            }
-            for &slot in &*slots {
-                let number = self.table.get(slot).map_or(0, |&(_, number)| number) as usize;
-                if let Some(&start) = self.strings.offsets.get(number.wrapping_sub(1)) {
-                    prefetch(&self.strings.blob, start as usize);
-                }
+            let hashes = &mut hashes[..some.len()];
+            hashes.iter_mut().zip(some).for_each(|(h, i)| *h = hash(text(i)));
+            self.prefetch(hashes);
+        }
+    }
+
+    /// Prefetch the slots of some hashes and their strings: each lookup waits for three dependent loads, and those of
+    /// many strings can wait in parallel.
+    fn prefetch(&self, hashes: &[u64]) {
+        let mask = self.table.len().wrapping_sub(1);
+        let slot = |&h: &u64| h as usize & mask;
+        hashes.iter().for_each(|h| prefetch(&self.table, slot(h)));
+        let number = |h: &u64| self.table.get(slot(h)).map_or(0, |&(_, number)| number) as usize;
+        hashes.iter().for_each(|h| prefetch(&self.strings.offsets, number(h).wrapping_sub(1)));
+        for h in hashes {
+            if let Some(&start) = self.strings.offsets.get(number(h).wrapping_sub(1)) {
+                prefetch(&self.strings.blob, start as usize);
             }
         }
     }
@@ -125,12 +130,16 @@ impl Interner {
         self.table[self.slot(text, hash(text))].1.checked_sub(1)
     }
 
-    /// `text` must be UTF-8: it comes from a string or from another interner.
     fn add_bytes(&mut self, text: &[u8]) -> u32 {
+        self.add_hashed(text, hash(text))
+    }
+
+    /// Return the number of `text`, whose hash is `h`, adding it if it is new. It must be UTF-8: it comes from a string
+    /// or from another interner.
+    fn add_hashed(&mut self, text: &[u8], h: u64) -> u32 {
         if (self.len() + 1) * 2 > self.table.len() {
             self.grow();
         }
-        let h = hash(text);
         let at = self.slot(text, h);
         if self.table[at].1 == 0 {
             self.strings.blob.extend_from_slice(text);
@@ -142,6 +151,7 @@ impl Interner {
 
     fn grow(&mut self) {
         self.table = vec![(0, 0); (self.table.len() * 2).max(64)];
+        use_large_pages(&mut self.table);
         let mask = self.table.len() - 1;
         for i in 0..self.len() {
             let h = hash(self.bytes(i));

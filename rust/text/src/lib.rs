@@ -28,7 +28,7 @@
 //! ```
 
 // Modules of lower crates, under the names that they have in this crate.
-use ketrag_base::{error, items, parallel, progress, sparse};
+use ketrag_base::{error, items, memory, parallel, progress, sparse};
 
 pub mod bpe;
 pub mod classes;

@@ -2,7 +2,7 @@
 //! grow at their end, and the transpose of rows in buckets.
 
 use crate::error::{Error, Result};
-use crate::memory::zeros;
+use crate::memory::{use_large_pages, zeros};
 use crate::progress::Progress;
 use crate::text::interner::hash;
 use bytemuck::Pod;
@@ -207,6 +207,8 @@ impl Turned {
             let mut own_rows = zeros::<u32>((self.ends[end] - base) as usize, "rows of a bucket")?;
             let mut own_values =
                 zeros::<u32>(if values.is_some() { own_rows.len() } else { 0 }, "values of a bucket")?;
+            use_large_pages(&mut own_rows);
+            use_large_pages(&mut own_values);
             let mut place = |entries: &[u32]| {
                 for entry in entries.chunks_exact(3) {
                     let at = &mut next[entry[0] as usize - start];
