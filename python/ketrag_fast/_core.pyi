@@ -619,7 +619,9 @@ def spread(
 ) -> tuple[_I64, _F64]: ...
 
 # Web pages (rust/py/src/web.rs).
-def web_page(markup: str, *, whole: bool = False) -> tuple[str, list[tuple[int, int, str]], list[str]]: ...
+def web_page(
+    markup: str, *, whole: bool = False
+) -> tuple[str, list[tuple[int, int, str]], list[str], str]: ...
 
 # Clusters of vectors (rust/py/src/kmeans.rs).
 def kmeans(

@@ -22,7 +22,7 @@ from ketrag_fast.types.locations import Locator
 
 LARGEST: Final = 64_000_000
 """Maximum size of a page in bytes: several copies are in memory while it is parsed."""
-VERSION: Final = 1
+VERSION: Final = 2
 """Raise it when the crate ketrag-web gives another text: files are then read again."""
 _NAMES: Final = {
     "author": "author",
@@ -70,12 +70,14 @@ def page_of(data: bytes | str, fallback: str = "cp1252", *, whole: bool = False)
     except ValueError as error:
         raise DocumentError(f"not usable as HTML: {error}") from None
     metadata, title = _about(tree)
-    text, found, links = web_page(tree.body.html if tree.body is not None else "", whole=whole)
+    text, found, links, banner = web_page(tree.body.html if tree.body is not None else "", whole=whole)
     if links:
         metadata["links"] = links
     headings = [Heading(*one) for one in found]
     if headings and (_is_title(headings, text) if not title else _same_beginning(title, headings[0].name)):
         title = headings[0].name
+    if banner and not _is_part(banner, title):
+        title = f"{title} - {banner}" if title else banner
     return Page(text, title, metadata, sections(headings, len(text), title), headings)
 
 
@@ -101,6 +103,13 @@ def _same_beginning(title: str, heading: str) -> bool:
     """Return whether a title such as `Title - Site` begins with the heading `Title`."""
     plain = " ".join(heading.split())
     return bool(plain) and title.lower().startswith(plain.lower())
+
+
+def _is_part(banner: str, title: str) -> bool:
+    """Return whether the title has at least half of the words of a banner."""
+    words = set(title.casefold().split())
+    own = banner.casefold().split()
+    return 2 * sum(word in words for word in own) >= len(own)
 
 
 def _is_title(headings: list[Heading], text: str) -> bool:

@@ -17,30 +17,57 @@ use tree::Tree;
 
 /// If the main text has fewer characters, the whole page is read too.
 const LEAST: usize = 250;
-/// The whole page is returned if the main text has less than this share of its characters.
+/// Everything outside of boilerplate is returned if the main text has less than this share of its characters.
 const SHARE: f64 = 0.3;
+/// A text with a smaller share of the page's characters is not returned.
+const TINY: f64 = 0.1;
 
-/// Return the main text of a serialised body, or all of its text if `whole` is set, and the targets of its links.
+/// What is read from a page.
+#[derive(Debug, Default, PartialEq)]
+pub struct Page {
+    pub text: Text,
+    /// Targets of links.
+    pub links: Vec<String>,
+    /// The first-level heading before the text and outside of it, often the name of the site. It may be empty.
+    pub banner: String,
+}
+
+/// Return the main text of a serialised body, or all of its text if `whole` is set.
 ///
 /// ```
-/// let (text, links) = ketrag_web::read("<body><nav>Home</nav><p>One <a href=\"b.html\">two</a></p></body>", false);
-/// assert_eq!(text.text, "One two");
-/// assert_eq!(links, ["b.html"]);
+/// let page = ketrag_web::read("<body><nav>Home</nav><p>One <a href=\"b.html\">two</a></p></body>", false);
+/// assert_eq!(page.text.text, "One two");
+/// assert_eq!(page.links, ["b.html"]);
 /// ```
-pub fn read(markup: &str, whole: bool) -> (Text, Vec<String>) {
+pub fn read(markup: &str, whole: bool) -> Page {
     let tree = Tree::new(markup);
     let links = links::links_of(&tree);
-    let everything = |tree: &Tree| writer::text_of(tree, 0, &skipped::without_text(tree));
     if whole {
-        return (everything(&tree), links);
+        return Page { text: everything(&tree), links, ..Page::default() };
     }
     let (root, skipped) = main_text::main_element(&tree);
     let text = writer::text_of(&tree, root, &skipped);
     if text.characters < LEAST {
-        let other = everything(&tree);
-        if (text.characters as f64) < SHARE * other.characters as f64 {
-            return (other, links);
+        if let Some(text) = more_text(&tree, text.characters as f64) {
+            return Page { text, links, ..Page::default() };
         }
     }
-    (text, links)
+    let banner = main_text::banner(&tree, root);
+    Page { text, links, banner }
+}
+
+fn everything(tree: &Tree) -> Text {
+    writer::text_of(tree, 0, &skipped::without_text(tree))
+}
+
+/// Return the text of a page outside of boilerplate, or all of its text, if the main text is a small part of it.
+fn more_text(tree: &Tree, main: f64) -> Option<Text> {
+    let (boilerplate, _) = skipped::mark_boilerplate(tree, true);
+    let rest = writer::text_of(tree, 0, &boilerplate);
+    let all = everything(tree);
+    let least = TINY * all.characters as f64;
+    if main >= SHARE * rest.characters as f64 && main >= least {
+        return None;
+    }
+    Some(if rest.characters as f64 >= least { rest } else { all })
 }

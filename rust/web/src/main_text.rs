@@ -1,11 +1,9 @@
 //! Choose the element that has the content of a page.
 
 use super::measure::{sizes_of, Size};
-use super::skipped::mark_boilerplate;
+use super::skipped::{is_section, mark_boilerplate, without_text};
 use super::tree::{Element, Tree};
-
-/// A page whose lists of links have more than this share of its text is an index, and these are its content.
-const INDEX: f64 = 0.6;
+use super::writer::text_of;
 
 /// Return the element with the content, and the nodes that are skipped.
 pub fn main_element(tree: &Tree) -> (usize, Vec<bool>) {
@@ -22,11 +20,7 @@ pub fn main_element(tree: &Tree) -> (usize, Vec<bool>) {
         sizes.iter_mut().for_each(|own| own.content = own.all);
     }
     let root = chosen(tree, &skipped, &sizes);
-    let mut less = skipped.clone();
-    let gone = skip_links(tree, root, &sizes, &mut less);
-    if f64::from(gone) <= INDEX * f64::from(sizes[root].all) {
-        return (root, less);
-    }
+    skip_links(tree, root, &sizes, &mut skipped);
     (root, skipped)
 }
 
@@ -79,28 +73,38 @@ fn around_its_class(tree: &Tree, skipped: &[bool], sizes: &[Size], best: usize) 
     root
 }
 
-/// Descend while one child has nearly all of the content.
+/// Descend while one child has nearly all of the content, except into a section of a text.
 fn densest(tree: &Tree, skipped: &[bool], sizes: &[Size]) -> usize {
     let mut root = 0;
-    'down: loop {
-        let mut at = root + 1;
-        while at < tree.nodes[root].end as usize {
-            if !skipped[at]
-                && tree.element(at).is_some_and(|own| {
-                    matches!(
-                        own.name,
-                        "body" | "div" | "section" | "article" | "main" | "table" | "tbody" | "tr" | "td"
-                    )
-                })
-                && f64::from(sizes[at].content) >= 0.9 * f64::from(sizes[root].content)
-            {
-                root = at;
-                continue 'down;
-            }
-            at = tree.nodes[at].end as usize;
-        }
-        return root;
+    while let Some(child) = densest_child(tree, skipped, sizes, root) {
+        root = child;
     }
+    root
+}
+
+fn densest_child(tree: &Tree, skipped: &[bool], sizes: &[Size], root: usize) -> Option<usize> {
+    let mut found = None;
+    let mut at = root + 1;
+    while at < tree.nodes[root].end as usize {
+        let content = f64::from(sizes[at].content);
+        if let (Some(element), false) = (tree.element(at), skipped[at]) {
+            let is_block = matches!(
+                element.name,
+                "body" | "div" | "section" | "article" | "main" | "table" | "tbody" | "tr" | "td"
+            );
+            if is_block
+                && content > 0.0
+                && content >= 0.9 * f64::from(sizes[root].content)
+                && !is_section(element)
+            {
+                found = Some(at);
+            } else if element.name == "p" && content > 0.0 {
+                return None; // a paragraph next to it
+            }
+        }
+        at = tree.nodes[at].end as usize;
+    }
+    found
 }
 
 /// Return how much the name of an element says that it has the content, and the share of the content that it must have.
@@ -148,6 +152,24 @@ fn rank_of(element: &Element) -> Option<(u32, f64)> {
     None
 }
 
+/// Return the first-level heading before the main text and outside of it, if it is short.
+pub fn banner(tree: &Tree, root: usize) -> String {
+    const LONGEST: usize = 80;
+    let mut at = 0;
+    while at < root {
+        let end = tree.nodes[at].end as usize;
+        match tree.element(at).map(|own| own.name) {
+            Some("h1") => {
+                let heading = text_of(tree, at, &without_text(tree));
+                return if heading.characters <= LONGEST { heading.text } else { String::new() };
+            }
+            Some("nav" | "aside" | "footer") => at = end,
+            _ => at += 1,
+        }
+    }
+    String::new()
+}
+
 /// Return whether an element or one around it has the name of an article.
 fn is_article(tree: &Tree, root: usize) -> bool {
     let mut at = root;
@@ -162,13 +184,14 @@ fn is_article(tree: &Tree, root: usize) -> bool {
     }
 }
 
-/// A list is a menu if more than this share of its text is in links.
+/// A bulleted list is a menu if more than this share of its text is in links.
+const LIST_MENU: f64 = 0.7;
+/// A block without content is a menu if more than this share of its text is in links.
 const MENU: f64 = 0.5;
 
-/// Skip what consists mostly of links, with its heading, and return how many characters that are.
-fn skip_links(tree: &Tree, root: usize, sizes: &[Size], skipped: &mut [bool]) -> u32 {
+/// Skip what consists mostly of links, with its heading.
+fn skip_links(tree: &Tree, root: usize, sizes: &[Size], skipped: &mut [bool]) {
     let is_article = is_article(tree, root);
-    let mut gone = 0;
     let mut before: Vec<u32> = vec![0; tree.nodes.len()]; // the last element with text in each element
     let mut at = root;
     while at < tree.nodes[root].end as usize {
@@ -177,14 +200,13 @@ fn skip_links(tree: &Tree, root: usize, sizes: &[Size], skipped: &mut [bool]) ->
             let size = sizes[at];
             let linked = f64::from(size.linked) / f64::from(size.all.max(1));
             skipped[at] = match element.name {
-                "ul" => linked > MENU,
+                "ul" => linked > LIST_MENU,
                 "div" | "section" => linked > MENU && size.content == 0,
                 "ol" | "table" | "dl" => linked > MENU && size.content == 0 && is_article,
                 "p" | "li" | "h3" | "h4" => linked > 0.8 && size.content == 0 && size.all < 200 && is_article,
                 _ => false,
             };
             if skipped[at] {
-                gone += size.all;
                 let heading = before[parent] as usize;
                 if heading > 0
                     && tree
@@ -202,5 +224,4 @@ fn skip_links(tree: &Tree, root: usize, sizes: &[Size], skipped: &mut [bool]) ->
         }
         at = if skipped[at] { tree.nodes[at].end as usize } else { at + 1 };
     }
-    gone
 }

@@ -46,7 +46,8 @@ pub fn sizes_of(tree: &Tree, skipped: &[bool]) -> Vec<Size> {
         if let Kind::Element(element) = &tree.nodes[at].kind {
             match element.name {
                 "a" | "button" => (own.linked, own.content) = (own.all, 0),
-                "p" | "pre" | "dd" | "li" | "td" | "blockquote" | "div" | "section"
+                "pre" if own.all >= LABEL => own.content = own.all - own.linked,
+                "p" | "dd" | "li" | "td" | "blockquote" | "div" | "section"
                     if own.content == 0 && own.all >= LABEL && own.linked * 2 < own.all =>
                 {
                     own.content = own.all - own.linked;

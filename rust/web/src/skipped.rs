@@ -94,6 +94,7 @@ const BOILERPLATE: &[&str] = &[
     "meta",
     "metadata",
     "postmeta",
+    "revhistory",
     "copyright",
     "disclaimer",
     "embed",
@@ -158,6 +159,7 @@ pub fn mark_boilerplate(tree: &Tree, by_name: bool) -> (Vec<bool>, Vec<Size>) {
     let sizes = sizes_of(tree, &skipped);
     let total = sizes[0].plain();
     let mut at = 0;
+    let mut code = 0; // where the last element with code ends: a highlighter marks its comments by a class
     while at < tree.nodes.len() {
         let node = &tree.nodes[at];
         if !skipped[at] {
@@ -165,8 +167,12 @@ pub fn mark_boilerplate(tree: &Tree, by_name: bool) -> (Vec<bool>, Vec<Size>) {
                 if element.name == "a" && is_permalink(tree, at) {
                     skipped[at] = true;
                 }
+                if matches!(element.name, "pre" | "code") {
+                    code = code.max(node.end as usize);
+                }
                 let share_of = |own: u32, all: u32| f64::from(own) / f64::from(all.max(1));
                 let share = share_of(sizes[at].plain(), total).min(share_of(sizes[at].all, sizes[0].all));
+                let by_name = by_name && (at >= code || element.name != "span");
                 skipped[at] |= share <= allowed_share(tree, at, element, by_name);
             }
         }
@@ -204,6 +210,11 @@ fn allowed_share(tree: &Tree, at: usize, element: &Element, by_name: bool) -> f6
     {
         return 0.95;
     }
+    if matches!(element.name, "div" | "section" | "ol" | "ul" | "dl" | "table")
+        && (is_contents(element.class) || is_contents(element.id))
+    {
+        return 1.0;
+    }
     let is_named = by_name
         && matches!(
             element.name,
@@ -222,11 +233,14 @@ fn allowed_share(tree: &Tree, at: usize, element: &Element, by_name: bool) -> f6
                 | "h5"
                 | "figure"
                 | "li"
-                | "td"
                 | "time"
-        );
+        )
+        || by_name
+            && element.name == "td"
+            && tree.element(element.table as usize).is_some_and(|own| own.arranges);
     if is_named
-        && (names_boilerplate(element.class) || (!is_section(element) && names_boilerplate(element.id)))
+        && (names_boilerplate(element.class)
+            || (!is_named_by_heading(element) && names_boilerplate(element.id)))
     {
         let is_large =
             |name: &str| LARGE_BOILERPLATE.iter().any(|part| name.to_ascii_lowercase().contains(part));
@@ -244,13 +258,23 @@ fn is_comments(names: &str) -> bool {
     })
 }
 
+/// Return whether a class or id is that of a table of contents.
+fn is_contents(names: &str) -> bool {
+    names.split_ascii_whitespace().any(|name| name.eq_ignore_ascii_case("toc"))
+}
+
 /// Return whether an element's id was probably made from its heading.
-fn is_section(element: &Element) -> bool {
+fn is_named_by_heading(element: &Element) -> bool {
     matches!(element.name, "section" | "h2" | "h3" | "h4" | "h5" | "a" | "span" | "dl" | "p")
-        || element
-            .class
-            .split_ascii_whitespace()
-            .any(|own| own.starts_with("sect") || own.starts_with("refsect") || own == "chapter")
+        || is_section(element)
+}
+
+/// Return whether an element has the class of a section in DocBook or Texinfo.
+pub fn is_section(element: &Element) -> bool {
+    element.class.split_ascii_whitespace().any(|own| {
+        let own = own.trim_start_matches("sub");
+        own.starts_with("sect") || own.starts_with("refsect") || matches!(own, "chapter" | "appendix")
+    })
 }
 
 fn is_inside(tree: &Tree, at: usize, names: &[&str]) -> bool {
@@ -271,9 +295,6 @@ fn is_inside(tree: &Tree, at: usize, names: &[&str]) -> bool {
 /// Return whether a class or id has a word that names boilerplate.
 fn names_boilerplate(names: &str) -> bool {
     names.split_ascii_whitespace().any(|name| {
-        if name.eq_ignore_ascii_case("toc") {
-            return true;
-        }
         let mut words = words_of(name);
         words.any(|(word, whole)| {
             (whole || word.len() > 4) && BOILERPLATE.iter().any(|own| word.eq_ignore_ascii_case(own))

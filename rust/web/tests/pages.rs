@@ -3,7 +3,7 @@
 use ketrag_web::{read, Text};
 
 fn text(body: &str) -> String {
-    read(&format!("<body>{body}</body>"), false).0.text
+    read(&format!("<body>{body}</body>"), false).text.text
 }
 
 fn paragraphs(count: usize) -> String {
@@ -22,8 +22,8 @@ fn navigation_comments_and_hidden_elements_are_left_out() {
         assert!(!found.contains(left_out), "{left_out} in {found}");
     }
     assert!(found.contains("sledge 4"));
-    let (whole, _) = read(&page, true);
-    assert!(whole.text.contains("Home") && whole.text.contains("Imprint"));
+    let whole = read(&page, true).text.text;
+    assert!(whole.contains("Home") && whole.contains("Imprint"));
 }
 
 #[test]
@@ -37,6 +37,72 @@ fn a_section_may_have_the_id_of_its_heading() {
     let section = format!("<section id=\"edit-menu\"><h2>Edit menu</h2>{}</section>", paragraphs(1));
     let found = text(&format!("<main>{}{section}{}</main>", paragraphs(4), paragraphs(2)));
     assert!(found.contains("Edit menu"));
+}
+
+#[test]
+fn a_section_of_a_manual_may_have_the_id_of_its_heading() {
+    let section = format!("<div class=\"subsection\" id=\"Widgets\"><h3>Widgets</h3>{}</div>", paragraphs(1));
+    let found = text(&format!("{}{section}{}", paragraphs(4), paragraphs(2)));
+    assert!(found.contains("Widgets"));
+}
+
+#[test]
+fn a_large_section_does_not_displace_its_neighbours() {
+    let section =
+        |name: &str, count| format!("<div class=\"sect2\"><h3>{name}</h3>{}</div>", paragraphs(count));
+    let page =
+        format!("<div class=\"sect1\"><h2>Sledges</h2>{}{}</div>", section("Long", 40), section("Short", 1));
+    let found = text(&page);
+    assert!(found.starts_with("Sledges") && found.contains("Short"), "{found}");
+}
+
+#[test]
+fn a_paragraph_next_to_a_large_table_is_kept() {
+    let row = "<tr><td>The men of a sledge</td><td>went over the ice for many days and nights.</td></tr>";
+    let table = format!("<div><table>{}</table></div>", row.repeat(30));
+    let found = text(&format!("<div><p>The table lists all of the men by their sledge.</p>{table}</div>"));
+    assert!(found.starts_with("The table lists"), "{found}");
+}
+
+#[test]
+fn comments_in_highlighted_code_are_text() {
+    let code = "<pre><span class=\"kw\">go</span> <span class=\"comment\"># over the ice</span></pre>";
+    let found = text(&format!("{}{code}", paragraphs(6)));
+    assert!(found.ends_with("go # over the ice"), "{found}");
+}
+
+#[test]
+fn a_short_page_is_read_without_its_navigation() {
+    let bar = "<div class=\"navheader\"><a href=\"a\">Previous chapter</a> <a href=\"b\">Next chapter</a> Ships</div>";
+    assert_eq!(text(&format!("{bar}<h1>Sledges</h1><p>None.</p>{bar}")), "Sledges\n\nNone.");
+}
+
+#[test]
+fn a_table_of_contents_is_left_out_but_its_links_are_kept() {
+    let entries: String =
+        (0..30).map(|at| format!("<dt><a href=\"p{at}\">Go</a> over ice {at}</dt>")).collect();
+    let page = format!("<h1>Reference</h1><p>All of the commands, each with its options and an example.</p><div class=\"toc\"><dl>{entries}</dl></div>");
+    let found = read(&page, false);
+    assert_eq!(found.text.text, "Reference\n\nAll of the commands, each with its options and an example.");
+    assert_eq!(found.links.len(), 30);
+}
+
+#[test]
+fn a_list_whose_items_say_something_about_their_links_is_kept() {
+    let items: String =
+        (0..9).map(|at| format!("<li><a href=\"c{at}\">CHECK rule {at}</a> is the same.</li>")).collect();
+    let found = text(&format!("{}<ul>{items}</ul>{}", paragraphs(4), paragraphs(4)));
+    assert!(found.contains("CHECK rule 8 is the same."), "{found}");
+}
+
+#[test]
+fn a_heading_before_the_text_is_returned_apart() {
+    let page = |head: &str| format!("{head}<div id=\"content\"><h2>Sledges</h2>{}</div>", paragraphs(6));
+    let found = read(&page("<h1 id=\"header\"><a href=\"/\">The <b>Polar</b> Library</a></h1>"), false);
+    assert_eq!(found.banner, "The Polar Library");
+    assert!(!found.text.text.contains("Library"));
+    assert_eq!(read(&page("<nav><h1>Menu</h1></nav>"), false).banner, "");
+    assert_eq!(read(&page(&format!("<h1>{}</h1>", "long ".repeat(40))), false).banner, "");
 }
 
 #[test]
@@ -92,7 +158,7 @@ fn verbatim_text_keeps_its_indents_across_elements() {
 #[test]
 fn headings_have_offsets_in_characters() {
     let page = format!("<p>Größe.</p><h2>Über <b>Eis</b><a href=\"#x\">¶</a></h2>{}", paragraphs(6));
-    let (Text { text, headings, characters }, _) = read(&page, false);
+    let Text { text, headings, characters } = read(&page, false).text;
     let (begin, level, name) = &headings[0];
     assert_eq!((*begin, *level, name.as_str()), (8, 2, "Über Eis"));
     assert!(text.chars().skip(*begin).collect::<String>().starts_with("Über Eis\n"));
@@ -104,7 +170,7 @@ fn links_leave_out_navigation_fragments_and_other_schemes() {
     let page = "<nav><a href=\"n\">n</a></nav><div class=\"x sidebar\"><a href=\"s\">s</a></div>\
                 <a href=\"b.html#c\">b</a><a href=\"b.html\">b</a><a href=\"#d\">d</a><a href=\"mailto:x\">m</a>\
                 <a href=\"//host/?a=1&amp;b=2\">h</a>";
-    assert_eq!(read(page, false).1, ["b.html", "//host/?a=1&b=2"]);
+    assert_eq!(read(page, false).links, ["b.html", "//host/?a=1&b=2"]);
 }
 
 #[test]

@@ -62,6 +62,22 @@ def test_the_heading_of_a_later_section_is_not_the_title() -> None:
     assert [one.value for one in found.locators if one.kind == "heading"] == [["Dogs"], ["Men"]]
 
 
+def test_the_heading_before_the_text_is_added_to_the_title() -> None:
+    """Its words, often the name of the site, are found in every section of the page."""
+
+    def title_of(title: str) -> str:
+        banner = '<h1 id="header"><a href="/">Exim Internet Mailer</a></h1>'
+        content = f'<div id="content"><h2>Quotas</h2><p>{BODY * 4}</p></div>'
+        page = f"<html><head><title>{title}</title></head><body>{banner}{content}</body></html>"
+        found = read_one("a.html", page.encode())
+        assert "Internet Mailer" not in found.text
+        return found.title
+
+    assert title_of("26. Transports") == "26. Transports - Exim Internet Mailer"
+    assert title_of("Transports of the Exim mailer") == "Transports of the Exim mailer"
+    assert title_of("") == "Quotas - Exim Internet Mailer"
+
+
 def test_only_pages_written_as_xml_get_ends_of_empty_elements() -> None:
     assert close_empty_elements("<html><p>1 <a/> 2") == "<html><p>1 <a/> 2"
     xml = '<?xml version="1.0"?><html><a id="x"/><br/><script src="y"/><img alt="/"/>'
