@@ -95,7 +95,7 @@ pub(crate) struct Bridges {
     /// Items of the current candidate's sentences, in order of first occurrence.
     touched: Vec<u32>,
     candidate: u32,
-    /// The numbers of `slot` of the current candidate's row; and where those that are not 0 stand.
+    /// The numbers of `slot` of the current candidate's row; and the positions of those that are not 0.
     own: Vec<u32>,
     hits: Vec<u32>,
 }
