@@ -1,7 +1,11 @@
-"""Build an index on Ray: one task for each shard of the documents, then a merge. Needs the extra `ray`."""
+"""Build an index on Ray: one task for each shard of the documents, then a merge. Needs the extra `ray`.
+
+`search_application` answers queries on Ray Serve. It needs the extra `ray-serve`.
+"""
 
 from __future__ import annotations
 
 from ketrag_fast.index.on_ray.building import ShardReport, build, build_shards
+from ketrag_fast.index.on_ray.serving import search_application
 
-__all__ = ["ShardReport", "build", "build_shards"]
+__all__ = ["ShardReport", "build", "build_shards", "search_application"]

@@ -1,4 +1,4 @@
-"""Builds on Ray: one task for each shard of the documents, then a merge. Users import `ketrag_fast.ray`.
+"""Builds on Ray, in shards that are merged, and search on Ray Serve. Users import `ketrag_fast.ray`.
 
-Ray is imported in this package only, and only while a build runs.
+Ray is imported in this package only, and only by the functions that use it.
 """

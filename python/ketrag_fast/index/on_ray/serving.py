@@ -1,0 +1,154 @@
+"""Search on Ray Serve: replicas that open the same indexes and answer queries of the whole cluster.
+
+Every replica opens the indexes as `Index.open` does, so its answers are those of a local index. Replicas on
+one machine share the mapped files, and the folder in which several indexes are merged.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import os
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+from ketrag_fast._core import __version__
+from ketrag_fast.base.config import Settings
+from ketrag_fast.base.folders import folders_of
+from ketrag_fast.build.remote_parts import is_service
+from ketrag_fast.build.sources import absolute
+from ketrag_fast.errors import BackendMissing, ConfigError, KetragError
+from ketrag_fast.index import Index
+
+_REFRESH_SECONDS: Final = 1.0
+"""How often a replica looks for a new generation."""
+_NAME: Final = "ketrag"
+
+
+class SearchReplica:
+    """One replica: an open index that follows the generations which are published.
+
+    Its methods are called through a handle of Ray Serve. They raise the errors of `Index`.
+    """
+
+    def __init__(
+        self, names: Sequence[str], settings: Mapping[str, Any], version: str, refresh_seconds: float
+    ) -> None:
+        """Open the indexes, read what queries need, and start to look for new generations."""
+        if version != __version__:
+            raise ConfigError(
+                f"a Ray worker has version {__version__} of ketrag-fast, and the deployment {version}",
+                hint=f"pip install 'ketrag-fast[ray-serve]=={version}' on every machine of the cluster",
+            )
+        path = names[0] if len(names) == 1 and not is_service(names[0]) else list(names)
+        self._index = Index.open(path, settings=Settings(**settings))
+        self._index.inspect.warm()
+        self._problem = ""
+        self._ended = threading.Event()
+        threading.Thread(target=self._follow, args=(refresh_seconds,), daemon=True).start()
+
+    def __del__(self) -> None:
+        """Release the index. Ray Serve calls this when it removes the replica."""
+        with suppress(AttributeError):  # of a replica whose index was not opened
+            self._ended.set()
+            self._index.close()
+
+    def _follow(self, seconds: float) -> None:
+        while not self._ended.wait(seconds):
+            self._look()
+
+    def _look(self) -> None:
+        """Switch to a new generation. If that fails, the open one stays, and `state` names the error."""
+        try:
+            self._index.refresh(warm=True)
+            self._problem = ""
+        except KetragError as error:
+            self._problem = error.message
+
+    async def retrieve(self, query: str, **fields: Any) -> dict[str, Any]:
+        """Return the context of a query as JSON data, as `Context.to_json` does."""
+        return (await self._index.aretrieve(query, **fields)).to_json()
+
+    async def retrieve_many(
+        self, queries: Sequence[str], threads: int = 1, **fields: Any
+    ) -> list[dict[str, Any]]:
+        """Return the contexts of several queries with the same fields, in their order."""
+
+        def run() -> list[dict[str, Any]]:
+            found = self._index.retrieve_many(list(queries), threads=threads, **fields)
+            return [context.to_json() for context in found]
+
+        return await asyncio.to_thread(run)
+
+    async def state(self) -> dict[str, Any]:
+        """Return digest, generation, modes and process of this replica, and why it does not follow, if so."""
+        return {
+            "digest": self._index.digest,
+            "generation": self._index.generation,
+            "modes": list(self._index.modes),
+            "process": os.getpid(),
+            "problem": self._problem,
+        }
+
+
+def search_application(
+    indexes: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+    *,
+    replicas: int = 1,
+    settings: Settings | None = None,
+    refresh_seconds: float = _REFRESH_SECONDS,
+    options: Mapping[str, Any] | None = None,
+) -> Any:
+    """Return an application for `ray.serve.run` that answers queries over an index, or over several as one.
+
+    The handle that `ray.serve.run` returns has the methods `retrieve(query, **fields)`,
+    `retrieve_many(queries, **fields)` and `state()`; the fields are those of `Query`. A context arrives as
+    JSON data, equal to that of `Index.retrieve(...).to_json()` on one machine but for `timings_ms`. Errors
+    of a query are those of `Index.retrieve`. A deadline starts when a replica has received the query.
+
+    Args:
+        indexes: Index folders, on storage that every machine of the cluster sees, or addresses of services
+            that share an index. Several are opened as one, as `Index.open` does.
+        replicas: Number of replicas. One that dies is replaced by Ray Serve.
+        settings: As for `Index.open`. With `missing=skip` an index that is missing is left out, and each
+            context names it in `warnings`; otherwise the deployment fails.
+        refresh_seconds: How often a replica looks for a new generation.
+        options: Options of `ray.serve.deployment`, for example `max_ongoing_requests` or `ray_actor_options`.
+
+    Raises:
+        BackendMissing: Ray Serve is not installed.
+        ConfigError: No index is given, or a number is out of range.
+    """
+    given = folders_of(os.fspath(indexes)) if isinstance(indexes, (str, os.PathLike)) else list(indexes)
+    names = [os.fspath(one) for one in ([given] if isinstance(given, Path) else given)]
+    if not names:
+        raise ConfigError("no index given", hint="name at least one folder")
+    if replicas < 1:
+        raise ConfigError(f"replicas must be at least 1, got {replicas}")
+    if not refresh_seconds > 0:
+        raise ConfigError(f"refresh_seconds must be above 0, got {refresh_seconds}")
+    own = settings or Settings()
+    gpus = {"num_gpus": 1} if own.device.startswith("cuda") else {}
+    chosen = {
+        "name": _NAME,
+        "num_replicas": replicas,
+        "ray_actor_options": {"num_cpus": 1, **gpus},
+        **(options or {}),
+    }
+    places = [one.rstrip("/") if is_service(one) else absolute(one) for one in names]
+    deployment = _serve().deployment(**chosen)(SearchReplica)
+    return deployment.bind(places, own.given, __version__, refresh_seconds)
+
+
+def _serve() -> Any:
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"  # before the import, which reads it
+    try:
+        return importlib.import_module("ray.serve")
+    except ImportError as error:
+        raise BackendMissing(
+            f"Ray Serve is not installed ({error.msg.partition('.')[0]})",
+            hint="pip install 'ketrag-fast[ray-serve]'",
+        ) from error
