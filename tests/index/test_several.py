@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import random
+import shutil
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -21,6 +24,8 @@ from ketrag_fast.errors import (
     IndexMissing,
     InputError,
 )
+from ketrag_fast.index import state
+from ketrag_fast.query.open_generation import load
 from ketrag_fast.storage.layout import Layout
 from tests import small_model
 from tests.support.merging import build, document, split
@@ -164,6 +169,68 @@ def test_parts_that_do_not_fit(tmp_path: Path) -> None:
     manifest.write_bytes(manifest.read_bytes().replace(b'"format": 3', b'"format": 2'))
     with pytest.raises(IndexIncompatible):
         Index.open([tmp_path / "a", tmp_path / "d"], settings=Settings(missing="skip"))
+
+
+def test_a_joined_index_that_is_removed_or_damaged_is_merged_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Removed between the look and the opening by a part that changes, or damaged on the disk."""
+    paths = [tmp_path / "a", tmp_path / "b"]
+    for number, path in enumerate(paths):
+        build(path, [document(f"d{number}")])
+    with Index.open(paths) as several:
+        wanted, folder = several.digest, several.path
+    current = Layout(folder).generation(1) / "manifest.json"
+    current.write_bytes(b"{" + current.read_bytes())
+    with Index.open(paths) as several:
+        assert several.digest == wanted
+    once = iter([True])
+
+    def removing(place: Path, *rest: Any) -> Any:
+        if next(once, False):
+            shutil.rmtree(folder)
+        return load(place, *rest)
+
+    monkeypatch.setattr(state, "load", removing)
+    with Index.open(paths) as several:
+        assert several.digest == wanted
+
+
+def test_clocks_that_differ(tmp_path: Path, cache: Path) -> None:
+    """What was just opened stays, though the folders of another machine come from the future."""
+    paths = [tmp_path / "a", tmp_path / "b"]
+    for number, path in enumerate(paths):
+        build(path, [document(f"d{number}"), document(f"e{number}")])
+    later = time.time() + 86_400
+    for number in range(6):
+        other = cache / f"{number:032}"
+        other.mkdir(parents=True)
+        os.utime(other, (later, later))
+    with Index.open(paths) as several:
+        assert several.path.is_dir() and len([one for one in cache.iterdir() if one.is_dir()]) == 4
+        for stamp in (later, later - 1e6, 0.0):  # the clock of the writer jumps
+            with Index.open(paths[0]) as part:
+                part.update(add=[document("e0", str(stamp))])
+                manifest = part.path / "CURRENT"
+                os.utime(manifest, (stamp, stamp))
+                with Index.build(
+                    [document("d0"), document("e0", str(stamp))], tmp_path / f"w{stamp}"
+                ) as wanted:
+                    assert part.digest == wanted.digest
+            assert several.refresh() and several.inspect.document_count == 4
+            assert not several.refresh()
+    whole = tmp_path / "whole"
+    build(whole, [document(f"d{number}") for number in range(9)])
+    with Index.open(whole) as index:
+        for number in range(33):
+            other = Layout(whole).allowed / f"{index.generation:06}-{number:032}"
+            other.mkdir(parents=True)
+            os.utime(other, (later, later))
+        with index.allowed("year>=1900") as part:
+            assert part.inspect.document_count == 9
+            assert len([one for one in Layout(whole).allowed.iterdir() if one.is_dir()]) == 32
+            part.refresh()
+            assert part.retrieve(QUESTIONS[0], mode="bm25").passages
 
 
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

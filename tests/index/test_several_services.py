@@ -5,8 +5,9 @@ from __future__ import annotations
 import random
 import socket
 import threading
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -124,3 +125,44 @@ def test_peers_that_answer_wrong_or_never(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr("ketrag_fast.build.remote_parts._STATE_SECONDS", 0.3)
     with peer(None) as url, pytest.raises(BackendError, match="in time"):
         Index.open([url, local])
+
+
+@contextmanager
+def late(port: int, seconds: float) -> Iterator[str]:
+    """A relay to a service that passes on each reply only after some time."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def relay(client: socket.socket) -> None:
+            with suppress(OSError), client, socket.create_connection(("127.0.0.1", port)) as there:
+                there.settimeout(10)
+                there.sendall(client.recv(65_536))
+                wait = seconds
+                while piece := there.recv(1 << 20):
+                    time.sleep(wait)
+                    client.sendall(piece)
+                    wait = 0.0
+
+        def run() -> None:
+            with suppress(OSError):
+                while True:
+                    threading.Thread(target=relay, args=(server.accept()[0],), daemon=True).start()
+
+        threading.Thread(target=run, daemon=True).start()
+        yield f"http://127.0.0.1:{server.getsockname()[1]}"
+
+
+def test_a_service_that_answers_late(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In time it counts like any other; beyond the limit it is an error, or left out and named."""
+    build(tmp_path / "a", [document("d0")])
+    build(tmp_path / "b", [document("d1")])
+    local = str(tmp_path / "b")
+    with running(tmp_path / "a", share=True, token=TOKEN) as service:
+        with late(service.port, 0.3) as url, Index.open([url, local]) as several:
+            assert several.inspect.document_count == 2
+        monkeypatch.setattr("ketrag_fast.build.remote_parts._STATE_SECONDS", 0.2)
+        with late(service.port, 1.0) as url:
+            with pytest.raises(BackendError, match="in time"):
+                Index.open([url, local])
+            with Index.open([url, local], settings=Settings(missing="skip")) as several:
+                assert several.inspect.document_count == 1
+                assert url in several.retrieve(QUESTIONS[0], mode="bm25").warnings[0]

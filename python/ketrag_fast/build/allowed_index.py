@@ -90,7 +90,7 @@ def allowed_index(
             raise _documents_changed(layout)
         with suppress(OSError):
             os.utime(folder)
-    drop_old(layout)
+    drop_old(layout, folder)
     return index
 
 

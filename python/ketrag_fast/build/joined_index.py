@@ -135,8 +135,10 @@ def look_at(path: Path) -> PartState:
     return PartState(os.path.realpath(path), digest, number)
 
 
-def joined_index(names: Sequence[str], settings: Settings, callback: Callback | None = None) -> JoinedIndex:
-    """Return the joined index of some indexes; build it if it is missing.
+def joined_index(
+    names: Sequence[str], settings: Settings, callback: Callback | None = None, *, rebuild: bool = False
+) -> JoinedIndex:
+    """Return the joined index of some indexes; build it if it is missing, or with `rebuild`.
 
     Raises:
         Cancelled: `callback` returned False. Also raises what `parts_of` and a merge raise.
@@ -149,7 +151,7 @@ def joined_index(names: Sequence[str], settings: Settings, callback: Callback | 
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
     with alone(folder, check=look):
         about = read_about(folder)
-        if about is None or current_number(Layout(folder)) is None:
+        if rebuild or about is None or current_number(Layout(folder)) is None:
             discard_folder(folder)
             try:
                 _join(parts, folder, settings, callback)
@@ -158,7 +160,7 @@ def joined_index(names: Sequence[str], settings: Settings, callback: Callback | 
                 raise
         with suppress(OSError):
             os.utime(folder)
-    drop_unused(home)
+    drop_unused(home, folder)
     return JoinedIndex(folder, parts)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ketrag_fast.base.config import Settings
 from ketrag_fast.base.filters import Condition, allow_condition
-from ketrag_fast.errors import InputError
+from ketrag_fast.errors import IndexDamaged, IndexMissing, InputError
 from ketrag_fast.query.limits import Clock
 from ketrag_fast.query.open_generation import Opened, load
 from ketrag_fast.query.query import Query
@@ -145,7 +145,11 @@ class IndexState:
         from ketrag_fast.build.joined_index import joined_index
 
         joined = joined_index(names, self.settings, _until(clock))
-        loaded = load(joined.folder, self.settings, before)
+        try:
+            loaded = load(joined.folder, self.settings, before)
+        except (IndexMissing, IndexDamaged):  # removed by another process in the meantime, or damaged
+            joined = joined_index(names, self.settings, _until(clock), rebuild=True)
+            loaded = load(joined.folder, self.settings, before)
         self.path, self.parts = joined.folder, joined.parts
         manifest = replace(loaded.generation.manifest, generation=joined.parts.generation)
         generation = replace(loaded.generation, manifest=manifest)

@@ -24,10 +24,11 @@ _PAUSE: Final = 0.05
 """Seconds between two attempts."""
 
 
-def drop_old(layout: Layout) -> None:
+def drop_old(layout: Layout, opened: Path | None = None) -> None:
     """Remove the folders of older generations, and all but the most recently opened of the current one.
 
-    Readers keep the files that they have open.
+    `opened` stays if it is one of the current generation, even if the clock of another machine makes all
+    others look more recent. Readers keep the files that they have open.
     """
     try:
         folders = [entry for entry in layout.allowed.iterdir() if entry.is_dir()]
@@ -36,7 +37,7 @@ def drop_old(layout: Layout) -> None:
     current = f"{current_number(layout) or 0:06}-"
     own = [folder for folder in folders if folder.name.startswith(current)]
     with suppress(OSError):
-        own.sort(key=lambda folder: folder.stat().st_mtime, reverse=True)
+        own.sort(key=lambda folder: (folder == opened, folder.stat().st_mtime), reverse=True)
     for folder in {*folders} - {*own[:KEPT]}:
         with suppress(IndexLocked), alone(folder, 0):
             discard_folder(folder)

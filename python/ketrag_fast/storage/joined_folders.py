@@ -78,11 +78,14 @@ def drop_joined(layout: Layout) -> list[Path]:
     return left
 
 
-def drop_unused(home: Path) -> None:
-    """Remove all but the most recently opened joined indexes and copies."""
+def drop_unused(home: Path, opened: Path) -> None:
+    """Remove all but the most recently opened joined indexes and copies.
+
+    `opened` stays, even if the clock of another machine makes all others look more recent.
+    """
     try:
         folders = [entry for entry in home.iterdir() if entry.is_dir()]
-        folders.sort(key=lambda folder: folder.stat().st_mtime, reverse=True)
+        folders.sort(key=lambda folder: (folder == opened, folder.stat().st_mtime), reverse=True)
     except OSError:
         return
     copies = [folder for folder in folders if folder.name.startswith(COPY)]
