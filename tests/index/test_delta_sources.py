@@ -12,7 +12,7 @@ from ketrag_fast import Document, Index, Settings
 from ketrag_fast.apps.cli.main import main
 from ketrag_fast.build import delta
 from ketrag_fast.types.locations import Locator
-from tests.index.test_delta import NAMES, answers, arrays_of, is_delta, text
+from tests.support.histories import NAMES, answers, arrays_of, is_delta, text
 
 SETTINGS = Settings(modes="bm25,walk", threads=2, chunk_tokens=40)
 HEADS = ("Introduction", "Ships", "Ice", "Dogs", "Sources")

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tests.process import ROOT, environment
-from tests.soak import calls, crashes, damages, failures, flips, kills, limits, readers, rot
+from tests.soak import calls, crashes, damages, failures, flips, histories, kills, limits, readers, rot
 from tests.soak.plan import Job, Outcome
 
 PARTS: Final[dict[str, Any]] = {
@@ -25,6 +25,7 @@ PARTS: Final[dict[str, Any]] = {
     "failures": failures,
     "readers": readers,
     "rot": rot,
+    "histories": histories,
 }
 BEFORE: Final = {"writes": "calls", "failures": "calls", "kills": "calls", "crashes": "record"}
 """Which library stands before the processes of a part."""
