@@ -1,23 +1,32 @@
-"""One document of many is changed, or removed: seconds to the publication of the new generation."""
+"""Small changes of large indexes: one, many one after another, questions in between, and several indexes as one.
+
+python benches/changes.py                                 # 8,000 and 300,000 documents, 200 changes: some five minutes
+python benches/changes.py --large 100000 --many 1000
+"""
 
 from __future__ import annotations
 
 import shutil
+import sys
 import tempfile
 import time
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from common import arguments, median, publish, require_model, target
 from common import result_table as table
 from generated import documents, question
-from ketrag_fast import Index, Settings
+from ketrag_fast import Document, Index, Settings
 
-REPEAT = 3
-MOST = {2_000: 0.3, 8_000: 0.5, 100_000: 0.2, 300_000: 0.2}
-"""Seconds that a change may take, by number of documents."""
+REPEAT = 5
+MODES = ("bm25", "walk")
+MOST = {2_000: 0.3, 8_000: 0.2, 300_000: 0.2}
+"""Seconds until a reader sees a change, at most, by number of documents."""
+WORST = 2.0
+QUESTIONS = 40
+PARTS = 4
 
 
 def clock(work: Callable[[], Any]) -> float:
@@ -27,54 +36,209 @@ def clock(work: Callable[[], Any]) -> float:
     return time.perf_counter() - began
 
 
-def measure(count: int, modes: str, embedder: str | None, folder: Path) -> list[Any]:
-    """Return a row."""
-    made = list(documents(count + REPEAT))
-    # The made-up words have many tokens; a model reads the first of them.
-    settings = Settings(modes=modes, threads=2, chunk_tokens=2000)
-    if embedder is not None:
-        settings = settings.having(embedder=embedder)
-    place = folder / "index"
-    began = time.perf_counter()
-    with Index.build(made[:count], place, settings=settings) as index:
-        build = time.perf_counter() - began
-        changes, removals, asked = [], [], []
+def said(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+@dataclass
+class Case:
+    """An index of generated documents, and new texts for its changes."""
+
+    count: int
+    modes: str
+    embedder: str | None
+    place: Path
+    many: int = 0
+    now: list[Document] = field(default_factory=list)
+    new: list[Document] = field(default_factory=list)
+    build: float = 0.0
+
+    def start(self) -> Index:
+        """Build the index, and open it."""
+        made = list(documents(self.count + REPEAT + self.many))
+        self.now, self.new = made[: self.count], made[self.count :]
+        # The made-up words have many tokens; a model reads the first of them.
+        settings = Settings(modes=self.modes, threads=2, chunk_tokens=2000)
+        if self.embedder is not None:
+            settings = settings.having(embedder=self.embedder)
+        began = time.perf_counter()
+        index = Index.build(self.now, self.place, settings=settings)
+        self.build = time.perf_counter() - began
+        said(f"{self.count:,} documents, {self.modes}: built in {self.build:.1f} s")
+        return index
+
+    def changed(self, row: int) -> Document:
+        """Replace the text of a document by the next new one, and return it."""
+        self.now[row] = replace(self.new.pop(), id=self.now[row].id)
+        return self.now[row]
+
+    def equal(self, index: Index) -> bool:
+        """Fold the index, and return whether it has the bytes of a build of its documents."""
+        index.update(fold=True)
+        fresh = self.place.with_name("fresh")
+        with Index.build(self.now, fresh, settings=index_settings(index)) as built:
+            same = built.digest == index.digest
+        shutil.rmtree(fresh)
+        return same
+
+
+def index_settings(index: Index) -> Settings:
+    """Return the settings with which an index was built."""
+    own = index.stats()["settings"]
+    return Settings(modes=own["modes"], threads=2, chunk_tokens=own["chunk_tokens"], embedder=own["embedder"])
+
+
+def single(case: Case, index: Index) -> list[Any]:
+    """Return a row: one document is changed or removed, until the writer is done, and until a reader answers."""
+    published, seen, removed = [], [], []
+    with Index.open(case.place) as reader:
+        mode = "walk" if "walk" in reader.modes else "bm25"
+        reader.retrieve(question(case.now[0]), mode=mode)
+
+        def look(text: str) -> None:
+            reader.refresh()
+            reader.retrieve(text, mode=mode)
+
         for step in range(REPEAT):
-            name = made[(2 * step + 1) * count // (2 * REPEAT)].id
-            new = replace(made[count + step], id=name)
-            changes.append(clock(lambda d=new: index.update(add=[d])))
-            asked.append(clock(lambda d=new: index.retrieve(question(d), mode="bm25")))
-            removals.append(clock(lambda n=name: index.update(remove=n)))
-        shutil.copytree(place, folder / "again")
-        with (
-            Index.build([], folder / "again", rebuild=True) as again,
-            Index.build([], place) as folded,  # a delta is folded
-        ):
-            equal = again.digest == folded.digest
-    shutil.rmtree(folder / "again")
-    shutil.rmtree(place)
-    change, bound = median(changes), target(median(changes), most=MOST.get(count, 1.0))
-    vectors = "MiniLM" if embedder else "none"
-    return [count, modes, vectors, build, change, median(asked), median(removals), equal, bound]
+            row = (2 * step + 1) * len(case.now) // (2 * REPEAT)
+            new = case.changed(row)
+            took = clock(lambda d=new: index.update(add=[d]))
+            published.append(took)
+            seen.append(took + clock(lambda d=new: look(question(d))))
+            gone = case.now.pop(row)
+            took = clock(lambda d=gone: index.update(remove=d.id))
+            removed.append(took + clock(lambda d=gone: look(question(d))))
+    found = [median(published), median(seen), median(removed)]
+    bound = target(max(found[1:]), most=MOST.get(case.count, 1.0))
+    vectors = "MiniLM" if case.embedder else "none"
+    return [case.count, case.modes, vectors, case.build, *found, bound]
+
+
+def several(case: Case, index: Index) -> list[Any]:
+    """Return a row: many documents are changed one after another."""
+    took = []
+    for step in range(case.many):
+        new = case.changed((step * 7919) % len(case.now))
+        took.append(clock(lambda d=new: index.update(add=[d])))
+    tenth = max(case.many // 10, 1)
+    mean, worst = sum(took) / len(took), max(took)
+    row = [case.count, case.many, mean, sum(took[:tenth]) / tenth, sum(took[-tenth:]) / tenth, worst]
+    bounds = (target(mean, most=MOST.get(case.count, 1.0)), target(worst, most=WORST))
+    return [*row, *bounds]
+
+
+def asked(index: Index, texts: Sequence[str]) -> dict[str, float]:
+    """Return the median milliseconds of a question in each mode, after one round that is not counted."""
+    found = {}
+    for mode in MODES:
+        rounds = [[1000 * clock(lambda t=t, m=mode: index.retrieve(t, mode=m)) for t in texts] for _ in "123"]
+        found[mode] = median([min(row) for row in zip(*rounds[1:], strict=True)])
+    return found
+
+
+def ratios(what: str, found: dict[str, float], base: dict[str, float], most: float) -> list[list[Any]]:
+    rows = []
+    for mode in MODES:
+        ratio = found[mode] / base[mode]
+        rows.append([what, mode, found[mode], base[mode], ratio, target(ratio, most=most)])
+    return rows
+
+
+def parts(count: int, folder: Path) -> tuple[list[list[Any]], list[Any]]:
+    """Return rows of questions to four indexes opened as one, and a row of their openings."""
+    made = list(documents(count))
+    settings = Settings(modes="bm25,walk", threads=2, chunk_tokens=2000)
+    places = [folder / f"part{n}" for n in range(PARTS)]
+    for n, place in enumerate(places):
+        Index.build(made[n::PARTS], place, settings=settings).close()
+    own = Settings(joined=str(folder / "joined"), threads=2)
+    first = clock(lambda: Index.open(places, settings=own).close())
+    later = clock(lambda: Index.open(places, settings=own).close())
+    texts = [question(one) for one in made[:: max(count // QUESTIONS, 1)]]
+    with (
+        Index.build(made, folder / "one", settings=settings) as one,
+        Index.open(places, settings=own) as joined,
+    ):
+        if one.digest != joined.digest:
+            raise RuntimeError("several indexes opened as one differ from one index")
+        rows = ratios(
+            f"{PARTS} indexes as one, {count:,} documents", asked(joined, texts), asked(one, texts), 2
+        )
+    said(f"{PARTS} indexes as one: opened in {first:.1f} s, again in {later:.3f} s")
+    return rows, [PARTS, count, first, later]
 
 
 def main() -> None:
-    """Measure three sizes."""
-    args = arguments(__doc__).parse_args()
-    cases: list[tuple[int, str, str | None]] = [(300, "bm25,walk", None)]
+    """Measure."""
+    parser = arguments(__doc__)
+    parser.add_argument("--large", type=int, default=300_000, help="documents of the largest index")
+    parser.add_argument("--many", type=int, default=200, help="changes one after another")
+    args = parser.parse_args()
+    large, many, shared = (900, 12, 300) if args.smoke else (args.large, args.many, 30_000)
+    cases: list[tuple[int, str, str | None]] = []
     if not args.smoke:
         cases = [(8_000, "bm25,walk", None), (8_000, "auto", None)]
-        cases += [(100_000, "bm25,walk", None), (300_000, "bm25,walk", None)]
         cases.append((2_000, "auto", f"native:{require_model()}"))
-    with tempfile.TemporaryDirectory() as folder:
-        rows = [measure(*case, Path(folder)) for case in cases]
-    columns = ["documents", "modes", "vectors", "build, s", "change, s"]
-    columns += ["first question, s", "removal, s", "equal when folded", "target, s"]
+    one, same = [], []
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for count, modes, embedder in cases:
+            case = Case(count, modes, embedder, folder / "index")
+            with case.start() as index:
+                one.append(single(case, index))
+                same.append(case.equal(index))
+            shutil.rmtree(case.place)
+        case = Case(large, "bm25,walk", None, folder / "index", many)
+        with case.start() as index:
+            one.append(single(case, index))
+            row = several(case, index)
+            said(f"{many} changes: mean {row[2]:.2f} s, worst {row[5]:.2f} s")
+            texts = [question(d) for d in case.now[:: max(len(case.now) // QUESTIONS, 1)]]
+            with_delta = asked(index, texts)
+            same.append(case.equal(index))
+            compared = ratios(
+                f"a delta of {many:,} changes, {large:,} documents", with_delta, asked(index, texts), 1.1
+            )
+        shutil.rmtree(case.place)
+        rows, openings = parts(shared, folder)
+    if not all(same):
+        raise RuntimeError("a changed index differs from a build of its documents")
+    columns = [
+        "documents",
+        "modes",
+        "vectors",
+        "build, s",
+        "change, s",
+        "change seen, s",
+        "removal seen, s",
+        "target, s",
+    ]
+    each = [
+        "documents",
+        "changes",
+        "mean, s",
+        "first tenth, s",
+        "last tenth, s",
+        "worst, s",
+        "mean, target",
+        "worst, target",
+    ]
     publish(
-        [table("", columns, rows)],
-        f"Generated documents of some 88 words; medians of {REPEAT} changes, two threads.",
         [
-            "`auto` without a model fits a vector space on all documents, which is repeated after every change."
+            table("One change", columns, one),
+            table("Changes one after another", each, [row]),
+            table(
+                "Questions", ["index", "mode", "ms", "one index, ms", "ratio", "target"], [*compared, *rows]
+            ),
+            table(
+                "Several indexes as one", ["indexes", "documents", "first opening, s", "later, s"], [openings]
+            ),
+        ],
+        f"Generated documents of some 88 words; medians of {REPEAT} changes, two threads; `seen`: another reader has"
+        " switched to the new generation and answered a question about the changed text.",
+        [
+            "After all changes each index was folded, and had the bytes of a build of its documents.",
+            "`auto` without a model fits a vector space on all documents, which is repeated after every change.",
         ],
     )
 
