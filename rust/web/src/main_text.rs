@@ -190,38 +190,48 @@ const LIST_MENU: f64 = 0.7;
 const MENU: f64 = 0.5;
 
 /// Skip what consists mostly of links, with its heading.
+///
+/// A second-level heading is kept if other text of its section follows, which would be cited under the heading before.
 fn skip_links(tree: &Tree, root: usize, sizes: &[Size], skipped: &mut [bool]) {
     let is_article = is_article(tree, root);
-    let mut before: Vec<u32> = vec![0; tree.nodes.len()]; // the last element with text in each element
+    let is_heading =
+        |at: usize| tree.element(at).is_some_and(|own| matches!(own.name, "h2" | "h3" | "h4" | "h5" | "h6"));
+    // For each element: its last child with text, and the last heading that was skipped.
+    let (mut before, mut dropped) = (vec![0; tree.nodes.len()], vec![0; tree.nodes.len()]);
     let mut at = root;
     while at < tree.nodes[root].end as usize {
         let parent = tree.nodes[at].parent as usize;
         if let (Some(element), false) = (tree.element(at), skipped[at]) {
-            let size = sizes[at];
-            let linked = f64::from(size.linked) / f64::from(size.all.max(1));
-            skipped[at] = match element.name {
-                "ul" => linked > LIST_MENU,
-                "div" | "section" => linked > MENU && size.content == 0,
-                "ol" | "table" | "dl" => linked > MENU && size.content == 0 && is_article,
-                "p" | "li" | "h3" | "h4" => linked > 0.8 && size.content == 0 && size.all < 200 && is_article,
-                _ => false,
-            };
-            if skipped[at] {
-                let heading = before[parent] as usize;
-                if heading > 0
-                    && tree
-                        .element(heading)
-                        .is_some_and(|own| matches!(own.name, "h2" | "h3" | "h4" | "h5" | "h6"))
-                {
-                    skipped[heading] = true;
-                }
+            skipped[at] = is_menu(element, sizes[at], is_article);
+            if skipped[at] && is_heading(before[parent]) {
+                dropped[parent] = before[parent];
+                skipped[before[parent]] = true;
             }
-            if size.all > 0 {
-                before[parent] = at as u32;
+        }
+        if !skipped[at] && sizes[at].all > 0 {
+            let heading = dropped[parent];
+            if !is_article && !is_heading(at) && tree.element(heading).is_some_and(|own| own.name == "h2") {
+                skipped[heading] = false;
             }
-        } else if !skipped[at] && sizes[at].all > 0 {
+            dropped[parent] = 0;
+        }
+        if sizes[at].all > 0 && (skipped[at] || tree.element(at).is_some()) {
+            before[parent] = at;
+        } else if sizes[at].all > 0 {
             before[parent] = 0;
         }
         at = if skipped[at] { tree.nodes[at].end as usize } else { at + 1 };
+    }
+}
+
+/// Return whether an element consists mostly of links.
+fn is_menu(element: &Element, size: Size, is_article: bool) -> bool {
+    let linked = f64::from(size.linked) / f64::from(size.all.max(1));
+    match element.name {
+        "ul" => linked > LIST_MENU,
+        "div" | "section" => linked > MENU && size.content == 0,
+        "ol" | "table" | "dl" => linked > MENU && size.content == 0 && is_article,
+        "p" | "li" | "h3" | "h4" => linked > 0.8 && size.content == 0 && size.all < 200 && is_article,
+        _ => false,
     }
 }

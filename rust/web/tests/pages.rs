@@ -88,6 +88,16 @@ fn a_table_of_contents_is_left_out_but_its_links_are_kept() {
 }
 
 #[test]
+fn the_heading_of_a_list_of_links_is_kept_if_its_section_goes_on() {
+    let page = |rest: &str| {
+        let list = "<h2>List of commands</h2><ul><li><a href=\"a\">first</a></li><li><a href=\"b\">second</a></li></ul>";
+        text(&format!("<h2>Use</h2>{}{list}{rest}<h2>End</h2>{}", paragraphs(4), paragraphs(4)))
+    };
+    assert!(page(&paragraphs(2)).contains("List of commands\n\nThe men"));
+    assert!(!page("").contains("List of commands"));
+}
+
+#[test]
 fn a_list_whose_items_say_something_about_their_links_is_kept() {
     let items: String =
         (0..9).map(|at| format!("<li><a href=\"c{at}\">CHECK rule {at}</a> is the same.</li>")).collect();
