@@ -319,7 +319,7 @@ class Front:
     def __new__(
         cls,
         socket: int,
-        plan: Callable[[str], Plan | None],
+        plan: Callable[[str, float], Plan | None],
         *,
         workers: int,
         connections: int,

@@ -10,15 +10,16 @@ use std::net::TcpListener;
 use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Plans by a function of Python.
 struct Planner(Py<PyAny>);
 
 impl Backend for Planner {
-    fn plan(&self, fields: &str) -> Option<Arc<dyn Plan>> {
+    fn plan(&self, fields: &str, until: Instant) -> Option<Arc<dyn Plan>> {
+        let seconds = until.saturating_duration_since(Instant::now()).as_secs_f64();
         let call = |py: Python<'_>| -> PyResult<Option<Py<PyPlan>>> {
-            Ok(self.0.call1(py, (fields,))?.extract::<Option<Py<PyPlan>>>(py)?)
+            Ok(self.0.call1(py, (fields, seconds))?.extract::<Option<Py<PyPlan>>>(py)?)
         };
         let plan = Python::attach(call).unwrap_or_default();
         plan.map(|plan| Arc::new(Served(plan)) as Arc<dyn Plan>)
@@ -38,7 +39,7 @@ fn seconds(name: &str, seconds: f64) -> PyResult<Duration> {
 
 #[pymethods]
 impl PyFront {
-    /// `socket` is a listening socket, which the front owns from now on. `plan(fields)` returns a `Plan` or None.
+    /// `socket` is a listening socket, which the front owns from now on. `plan(fields, seconds)` returns a `Plan`, or None.
     /// `hosts` are the names that `Host` may have, None for any; `busy` are whole replies 429 with a wait of 1, 2,
     /// ... seconds; `headers` are lines of every other reply;
     /// `counts` is a new file for the counts.

@@ -8,8 +8,8 @@ use std::time::Instant;
 /// Plans requests.
 pub trait Backend: Send + Sync + 'static {
     /// Return how to answer requests with these fields (a JSON object without the question and the deadline), or
-    /// `None` if the application must. This may take long and is called from any thread.
-    fn plan(&self, fields: &str) -> Option<Arc<dyn Plan>>;
+    /// `None` if the application must, or if `until` has passed. This may take long and is called from any thread.
+    fn plan(&self, fields: &str, until: Instant) -> Option<Arc<dyn Plan>>;
 }
 
 /// How a reply may be used.

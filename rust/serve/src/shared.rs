@@ -83,13 +83,16 @@ impl Shared {
         lock(&self.plans).1.get(fields).cloned()
     }
 
-    /// Return the plan of some fields.
-    pub fn plan(&self, fields: &str) -> Option<Arc<dyn Plan>> {
+    /// Return the plan of some fields. If `until` passes, `None` is not kept: the next request may have more time.
+    pub fn plan(&self, fields: &str, until: Instant) -> Option<Arc<dyn Plan>> {
         if let Some(plan) = self.known_plan(fields) {
             return plan;
         }
         let age = lock(&self.plans).0;
-        let plan = self.backend.plan(fields);
+        let plan = self.backend.plan(fields, until);
+        if plan.is_none() && until <= Instant::now() {
+            return None;
+        }
         let mut plans = lock(&self.plans);
         if plans.0 == age {
             if plans.1.len() >= PLANS {

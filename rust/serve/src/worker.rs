@@ -36,8 +36,9 @@ fn answer_one(shared: &Shared, mut job: Job, out: &mut Vec<u8>) {
     }
     let plan = match job.plan.take() {
         Some(plan) => plan,
-        None => match caught(|| Ok(shared.plan(&job.request.fields))) {
+        None => match caught(|| Ok(shared.plan(&job.request.fields, job.until))) {
             Ok(Some(plan)) => plan,
+            _ if is_over(shared, &job) => return give_up(shared, job),
             _ => return pass(shared, job, None),
         },
     };

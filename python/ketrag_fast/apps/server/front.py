@@ -60,8 +60,12 @@ class _Planner:
         self._service = service
         self._shape = topics(service)
 
-    def __call__(self, fields: str) -> Plan | None:
-        """Return how the core answers requests with these fields, None if the application must."""
+    def __call__(self, fields: str, seconds: float) -> Plan | None:
+        """Return how the core answers requests with these fields.
+
+        None if the application must answer, or if planning took longer than `seconds`: a filter that is new, or
+        the first of an index, reads metadata.
+        """
         try:
             query = query_of(self._service, check_fields(json.loads(fields), self._shape, ""))
             return query.entry.index.inspect.prepared(
@@ -71,6 +75,7 @@ class _Planner:
                 top=query.top,
                 filter=query.filter,
                 explain=query.explain,
+                deadline=seconds,
             )
         except KetragError:  # the application replies with it
             return None

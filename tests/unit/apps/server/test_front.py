@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 from ketrag_fast import Index, Settings
+from ketrag_fast.base.filters import ColumnReader
 from ketrag_fast.models.embedders.discovery import resolve
 from tests.support.endpoint import Endpoint, words_encoder
 from tests.support.service import command, httpx, running
@@ -230,6 +231,34 @@ def test_a_question_whose_time_is_over_while_it_is_embedded(tmp_path: Path) -> N
         assert (late.status_code, late.json()["code"]) == (504, "deadline")
         assert time.monotonic() - began < 30
         assert ask(client, "Fram", mode="bm25").status_code == 200
+
+
+def test_a_question_whose_time_is_over_while_metadata_is_read(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first filter of an index reads all metadata. The next question reads on, and the front answers it."""
+    readable, read = threading.Event(), ColumnReader._read_slice
+
+    def wait_to_read(self: ColumnReader) -> bool:
+        if readable.is_set():
+            return read(self)
+        time.sleep(0.01)
+        return True  # there is more to read
+
+    monkeypatch.setattr(ColumnReader, "_read_slice", wait_to_read)
+    body = {"question": QUESTION, "filter": "letters<4"}
+    with running(folder, cache=0) as service:
+        try:
+            with service.client() as client:
+                late = client.post("/v1/retrieve", json={**body, "deadline": 0.3}, timeout=20)
+                assert (late.status_code, late.json()["code"]) == (504, "deadline")
+                assert late.json()["message"] == "no answer within 0.3 s"
+        finally:
+            readable.set()
+        until(lambda: not service.server.server_state.connections)
+        with service.client() as client:
+            assert client.post("/v1/retrieve", json=body).json()["passages"]
+            assert not service.server.server_state.connections, "the application has no connection"
 
 
 def test_a_full_queue_and_a_deadline_while_the_model_is_busy(tmp_path: Path) -> None:
