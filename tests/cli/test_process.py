@@ -14,10 +14,13 @@ from tests import small_model
 ROOT = Path(__file__).parents[2]
 
 
-def ketrag(*argv: str, cwd: Path, **env: str) -> subprocess.CompletedProcess[str]:
+MODULE = "ketrag_fast.apps.cli.main"
+
+
+def ketrag(*argv: str, cwd: Path, module: str = MODULE, **env: str) -> subprocess.CompletedProcess[str]:
     path = os.pathsep.join([str(ROOT / "python"), os.environ.get("PYTHONPATH", "")])
     return subprocess.run(
-        [sys.executable, "-m", "ketrag_fast.apps.cli.main", *argv],
+        [sys.executable, "-m", module, *argv],
         cwd=cwd,
         env={**os.environ, "PYTHONPATH": path, **env},
         capture_output=True,
@@ -33,6 +36,23 @@ def test_help_names_the_commands(tmp_path: Path) -> None:
     assert done.returncode == 0
     for command in ("index", "retrieve", "eval", "graph", "stats", "config"):
         assert command in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("argv", "code"),
+    [
+        (["--version"], 0),
+        (["--help"], 0),
+        (["retrieve", "--budget", "many", "a"], 2),
+        (["no-such-command"], 2),
+        (["retrieve", "-i", "missing", "a"], 4),
+    ],
+)
+def test_the_package_runs_as_the_command(tmp_path: Path, argv: list[str], code: int) -> None:
+    """`python -m ketrag_fast` prints what `ketrag` prints, and ends with the same code."""
+    run, same = (ketrag(*argv, cwd=tmp_path, module=name) for name in ("ketrag_fast", MODULE))
+    assert (run.returncode, run.stdout, run.stderr) == (same.returncode, same.stdout, same.stderr)
+    assert run.returncode == code
 
 
 def test_help_loads_nothing_heavy(tmp_path: Path) -> None:
