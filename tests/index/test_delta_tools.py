@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ketrag_fast import Document, Index, Settings
-from ketrag_fast.build import delta, runner
+from ketrag_fast.build import delta
 from ketrag_fast.errors import IndexDamaged
 from ketrag_fast.index.health import examine
 from ketrag_fast.storage.generation import open_current
@@ -152,7 +152,7 @@ def test_a_stopped_change_is_not_lost(index: Path, fresh: Path, monkeypatch: pyt
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched, Index.open(index) as opened:
-        patched.setattr(runner.Deltas, "publish", stop)
+        patched.setattr(delta.Deltas, "publish", stop)
         with pytest.raises(KeyboardInterrupt):
             opened.update(remove=["page-11"])
     with Index.open(index) as opened:

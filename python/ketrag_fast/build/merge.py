@@ -24,7 +24,8 @@ from ketrag_fast.build import merge_parts as looking
 from ketrag_fast.build.chunk_reading import ReadingPlan, open_reading
 from ketrag_fast.build.ingest import as_they_are
 from ketrag_fast.build.merge_parts import MergePart, Prefer
-from ketrag_fast.build.runner import Build, planned_stages, remember, source_of
+from ketrag_fast.build.model_settings import source_of
+from ketrag_fast.build.runner import Build, remember
 from ketrag_fast.errors import (
     BackendError,
     Cancelled,
@@ -51,7 +52,7 @@ from ketrag_fast.storage.lock import builder_lock
 from ketrag_fast.storage.merge_tables import new_tables
 from ketrag_fast.storage.tables import SourceRow, Tables
 from ketrag_fast.systems.index_settings import spec_here
-from ketrag_fast.systems.planning import Planner
+from ketrag_fast.systems.planning import Planner, planned_stages
 from ketrag_fast.systems.registry import registry
 from ketrag_fast.systems.spec.stage import Stage
 from ketrag_fast.types import BuildReport

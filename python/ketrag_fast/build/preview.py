@@ -12,7 +12,7 @@ from ketrag_fast.base.config import Settings
 from ketrag_fast.base.filters import Condition
 from ketrag_fast.base.progress import Callback, Limited, Meter
 from ketrag_fast.build.ingest import Change, Ingested, change_documents
-from ketrag_fast.build.runner import settings_for
+from ketrag_fast.build.model_settings import settings_for
 from ketrag_fast.build.sources import Others, Sources
 from ketrag_fast.storage.generation import newest_whole
 from ketrag_fast.storage.layout import Layout

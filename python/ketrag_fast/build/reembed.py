@@ -16,14 +16,8 @@ from ketrag_fast.base.config import Settings, build_settings, names
 from ketrag_fast.base.progress import Callback, Limited
 from ketrag_fast.build.chunk_reading import open_reading, plan
 from ketrag_fast.build.ingest import as_they_are
-from ketrag_fast.build.runner import (
-    Build,
-    planned_stages,
-    remember,
-    settings_for,
-    source_of,
-    stored_identity,
-)
+from ketrag_fast.build.model_settings import settings_for, source_of, stored_identity
+from ketrag_fast.build.runner import Build, remember
 from ketrag_fast.errors import IndexMissing, ModelMismatch
 from ketrag_fast.models.embedders.build_model import VectorSource
 from ketrag_fast.models.embedders.fingerprint import Identity, require_same
@@ -34,7 +28,7 @@ from ketrag_fast.storage.generation import finish_publication, newest_whole, pru
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.lock import builder_lock
 from ketrag_fast.storage.tables import Tables
-from ketrag_fast.systems.planning import Planner
+from ketrag_fast.systems.planning import Planner, planned_stages
 from ketrag_fast.systems.spec.stage import Stage
 from ketrag_fast.types import BuildReport
 

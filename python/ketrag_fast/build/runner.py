@@ -11,24 +11,24 @@ import datetime as dt
 import json
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ketrag_fast.base.config import Resolved, Settings, build_settings, resolve
+from ketrag_fast.base.config import Resolved, Settings, build_settings
 from ketrag_fast.base.filters import Condition
 from ketrag_fast.base.progress import Callback, Limited, Meter
 from ketrag_fast.build.async_writer import Kept, Outputs, StageWriter, finished_stage, sound, write_stage
 from ketrag_fast.build.chunk_reading import ReadingPlan, failures, identity, open_reading, plan, warnings
 from ketrag_fast.build.damage import blame_damage
-from ketrag_fast.build.delta import Deltas
+from ketrag_fast.build.delta_build import change_by_delta, publish_difference, start_deltas
 from ketrag_fast.build.extension_errors import blame_extension
 from ketrag_fast.build.ingest import Change, Ingested, apply_change
 from ketrag_fast.build.merge_reuse import MergedBefore
+from ketrag_fast.build.model_settings import require_same_model, settings_for, source_of
 from ketrag_fast.build.notes import note
 from ketrag_fast.build.purge import Used
 from ketrag_fast.build.purge import purge as drop_unused
@@ -36,7 +36,7 @@ from ketrag_fast.build.reading_ahead import working_ahead
 from ketrag_fast.build.reuse import Before
 from ketrag_fast.build.sources import Others, Sources
 from ketrag_fast.build.usage import usage_of, without_graphs
-from ketrag_fast.errors import Cancelled, ConfigError, ModelMismatch, StageError
+from ketrag_fast.errors import Cancelled, StageError
 from ketrag_fast.models.endpoint_trust import Trust
 from ketrag_fast.models.spending import SpendingLimit
 from ketrag_fast.storage.allowed_folders import drop_old
@@ -56,9 +56,7 @@ from ketrag_fast.storage.lock import builder_lock
 from ketrag_fast.storage.manifest import StageRecord, content_digest
 from ketrag_fast.storage.published_texts import UNITS
 from ketrag_fast.storage.tables import Tables
-from ketrag_fast.systems.index_settings import check_embedder, settings_of, spec_here, to_build_on, with_modes
-from ketrag_fast.systems.planning import Planner
-from ketrag_fast.systems.registry import registry
+from ketrag_fast.systems.planning import Planner, planned_stages
 from ketrag_fast.systems.spec.ahead import Ahead
 from ketrag_fast.systems.spec.arrays import Sizes, check, measure_sizes
 from ketrag_fast.systems.spec.documents import Documents
@@ -67,7 +65,6 @@ from ketrag_fast.systems.spec.stage import (
     Stage,
     StageContext,
     StageInputs,
-    check_order,
     fingerprint_of,
 )
 from ketrag_fast.types import BuildReport, StageReport
@@ -76,12 +73,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ketrag_fast.models.embedders.build_model import VectorSource
-    from ketrag_fast.models.embedders.fingerprint import Identity
     from ketrag_fast.models.extraction.run import Reading
 
 _SMALL = 32 << 20
 """Stages smaller than this are written before the next one begins, so that a crash does not lose them."""
-SERVES = "the old generation stays in use until then"
 
 
 def build(
@@ -139,9 +134,9 @@ def build(
             change = Change(sources, others, remove, where)
             deltas = None
             if not (rebuild or partial or purge or fold):
-                deltas = _start_deltas(layout, tables, base, resolved, stages)
+                deltas = start_deltas(layout, tables, base, resolved, stages)
             if deltas is not None:
-                small = _change_by_delta(deltas, tables, resolved, change, callback)
+                small = change_by_delta(deltas, tables, resolved, change, callback)
                 if small is not None:
                     return _finish(layout, tables, resolved.settings, small, noted, start)
             meter = Meter("read", callback, "documents")
@@ -150,7 +145,7 @@ def build(
                 read = _read_sources(tables, change, resolved.settings, meter, again, ahead)
                 read.warnings += noted
                 if deltas is not None:
-                    small = _publish_difference(deltas, tables, resolved, read, callback)
+                    small = publish_difference(deltas, tables, resolved, read, callback)
                     if small is not None:
                         return _finish(layout, tables, resolved.settings, small, read.warnings, start)
                 work = _StageRun(layout, tables, resolved, base, stages, reads, callback, start, ahead)
@@ -196,7 +191,7 @@ class _StageRun:
             source_of(settings, layout, limit, trust) as source,
             open_reading(settings, layout, self.reads, self.callback, limit) as reading,
         ):
-            _require_same_model(self.base, source, rebuild)
+            require_same_model(self.base, source, rebuild)
             planned = planned_stages(self.stages, settings, reading is not None)
             every = frozenset(stage.name for stage in planned)
             rerun = every if rebuild or dropped is not None else frozenset()
@@ -248,84 +243,6 @@ def _finish(
     return report
 
 
-def _start_deltas(
-    layout: Layout,
-    tables: Tables,
-    base: Generation | None,
-    resolved: Resolved,
-    stages: Sequence[Stage] | Planner,
-) -> Deltas | None:
-    """Return the changes by deltas of an index; None if it has none."""
-    settings = resolved.settings
-    if settings.llm not in (None, "none") or settings.embedder != "builtin":
-        return None
-    return Deltas.start(layout, tables, base, resolved, planned_stages(stages, settings, False))
-
-
-def _change_by_delta(
-    deltas: Deltas, tables: Tables, resolved: Resolved, change: Change, callback: Callback | None
-) -> BuildReport | None:
-    """Publish a change by documents and ids as a delta.
-
-    Returns None if it must be another change, with the tables as they were.
-    """
-    try:
-        with tables.transaction():
-            changed = deltas.apply(change)
-            if changed is None:
-                return None
-            record = None
-            if changed.changes:
-                record = deltas.write(changed, callback)
-                if record is None:
-                    raise _NeedsWhole
-    except _NeedsWhole:
-        return None
-    read = Ingested(
-        added=changed.added, updated=changed.updated, removed=changed.removed, failures=changed.unknown
-    )
-    return _delta_report(deltas, tables, resolved, read, record)
-
-
-def _publish_difference(
-    deltas: Deltas, tables: Tables, resolved: Resolved, read: Ingested, callback: Callback | None
-) -> BuildReport | None:
-    """Publish what reading the sources changed as a delta; None if the index must be computed as a whole."""
-    if not (read.added or read.updated or read.removed):
-        return None  # a build without changes folds the delta
-    changed = deltas.difference()
-    record = None if changed is None else deltas.write(changed, callback, read.fingerprint)
-    return None if record is None else _delta_report(deltas, tables, resolved, read, record)
-
-
-def _delta_report(
-    deltas: Deltas, tables: Tables, resolved: Resolved, read: Ingested, record: StageRecord | None
-) -> BuildReport:
-    """Publish a delta, if one was written, and report what was changed."""
-    manifest = deltas.manifest if record is None else deltas.publish(record)
-    seconds = 0.0 if record is None else record.seconds
-    return BuildReport(
-        generation=manifest.generation,
-        changed=record is not None,
-        digest=manifest.digest,
-        documents=int(manifest.documents["count"]),
-        added=read.added,
-        removed=read.removed,
-        updated=read.updated,
-        stages=(StageReport("delta", "ran" if record is not None else "reused", seconds, 0),),
-        failures=tuple(read.failures),
-        settings_changed=resolved.differences,
-        warnings=(),
-        seconds=seconds,
-        usage=usage_of(tables, dict(deltas.manifest.stages), None, None),
-        extraction=None,
-    )
-
-
-class _NeedsWhole(Exception):
-    """A change that a delta cannot hold; it undoes what was done in the tables."""
-
-
 def _has_texts(base: Generation | None, tables: Tables, settings: Settings) -> bool:
     """Return whether the texts that the tables lack are published and undamaged."""
     record = base.manifest.stages.get(UNITS) if base is not None else None
@@ -333,14 +250,6 @@ def _has_texts(base: Generation | None, tables: Tables, settings: Settings) -> b
         return False
     is_sound = sound(base.folder / UNITS, record, full=settings.verify != "sizes")
     return is_sound and tables.texts.are_in(base.stages[UNITS]["document_hashes"])
-
-
-def planned_stages(stages: Sequence[Stage] | Planner, settings: Settings, reads: bool) -> Sequence[Stage]:
-    """Return the stages of one build. Raises ConfigError if their order is impossible."""
-    planned = stages(settings, reads) if callable(stages) else stages
-    wanted = [stage for stage in planned if reads or not stage.reads]
-    check_order(wanted, settings)
-    return wanted
 
 
 @dataclass(frozen=True)
@@ -550,78 +459,6 @@ class Build:
             ),
             extraction=self.reading.total.to_json() if self.reading is not None else None,
         )
-
-
-@contextmanager
-def source_of(
-    settings: Settings, layout: Layout, limit: SpendingLimit, trust: Trust
-) -> Iterator[VectorSource | None]:
-    """Open the embedding model of the settings; None for the built-in vectors.
-
-    It is loaded on first use, which raises EndpointNotConfirmed if `trust` does not allow its endpoint.
-    """
-    from ketrag_fast.models.embedders.build_model import VectorSource
-    from ketrag_fast.models.embedders.load_options import options_of
-    from ketrag_fast.models.embedders.registry import BUILTIN, parse
-
-    spec = spec_here(settings.embedder, layout)
-    if parse(spec)[0] == BUILTIN:
-        yield None
-        return
-    layout.work.mkdir(parents=True, exist_ok=True)
-    permit = partial(trust.require, "embedder", spec, "the text of the documents")
-    with VectorSource(spec, options_of(settings, limit), layout.tables, layout.work, permit) as source:
-        yield source
-
-
-def stored_identity(base: Generation | None) -> Identity | None:
-    """Return the identity of a generation's embedding model; None for the built-in vectors."""
-    from ketrag_fast.models.embedders.fingerprint import Identity
-
-    stored = base.manifest.models.get("embedder") if base is not None else None
-    return Identity.from_json(stored) if stored else None
-
-
-def _require_same_model(base: Generation | None, source: VectorSource | None, rebuild: bool) -> None:
-    """Raise ModelMismatch if the model's files changed in place since the index was built."""
-    stored = stored_identity(base) if source is not None and not rebuild else None
-    if stored is not None and source is not None and stored.fingerprint != source.fingerprint:
-        raise ModelMismatch(
-            f"the index was built with {stored.spec} (fingerprint {stored.fingerprint[:12]}); "
-            f"{source.model.spec} has {source.fingerprint[:12]}",
-            hint=f"`ketrag reembed` computes new vectors ({SERVES}); or restore the old model",
-        )
-
-
-def _is_model_moved(base: Generation, settings: Settings) -> bool:
-    """Return whether the requested embedder is the index's model at a different location."""
-    from ketrag_fast.models.embedders.load_options import options_of
-    from ketrag_fast.models.embedders.registry import BUILTIN, fingerprint
-
-    stored = base.manifest.models.get("embedder")
-    if not stored or settings.embedder == BUILTIN:
-        return False
-    return bool(stored["fingerprint"] == fingerprint(settings.embedder, options_of(settings)))
-
-
-def settings_for(base: Generation | None, settings: Settings, rebuild: bool) -> Resolved:
-    """Resolve all settings. Raises if they invalidate earlier work and `rebuild` is False."""
-    stored = to_build_on(settings_of(base.manifest), settings) if base else None
-    settings = with_modes(settings, stored, only=rebuild)
-    resolved = resolve(flags=settings.given, index=stored, presets=registry().table)
-    heavy = resolved.needs_rebuild
-    if base is not None and "embedder" in heavy and _is_model_moved(base, resolved.settings):
-        heavy = tuple(name for name in heavy if name != "embedder")
-    if base is None or rebuild or not heavy or base.manifest.documents.get("count") == 0:
-        return resolved
-    lines = "; ".join(f"{name} is {old!r}, not {new!r}" for name, old, new in resolved.differences)
-    alone = heavy == ("embedder",)
-    command = "`ketrag reembed --embedder ...` computes new vectors" if alone else "--rebuild builds it again"
-    hint = f"{command} ({SERVES}); or keep the settings of the index"
-    if "embedder" in heavy:
-        check_embedder(resolved.settings.embedder)
-        raise ModelMismatch(f"the index was built with a different embedder: {lines}", hint=hint)
-    raise ConfigError(f"the index was built with different units: {lines}", hint=hint)
 
 
 def remember(tables: Tables, report: BuildReport) -> None:

@@ -12,7 +12,7 @@ from ketrag_fast.storage.manifest import Manifest, StageRecord
 from ketrag_fast.systems.registry import Registry, registry
 from ketrag_fast.systems.shared import has_model
 from ketrag_fast.systems.spec.arrays import Sizes, measure_sizes
-from ketrag_fast.systems.spec.stage import Stage, order_stages
+from ketrag_fast.systems.spec.stage import Stage, check_order, order_stages
 from ketrag_fast.systems.spec.system import Channel
 
 Planner = Callable[[Settings, bool], Sequence[Stage]]
@@ -28,6 +28,14 @@ def stages_for(settings: Settings, reads: bool, extra: Sequence[str] = ()) -> tu
         need for mode in wanted_modes(settings, reads) for need in required_stages(found, mode, settings)
     ]
     return order_stages(found.stages, list(dict.fromkeys([*wanted, *extra, "units"])), settings)
+
+
+def planned_stages(stages: Sequence[Stage] | Planner, settings: Settings, reads: bool) -> Sequence[Stage]:
+    """Return the stages of one build. Raises ConfigError if their order is impossible."""
+    planned = stages(settings, reads) if callable(stages) else stages
+    wanted = [stage for stage in planned if reads or not stage.reads]
+    check_order(wanted, settings)
+    return wanted
 
 
 def embedding_stages() -> frozenset[str]:

@@ -1,0 +1,96 @@
+"""Changes that are published as a delta: the rows that differ from the last whole generation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ketrag_fast.base.config import Resolved
+from ketrag_fast.base.progress import Callback
+from ketrag_fast.build.delta import Deltas
+from ketrag_fast.build.ingest import Change, Ingested
+from ketrag_fast.build.usage import usage_of
+from ketrag_fast.storage.generation import Generation
+from ketrag_fast.storage.layout import Layout
+from ketrag_fast.storage.manifest import StageRecord
+from ketrag_fast.storage.tables import Tables
+from ketrag_fast.systems.planning import Planner, planned_stages
+from ketrag_fast.systems.spec.stage import Stage
+from ketrag_fast.types import BuildReport, StageReport
+
+
+def start_deltas(
+    layout: Layout,
+    tables: Tables,
+    base: Generation | None,
+    resolved: Resolved,
+    stages: Sequence[Stage] | Planner,
+) -> Deltas | None:
+    """Return the changes by deltas of an index; None if it has none."""
+    settings = resolved.settings
+    if settings.llm not in (None, "none") or settings.embedder != "builtin":
+        return None
+    return Deltas.start(layout, tables, base, resolved, planned_stages(stages, settings, False))
+
+
+def change_by_delta(
+    deltas: Deltas, tables: Tables, resolved: Resolved, change: Change, callback: Callback | None
+) -> BuildReport | None:
+    """Publish a change by documents and ids as a delta.
+
+    Returns None if it must be another change, with the tables as they were.
+    """
+    try:
+        with tables.transaction():
+            changed = deltas.apply(change)
+            if changed is None:
+                return None
+            record = None
+            if changed.changes:
+                record = deltas.write(changed, callback)
+                if record is None:
+                    raise _NeedsWhole
+    except _NeedsWhole:
+        return None
+    read = Ingested(
+        added=changed.added, updated=changed.updated, removed=changed.removed, failures=changed.unknown
+    )
+    return _delta_report(deltas, tables, resolved, read, record)
+
+
+def publish_difference(
+    deltas: Deltas, tables: Tables, resolved: Resolved, read: Ingested, callback: Callback | None
+) -> BuildReport | None:
+    """Publish what reading the sources changed as a delta; None if the index must be computed as a whole."""
+    if not (read.added or read.updated or read.removed):
+        return None  # a build without changes folds the delta
+    changed = deltas.difference()
+    record = None if changed is None else deltas.write(changed, callback, read.fingerprint)
+    return None if record is None else _delta_report(deltas, tables, resolved, read, record)
+
+
+def _delta_report(
+    deltas: Deltas, tables: Tables, resolved: Resolved, read: Ingested, record: StageRecord | None
+) -> BuildReport:
+    """Publish a delta, if one was written, and report what was changed."""
+    manifest = deltas.manifest if record is None else deltas.publish(record)
+    seconds = 0.0 if record is None else record.seconds
+    return BuildReport(
+        generation=manifest.generation,
+        changed=record is not None,
+        digest=manifest.digest,
+        documents=int(manifest.documents["count"]),
+        added=read.added,
+        removed=read.removed,
+        updated=read.updated,
+        stages=(StageReport("delta", "ran" if record is not None else "reused", seconds, 0),),
+        failures=tuple(read.failures),
+        settings_changed=resolved.differences,
+        warnings=(),
+        seconds=seconds,
+        usage=usage_of(tables, dict(deltas.manifest.stages), None, None),
+        extraction=None,
+    )
+
+
+class _NeedsWhole(Exception):
+    """A change that a delta cannot hold; it undoes what was done in the tables."""
