@@ -63,8 +63,8 @@ class _Planner:
     def __call__(self, fields: str, seconds: float) -> Plan | None:
         """Return how the core answers requests with these fields.
 
-        None if the application must answer, or if planning took longer than `seconds`: a filter that is new, or
-        the first of an index, reads metadata.
+        None if the application must answer, or if planning takes longer than `seconds`: the first filter of
+        an index reads all metadata.
         """
         try:
             query = query_of(self._service, check_fields(json.loads(fields), self._shape, ""))

@@ -236,7 +236,7 @@ def test_a_question_whose_time_is_over_while_it_is_embedded(tmp_path: Path) -> N
 def test_a_question_whose_time_is_over_while_metadata_is_read(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The first filter of an index reads all metadata. The next question reads on, and the front answers it."""
+    """The first filter of an index reads all metadata. The next question reads on; the front answers it."""
     readable, read = threading.Event(), ColumnReader._read_slice
 
     def wait_to_read(self: ColumnReader) -> bool:
