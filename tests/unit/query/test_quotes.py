@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,39 @@ def test_the_sentence_that_shares_the_rarest_words_comes_first(index: Index) -> 
     assert any("Colin Archer" in quote.text for quote in answer.quotes[:2])
     found = index.ask("Who built her at Vollen, Christian or Jensen?").quotes[0]
     assert found.text.startswith("She was built at Vollen")
+
+
+def test_the_form_of_a_verb_and_the_type_of_answer_count(tmp_path: Path) -> None:
+    """The sentence that answers has neither the verb as the question has it nor the name."""
+    crean = (
+        "Tom Crean was born on a farm in Kerry and enlisted in the Royal Navy as a boy. "
+        "He was on another warship when the Discovery came, and volunteered. "
+        "He went south with Scott, and again with Shackleton. "
+        "He retired in 1920 and opened a public house. "
+        "He hardly ever spoke of his travels, and died in Cork in 1938. "
+        "The house is still there."
+    )
+    with Index.build([Document("crean", crean, "Tom Crean")], tmp_path / "index") as index:
+        for question in ("Where did Tom Crean die?", "When did Tom Crean die?"):
+            quotes = index.ask(question).quotes
+            assert len(quotes) == 2 and any("died in Cork" in quote.text for quote in quotes), question
+
+
+def test_the_best_passages_are_quoted_although_others_share_words(index: Index) -> None:
+    """The second passage of a chain shares no word with the question; five others share a rare one each."""
+    rare = ("harpoon", "telescope", "barometer", "sextant", "chronometer")
+    texts = ["The Maud was a ship.", "It lies in the fjord.", *[f"Here is one {word}." for word in rare]]
+    context = index.retrieve("Which boat was the Gjøa?")
+    first = context.passages[0]
+    passages = tuple(
+        replace(first, rank=rank, title="", text=text, start=0, end=len(text))
+        for rank, text in enumerate(texts, 1)
+    )
+    question = f"Where is the Maud: {', '.join(rare)}?"
+    quotes = best_sentences(replace(context, question=question, passages=passages))
+    assert [quote.number for quote in quotes][:1] == [1]
+    assert 2 in [quote.number for quote in quotes]
+    assert len(best_sentences(replace(context, question=question, passages=passages), 7)) == 7
 
 
 def test_quotes_are_the_words_of_their_documents(index: Index) -> None:
