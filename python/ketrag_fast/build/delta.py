@@ -27,13 +27,13 @@ from ketrag_fast.build.sources import split_sources
 from ketrag_fast.errors import IndexDamaged
 from ketrag_fast.readers import is_glob
 from ketrag_fast.storage.delta import DELTA, NewDocument, delta_arrays, patches_of
+from ketrag_fast.storage.document_hashes import fingerprint_of as documents_fingerprint
 from ketrag_fast.storage.durable import discard_folder, remove_folder
 from ketrag_fast.storage.file_records import REPAIR
 from ketrag_fast.storage.generation import Generation, open_generation, publish
 from ketrag_fast.storage.layout import SHORT_HASH, Layout
 from ketrag_fast.storage.manifest import Manifest, StageRecord
 from ketrag_fast.storage.tables import Known, Tables
-from ketrag_fast.storage.tables import fingerprint_of as documents_fingerprint
 from ketrag_fast.systems.shared.units import cut_new_documents
 from ketrag_fast.systems.spec.documents import Documents
 from ketrag_fast.systems.spec.stage import DOCUMENTS, Stage, StageContext, fingerprint_of

@@ -15,8 +15,9 @@ from ketrag_fast.errors import DocumentError
 from ketrag_fast.readers import Item, SourceFile, SourceFiles, find, known_kind
 from ketrag_fast.readers.ocr import check_ocr
 from ketrag_fast.readers.sandbox import UNCHANGED, Apart, ReadJob
+from ketrag_fast.storage.document_hashes import content_of
 from ketrag_fast.storage.source_files import FileReading
-from ketrag_fast.storage.tables import Tables, content_of
+from ketrag_fast.storage.tables import Tables
 from ketrag_fast.types import Document, Failure
 from ketrag_fast.types.locations import problem_of
 

@@ -31,7 +31,8 @@ from ketrag_fast.build.sources import Others, Sources, list_sources, split_sourc
 from ketrag_fast.build.unchanged import UnchangedFiles
 from ketrag_fast.errors import Cancelled
 from ketrag_fast.readers import is_glob
-from ketrag_fast.storage.tables import Known, Tables, metadata_json
+from ketrag_fast.storage.document_hashes import metadata_json
+from ketrag_fast.storage.tables import Known, Tables
 from ketrag_fast.systems.spec.ahead import Ahead, columns_of
 from ketrag_fast.types import Document, Failure
 

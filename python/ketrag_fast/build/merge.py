@@ -50,7 +50,8 @@ from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.leftovers import MERGE
 from ketrag_fast.storage.lock import builder_lock
 from ketrag_fast.storage.merge_tables import new_tables
-from ketrag_fast.storage.tables import SourceRow, Tables
+from ketrag_fast.storage.source_table import SourceRow
+from ketrag_fast.storage.tables import Tables
 from ketrag_fast.systems.index_settings import spec_here
 from ketrag_fast.systems.planning import Planner, planned_stages
 from ketrag_fast.systems.registry import registry

@@ -26,7 +26,8 @@ from ketrag_fast.storage.generation import MANIFEST, current_number
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.manifest import Manifest, read_manifest
 from ketrag_fast.storage.merge_tables import Place
-from ketrag_fast.storage.tables import Known, SourceRow, Tables
+from ketrag_fast.storage.source_table import SourceRow
+from ketrag_fast.storage.tables import Known, Tables
 from ketrag_fast.systems.index_settings import settings_of
 from ketrag_fast.systems.registry import registry
 

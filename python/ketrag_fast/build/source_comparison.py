@@ -17,8 +17,9 @@ from ketrag_fast.build.unchanged import UnchangedFiles
 from ketrag_fast.errors import Cancelled, DocumentError
 from ketrag_fast.readers import ALONE, Item, SourceFile, single
 from ketrag_fast.readers.sandbox import Apart, ReadJob
+from ketrag_fast.storage.document_hashes import hash_purged_id
 from ketrag_fast.storage.source_files import FileReading
-from ketrag_fast.storage.tables import Known, hash_purged_id
+from ketrag_fast.storage.tables import Known
 from ketrag_fast.types import Document, Failure
 from ketrag_fast.types.document_batch import DocumentBatch
 

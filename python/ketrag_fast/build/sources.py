@@ -12,7 +12,8 @@ from ketrag_fast.errors import DocumentError
 from ketrag_fast.readers import find, is_glob
 from ketrag_fast.readers.files import missing
 from ketrag_fast.readers.ignored import leaves_out as leaves_out
-from ketrag_fast.storage.tables import SourceRow, Tables
+from ketrag_fast.storage.source_table import SourceRow
+from ketrag_fast.storage.tables import Tables
 from ketrag_fast.types import Document
 
 PathLike = str | os.PathLike[str]

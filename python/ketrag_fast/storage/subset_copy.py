@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from ketrag_fast.storage.database import connect
+from ketrag_fast.storage.document_hashes import fingerprint_of, hashes_of
 from ketrag_fast.storage.io_errors import tables_damaged, writing
 from ketrag_fast.storage.source_seals import seal_sources
-from ketrag_fast.storage.tables import Tables, fingerprint_of, hashes_of
+from ketrag_fast.storage.tables import Tables
 
 _SLICE: Final = 256
 """Rows between two checks."""

@@ -19,13 +19,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ketrag_fast.errors import IndexDamaged
-from ketrag_fast.storage.checksum import bytes_digest, raw_digest, text_digest
-from ketrag_fast.storage.database import Database
-from ketrag_fast.storage.document_texts import HASH_BYTES, TEXTS_SCHEMA, DocumentTexts, is_hash
+from ketrag_fast.storage.checksum import raw_digest
+from ketrag_fast.storage.document_hashes import (
+    PURGED,
+    fingerprint_of,
+    hash_purged_id,
+    hashes_of,
+    metadata_json,
+)
+from ketrag_fast.storage.document_texts import HASH_BYTES, TEXTS_SCHEMA, DocumentTexts
 from ketrag_fast.storage.io_errors import json_of, tables_damaged
 from ketrag_fast.storage.layout import FORMAT, SHORT_HASH, incompatible
 from ketrag_fast.storage.source_files import FileKey, FileReading, load_file_readings, store_file_readings
-from ketrag_fast.storage.source_seals import SOURCE_ROWS, seal_sources, source_seal
+from ketrag_fast.storage.source_table import SourceTable
 from ketrag_fast.types import Document, Failure
 from ketrag_fast.types.document_batch import DocumentBatch
 from ketrag_fast.types.locations import Locator, from_rows, to_text
@@ -65,7 +71,6 @@ CREATE TABLE source_seals (              -- checksums of `sources`: an altered p
   seal   TEXT NOT NULL                   -- hash of its number, kind, label and spec
 ) STRICT;
 """
-_HASHED = "\0purged "
 _STORED = "FROM documents LEFT JOIN texts AS stored ON stored.document = key"
 _LOCATED = f"{_STORED} LEFT JOIN locators AS located ON located.document = key"
 _PAYLOAD = (
@@ -75,16 +80,6 @@ _PAYLOAD = (
 _TEXT = 2
 """The text among the hashed columns of `_PAYLOAD`."""
 _DOCUMENT = f"content, CAST(text AS BLOB), id, title, metadata, data {_LOCATED}"
-
-
-@dataclass(frozen=True, slots=True)
-class SourceRow:
-    """A registered source."""
-
-    number: int
-    kind: str
-    label: str
-    spec: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +111,7 @@ def _prepare(path: Path, read_only: bool, db: sqlite3.Connection) -> None:
         db.executescript(f"BEGIN IMMEDIATE;{_SCHEMA}{TEXTS_SCHEMA}PRAGMA user_version = {FORMAT};COMMIT;")
 
 
-class Tables(Database):
+class Tables(SourceTable):
     """The open tables of one index."""
 
     def __init__(self, path: Path, *, read_only: bool = False) -> None:
@@ -127,71 +122,6 @@ class Tables(Database):
         self._keys: tuple[int, array[int]] | None = None
         super().__init__(path, None if read_only else "FULL", partial(_prepare, path, read_only))
         self.texts = DocumentTexts(self._db, path)
-
-    def sources(self) -> list[SourceRow]:
-        """Return the sources in order of registration. Raises IndexDamaged if a row is altered."""
-        wrong = self._altered_sources()
-        if wrong:
-            listed = ", ".join(f"{number} ({label})" for number, label in list(wrong.items())[:3])
-            raise IndexDamaged(
-                f"{self.path} is damaged: the rows of these sources are altered: {listed}",
-                hint="name all sources of the index again: `ketrag index SOURCES... --replace`. Documents "
-                "that a program passed must be passed again; the published generation stays readable",
-            )
-        rows = self._db.execute("SELECT number, kind, label, spec FROM sources ORDER BY number")
-        return [SourceRow(*self._texts(row, "a source")) for row in rows]
-
-    def _altered_sources(self) -> dict[int, str]:
-        """Return the numbers and labels of the sources whose row does not match its checksum."""
-        seals = dict(self._db.execute("SELECT CAST(number AS INTEGER), CAST(seal AS BLOB) FROM source_seals"))
-        rows = {row[0]: row for row in self._db.execute(SOURCE_ROWS)}
-        wrong = {
-            number: repr((row[2] or b"").decode("utf-8", "replace"))[:80]
-            for number, row in rows.items()
-            if seals.get(number) != source_seal(row).encode()
-        }
-        return wrong | dict.fromkeys(sorted(seals.keys() - rows.keys()), "missing")
-
-    def drop_altered_sources(self) -> None:
-        """Delete altered rows of sources, for a build that is given all sources again.
-
-        Must run in a transaction, at whose end no document may refer to a deleted source.
-        """
-        wrong = [(number,) for number in self._altered_sources()]
-        if wrong:
-            self._db.execute("PRAGMA defer_foreign_keys = ON")
-            self._db.execute("REINDEX sources")  # its index may still have the former value
-            self._db.executemany("DELETE FROM sources WHERE number = ?", wrong)
-            self._db.executemany("DELETE FROM source_seals WHERE number = ?", wrong)
-
-    def _texts(self, row: tuple[Any, ...], what: str) -> tuple[Any, ...]:
-        """Return a row that ends with three texts, which SQLite does not check itself."""
-        if not all(isinstance(value, str) for value in row[-3:]):
-            raise tables_damaged(self.path, f"the row of {what} is invalid: {row!r:.200}")
-        return row
-
-    def add_source(self, kind: str, label: str, spec: str) -> None:
-        """Register a source once. A path replaces the placeholder that a merge stored for it."""
-        if kind == "path":
-            self._db.execute(
-                "DELETE FROM source_seals WHERE number IN"
-                " (SELECT number FROM sources WHERE kind = 'documents' AND spec = ?)",
-                (spec,),
-            )
-            self._db.execute(
-                "UPDATE OR IGNORE sources SET kind = 'path', label = ? WHERE kind = 'documents' AND spec = ?",
-                (label, spec),
-            )
-        self._db.execute(
-            "INSERT INTO sources (kind, label, spec) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
-            (kind, label, spec),
-        )
-        seal_sources(self._db)
-
-    def remove_source(self, number: int) -> None:
-        """Delete a source whose documents are gone."""
-        self._db.execute("DELETE FROM sources WHERE number = ?", (number,))
-        self._db.execute("DELETE FROM source_seals WHERE number = ?", (number,))
 
     def known(self, ids: Iterable[str] | None = None) -> dict[str, Known]:
         """Return all documents by id, or those with the given ids."""
@@ -431,10 +361,6 @@ class Tables(Database):
         query = "SELECT 1 FROM removed WHERE id = ?"
         return any(self._db.execute(query, (name,)).fetchone() for name in names)
 
-    def last_source(self) -> SourceRow | None:
-        """Return the last source, which new documents of a program follow."""
-        return max(self.sources(), key=lambda source: source.number, default=None)
-
     def last_place(self, source: int) -> int:
         """Return the position of the last document of a source; -1 if it has none."""
         row = self._db.execute("SELECT max(place) FROM documents WHERE source = ?", (source,)).fetchone()
@@ -499,20 +425,6 @@ class Tables(Database):
         query = "SELECT chars FROM documents WHERE key = ?"
         return sum(int(self._db.execute(query, (key,)).fetchone()[0]) for key in keys)
 
-    def origins(self, names: Iterable[str]) -> dict[str, str]:
-        """Return the path or glob of the source of each document; documents of a program have none.
-
-        Raises IndexDamaged if the row of a source is altered.
-        """
-        self.sources()
-        query = "SELECT spec FROM documents JOIN sources ON number = source WHERE id = ? AND kind = 'path'"
-        found = {}
-        for name in names:
-            row = self._db.execute(query, (name,)).fetchone()
-            if row is not None:
-                found[name] = str(row[0])
-        return found
-
     def purge(self, vectors: Iterable[tuple[int, str, bytes]], replies: Iterable[bytes]) -> None:
         """Delete all other vectors and replies, the log of builds, estimates, and sources without documents.
 
@@ -537,7 +449,7 @@ class Tables(Database):
                     self._db.execute(f"DELETE FROM {name}")  # noqa: S608 - ours
             self._db.execute("DELETE FROM sources WHERE number NOT IN (SELECT source FROM documents)")
             self._db.execute("DELETE FROM source_seals WHERE number NOT IN (SELECT number FROM sources)")
-            plain = [name for name in self.removed() if not name.startswith(_HASHED)]
+            plain = [name for name in self.removed() if not name.startswith(PURGED)]
             self.set_removed(plain, removed=False)
             self.set_removed(map(hash_purged_id, plain), removed=True)
         self._db.execute("VACUUM")
@@ -587,39 +499,6 @@ class Tables(Database):
                 yield place, from_rows(json_of(data, self.path, "the locators of a document"))
             except (TypeError, ValueError) as error:
                 raise tables_damaged(self.path, f"the locators of document {place} are invalid") from error
-
-
-def hashes_of(contents: Iterable[Any], path: Path) -> NDArray[np.uint8]:
-    """Return content hashes of `path` as uint8[documents, 32]; raises IndexDamaged for an invalid one."""
-    found = bytearray()
-    for content in contents:
-        if not is_hash(content):
-            raise tables_damaged(path, "the hash of a document is invalid")
-        found += content
-    return np.frombuffer(bytes(found), np.uint8).reshape(-1, HASH_BYTES)
-
-
-def fingerprint_of(hashes: NDArray[np.uint8]) -> str:
-    """Return a hash of documents, given their content hashes, and of their order."""
-    return bytes_digest([hashes.tobytes()])
-
-
-def hash_purged_id(name: str) -> str:
-    """Return the hash that remains of the id of a purged document."""
-    return _HASHED + text_digest([name])
-
-
-def content_of(document: Document) -> str:
-    """Return the hash by which a change of a document is detected."""
-    parts = (document.id, document.title, document.text, metadata_json(document))
-    return text_digest((*parts, to_text(document.locators)) if document.locators else parts)
-
-
-def metadata_json(document: Document) -> str:
-    """Return the metadata of a document as the tables store it."""
-    if not document.metadata:
-        return "{}"
-    return json.dumps(dict(document.metadata), ensure_ascii=False, sort_keys=True, separators=(",", ":"))
 
 
 def _payload(document: Document) -> tuple[str, str, int]:

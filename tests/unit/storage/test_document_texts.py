@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 from ketrag_fast import Document, Index, Settings, _core
 from ketrag_fast.errors import Cancelled, IndexDamaged
 from ketrag_fast.kernels.text import pack, unpack
+from ketrag_fast.storage.document_hashes import content_of
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.published_texts import PublishedTexts
-from ketrag_fast.storage.tables import Tables, content_of
+from ketrag_fast.storage.tables import Tables
 from ketrag_fast.types.locations import Locator
 
 WORDS = ("Nansen", "drifted", "towards", "the", "pole", "in", "1895", "é")

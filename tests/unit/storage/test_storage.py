@@ -26,12 +26,13 @@ from ketrag_fast.errors import (
 from ketrag_fast.storage import durable
 from ketrag_fast.storage.arrays import Arrays, write_arrays
 from ketrag_fast.storage.checksum import file_digest, text_digest
+from ketrag_fast.storage.document_hashes import content_of
 from ketrag_fast.storage.generation import current_number, open_current, prune, publish
 from ketrag_fast.storage.io_errors import convert_os_error, writing
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.lock import builder_lock
 from ketrag_fast.storage.manifest import Manifest, StageRecord, content_digest
-from ketrag_fast.storage.tables import Tables, content_of
+from ketrag_fast.storage.tables import Tables
 from ketrag_fast.types import Document, Failure
 
 

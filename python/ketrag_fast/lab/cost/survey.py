@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ketrag_fast.storage.tables import content_of
+from ketrag_fast.storage.document_hashes import content_of
 from ketrag_fast.types import Document, Failure
 
 

@@ -1,0 +1,109 @@
+"""The sources of an index, with checksums that show an altered row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from ketrag_fast.errors import IndexDamaged
+from ketrag_fast.storage.database import Database
+from ketrag_fast.storage.io_errors import tables_damaged
+from ketrag_fast.storage.source_seals import SOURCE_ROWS, seal_sources, source_seal
+
+
+@dataclass(frozen=True, slots=True)
+class SourceRow:
+    """A registered source."""
+
+    number: int
+    kind: str
+    label: str
+    spec: str
+
+
+class SourceTable(Database):
+    """The part of the open tables that registers sources."""
+
+    def sources(self) -> list[SourceRow]:
+        """Return the sources in order of registration. Raises IndexDamaged if a row is altered."""
+        wrong = self._altered_sources()
+        if wrong:
+            listed = ", ".join(f"{number} ({label})" for number, label in list(wrong.items())[:3])
+            raise IndexDamaged(
+                f"{self.path} is damaged: the rows of these sources are altered: {listed}",
+                hint="name all sources of the index again: `ketrag index SOURCES... --replace`. Documents "
+                "that a program passed must be passed again; the published generation stays readable",
+            )
+        rows = self._db.execute("SELECT number, kind, label, spec FROM sources ORDER BY number")
+        return [SourceRow(*self._texts(row, "a source")) for row in rows]
+
+    def _altered_sources(self) -> dict[int, str]:
+        """Return the numbers and labels of the sources whose row does not match its checksum."""
+        seals = dict(self._db.execute("SELECT CAST(number AS INTEGER), CAST(seal AS BLOB) FROM source_seals"))
+        rows = {row[0]: row for row in self._db.execute(SOURCE_ROWS)}
+        wrong = {
+            number: repr((row[2] or b"").decode("utf-8", "replace"))[:80]
+            for number, row in rows.items()
+            if seals.get(number) != source_seal(row).encode()
+        }
+        return wrong | dict.fromkeys(sorted(seals.keys() - rows.keys()), "missing")
+
+    def drop_altered_sources(self) -> None:
+        """Delete altered rows of sources, for a build that is given all sources again.
+
+        Must run in a transaction, at whose end no document may refer to a deleted source.
+        """
+        wrong = [(number,) for number in self._altered_sources()]
+        if wrong:
+            self._db.execute("PRAGMA defer_foreign_keys = ON")
+            self._db.execute("REINDEX sources")  # its index may still have the former value
+            self._db.executemany("DELETE FROM sources WHERE number = ?", wrong)
+            self._db.executemany("DELETE FROM source_seals WHERE number = ?", wrong)
+
+    def _texts(self, row: tuple[Any, ...], what: str) -> tuple[Any, ...]:
+        """Return a row that ends with three texts, which SQLite does not check itself."""
+        if not all(isinstance(value, str) for value in row[-3:]):
+            raise tables_damaged(self.path, f"the row of {what} is invalid: {row!r:.200}")
+        return row
+
+    def add_source(self, kind: str, label: str, spec: str) -> None:
+        """Register a source once. A path replaces the placeholder that a merge stored for it."""
+        if kind == "path":
+            self._db.execute(
+                "DELETE FROM source_seals WHERE number IN"
+                " (SELECT number FROM sources WHERE kind = 'documents' AND spec = ?)",
+                (spec,),
+            )
+            self._db.execute(
+                "UPDATE OR IGNORE sources SET kind = 'path', label = ? WHERE kind = 'documents' AND spec = ?",
+                (label, spec),
+            )
+        self._db.execute(
+            "INSERT INTO sources (kind, label, spec) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
+            (kind, label, spec),
+        )
+        seal_sources(self._db)
+
+    def remove_source(self, number: int) -> None:
+        """Delete a source whose documents are gone."""
+        self._db.execute("DELETE FROM sources WHERE number = ?", (number,))
+        self._db.execute("DELETE FROM source_seals WHERE number = ?", (number,))
+
+    def last_source(self) -> SourceRow | None:
+        """Return the last source, which new documents of a program follow."""
+        return max(self.sources(), key=lambda source: source.number, default=None)
+
+    def origins(self, names: Iterable[str]) -> dict[str, str]:
+        """Return the path or glob of the source of each document; documents of a program have none.
+
+        Raises IndexDamaged if the row of a source is altered.
+        """
+        self.sources()
+        query = "SELECT spec FROM documents JOIN sources ON number = source WHERE id = ? AND kind = 'path'"
+        found = {}
+        for name in names:
+            row = self._db.execute(query, (name,)).fetchone()
+            if row is not None:
+                found[name] = str(row[0])
+        return found
