@@ -63,9 +63,9 @@ class Sizes:
     mentioning: float = 0.1
     unlinked: float = 0.0
     """And if the question names no subject and fewer candidates than this share mention one."""
-    alike: float = 0.2
-    alike_span: float = 0.03
-    unalike: float = 0.0
+    similarity_threshold: float = 0.2
+    similarity_span: float = 0.03
+    dissimilar_weight: float = 0.0
     """And if most candidates have no subject and the first of them are less similar than this."""
 
 
@@ -80,7 +80,7 @@ PRODUCT = Sizes(
     first_stage1=1.0,
     sections=0.4,
     unlinked=0.3,
-    unalike=0.9,
+    dissimilar_weight=0.9,
 )
 
 
@@ -199,7 +199,7 @@ def _unlinked(corpus: WalkCorpus, asked: WalkQuestion, pool: list[int], sizes: S
     return sizes.unlinked * max(1 - share / sizes.mentioning, 0.0)
 
 
-def _unalike(corpus: WalkCorpus, pool: list[int], sizes: Sizes) -> float:
+def _dissimilar(corpus: WalkCorpus, pool: list[int], sizes: Sizes) -> float:
     """How much more the direct match weighs because the first candidates, without subjects, share little."""
     if 2 * sum(corpus.subject[u] != NONE for u in pool) >= len(pool):
         return 0.0
@@ -209,8 +209,8 @@ def _unalike(corpus: WalkCorpus, pool: list[int], sizes: Sizes) -> float:
     norms = np.linalg.norm(rows, axis=1)
     cosines = rows @ rows.T / np.maximum(np.outer(norms, norms), np.finfo(float).tiny)
     np.fill_diagonal(cosines, 0.0)
-    missing = sizes.alike - float(cosines.max(axis=1).mean())
-    return sizes.unalike * float(np.clip(missing / sizes.alike_span, 0.0, 1.0))
+    missing = sizes.similarity_threshold - float(cosines.max(axis=1).mean())
+    return sizes.dissimilar_weight * float(np.clip(missing / sizes.similarity_span, 0.0, 1.0))
 
 
 def _chains(pairs: Pairs, places: list[int], direct: Array) -> Array:
@@ -267,9 +267,9 @@ def walk(
         pool = [int(u) for u in best_first(first) if int(u) in chosen]
     subjects = {corpus.subject[u] if corpus.subject[u] != NONE else -1 - u for u in pool}
     missing = sizes.distinct - len(subjects) / max(len(pool), 1)
-    alike = 0.0 if vectors else float(np.clip(missing, 0.0, sizes.sections))
-    others = (_unlinked(corpus, asked, pool, sizes), _unalike(corpus, pool, sizes))
-    weight = 0.1 + (0.0 if vectors else max(alike, *others))
+    few_subjects = 0.0 if vectors else float(np.clip(missing, 0.0, sizes.sections))
+    others = (_unlinked(corpus, asked, pool, sizes), _dissimilar(corpus, pool, sizes))
+    weight = 0.1 + (0.0 if vectors else max(few_subjects, *others))
     named = np.array([float(s in asked.subjects) for s in corpus.subject])
 
     pairs = Pairs(corpus, asked, pool, partners, vectors, sizes.least_rarity)

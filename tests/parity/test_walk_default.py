@@ -241,7 +241,7 @@ def test_where_untitled_units_share_little_the_direct_match_counts_more(words: i
     links, lengths = untitled(words)
     found = default(links, question, lengths)
     same(found, slow(links, asked(links, question), lengths))
-    before = default(links, question, lengths, numbers={"unalike": 0})
+    before = default(links, question, lengths, numbers={"dissimilar_weight": 0})
     assert (found[1].tolist() != before[1].tolist()) == changes
     wanted = np.arange(len(lengths)) % 3 == 0
     hits = default(links, question, lengths, wanted=wanted)

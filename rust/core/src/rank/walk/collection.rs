@@ -18,7 +18,7 @@ pub(super) struct Collection {
     /// Whether the query names a subject.
     pub named: bool,
     /// If most candidates have no subject: mean similarity of each of the first to the most similar other one.
-    pub alike: Option<f64>,
+    pub similarity: Option<f64>,
 }
 
 impl Collection {
@@ -37,7 +37,7 @@ impl Collection {
             titled,
             mentioning: pool.iter().filter(mentions).count(),
             named: !question.subjects.is_empty(),
-            alike: (2 * titled < pool.len()).then(|| similarity(links, &pool[..pool.len().min(first)])),
+            similarity: (2 * titled < pool.len()).then(|| similarity(links, &pool[..pool.len().min(first)])),
         }
     }
 

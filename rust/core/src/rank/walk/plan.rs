@@ -119,12 +119,12 @@ plan! {
     /// share of them mention that of another unit, the direct match counts more, by `unlinked` if none does.
     mentioning: f64 = 0.1, 0.1;
     unlinked: f64 = 0.3, 0.0;
-    /// Without vectors, if most candidates have no subject: the direct match counts more, by `unalike`, if the first
-    /// candidates share so little that their links are chance. Fully if their similarity is below `alike` by
-    /// `alike_span`, not at all from `alike`.
-    alike: f64 = 0.2, 0.2;
-    alike_span: f64 = 0.03, 0.03;
-    unalike: f64 = 0.9, 0.0;
+    /// Without vectors, if most candidates have no subject: the direct match counts more, by `dissimilar_weight`, if the
+    /// first candidates share so little that their links are chance. Fully if their similarity is below
+    /// `similarity_threshold` by `similarity_span`, not at all from the threshold.
+    similarity_threshold: f64 = 0.2, 0.2;
+    similarity_span: f64 = 0.03, 0.03;
+    dissimilar_weight: f64 = 0.9, 0.0;
     /// Weights of the sum; in round 1 also `length_early`. Lengths are natural logarithms of characters.
     stage1: f64 = 0.1, 0.1;
     rest: f64 = 0.03, 0.03;
@@ -156,16 +156,17 @@ impl Plan {
 
     /// Return the plan for a collection: the direct match counts more where links show little.
     pub(super) fn among(&self, found: &Collection) -> Self {
-        let alike = (self.distinct - found.share(found.subjects)).clamp(0.0, self.sections);
+        let few_subjects = (self.distinct - found.share(found.subjects)).clamp(0.0, self.sections);
         let linked = found.share(found.mentioning) / self.mentioning.max(f64::MIN_POSITIVE);
         let unlinked = if found.named || 2 * found.titled < found.candidates {
             0.0
         } else {
             self.unlinked * (1.0 - linked).max(0.0)
         };
-        let missing = found.alike.map_or(0.0, |alike| self.alike - alike);
-        let unalike = self.unalike * (missing / self.alike_span.max(f64::MIN_POSITIVE)).clamp(0.0, 1.0);
-        Self { stage1: self.stage1 + alike.max(unlinked).max(unalike), ..self.clone() }
+        let missing = found.similarity.map_or(0.0, |similarity| self.similarity_threshold - similarity);
+        let share = (missing / self.similarity_span.max(f64::MIN_POSITIVE)).clamp(0.0, 1.0);
+        let dissimilar = self.dissimilar_weight * share;
+        Self { stage1: self.stage1 + few_subjects.max(unlinked).max(dissimilar), ..self.clone() }
     }
 
     /// A mention counts fully; it is added to units, which count half.
@@ -218,7 +219,7 @@ mod tests {
             titled,
             mentioning,
             named,
-            alike: None,
+            similarity: None,
         };
         assert!((plan.among(&of(0, 100, false)).stage1 - 0.4).abs() < 1e-12);
         assert!((plan.among(&of(5, 50, false)).stage1 - 0.25).abs() < 1e-12);
@@ -231,9 +232,9 @@ mod tests {
     #[test]
     fn the_direct_match_counts_more_where_untitled_units_share_little() {
         let plan = Plan::new(false);
-        let of = |alike| Collection { candidates: 9, subjects: 9, alike, ..Collection::default() };
-        for (alike, stage1) in [(0.02, 1.0), (0.17, 1.0), (0.185, 0.55)] {
-            assert!((plan.among(&of(Some(alike))).stage1 - stage1).abs() < 1e-12);
+        let of = |similarity| Collection { candidates: 9, subjects: 9, similarity, ..Collection::default() };
+        for (similarity, stage1) in [(0.02, 1.0), (0.17, 1.0), (0.185, 0.55)] {
+            assert!((plan.among(&of(Some(similarity))).stage1 - stage1).abs() < 1e-12);
         }
         for same in [None, Some(0.2), Some(0.4), Some(1.0)] {
             assert_eq!(plan.among(&of(same)), plan);
