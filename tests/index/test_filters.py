@@ -300,6 +300,32 @@ def test_a_filter_ends_at_the_deadline_of_its_question(index: Index, monkeypatch
     assert looks == 1_001
 
 
+def test_reading_the_metadata_ends_at_the_deadline_of_its_question(
+    index: Index, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first filter of an opened index reads it; here the time is up after three slices."""
+    slices, left = 0, Clock.left
+
+    def read_without_end(_: ColumnReader) -> bool:
+        nonlocal slices
+        slices += 1
+        assert slices <= 3, "it reads on"
+        return True
+
+    def left_of(self: Clock) -> float | None:
+        if slices == 3:
+            self._seconds = 0.0
+        return left(self)
+
+    with Index.open(index.path) as fresh:
+        with monkeypatch.context() as patched:
+            patched.setattr(ColumnReader, "_read_slice", read_without_end)
+            patched.setattr(Clock, "left", left_of)
+            with pytest.raises(DeadlineExceeded):
+                fresh.retrieve(QUESTION, mode="bm25", filter="lang=en", deadline=3600.0)
+        assert fresh.retrieve(QUESTION, mode="bm25", filter="lang=en", deadline=3600.0).passages
+
+
 def test_long_filters_in_words_are_read_in_one_pass() -> None:
     """The rest of the text is not copied at every word."""
 
