@@ -23,7 +23,7 @@ _TYPE: Final = 3.0
 
 
 @dataclass(frozen=True, slots=True)
-class _Sentence:
+class _ScoredSentence:
     """A sentence of a passage, and its score without the rank of the passage."""
 
     passage: int
@@ -49,7 +49,7 @@ def best_sentences(context: Context, most: int = MOST) -> tuple[Quote, ...]:
     passages = context.passages[:_READ]
     sentences = _scored(context)
     taken: Counter[int] = Counter()
-    chosen: list[_Sentence] = []
+    chosen: list[_ScoredSentence] = []
     for one in sorted(sentences, key=lambda one: one.sort_key(_CHOICE)):
         if len(chosen) == max(most, MOST):
             break
@@ -65,7 +65,7 @@ def best_sentences(context: Context, most: int = MOST) -> tuple[Quote, ...]:
     return tuple(quotes)
 
 
-def _scored(context: Context) -> list[_Sentence]:
+def _scored(context: Context) -> list[_ScoredSentence]:
     """Return the sentences of the passages that are read, in order."""
     passages, question = context.passages[:_READ], context.question
     spans: list[tuple[int, int, int, set[str]]] = []
@@ -85,7 +85,7 @@ def _scored(context: Context) -> list[_Sentence]:
             score += _FIRST
         if wanted is not None and contains_type(wanted, passages[at].text[start:end], question):
             score += _TYPE
-        sentences.append(_Sentence(at, start, end, score))
+        sentences.append(_ScoredSentence(at, start, end, score))
     return sentences
 
 
