@@ -119,6 +119,12 @@ impl<'a> CsrView<'a> {
         self.indices.len()
     }
 
+    /// Return the number of ids of a row, without reading them.
+    #[inline]
+    pub fn len_of(&self, row: usize) -> usize {
+        self.indptr[row + 1].saturating_sub(self.indptr[row]) as usize
+    }
+
     #[inline]
     pub fn range(&self, row: usize) -> std::ops::Range<usize> {
         let range = self.indptr[row] as usize..self.indptr[row + 1] as usize;

@@ -209,21 +209,31 @@ pub fn decode(chunk: &[u8], kind: Kind, out: &mut [u8]) -> Option<()> {
             (count == out.len()).then_some(())?;
         }
         INTEGERS => {
-            let size = kind.size();
-            let mut values = vec![0u64; out.len() / size];
-            rice::decode(chunk, &mut values)?;
-            match kind {
-                Kind::U32 => {
-                    for (to, &value) in out.chunks_exact_mut(size).zip(&values) {
-                        to.copy_from_slice(&u32::try_from(value).ok()?.to_le_bytes());
-                    }
-                }
-                Kind::U64 => {
-                    for (to, &value) in out.chunks_exact_mut(size).zip(&values) {
-                        to.copy_from_slice(&value.to_le_bytes());
-                    }
-                }
-                _ => return None,
+            let (size, mut at) = (kind.size(), 0);
+            rice::decode(chunk, out.len() / size, |values| {
+                let to = &mut out[at..at + size * values.len()];
+                at += to.len();
+                write_integers(values, kind, to)
+            })?;
+        }
+        _ => return None,
+    }
+    Some(())
+}
+
+/// Write values of a type; `None` if one of them is too large for it.
+fn write_integers(values: &[u64], kind: Kind, to: &mut [u8]) -> Option<()> {
+    match kind {
+        Kind::U32 => {
+            let all = values.iter().fold(0, |all, &value| all | value);
+            u32::try_from(all).ok()?;
+            for (to, &value) in to.chunks_exact_mut(4).zip(values) {
+                to.copy_from_slice(&(value as u32).to_le_bytes());
+            }
+        }
+        Kind::U64 => {
+            for (to, &value) in to.chunks_exact_mut(8).zip(values) {
+                to.copy_from_slice(&value.to_le_bytes());
             }
         }
         _ => return None,

@@ -163,72 +163,87 @@ impl Bits<'_> {
     }
 }
 
-/// Decode exactly `out.len()` values; `None` if the bytes are not what [`encode`] writes.
-pub fn decode(bytes: &[u8], out: &mut [u64]) -> Option<()> {
+/// Decode exactly `count` values and pass them on, some at a time, in order; `None` if the bytes are not what
+/// [`encode`] writes, or if `each` returns it.
+pub fn decode(bytes: &[u8], count: usize, mut each: impl FnMut(&[u64]) -> Option<()>) -> Option<()> {
     let (&[form, columns], _) = bytes.split_first_chunk::<2>()?;
     let (form, columns) = (Form::parse(form)?, usize::from(columns));
-    if !(1..=2).contains(&columns) {
-        return None;
-    }
     let mut at = 2;
-    let mut restarts = vec![0u128; out.len().div_ceil(BLOCK) + columns];
-    let mut block = [0u64; BLOCK];
-    let mut number = 0;
-    for column in 0..columns {
-        let count = (out.len() + columns - 1 - column) / columns;
-        for first in (0..count).step_by(BLOCK) {
-            let block = &mut block[..(count - first).min(BLOCK)];
-            if form == Form::Rows {
-                *restarts.get_mut(number)? = get_marks(bytes, &mut at)?;
-                number += 1;
-            }
-            get_block(bytes, &mut at, block)?;
-            for (&gap, to) in block.iter().zip(out[column..].iter_mut().step_by(columns).skip(first)) {
-                *to = gap;
+    match columns {
+        1 => {
+            let (mut block, mut before) = ([0u64; BLOCK], 0);
+            for first in (0..count).step_by(BLOCK) {
+                let block = &mut block[..(count - first).min(BLOCK)];
+                let marks = if form == Form::Rows { get_marks(bytes, &mut at)? } else { 0 };
+                get_block(bytes, &mut at, block)?;
+                restore(form, block, marks, &mut before);
+                each(block)?;
             }
         }
+        2 => each(&get_pairs(bytes, &mut at, form, count)?)?,
+        _ => return None,
     }
-    if bytes.len() != at + PAD {
-        return None;
-    }
-    match form {
-        Form::Plain => {}
-        Form::Rising => {
-            let mut sum = 0u64;
-            for value in out.iter_mut() {
-                sum = sum.wrapping_add(*value);
-                *value = sum;
-            }
-        }
-        Form::Rows => restore(out, columns, &restarts),
-    }
-    Some(())
+    (bytes.len() == at + PAD).then_some(())
 }
 
-/// Turn differences with restarts into values.
-fn restore(out: &mut [u64], columns: usize, restarts: &[u128]) {
-    let mut before = 0u64;
-    if columns == 1 {
-        for (block, &marks) in out.chunks_mut(BLOCK).zip(restarts) {
-            let mut marks = marks;
-            for value in block {
-                let next = before.wrapping_add(*value).wrapping_add(1);
-                *value = if marks & 1 == 1 { *value } else { next };
-                marks >>= 1;
-                before = *value;
+/// Decode pairs, whose columns follow each other.
+fn get_pairs(bytes: &[u8], at: &mut usize, form: Form, count: usize) -> Option<Vec<u64>> {
+    let mut out = vec![0; count];
+    let mut restarts: [Vec<u128>; 2] = [Vec::new(), Vec::new()];
+    let mut block = [0u64; BLOCK];
+    for (column, restarts) in restarts.iter_mut().enumerate() {
+        let own = (count + 1 - column) / 2;
+        for first in (0..own).step_by(BLOCK) {
+            let block = &mut block[..(own - first).min(BLOCK)];
+            restarts.push(if form == Form::Rows { get_marks(bytes, at)? } else { 0 });
+            get_block(bytes, at, block)?;
+            for (&gap, pair) in block.iter().zip(out[2 * first..].chunks_mut(2)) {
+                pair[column] = gap;
             }
         }
-        return;
     }
-    let first = out.len().div_ceil(columns).div_ceil(BLOCK);
+    if form != Form::Rows {
+        restore(form, &mut out, 0, &mut 0);
+        return Some(out);
+    }
+    let mut before = 0u64;
     for (at, value) in out.iter_mut().enumerate() {
-        let (column, place) = (at % columns, at / columns);
-        let restart = restarts[column * first + place / BLOCK] >> (place % BLOCK) & 1 == 1;
-        if !restart {
+        let place = at / 2;
+        if restarts[at % 2][place / BLOCK] >> (place % BLOCK) & 1 == 0 {
             *value = before.wrapping_add(*value).wrapping_add(1);
         }
         before = *value;
     }
+    Some(out)
+}
+
+/// Turn the differences of a block into values, given the value before it.
+fn restore(form: Form, block: &mut [u64], mut marks: u128, before: &mut u64) {
+    let mut last = *before;
+    match form {
+        Form::Plain => return,
+        Form::Rising => {
+            for value in block {
+                last = last.wrapping_add(*value);
+                *value = last;
+            }
+        }
+        Form::Rows if marks == 0 => {
+            for value in block {
+                last = last.wrapping_add(*value).wrapping_add(1);
+                *value = last;
+            }
+        }
+        Form::Rows => {
+            for value in block {
+                let next = last.wrapping_add(*value).wrapping_add(1);
+                last = if marks & 1 == 1 { *value } else { next };
+                *value = last;
+                marks >>= 1;
+            }
+        }
+    }
+    *before = last;
 }
 
 fn get_byte(bytes: &[u8], at: &mut usize) -> Option<u8> {
@@ -276,21 +291,31 @@ fn get_block(bytes: &[u8], at: &mut usize, block: &mut [u64]) -> Option<()> {
     let bytes = bytes.get(*at..)?;
     // At least 57 bits from this position.
     let peek = |bit: usize| -> Option<u64> {
-        let eight = bytes.get(bit / 8..bit / 8 + 8)?;
-        Some(u64::from_le_bytes(eight.try_into().ok()?) >> (bit % 8))
+        let eight = bytes.get(bit / 8..)?.first_chunk::<8>()?;
+        Some(u64::from_le_bytes(*eight) >> (bit % 8))
     };
-    let mut bit = 0;
+    let mask = (1u64 << k) - 1;
+    // Bits that were read from position `bit` on, and how many of them: one read serves several values.
+    let (mut bit, mut word, mut held) = (0, 0u64, 0);
     for value in block.iter_mut() {
-        let word = peek(bit)?;
-        let zeros = word.trailing_zeros();
+        let mut zeros = word.trailing_zeros();
+        if zeros + 1 + k > held {
+            word = peek(bit)?;
+            held = 64 - (bit % 8) as u32;
+            zeros = word.trailing_zeros();
+        }
         if zeros < ESCAPE {
-            let rest = (word >> (zeros + 1)) & ((1 << k) - 1);
+            let rest = (word >> (zeros + 1)) & mask;
             *value = least.wrapping_add(u64::from(zeros) << k | rest);
-            bit += (zeros + 1 + k) as usize;
+            let used = zeros + 1 + k;
+            word >>= used;
+            held -= used;
+            bit += used as usize;
         } else {
             let (low, high) = (peek(bit + ESCAPE as usize)?, peek(bit + ESCAPE as usize + 32)?);
             *value = least.wrapping_add((low & 0xffff_ffff) | high << 32);
             bit += ESCAPE as usize + 64;
+            held = 0;
         }
     }
     *at += bit.div_ceil(8);
@@ -305,10 +330,17 @@ mod tests {
     fn round_trip(values: &[u64], columns: usize) -> usize {
         let mut bytes = Vec::new();
         encode(values, columns, &mut bytes);
-        let mut back = vec![7; values.len()];
-        assert_eq!(decode(&bytes, &mut back), Some(()));
-        assert_eq!(back, values);
+        assert_eq!(decoded(&bytes, values.len()).as_deref(), Some(values));
         bytes.len()
+    }
+
+    fn decoded(bytes: &[u8], count: usize) -> Option<Vec<u64>> {
+        let mut found = Vec::new();
+        decode(bytes, count, |some| {
+            found.extend_from_slice(some);
+            Some(())
+        })?;
+        Some(found)
     }
 
     #[test]
@@ -325,6 +357,18 @@ mod tests {
         for odd in [&[][..], &[0], &[u64::MAX], &[u64::MAX, 0, u64::MAX], &[3, 3, 3]] {
             round_trip(odd, 1);
             round_trip(odd, 2);
+        }
+    }
+
+    #[test]
+    fn codes_of_any_length_follow_each_other() {
+        // Long codes, short ones and those of 64 bits, so that a read ends within each of them.
+        for most in [1u32, 5, 20, 31, 33, 63] {
+            let values: Vec<u64> = (0..1000u64)
+                .map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(i as u32) >> (64 - most))
+                .collect();
+            round_trip(&values, 1);
+            round_trip(&values, 2);
         }
     }
 
@@ -351,11 +395,10 @@ mod tests {
         ) {
             let mut bytes = Vec::new();
             encode(&values, 1, &mut bytes);
-            let mut out = vec![0; values.len()];
-            prop_assert_eq!(decode(&bytes[..keep.index(bytes.len())], &mut out), None);
+            prop_assert_eq!(decoded(&bytes[..keep.index(bytes.len())], values.len()), None);
             let place = at.index(bytes.len());
             bytes[place] = with;
-            let _ = decode(&bytes, &mut out);
+            let _ = decoded(&bytes, values.len());
         }
     }
 }

@@ -303,15 +303,12 @@ fn list_arrays(
     vocabularies: [&Vocabulary<'_>; 3],
     out: &mut Vec<(&'static str, Of, Patch)>,
 ) {
-    let rows = (links.keyword_units.indptr, |id| links.keyword_units.row(id).to_vec());
-    let found = keywords.patches(rows, vocabularies[0], 2);
+    let found = keywords.patches(links.keyword_units, vocabularies[0], 2);
     let tf = push_rows(out, ["keyword_units_indptr", "keyword_units_indices"], Of::Units, found);
     out.extend(tf.map(|tf| ("keyword_units_tf", Of::Nothing, tf)));
-    let rows = (links.name_units.indptr, |id| links.name_units.row(id).to_vec());
-    let found = names.patches(rows, vocabularies[1], 1);
+    let found = names.patches(links.name_units, vocabularies[1], 1);
     push_rows(out, ["name_units_indptr", "name_units_indices"], Of::Units, found);
-    let rows = (links.subject_units.indptr, |id| links.subject_units.row(id).to_vec());
-    let found = subjects.patches(rows, vocabularies[2], 1);
+    let found = subjects.patches(links.subject_units, vocabularies[2], 1);
     push_rows(out, ["subject_units_indptr", "subject_units_indices"], Of::Units, found);
 }
 
@@ -379,14 +376,14 @@ fn vocabularies_now<'a>(
     let Change { links, gone, .. } = change;
     let found = changed(
         links.keywords,
-        |id| links.keyword_units.range(id).len(),
+        |id| links.keyword_units.len_of(id),
         gone.iter().flat_map(|&unit| links.unit_keywords.row(unit as usize).iter().copied()),
         come.iter().flat_map(|&at| part.unit_keywords.row(at as usize).iter().copied()),
         keywords,
     );
     let names = changed(
         links.names,
-        |id| links.name_units.range(id).len(),
+        |id| links.name_units.len_of(id),
         gone.iter().flat_map(|&unit| links.unit_names.row(unit as usize).iter().copied()),
         come.iter().flat_map(|&at| part.unit_names.row(at as usize).iter().copied()),
         names,

@@ -1,5 +1,6 @@
 //! Vocabularies and lists of units that change with a few units, for [`super::links_delta`].
 
+use crate::sparse::CsrView;
 use crate::store::patch::{Numbering, Patch, RowChange, RowEditor};
 use crate::text::strings::Strings;
 use std::collections::{BTreeMap, BTreeSet};
@@ -152,14 +153,14 @@ impl Things {
         self.known.values_mut().for_each(|list| list.gone.sort_unstable());
     }
 
-    /// Return the patches of offsets, units and counts.
+    /// Return the patches of offsets, units and counts, given the published lists.
     pub fn patches(
         &mut self,
-        (indptr, row): (&[u64], impl Fn(usize) -> Vec<u32>),
+        lists: CsrView<'_>,
         vocabulary: &Vocabulary<'_>,
         arrays: usize,
     ) -> (Patch, Vec<Patch>) {
-        let mut rows = RowEditor::new(indptr, arrays);
+        let mut rows = RowEditor::new(lists.indptr, arrays);
         let values = |come: &[(u32, u32, u32)]| {
             [come.iter().map(|x| u64::from(x.0)).collect(), come.iter().map(|x| u64::from(x.2)).collect()]
         };
@@ -167,11 +168,10 @@ impl Things {
         known.retain(|id, _| vocabulary.gone.binary_search(id).is_err());
         let mut next = known.iter_mut().peekable();
         let change = |rows: &mut RowEditor<'_>, id: u32, list: &mut Postings| {
-            let units = row(id as usize);
             list.come.sort_unstable();
             let mut edits: BTreeMap<usize, RowChange> = BTreeMap::new();
             for come in list.come.chunk_by(|a, b| a.1 == b.1) {
-                let at = units.partition_point(|&unit| unit < come[0].1);
+                let (at, _) = place_in(lists, id, come[0].1);
                 let edit = edits.entry(at).or_insert_with(|| RowChange {
                     at,
                     removed: 0,
@@ -181,7 +181,7 @@ impl Things {
                 edit.values.iter_mut().zip([ids, counts]).for_each(|(all, some)| all.extend(some));
             }
             for unit in &list.gone {
-                if let Ok(at) = units.binary_search(unit) {
+                if let (at, true) = place_in(lists, id, *unit) {
                     let edit = edits.entry(at).or_insert_with(|| RowChange {
                         at,
                         removed: 0,
@@ -216,6 +216,21 @@ impl Things {
         }
         rows.finish()
     }
+}
+
+/// Return the position in the list of a thing of the first unit that is not below `unit`, and whether it is that unit.
+/// Only the values that this search compares are read: a list may have as many as the index has units.
+fn place_in(lists: CsrView<'_>, id: u32, unit: u32) -> (usize, bool) {
+    let (start, len) = (lists.indptr[id as usize] as usize, lists.len_of(id as usize));
+    let (mut low, mut high) = (0, len);
+    while low < high {
+        let middle = (low + high) / 2;
+        match lists.indices[start + middle] < unit {
+            true => low = middle + 1,
+            false => high = middle,
+        }
+    }
+    (low, low < len && lists.indices[start + low] == unit)
 }
 
 /// Return a vocabulary after units went and came, which have some of the published strings and some of `words`.

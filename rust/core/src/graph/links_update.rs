@@ -373,7 +373,7 @@ pub(crate) fn units_with(was: &LinksView<'_>, phrase: &str, lexer: &mut Lexer) -
             return None;
         }
         let Some(words) = words.into_iter().collect::<Option<Vec<usize>>>() else { continue };
-        let rarest = words.iter().min_by_key(|&&word| was.keyword_units.range(word).len())?;
+        let rarest = words.iter().min_by_key(|&&word| was.keyword_units.len_of(word))?;
         let has = |unit: u32| {
             let row = was.unit_keywords.row(unit as usize);
             words.iter().all(|&word| row.binary_search(&(word as u32)).is_ok())
