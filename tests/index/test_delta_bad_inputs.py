@@ -160,3 +160,15 @@ def test_hashes_that_collide_are_left_to_a_build(tmp_path: Path, monkeypatch: py
         index.update(add=[page(7, "Amundsen sailed the Maud.")])
     documents[7] = page(7, "Amundsen sailed the Maud.")
     compare(path, documents, tmp_path / "fresh")
+
+
+def test_the_last_metadata_goes(tmp_path: Path) -> None:
+    """By a removal, or by a change; a build from scratch then has no metadata."""
+    path = tmp_path / "index"
+    dated = [Document(f"page-{n:03}", f"Maud in 19{n}.", "", {"year": 1900 + n}) for n in (10, 11)]
+    documents = [*dated, *(page(n) for n in range(6))]
+    with Index.build(documents, path, settings=SETTINGS) as index:
+        index.update(remove="page-010")
+        assert is_delta(path)
+        index.update(add=[page(11)])
+    compare(path, [page(11), *documents[2:]], tmp_path / "fresh")

@@ -272,7 +272,7 @@ class Deltas:
             cut,
             settings.language,
         )
-        if found is None:
+        if found is None or self._lost_metadata(found):
             return None
         records = self._base.records()
         base = {stage: records[stage].fingerprint for stage in STAGES}
@@ -281,6 +281,14 @@ class Deltas:
         folder = self._layout.work / DELTA
         remove_folder(folder)  # of a build that was killed
         return write_stage(Stage(DELTA, 1, (), (), ""), fingerprint, folder, arrays, time.monotonic() - start)
+
+    def _lost_metadata(self, found: tuple[Any, ...]) -> bool:
+        """Return whether the last document with metadata went: a build from scratch then stores none.
+
+        A document without metadata takes the two bytes of an empty object, and any other more.
+        """
+        sizes = {name: length for name, _, _, _, length in found[0]}
+        return sizes.get("units.document_metadata_blob") == len("{}") * self._tables.count()
 
     def publish(self, record: StageRecord) -> Manifest:
         """Publish a delta that was written."""
