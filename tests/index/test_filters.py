@@ -201,11 +201,11 @@ def test_a_list_of_values_costs_one_pass() -> None:
     columns = Columns(rows)
 
     def seconds(field: str, values: list[object]) -> float:
-        condition = condition_of({field: {"$in": values}})
+        condition, wanted = condition_of({field: {"$in": values}}), {*values}
         began = time.perf_counter()
         found = columns.fitting(condition)
         taken = time.perf_counter() - began
-        assert found.tolist() == [row[field] in {*values} for row in rows]
+        assert found.tolist() == [row[field] in wanted for row in rows]
         return taken
 
     for field, values in (
