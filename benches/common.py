@@ -24,6 +24,8 @@ RESULT, PLACE = "KETRAG_BENCH_RESULT", "KETRAG_BENCH_PLACE"
 """Environment variables: the file that `publish` writes, else the tables are printed; the folder `WORK`."""
 # Removed from the environment: commands that a benchmark runs would take them for settings.
 _out = os.environ.pop(RESULT, None)
+PEERS = os.environ.pop("KETRAG_PEERS", sys.executable)
+"""The interpreter that has other programs to compare with."""
 WORK = Path(os.environ.pop(PLACE, ROOT / "target" / "benches"))
 """Indexes that a later run may use again."""
 

@@ -27,7 +27,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from common import arguments, publish
+from common import PEERS, arguments, publish
 from common import result_table as table
 from generated import documents, question
 
@@ -273,7 +273,7 @@ def main() -> None:
     parser.add_argument("--scaling", action="store_true", help="build on one core, too")
     parser.add_argument(
         "--peers",
-        default=os.environ.get("KETRAG_PEERS", sys.executable),
+        default=PEERS,
         help="the interpreter that has tantivy and bm25s",
     )
     parser.add_argument("--no-peers", action="store_true", help="ketrag-fast alone")

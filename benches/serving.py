@@ -62,10 +62,11 @@ def served(index: Path, *options: str) -> Iterator[tuple[int, subprocess.Popen[s
     ]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     assert process.stderr is not None
-    line = ""
+    line, said = "", ""
     while " at http://" not in line:
         line = process.stderr.readline()
-        assert line, f"the service ended: {process.stderr.read()}"
+        said += line
+        assert line, f"the service ended: {said}"
     port = int(line.strip().rpartition(":")[2])
     ask(port, {"question": "Who?", "budget": 1500})
     took = time.perf_counter() - began
@@ -293,12 +294,14 @@ def embedded(folder: Path, questions: list[str], length: float) -> list[list[Any
     Index.build(folder / "corpus.jsonl", index, settings=settings).close()
     bodies = [{"question": text, "mode": "text", "budget": BUDGET} for text in questions]
     shares, rates, encoder = [], [], []
+    # Turns go on where the last one ended: what was embedded before is cached.
+    starts = itertools.cycle(range(0, len(questions), 32))
     with served(index, "--cache-mb", "0") as (port, process, _), Index.open(index) as opened:
         wait_until_ready(port)
         loaded(port, bodies[::-1], 2, process.pid)
         for _ in range(TURNS):
             count, began = 0, time.perf_counter()
-            for start in itertools.cycle(range(0, len(questions), 32)):
+            for start in starts:
                 opened.inspect.vectors(questions[start : start + 32])
                 count += len(questions[start : start + 32])
                 if time.perf_counter() >= began + length / 2:
