@@ -197,7 +197,7 @@ def test_a_joined_index_that_is_removed_or_damaged_is_merged_again(
 
 
 def test_clocks_that_differ(tmp_path: Path, cache: Path) -> None:
-    """What was just opened stays, though the folders of another machine come from the future."""
+    """The index just opened is kept, even if another machine's clock dates its folders later."""
     paths = [tmp_path / "a", tmp_path / "b"]
     for number, path in enumerate(paths):
         build(path, [document(f"d{number}"), document(f"e{number}")])

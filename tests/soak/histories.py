@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Final
@@ -30,7 +31,7 @@ def run(todo: list[Job], seed: int, folder: Path) -> Iterator[Outcome]:
         place.mkdir()
         what = f"{_STEPS} changes"
         with small():
-            said = judged(lambda job=job, place=place: _history(job, seed, place))  # type: ignore[misc]
+            said = judged(partial(_history, job, seed, place))
         yield Outcome(job, what, said)
         remove(place)
 

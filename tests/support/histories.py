@@ -73,7 +73,7 @@ def arrays_of(path: Path) -> dict[str, Any]:
 
 
 def answers(index: Index, dated: bool) -> list[Any]:
-    """What both modes answer, with explanations and filters, but for times."""
+    """Return the answers of both modes, with explanations and filters, without timings."""
     found = []
     for mode in ("bm25", "walk"):
         for question in QUESTIONS:
@@ -85,7 +85,7 @@ def answers(index: Index, dated: bool) -> list[Any]:
 
 
 def is_delta(path: Path) -> bool:
-    """Whether the current generation has a delta."""
+    """Return whether the current generation has a delta."""
     return open_current(Layout(path)).delta is not None
 
 
@@ -118,7 +118,7 @@ class History:
         return Index.build(self.documents, self.path, settings=SETTINGS)
 
     def changes(self, index: Index, steps: int) -> Iterator[int]:
-        """Change some documents, and yield the number of the change, so many times."""
+        """Make a number of random changes; yield the number of each when it is published."""
         for step in range(steps):
             add, remove = [], []
             some = min(len(self.documents) - 1, self.dice.randint(0, 3))
