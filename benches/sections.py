@@ -47,6 +47,7 @@ _BUILDING: Final = (
 )
 _ASKING: Final = (
     "python/ketrag_fast/query/**/*.py",
+    "!python/ketrag_fast/query/answer/**/*.py",  # answers are made after retrieval
     "rust/core/src/assemble/**/*.rs",
     "rust/core/src/channels/**/*.rs",
     "rust/core/src/rank/**/*.rs",
