@@ -7,6 +7,7 @@ import datetime as dt
 import json
 import os
 import platform
+import shutil
 import statistics
 import subprocess
 import sys
@@ -153,6 +154,16 @@ def steady(work: Callable[[], Any], runs: int = 5, most: int = 4) -> list[float]
 def median(values: Sequence[float]) -> float:
     """Return the median, which one slow run does not move."""
     return statistics.median(values)
+
+
+def reuse_vectors(place: Path, name: str) -> None:
+    """Copy the index that `quality.py NAME --model` left to `place`, unless there is one.
+
+    Its cached vectors save a bench over the same passages the longest part of its time.
+    """
+    other = WORK / f"{name}-minilm"
+    if other.is_dir() and not place.exists():
+        shutil.copytree(other, place)
 
 
 def require_data(name: str) -> Path:

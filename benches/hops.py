@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from common import MODEL, WORK, arguments, publish, require_data, require_model
+from common import MODEL, WORK, arguments, publish, require_data, require_model, reuse_vectors
 from common import result_table as table
 from ketrag_fast import Index, Settings
 from ketrag_fast.lab.eval import collect, load_dataset
@@ -39,9 +39,10 @@ def main() -> None:
         settings = settings.having(embedder=f"native:{require_model()}")
     gold = {question.id: question.gold for question in dataset.questions if question.gold}
     rows = []
-    with Index.build(
-        require_data(args.set), WORK / f"{args.set}-hops-{args.model}", settings=settings
-    ) as index:
+    place = WORK / f"{args.set}-hops-{args.model}"
+    if args.model:
+        reuse_vectors(place, args.set)
+    with Index.build(require_data(args.set), place, settings=settings) as index:
         found = collect(index, dataset, list(modes), [BUDGET])
         passages = index.stats()["counts"]["documents"]
     for mode in modes:

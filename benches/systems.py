@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from dataclasses import replace
 
-from common import MODEL, WORK, arguments, publish, require_data, require_model
+from common import MODEL, WORK, arguments, publish, require_data, require_model, reuse_vectors
 from common import result_table as table
 from ketrag_fast import Index, Settings
 from ketrag_fast.lab.eval import METRICS, collect, load_dataset
@@ -63,6 +63,8 @@ def main() -> None:
     vectors = "fitted" if args.plain else "minilm"
     # One folder for both builds, so that no text is embedded twice.
     place = WORK / f"systems-{args.set}-{vectors}"
+    if not args.plain:
+        reuse_vectors(place, args.set)
     if modes:
         settings = Settings(modes=",".join(modes), **common)
         with Index.build(folder, place, settings=settings) as index:
