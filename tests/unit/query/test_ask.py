@@ -235,7 +235,9 @@ def test_the_command_without_a_model(
     monkeypatch.setenv("KETRAG_LLM", "openai:m@https://example.org/v1")
     assert main(["ask", "-i", str(folder), "--llm", "none", QUESTION]) == 0
     out, err = capsys.readouterr()
-    assert out.startswith("“The Fram drifted across the polar basin under Fridtjof Nansen.” [1]\n")
+    first, second = out.splitlines()[:2]
+    assert first == "These are quotes from the passages, not an answer written by a model:"
+    assert second == "“The Fram drifted across the polar basin under Fridtjof Nansen.” [1]"
     assert "no language model" in err
     monkeypatch.delenv("KETRAG_LLM")
     assert main(["ask", "-i", str(folder), "--json", QUESTION]) == 0

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 
 _MOST_TOKENS = 1_000_000
+_QUOTED = "These are quotes from the passages, not an answer written by a model:"
 
 
 def add(commands: Any, shared: argparse.ArgumentParser) -> None:
@@ -133,17 +134,13 @@ class _Screen:
         if answer.reason == "no_model":
             if not quiet:
                 output.say(
-                    "no language model is set (--llm SPEC): these sentences of the passages fit the question "
-                    "best; `ketrag retrieve` prints the passages"
+                    "no language model is set (--llm SPEC); `ketrag retrieve` prints the whole passages"
                 )
-            output.write("\n".join([*quotes(answer), *self._sources(answer)]))
+            output.write("\n".join([_QUOTED, *quotes(answer), *self._sources(answer)]))
         elif answer.reason == "no_answer":
             if not quiet:
-                output.say(
-                    "the extractive model finds no answer above the threshold (-o answer_threshold=X): these "
-                    "sentences of the passages fit the question best"
-                )
-            output.write("\n".join([*quotes(answer), *self._sources(answer)]))
+                output.say("the extractive model finds no answer above the threshold (-o answer_threshold=X)")
+            output.write("\n".join([_QUOTED, *quotes(answer), *self._sources(answer)]))
         elif answer.reason is not None:
             output.write(answer.text)
             if not quiet:
