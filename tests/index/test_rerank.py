@@ -124,6 +124,58 @@ def test_what_is_no_cross_encoder_is_refused(where: Path, tmp_path: Path) -> Non
         ask(f"native:{damaged}")
 
 
+def test_a_folder_whose_parts_do_not_fit_is_refused(where: Path, tmp_path: Path) -> None:
+    """Another vocabulary or layout of files, turned matrices, weights that are NaN or too large."""
+
+    def refuse(folder: Path, reason: str) -> None:
+        with (
+            opened(where, mode="bm25", rerank=f"native:{folder}") as index,
+            pytest.raises(BackendError, match=reason) as caught,
+        ):
+            index.retrieve(QUESTION)
+        assert str(folder) in str(caught.value)
+
+    small = cross_encoder.save(tmp_path / "vocabulary")
+    config = json.loads((small / "config.json").read_text())
+    (small / "config.json").write_text(json.dumps(config | {"vocab_size": 20}))
+    refuse(small, "has no row in the model's table of 20")
+    refuse(cross_encoder.save(tmp_path / "large", vocab_size=500), "belongs to another model")
+    for missing in ("config.json", "model.safetensors", "tokenizer.json"):
+        folder = cross_encoder.save(tmp_path / missing)
+        (folder / missing).rename(folder / "pytorch_model.bin")
+        refuse(folder, missing)
+    sizes = small_model.config()
+    name = "bert.encoder.layer.0.intermediate.dense.weight"
+    for kind, reason in (("turned", "has shape"), ("nan", "NaN or an infinity"), ("huge", "not finite")):
+        folder = cross_encoder.save(tmp_path / kind)
+        weights = {f"bert.{key}": rows for key, rows in small_model.tensors(sizes).items()}
+        hidden = sizes["hidden_size"]
+        weights["bert.pooler.dense.weight"] = np.eye(hidden)
+        weights["bert.pooler.dense.bias"] = np.zeros(hidden)
+        weights["classifier.weight"] = np.ones((1, hidden))
+        weights["classifier.bias"] = np.zeros(1)
+        if kind == "turned":
+            weights[name] = np.ascontiguousarray(weights[name].T)
+        else:
+            weights[name] = np.full_like(weights[name], np.nan if kind == "nan" else 3e38)
+        small_model.write_safetensors(folder / "model.safetensors", weights)
+        refuse(folder, reason)
+
+
+def test_passages_of_ten_thousand_words_and_very_long_questions(where: Path) -> None:
+    model = CrossEncoder(f"native:{where / 'model'}", precision="fp32")
+    long = "w1 w2 w3 w4 " * 2_500
+    texts = [long, "", "\0 \n", "\ud800 w2", "w1"]
+    scores = model.scores(QUESTION, texts)
+    assert np.isfinite(scores).all()
+    assert np.array_equal(model.scores(QUESTION, [long, long + "w9"]), scores[[0, 0]]), "both are cut"
+    asked = model.scores("w1 " * 2_000, texts)
+    assert np.isfinite(asked).all() and not np.array_equal(asked, scores)
+    assert np.isfinite(model.scores("", ["", long])).all()
+    with opened(where, mode="bm25", rerank=f"native:{where / 'model'}") as index:
+        assert index.retrieve("w1 w7 " * 1_000, budget=100_000).passages
+
+
 def test_the_command_takes_it(where: Path, capsys: pytest.CaptureFixture[str]) -> None:
     line = ["retrieve", "-i", str(where / "index"), "--mode", "bm25", "--json", QUESTION]
     assert main(line) == 0

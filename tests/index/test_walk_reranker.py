@@ -121,6 +121,9 @@ def test_other_modes_other_vectors_and_no_match(trained: dict[str, Any], tmp_pat
             assert index.retrieve("qqq", mode="walk").reason == "no_match"
         only = index.retrieve(QUESTION, mode="walk", top=3).passages
         assert len(only) == 3
+        words = QUESTION.split()
+        long = " ".join(words * (2_000 // len(words) + 1))
+        assert index.retrieve(long, mode="walk").passages, "a question of 2,000 words"
     model = json.loads((trained["folder"] / "weights" / "reranker.json").read_text("utf-8"))
     model["vectors"] = not model["vectors"]
     (tmp_path / "reranker.json").write_text(json.dumps(model))
