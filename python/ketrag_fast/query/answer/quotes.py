@@ -21,7 +21,7 @@ _READ: Final = 20  # passages
 _PASSAGE: Final = 7.0
 _TERMS: Final = 2.5
 _TYPE: Final = 1.2
-_WHOLE: Final = 1.5
+_WHOLE: Final = 2.0
 _NEARLY_ALL: Final = 0.8
 _MENTIONED: Final = 0.5
 _ASKED_ABOUT: Final = 0.4
@@ -55,7 +55,7 @@ def best_sentences(context: Context, most: int = MOST) -> tuple[Quote, ...]:
     * 7 times the score of its passage, as a share of the best score in its channel;
     * 2.5 times the share of the question's terms that it or its passage's title has, weighted by
       ln(1 + (N - n + 0.5) / (n + 0.5)) (n of the N sentences have the term; English endings do not count);
-    * 1.2 if it contains what the question asks for: a time, a number, a location or a name; 2.7 if it also
+    * 1.2 if it contains what the question asks for: a time, a number, a location or a name; 3.2 if it also
       has at least 80 % of the terms, by weight: then it probably answers the question alone;
     * 0.5 if another one of the first four passages mentions the title of its passage, and so leads to it;
     * -0.4 if the question itself contains that title, because the answer is then often in another passage.
