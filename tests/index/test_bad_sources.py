@@ -178,7 +178,7 @@ def test_links_in_a_circle(docs: Path) -> None:
     (docs / "lost.txt").symlink_to(docs / "no-such-file")
     done = indexed(docs.parent)
     assert done.code == 3
-    assert "1 documents (1 added" in done.out
+    assert "1 document (1 added" in done.out
     assert "lost.txt: broken symbolic link" in done.err
     assert "self.txt" in done.err
 

@@ -12,7 +12,7 @@ from ketrag_fast.base.config import Settings
 from ketrag_fast.build.sources import Sources, absolute, split_sources
 from ketrag_fast.build.unchanged import UnchangedFiles
 from ketrag_fast.errors import DocumentError
-from ketrag_fast.readers import Item, SourceFile, SourceFiles, find, known_kind
+from ketrag_fast.readers import Item, SourceFile, SourceFiles, find, is_glob, known_kind
 from ketrag_fast.readers.ocr import check_ocr
 from ketrag_fast.readers.sandbox import UNCHANGED, Apart, ReadJob
 from ketrag_fast.storage.document_hashes import content_of
@@ -23,6 +23,8 @@ from ketrag_fast.types.locations import problem_of
 
 _LARGEST: Final = 1_000_000_000  # SQLite's limit for one text
 _MOST_PROCESSES: Final = 16
+_NAMED: Final = 3
+"""Files that the error about ignored files names."""
 
 
 def read_sources(sources: Sources, settings: Settings, index: Tables | None = None) -> Iterator[Item]:
@@ -65,11 +67,24 @@ def find_files(spec: str, settings: Settings) -> SourceFiles:
     check_ocr(settings.ocr)
     files = find(spec, follow=settings.follow_links, exclude=settings.exclude, gitignore=settings.gitignore)
     if files.ignored and not files.files:
-        raise DocumentError(
-            f"{spec}: every file is left out by {'exclude or ' if settings.exclude else ''}a .gitignore",
-            hint="-o gitignore=false reads what .gitignore names",
-        )
+        raise _all_ignored(spec, settings)
     return files
+
+
+def _all_ignored(spec: str, settings: Settings) -> DocumentError:
+    """Return the error for a source whose files are all left out: it names some of them, and what does it."""
+    causes = ["exclude"] if settings.exclude else []
+    hints = ["change the patterns of --exclude"] if settings.exclude else []
+    if settings.gitignore and not is_glob(spec):
+        causes.append("a .gitignore")
+        hints.append("-o gitignore=false reads what .gitignore names")
+    files = [name for name, _ in find(spec, follow=settings.follow_links, gitignore=False).files]
+    names = f": {', '.join(files[:_NAMED])}" if files else ""
+    if len(files) > _NAMED:
+        names += f" and {len(files) - _NAMED:,} more"
+    return DocumentError(
+        f"{spec}: every file is left out by {' or '.join(causes)}{names}", hint="; ".join(hints)
+    )
 
 
 def _unchanged_in(

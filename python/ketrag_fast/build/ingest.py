@@ -267,7 +267,8 @@ def _summarise(comparison: SourceComparison, done: Ingested) -> None:
         common = comparison.skipped.most_common(_FEW)
         kinds = ", ".join(f"{suffix or 'no suffix'} ({n})" for suffix, n in common)
         total = comparison.skipped.total()
-        done.warnings.append(f"skipped {total} files of unknown formats: {kinds}")
+        files = "1 file of an unknown format" if total == 1 else f"{total:,} files of unknown formats"
+        done.warnings.append(f"skipped {files}: {kinds}")
 
 
 def as_they_are(tables: Tables) -> Ingested:

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Final
 from ketrag_fast.base.config import Resolved, Settings, resolve
 from ketrag_fast.errors import ConfigError, ModelMismatch
 from ketrag_fast.models.endpoint_trust import Trust
+from ketrag_fast.models.llms.registry import NONE
 from ketrag_fast.models.spending import SpendingLimit
 from ketrag_fast.storage.generation import Generation
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.systems.index_settings import check_embedder, settings_of, spec_here, to_build_on, with_modes
+from ketrag_fast.systems.planning import wanted_modes
 from ketrag_fast.systems.registry import registry
 
 if TYPE_CHECKING:
@@ -43,6 +45,15 @@ def source_of(
     permit = partial(trust.require, "embedder", spec, "the text of the documents")
     with VectorSource(spec, options_of(settings, limit), layout.tables, layout.work, permit) as source:
         yield source
+
+
+def require_some_mode(settings: Settings) -> None:
+    """Raise ConfigError if every mode of the settings needs a reader and there is none."""
+    if not wanted_modes(settings, settings.llm != NONE):
+        raise ConfigError(
+            f"modes: {settings.modes} needs entities that an LLM extracts, and no LLM is set",
+            hint="give --llm SPEC (heuristic needs no model); --modes +MODE keeps the other modes",
+        )
 
 
 def stored_identity(base: Generation | None) -> Identity | None:

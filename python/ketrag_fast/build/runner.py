@@ -26,9 +26,10 @@ from ketrag_fast.build.chunk_reading import ReadingPlan, failures, identity, ope
 from ketrag_fast.build.damage import blame_damage
 from ketrag_fast.build.delta_build import change_by_delta, publish_difference, start_deltas
 from ketrag_fast.build.extension_errors import blame_extension
+from ketrag_fast.build.first_build import hold_folder
 from ketrag_fast.build.ingest import Change, Ingested, apply_change
 from ketrag_fast.build.merge_reuse import MergedBefore
-from ketrag_fast.build.model_settings import require_same_model, settings_for, source_of
+from ketrag_fast.build.model_settings import require_same_model, require_some_mode, settings_for, source_of
 from ketrag_fast.build.notes import note
 from ketrag_fast.build.purge import Used
 from ketrag_fast.build.purge import purge as drop_unused
@@ -52,7 +53,6 @@ from ketrag_fast.storage.generation import (
 )
 from ketrag_fast.storage.joined_folders import drop_joined
 from ketrag_fast.storage.layout import Layout
-from ketrag_fast.storage.lock import builder_lock
 from ketrag_fast.storage.manifest import StageRecord, content_digest
 from ketrag_fast.storage.published_texts import UNITS
 from ketrag_fast.storage.tables import Tables
@@ -117,13 +117,13 @@ def build(
     """
     start = time.monotonic()
     layout = Layout(Path(path))
-    layout.create()
-    with builder_lock(layout):
+    with hold_folder(layout):
         base = newest_whole(layout)
         if base is not None:
             finish_publication(layout, base)
         given, reads = plan(settings or Settings(), base, layout, rebuild=rebuild, partial=partial)
         resolved = settings_for(base, given, rebuild)
+        require_some_mode(resolved.settings)
         own = Trust.of(layout, settings or Settings())
         noted = own.keep(resolved.settings) if trust is None else []
         used = Used()

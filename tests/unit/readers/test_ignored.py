@@ -8,7 +8,7 @@ import pytest
 
 from ketrag_fast import Index, Settings
 from ketrag_fast.apps.cli.main import main
-from ketrag_fast.errors import ConfigError, DocumentError
+from ketrag_fast.errors import Cancelled, ConfigError, DocumentError, KetragError
 from ketrag_fast.readers import find
 from ketrag_fast.readers.ignored import leaves_out
 
@@ -63,6 +63,41 @@ def test_everything_is_ignored(folder: Path, tmp_path: Path, capsys: pytest.Capt
     assert main(["index", "-i", str(place)]) == 0  # the index remembers both settings
     with Index.open(place) as index:
         assert index.stats()["counts"]["documents"] == len(FILES) - 2
+
+
+def test_a_first_build_of_nothing_leaves_nothing(folder: Path, tmp_path: Path) -> None:
+    """The error names what was left out, and by what; the next command finds the disk as it was."""
+    (folder / ".gitignore").write_text("*\n")
+    place = tmp_path / "new" / "ix"
+    with pytest.raises(
+        DocumentError, match=r"left out by a \.gitignore: a\.md, b\.log, build/x\.md and 4 more$"
+    ):
+        Index.build(folder, place)
+    assert not (tmp_path / "new").exists()
+    place.mkdir(parents=True)
+    with pytest.raises(DocumentError, match=r"left out by exclude or a \.gitignore: ") as caught:
+        Index.build(folder, place, settings=Settings(exclude="*.log"))
+    assert "--exclude" in (caught.value.hint or "") and "gitignore=false" in (caught.value.hint or "")
+    with pytest.raises(DocumentError, match=r"left out by exclude: a\.md, build/x\.md, sub/a\.md$") as caught:
+        Index.build(str(folder / "**" / "[ax].md"), place, settings=Settings(exclude="*.md"))
+    assert "gitignore" not in (caught.value.hint or "")
+    with pytest.raises(DocumentError, match="no such file or folder"):
+        Index.build(tmp_path / "absent", place)
+    assert list(place.iterdir()) == []
+
+
+def test_a_build_that_stored_documents_keeps_its_folder(folder: Path, tmp_path: Path) -> None:
+    """Here the embedder is missing; a build that goes on need not read again."""
+    with pytest.raises(KetragError):
+        Index.build(folder, tmp_path / "ix", settings=Settings(embedder="native:/nowhere", modes="knn"))
+    assert (tmp_path / "ix" / "index.sqlite").is_file()
+
+    def stop(_: object) -> bool:
+        return False
+
+    with pytest.raises(Cancelled):
+        Index.build(folder, tmp_path / "stopped", progress=stop)
+    assert (tmp_path / "stopped" / "index.sqlite").is_file()
 
 
 def test_a_bad_pattern(folder: Path) -> None:

@@ -341,7 +341,7 @@ def test_same_id_from_two_sources(tmp_path: Path) -> None:
         ("more.md", "text of y/more.md"),
     ]
     assert [failure.document for failure in done.failures] == ["readme.md"]
-    assert done.warnings == ["skipped 1 files of unknown formats: .png (1)"]
+    assert done.warnings == ["skipped 1 file of an unknown format: .png (1)"]
 
 
 def test_a_file_and_its_folder_are_both_sources(tmp_path: Path) -> None:

@@ -128,7 +128,7 @@ def _passage(passage: Passage, path: Path | None) -> Iterator[str]:
     if path is not None:
         where = f'<a href="{escape(address(path, passage), quote=True)}">{where}</a>'
     place = describe_location(passage.location)
-    told = " · ".join([*([place] if place else []), f"score {passage.score:.3f}"])
+    told = " · ".join([*([place] if place else []), f"score {output.score_text(passage.score)}"])
     yield f'<p class="about">{where} · {escape(told)}</p>'
     steps = chain_of(passage, reasons)
     if len(steps) > 1:

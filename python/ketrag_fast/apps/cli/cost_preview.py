@@ -53,9 +53,9 @@ def run(
         output.write_json({**found.to_json(), "cost": cost.to_json(), "index": str(path)})
     else:
         output.write(
-            f"{inline(path)} would have {found.documents:,} documents ({found.added:,} added, "
-            f"{found.updated:,} changed, {found.removed:,} removed; {found.characters:,} characters more "
-            f"to read); nothing was done\n{_line(cost)}"
+            f"{inline(path)} would have {output.counted(found.documents, 'document')} "
+            f"({found.added:,} added, {found.updated:,} changed, {found.removed:,} removed; "
+            f"{found.characters:,} characters more to read); nothing was done\n{_line(cost)}"
         )
         if cost.note is not None and not args.quiet:
             output.say(cost.note)

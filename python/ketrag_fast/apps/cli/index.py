@@ -159,8 +159,8 @@ def report_of(index: Index) -> BuildReport:
 def summary(report: BuildReport, path: str) -> str:
     """Return one line about a build."""
     if not report.changed:
-        count, number = report.documents, report.generation
-        return f"{path} is up to date: {count:,} documents, generation {number}; nothing was done" + (
+        count = output.counted(report.documents, "document")
+        return f"{path} is up to date: {count}, generation {report.generation}; nothing was done" + (
             f"\n{_read_line(report)}" if report.extraction is not None else ""
         )
     ran = sum(1 for stage in report.stages if stage.how == "ran")
@@ -168,8 +168,9 @@ def summary(report: BuildReport, path: str) -> str:
     changes = f"{report.added:,} added, {report.updated:,} changed, {report.removed:,} removed"
     size = output.size_text(sum(stage.bytes for stage in report.stages))
     read = _read_line(report)
+    count = output.counted(report.documents, "document")
     return (
-        f"{path}: {report.documents:,} documents ({changes}), generation {report.generation}, {size}, "
+        f"{path}: {count} ({changes}), generation {report.generation}, {size}, "
         f"{report.seconds:.2f} s ({ran} stages run, {kept} kept)" + (f"\n{read}" if read else "")
     )
 

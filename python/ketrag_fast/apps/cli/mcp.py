@@ -87,6 +87,7 @@ def run(args: argparse.Namespace) -> int:
     if not args.http:
         over_pipes(given)
         return 0
+    options.require_file("--token-file", args.token_file, hint="for example: openssl rand -hex 32 > token")
     token = token_of(args.token_file, args.host)
     (listening,) = listen_sockets(given.host, given.port, 1)
     port = listening.getsockname()[1]

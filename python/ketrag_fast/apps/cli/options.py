@@ -227,3 +227,9 @@ def progress(args: argparse.Namespace) -> Callback | None:
 
     kind: Kind = "none" if args.quiet and args.progress == "auto" else args.progress
     return sink(kind, sys.stderr)
+
+
+def require_file(option: str, file: str | None, hint: str) -> None:
+    """Raise ConfigError if the file of an option was named and does not exist."""
+    if file is not None and not Path(file).exists():
+        raise ConfigError(f"{option} {file}: no such file", hint=hint)

@@ -105,7 +105,7 @@ def for_people(context: Context, explain: bool = False) -> str:
         f"Sources ({context.mode}, {counted}):",
     ]
     for passage in context.passages:
-        lines.append(f"  [{passage.rank}] {place_of(passage)}  ({passage.score:.3f})")
+        lines.append(f"  [{passage.rank}] {place_of(passage)}  ({output.score_text(passage.score)})")
         if explain:
             lines += reasons(passage)
     return "\n".join(lines)

@@ -154,6 +154,7 @@ def run(args: argparse.Namespace) -> int:
         origins=tuple(args.allow_origin),
         **bounds,
     )
+    options.require_file("--token-file", args.token_file, hint="for example: openssl rand -hex 32 > token")
     token = token_of(args.token_file, args.host)
     logging.basicConfig(format="ketrag: %(message)s", level=logging.INFO if args.verbose else logging.WARNING)
     sockets = listen_sockets(given.host, given.port, given.workers)

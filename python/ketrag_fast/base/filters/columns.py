@@ -41,6 +41,9 @@ _SLICE: Final = 512
 """Number of documents read between two checks."""
 _FEW: Final = 8
 """Numbers that are compared one by one; more are sorted first."""
+_SOURCES: Final = (
+    "metadata comes from front matter, columns of tables, mail headers, and `metadata` of JSON lines"
+)
 _PAUSE: Final = 0.02
 """Seconds between two checks while another thread reads the metadata."""
 
@@ -174,7 +177,8 @@ class Columns:
         if kinds is None:
             if not self.count:
                 return np.zeros(0, bool)
-            raise wrong(f"no document has a field {one.field!r:.80}{self._listed() if names else ''}")
+            text = f"no document has a field {one.field!r:.80}{self._listed() if names else ''}"
+            raise wrong(text) if self._columns or not names else wrong(text, _SOURCES)
         if one.name == "$exists":
             there = np.zeros(self.count, bool)
             for column in kinds.values():

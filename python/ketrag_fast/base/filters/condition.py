@@ -59,9 +59,9 @@ class Allowance:
             raise wrong(f"it has more than {MOST:,} conditions and values")
 
 
-def wrong(text: str) -> InputError:
+def wrong(text: str, hint: str = _HINT) -> InputError:
     """Return the error for an invalid filter."""
-    return InputError(f"filter: {text}", hint=_HINT)
+    return InputError(f"filter: {text}", hint=hint)
 
 
 def condition_of(given: Any) -> Condition:

@@ -102,7 +102,7 @@ def ketrag(capsys: Run, *argv: str) -> tuple[int, str, str]:
 def test_index_then_again(capsys: Run) -> None:
     code, out, err = ketrag(capsys, "index", "docs")
     assert (code, err) == (0, "")
-    assert "1 documents (1 added, 0 changed, 0 removed), generation 1" in out
+    assert "1 document (1 added, 0 changed, 0 removed), generation 1" in out
     code, out, err = ketrag(capsys, "index")
     assert code == 0
     assert "nothing was done" in out

@@ -1,0 +1,66 @@
+"""The command in the hands of a new user: counts, hints, and mistakes that change nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.process import command
+
+from ketrag_fast import Document, Index, Settings
+from ketrag_fast.apps.cli.output import counted, score_text
+from ketrag_fast.errors import ConfigError, InputError
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "a.md").write_text("# Fram\n\nThe Fram was built by Colin Archer.")
+    (tmp_path / "notes" / "b.odd").write_bytes(b"\x00\x01")
+    return tmp_path
+
+
+def test_one_is_not_many(folder: Path) -> None:
+    done = command("index", "notes", cwd=folder)
+    assert done.out.startswith(".ketrag: 1 document (1 added, ")
+    assert "skipped 1 file of an unknown format: .odd (1)" in done.err
+    assert "is up to date: 1 document, generation 1;" in command("index", cwd=folder).out
+    assert [counted(n, "document") for n in (0, 1, 1200)] == ["0 documents", "1 document", "1,200 documents"]
+
+
+def test_a_score_of_nothing_has_no_sign() -> None:
+    assert [score_text(score) for score in (-0.0, -0.0004, 0.0004, -0.0006, 1.5)] == [
+        *("0.000", "0.000", "0.000", "-0.001", "1.500")
+    ]
+
+
+def test_modes_that_nobody_reads_for_are_refused(folder: Path) -> None:
+    """Else the index would have no mode at all."""
+    with pytest.raises(ConfigError, match="modes: ket needs entities that an LLM extracts") as caught:
+        Index.build(folder / "notes", folder / "new", settings=Settings(modes="ket"))
+    assert "heuristic needs no model" in (caught.value.hint or "")
+    assert not (folder / "new").exists()
+    Index.build(folder / "notes", folder / "ix").close()
+    done = command("index", "-i", "ix", "--modes", "ket,skeleton", cwd=folder)
+    assert done.code == 2 and "ket,skeleton" in done.err
+    with Index.open(folder / "ix") as index:
+        assert index.retrieve("Who built the Fram?").passages
+    assert command("index", "-i", "ix", "--modes", "ket", "--llm", "heuristic", cwd=folder).code == 0
+
+
+def test_a_filter_without_metadata_says_where_metadata_comes_from(folder: Path) -> None:
+    with Index.build([Document("a", "The Fram.")], folder / "ix") as index:
+        with pytest.raises(InputError, match="no document has a field 'year'") as caught:
+            index.retrieve("Fram", filter="year>=1990")
+        assert "front matter" in (caught.value.hint or "")
+    with Index.build([Document("a", "The Fram.", metadata={"lang": "en"})], folder / "iy") as index:
+        with pytest.raises(InputError, match="known fields: lang") as caught:
+            index.retrieve("Fram", filter="year>=1990")
+        assert "front matter" not in (caught.value.hint or "")
+
+
+def test_a_token_file_that_is_missing(folder: Path) -> None:
+    Index.build(folder / "notes", folder / ".ketrag").close()
+    done = command("serve", "--port", "0", "--token-file", "token", cwd=folder)
+    assert done.code == 2
+    assert "--token-file token: no such file" in done.err and "> token" in done.err
