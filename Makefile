@@ -28,7 +28,9 @@ $(VENV)/.demo: $(SOURCES) $(shell find python -name '*.py' -o -name '*.txt')
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check .
 	@touch $@ && rm -f $(VENV)/.dev
 
-test: lint rust-test python-test
+# The tests of Python come last, also with `make -j`: the last line is their count.
+test: lint rust-test
+	@+$(MAKE) --no-print-directory python-test
 
 # Two of the real parts come as sources. Of llama.cpp the tests need the library alone, and it soon rather than fast
 # (3.5 minutes of one core). The defaults of both would tie the wheels that pip keeps to this very processor.
