@@ -34,7 +34,7 @@ test: lint rust-test
 
 # Two of the real parts come as sources. Of llama.cpp the tests need the library alone, and it soon rather than fast
 # (3.5 minutes of one core). The defaults of both would tie the wheels that pip keeps to this very processor.
-REAL := PIP_NO_COMPILE=1 PIP_DISABLE_PIP_VERSION_CHECK=1 HNSWLIB_NO_NATIVE=1 SKBUILD_BUILD_TARGETS=llama \
+REAL := MAKEFLAGS= PIP_NO_COMPILE=1 PIP_DISABLE_PIP_VERSION_CHECK=1 HNSWLIB_NO_NATIVE=1 SKBUILD_BUILD_TARGETS=llama \
 	CMAKE_BUILD_PARALLEL_LEVEL=$(shell nproc 2>/dev/null || echo 2) \
 	CMAKE_ARGS='-DLLAVA_BUILD=OFF -DGGML_NATIVE=OFF -DCMAKE_PROJECT_llama_cpp_INCLUDE="$(CURDIR)/.ci/llama-cpp.cmake" \
 	-DCMAKE_C_FLAGS_RELEASE="-O1 -DNDEBUG" -DCMAKE_CXX_FLAGS_RELEASE="-O1 -DNDEBUG"'

@@ -17,6 +17,10 @@ from tests.support.parts import part
 
 ROOT = Path(__file__).resolve().parent.parent
 
+# `make test` runs several processes. Threads of torch and llama.cpp that wait for each other must sleep, or
+# they take time from those that they wait for. OpenMP reads this when it is loaded.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+
 # A shell without job control starts what runs in its background with Ctrl-C ignored, and children inherit
 # that: the tests that interrupt a build would then send a signal that nobody hears.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
@@ -28,6 +32,21 @@ hypothesis.settings.register_profile(
     "ketrag", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
 )
 hypothesis.settings.load_profile("ketrag")
+
+LONGEST = (
+    "unit/models/llms/test_gemma.py",
+    "index/test_ray.py",
+    "index/test_ray_serve.py",
+    "soak/test_soak.py",
+)
+"""The files that take longest begin first, so that no process is left alone with one at the end."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the longest files first; the order is otherwise kept."""
+    rank = {ROOT / "tests" / name: at for at, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: rank.get(item.path, len(LONGEST)))
+
 
 _connect = socket.socket.connect
 _connect_ex = socket.socket.connect_ex

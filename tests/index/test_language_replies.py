@@ -78,6 +78,7 @@ def test_noderag_is_built_and_queried(server: Chat, language: str, tmp_path: Pat
     _, _, (question, document) = EXPECTED[language]
     with build(server, language, tmp_path, "noderag") as index:
         prompts = [words(request) for request in server.requests]
+        assert len(set(prompts)) == len(prompts), "each is answered; what fails is requested again"
         assert any("in the language of the passage" in prompt for prompt in prompts)
         wanted = [p for p in prompts if '{"text": "..."}' in p or '{"high_level_elements"' in p]
         assert all("Write in the language of the statements" in prompt for prompt in wanted)

@@ -148,11 +148,13 @@ class Pairs:
         def inside(unit: int) -> range:
             return range(corpus.first[unit], corpus.first[unit + 1])
 
-        def joint(a: Array, b: Array) -> float:
-            return float(np.maximum(a[terms], b[terms]) @ weights)
+        def joint(of: Array, xs: list[int], ys: list[int]) -> Array:
+            """What one of the two has of the question, for each x and y."""
+            a, b = of[np.ix_(xs, terms)], of[np.ix_(ys, terms)]
+            return np.array([np.maximum(row, b) @ weights for row in a]).reshape(len(xs), len(ys))
 
-        def link(of: dict[str, Array], x: int, y: int) -> float:
-            shared = {k: linked(of[k][x], of[k][y], worth[k]) for k in ("keywords", "names")}
+        def link(of: dict[str, Array], xs: list[int], ys: list[int]) -> Array:
+            shared = {k: linked(of[k][xs], of[k][ys], worth[k]) for k in ("keywords", "names")}
             return 2.45 * shared["keywords"] + 1.05 * shared["names"]
 
         def mention(by: int, of: int) -> float:
@@ -160,28 +162,27 @@ class Pairs:
             own = corpus.subject[by]  # inherited by all units of a section: links nothing
             return 0.0 if s in (NONE, own) else float(corpus.mentions[by, s] * worth["subjects"][s])
 
+        whole_link = link(corpus.units, rows, columns)
+        whole = cover * joint(corpus.saturation, rows, columns) + whole_link
+        xs, ys = ([x for unit in units for x in inside(unit)] for units in (rows, columns))
+        own = link(corpus.sentences, xs, ys)
+        value = cover * joint(corpus.sentences["keywords"], xs, ys) + own
+        if vectors:
+            whole += 6 * projection(vectors[2], vectors[0][rows], vectors[0][columns])
+            value += 6 * projection(vectors[2], vectors[1][xs], vectors[1][ys])
+        from_x, from_y = (np.cumsum([0, *map(len, map(inside, units))]) for units in (rows, columns))
+
         self.score, self.link = np.zeros((len(rows), len(columns))), np.zeros((len(rows), len(columns)))
         for r, j in enumerate(rows):
             for c, i in enumerate(columns):
                 if i == j:
                     continue
-                whole_link = link(corpus.units, j, i)
-                whole = cover * joint(corpus.saturation[j], corpus.saturation[i]) + whole_link
-                if vectors:
-                    whole += 6 * projection(vectors[2], vectors[0][j], vectors[0][i])
-                closest = closest_link = 0.0
-                for x in inside(j):
-                    for y in inside(i):
-                        words = corpus.sentences["keywords"]
-                        own = link(corpus.sentences, x, y)
-                        value = cover * joint(words[x], words[y]) + own
-                        if vectors:
-                            value += 6 * projection(vectors[2], vectors[1][x], vectors[1][y])
-                        closest, closest_link = max(closest, value), max(closest_link, own)
+                block = np.s_[from_x[r] : from_x[r + 1], from_y[c] : from_y[c + 1]]
+                closest, closest_link = value[block].max(initial=0.0), own[block].max(initial=0.0)
                 named = float(corpus.share[i, asked.keywords].sum())
                 mentions = max(1.5 * mention(i, j), mention(j, i))
-                self.score[r, c] = 0.5 * whole + 0.5 * closest + mentions + 2.5 * named
-                self.link[r, c] = 0.5 * whole_link + 0.5 * closest_link + mentions
+                self.score[r, c] = 0.5 * whole[r, c] + 0.5 * closest + mentions + 2.5 * named
+                self.link[r, c] = 0.5 * whole_link[r, c] + 0.5 * closest_link + mentions
         best = [corpus.sentences["keywords"][inside(j)].max(axis=0, initial=0.0) for j in rows]
         self.covered = np.array(
             [0.5 * corpus.saturation[j, terms] + 0.5 * b[terms] for j, b in zip(rows, best, strict=True)]

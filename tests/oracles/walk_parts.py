@@ -147,15 +147,17 @@ def spread(links: Arrays, asked: WalkQuestion, direct: Array, steps: int = 3) ->
     return direct + 1.5 * z(np.log(mass + 1e-9))
 
 
-def linked(a: Array, b: Array, weights: Array) -> float:
-    """How rare the rarest thing is that both have: a soft maximum."""
-    return float(((a * b * weights**8).sum()) ** 0.125)
+def linked(a: Array, b: Array, weights: Array) -> Array:
+    """How rare the rarest thing is that a row of `a` and a row of `b` have in common: a soft maximum."""
+    result: Array = ((a * weights**8) @ b.T) ** 0.125
+    return result
 
 
-def projection(q: Array, p: Array, r: Array) -> float:
-    """Length of the projection of q on the plane of the two others."""
-    a, b, c = float(q @ p), float(q @ r), float(np.clip(p @ r, -0.98, 0.98))
-    return float(np.sqrt(max((a * a + b * b - 2 * a * b * c) / (1 - c * c), 0.0)))
+def projection(q: Array, p: Array, r: Array) -> Array:
+    """Lengths of the projections of q on the planes of a row of `p` and a row of `r`."""
+    a, b, c = (p @ q)[:, None], (r @ q)[None, :], np.clip(p @ r.T, -0.98, 0.98)
+    result: Array = np.sqrt(np.maximum((a * a + b * b - 2 * a * b * c) / (1 - c * c), 0.0))
+    return result
 
 
 def move_question(

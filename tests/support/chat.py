@@ -23,7 +23,7 @@ class Served:
         self._server.daemon_threads = True
         self.over = threading.Event()
         """Ends the pauses of what still answers when the test is done."""
-        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
         self._thread.start()
         self.port = int(self._server.server_address[1])
 

@@ -126,7 +126,7 @@ RECORDED = {
 }
 
 
-WORDS = {"zh": "张衡", "de": "Zürich", "ar": "ابن خلدون"}
+WORDS = {"zh": "。", "de": "Zürich", "ar": "ابن خلدون"}
 """In every set of statements in a language."""
 PORTRAITS = {
     "zh": "这位古代学者与天文仪器有关。",

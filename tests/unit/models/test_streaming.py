@@ -15,7 +15,7 @@ from tests.process import python
 
 
 class Counted:
-    """Sentences, made as they are asked for."""
+    """Sentences, made as they are asked for: many characters, which fill a window, and few tokens."""
 
     def __init__(self, count: int) -> None:
         self.count, self.asked = count, 0
@@ -23,7 +23,7 @@ class Counted:
     def __iter__(self) -> Iterator[str]:
         for number in range(self.count):
             self.asked += 1
-            yield f"Sentence {number} of a long book. " + "So it goes on. " * 40
+            yield f"Sentence {number} of a long book: " + "x" * 600
 
 
 def test_texts_are_taken_from_a_stream_one_window_at_a_time(embedder: Any, tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ def children(process: int) -> list[int]:
     return [int(one) for one in Path(f"/proc/{process}/task/{process}/children").read_text().split()]
 
 
-def wait_for(what: Any, seconds: float = 20) -> Any:
+def wait_for(what: Any, seconds: float = 120) -> Any:
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         found = what()

@@ -18,7 +18,7 @@ from ketrag_fast.errors import BackendError
 from ketrag_fast.models.llms.llama.model import LlamaCppModel
 from ketrag_fast.models.llms.protocol import Limits, ModelReply, Prompt
 from ketrag_fast.models.llms.registry import open_model
-from tests.process import POLAR, ketrag
+from tests.process import POLAR
 from tests.support.parts import part
 
 CAPITALS = (
@@ -101,20 +101,21 @@ def test_without_plain_it_is_refused(gemma: Path) -> None:
 
 
 def test_a_skeleton_is_built_and_its_replies_are_kept(gemma: Path, tmp_path: Path) -> None:
-    names = sorted((POLAR / "articles").iterdir())[:3]
-    documents = [Document(path.name, path.read_text("utf-8")[:900]) for path in names]
-    settings = Settings(system="ket-rag-u", llm=f"llama-cpp:{gemma}#plain", core_ratio=1.0)
+    """From replies that are cut short: the grammar checks each token against a vocabulary of 262,144."""
+    names = sorted((POLAR / "articles").iterdir())[:2]
+    documents = [Document(path.name, path.read_text("utf-8")[:300]) for path in names]
+    settings = Settings(system="ket-rag-u", llm=f"llama-cpp:{gemma}#plain", core_ratio=1.0, llm_tokens=24)
     with Index.build(documents, tmp_path / "index", settings=settings) as index:
         extraction = index.stats()["extraction"]
-        assert extraction["read"] == 3 and extraction["failed"] == 0
-        assert extraction["calls"] >= 3 and extraction["tokens_out"] > 40
+        assert extraction["read"] == 2 and extraction["failed"] == 0
+        assert extraction["calls"] >= 2 and extraction["tokens_out"] > 40
         context = index.retrieve(documents[0].text[:60], mode="ket", budget=400)
         assert context.passages
         digest = index.stats()["digest"]
     with Index.build(documents, tmp_path / "index", settings=settings, rebuild=True) as index:
         again = index.stats()
     assert again["digest"] == digest
-    assert again["extraction"]["cache_hits"] >= 3
+    assert again["extraction"]["cache_hits"] >= 2
 
 
 def test_the_service_chats_with_the_openai_client(gemma: Path, tmp_path: Path, loopback: None) -> None:
@@ -122,8 +123,7 @@ def test_the_service_chats_with_the_openai_client(gemma: Path, tmp_path: Path, l
     openai = part("openai", "dev")
     from tests.support.service import command
 
-    made = ketrag("index", str(POLAR / "articles"), cwd=tmp_path)
-    assert made.code == 0, made.err
+    Index.build(str(POLAR / "articles" / "[ft]*.md"), tmp_path / ".ketrag").close()
     (tmp_path / "token").write_text("a-secret-token-of-some-length\n")
     (tmp_path / "token").chmod(0o600)
     options = (
@@ -140,10 +140,10 @@ def test_the_service_chats_with_the_openai_client(gemma: Path, tmp_path: Path, l
         url = f"http://127.0.0.1:{port}/v1"
         user = [{"role": "user", "content": "Where did Tom Crean die?"}]
         client = openai.OpenAI(base_url=url, api_key="a-secret-token-of-some-length", max_retries=0)
-        reply = client.chat.completions.create(model="ketrag", messages=user, max_tokens=24)
+        reply = client.chat.completions.create(model="ketrag", messages=user, max_tokens=8)
         assert reply.choices[0].message.content.strip()
-        assert 0 < reply.usage.completion_tokens <= 24 and reply.usage.prompt_tokens > 200
-        pieces = client.chat.completions.create(model="ketrag", messages=user, max_tokens=24, stream=True)
+        assert 0 < reply.usage.completion_tokens <= 8 and reply.usage.prompt_tokens > 200
+        pieces = client.chat.completions.create(model="ketrag", messages=user, max_tokens=8, stream=True)
         text = "".join(piece.choices[0].delta.content or "" for piece in pieces if piece.choices)
         assert text.strip() == reply.choices[0].message.content.strip()
         stranger = openai.OpenAI(base_url=url, api_key="wrong", max_retries=0)
