@@ -95,7 +95,7 @@ def archive(path: Path, members: dict[str, bytes], about: object, kind: bytes = 
 )
 def test_paths_that_leave_the_folder(tmp_path: Path, name: str) -> None:
     files = [{"name": n, "size": 1, "blake2b": "00"} for n in ("index.sqlite", name)]
-    about = {"kind": "ketrag-fast bundle", "format": 3, "current": "gen-000001", "files": files}
+    about = {"kind": "ketrag-fast bundle", "format": 4, "current": "gen-000001", "files": files}
     archive(tmp_path / "b", {"index.sqlite": b"x", name: b"x"}, about)
     with pytest.raises(IndexDamaged):
         Index.unbundle(tmp_path / "b", tmp_path / "in" / "ix")
@@ -104,7 +104,7 @@ def test_paths_that_leave_the_folder(tmp_path: Path, name: str) -> None:
 
 def test_links_and_newer_formats(tmp_path: Path) -> None:
     files = [{"name": "index.sqlite", "size": 0, "blake2b": "00"}]
-    about = {"kind": "ketrag-fast bundle", "format": 3, "current": "gen-000001", "files": files}
+    about = {"kind": "ketrag-fast bundle", "format": 4, "current": "gen-000001", "files": files}
     archive(tmp_path / "b", {"index.sqlite": b""}, about, tarfile.SYMTYPE)
     with pytest.raises(IndexDamaged):
         Index.unbundle(tmp_path / "b", tmp_path / "ix")

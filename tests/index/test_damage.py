@@ -12,6 +12,7 @@ from ketrag_fast import Index, Settings
 from ketrag_fast.build.damage import blame_damage
 from ketrag_fast.errors import IndexDamaged, IndexIncompatible, KetragError, StageError
 from ketrag_fast.index.health import examine
+from ketrag_fast.storage.block_hashes import BLOCK
 from ketrag_fast.storage.generation import open_current
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.manifest import SEAL, seal_of
@@ -78,8 +79,14 @@ def test_every_array_with_one_changed_bit_is_named(index: Path) -> None:
 QUESTION = "Which ship did Amundsen and Scott sail to the Ross Ice Shelf?"
 
 
+def change(data: bytearray) -> None:
+    """Flip a bit in every block."""
+    for at in range(len(data) - 1, -1, -BLOCK):
+        data[at] ^= 1
+
+
 def test_a_changed_bit_is_never_answered_from(index: Path) -> None:
-    """Each array, changed in one place, while an opened index verifies what it reads: a question gets the
+    """Each array, changed in every block, while an opened index verifies what it reads: a question gets the
     context of the undamaged index, or an error that names the file.
     """
     with Index.open(index, settings=FULL) as opened:
@@ -88,7 +95,7 @@ def test_a_changed_bit_is_never_answered_from(index: Path) -> None:
     read: dict[str, set[str]] = {mode: set() for mode in modes}
     for file in arrays(index):
         data = bytearray(file.read_bytes())
-        data[-1] ^= 1
+        change(data)
         file.write_bytes(data)
         for mode in modes:
             try:
@@ -102,7 +109,7 @@ def test_a_changed_bit_is_never_answered_from(index: Path) -> None:
                 continue
             assert found.text == right[mode].text, (file, mode)
             assert places == [(p.document, p.start, p.end, p.title, p.text) for p in right[mode].passages]
-        data[-1] ^= 1
+        change(data)
         file.write_bytes(data)
     assert not any(name.startswith(("vectors.", "keywords.", "knn.")) for name in read["bm25"] | read["walk"])
     assert not any(name.startswith("links.") for name in read["text"])
@@ -202,7 +209,7 @@ def test_damage_through_the_command_and_its_repair(index: Path, verify: str) -> 
 
 
 @pytest.mark.parametrize(
-    "text", ["", "{", "[]", "null", '{"format": 3}', '{"format": "x"}', "\x00", "[" * 99_999]
+    "text", ["", "{", "[]", "null", '{"format": 4}', '{"format": "x"}', "\x00", "[" * 99_999]
 )
 def test_damaged_manifest(index: Path, text: str) -> None:
     manifest = next(index.glob("gen-*/manifest.json"))

@@ -240,7 +240,9 @@ class Deltas:
             else:
                 stays[row] = False
         added = np.frombuffer(b"".join(new), np.uint8).reshape(-1, contents.shape[1])
-        return documents_fingerprint(np.concatenate([contents[stays], added]))
+        now = np.concatenate([contents[stays], added])
+        self._tables.remember_contents(now)
+        return documents_fingerprint(now)
 
     def write(
         self, changed: DocumentChanges, callback: Callback | None, fingerprint: str | None = None

@@ -19,7 +19,7 @@ from ketrag_fast.storage.durable import link_or_copy, write_file
 from ketrag_fast.storage.file_records import FileRecord, path_of
 
 NAME: Final = "blocks.b3"
-HEAD: Final = b"KETB3\x01\x10\x00"
+HEAD: Final = b"KETB3\x01\x0e\x00"
 """Magic bytes, the version of this layout, and the binary logarithm of the block size."""
 BLOCK: Final = 1 << HEAD[6]
 _HASH: Final = 32

@@ -10,7 +10,7 @@ from ketrag_fast.errors import IndexIncompatible, IndexMissing, ReadOnly
 from ketrag_fast.storage.durable import make_folder
 from ketrag_fast.storage.io_errors import unreadable, writing
 
-FORMAT = 3
+FORMAT = 4
 """The format of everything in the folder; an index of another format is refused."""
 SHORT_HASH = 16
 """Bytes of a document's hash in a generation. The tables compare all 32 with what they read."""

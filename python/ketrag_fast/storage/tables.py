@@ -54,7 +54,7 @@ CREATE TABLE documents (
   metadata TEXT NOT NULL,                -- JSON
   chars    INTEGER NOT NULL              -- code points of the text
 ) STRICT;
-CREATE INDEX documents_order ON documents (source, place);
+CREATE INDEX documents_order ON documents (source, place, content, chars);  -- all that a small change reads
 CREATE TABLE failures (document TEXT NOT NULL, code TEXT NOT NULL, message TEXT NOT NULL) STRICT;
 CREATE TABLE settings (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
 CREATE TABLE runs (
@@ -65,6 +65,8 @@ CREATE TABLE locators (
   document INTEGER PRIMARY KEY REFERENCES documents (key) ON DELETE CASCADE,
   data     TEXT NOT NULL                 -- JSON: [[start, end, kind, value], ...]
 ) STRICT;
+CREATE TABLE document_state (token BLOB NOT NULL) STRICT;  -- random, a new one whenever documents change
+INSERT INTO document_state VALUES (randomblob(16));
 CREATE TABLE removed (id TEXT PRIMARY KEY) STRICT;  -- removed by hand; skipped while their source has them
 CREATE TABLE source_seals (              -- checksums of `sources`: an altered path would be read instead
   number INTEGER PRIMARY KEY,            -- of the source
@@ -77,6 +79,8 @@ _PAYLOAD = (
     "content, CAST(id AS BLOB), CAST(title AS BLOB), CAST(text AS BLOB), CAST(metadata AS BLOB),"
     f" CAST(data AS BLOB) {_LOCATED}"
 )
+_contents: dict[bytes, NDArray[np.uint8]] = {}
+"""The content hashes of the tables that were read or changed last, by their token, for changes in a row."""
 _TEXT = 2
 """The text among the hashed columns of `_PAYLOAD`."""
 _DOCUMENT = f"content, CAST(text AS BLOB), id, title, metadata, data {_LOCATED}"
@@ -118,7 +122,6 @@ class Tables(SourceTable):
         # FULL: a published generation must not outlive the rows that it was built from, or a document that a
         # program passed would be lost with the next build, and a removed one would return.
         self._verified = -1
-        self._contents: tuple[int, NDArray[np.uint8]] | None = None
         self._keys: tuple[int, array[int]] | None = None
         super().__init__(path, None if read_only else "FULL", partial(_prepare, path, read_only))
         self.texts = DocumentTexts(self._db, path)
@@ -198,6 +201,7 @@ class Tables(SourceTable):
 
     def insert(self, new: Sequence[tuple[Document, int, int, str]]) -> None:
         """Add documents, given with source, place and content hash; many at once take half the time."""
+        self._mark()
         last = self._db.execute("SELECT coalesce(max(key), 0) FROM documents").fetchone()[0]
         self._db.executemany(
             "INSERT INTO documents (key, id, source, place, content, title, metadata, chars)"
@@ -211,6 +215,7 @@ class Tables(SourceTable):
 
     def insert_batch(self, batch: DocumentBatch, contents: Sequence[bytes], source: int, place: int) -> None:
         """Add the documents of a batch in adjacent positions."""
+        self._mark()
         last = self._db.execute("SELECT coalesce(max(key), 0) FROM documents").fetchone()[0]
         keys = range(last + 1, last + 1 + len(batch))
         self._db.executemany(
@@ -237,6 +242,7 @@ class Tables(SourceTable):
 
     def update(self, key: int, document: Document, source: int, place: int, content: str) -> None:
         """Replace a document whose content changed."""
+        self._mark()
         self._db.execute(
             "UPDATE documents SET source = ?, place = ?, content = ?,"
             " title = ?, metadata = ?, chars = ? WHERE key = ?",
@@ -247,10 +253,12 @@ class Tables(SourceTable):
 
     def move(self, key: int, source: int, place: int) -> None:
         """Change the position of a document."""
+        self._mark()
         self._db.execute("UPDATE documents SET source = ?, place = ? WHERE key = ?", (source, place, key))
 
     def remove(self, keys: Iterable[int]) -> None:
         """Delete documents."""
+        self._mark()
         self._db.executemany("DELETE FROM documents WHERE key = ?", ((key,) for key in keys))
 
     def removed(self) -> set[str]:
@@ -313,11 +321,27 @@ class Tables(SourceTable):
         yield from self._db.execute(query)
 
     def contents(self) -> NDArray[np.uint8]:
-        """Return the content hashes in document order: uint8[documents, 32]. Read once for each change."""
-        changes = self._db.total_changes
-        if self._contents is None or self._contents[0] != changes:
-            self._contents = changes, self._read_contents()
-        return self._contents[1]
+        """Return the content hashes in document order: uint8[documents, 32], read once for each change."""
+        token = self._token()
+        found = _contents.get(token)
+        if found is None:
+            found = self._read_contents()
+            self.remember_contents(found)
+        return found
+
+    def remember_contents(self, contents: NDArray[np.uint8]) -> None:
+        """Keep what `contents` would read: the hashes of the documents as they are now."""
+        contents.setflags(write=False)
+        _contents.clear()  # first, so that two lists are never kept
+        _contents[self._token()] = contents
+
+    def _token(self) -> bytes:
+        """Return what changes whenever documents do."""
+        return bytes(self._db.execute("SELECT token FROM document_state").fetchone()[0])
+
+    def _mark(self) -> None:
+        """Note that documents change, in the caller's transaction."""
+        self._db.execute("UPDATE document_state SET token = randomblob(16)")
 
     def _read_contents(self) -> NDArray[np.uint8]:
         query = (

@@ -45,6 +45,12 @@ impl<'a, T> From<&'a [T]> for Items<'a, T> {
     }
 }
 
+impl<'a, T, const N: usize> From<&'a [T; N]> for Items<'a, T> {
+    fn from(values: &'a [T; N]) -> Self {
+        Self::from(values.as_slice())
+    }
+}
+
 impl<'a, T> From<&'a Vec<T>> for Items<'a, T> {
     fn from(values: &'a Vec<T>) -> Self {
         Self::from(values.as_slice())
@@ -85,9 +91,58 @@ impl<'a, T> Items<'a, T> {
         unsafe { std::slice::from_raw_parts(self.start.add(range.start), range.len()) }
     }
 
+    /// Return one value, if there is one at this position.
+    #[inline]
+    pub fn value(&self, at: usize) -> Option<&'a T> {
+        if at < self.len {
+            self.get(at..at + 1).first()
+        } else {
+            None
+        }
+    }
+
     /// Return all values.
     pub fn all(&self) -> &'a [T] {
         self.get(0..self.len)
+    }
+
+    /// Return the first value, if there is one.
+    pub fn first(&self) -> Option<&'a T> {
+        self.value(0)
+    }
+
+    /// Return the last value, if there is one.
+    pub fn last(&self) -> Option<&'a T> {
+        self.value(self.len.wrapping_sub(1))
+    }
+
+    /// Return the values at `at` and `at + 1`: where a row starts and ends. Panics if there are fewer.
+    #[inline]
+    pub fn pair(&self, at: usize) -> [T; 2]
+    where
+        T: Copy,
+    {
+        assert!(self.len >= 2 && at < self.len - 1);
+        if self.guard.is_some() {
+            self.make_ready(at, 2);
+        }
+        // SAFETY: both are inside the array, and ready.
+        unsafe { [*self.start.add(at), *self.start.add(at + 1)] }
+    }
+
+    /// Ask the guard for some values. A call, so that loops over arrays without a guard stay small.
+    #[inline(never)]
+    fn make_ready(&self, at: usize, count: usize) {
+        if let Some(guard) = &self.guard {
+            guard.check(at..at + count);
+        }
+    }
+
+    /// Return the address of a value, ready or not.
+    #[inline]
+    pub(crate) fn address(&self, at: usize) -> Option<*const T> {
+        // SAFETY: the address is inside the array; nothing is read.
+        (at < self.len).then(|| unsafe { self.start.add(at) })
     }
 }
 
@@ -96,7 +151,12 @@ impl<T> Index<usize> for Items<'_, T> {
 
     #[inline]
     fn index(&self, at: usize) -> &T {
-        &self.get(at..at + 1)[0]
+        assert!(at < self.len);
+        if self.guard.is_some() {
+            self.make_ready(at, 1);
+        }
+        // SAFETY: the value is inside the array, and ready.
+        unsafe { &*self.start.add(at) }
     }
 }
 

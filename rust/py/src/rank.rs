@@ -186,7 +186,7 @@ fn render<'py>(
         let needed = Needed::take(candidates, &texts, titles.as_ref(), n_tokens, reach)?;
         let titles = needed.titles.view();
         let titles = (titles, &needed.places[..]);
-        let units = Units::new(needed.texts.view(), Some(titles), &needed.tokens)?;
+        let units = Units::new(needed.texts.view(), Some((titles.0, titles.1.into())), &needed.tokens)?;
         Renderer::new(encoding, style).render(&units, &needed.places, budget, policy, oversize)
     })?;
     for row in &mut context.rows {

@@ -182,9 +182,9 @@ fn links_weights<'py>(py: Python<'py>, links: &Bound<'py, PyDict>) -> PyResult<B
     let out = PyDict::new(py);
     for (name, values) in [
         ("unit_norm", norms),
-        ("keyword_idf", weights.keyword_idf),
-        ("name_idf", weights.name_idf),
-        ("subject_idf", weights.subject_idf),
+        ("keyword_idf", weights.keyword_idf.values().all().to_vec()),
+        ("name_idf", weights.name_idf.values().all().to_vec()),
+        ("subject_idf", weights.subject_idf.values().all().to_vec()),
     ] {
         out.set_item(name, values.into_pyarray(py))?;
     }
@@ -312,7 +312,17 @@ fn walk_rank<'py>(
                 query: &asked.0[q * asked.2..(q + 1) * asked.2],
             });
             let question = questions.get(q);
-            walk::rank(&view, lengths, dense, question, top, mask, &plan, own, progress)
+            walk::rank(
+                &view,
+                lengths.map_or(walk::Lengths::Keywords, walk::Lengths::Given),
+                dense,
+                question,
+                top,
+                mask,
+                &plan,
+                own,
+                progress,
+            )
         })
     })?;
     Ok(rows_out(py, rows))

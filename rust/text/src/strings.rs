@@ -7,7 +7,7 @@ use crate::items::Items;
 #[derive(Debug, Clone, Copy)]
 pub struct Strings<'a> {
     blob: Blob<'a>,
-    offsets: &'a [u64],
+    offsets: Items<'a, u64>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -38,12 +38,12 @@ impl<'a> Strings<'a> {
                 return Err(Error::input(format!("offset {} falls or cuts a character", w[1])));
             }
         }
-        Ok(Self { blob: Blob::Checked(blob), offsets })
+        Ok(Self { blob: Blob::Checked(blob), offsets: offsets.into() })
     }
 
-    /// For stored strings that were checked before they were written: `offsets` are verified now, the text
-    /// string by string by its guard. Only checks that cost nothing are repeated.
-    pub fn stored(blob: Items<'a, u8>, offsets: &'a [u64]) -> Result<Self> {
+    /// For stored strings that were checked before they were written: offsets and text are verified string by string
+    /// by their guards. Only checks that cost nothing are repeated.
+    pub fn stored(blob: Items<'a, u8>, offsets: Items<'a, u64>) -> Result<Self> {
         if offsets.first().zip(offsets.last()) != Some((&0, &(blob.len() as u64))) {
             return Err(Error::input("offsets must start at 0 and end at the length of the text"));
         }
@@ -55,7 +55,7 @@ impl<'a> Strings<'a> {
     }
 
     /// Return where each string starts, and where the last one ends.
-    pub fn offsets(&self) -> &'a [u64] {
+    pub fn offsets(&self) -> Items<'a, u64> {
         self.offsets
     }
 
@@ -65,9 +65,11 @@ impl<'a> Strings<'a> {
 
     #[inline]
     pub fn get(&self, i: usize) -> &'a str {
-        let range = self.offsets[i] as usize..self.offsets[i + 1] as usize;
         match self.blob {
-            Blob::Checked(blob) => &blob[range],
+            Blob::Checked(blob) => {
+                let [start, end] = self.offsets.pair(i);
+                &blob[start as usize..end as usize]
+            }
             Blob::Stored(..) => std::str::from_utf8(self.bytes(i))
                 .unwrap_or_else(|_| Error::damaged(format!("string {i} of the index is not UTF-8")).raise()),
         }
@@ -76,7 +78,8 @@ impl<'a> Strings<'a> {
     /// Return the raw bytes of string `i`, for comparisons that need no characters.
     #[inline]
     pub fn bytes(&self, i: usize) -> &'a [u8] {
-        let range = self.offsets[i] as usize..self.offsets[i + 1] as usize;
+        let [start, end] = self.offsets.pair(i);
+        let range = start as usize..end as usize;
         match self.blob {
             Blob::Checked(blob) => &blob.as_bytes()[range],
             Blob::Stored(blob) => blob.get(range),

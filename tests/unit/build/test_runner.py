@@ -417,7 +417,7 @@ def test_an_index_of_an_older_development_format_is_refused_by_name(paths: Paths
             "PRAGMA user_version = 2;"
         )
     for work in (lambda: build(index, str(docs), STAGES), lambda: Tables(index / "index.sqlite")):
-        with pytest.raises(IndexIncompatible, match=r"has format 2; .* reads format 3") as caught:
+        with pytest.raises(IndexIncompatible, match=r"has format 2; .* reads format 4") as caught:
             work()
         assert "build the index again" in (caught.value.hint or "")
 
@@ -429,9 +429,9 @@ def test_newer_format_is_refused_and_left_alone(paths: Paths) -> None:
     data = json.loads(manifest.read_text())
     data["format"] += 1
     manifest.write_text(json.dumps(data))
-    with pytest.raises(IndexIncompatible, match="format 3"):
+    with pytest.raises(IndexIncompatible, match="format 4"):
         open_current(Layout(index))
-    with pytest.raises(IndexIncompatible, match="format 3"):
+    with pytest.raises(IndexIncompatible, match="format 4"):
         build(index, str(docs), STAGES)
     assert json.loads(manifest.read_text()) == data
 

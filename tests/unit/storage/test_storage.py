@@ -181,10 +181,10 @@ def test_truncated_manifest(layout: Layout, at: int) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "error"),
     [
-        ('"format": 3', '"format": 2', IndexIncompatible),
-        ('"format": 3', '"format": 0', IndexIncompatible),
+        ('"format": 4', '"format": 3', IndexIncompatible),
+        ('"format": 4', '"format": 0', IndexIncompatible),
         ('"seal": ', '"other": ', IndexDamaged),
-        ('"format": 3', '"format": null', IndexDamaged),
+        ('"format": 4', '"format": null', IndexDamaged),
         ('"ids": {', '"../ids": {', IndexDamaged),
         ('"name": "things"', '"name": "../things"', IndexDamaged),
         ('"shape": [\n', '"shape": ["x",\n', IndexDamaged),
@@ -415,7 +415,7 @@ def test_damaged_newer_and_read_only_database(layout: Layout) -> None:
     with pytest.raises(ReadOnly), writing(layout.tables):
         db.execute("INSERT INTO settings VALUES ('a', 'b')")
     db.execute("PRAGMA query_only = OFF")
-    db.execute("PRAGMA user_version = 4")
+    db.execute("PRAGMA user_version = 5")
     db.close()
     with pytest.raises(IndexIncompatible, match="format 4"):
         Tables(layout.tables)

@@ -70,13 +70,13 @@ def test_the_hashes_of_the_blocks_merge_to_the_digest_of_the_manifest(layout: La
         assert _core.merge_hashes(bytes(end - start), file.bytes) != file.digest
 
 
-@pytest.mark.parametrize("size", [0, 1, 65_535, 65_536, 65_537, 131_072, 3 * 65_536 + 1, 1 << 20, 1_200_000])
+@pytest.mark.parametrize("size", [0, 1, 16_383, 16_384, 16_385, 32_768, 3 * 16_384 + 1, 1 << 20, 1_200_000])
 def test_hashes_of_files_of_all_sizes(tmp_path: Path, size: int) -> None:
     path = tmp_path / "file"
     path.write_bytes(np.random.default_rng(size).bytes(size))
     digest, hashes = file_hashes(path)
     assert file_digest(path) == digest
-    assert len(hashes) == (32 * -(-size // 65_536) if size > 65_536 else 0)
+    assert len(hashes) == (32 * -(-size // 16_384) if size > 16_384 else 0)
     if hashes:
         assert _core.merge_hashes(hashes, size) == digest
     _core.MappedFile(path, size, digest).verify(1)

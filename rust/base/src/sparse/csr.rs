@@ -28,10 +28,10 @@ pub struct Csr {
 
 /// A [`Csr`] that borrows its arrays. `new` checks them once, so that `row` need not.
 ///
-/// Ids in a file are verified and unpacked on first access.
+/// Offsets and ids in a file are verified and unpacked on first access.
 #[derive(Debug, Clone, Copy)]
 pub struct CsrView<'a> {
-    pub indptr: &'a [u64],
+    pub indptr: Items<'a, u64>,
     pub indices: Items<'a, u32>,
     pub columns: usize,
     beside: Option<Guard<'a>>,
@@ -93,12 +93,12 @@ impl<'a> CsrView<'a> {
     /// For arrays that are known to be valid. If they are not, a read panics or returns wrong rows, but never
     /// leaves the slices.
     pub fn unchecked(indptr: &'a [u64], indices: &'a [u32], columns: usize) -> Self {
-        Self { indptr, indices: Items::from(indices), columns, beside: None }
+        Self { indptr: Items::from(indptr), indices: Items::from(indices), columns, beside: None }
     }
 
-    /// For stored arrays that were checked before they were written: `indptr` is verified now, `indices` row
-    /// by row by its guard. Only checks that cost nothing are repeated.
-    pub fn stored(indptr: &'a [u64], indices: Items<'a, u32>, columns: usize) -> Result<Self> {
+    /// For stored arrays that were checked before they were written: both are verified row by row by their guards.
+    /// Only checks that cost nothing are repeated.
+    pub fn stored(indptr: Items<'a, u64>, indices: Items<'a, u32>, columns: usize) -> Result<Self> {
         if indptr.first().zip(indptr.last()) != Some((&0, &(indices.len() as u64))) {
             return Err(Error::input(format!("indptr does not go from 0 to {}", indices.len())));
         }
@@ -122,12 +122,14 @@ impl<'a> CsrView<'a> {
     /// Return the number of ids of a row, without reading them.
     #[inline]
     pub fn len_of(&self, row: usize) -> usize {
-        self.indptr[row + 1].saturating_sub(self.indptr[row]) as usize
+        let [start, end] = self.indptr.pair(row);
+        end.saturating_sub(start) as usize
     }
 
     #[inline]
     pub fn range(&self, row: usize) -> std::ops::Range<usize> {
-        let range = self.indptr[row] as usize..self.indptr[row + 1] as usize;
+        let [start, end] = self.indptr.pair(row);
+        let range = start as usize..end as usize;
         if let Some(guard) = &self.beside {
             guard.check(range.clone());
         }
@@ -163,7 +165,7 @@ impl<'a> CsrView<'a> {
         let indices = self.indices.all();
         // Rows are read in ascending order, so each row meets its ids from first to last.
         let mut next: Vec<u64> = room(n, "the check of a graph")?;
-        next.extend_from_slice(&self.indptr[..n]);
+        next.extend_from_slice(&self.indptr[0..n]);
         for node in 0..n {
             for &other in self.row(node) {
                 let at = &mut next[other as usize];

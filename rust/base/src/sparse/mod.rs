@@ -11,6 +11,6 @@ mod topk;
 pub use csr::{Csr, CsrView};
 pub use leaders::Leaders;
 pub use mask::{leaves, Mask};
-pub use prefetch::{prefetch, prefetch_items, prefetch_lines, prefetch_range};
+pub use prefetch::{prefetch, prefetch_item, prefetch_items, prefetch_lines, prefetch_range};
 pub use topk::keep_best;
 pub use topk::{quantise, rank_order, top_k, Scored};

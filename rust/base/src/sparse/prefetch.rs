@@ -5,22 +5,32 @@ use crate::items::Items;
 /// Prefetch the cache line of `slice[at]`; out of range it does nothing.
 #[inline]
 pub fn prefetch<T>(slice: &[T], at: usize) {
+    prefetch_item(slice.into(), at);
+}
+
+#[inline]
+fn prefetch_address<T>(address: *const T) {
     #[cfg(target_arch = "x86_64")]
-    if at < slice.len() {
+    {
         use std::arch::x86_64::{_mm_prefetch, _MM_HINT_T0};
-        // SAFETY: the address is inside the slice, and a prefetch neither faults nor changes values.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(slice.as_ptr().add(at).cast()) }
+        // SAFETY: a prefetch neither faults nor changes values.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(address.cast()) }
     }
     #[cfg(target_arch = "aarch64")]
-    if at < slice.len() {
-        // SAFETY: as above; `prfm` writes neither registers nor flags.
-        unsafe {
-            let address = slice.as_ptr().add(at);
-            std::arch::asm!("prfm pldl1keep, [{}]", in(reg) address, options(nostack, preserves_flags, readonly));
-        }
+    // SAFETY: as above; `prfm` writes neither registers nor flags.
+    unsafe {
+        std::arch::asm!("prfm pldl1keep, [{}]", in(reg) address, options(nostack, preserves_flags, readonly));
     }
     #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-    let _ = (slice, at);
+    let _ = address;
+}
+
+/// Prefetch the cache line of `items[at]`, without making it ready; out of range it does nothing.
+#[inline]
+pub fn prefetch_item<T>(items: Items<'_, T>, at: usize) {
+    if let Some(address) = items.address(at) {
+        prefetch_address(address);
+    }
 }
 
 /// Prefetch `slice[range]`, at most eight cache lines of it.

@@ -5,7 +5,7 @@
 use super::refused::refused;
 use super::tree::{self, Value, BLOCK};
 use crate::error::{Error, Result};
-use crate::guard::{Guard, Marks, Verify};
+use crate::guard::{Guard, Marks, Verify, BLOCK_BITS};
 use crate::parallel::map_ranges;
 use crate::progress::Progress;
 use memmap2::Mmap;
@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 /// Blocks that a thread verifies at a time; shorter files are verified by the calling thread.
-const RUN: usize = 32;
+const RUN: usize = 128;
 
 /// Location of the hashes of a file's blocks: another file, and an offset in it.
 #[derive(Debug, Clone)]
@@ -83,7 +83,7 @@ impl MappedFile {
 
     /// Return the guard of items of `size` bytes from offset `start`, or `None` if nothing is left to verify.
     pub fn guard(&self, start: usize, size: usize) -> Option<Guard<'_>> {
-        (!self.is_whole()).then(|| Guard::new(&self.marks, self, start, size))
+        (!self.is_whole()).then(|| Guard::new(&self.marks, self, start, size, BLOCK_BITS))
     }
 
     /// Verify all remaining blocks on `threads` threads (0: all cores). Errors name the file.

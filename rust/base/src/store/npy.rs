@@ -68,6 +68,11 @@ impl MappedArray {
         Ok(Self { kind, rows, columns, body: Body::Packed(body) })
     }
 
+    /// Return whether the array is put together when it is read.
+    pub fn is_composed(&self) -> bool {
+        matches!(&self.body, Body::Packed(unpacked) if unpacked.is_composed())
+    }
+
     /// Return the number of columns of an array of two dimensions.
     pub fn columns(&self) -> Option<usize> {
         self.columns

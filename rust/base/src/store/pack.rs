@@ -1,22 +1,26 @@
-//! Packed arrays: files of compressed chunks, each of which decodes to 64 KiB of the array.
+//! Packed arrays: files of compressed chunks, each of which decodes to 64 KiB of an array of bytes or to 4 KiB of
+//! one of integers.
 //!
-//! The file is a header (type and shape), the compressed length of each chunk, and the chunks. A chunk holds
-//! integers as [`super::rice`] encodes them, bytes as DEFLATE, or its bytes as they are, whichever is
-//! shortest. Bytes are the same on every machine, because both encoders use integers alone.
+//! The file is a header (type and shape), the compressed length of each chunk, the chunks, and a few zeros, so that a decoder
+//! may read beyond the last one. A chunk holds integers as [`super::rice`] encodes them, bytes as DEFLATE, or its bytes as
+//! they are, whichever is shortest. Integers are read in scattered rows, so small chunks keep a first question from
+//! decoding what it does not read; bytes are texts, which compress worse in small chunks. Bytes are the same on every machine, because both encoders use integers alone.
 
 use super::kind::Kind;
 use super::rice;
 use crate::error::{Error, Result};
-use crate::guard::BLOCK_BITS;
 use crate::parallel::map_ranges;
 use crate::progress::Progress;
 use std::io::{Cursor, Seek, SeekFrom, Write};
 use zlib_rs::{DeflateConfig, ReturnCode};
 
-/// Decoded bytes of a chunk; the last one may be shorter.
-pub const CHUNK: usize = 1 << BLOCK_BITS;
+/// log2 of the decoded bytes of a chunk of bytes; the last chunk may be shorter.
+const BYTES_BITS: u32 = 16;
+/// log2 of the decoded bytes of a chunk of 32-bit integers, a page of memory, and of one of offsets, which have fewer bits.
+const INTEGERS_BITS: u32 = 12;
+const OFFSETS_BITS: u32 = 13;
 /// The first bytes of a packed array, with the version of this layout.
-pub const MAGIC: &[u8; 8] = b"KETPACK\x01";
+pub const MAGIC: &[u8; 8] = b"KETPACK\x02";
 /// Magic, type, number of dimensions, rows, columns.
 pub const HEADER: usize = 26;
 const RAW: u8 = 0;
@@ -26,8 +30,9 @@ const DEFLATED: u8 = 2;
 const LEVEL: i32 = 6;
 /// The largest window, and neither header nor checksum.
 const WITHOUT_HEADER: i32 = -15;
-/// Chunks that are compressed before they are written.
-const TOGETHER: usize = 64;
+/// Bytes that are compressed before they are written, and those that a thread compresses at a time.
+const TOGETHER: usize = 1 << 22;
+const GRAIN: usize = 1 << 16;
 /// Largest columns that are encoded as columns.
 const PAIRS: usize = 2;
 
@@ -46,9 +51,53 @@ impl Shape {
         self.rows.checked_mul(self.columns.unwrap_or(1))?.checked_mul(self.kind.size())
     }
 
+    /// Return log2 of the decoded bytes of a chunk.
+    pub fn chunk_bits(&self) -> u32 {
+        match self.kind {
+            Kind::U8 => BYTES_BITS,
+            Kind::U64 => OFFSETS_BITS,
+            _ => INTEGERS_BITS,
+        }
+    }
+
+    /// Return the size of a chunk's length in bytes.
+    fn length_size(&self) -> usize {
+        match self.kind {
+            Kind::U8 => 4,
+            _ => 2,
+        }
+    }
+
+    /// Return where each chunk starts and where the last one ends, given the bytes of a file from the end of the header on;
+    /// `None` if they are too few.
+    pub fn places(&self, bytes: &[u8]) -> Option<Vec<usize>> {
+        let mut end = self.head()?;
+        let table = bytes.get(..end - HEADER)?;
+        let mut places = vec![end];
+        for length in table.chunks_exact(self.length_size()) {
+            let length = length.iter().rev().fold(0, |length, &byte| length << 8 | usize::from(byte));
+            end = end.checked_add(length)?;
+            places.push(end);
+        }
+        Some(places)
+    }
+
+    /// Return the size of header and lengths.
+    pub fn head(&self) -> Option<usize> {
+        self.chunks()?.checked_mul(self.length_size())?.checked_add(HEADER)
+    }
+
     /// Return the number of chunks.
     pub fn chunks(&self) -> Option<usize> {
-        Some(self.bytes()?.div_ceil(CHUNK))
+        Some(self.bytes()?.div_ceil(1 << self.chunk_bits()))
+    }
+
+    /// Return the number of bytes behind the last chunk.
+    pub fn padding(&self) -> usize {
+        match self.kind {
+            Kind::U8 => 0,
+            _ => rice::PAD,
+        }
     }
 
     /// Parse a header.
@@ -103,27 +152,36 @@ pub fn pack_to(
     }
     let failed = |error: std::io::Error| Error::io(format!("a packed array: {error}")).caused_by(error);
     let columns = shape.columns.filter(|&columns| columns == PAIRS).unwrap_or(1);
-    let count = data.len().div_ceil(CHUNK);
+    let size_of_chunk = 1usize << shape.chunk_bits();
+    let count = data.len().div_ceil(size_of_chunk);
+    let (together, grain) = (TOGETHER / size_of_chunk, GRAIN / size_of_chunk);
     let earlier = earlier.and_then(|bytes| Chunks::parse(bytes, shape)).unwrap_or_default();
-    let mut lengths = vec![0u8; 4 * count];
+    let of_length = shape.length_size();
+    let mut lengths = vec![0u8; of_length * count];
     out.write_all(&shape.header()).and_then(|()| out.write_all(&lengths)).map_err(failed)?;
     let mut size = (HEADER + lengths.len()) as u64;
-    for start in (0..count).step_by(TOGETHER) {
-        let some = TOGETHER.min(count - start);
-        let chunks = map_ranges(some, 1, threads, progress, |range| {
-            let at = start + range.start;
-            let chunk = &data[at * CHUNK..((at + 1) * CHUNK).min(data.len())];
-            Ok(match earlier.find(at, chunk) {
-                Some(packed) => packed.to_vec(),
-                None => encode(chunk, shape.kind, columns),
-            })
+    for start in (0..count).step_by(together) {
+        let some = together.min(count - start);
+        let chunks = map_ranges(some, grain, threads, progress, |range| {
+            let each = range.into_iter().map(|at| {
+                let at = start + at;
+                let chunk = &data[at * size_of_chunk..((at + 1) * size_of_chunk).min(data.len())];
+                match earlier.find(at, chunk) {
+                    Some(packed) => packed.to_vec(),
+                    None => encode(chunk, shape.kind, columns),
+                }
+            });
+            Ok(each.collect::<Vec<_>>())
         })?;
-        for (at, chunk) in chunks.iter().enumerate() {
-            lengths[4 * (start + at)..][..4].copy_from_slice(&(chunk.len() as u32).to_le_bytes());
+        for (at, chunk) in chunks.iter().flatten().enumerate() {
+            let length = (chunk.len() as u32).to_le_bytes();
+            lengths[of_length * (start + at)..][..of_length].copy_from_slice(&length[..of_length]);
             out.write_all(chunk).map_err(failed)?;
             size += chunk.len() as u64;
         }
     }
+    out.write_all(&vec![0; shape.padding()]).map_err(failed)?;
+    size += shape.padding() as u64;
     out.seek(SeekFrom::Start(HEADER as u64)).and_then(|_| out.write_all(&lengths)).map_err(failed)?;
     out.flush().map_err(failed)?;
     Ok(Some(size))
@@ -141,22 +199,15 @@ impl<'a> Chunks<'a> {
         {
             return None;
         }
-        let (lengths, mut rest) = bytes[HEADER..].split_at_checked(found.chunks()?.checked_mul(4)?)?;
-        let mut chunks = Vec::new();
-        for length in lengths.chunks_exact(4) {
-            let length = u32::from_le_bytes(length.try_into().ok()?) as usize;
-            let (chunk, after) = rest.split_at_checked(length)?;
-            chunks.push(chunk);
-            rest = after;
-        }
-        Some(Self(chunks))
+        let places = found.places(&bytes[HEADER..])?;
+        places.windows(2).map(|two| bytes.get(two[0]..two[1])).collect::<Option<_>>().map(Self)
     }
 
     /// Return the compressed chunk at a position if it decodes to these bytes.
     fn find(&self, at: usize, bytes: &[u8]) -> Option<&'a [u8]> {
         let packed = self.0.get(at)?;
         let mut decoded = vec![0u8; bytes.len()];
-        decode(packed, Kind::U8, &mut decoded)?;
+        decode(packed, packed.len(), Kind::U8, &mut decoded)?;
         (decoded == bytes).then_some(packed)
     }
 }
@@ -195,9 +246,12 @@ fn integers(chunk: &[u8], kind: Kind) -> Vec<u64> {
     chunk.chunks_exact(kind.size()).map(value).collect()
 }
 
-/// Decode a chunk to exactly `out.len()` bytes; `None` if it is not what [`pack`] writes.
-pub fn decode(chunk: &[u8], kind: Kind, out: &mut [u8]) -> Option<()> {
-    let (&form, chunk) = chunk.split_first()?;
+/// Decode a chunk of `length` bytes to exactly `out.len()` bytes, given these and what is behind them, at least
+/// [`Shape::padding`] bytes; `None` if it is not what [`pack`] writes.
+pub fn decode(bytes: &[u8], length: usize, kind: Kind, out: &mut [u8]) -> Option<()> {
+    let (&form, bytes) = bytes.split_first()?;
+    let length = length.checked_sub(1)?;
+    let chunk = bytes.get(..length)?;
     match form {
         RAW => {
             (chunk.len() == out.len()).then(|| out.copy_from_slice(chunk))?;
@@ -210,7 +264,7 @@ pub fn decode(chunk: &[u8], kind: Kind, out: &mut [u8]) -> Option<()> {
         }
         INTEGERS => {
             let (size, mut at) = (kind.size(), 0);
-            rice::decode(chunk, out.len() / size, |values| {
+            rice::decode(bytes, length, out.len() / size, |values| {
                 let to = &mut out[at..at + size * values.len()];
                 at += to.len();
                 write_integers(values, kind, to)
@@ -227,15 +281,21 @@ fn write_integers(values: &[u64], kind: Kind, to: &mut [u8]) -> Option<()> {
         Kind::U32 => {
             let all = values.iter().fold(0, |all, &value| all | value);
             u32::try_from(all).ok()?;
-            for (to, &value) in to.chunks_exact_mut(4).zip(values) {
-                to.copy_from_slice(&(value as u32).to_le_bytes());
+            match bytemuck::try_cast_slice_mut::<u8, u32>(to) {
+                Ok(to) => to.iter_mut().zip(values).for_each(|(to, &value)| *to = (value as u32).to_le()),
+                Err(_) => to
+                    .chunks_exact_mut(4)
+                    .zip(values)
+                    .for_each(|(to, &value)| to.copy_from_slice(&(value as u32).to_le_bytes())),
             }
         }
-        Kind::U64 => {
-            for (to, &value) in to.chunks_exact_mut(8).zip(values) {
-                to.copy_from_slice(&value.to_le_bytes());
-            }
-        }
+        Kind::U64 => match bytemuck::try_cast_slice_mut::<u8, u64>(to) {
+            Ok(to) => to.iter_mut().zip(values).for_each(|(to, &value)| *to = value.to_le()),
+            Err(_) => to
+                .chunks_exact_mut(8)
+                .zip(values)
+                .for_each(|(to, &value)| to.copy_from_slice(&value.to_le_bytes())),
+        },
         _ => return None,
     }
     Some(())
@@ -244,6 +304,8 @@ fn write_integers(values: &[u64], kind: Kind, to: &mut [u8]) -> Option<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const CHUNK: usize = 1 << BYTES_BITS;
 
     fn noise(count: usize) -> Vec<u8> {
         (0..count as u64).map(|i| b'a' + ((i * i) >> 9) as u8 % 23).collect()

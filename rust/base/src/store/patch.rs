@@ -3,6 +3,7 @@
 //! A patch has as many pieces as there are changes, so that it can be computed, stored and read without touching the
 //! rest of the array. [`Editor`] records the changes of a plain array, [`RowEditor`] those of compressed rows.
 
+use crate::items::Items;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -176,7 +177,7 @@ pub struct RowChange {
 /// Records changes of compressed rows, and of arrays parallel to their values, from the first row to the last.
 #[derive(Debug)]
 pub struct RowEditor<'a> {
-    indptr: &'a [u64],
+    indptr: Items<'a, u64>,
     row: usize,
     /// How many values more there are so far.
     grown: i64,
@@ -186,9 +187,9 @@ pub struct RowEditor<'a> {
 
 impl<'a> RowEditor<'a> {
     /// `arrays` is the number of parallel arrays.
-    pub fn new(indptr: &'a [u64], arrays: usize) -> Self {
+    pub fn new(indptr: impl Into<Items<'a, u64>>, arrays: usize) -> Self {
         let data = (0..arrays).map(|_| Editor::default()).collect();
-        Self { indptr, row: 0, grown: 0, starts: Editor::default(), data }
+        Self { indptr: indptr.into(), row: 0, grown: 0, starts: Editor::default(), data }
     }
 
     /// Keep the rows before `row`.
@@ -207,7 +208,8 @@ impl<'a> RowEditor<'a> {
 
     /// Leave out the next row.
     pub fn remove(&mut self) {
-        let len = self.indptr[self.row + 1] - self.indptr[self.row];
+        let [start, end] = self.indptr.pair(self.row);
+        let len = end - start;
         self.starts.skip(1);
         self.data.iter_mut().for_each(|data| data.skip(len));
         self.grown -= len as i64;

@@ -14,8 +14,8 @@ const MOST_BITS: u32 = 32;
 const CONSTANT: u8 = 0xff;
 /// Number of restarts from which they are stored as a bitmap.
 const BITMAP: usize = 16;
-/// Bytes after the last block, so that every read of eight bytes stays inside.
-const PAD: usize = 8;
+/// Bytes that must follow what [`encode`] writes, so that every read of eight bytes stays inside.
+pub const PAD: usize = 8;
 
 /// What is stored for a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,7 +79,6 @@ fn encode_as(values: &[u64], form: Form, columns: usize) -> Vec<u8> {
             put_block(&block, &mut out);
         }
     }
-    out.resize(out.len() + PAD, 0);
     out
 }
 
@@ -163,9 +162,14 @@ impl Bits<'_> {
     }
 }
 
-/// Decode exactly `count` values and pass them on, some at a time, in order; `None` if the bytes are not what
-/// [`encode`] writes, or if `each` returns it.
-pub fn decode(bytes: &[u8], count: usize, mut each: impl FnMut(&[u64]) -> Option<()>) -> Option<()> {
+/// Decode exactly `count` values from the first `length` bytes, behind which there are [`PAD`] others or more, and pass them
+/// on, some at a time, in order; `None` if the bytes are not what [`encode`] writes, or if `each` returns it.
+pub fn decode(
+    bytes: &[u8],
+    length: usize,
+    count: usize,
+    mut each: impl FnMut(&[u64]) -> Option<()>,
+) -> Option<()> {
     let (&[form, columns], _) = bytes.split_first_chunk::<2>()?;
     let (form, columns) = (Form::parse(form)?, usize::from(columns));
     let mut at = 2;
@@ -183,7 +187,7 @@ pub fn decode(bytes: &[u8], count: usize, mut each: impl FnMut(&[u64]) -> Option
         2 => each(&get_pairs(bytes, &mut at, form, count)?)?,
         _ => return None,
     }
-    (bytes.len() == at + PAD).then_some(())
+    (at == length).then_some(())
 }
 
 /// Decode pairs, whose columns follow each other.
@@ -336,7 +340,8 @@ mod tests {
 
     fn decoded(bytes: &[u8], count: usize) -> Option<Vec<u64>> {
         let mut found = Vec::new();
-        decode(bytes, count, |some| {
+        let padded = [bytes, &[0xa5; PAD]].concat();
+        decode(&padded, bytes.len(), count, |some| {
             found.extend_from_slice(some);
             Some(())
         })?;

@@ -1,11 +1,11 @@
 //! The values of a packed or patched array in memory: each chunk is verified and decoded when it is first read.
 //!
-//! The memory is reserved for the whole array, but pages that are never decoded are never touched. A chunk
-//! decodes to as much as a block of a plain file, so reading a value the first time costs about the same.
+//! The memory is reserved for the whole array, but pages that are never decoded are never touched: a chunk
+//! of integers decodes to a page of memory.
 
 use super::kind::Item;
 use super::mapped::MappedFile;
-use super::pack::{decode, Shape, CHUNK, HEADER};
+use super::pack::{decode, Shape, HEADER};
 use crate::error::{Error, Result};
 use crate::guard::{Guard, Marks, Verify};
 use crate::items::Items;
@@ -15,8 +15,8 @@ use memmap2::MmapMut;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// Chunks that a thread decodes at a time.
-const RUN: usize = 8;
+/// Bytes that a thread decodes at a time.
+const RUN: usize = 1 << 19;
 
 /// An array that is put together when it is read.
 pub trait Compose: Send + Sync {
@@ -62,21 +62,11 @@ impl Unpacked {
     pub fn new(file: Arc<MappedFile>) -> Result<Self> {
         let wrong = || Error::damaged(format!("{}: the header of a packed array is invalid", file.name()));
         let shape = Shape::parse(file.bytes()).ok_or_else(wrong)?;
-        let chunks = shape.chunks().ok_or_else(wrong)?;
-        let first = chunks.checked_mul(4).and_then(|n| n.checked_add(HEADER)).ok_or_else(wrong)?;
+        let first = shape.head().ok_or_else(wrong)?;
         verified(&file, 0..first.min(file.bytes().len()))?;
-        let mut places = Vec::new();
-        let mut end = first;
-        places.push(end);
-        for length in file.bytes().get(HEADER..first).ok_or_else(wrong)?.chunks_exact(4) {
-            end = length
-                .try_into()
-                .ok()
-                .and_then(|length| end.checked_add(u32::from_le_bytes(length) as usize))
-                .ok_or_else(wrong)?;
-            places.push(end);
-        }
-        if end != file.bytes().len() {
+        let places = shape.places(&file.bytes()[HEADER..]).ok_or_else(wrong)?;
+        let end = places.last().copied().unwrap_or_default();
+        if end.checked_add(shape.padding()) != Some(file.bytes().len()) {
             return Err(wrong());
         }
         Self::of(Source::Packed(file, places), shape)
@@ -111,10 +101,14 @@ impl Unpacked {
         self.shape
     }
 
+    pub fn is_composed(&self) -> bool {
+        matches!(self.source, Source::Composed(_))
+    }
+
     /// Return the values, decoded as they are read. `T` must be the array's type.
     pub fn items<T: Item>(&self) -> Items<'_, T> {
         assert_eq!(T::KIND, self.shape.kind);
-        let guard = Guard::new(&self.marks, self, 0, size_of::<T>());
+        let guard = Guard::new(&self.marks, self, 0, size_of::<T>(), self.shape.chunk_bits());
         // SAFETY: a mapping is aligned to a page and has `bytes` bytes; the guard decodes before it returns,
         // and a decoded chunk is never written again.
         unsafe { Items::unpacked(self.start.cast(), self.bytes / size_of::<T>(), guard) }
@@ -125,8 +119,7 @@ impl Unpacked {
         if let Source::Packed(file, _) = &self.source {
             file.ensure(0)?;
         }
-        let chunks = self.bytes.div_ceil(CHUNK);
-        map_ranges(chunks, RUN, 0, &Progress::none(), |range| {
+        map_ranges(self.chunks(), RUN >> self.shape.chunk_bits(), 0, &Progress::none(), |range| {
             range.into_iter().try_for_each(|at| self.ready(at))
         })?;
         Ok(self.items().all())
@@ -139,25 +132,30 @@ impl Unpacked {
 
     /// Decode the chunks that no query has read yet.
     pub fn read_ahead(&self, progress: &Progress) -> Result<()> {
-        (0..self.bytes.div_ceil(CHUNK)).try_for_each(|at| progress.check().and_then(|()| self.ready(at)))
+        (0..self.chunks()).try_for_each(|at| progress.check().and_then(|()| self.ready(at)))
+    }
+
+    fn chunks(&self) -> usize {
+        self.bytes.div_ceil(1 << self.shape.chunk_bits())
     }
 
     fn ready(&self, at: usize) -> Result<()> {
         if self.marks.has(at) {
             return Ok(());
         }
-        let offset = at * CHUNK;
+        let offset = at << self.shape.chunk_bits();
         if offset >= self.bytes {
             return Err(Error::Internal(format!("{} has no chunk {at}", self.name())));
         }
-        let mut values = vec![0u8; CHUNK.min(self.bytes - offset)];
+        let mut values = vec![0u8; (1 << self.shape.chunk_bits()).min(self.bytes - offset)];
         match &self.source {
             Source::Packed(file, places) => {
                 let (start, end) = (places[at], places[at + 1]);
                 verified(file, start..end)?;
-                decode(&file.bytes()[start..end], self.shape.kind, &mut values).ok_or_else(|| {
-                    Error::damaged(format!("{}: chunk {at} cannot be decoded", self.name()))
-                })?;
+                let behind = (end + self.shape.padding()).min(file.bytes().len());
+                decode(&file.bytes()[start..behind], end - start, self.shape.kind, &mut values).ok_or_else(
+                    || Error::damaged(format!("{}: chunk {at} cannot be decoded", self.name())),
+                )?;
             }
             Source::Composed(array) => array.fill(offset, &mut values)?,
         }
@@ -275,6 +273,7 @@ mod tests {
 
     #[test]
     fn damage_is_an_error_where_it_is_read_and_nowhere_else() {
+        const CHUNK: usize = 1 << 16;
         let noise: Vec<u8> = (0..5 * CHUNK as u64)
             .map(|i| (i.wrapping_mul(i).wrapping_mul(0x9e37_79b9) >> 17) as u8)
             .collect();
@@ -318,7 +317,7 @@ mod tests {
         assert!(opened("crafted", &good[..12], &good[..12]).is_err());
         // A chunk that verifies but is not what is written.
         let mut bytes = good.clone();
-        let first = HEADER + 4 * ids.len().div_ceil(CHUNK / 4);
+        let first = HEADER + 2 * ids.len().div_ceil((1 << 12) / 4);
         bytes[first] = 9;
         let array = opened("crafted", &bytes, &bytes).unwrap();
         assert!(matches!(array.values::<u32>(), Err(Error::Damaged(_))));

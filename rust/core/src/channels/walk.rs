@@ -54,7 +54,7 @@ impl Channel for Walk {
     ) -> Result<Vec<Scored>> {
         let links = need(query.parts.links()?)?;
         let dense = dense(query)?;
-        let lengths = Some(query.parts.unit_lengths()?);
+        let lengths = walk::Lengths::Spans(query.parts.unit_spans()?);
         let (text, mask, plan) = (query.question.text, query.mask, walk::Plan::new(false));
         walk::rank(links, lengths, dense, text, wanted, mask, &plan, scratch.of(), progress)
     }

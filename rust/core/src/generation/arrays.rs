@@ -1,15 +1,22 @@
 //! The mapped arrays of one generation by name, each loaded when a query first needs it.
 
-use crate::error::{Error, Result};
+use crate::error::{caught, Error, Result};
 use crate::guard::Guard;
 use crate::items::Items;
 use crate::progress::Progress;
-use crate::rank::links_weights::Weights;
+use crate::rank::links_weights::{SharedStrings, Weights};
 use crate::sparse::CsrView;
 use crate::store::{Item, MappedArray, MappedFile};
 use crate::text::strings::Strings;
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
+
+/// Bytes up to which offsets and other arrays of small values are verified and unpacked as a whole: it takes milliseconds, and
+/// then no read has to ask whether they are. Larger ones are unpacked as they are read, so that the first
+/// question takes no longer in a large index.
+const SMALL: usize = 1 << 22;
+/// The same for arrays with changes, which are put together for one generation, until the next change.
+const SMALL_COMPOSED: usize = 1 << 16;
 
 /// Mapped arrays under names such as `units.unit_tokens` (stage, dot, array).
 ///
@@ -19,7 +26,7 @@ use std::sync::{Arc, OnceLock};
 /// all reads: a corrupt file can make a query fail, but never cause a read out of bounds.
 #[derive(Debug, Default)]
 pub struct Arrays {
-    by_name: BTreeMap<String, (Held, OnceLock<MappedArray>)>,
+    by_name: BTreeMap<String, (Held, OnceLock<Arc<MappedArray>>)>,
     by_blocks: bool,
     weights: OnceLock<Weights>,
 }
@@ -54,7 +61,7 @@ impl Arrays {
     /// Verify and unpack the rest of the arrays from which queries have read, the smallest first, up to `most`
     /// bytes. Return the number of bytes.
     pub fn read_ahead(&self, most: usize, progress: &Progress) -> Result<usize> {
-        let mut arrays: Vec<&MappedArray> =
+        let mut arrays: Vec<&Arc<MappedArray>> =
             self.by_name.values().filter_map(|(_, made)| made.get()).collect();
         arrays.sort_by_key(|array| array.size());
         let mut size = 0;
@@ -77,14 +84,14 @@ impl Arrays {
         self.by_name.contains_key(name)
     }
 
-    fn array(&self, name: &str) -> Result<&MappedArray> {
+    fn array(&self, name: &str) -> Result<&Arc<MappedArray>> {
         let (file, made) =
             self.by_name.get(name).ok_or_else(|| Error::damaged(format!("the index has no array {name}")))?;
         match (file, made.get()) {
             (Held::Array(array), _) => Ok(array),
             (_, Some(array)) => Ok(array),
             (Held::File(file), None) => {
-                let array = MappedArray::new(file.clone())?;
+                let array = Arc::new(MappedArray::new(file.clone())?);
                 Ok(made.get_or_init(|| array))
             }
         }
@@ -108,23 +115,63 @@ impl Arrays {
         }
     }
 
+    /// Return values of which a query may read a few or most: of a large array each is verified and unpacked when it is
+    /// read, of a small one all are now.
+    pub fn lazy<T: Item>(&self, name: &str) -> Result<Items<'_, T>> {
+        match self.is_lazy(name)? {
+            true => self.array(name)?.items(),
+            false => Ok(Items::from(self.values(name)?)),
+        }
+    }
+
+    fn is_lazy(&self, name: &str) -> Result<bool> {
+        let array = self.array(name)?;
+        Ok(self.by_blocks && array.size() > if array.is_composed() { SMALL_COMPOSED } else { SMALL })
+    }
+
+    /// Return an array that [`Arrays::lazy`] does not unpack, to be shared by what is computed from it as it is read.
+    pub fn shared(&self, name: &str) -> Result<Option<Arc<MappedArray>>> {
+        Ok(if self.is_lazy(name)? { Some(self.array(name)?.clone()) } else { None })
+    }
+
+    /// Return `NAME_blob` and `NAME_offsets`, if files are verified as they are read.
+    pub fn shared_strings(&self, name: &str) -> Result<Option<SharedStrings>> {
+        let of = |part: &str| Ok(self.array(&format!("{name}_{part}"))?.clone());
+        Ok(if self.by_blocks { Some([of("blob")?, of("offsets")?]) } else { None })
+    }
+
+    /// Return the values as [`Arrays::lazy`] does; there must be exactly `length`.
+    pub fn lazy_exactly<T: Item>(&self, name: &str, length: usize) -> Result<Items<'_, T>> {
+        let values = self.lazy(name)?;
+        self.require(name, values.len(), length)?;
+        Ok(values)
+    }
+
+    fn require(&self, name: &str, found: usize, length: usize) -> Result<()> {
+        match found == length {
+            true => Ok(()),
+            false => Err(Error::damaged(format!("{name} has {found} values, not {length}"))),
+        }
+    }
+
     /// Return the values; there must be exactly `length`.
     pub fn exactly<T: Item>(&self, name: &str, length: usize) -> Result<&[T]> {
         let values = self.values::<T>(name)?;
-        if values.len() != length {
-            return Err(Error::damaged(format!("{name} has {} values, not {length}", values.len())));
-        }
+        self.require(name, values.len(), length)?;
         Ok(values)
     }
 
     /// Return `length` ids, all less than `limit`.
-    pub fn ids(&self, name: &str, length: usize, limit: usize) -> Result<&[u32]> {
+    pub fn ids(&self, name: &str, length: usize, limit: usize) -> Result<Items<'_, u32>> {
+        if self.by_blocks {
+            return self.lazy_exactly(name, length);
+        }
         let values = self.exactly::<u32>(name, length)?;
         match values.iter().max() {
-            Some(&most) if !self.by_blocks && most as usize >= limit => {
+            Some(&most) if most as usize >= limit => {
                 Err(Error::damaged(format!("{name} holds {most}, which is not below {limit}")))
             }
-            _ => Ok(values),
+            _ => Ok(Items::from(values)),
         }
     }
 
@@ -135,36 +182,38 @@ impl Arrays {
 
     /// Return `NAME_indptr` and `NAME_indices` as rows of ids less than `columns`.
     pub fn csr(&self, name: &str, rows: usize, columns: usize) -> Result<CsrView<'_>> {
-        let indptr = self.exactly::<u64>(&format!("{name}_indptr"), rows + 1)?;
-        self.rows_of(name, indptr, columns)
+        let indptr = format!("{name}_indptr");
+        self.require(&indptr, self.shape(&indptr)?.0, rows + 1)?;
+        self.rows(name, columns)
     }
 
     /// Like [`Arrays::csr`], with as many rows as `indptr` has.
     pub fn rows(&self, name: &str, columns: usize) -> Result<CsrView<'_>> {
-        self.rows_of(name, self.values(&format!("{name}_indptr"))?, columns)
-    }
-
-    fn rows_of<'a>(&'a self, name: &str, indptr: &'a [u64], columns: usize) -> Result<CsrView<'a>> {
-        let indices = format!("{name}_indices");
+        let (indptr, indices) = (format!("{name}_indptr"), format!("{name}_indices"));
         match self.by_blocks {
-            true => CsrView::stored(indptr, self.items(&indices)?, columns),
-            false => CsrView::new(indptr, self.values(&indices)?, columns),
+            true => {
+                let (indptr, indices) = (self.lazy(&indptr)?, self.lazy(&indices)?);
+                caught(|| CsrView::stored(indptr, indices, columns))
+            }
+            false => CsrView::new(self.values(&indptr)?, self.values(&indices)?, columns),
         }
         .map_err(|e| damaged(name, e))
     }
 
     /// Return rows with `NAME_tf`: a count parallel to each id.
     pub fn counted_rows(&self, name: &str, columns: usize) -> Result<(CsrView<'_>, Items<'_, u32>)> {
-        Ok((self.rows(name, columns)?, self.items(&format!("{name}_tf"))?))
+        Ok((self.rows(name, columns)?, self.lazy(&format!("{name}_tf"))?))
     }
 
     /// Return `NAME_blob` and `NAME_offsets` as strings.
     pub fn strings(&self, name: &str) -> Result<Strings<'_>> {
-        let blob = format!("{name}_blob");
-        let offsets = self.values(&format!("{name}_offsets"))?;
+        let (blob, offsets) = (format!("{name}_blob"), format!("{name}_offsets"));
         match self.by_blocks {
-            true => Strings::stored(self.items(&blob)?, offsets),
-            false => Strings::new(self.values(&blob)?, offsets),
+            true => {
+                let (blob, offsets) = (self.items(&blob)?, self.lazy(&offsets)?);
+                caught(|| Strings::stored(blob, offsets))
+            }
+            false => Strings::new(self.values(&blob)?, self.values(&offsets)?),
         }
         .map_err(|e| damaged(name, e))
     }

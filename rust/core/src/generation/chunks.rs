@@ -1,16 +1,17 @@
 //! The units of each chunk.
 
+use crate::items::Items;
 use crate::sparse::Mask;
 
 /// The units of chunk `c` are `first_unit[c]..first_unit[c + 1]`.
 #[derive(Debug, Clone, Copy)]
 pub struct Chunks<'a> {
-    first_unit: &'a [u64],
+    first_unit: Items<'a, u64>,
 }
 
 impl<'a> Chunks<'a> {
     /// `first_unit` has one offset more than there are chunks.
-    pub(super) fn new(first_unit: &'a [u64]) -> Self {
+    pub(super) fn new(first_unit: Items<'a, u64>) -> Self {
         Self { first_unit }
     }
 
@@ -23,7 +24,8 @@ impl<'a> Chunks<'a> {
     }
 
     pub fn units(&self, chunk: usize) -> std::ops::Range<u32> {
-        self.first_unit[chunk] as u32..self.first_unit[chunk + 1] as u32
+        let [start, end] = self.first_unit.pair(chunk);
+        start as u32..end as u32
     }
 
     /// Return the chunks that have a unit which passes the filter.

@@ -15,7 +15,7 @@ pub(super) fn graph(arrays: &Arrays, units: usize) -> Result<CitedGraph<'_>> {
     let indptr = arrays.exactly::<u64>("citation_graph.edges_indptr", units + 1)?;
     let indices = arrays.values::<u32>("citation_graph.edges_indices")?;
     let edges = match arrays.by_blocks() {
-        true => CsrView::stored(indptr, indices.into(), units),
+        true => CsrView::stored(indptr.into(), indices.into(), units),
         false => CsrView::new(indptr, indices, units),
     };
     let edges = edges.map_err(|e| damaged("citation_graph.edges", e))?;

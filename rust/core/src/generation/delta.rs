@@ -77,7 +77,7 @@ impl Stage<'_> {
         if ends.len() != level.before.len() + 1 || ends.last() != Some(&(blob.len() as u64)) {
             return Err(Error::input(format!("{name} of the new documents has {} offsets", ends.len())));
         }
-        let offsets = self.arrays.values(&format!("units.{name}_offsets"))?;
+        let offsets = self.arrays.lazy::<u64>(&format!("units.{name}_offsets"))?;
         let mut rows = RowEditor::new(offsets, 1);
         level.each(|comes, at| {
             rows.keep(at as usize);
@@ -152,7 +152,7 @@ fn unit_arrays(
     stage.dense("sent_unit", 1, &levels.sentences, Of::Units, |k| levels.units.number(k as usize))?;
     stage.dense("sent_bytes", 2, &levels.sentences, Of::Nothing, same)?;
     stage.dense("sent_title", 1, &levels.sentences, Of::Nothing, same)?;
-    let mut rows = RowEditor::new(arrays.values::<u64>("units.chunk_units")?, 0);
+    let mut rows = RowEditor::new(arrays.lazy::<u64>("units.chunk_units")?, 0);
     let ends = stage.new_of("chunk_units")?;
     levels.chunks.each(|comes, at| {
         rows.keep(at as usize);
@@ -186,9 +186,10 @@ pub fn patches(
         all.windows(2).all(|w| w[0] <= w[1]) && all.last().is_none_or(|&x| x as usize <= limit)
     };
     let of_documents = Level::new(documents.gone.to_vec(), documents.before.to_vec());
-    let starts = first_rows(arrays.strings("units.document_ids")?);
+    let counted = arrays.values::<u64>("units.document_count")?;
+    let starts = first_rows(arrays.strings("units.document_ids")?, counted.iter().sum::<u64>() as usize);
     let count = starts.len() - 1;
-    if arrays.values::<u64>("units.document_count")? != [count as u64]
+    if *counted != [count as u64]
         || !ends(count.saturating_sub(1), documents.gone)
         || !ends(count, documents.before)
     {
@@ -199,7 +200,7 @@ pub fn patches(
     };
     let Some(locations) = locations_of(arrays, new, &of_rows)? else { return Ok(None) };
     let chunk_document = arrays.items::<u32>("units.chunk_document")?;
-    let chunk_units = arrays.values::<u64>("units.chunk_units")?;
+    let chunk_units = arrays.lazy::<u64>("units.chunk_units")?;
     let sent_chunk = arrays.items::<u32>("units.sent_chunk")?;
     let chunks = |document: u32| first_of(chunk_document, document)..first_of(chunk_document, document + 1);
     let units = |document: u32| {
@@ -248,8 +249,11 @@ pub fn patches(
     Ok(Some((out, numbers)))
 }
 
-/// Return the first row of each document, and the number of rows: the rows of a document have its id.
-fn first_rows(ids: Strings<'_>) -> Vec<u32> {
+/// Return the first row of each of `count` documents, and the number of rows: the rows of a document have its id.
+fn first_rows(ids: Strings<'_>, count: usize) -> Vec<u32> {
+    if ids.len() == count {
+        return (0..=count as u32).collect(); // no document has several rows, so no id need be read
+    }
     let mut starts: Vec<u32> = (0..ids.len())
         .filter(|&at| at == 0 || ids.bytes(at) != ids.bytes(at - 1))
         .map(|at| at as u32)
@@ -263,7 +267,8 @@ fn first_rows(ids: Strings<'_>) -> Vec<u32> {
 fn rows_of(documents: &Documents<'_>, starts: &[u32]) -> Result<Option<Level>> {
     let list = |name: &str| documents.new.get(name).map(Vec::as_slice).unwrap_or_default();
     let blob: Vec<u8> = list("document_ids_blob").iter().map(|&x| x as u8).collect();
-    let own = first_rows(Strings::new(&blob, list("document_ids_offsets"))?);
+    let own = Strings::new(&blob, list("document_ids_offsets"))?;
+    let own = first_rows(own, documents.before.len());
     if own.len() - 1 != documents.before.len() {
         return Ok(None);
     }
@@ -315,7 +320,7 @@ fn units_of_new(new: &New, level: &Level) -> Result<Option<Vec<Read>>> {
 /// Return published units, to be read again; `None` if a sentence is not inside its unit.
 fn published_units(arrays: &Arrays, links: &LinksView<'_>, units: &[u32]) -> Result<Option<Vec<Read>>> {
     let (titles, texts) = (arrays.strings("units.document_titles")?, arrays.strings("units.unit_texts")?);
-    let title_of = arrays.values::<u32>("units.unit_document")?;
+    let title_of = arrays.lazy::<u32>("units.unit_document")?;
     let sent_unit = arrays.items::<u32>("units.sent_unit")?;
     let sent_bytes = arrays.items::<u32>("units.sent_bytes")?;
     let sent_title = arrays.items::<u8>("units.sent_title")?;
@@ -356,7 +361,7 @@ fn links_of(
         return Ok(None);
     }
     let (titles, texts) = (arrays.strings("units.document_titles")?, arrays.strings("units.unit_texts")?);
-    let title_of = arrays.values::<u32>("units.unit_document")?;
+    let title_of = arrays.lazy::<u32>("units.unit_document")?;
     let has_languages = arrays.has("links.unit_language");
     let language = if has_languages { arrays.values::<u8>("links.unit_language")? } else { &[] };
     let (come, published) = (units_of_new(documents.new, level)?, published_units(arrays, links, &again)?);

@@ -7,6 +7,7 @@ use super::arrays::Arrays;
 use super::delta_levels::{Level, New};
 use crate::error::{Error, Result};
 use crate::graph::links_delta::Of;
+use crate::items::Items;
 use crate::store::patch::{Editor, Numbering, Patch, RowEditor};
 use crate::text::strings::Strings;
 use std::collections::HashMap;
@@ -63,7 +64,7 @@ enum Label {
 
 /// Finds the order in which rows now first have labels.
 struct Order<'a> {
-    indptr: &'a [u64],
+    indptr: Items<'a, u64>,
     published: &'a [u32],
     /// The published number of each label of the rows that come.
     known: Vec<Option<u32>>,
@@ -77,7 +78,7 @@ struct Order<'a> {
 const UNSEEN: u64 = u64::MAX;
 
 impl<'a> Order<'a> {
-    fn new(indptr: &'a [u64], published: &'a [u32], strings: Strings<'_>, own: Strings<'_>) -> Self {
+    fn new(indptr: Items<'a, u64>, published: &'a [u32], strings: Strings<'_>, own: Strings<'_>) -> Self {
         let numbers: HashMap<&[u8], usize> = (0..own.len()).map(|k| (own.bytes(k), k)).collect();
         let mut known = vec![None; own.len()];
         for id in 0..strings.len() {
@@ -129,7 +130,7 @@ pub(super) fn locations_of(arrays: &Arrays, new: &New, rows: &Level) -> Result<O
         return Ok(nothing.then(Locations::default));
     }
     let come = Come::new(new, rows.before.len())?;
-    let indptr = arrays.values::<u64>("units.location_indptr")?;
+    let indptr = arrays.lazy::<u64>("units.location_indptr")?;
     let strings = arrays.strings("units.location_labels")?;
     let own = Strings::new(&come.blob, come.offsets)?;
     let mut order = Order::new(indptr, arrays.values::<u32>("units.location_label")?, strings, own);
@@ -183,7 +184,7 @@ pub(super) fn locations_of(arrays: &Arrays, new: &New, rows: &Level) -> Result<O
 
 /// Add the patches of the rows' offsets, spans and labels.
 fn place_arrays(
-    indptr: &[u64],
+    indptr: Items<'_, u64>,
     rows: &Level,
     come: &Come<'_>,
     numbers: &[u64],

@@ -73,7 +73,7 @@ impl<'a> Nodes<'a> {
             weights,
             names,
             name_nodes: arrays.csr("noderag_edges.name_nodes", names.len(), n)?,
-            attribute_entity: arrays.ids("noderag_attributes.attribute_entity", attributes, entities)?,
+            attribute_entity: arrays.ids("noderag_attributes.attribute_entity", attributes, entities)?.all(),
             title_elements: arrays.csr("noderag_elements.title_elements", titles, elements)?,
             texts: Texts {
                 units: texts("noderag_graph.semantic_unit", "semantic_unit", units)?,

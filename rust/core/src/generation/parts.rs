@@ -9,17 +9,19 @@ use super::noderag::Nodes;
 use super::skeleton::Skeleton;
 use super::space::Space;
 use super::vectors::{codes, vectors};
-use crate::error::{Error, Result};
+use crate::error::{caught, Error, Result};
 use crate::items::Items;
 use crate::rank::links_view::{LinksView, Slice, Source, LANGUAGES, UNIT_LANGUAGE};
+use crate::rank::links_weights::SharedStrings;
 use crate::search::cited::CitedGraph;
 use crate::search::keyword::KeywordChannel;
 use crate::search::render::Units;
 use crate::sparse::{Csr, CsrView};
+use crate::store::MappedArray;
 use crate::text::strings::Strings;
 use crate::vector::quantised::QuantisedView;
 use crate::vector::Vectors;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 /// Source location of a unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,7 +51,6 @@ pub struct Parts<'a> {
     sentence_vectors: OnceLock<Vectors<'a>>,
     unit_codes: OnceLock<QuantisedView<'a>>,
     keywords: OnceLock<KeywordChannel<'a>>,
-    unit_lengths: OnceLock<Vec<f64>>,
     keywords_of: OnceLock<Csr>,
     knn: OnceLock<CsrView<'a>>,
     knn_into: OnceLock<Csr>,
@@ -62,9 +63,9 @@ pub struct Parts<'a> {
 /// The chunk, document and span of each unit.
 struct Places<'a> {
     texts: Strings<'a>,
-    chunk: &'a [u32],
-    span: &'a [u32],
-    document: &'a [u32],
+    chunk: Items<'a, u32>,
+    span: Items<'a, u32>,
+    document: Items<'a, u32>,
     ids: Strings<'a>,
     titles: Strings<'a>,
 }
@@ -111,7 +112,6 @@ impl<'a> Parts<'a> {
             sentence_vectors: OnceLock::new(),
             unit_codes: OnceLock::new(),
             keywords: OnceLock::new(),
-            unit_lengths: OnceLock::new(),
             keywords_of: OnceLock::new(),
             knn: OnceLock::new(),
             knn_into: OnceLock::new(),
@@ -167,17 +167,13 @@ impl<'a> Parts<'a> {
         self.arrays.has("entities.entity_vectors")
     }
 
-    pub fn unit_tokens(&self) -> Result<&'a [u32]> {
-        self.arrays.values("units.unit_tokens")
+    pub fn unit_tokens(&self) -> Result<Items<'a, u32>> {
+        self.arrays.lazy("units.unit_tokens")
     }
 
-    /// Return log(1 + length in characters) of each unit.
-    pub fn unit_lengths(&self) -> Result<&[f64]> {
-        let made = once(&self.unit_lengths, || {
-            let length = |span: &[u32]| f64::from(span[1].saturating_sub(span[0])).ln_1p();
-            Ok(self.places()?.span.chunks_exact(2).map(length).collect())
-        });
-        made.map(Vec::as_slice)
+    /// Return where each unit starts and ends in its document, in code points: two values for each.
+    pub fn unit_spans(&self) -> Result<Items<'a, u32>> {
+        Ok(self.places()?.span)
     }
 
     /// Return the printable texts and titles.
@@ -195,9 +191,11 @@ impl<'a> Parts<'a> {
 
     pub fn chunks(&self) -> Result<Chunks<'a>> {
         once(&self.chunks, || {
-            let first_unit: &[u64] = self.arrays.values("units.chunk_units")?;
-            let rising = self.arrays.by_blocks() || first_unit.windows(2).all(|w| w[0] <= w[1]);
-            let ends = first_unit.first().zip(first_unit.last());
+            let first_unit: Items<'a, u64> = self.arrays.lazy("units.chunk_units")?;
+            let (ends, rising) = caught(|| {
+                let rising = self.arrays.by_blocks() || first_unit.all().windows(2).all(|w| w[0] <= w[1]);
+                Ok((first_unit.first().zip(first_unit.last()), rising))
+            })?;
             if ends != Some((&0, &(self.len as u64))) || !rising {
                 return Err(Error::damaged("units.chunk_units does not cover the units"));
             }
@@ -212,9 +210,8 @@ impl<'a> Parts<'a> {
             let (chunks, tokens) = (self.chunks()?, self.unit_tokens()?);
             let cost = |chunk: usize| {
                 let units = chunks.units(chunk);
-                tokens[units.start as usize..units.end as usize]
-                    .iter()
-                    .fold(0u32, |a, &b| a.saturating_add(b))
+                let own: &[u32] = &tokens[units.start as usize..units.end as usize];
+                own.iter().fold(0u32, |a, &b| a.saturating_add(b))
             };
             Ok((0..chunks.len()).map(cost).collect())
         });
@@ -225,7 +222,7 @@ impl<'a> Parts<'a> {
         part(self.has_links(), &self.links, || {
             let source = LinksSource(self.arrays);
             let view = match self.arrays.by_blocks() {
-                true => LinksView::stored(&source, self.arrays.weights()),
+                true => caught(|| LinksView::stored(&source, self.arrays.weights())),
                 false => LinksView::new(|name| source.slice(name), self.arrays.weights()),
             };
             let view = view.map_err(|e| damaged("links", e))?;
@@ -350,10 +347,18 @@ impl<'a> Parts<'a> {
             if texts.len() != n || titles.len() != ids.len() {
                 return Err(Error::damaged("units: the lists of texts and titles do not fit the ids"));
             }
+            let span: Items<'a, u32> = arrays.lazy("units.unit_span")?;
+            if span.len() != 2 * n {
+                return Err(Error::damaged(format!(
+                    "units.unit_span has {} values, not {}",
+                    span.len(),
+                    2 * n
+                )));
+            }
             Ok(Places {
                 texts,
                 chunk: arrays.ids("units.unit_chunk", n, self.chunks()?.len())?,
-                span: arrays.exactly("units.unit_span", 2 * n)?,
+                span,
                 document: arrays.ids("units.unit_document", n, ids.len())?,
                 ids,
                 titles,
@@ -364,7 +369,10 @@ impl<'a> Parts<'a> {
     /// Return the source location of `unit`, or `None` if it does not exist.
     pub fn place(&self, unit: u32) -> Result<Option<Place<'a>>> {
         let (u, places) = (unit as usize, self.places()?);
-        let Some(&document) = places.document.get(u) else { return Ok(None) };
+        if u >= places.document.len() {
+            return Ok(None);
+        }
+        let document = places.document[u];
         Ok(Some(Place {
             chunk: places.chunk[u],
             document: places.ids.get(document as usize),
@@ -387,6 +395,22 @@ impl<'a> Source<'a> for LinksSource<'a> {
             "u32" => Slice::U32(self.0.values(&name)?),
             _ => Slice::U64(self.0.values(&name)?),
         })
+    }
+
+    fn u32s(&self, name: &str) -> Result<Items<'a, u32>> {
+        self.0.lazy(&format!("links.{name}"))
+    }
+
+    fn u64s(&self, name: &str) -> Result<Items<'a, u64>> {
+        self.0.lazy(&format!("links.{name}"))
+    }
+
+    fn shared(&self, name: &str) -> Result<Option<Arc<MappedArray>>> {
+        self.0.shared(&format!("links.{name}"))
+    }
+
+    fn shared_strings(&self, name: &str) -> Result<Option<SharedStrings>> {
+        self.0.shared_strings(&format!("links.{name}"))
     }
 
     fn strings(&self, name: &str) -> Result<Strings<'a>> {

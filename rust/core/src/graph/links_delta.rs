@@ -12,6 +12,7 @@ use crate::graph::links_rows::{RowBuilder, Texts};
 pub use crate::graph::links_things::Of;
 use crate::graph::links_things::{changed, each_event, Event, Things, Vocabulary};
 use crate::graph::links_update::units_with;
+use crate::items::Items;
 use crate::progress::Progress;
 use crate::rank::links_view::{LinksView, LANGUAGES, NONE, UNIT_LANGUAGE};
 use crate::sparse::CsrView;
@@ -32,7 +33,7 @@ pub struct Change<'a> {
     pub titles: Strings<'a>,
     pub texts: Strings<'a>,
     /// The title of each published unit.
-    pub title_of: &'a [u32],
+    pub title_of: Items<'a, u32>,
     /// The number of the language of each published unit; empty if all are English.
     pub language: &'a [u8],
     /// Units that go, ascending.

@@ -85,7 +85,7 @@ fn compare(was: &[Unit], gone: &[u32], before: &[u32], fresh: &[Unit]) -> bool {
         reread: &reread,
         titles: corpus.titles.view(),
         texts: corpus.texts.view(),
-        title_of: &title_of,
+        title_of: (&title_of).into(),
         gone: &all_gone,
         fresh: of_fresh.input(),
         before: &places,

@@ -1,5 +1,6 @@
 //! Vocabularies and lists of units that change with a few units, for [`super::links_delta`].
 
+use crate::items::Items;
 use crate::sparse::CsrView;
 use crate::store::patch::{Numbering, Patch, RowChange, RowEditor};
 use crate::text::strings::Strings;
@@ -62,7 +63,7 @@ impl<'a> Vocabulary<'a> {
     /// Return the changes of the strings' bytes and offsets.
     pub fn patches(
         &self,
-        offsets: &[u64],
+        offsets: Items<'_, u64>,
         names: [&'static str; 2],
         out: &mut Vec<(&'static str, Of, Patch)>,
     ) {
@@ -221,7 +222,8 @@ impl Things {
 /// Return the position in the list of a thing of the first unit that is not below `unit`, and whether it is that unit.
 /// Only the values that this search compares are read: a list may have as many as the index has units.
 fn place_in(lists: CsrView<'_>, id: u32, unit: u32) -> (usize, bool) {
-    let (start, len) = (lists.indptr[id as usize] as usize, lists.len_of(id as usize));
+    let [start, end] = lists.indptr.pair(id as usize).map(|x| x as usize);
+    let len = end - start;
     let (mut low, mut high) = (0, len);
     while low < high {
         let middle = (low + high) / 2;

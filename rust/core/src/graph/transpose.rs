@@ -69,7 +69,7 @@ pub fn renumber(rows: CsrView<'_>, kept: &[u32]) -> Result<Csr> {
         return Err(Error::input(format!("a kept id is not below {}", rows.columns)));
     }
     if kept.len() == rows.columns {
-        let (indptr, indices) = (rows.indptr.to_vec(), rows.indices.all().to_vec());
+        let (indptr, indices) = (rows.indptr.all().to_vec(), rows.indices.all().to_vec());
         return Ok(Csr { indptr, indices, columns: rows.columns });
     }
     let mut new_id = filled(u32::MAX, rows.columns, "the new numbers of columns")?;

@@ -46,7 +46,7 @@ impl<'a> Weighted<'a> {
     pub fn require_undirected(&self) -> Result<()> {
         self.rows.require_undirected()?;
         let mut next: Vec<u64> = room(self.len(), WHAT)?;
-        next.extend_from_slice(&self.rows.indptr[..self.len()]);
+        next.extend_from_slice(&self.rows.indptr[0..self.len()]);
         for node in 0..self.len() {
             for (other, weight) in self.around(node) {
                 let back = &mut next[other as usize];

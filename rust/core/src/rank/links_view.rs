@@ -4,12 +4,13 @@
 
 use crate::error::{Error, Result};
 use crate::items::Items;
-use crate::rank::links_weights::{Counts, Saturations, Weights};
+use crate::rank::links_weights::{Counts, Saturations, SharedStrings, Weights};
 use crate::rank::sentence_rows::SentenceRows;
 use crate::sparse::CsrView;
+use crate::store::MappedArray;
 use crate::text::languages::Language;
 use crate::text::strings::Strings;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 /// Columns of rows that hold positions and ids.
 pub const ANY_POSITION: usize = u32::MAX as usize + 1;
@@ -78,21 +79,21 @@ pub struct LinksView<'a> {
     pub unit_names: CsrView<'a>,
     pub name_units: CsrView<'a>,
     /// The subject of a unit, or [`NONE`].
-    pub unit_subject: &'a [u32],
+    pub unit_subject: Items<'a, u32>,
     pub unit_mentions: CsrView<'a>,
     /// The units that have a subject or mention it.
     pub subject_units: CsrView<'a>,
     /// n + 1 offsets into the sentences.
-    pub first_sentence: &'a [u64],
+    pub first_sentence: Items<'a, u64>,
     pub sentence_keywords: SentenceRows<'a>,
     pub sentence_names: SentenceRows<'a>,
     /// Number of keywords of a unit, counting repetitions.
     pub unit_length: &'a [u32],
     /// See [`Weights`].
     pub saturations: &'a Saturations,
-    pub keyword_idf: &'a [f64],
-    pub name_idf: &'a [f64],
-    pub subject_idf: &'a [f64],
+    pub keyword_idf: Items<'a, f64>,
+    pub name_idf: Items<'a, f64>,
+    pub subject_idf: Items<'a, f64>,
     languages: Languages,
 }
 
@@ -127,18 +128,9 @@ impl<'a> LinksView<'a> {
 
     /// Create a view from arrays that were checked before they were written: only lengths are compared.
     pub fn stored(source: &impl Source<'a>, weights: &'a OnceLock<Weights>) -> Result<Self> {
-        let wrong = |name: &str, kind: &str| Error::input(format!("{name} must hold {kind} values"));
-        let u32s = |name: &str| match source.slice(name)? {
-            Slice::U32(x) => Ok(x),
-            _ => Err(wrong(name, "u32")),
-        };
-        let u64s = |name: &str| match source.slice(name)? {
-            Slice::U64(x) => Ok(x),
-            _ => Err(wrong(name, "u64")),
-        };
         let strings = |name: &str| source.strings(name);
         let rows = |name: &str, columns: usize| source.rows(name, columns);
-        let unit_subject = u32s("unit_subject")?;
+        let unit_subject = source.u32s("unit_subject")?;
         let n = unit_subject.len();
         let (keywords, names, subjects) = (strings("keywords")?, strings("names")?, strings("subjects")?);
         let (unit_keywords, unit_tf) = source.counted_rows("unit_keywords", keywords.len())?;
@@ -148,15 +140,17 @@ impl<'a> LinksView<'a> {
         let sentences = |name: &str, of_unit| -> Result<SentenceRows<'a>> {
             Ok(SentenceRows { of_unit, stored: rows(name, ANY_POSITION)? })
         };
-        let unit_length = u32s("unit_length")?;
+        let Slice::U32(unit_length) = source.slice("unit_length")? else {
+            return Err(Error::input("unit_length must hold u32 values"));
+        };
         let weights = match weights.get() {
             Some(weights) => weights,
             None => {
                 let computed = Weights::new(&Counts {
-                    keywords,
-                    keyword_units: keyword_units.indptr,
-                    name_units: name_units.indptr,
-                    subject_units: subject_units.indptr,
+                    keywords: (keywords, source.shared_strings("keywords")?),
+                    keyword_units: (keyword_units.indptr, source.shared("keyword_units_indptr")?),
+                    name_units: (name_units.indptr, source.shared("name_units_indptr")?),
+                    subject_units: (subject_units.indptr, source.shared("subject_units_indptr")?),
                     unit_length,
                     unit_language: source.optional(UNIT_LANGUAGE)?,
                 })?;
@@ -176,14 +170,14 @@ impl<'a> LinksView<'a> {
             unit_subject,
             unit_mentions: rows("unit_mentions", subjects.len())?,
             subject_units,
-            first_sentence: u64s("first_sentence")?,
+            first_sentence: source.u64s("first_sentence")?,
             sentence_keywords: sentences("sentence_keywords", unit_keywords)?,
             sentence_names: sentences("sentence_names", unit_names)?,
             unit_length,
             saturations: &weights.saturations,
-            keyword_idf: &weights.keyword_idf,
-            name_idf: &weights.name_idf,
-            subject_idf: &weights.subject_idf,
+            keyword_idf: weights.keyword_idf.values(),
+            name_idf: weights.name_idf.values(),
+            subject_idf: weights.subject_idf.values(),
             languages: Languages::new(source.optional(LANGUAGES)?)?,
         };
         view.check_lengths()?;
@@ -222,10 +216,10 @@ impl<'a> LinksView<'a> {
 
     fn check_values(&self) -> Result<()> {
         let known = |&s: &u32| s == NONE || (s as usize) < self.subjects.len();
-        if let Some(unit) = self.unit_subject.iter().position(|s| !known(s)) {
+        if let Some(unit) = self.unit_subject.all().iter().position(|s| !known(s)) {
             return Err(Error::input(format!("unit_subject of unit {unit} is not a subject")));
         }
-        check_sentences(self.first_sentence, self.sentence_keywords.rows() as u64)?;
+        check_sentences(self.first_sentence.all(), self.sentence_keywords.rows() as u64)?;
         (0..self.units()).try_for_each(|unit| {
             self.sentence_keywords.check(unit, self.sentences(unit))?;
             self.sentence_names.check(unit, self.sentences(unit))
@@ -254,7 +248,8 @@ impl<'a> LinksView<'a> {
 
     #[inline]
     pub fn sentences(&self, unit: usize) -> std::ops::Range<usize> {
-        self.first_sentence[unit] as usize..self.first_sentence[unit + 1] as usize
+        let [start, end] = self.first_sentence.pair(unit);
+        start as usize..end as usize
     }
 }
 
@@ -262,6 +257,13 @@ impl<'a> LinksView<'a> {
 pub trait Source<'a> {
     /// Return a plain array.
     fn slice(&self, name: &str) -> Result<Slice<'a>>;
+    /// Return an array of which a question may read a few values.
+    fn u32s(&self, name: &str) -> Result<Items<'a, u32>>;
+    fn u64s(&self, name: &str) -> Result<Items<'a, u64>>;
+    /// Return an array that is unpacked as it is read, if this one is.
+    fn shared(&self, name: &str) -> Result<Option<Arc<MappedArray>>>;
+    /// Return `NAME_blob` and `NAME_offsets`, if their values are verified and unpacked as they are read.
+    fn shared_strings(&self, name: &str) -> Result<Option<SharedStrings>>;
     /// Return `NAME_blob` and `NAME_offsets` as strings.
     fn strings(&self, name: &str) -> Result<Strings<'a>>;
     /// Return `NAME_indptr` and `NAME_indices` as rows.
@@ -276,14 +278,14 @@ pub trait Source<'a> {
 struct Checked<F>(F);
 
 impl<'a, F: Fn(&str) -> Result<Slice<'a>>> Checked<F> {
-    fn u32s(&self, name: &str) -> Result<&'a [u32]> {
+    fn plain_u32s(&self, name: &str) -> Result<&'a [u32]> {
         match (self.0)(name)? {
             Slice::U32(x) => Ok(x),
             _ => Err(Error::input(format!("{name} must hold u32 values"))),
         }
     }
 
-    fn u64s(&self, name: &str) -> Result<&'a [u64]> {
+    fn plain_u64s(&self, name: &str) -> Result<&'a [u64]> {
         match (self.0)(name)? {
             Slice::U64(x) => Ok(x),
             _ => Err(Error::input(format!("{name} must hold u64 values"))),
@@ -296,21 +298,37 @@ impl<'a, F: Fn(&str) -> Result<Slice<'a>>> Source<'a> for Checked<F> {
         (self.0)(name)
     }
 
+    fn u32s(&self, name: &str) -> Result<Items<'a, u32>> {
+        Ok(self.plain_u32s(name)?.into())
+    }
+
+    fn u64s(&self, name: &str) -> Result<Items<'a, u64>> {
+        Ok(self.plain_u64s(name)?.into())
+    }
+
+    fn shared(&self, _name: &str) -> Result<Option<Arc<MappedArray>>> {
+        Ok(None)
+    }
+
+    fn shared_strings(&self, _name: &str) -> Result<Option<SharedStrings>> {
+        Ok(None)
+    }
+
     fn strings(&self, name: &str) -> Result<Strings<'a>> {
         let Slice::U8(blob) = (self.0)(&format!("{name}_blob"))? else {
             return Err(Error::input(format!("{name}_blob must hold u8 values")));
         };
-        Strings::new(blob, self.u64s(&format!("{name}_offsets"))?).map_err(|e| named(name, e))
+        Strings::new(blob, self.plain_u64s(&format!("{name}_offsets"))?).map_err(|e| named(name, e))
     }
 
     fn rows(&self, name: &str, columns: usize) -> Result<CsrView<'a>> {
-        let indptr = self.u64s(&format!("{name}_indptr"))?;
-        let indices = self.u32s(&format!("{name}_indices"))?;
+        let indptr = self.plain_u64s(&format!("{name}_indptr"))?;
+        let indices = self.plain_u32s(&format!("{name}_indices"))?;
         CsrView::new(indptr, indices, columns).map_err(|e| named(name, e))
     }
 
     fn counted_rows(&self, name: &str, columns: usize) -> Result<(CsrView<'a>, Items<'a, u32>)> {
-        Ok((self.rows(name, columns)?, self.u32s(&format!("{name}_tf"))?.into()))
+        Ok((self.rows(name, columns)?, self.u32s(&format!("{name}_tf"))?))
     }
 
     fn optional(&self, name: &str) -> Result<&'a [u8]> {

@@ -1,10 +1,13 @@
 //! Weights that follow from counts: they are computed when an index is first read, and not stored.
 
-use crate::error::{Error, Result};
+use crate::error::{caught, Error, Result};
+use crate::items::Items;
 use crate::memory::zeros;
+use crate::store::{Compose, Kind, MappedArray, Shape, Unpacked};
 use crate::text::languages::{Language, Script};
 use crate::text::strings::Strings;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 pub const K1: f64 = 1.2;
 pub const B: f64 = 0.75;
@@ -65,71 +68,167 @@ fn divided(mean: f64, length: u32, count: u32) -> f64 {
     count / (count + norm(mean, length))
 }
 
+/// Offsets of rows, and their array if it is unpacked as it is read.
+pub type Ends<'a> = (Items<'a, u64>, Option<Arc<MappedArray>>);
+
+/// The bytes and offsets of strings.
+pub type SharedStrings = [Arc<MappedArray>; 2];
+/// Strings, and their arrays if they are unpacked as they are read.
+pub type Words<'a> = (Strings<'a>, Option<SharedStrings>);
+
 /// What the weights are computed from.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Counts<'a> {
-    pub keywords: Strings<'a>,
+    pub keywords: Words<'a>,
     /// Offsets of the units of each keyword, name and subject.
-    pub keyword_units: &'a [u64],
-    pub name_units: &'a [u64],
-    pub subject_units: &'a [u64],
+    pub keyword_units: Ends<'a>,
+    pub name_units: Ends<'a>,
+    pub subject_units: Ends<'a>,
     pub unit_length: &'a [u32],
     /// The language of each unit; empty if all are English.
     pub unit_language: &'a [u8],
 }
 
 /// Weights of units and of what they have.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug)]
 pub struct Weights {
     pub saturations: Saturations,
     /// ln(1 + (n - df + 0.5) / (df + 0.5)).
-    pub keyword_idf: Vec<f64>,
-    pub name_idf: Vec<f64>,
-    pub subject_idf: Vec<f64>,
+    pub keyword_idf: Idf,
+    pub name_idf: Idf,
+    pub subject_idf: Idf,
 }
 
 impl Weights {
     pub fn new(counts: &Counts<'_>) -> Result<Self> {
-        let n = counts.unit_length.len();
-        let mut weights = Self {
+        let plain = OfCounts::new(counts.unit_length.len(), None);
+        let of_keywords = OfCounts::new(counts.unit_length.len(), ByLanguage::new(counts.unit_language)?);
+        Ok(Self {
             saturations: Saturations::new(counts.unit_length)?,
-            keyword_idf: of_rows(n, counts.keyword_units),
-            name_idf: of_rows(n, counts.name_units),
-            subject_idf: of_rows(n, counts.subject_units),
-        };
-        weights.by_language(counts)?;
-        Ok(weights)
+            keyword_idf: Idf::new(of_keywords, &counts.keyword_units, Some(&counts.keywords))?,
+            name_idf: Idf::new(plain.clone(), &counts.name_units, None)?,
+            subject_idf: Idf::new(plain, &counts.subject_units, None)?,
+        })
+    }
+}
+
+/// The idf of each row of units.
+#[derive(Debug)]
+pub enum Idf {
+    Whole(Vec<f64>),
+    /// Computed as it is read.
+    Lazy(Unpacked),
+}
+
+impl Idf {
+    pub fn values(&self) -> Items<'_, f64> {
+        match self {
+            Self::Whole(values) => values.into(),
+            Self::Lazy(values) => values.items(),
+        }
     }
 
-    /// Compute the idf of stems that only one language has, among the units in this language: otherwise each
-    /// of its words would be rare in an index that is mostly in another language. For the same reason a Latin word as it
-    /// is written counts among the units whose words are: a German passage that passes for English has no stems, and all
-    /// of its words would be rare.
-    fn by_language(&mut self, counts: &Counts<'_>) -> Result<()> {
+    fn new(of_counts: OfCounts, (indptr, shared): &Ends<'_>, words: Option<&Words<'_>>) -> Result<Self> {
+        let Some(indptr) = shared else {
+            return Ok(Self::Whole(of_counts.of_rows(indptr.all(), 0, words.map(|words| words.0))));
+        };
+        let words = words.and_then(|words| words.1.clone());
+        let rows = OfRows { indptr: indptr.clone(), words, of_counts };
+        Ok(Self::Lazy(Unpacked::composed(Box::new(rows))?))
+    }
+}
+
+/// The idf by the number of units.
+#[derive(Clone)]
+struct OfCounts {
+    n: usize,
+    common: Vec<f64>,
+    by_language: Option<ByLanguage>,
+}
+
+impl OfCounts {
+    fn new(n: usize, by_language: Option<ByLanguage>) -> Self {
+        let common = (0..COMMON as u64).map(|df| inverse_document_frequency(n, df)).collect();
+        Self { n, common, by_language }
+    }
+
+    /// Return the idf of adjacent rows, given the number of the first and the words that rows belong to.
+    fn of_rows(&self, indptr: &[u64], first: usize, words: Option<Strings<'_>>) -> Vec<f64> {
+        let idf = |(at, row): (usize, &[u64])| {
+            let df = row[1].saturating_sub(row[0]);
+            let own = self.by_language.as_ref().zip(words);
+            own.and_then(|(languages, words)| languages.idf(self.n, words.get(first + at), df))
+                .unwrap_or_else(|| {
+                    let known = self.common.get(df as usize).copied();
+                    known.unwrap_or_else(|| inverse_document_frequency(self.n, df))
+                })
+        };
+        indptr.windows(2).enumerate().map(idf).collect()
+    }
+}
+
+/// The number of units of each language, of an index with several.
+#[derive(Clone)]
+struct ByLanguage {
+    of_code: BTreeMap<&'static str, usize>,
+    /// Units whose language marks Latin words as they are written.
+    whole: usize,
+}
+
+impl ByLanguage {
+    /// `None` if there are less than two languages.
+    fn new(unit_language: &[u8]) -> Result<Option<Self>> {
         let mut units = [0usize; 256];
-        counts.unit_language.iter().for_each(|&number| units[usize::from(number)] += 1);
+        unit_language.iter().for_each(|&number| units[usize::from(number)] += 1);
         let (mut of_code, mut whole) = (BTreeMap::new(), 0);
         for (number, &count) in (0u8..=255).zip(&units).filter(|(_, &count)| count > 0) {
             let language = Language::numbered(number)?;
             of_code.insert(language.code(), count);
             whole += if language.marks_latin() { 0 } else { count };
         }
-        if of_code.len() < 2 {
-            return Ok(());
-        }
-        for (id, (idf, range)) in self.keyword_idf.iter_mut().zip(counts.keyword_units.windows(2)).enumerate()
-        {
-            let keyword = counts.keywords.get(id);
-            let found = match keyword.split_once('@') {
-                Some((_, code)) => of_code.get(code).copied(),
-                None => (Script::of_word(keyword) == Some(Script::Latin)).then_some(whole),
+        Ok((of_code.len() >= 2).then_some(Self { of_code, whole }))
+    }
+
+    /// Return the idf of a stem that only one language has, among the units in this language: otherwise each
+    /// of its words would be rare in an index that is mostly in another language. For the same reason a Latin word as it
+    /// is written counts among the units whose words are: a German passage that passes for English has no stems, and all
+    /// of its words would be rare. `None` for all others.
+    fn idf(&self, n: usize, keyword: &str, df: u64) -> Option<f64> {
+        let found = match keyword.split_once('@') {
+            Some((_, code)) => self.of_code.get(code).copied(),
+            None => (Script::of_word(keyword) == Some(Script::Latin)).then_some(self.whole),
+        };
+        found.map(|count| inverse_document_frequency(count.max(df as usize).max(FEW.min(n)), df))
+    }
+}
+
+/// The idf of rows whose offsets are unpacked as they are read.
+struct OfRows {
+    indptr: Arc<MappedArray>,
+    words: Option<SharedStrings>,
+    of_counts: OfCounts,
+}
+
+impl Compose for OfRows {
+    fn name(&self) -> &str {
+        "the rarity of words"
+    }
+
+    fn shape(&self) -> Shape {
+        Shape { kind: Kind::F64, rows: self.indptr.shape().0.saturating_sub(1), columns: None }
+    }
+
+    fn fill(&self, offset: usize, out: &mut [u8]) -> Result<()> {
+        let (first, count) = (offset / size_of::<f64>(), out.len() / size_of::<f64>());
+        let indptr = self.indptr.items::<u64>()?;
+        let found = caught(|| {
+            let words = match &self.words {
+                Some([blob, offsets]) => Some(Strings::stored(blob.items()?, offsets.items()?)?),
+                None => None,
             };
-            if let Some(count) = found {
-                let df = range[1].saturating_sub(range[0]);
-                let least = FEW.min(counts.unit_language.len());
-                *idf = inverse_document_frequency(count.max(df as usize).max(least), df);
-            }
-        }
+            Ok(self.of_counts.of_rows(indptr.get(first..first + count + 1), first, words))
+        })?;
+        out.copy_from_slice(bytemuck::cast_slice(&found));
         Ok(())
     }
 }
@@ -138,14 +237,4 @@ impl Weights {
 fn inverse_document_frequency(n: usize, df: u64) -> f64 {
     let (n, df) = (n as f64, df as f64);
     (1.0 + (n - df + 0.5) / (df + 0.5)).ln()
-}
-
-/// Return the idf of each row of units.
-fn of_rows(n: usize, indptr: &[u64]) -> Vec<f64> {
-    let common: Vec<f64> = (0..COMMON as u64).map(|df| inverse_document_frequency(n, df)).collect();
-    let idf = |row: &[u64]| {
-        let df = row[1].saturating_sub(row[0]);
-        common.get(df as usize).copied().unwrap_or_else(|| inverse_document_frequency(n, df))
-    };
-    indptr.windows(2).map(idf).collect()
 }

@@ -48,7 +48,10 @@ fn rankings(units: &[(String, String)], ids: &[u32], question: &str) -> Vec<Vec<
         vec![bm25::rank(&links, question, 99, None, &mut bm25::Scratch::default(), &none).unwrap()];
     for exact in [false, true] {
         let (plan, mut scratch) = (walk::Plan::new(exact), walk::Scratch::default());
-        found.push(walk::rank(&links, None, None, question, 99, None, &plan, &mut scratch, &none).unwrap());
+        found.push(
+            walk::rank(&links, walk::Lengths::Keywords, None, question, 99, None, &plan, &mut scratch, &none)
+                .unwrap(),
+        );
     }
     // The walk rounds scores to multiples of 2^-30, and raises the first of equal ones by a last bit.
     let grid = (1u64 << 30) as f64;

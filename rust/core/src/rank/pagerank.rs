@@ -123,7 +123,7 @@ fn distribution(values: &[f64], n: usize) -> Result<Vec<f64>> {
 /// Return the sum of the weights of each row.
 fn out_weights(edges: CsrView<'_>, weights: Option<&[f64]>) -> Result<Vec<f64>> {
     let Some(weights) = weights else {
-        return Ok(edges.indptr.windows(2).map(|w| (w[1] - w[0]) as f64).collect());
+        return Ok(edges.indptr.all().windows(2).map(|w| (w[1] - w[0]) as f64).collect());
     };
     if weights.len() != edges.nnz() {
         return Err(Error::input(format!("there are {} weights for {} edges", weights.len(), edges.nnz())));

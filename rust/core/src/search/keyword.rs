@@ -2,6 +2,7 @@
 //! pool.
 
 use crate::error::{Error, Result};
+use crate::items::Items;
 use crate::sparse::{leaves, rank_order, top_k, CsrView, Mask, Scored};
 use crate::vector::quantised::QuantisedView;
 use crate::vector::simd::Level;
@@ -21,7 +22,7 @@ pub struct KeywordChannel<'a> {
     quantised: Option<QuantisedView<'a>>,
     word_units: CsrView<'a>,
     units: Vectors<'a>,
-    unit_tokens: &'a [u32],
+    unit_tokens: Items<'a, u32>,
     left: Option<(&'a Mask, CsrView<'a>)>,
 }
 
@@ -75,7 +76,7 @@ impl<'a> KeywordChannel<'a> {
         quantised: Option<QuantisedView<'a>>,
         word_units: CsrView<'a>,
         units: Vectors<'a>,
-        unit_tokens: &'a [u32],
+        unit_tokens: impl Into<Items<'a, u32>>,
     ) -> Result<Self> {
         word_units.require_sorted()?;
         Self::stored(keywords, quantised, word_units, units, unit_tokens)
@@ -87,8 +88,9 @@ impl<'a> KeywordChannel<'a> {
         quantised: Option<QuantisedView<'a>>,
         word_units: CsrView<'a>,
         units: Vectors<'a>,
-        unit_tokens: &'a [u32],
+        unit_tokens: impl Into<Items<'a, u32>>,
     ) -> Result<Self> {
+        let unit_tokens = unit_tokens.into();
         let differ = |what: &str, a: usize, b: usize| Err(Error::input(format!("{what}: {a} and {b}")));
         if keywords.dim() != units.dim() {
             return differ("dimensions of keywords and units differ", keywords.dim(), units.dim());

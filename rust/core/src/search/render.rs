@@ -5,6 +5,7 @@
 
 use super::fill::{fill, Count, FillPolicy, OversizePolicy};
 use crate::error::{Error, Result};
+use crate::items::Items;
 use crate::text::strings::Strings;
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -69,8 +70,8 @@ impl Style {
 #[derive(Debug, Clone, Copy)]
 pub struct Units<'a> {
     texts: Strings<'a>,
-    titles: Option<(Strings<'a>, &'a [u32])>,
-    tokens: &'a [u32],
+    titles: Option<(Strings<'a>, Items<'a, u32>)>,
+    tokens: Items<'a, u32>,
 }
 
 impl<'a> Units<'a> {
@@ -78,11 +79,11 @@ impl<'a> Units<'a> {
     /// documents' titles (empty if there is none) with the document of each unit.
     pub fn new(
         texts: Strings<'a>,
-        titles: Option<(Strings<'a>, &'a [u32])>,
-        tokens: &'a [u32],
+        titles: Option<(Strings<'a>, Items<'a, u32>)>,
+        tokens: impl Into<Items<'a, u32>>,
     ) -> Result<Self> {
         if let Some((titles, of)) = &titles {
-            if let Some(u) = of.iter().position(|&d| d as usize >= titles.len()) {
+            if let Some(u) = of.all().iter().position(|&d| d as usize >= titles.len()) {
                 return Err(Error::input(format!(
                     "title_of[{u}] is {}, but there are {} titles",
                     of[u],
@@ -96,10 +97,10 @@ impl<'a> Units<'a> {
     /// Like `new`, for titles that were checked before they were written: only the lengths are checked.
     pub fn stored(
         texts: Strings<'a>,
-        titles: Option<(Strings<'a>, &'a [u32])>,
-        tokens: &'a [u32],
+        titles: Option<(Strings<'a>, Items<'a, u32>)>,
+        tokens: impl Into<Items<'a, u32>>,
     ) -> Result<Self> {
-        let n = texts.len();
+        let (n, tokens) = (texts.len(), tokens.into());
         if tokens.len() != n {
             return Err(Error::input(format!("there are {} token counts for {n} texts", tokens.len())));
         }
@@ -119,7 +120,7 @@ impl<'a> Units<'a> {
     }
 
     /// Return the token count of each unit's text, including the title.
-    pub fn tokens(&self) -> &'a [u32] {
+    pub fn tokens(&self) -> Items<'a, u32> {
         self.tokens
     }
 

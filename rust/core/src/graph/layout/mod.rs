@@ -114,7 +114,7 @@ fn levels_of(graph: Weighted<'_>, progress: &Progress) -> Result<Vec<Level>> {
         indices: room(graph.rows.nnz(), WHAT)?,
         weights: room(graph.rows.nnz(), WHAT)?,
     };
-    finest.indptr.extend_from_slice(graph.rows.indptr);
+    finest.indptr.extend_from_slice(graph.rows.indptr.all());
     finest.indices.extend_from_slice(graph.rows.indices.all());
     finest.weights.extend(graph.weights.iter().map(|w| (w / mean).clamp(WEIGHTS.0, WEIGHTS.1)));
     let mut mass: Vec<f64> = room(n, WHAT)?;

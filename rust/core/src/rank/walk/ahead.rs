@@ -2,17 +2,17 @@
 //! requested early.
 
 use crate::rank::links_view::LinksView;
-use crate::sparse::{prefetch, prefetch_items, prefetch_range, Scored};
+use crate::sparse::{prefetch, prefetch_item, prefetch_items, Scored};
 
 /// Prefetch for the next candidates: first the positions of their rows, then the rows.
 pub(crate) fn ask_ahead(links: &LinksView<'_>, pool: &[Scored], at: usize) {
     if let Some(far) = pool.get(at + 6) {
         let unit = far.id as usize;
-        prefetch(links.unit_keywords.indptr, unit);
-        prefetch(links.unit_names.indptr, unit);
-        prefetch(links.unit_mentions.indptr, unit);
-        prefetch(links.first_sentence, unit);
-        prefetch(links.unit_subject, unit);
+        prefetch_item(links.unit_keywords.indptr, unit);
+        prefetch_item(links.unit_names.indptr, unit);
+        prefetch_item(links.unit_mentions.indptr, unit);
+        prefetch_item(links.first_sentence, unit);
+        prefetch_item(links.unit_subject, unit);
         prefetch(links.unit_length, unit);
     }
     if let Some(next) = pool.get(at + 4) {
@@ -21,8 +21,8 @@ pub(crate) fn ask_ahead(links: &LinksView<'_>, pool: &[Scored], at: usize) {
         prefetch_items(links.unit_names.indices, links.unit_names.range(unit));
         prefetch_items(links.unit_mentions.indices, links.unit_mentions.range(unit));
         let sentences = links.sentences(unit);
-        prefetch_range(links.sentence_keywords.stored.indptr, sentences.clone());
-        prefetch_range(links.sentence_names.stored.indptr, sentences);
+        prefetch_items(links.sentence_keywords.stored.indptr, sentences.clone());
+        prefetch_items(links.sentence_names.stored.indptr, sentences);
     }
     if let Some(next) = pool.get(at + 2) {
         let sentences = links.sentences(next.id as usize);

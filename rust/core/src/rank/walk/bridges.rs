@@ -2,6 +2,7 @@
 //! sentences) and that the query does not contain.
 
 use super::worth::LANES;
+use crate::items::Items;
 use crate::rank::links_view::LinksView;
 use crate::rank::numbers::Numbers;
 use crate::rank::sentence_rows::SentenceRows;
@@ -27,7 +28,7 @@ pub(crate) struct Block {
 pub(crate) struct Rows<'a> {
     pub of_unit: CsrView<'a>,
     pub of_sentence: SentenceRows<'a>,
-    pub idf: &'a [f64],
+    pub idf: Items<'a, f64>,
     /// Less rare items (idf / ln n) are ignored.
     pub least: f64,
 }

@@ -261,8 +261,18 @@ mod tests {
         question.read(&links, QUESTION);
         let mut scratch = walk::Scratch::default();
         let rank = |scratch: &mut walk::Scratch| {
-            walk::rank(&links, None, None, QUESTION, 3, None, &Plan::new(false), scratch, &Progress::none())
-                .unwrap()
+            walk::rank(
+                &links,
+                walk::Lengths::Keywords,
+                None,
+                QUESTION,
+                3,
+                None,
+                &Plan::new(false),
+                scratch,
+                &Progress::none(),
+            )
+            .unwrap()
         };
         let plain = rank(&mut scratch);
         assert!(scratch.trace.partners.is_empty() && scratch.trace.worth.is_none());

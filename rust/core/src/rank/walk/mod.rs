@@ -42,6 +42,7 @@ pub mod trace;
 mod worth;
 
 use crate::error::{Error, Result};
+use crate::items::Items;
 use crate::progress::Progress;
 use crate::rank::links_view::LinksView;
 use crate::rank::question::Question;
@@ -109,10 +110,20 @@ impl Row {
     }
 }
 
+/// The lengths of units.
+#[derive(Debug, Clone, Copy)]
+pub enum Lengths<'a> {
+    /// The number of keywords.
+    Keywords,
+    /// log(1 + length) of each unit.
+    Given(&'a [f64]),
+    /// The number of characters: start and end of each unit.
+    Spans(Items<'a, u32>),
+}
+
 /// Return the best `top` units, best first.
 ///
-/// `lengths`: log(1 + length in characters) of each unit; if missing, the number of keywords is used. The
-/// first two places are chosen by a sum in which the direct match has more weight; their reported score is
+/// `lengths`: log(1 + length) of each unit. The first two places are chosen by a sum in which the direct match has more weight; their reported score is
 /// that of the ordinary sum, raised if necessary to the least score above those that follow. Units that are
 /// not candidates follow in the order of stage 1, with their stage-1 score less 10,000. Without vectors, a
 /// query without known keywords finds nothing; with vectors it is ranked by them alone. Only units that pass
@@ -121,7 +132,7 @@ impl Row {
 #[allow(clippy::too_many_arguments)] // the index, the question, and how it is ranked
 pub fn rank(
     links: &LinksView<'_>,
-    lengths: Option<&[f64]>,
+    lengths: Lengths<'_>,
     dense: Option<Dense<'_>>,
     question: &str,
     top: usize,
@@ -219,7 +230,7 @@ fn keep_candidates(
 /// Input of a ranking.
 struct Task<'a> {
     links: &'a LinksView<'a>,
-    lengths: Option<&'a [f64]>,
+    lengths: Lengths<'a>,
     question: &'a Question,
     mask: Option<&'a Mask>,
     plan: &'a Plan,
@@ -230,8 +241,12 @@ impl<'a> Task<'a> {
     /// Create a candidate with the terms that depend only on the query.
     fn row(&self, subjects: &mut Subjects, unit: u32, stage1: f64) -> Row {
         let length = match self.lengths {
-            Some(lengths) => lengths[unit as usize],
-            None => f64::from(self.links.unit_length[unit as usize]).ln_1p(),
+            Lengths::Given(lengths) => lengths[unit as usize],
+            Lengths::Keywords => f64::from(self.links.unit_length[unit as usize]).ln_1p(),
+            Lengths::Spans(spans) => {
+                let [start, end] = spans.pair(2 * unit as usize);
+                f64::from(end.saturating_sub(start)).ln_1p()
+            }
         };
         let (named, subject) = (subjects.named(self.links, unit), subjects.share(self.links, unit));
         Row { unit, stage1, named, subject, length, ..Row::default() }
@@ -421,12 +436,16 @@ fn by_vectors(
     Ok(best.finish())
 }
 
-fn check_lengths(links: &LinksView<'_>, lengths: Option<&[f64]>) -> Result<()> {
-    let Some(lengths) = lengths else { return Ok(()) };
-    if lengths.len() != links.units() {
-        return Err(Error::input(format!("{} lengths of {} units", lengths.len(), links.units())));
+fn check_lengths(links: &LinksView<'_>, lengths: Lengths<'_>) -> Result<()> {
+    let (found, given) = match lengths {
+        Lengths::Keywords => return Ok(()),
+        Lengths::Given(lengths) => (lengths.len(), lengths),
+        Lengths::Spans(spans) => (spans.len() / 2, &[][..]),
+    };
+    if found != links.units() {
+        return Err(Error::input(format!("{found} lengths of {} units", links.units())));
     }
-    match lengths.iter().position(|x| !x.is_finite()) {
+    match given.iter().position(|x| !x.is_finite()) {
         Some(at) => Err(Error::input(format!("the length of unit {at} is not finite"))),
         None => Ok(()),
     }

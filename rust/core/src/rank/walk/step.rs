@@ -2,10 +2,11 @@
 //! them, skipping what the query contains.
 
 use super::ties::round_mass;
+use crate::items::Items;
 use crate::rank::links_view::LinksView;
 use crate::rank::question::Question;
 use crate::rank::sparse_sum::SparseSum;
-use crate::sparse::{keep_best, prefetch, prefetch_items, CsrView, Scored};
+use crate::sparse::{keep_best, prefetch, prefetch_item, prefetch_items, CsrView, Scored};
 
 /// How stage 1 is computed.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -75,7 +76,7 @@ pub(crate) fn walk_step(
 fn to_others<I: Iterator<Item = u32> + Clone>(
     mass: &[Scored],
     row_of: impl Fn(usize) -> I,
-    idf: &[f64],
+    idf: Items<'_, f64>,
     rare: f64,
     nodes: &mut SparseSum,
 ) {
@@ -111,7 +112,7 @@ fn to_keywords(links: &LinksView<'_>, mass: &[Scored], rare: f64, nodes: &mut Sp
     let mut parts: Vec<f64> = Vec::new();
     for (at, m) in mass.iter().enumerate() {
         if let Some(far) = mass.get(at + 4) {
-            prefetch(links.unit_keywords.indptr, far.id as usize);
+            prefetch_item(links.unit_keywords.indptr, far.id as usize);
             prefetch(links.unit_length, far.id as usize);
         }
         if let Some(next) = mass.get(at + 2) {
@@ -142,7 +143,7 @@ fn from_keywords(links: &LinksView<'_>, heavy: &[Scored], arrived: &mut SparseSu
     let mut parts: Vec<f64> = Vec::new();
     for (at, node) in heavy.iter().enumerate() {
         if let Some(far) = heavy.get(at + 4) {
-            prefetch(links.keyword_units.indptr, far.id as usize);
+            prefetch_item(links.keyword_units.indptr, far.id as usize);
         }
         if let Some(next) = heavy.get(at + 2) {
             let range = links.keyword_units.range(next.id as usize);

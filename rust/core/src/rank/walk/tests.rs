@@ -34,7 +34,8 @@ fn ids(plan: &Plan, question: &str, scratch: &mut Scratch) -> Vec<u32> {
     let arrays = index(&units());
     let weights = std::sync::OnceLock::new();
     let links = view(&arrays, &weights).unwrap();
-    let found = rank(&links, None, None, question, 9, None, plan, scratch, &Progress::none()).unwrap();
+    let found =
+        rank(&links, Lengths::Keywords, None, question, 9, None, plan, scratch, &Progress::none()).unwrap();
     assert!(found.iter().all(|s| s.score.is_finite()));
     found.iter().map(|s| s.id).collect()
 }
@@ -62,7 +63,17 @@ fn wrong_lengths_and_deadlines_are_errors() {
     let links = view(&arrays, &weights).unwrap();
     let mut scratch = Scratch::default();
     let mut ask = |lengths: &[f64], progress: &Progress| {
-        rank(&links, Some(lengths), None, "film", 9, None, &Plan::new(false), &mut scratch, progress)
+        rank(
+            &links,
+            Lengths::Given(lengths),
+            None,
+            "film",
+            9,
+            None,
+            &Plan::new(false),
+            &mut scratch,
+            progress,
+        )
     };
     let good = vec![4.0; links.units()];
     assert!(!ask(&good, &Progress::none()).unwrap().is_empty());

@@ -88,7 +88,7 @@ impl<C: Count + Clone> Tables<C> {
         self.print_relations(&mut context, graph, &grown);
         let room = if options.rollover { budget - context.tokens } else { half };
         let repeat = self.published;
-        let cost = |&u: &u32| units.tokens().get(u as usize).map_or(0, |&tokens| u64::from(tokens));
+        let cost = |&u: &u32| units.tokens().value(u as usize).map_or(0, |&tokens| u64::from(tokens));
         let enough = room + options.without.iter().map(cost).sum::<u64>();
         let order = sources::order(graph, selected, units.tokens(), enough, repeat, options.mask);
         let fresh = |source: &&(u32, usize)| options.without.binary_search(&source.0).is_err();

@@ -1,6 +1,7 @@
 //! The units to which the entities of a query lead.
 
 use super::graph::EntityGraph;
+use crate::items::Items;
 use crate::sparse::{leaves, Mask};
 use std::cmp::Reverse;
 use std::collections::HashSet;
@@ -11,7 +12,7 @@ use std::collections::HashSet;
 pub fn order(
     graph: &EntityGraph<'_>,
     selected: &[u32],
-    unit_tokens: &[u32],
+    unit_tokens: Items<'_, u32>,
     enough: u64,
     repeat: bool,
     mask: Option<&Mask>,

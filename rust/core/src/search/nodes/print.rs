@@ -185,7 +185,7 @@ fn candidates(blocks: Blocks, units_of: impl Fn(usize) -> Range<u32>, found: &[S
 
 fn body_tokens(texts: &Texts<'_>, blocks: Blocks, units: &Units<'_>, row: &Item) -> u64 {
     if row.node == NO_NODE {
-        return units.tokens().get(row.unit as usize).map_or(0, |&tokens| u64::from(tokens));
+        return units.tokens().value(row.unit as usize).map_or(0, |&tokens| u64::from(tokens));
     }
     let (kind, number) = blocks.place(row.node);
     let counted = texts.of(kind).and_then(|(_, tokens)| tokens.get(number));

@@ -33,7 +33,7 @@ impl Owned {
     }
 
     fn view(&self) -> Units<'_> {
-        Units::new(self.texts.view(), Some((self.titles.view(), &self.of)), &self.tokens).unwrap()
+        Units::new(self.texts.view(), Some((self.titles.view(), (&self.of).into())), &self.tokens).unwrap()
     }
 }
 
@@ -110,8 +110,8 @@ fn bad_input_is_named() {
     let owned = Owned::new(&[("", "one")], bytes);
     let texts = owned.texts.view();
     assert!(Units::new(texts, None, &[]).is_err());
-    assert!(Units::new(texts, Some((texts, &[])), &[1]).is_err());
-    assert!(Units::new(texts, Some((texts, &[1])), &[1]).is_err());
+    assert!(Units::new(texts, Some((texts, (&[]).into())), &[1]).is_err());
+    assert!(Units::new(texts, Some((texts, (&[1]).into())), &[1]).is_err());
     let renderer = Renderer::new(bytes, Style::Cited);
     let (policy, oversize) = Default::default();
     assert!(renderer.render(&owned.view(), &[0, 1], 9, policy, oversize).is_err());
