@@ -96,10 +96,11 @@ fn embed(shared: &Shared, worker: usize, model: Model, jobs: Vec<Job>, out: &mut
 
 /// Reply from the cache, or return the request.
 fn reply_cached(shared: &Shared, job: Job, plan: &dyn Plan, out: &mut Vec<u8>) -> Option<Job> {
-    let Some(body) = shared.cache.get(plan.id(), &job.request.question) else { return Some(job) };
     out.clear();
     out.resize(ROOM, 0);
-    out.extend_from_slice(&body);
+    if !shared.cache.get(plan.id(), &job.request.question, out) {
+        return Some(job);
+    }
     reply(shared, &job, out, true);
     None
 }
