@@ -1,8 +1,8 @@
 //! The requests that wait for a worker, and which of them are taken together.
 //!
-//! There are more workers than cores. As many as there are cores answer at a time; one that waits for a model
-//! elsewhere, or has needed long for one request, no longer counts, and another takes the next request. So no
-//! request waits behind a slow one.
+//! There are more workers than cores. As many as there are cores answer at a time, and one more ([`OVER`]); one that
+//! waits for a model elsewhere, or has needed long for one request, no longer counts, and another takes the next
+//! request. So no request waits behind a slow one.
 
 use crate::backend::{Model, Plan, Vector, Vectors};
 use crate::connection::Connection;
@@ -18,6 +18,9 @@ const SMOOTH: f64 = 0.05;
 /// A request is slow if it takes this long, and this many times the mean.
 const SLOW: f64 = 0.02;
 const SLOWER: f64 = 5.0;
+/// Workers in addition to the cores that answer at a time, but embed nothing: a worker that the system has interrupted,
+/// for the client that it has just written to or for another process, must not leave a core idle.
+const OVER: usize = 1;
 /// Questions in a batch from which on a larger one is hardly faster per question.
 const EFFICIENT: usize = 8;
 /// Maximum bytes of the questions that are embedded together, so that a long one delays no others.
@@ -96,7 +99,7 @@ impl Queue {
         }
         state.waiting.push_back(job);
         // A worker that comes back takes it; waking another one would only cost a switch.
-        let wake = !state.timing || state.free(Instant::now()) > 0;
+        let wake = !state.timing || state.free(OVER, Instant::now()) > 0;
         drop(state);
         if wake {
             self.ready.notify_one();
@@ -209,16 +212,16 @@ impl State {
         Duration::from_secs_f64(SLOW.max(SLOWER * self.mean))
     }
 
-    /// Return the number of cores that no worker uses, except for slow requests.
-    fn free(&self, now: Instant) -> usize {
+    /// Return the number of cores, and `over` more, that no worker uses, except for slow requests.
+    fn free(&self, over: usize, now: Instant) -> usize {
         let slow = self.slow();
         let busy = self.began.iter().flatten().filter(|&&began| now < began + slow).count();
-        self.cores.saturating_sub(busy)
+        (self.cores + over).saturating_sub(busy)
     }
 
     /// Return the time until the next request is slow, if all cores are used.
     fn next_slow(&self, now: Instant) -> Option<Duration> {
-        if self.free(now) > 0 {
+        if self.free(0, now) > 0 {
             return None;
         }
         let slow = self.slow();
@@ -231,14 +234,17 @@ impl State {
     }
 
     fn take(&mut self, most: usize, now: Instant) -> Option<Vec<Job>> {
-        let cores = self.free(now);
-        if cores == 0 {
+        let cores = self.free(0, now);
+        if self.free(OVER, now) == 0 {
             return None;
         }
         let batches = |model: Model| self.embedding.get(&model.id).copied().unwrap_or(0);
         let limit = |model: Model| if model.parallel { self.cores } else { 1 };
         let free = |job: &Job| job.model().is_none_or(|model| batches(model) < limit(model));
         let mut at = self.waiting.iter().position(free)?;
+        if cores == 0 && self.waiting[at].model().is_some() {
+            return None; // and none overtakes it
+        }
         let first = self.waiting.remove(at)?;
         let Some(model) = first.model() else { return Some(vec![first]) };
         *self.embedding.entry(model.id).or_default() += 1;
@@ -261,5 +267,81 @@ impl State {
             }
         }
         Some(batch)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::Answer;
+    use ketrag_base::error::Result;
+    use mio::Token;
+
+    struct Embedded;
+
+    impl Plan for Embedded {
+        fn id(&self) -> u64 {
+            1
+        }
+        fn model(&self) -> Option<Model> {
+            Some(Model { id: 7, parallel: true })
+        }
+        fn embed(&self, _: &[&str], _: Instant) -> Option<Vectors> {
+            None
+        }
+        fn answer(&self, _: &str, _: Option<Vector<'_>>, _: &Progress, _: &mut Vec<u8>) -> Result<Answer> {
+            Ok(Answer::Pass)
+        }
+    }
+
+    fn add(queue: &Queue, question: &str, plan: Option<Arc<dyn Plan>>) {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let stream = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let connection = Arc::new(Connection::new(Token(2), mio::net::TcpStream::from_std(stream)));
+        let request = Plain { question: question.into(), fields: "{}".into(), seconds: 60.0, keep: true };
+        let arrived = Instant::now();
+        let until = arrived + Duration::from_secs(60);
+        let progress = Arc::new(Progress::with_deadline(until));
+        let bytes = Vec::new();
+        let job = Job { connection, request, bytes, arrived, until, progress, plan, embedded: None };
+        assert!(queue.add(job, 100).is_ok());
+    }
+
+    fn next(queue: &Queue, worker: usize) -> Vec<String> {
+        let jobs = queue.next(worker, 8).unwrap();
+        jobs.iter().map(|job| job.request.question.clone()).collect()
+    }
+
+    fn is_waiting(queue: &Queue) -> bool {
+        let mut state = lock(&queue.state);
+        state.mean = 1e6; // nothing is slow
+        state.take(8, Instant::now()).is_none() && !state.waiting.is_empty()
+    }
+
+    #[test]
+    fn one_request_more_than_there_are_cores_is_answered() {
+        let queue = Queue::new(6, 2);
+        lock(&queue.state).mean = 1e6;
+        for question in ["a", "b", "c", "d"] {
+            add(&queue, question, None);
+        }
+        for (worker, question) in ["a", "b", "c"].into_iter().enumerate() {
+            assert_eq!(next(&queue, worker), [question]);
+        }
+        assert!(is_waiting(&queue));
+        assert_eq!(next(&queue, 1), ["d"]);
+    }
+
+    #[test]
+    fn a_question_for_a_model_waits_for_a_core_and_none_overtakes_it() {
+        let queue = Queue::new(4, 1);
+        lock(&queue.state).mean = 1e6;
+        add(&queue, "a", None);
+        assert_eq!(next(&queue, 0), ["a"]);
+        add(&queue, "embedded", Some(Arc::new(Embedded)));
+        add(&queue, "b", None);
+        assert!(is_waiting(&queue));
+        assert_eq!(next(&queue, 0), ["embedded"]);
+        assert_eq!(next(&queue, 1), ["b"]);
     }
 }
