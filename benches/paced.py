@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import heapq
 import itertools
 import random
 import re
@@ -78,6 +79,19 @@ def paced(
     statuses = Counter() if statuses is None else statuses
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(_paced(port, source, rate, length, statuses))
+
+
+def ideal(rate: float, length: float, servers: int, seconds: float) -> list[float]:
+    """The ms of the same requests in one queue for servers that take equally long for each and never wait otherwise."""
+    chance = random.Random(7)
+    free = [0.0] * servers
+    due, times = 0.0, list[float]()
+    while due < length:
+        ended = max(due, heapq.heappop(free)) + seconds
+        heapq.heappush(free, ended)
+        times.append(1000 * (ended - due))
+        due += chance.expovariate(rate)
+    return sorted(times)
 
 
 async def _paced(
