@@ -1,6 +1,6 @@
 """The built-in encoder and `SentenceTransformer.encode` with its defaults: tokens a second, and equality of vectors.
 
-python benches/encoder.py --peers venv/bin/python    # and next to onnxruntime and OpenVINO, which that Python has
+python benches/encoder.py --peers venv/bin/python    # instead, next to onnxruntime and OpenVINO, which that Python has
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ import numpy as np
 
 from common import arguments, median, publish, require_data, require_model, target
 from common import result_table as table
-from encoder_peers import AVX2, is_limited, peers
+from encoder_peers import AVX2, THREADS, Peers, is_limited, peers
+from encoder_peers import clock as peers_clock
 from ketrag_fast.errors import InputError
 from ketrag_fast.kernels.encoder import Encoder, kernels
 
@@ -114,7 +115,7 @@ def by_kernel(folder: str, texts: list[str], runs: int) -> list[list[Any]]:
 
 
 def against_peers(python: str, folder: str, texts: list[str], runs: int) -> list[list[Any]]:
-    """Return a row for each library and for each form of the encoder, in turns on one core.
+    """Return a row for each library and for each form of the encoder, in turns on one core and on two.
 
     First with all instructions of this processor, then, if these are more than AVX2, with AVX2 alone where a library can
     be limited to it.
@@ -133,29 +134,58 @@ def against_peers(python: str, folder: str, texts: list[str], runs: int) -> list
         }
         with peers(python, folder, texts, AVX2 if instructions == "AVX2" else {}) as process:
             others = [name for name in process.names if instructions == "all" or is_limited(name)]
-            took: dict[str, list[float]] = {name: [] for name in (*own, *others)}
-            for _ in range(runs):
-                for name, encoder in own.items():
-                    took[name].append(clock(lambda e=encoder: e.encode(texts, threads=1), time.process_time))
-                for name in others:
-                    took[name].append(process.seconds(name))
-            library = tokens / median(took["sentence-transformers, f32"]) if others else float("nan")
-            for name, seconds in took.items():
-                vectors = own[name].encode(texts) if name in own else process.vectors[name]
-                lowest, same = compared(vectors, exact)
-                rate = tokens / median(seconds)
-                rows.append([instructions, name, rate, rate / library, f"{lowest:.6f}", same])
+            for threads in THREADS:
+                took = in_turns(own, process, others, texts, runs, threads)
+                base = took.get("sentence-transformers, f32")
+                library = tokens / median(base) if base else float("nan")
+                for name, seconds in took.items():
+                    vectors = own[name].encode(texts) if name in own else process.vectors[name]
+                    lowest, same = compared(vectors, exact)
+                    rate = tokens / median(seconds)
+                    rows.append([instructions, name, threads, rate, rate / library, f"{lowest:.6f}", same])
     return rows
+
+
+def in_turns(
+    own: dict[str, Encoder], process: Peers, others: list[str], texts: list[str], runs: int, threads: int
+) -> dict[str, list[float]]:
+    """Return the seconds of each run of the encoder's forms and of the other libraries."""
+    took: dict[str, list[float]] = {name: [] for name in (*own, *others)}
+    for _ in range(runs):
+        for name, encoder in own.items():
+            took[name].append(clock(lambda e=encoder: e.encode(texts, threads=threads), peers_clock(threads)))
+        for name in others:
+            took[name].append(process.seconds(name, threads))
+    return took
+
+
+def peers_table(python: str, folder: str, texts: list[str], runs: int) -> dict[str, Any]:
+    """Return the table of the other libraries that a Python has."""
+    columns = [
+        "instructions",
+        "library, precision",
+        "cores",
+        "tokens/s (one core: of its time)",
+        "of sentence-transformers",
+        "lowest cosine to f32",
+        "same top 10, %",
+    ]
+    head = f"Next to other libraries, in turns: {len(texts)} passages"
+    return table(head, columns, against_peers(python, folder, texts, runs))
 
 
 def main() -> None:
     """Measure the tables."""
     parser = arguments(__doc__)
-    parser.add_argument("--peers", metavar="PYTHON", help="compare with the libraries of this Python")
+    parser.add_argument("--peers", metavar="PYTHON", help="compare with the libraries of this Python alone")
     args = parser.parse_args()
     folder = str(require_model())
     texts = texts_of(20 if args.smoke else 200)
     runs = 1 if args.smoke else 3
+    if args.peers:
+        few = texts["passages"][: 12 if args.smoke else 48]
+        publish([peers_table(args.peers, folder, few, runs)], "Texts of musique-train100.", [])
+        return
     encoder = Encoder.open(folder)
     library = against_library(encoder, folder, texts, runs)
     columns = ["texts", "number", "threads", "encoder, tokens/s", "sentence-transformers, tokens/s"]
@@ -168,16 +198,6 @@ def main() -> None:
     ]
     rows = by_kernel(folder, texts["passages"][: 20 if args.smoke else 100], runs)
     tables.append(table("Kernels", [*columns, "same top 10, %"], rows))
-    if args.peers:
-        columns = [
-            "instructions",
-            "library, precision",
-            "tokens/processor second",
-            "of sentence-transformers",
-        ]
-        rows = against_peers(args.peers, folder, texts["passages"][: 20 if args.smoke else 100], runs)
-        head = "Next to other libraries, in turns on one core"
-        tables.append(table(head, [*columns, "lowest cosine to f32", "same top 10, %"], rows))
     notes = [f"auto takes {encoder.kernel} in {encoder.precision}; sentence-transformers computes in f32."]
     if not library:
         notes.append("sentence-transformers is not installed.")
