@@ -241,7 +241,7 @@ class Deltas:
                 stays[row] = False
         added = np.frombuffer(b"".join(new), np.uint8).reshape(-1, contents.shape[1])
         now = np.concatenate([contents[stays], added])
-        self._tables.remember_contents(now)
+        self._tables.content_hashes.remember(now)
         return documents_fingerprint(now)
 
     def write(

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from ketrag_fast.errors import IndexDamaged
 from ketrag_fast.storage.checksum import raw_digest
+from ketrag_fast.storage.content_hashes import ContentHashes
 from ketrag_fast.storage.document_hashes import (
     PURGED,
     fingerprint_of,
@@ -27,7 +28,7 @@ from ketrag_fast.storage.document_hashes import (
     hashes_of,
     metadata_json,
 )
-from ketrag_fast.storage.document_texts import HASH_BYTES, TEXTS_SCHEMA, DocumentTexts
+from ketrag_fast.storage.document_texts import TEXTS_SCHEMA, DocumentTexts
 from ketrag_fast.storage.io_errors import json_of, tables_damaged
 from ketrag_fast.storage.layout import FORMAT, SHORT_HASH, incompatible
 from ketrag_fast.storage.source_files import FileKey, FileReading, load_file_readings, store_file_readings
@@ -79,8 +80,6 @@ _PAYLOAD = (
     "content, CAST(id AS BLOB), CAST(title AS BLOB), CAST(text AS BLOB), CAST(metadata AS BLOB),"
     f" CAST(data AS BLOB) {_LOCATED}"
 )
-_contents: dict[bytes, NDArray[np.uint8]] = {}
-"""The content hashes of the tables that were read or changed last, by their token, for changes in a row."""
 _TEXT = 2
 """The text among the hashed columns of `_PAYLOAD`."""
 _DOCUMENT = f"content, CAST(text AS BLOB), id, title, metadata, data {_LOCATED}"
@@ -125,6 +124,7 @@ class Tables(SourceTable):
         self._keys: tuple[int, array[int]] | None = None
         super().__init__(path, None if read_only else "FULL", partial(_prepare, path, read_only))
         self.texts = DocumentTexts(self._db, path)
+        self.content_hashes = ContentHashes(self._db, path)
 
     def known(self, ids: Iterable[str] | None = None) -> dict[str, Known]:
         """Return all documents by id, or those with the given ids."""
@@ -201,7 +201,7 @@ class Tables(SourceTable):
 
     def insert(self, new: Sequence[tuple[Document, int, int, str]]) -> None:
         """Add documents, given with source, place and content hash; many at once take half the time."""
-        self._mark()
+        self.content_hashes.mark()
         last = self._db.execute("SELECT coalesce(max(key), 0) FROM documents").fetchone()[0]
         self._db.executemany(
             "INSERT INTO documents (key, id, source, place, content, title, metadata, chars)"
@@ -215,7 +215,7 @@ class Tables(SourceTable):
 
     def insert_batch(self, batch: DocumentBatch, contents: Sequence[bytes], source: int, place: int) -> None:
         """Add the documents of a batch in adjacent positions."""
-        self._mark()
+        self.content_hashes.mark()
         last = self._db.execute("SELECT coalesce(max(key), 0) FROM documents").fetchone()[0]
         keys = range(last + 1, last + 1 + len(batch))
         self._db.executemany(
@@ -242,7 +242,7 @@ class Tables(SourceTable):
 
     def update(self, key: int, document: Document, source: int, place: int, content: str) -> None:
         """Replace a document whose content changed."""
-        self._mark()
+        self.content_hashes.mark()
         self._db.execute(
             "UPDATE documents SET source = ?, place = ?, content = ?,"
             " title = ?, metadata = ?, chars = ? WHERE key = ?",
@@ -253,12 +253,12 @@ class Tables(SourceTable):
 
     def move(self, key: int, source: int, place: int) -> None:
         """Change the position of a document."""
-        self._mark()
+        self.content_hashes.mark()
         self._db.execute("UPDATE documents SET source = ?, place = ? WHERE key = ?", (source, place, key))
 
     def remove(self, keys: Iterable[int]) -> None:
         """Delete documents."""
-        self._mark()
+        self.content_hashes.mark()
         self._db.executemany("DELETE FROM documents WHERE key = ?", ((key,) for key in keys))
 
     def removed(self) -> set[str]:
@@ -322,41 +322,7 @@ class Tables(SourceTable):
 
     def contents(self) -> NDArray[np.uint8]:
         """Return the content hashes in document order: uint8[documents, 32], read once for each change."""
-        token = self._token()
-        found = _contents.get(token)
-        if found is None:
-            found = self._read_contents()
-            self.remember_contents(found)
-        return found
-
-    def remember_contents(self, contents: NDArray[np.uint8]) -> None:
-        """Keep what `contents` would read: the hashes of the documents as they are now."""
-        contents.setflags(write=False)
-        _contents.clear()  # first, so that two lists are never kept
-        _contents[self._token()] = contents
-
-    def _token(self) -> bytes:
-        """Return what changes whenever documents do."""
-        return bytes(self._db.execute("SELECT token FROM document_state").fetchone()[0])
-
-    def _mark(self) -> None:
-        """Note that documents change, in the caller's transaction."""
-        self._db.execute("UPDATE document_state SET token = randomblob(16)")
-
-    def _read_contents(self) -> NDArray[np.uint8]:
-        query = (
-            "SELECT count(*), sum(typeof(content) = 'blob' AND length(content) = ?),"
-            " group_concat(content, '') FROM (SELECT content FROM documents ORDER BY source, place)"
-        )
-        # The hashes arrive as one value, whose bytes are not text: a row for each takes three times as long.
-        before, self._db.text_factory = self._db.text_factory, bytes
-        try:
-            count, valid, hashes = self._db.execute(query, (HASH_BYTES,)).fetchone()
-        finally:
-            self._db.text_factory = before
-        if count and (valid != count or len(hashes) != HASH_BYTES * count):
-            raise tables_damaged(self.path, "the hash of a document is invalid")
-        return np.frombuffer(hashes or b"", np.uint8).reshape(-1, HASH_BYTES)
+        return self.content_hashes.read()
 
     def fingerprint(self) -> str:
         """Return a hash of all documents and their order."""

@@ -226,3 +226,93 @@ pub fn damaged(name: &str, error: Error) -> Error {
         other => other,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::{file_tree, pack, Shape, Tree};
+    use std::path::{Path, PathBuf};
+
+    const COUNT: usize = SMALL / size_of::<u64>() + 10;
+
+    /// Write an array as an index has it, with the hashes of its blocks; if `damaged`, with another bit in its middle.
+    fn stored<T: Item>(folder: &Path, name: &str, values: &[T], damaged: bool) -> Arc<MappedFile> {
+        let shape = Shape { kind: T::KIND, rows: values.len(), columns: None };
+        let mut packed = pack(shape, bytemuck::cast_slice(values), 2, &Progress::none()).unwrap().unwrap();
+        let (path, side) = (folder.join(name), folder.join(format!("{name}.b3")));
+        std::fs::write(&path, &packed).unwrap();
+        let (digest, hashes) = file_tree(&path, &Progress::none()).unwrap();
+        std::fs::write(&side, hashes.concat()).unwrap();
+        if damaged {
+            let middle = packed.len() / 2;
+            packed[middle] ^= 1;
+            std::fs::write(&path, packed).unwrap();
+        }
+        let file = Arc::new(MappedFile::open(&side, None, None, None).unwrap());
+        Arc::new(MappedFile::open(&path, None, Some(digest), Some(Tree { file, start: 0 })).unwrap())
+    }
+
+    fn folder(name: &str) -> PathBuf {
+        let folder = std::env::temp_dir().join(format!("ketrag-arrays-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        folder
+    }
+
+    fn arrays<const N: usize>(files: [(&str, Arc<MappedFile>); N]) -> Arrays {
+        Arrays::new(files.map(|(name, file)| (name.to_owned(), file)), true)
+    }
+
+    /// Return ends of rows whose lengths are 0 to 3.
+    fn ends() -> Vec<u64> {
+        let lengths = (0..COUNT).map(|at| (at * 7_919 % 4) as u64);
+        let ends = lengths.scan(0, |end, length| {
+            *end += length;
+            Some(*end)
+        });
+        std::iter::once(0).chain(ends).collect()
+    }
+
+    #[test]
+    fn large_rows_and_strings_are_read_in_any_part_as_they_were_written() {
+        let (folder, ends) = (folder("lazy"), ends());
+        let ids: Vec<u32> = (0..ends[COUNT] as u32).map(|id| id % 1_000).collect();
+        let blob: Vec<u8> = ids.iter().map(|&id| b'a' + (id % 26) as u8).collect();
+        let arrays = arrays([
+            ("x.rows_indptr", stored(&folder, "indptr", &ends, false)),
+            ("x.rows_indices", stored(&folder, "indices", &ids, false)),
+            ("x.words_blob", stored(&folder, "blob", &blob, false)),
+            ("x.words_offsets", stored(&folder, "offsets", &ends, false)),
+        ]);
+        assert!(
+            arrays.is_lazy("x.rows_indptr").unwrap() && arrays.shared("x.words_offsets").unwrap().is_some()
+        );
+        let (rows, words) = (arrays.rows("x.rows", 1_000).unwrap(), arrays.strings("x.words").unwrap());
+        assert_eq!((rows.rows(), words.len()), (COUNT, COUNT));
+        for at in (0..COUNT).rev().step_by(997).chain([0, COUNT - 1]) {
+            let range = ends[at] as usize..ends[at + 1] as usize;
+            assert_eq!((rows.range(at), rows.len_of(at)), (range.clone(), range.len()));
+            assert_eq!(rows.row(at), &ids[range.clone()]);
+            assert_eq!(words.get(at).as_bytes(), &blob[range]);
+        }
+        assert_eq!(rows.indptr.all(), ends);
+        drop(arrays);
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn damaged_offsets_are_an_error_where_they_are_read() {
+        let (folder, ends) = (folder("damaged"), ends());
+        let ids = vec![3u32; ends[COUNT] as usize];
+        let arrays = arrays([
+            ("x.rows_indptr", stored(&folder, "indptr", &ends, true)),
+            ("x.rows_indices", stored(&folder, "indices", &ids, false)),
+        ]);
+        let rows = arrays.rows("x.rows", 10).unwrap();
+        assert_eq!(rows.len_of(0) as u64, ends[1]);
+        assert_eq!(rows.len_of(COUNT - 1) as u64, ends[COUNT] - ends[COUNT - 1]);
+        let read = caught(|| Ok((0..COUNT).map(|at| rows.len_of(at)).sum::<usize>()));
+        assert!(matches!(&read, Err(Error::Damaged(text)) if text.contains("indptr")), "{read:?}");
+        drop(arrays);
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+}

@@ -238,3 +238,46 @@ fn inverse_document_frequency(n: usize, df: u64) -> f64 {
     let (n, df) = (n as f64, df as f64);
     (1.0 + (n - df + 0.5) / (df + 0.5)).ln()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::progress::Progress;
+    use crate::store::{pack, Item, MappedFile};
+    use crate::text::strings::StringsBuf;
+
+    fn mapped<T: Item>(name: &str, values: &[T]) -> Arc<MappedArray> {
+        let path = std::env::temp_dir().join(format!("ketrag-weights-{name}-{}", std::process::id()));
+        let shape = Shape { kind: T::KIND, rows: values.len(), columns: None };
+        let packed = pack(shape, bytemuck::cast_slice(values), 1, &Progress::none()).unwrap().unwrap();
+        std::fs::write(&path, packed).unwrap();
+        let array = MappedArray::new(Arc::new(MappedFile::open(&path, None, None, None).unwrap())).unwrap();
+        let _ = std::fs::remove_file(&path); // Windows keeps a mapped file
+        Arc::new(array)
+    }
+
+    #[test]
+    fn rarities_do_not_depend_on_when_they_are_computed() {
+        let (count, n) = (3_000, 5_000);
+        let forms = ["ice", "polhavet@no", "ship@en", "\u{5317}\u{6781}", "Fram"];
+        let words: StringsBuf = (0..count).map(|at| format!("{at}{}", forms[at % forms.len()])).collect();
+        let mut ends = vec![0u64];
+        (0..count).for_each(|at| ends.push(ends[at] + 1 + (at * at % 4_999) as u64));
+        let languages: Vec<u8> = (0..n).map(|at| (at % 3) as u8).collect();
+        let shared = [mapped("blob", &words.blob), mapped("offsets", &words.offsets)];
+        let array = mapped("indptr", &ends);
+        for languages in [&languages[..], &[]] {
+            let of = || OfCounts::new(n, ByLanguage::new(languages).unwrap());
+            let whole = Idf::new(of(), &((&ends).into(), None), Some(&(words.view(), None))).unwrap();
+            let given = (words.view(), Some(shared.clone()));
+            let lazy = Idf::new(of(), &((&ends).into(), Some(array.clone())), Some(&given)).unwrap();
+            assert!(matches!((&whole, &lazy), (Idf::Whole(_), Idf::Lazy(_))));
+            let (whole, lazy) = (whole.values(), lazy.values());
+            assert_eq!(whole.len(), lazy.len());
+            for at in (0..count).rev().step_by(7) {
+                assert_eq!(whole[at].to_bits(), lazy[at].to_bits());
+            }
+            assert_eq!(whole.all(), lazy.all());
+        }
+    }
+}
