@@ -219,7 +219,7 @@ def main() -> None:
     folder = args.docs / "debian-policy" if args.smoke else args.docs
     pages, runs = list(pages_of(folder)), 1 if args.smoke else 3
     tables = [reading(folder, pages, runs), indexing(folder, runs), citations(folder, pages)]
-    versions = "; ".join(f"{one['name']} {one['version']}" for one in PACKAGES)
+    versions = "; ".join(f"`{one['name']}` {one['version']}" for one in PACKAGES)
     size = np.sum([(folder / page).stat().st_size for page in pages]) / 1e6
     publish(tables, f"{len(pages)} pages, {size:.0f} MB.", [f"Packages of Debian 12: {versions}."])
 

@@ -13,8 +13,8 @@ const STEPS: usize = 16;
 /// Two generations of replies of half the size each. A reply that is read moves to the young one; when that is
 /// full it becomes the old one, and what nobody read meanwhile is dropped.
 ///
-/// Each generation writes into one block of memory, again and again. Replies in blocks of the allocator, which keeps
-/// memory for each thread, took up to 35 MB more than the bound after some minutes, and a varying amount.
+/// Each generation writes into one block of memory, again and again, so that what replies take does not depend on the
+/// allocator, which keeps memory for each thread.
 #[derive(Debug)]
 pub struct Cache {
     half: usize,
