@@ -72,7 +72,7 @@ def test_a_folder_that_changes(tmp_path: Path, index: str) -> None:
         (notes / "a.md").unlink()
         assert wait(has(place, ["b.md"]))
         assert wait(lambda: "1 removed" in out.read_text())  # it is published before it is printed
-    lines = [line for line in out.read_text().splitlines() if "documents" in line]
+    lines = [line for line in out.read_text().splitlines() if "document" in line]
     assert len(lines) >= 3, lines
 
 
