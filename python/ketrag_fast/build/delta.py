@@ -40,7 +40,7 @@ from ketrag_fast.systems.spec.stage import DOCUMENTS, Stage, StageContext, finge
 from ketrag_fast.types import Document, Failure
 
 STAGES: Final = ("units", "links")
-LEAST: Final = 8_000
+LEAST: Final = 2_000
 """Units of the smallest index that is changed by a delta."""
 MOST: Final = 4_096
 """Documents of a delta, removed and new ones, before it is folded into a new base."""
