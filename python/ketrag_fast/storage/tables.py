@@ -55,7 +55,7 @@ CREATE TABLE documents (
   metadata TEXT NOT NULL,                -- JSON
   chars    INTEGER NOT NULL              -- code points of the text
 ) STRICT;
-CREATE INDEX documents_order ON documents (source, place, content, chars);  -- all that a small change reads
+CREATE INDEX documents_order ON documents (source, place);
 CREATE TABLE failures (document TEXT NOT NULL, code TEXT NOT NULL, message TEXT NOT NULL) STRICT;
 CREATE TABLE settings (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
 CREATE TABLE runs (
