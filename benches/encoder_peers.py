@@ -108,7 +108,7 @@ def by_length(model: str, run: Callable[[dict[str, Any]], Any]) -> Encode:
 
 
 def clock(threads: int) -> Callable[[], float]:
-    """Return the clock of runs on so many threads: the processor's for one, which others on the machine disturb less."""
+    """Return the clock to use: processor time for one thread, because other load affects it less, else wall time."""
     return time.process_time if threads == 1 else time.perf_counter
 
 

@@ -1,4 +1,4 @@
-"""What `make` runs, and with which environment. Nothing is built."""
+"""The commands that `make` would run and their environment, without running them."""
 
 from __future__ import annotations
 

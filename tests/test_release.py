@@ -198,7 +198,7 @@ def test_lint_and_the_weekly_workflow_have_one_cargo_deny() -> None:
     weekly = (ROOT / ".github" / "workflows" / "weekly.yml").read_text("utf-8")
     makefile = (ROOT / "Makefile").read_text("utf-8")
     assert "\t$(DENY) --locked check licenses bans sources\n" in makefile
-    assert len(pinned.findall(makefile)) == 2, "the program, and the sources where there is none"
+    assert len(pinned.findall(makefile)) == 2, "cargo-deny is pinned once as a binary and once as sources"
     assert set(pinned.findall(makefile)) == set(pinned.findall(weekly)) != set()
 
 

@@ -149,7 +149,7 @@ class Pairs:
             return range(corpus.first[unit], corpus.first[unit + 1])
 
         def joint(of: Array, xs: list[int], ys: list[int]) -> Array:
-            """What one of the two has of the question, for each x and y."""
+            """Return the sum of the weights of the terms that x or y has, for each pair."""
             a, b = of[np.ix_(xs, terms)], of[np.ix_(ys, terms)]
             return np.array([np.maximum(row, b) @ weights for row in a]).reshape(len(xs), len(ys))
 

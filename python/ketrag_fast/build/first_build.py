@@ -56,7 +56,7 @@ def _is_empty(layout: Layout) -> bool:
 
 
 def _remove_files(layout: Layout) -> None:
-    """Remove what a build creates before it reads. Whatever waits for the lock finds it free or missing."""
+    """Remove what a build creates before it reads. A process waiting for the lock finds it free or gone."""
     with suppress(OSError):
         discard_folder(layout.work)
     for suffix in ("", "-wal", "-shm", "-journal"):

@@ -70,6 +70,13 @@ def test_the_hashes_of_the_blocks_merge_to_the_digest_of_the_manifest(layout: La
         assert _core.merge_hashes(bytes(end - start), file.bytes) != file.digest
 
 
+def test_the_core_hashes_blocks_of_the_size_that_the_file_of_hashes_names(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    for size, count in ((blocks.BLOCK, 0), (blocks.BLOCK + 1, 2), (3 * blocks.BLOCK, 3)):
+        path.write_bytes(bytes(size))
+        assert len(file_hashes(path)[1]) == 32 * count
+
+
 @pytest.mark.parametrize("size", [0, 1, 16_383, 16_384, 16_385, 32_768, 3 * 16_384 + 1, 1 << 20, 1_200_000])
 def test_hashes_of_files_of_all_sizes(tmp_path: Path, size: int) -> None:
     path = tmp_path / "file"

@@ -4,7 +4,8 @@
 //! The file is a header (type and shape), the compressed length of each chunk, the chunks, and a few zeros, so that a decoder
 //! may read beyond the last one. A chunk holds integers as [`super::rice`] encodes them, bytes as DEFLATE, or its bytes as
 //! they are, whichever is shortest. Integers are read in scattered rows, so small chunks keep a first question from
-//! decoding what it does not read; bytes are texts, which compress worse in small chunks. Bytes are the same on every machine, because both encoders use integers alone.
+//! decoding what it does not read; bytes are texts, which compress worse in small chunks. The file is the same on every
+//! machine, because both encoders use integers alone.
 
 use super::kind::Kind;
 use super::rice;

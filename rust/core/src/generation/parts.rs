@@ -347,18 +347,10 @@ impl<'a> Parts<'a> {
             if texts.len() != n || titles.len() != ids.len() {
                 return Err(Error::damaged("units: the lists of texts and titles do not fit the ids"));
             }
-            let span: Items<'a, u32> = arrays.lazy("units.unit_span")?;
-            if span.len() != 2 * n {
-                return Err(Error::damaged(format!(
-                    "units.unit_span has {} values, not {}",
-                    span.len(),
-                    2 * n
-                )));
-            }
             Ok(Places {
                 texts,
                 chunk: arrays.ids("units.unit_chunk", n, self.chunks()?.len())?,
-                span,
+                span: arrays.lazy_exactly("units.unit_span", 2 * n)?,
                 document: arrays.ids("units.unit_document", n, ids.len())?,
                 ids,
                 titles,
