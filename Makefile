@@ -134,8 +134,8 @@ processors: $(VENV)/.dev
 	$(foreach names,$(WITHOUT),KETRAG_CPU_WITHOUT=$(names) cargo test --quiet --lib && \
 	KETRAG_CPU_WITHOUT=$(names) $(BIN)/python -m pytest -q $(KERNEL_TESTS) &&) true
 
-# An attack on a small index: 6,000 flipped bits, 1,200 damages, 200 kills, every write failed, 1,000 runs under falling
-# limits; half an hour of two cores, and a report at its end. SOAK='--only kills,writes --scale 0.1 --seed 7' for less.
+# The attacks on small indexes that docs/durability.md lists, and a report at the end; hours of two cores.
+# SOAK='--only kills,writes --scale 0.1 --seed 7' for less.
 SOAK ?=
 soak: $(VENV)/.dev
 	$(BIN)/python -m tests.soak $(SOAK)
@@ -151,9 +151,10 @@ bench: $(VENV)/.dev
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check scipy igraph networkx bm25s pypdf pdfminer.six trafilatura lxml-html-clean
 	$(BIN)/python benches/all.py
 
-# Speed of extraction with llama.cpp, printed; an hour: with a library that is compiled for speed and for this very
-# processor, next to the one of the tests (10 minutes of two cores). Compiled so on a processor with AMX, version 0.3.36 died of a
-# segmentation fault in llama_decode, which was not looked into: there `make bench-llm NATIVE=OFF`, which keeps to AVX2.
+# Speed of extraction with llama.cpp, printed: with random weights in several formats, then with Gemma 3 270M; more than an
+# hour. The library is compiled for speed and for this very processor, next to the one of the tests (10 minutes of two cores).
+# Compiled so on a processor with AMX, version 0.3.36 died of a segmentation fault in llama_decode, which was not looked into:
+# there `make bench-llm NATIVE=OFF`, which keeps to AVX2.
 NATIVE ?= ON
 LLAMA  := $(VENV)-llama-$(NATIVE)
 SPEED  := -O3 -DNDEBUG
@@ -164,13 +165,14 @@ bench-llm: $(VENV)/.dev
 	--no-deps --target $(LLAMA) "$$($(BIN)/python -m pip freeze | grep -i '^llama.cpp.python==')"
 	$(BIN)/maturin develop --quiet --release
 	PYTHONPATH=$(LLAMA) $(BIN)/python benches/extraction_speed.py --chunks 8 --compiled '$(SPEED), GGML_NATIVE=$(NATIVE)'
+	PYTHONPATH=$(LLAMA) $(BIN)/python benches/extraction_speed.py --chunks 8 --compiled '$(SPEED), GGML_NATIVE=$(NATIVE)' --gemma
 
 # What a release uploads, in dist/. The tools have an environment of their own, because they are not needed to develop.
 RELEASE := $(VENV)-release
-TOOLS   := $(RELEASE)/bin
+RELEASE_BIN := $(RELEASE)/bin
 $(RELEASE)/.tools: .ci/release-requirements.txt
 	$(PYTHON) -m venv $(RELEASE)
-	$(TOOLS)/python -m pip install --quiet --disable-pip-version-check -r .ci/release-requirements.txt
+	$(RELEASE_BIN)/python -m pip install --quiet --disable-pip-version-check -r .ci/release-requirements.txt
 	@touch $@
 
 # A wheel for Linux with glibc 2.17 or newer: zig links against that version whatever the system has. TARGET is a target of
@@ -181,27 +183,27 @@ SYSTEM  := $(if $(findstring musl,$(TARGET)),musllinux_1_2,manylinux2014)
 WHEEL   := dist/ketrag_fast-*-abi3-$(firstword $(subst linux,linux ,$(SYSTEM)))*_$(MACHINE).whl
 wheel: $(RELEASE)/.tools
 	rm -f $(WHEEL)
-	PATH="$(CURDIR)/$(TOOLS):$$PATH" maturin build --release --locked --zig --target $(TARGET) \
+	PATH="$(CURDIR)/$(RELEASE_BIN):$$PATH" maturin build --release --locked --zig --target $(TARGET) \
 		--compatibility $(SYSTEM) --compression-level 9 --out dist
-	$(TOOLS)/python .ci/check_wheel.py $(WHEEL)
+	$(RELEASE_BIN)/python .ci/check_wheel.py $(WHEEL)
 
 # A wheel for free-threaded Python 3.14, which has no stable ABI. FREE is such a Python.
 FREE ?= python3.14t
 free-wheel: $(RELEASE)/.tools
 	rm -f dist/ketrag_fast-*-cp314t-*_$(MACHINE).whl
-	PATH="$(CURDIR)/$(TOOLS):$$PATH" maturin build --release --locked --zig --target $(TARGET) \
+	PATH="$(CURDIR)/$(RELEASE_BIN):$$PATH" maturin build --release --locked --zig --target $(TARGET) \
 		--interpreter $(FREE) --compatibility manylinux2014 --compression-level 9 --out dist
-	$(TOOLS)/python .ci/check_wheel.py dist/ketrag_fast-*-cp314t-*_$(MACHINE).whl
+	$(RELEASE_BIN)/python .ci/check_wheel.py dist/ketrag_fast-*-cp314t-*_$(MACHINE).whl
 
 sdist: $(RELEASE)/.tools
 	rm -f dist/ketrag_fast-*.tar.gz
-	$(TOOLS)/maturin sdist --out dist
-	$(TOOLS)/python .ci/check_wheel.py dist/ketrag_fast-*.tar.gz
+	$(RELEASE_BIN)/maturin sdist --out dist
+	$(RELEASE_BIN)/python .ci/check_wheel.py dist/ketrag_fast-*.tar.gz
 
 # Everything but the upload. DRAFT=1 accepts uncommitted changes and a changelog without a date.
 DRAFT ?=
 release: lint wheel sdist
-	$(TOOLS)/python .ci/check_version.py $(if $(DRAFT),--draft)
+	$(RELEASE_BIN)/python .ci/check_version.py $(if $(DRAFT),--draft)
 	$(PYTHON) .ci/smoke_test.py $(WHEEL)
 	$(PYTHON) .ci/smoke_test.py dist/ketrag_fast-*.tar.gz
 	cd dist && rm -f SHA256SUMS && sha256sum ketrag_fast-* > SHA256SUMS

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -50,3 +51,15 @@ def test_bytecode_is_kept_whatever_the_caller_says(tmp_path: Path) -> None:
     for value in ("1", ""):
         lines = make("-f", "Makefile", "-f", str(probe), "probe", PYTHONDONTWRITEBYTECODE=value)
         assert lines == ["said nothing"]
+
+
+def test_no_variable_is_defined_twice() -> None:
+    text = (ROOT / "Makefile").read_text("utf-8")
+    names = re.findall(r"^(\w+)\s*[:?]?=", text, re.MULTILINE)
+    assert len(names) > 15
+    assert sorted(names) == sorted(set(names))
+
+
+def test_extraction_is_measured_with_random_weights_and_with_a_trained_model() -> None:
+    runs = [line for line in make("--dry-run", "bench-llm") if "benches/extraction_speed.py" in line]
+    assert [line.endswith(" --gemma") for line in runs] == [False, True]
