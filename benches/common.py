@@ -31,8 +31,33 @@ WORK = Path(os.environ.pop(PLACE, ROOT / "target" / "benches"))
 """Indexes that a later run may use again."""
 
 
+def remove_incompatible(folder: Path) -> list[str]:
+    """Remove the indexes in a folder whose format this version does not read; return their names.
+
+    A benchmark builds what it does not find, and would fail on an index that an older version left.
+    """
+    from ketrag_fast.errors import IndexIncompatible, KetragError
+    from ketrag_fast.storage.layout import Layout
+    from ketrag_fast.storage.tables import Tables
+
+    removed = []
+    for place in sorted(folder.iterdir() if folder.is_dir() else ()):
+        if not Layout(place).tables.is_file():
+            continue
+        try:
+            Tables(Layout(place).tables, read_only=True).close()
+        except IndexIncompatible:
+            shutil.rmtree(place)
+            removed.append(place.name)
+        except KetragError:
+            continue  # damaged in another way: the build reports how
+    return removed
+
+
 def arguments(description: str | None) -> argparse.ArgumentParser:
-    """Return a parser with the option `--smoke`."""
+    """Return a parser with the option `--smoke`. Removes the indexes of other formats that earlier runs left."""
+    for name in remove_incompatible(WORK):
+        print(f"{name} has the format of another version: it is built again", file=sys.stderr)
     parser = argparse.ArgumentParser(
         description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )

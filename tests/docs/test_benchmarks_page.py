@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from ketrag_fast import Document, Index
 from tests.process import ROOT
 
 BENCHES = ROOT / "benches"
@@ -76,6 +78,25 @@ def test_a_run_at_tiny_size_prints_its_tables_and_stores_nothing() -> None:
     assert done.returncode == 0, done.stderr
     assert "| walk | none | " in done.stdout
     assert {path: path.read_bytes() for path in (BENCHES / "results").glob("*.json")} == before
+
+
+def test_an_index_of_an_older_format_is_built_again(tmp_path: Path) -> None:
+    indexes = {name: tmp_path / name for name in ("polar-none", "kept")}
+    for place in indexes.values():
+        Index.build([Document("d", "Text.")], place).close()
+    db = sqlite3.connect(indexes["polar-none"] / "index.sqlite")
+    db.execute("PRAGMA user_version = 3")
+    db.close()
+    command = [sys.executable, str(BENCHES / "quality.py"), "polar", "--smoke"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "python"), "KETRAG_BENCH_PLACE": str(tmp_path)}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "polar-none has the format of another version" in done.stderr
+    counts = {}
+    for name, place in indexes.items():
+        with Index.open(place) as index:
+            counts[name] = index.inspect.document_count
+    assert counts == {"polar-none": 56, "kept": 1}
 
 
 def test_the_table_of_all_modes_shows_the_stored_results() -> None:
