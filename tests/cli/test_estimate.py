@@ -74,3 +74,20 @@ def test_prices_without_the_model_leave_usd_unknown_and_tokens_told(place: Path,
             assert said["usd"]["total"] == pytest.approx((said["tokens_in"] + 2 * said["tokens_out"]) / 1e6)
         else:
             assert said["usd"]["total"] == total
+
+
+def test_no_row_says_where_an_unknown_number_comes_from(place: Path, tmp_path: Path) -> None:
+    table = tmp_path / "p.toml"
+    table.write_text('date = "2026-01-02"\n[models.known]\ninput = 1.0\noutput = 2.0\n')
+    llm = "openai:other@https://api.example.org/v1"
+    code, out, err = ketrag(
+        "estimate", "docs", "--llm", llm, "--prices", str(table), "--calls", "1", cwd=place
+    )
+    assert code == 0, err
+    rows = [line.split("  ") for line in out.splitlines()]
+    found = {row[0]: [cell.strip() for cell in row[1:] if cell.strip()] for row in rows}
+    assert found["time on this machine"] == ["unknown", "known parts:"]
+    assert found["USD"] == ["unknown", f"no price of {llm}"]
+    assert found["disk"][1] == found["memory"][1] == "measured"
+    assert found["chunks"] == ["5", "counted"]
+    assert out.splitlines()[-1] == (f"{llm} was not timed, because that may cost money: --spend times 1 call")

@@ -63,11 +63,19 @@ def test_a_build_is_foreseen(notes: Path, tmp_path: Path, capsys: pytest.Capture
     (notes / "n2.md").write_text(text("2"), "utf-8")
     (notes / "new.md").rename(tmp_path / "new.md")
     assert said(capsys, "index", "-i", place)["cost"]["seconds"] == 0
+    assert main(["index", "-i", str(place), "--dry-run"]) == 0
+    assert capsys.readouterr().out.count("\n") == 1, "what changes nothing takes no time"
     other = said(capsys, "index", "-i", place, "--modes", "bm25")["cost"]
     assert other["seconds"] is None and "modes" in other["note"]
     (tmp_path / "new.md").rename(notes / "new.md")
     assert main(["index", "-i", str(place), "--dry-run"]) == 0
     assert "it would take about" in capsys.readouterr().out
+    assert main(["index", "-i", str(place), "--dry-run", "--modes", "+knn"]) == 0
+    found = capsys.readouterr()
+    assert found.out.endswith("\n  it would take an unknown time\n"), (
+        "no model is used: nothing else is unknown"
+    )
+    assert "no complete build" in found.err
     assert main(["index", str(notes), "-i", str(tmp_path / "none"), "--dry-run"]) == 4
     assert "ketrag estimate" in capsys.readouterr().err
     assert not (tmp_path / "none").exists()
@@ -94,6 +102,9 @@ def test_tokens_of_new_documents(notes: Path, tmp_path: Path, capsys: pytest.Cap
     (tmp_path / "other.md").write_text(text("other"), "utf-8")
     found = said(capsys, "add", "-i", tmp_path / "m", tmp_path / "other.md")["cost"]
     assert (found["embedding_tokens"], found["seconds"], found["usd"]["total"]) == (None, None, "unknown")
+    assert main(["add", "-i", str(tmp_path / "m"), str(tmp_path / "other.md"), "--dry-run"]) == 0
+    wanted = "it would take an unknown time, an unknown number of tokens to embed, an unknown sum of USD\n"
+    assert capsys.readouterr().out.endswith(wanted)
 
 
 @pytest.mark.usefixtures("loopback")

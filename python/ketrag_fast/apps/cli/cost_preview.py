@@ -55,8 +55,10 @@ def run(
         output.write(
             f"{inline(path)} would have {output.counted(found.documents, 'document')} "
             f"({found.added:,} added, {found.updated:,} changed, {found.removed:,} removed; "
-            f"{found.characters:,} characters more to read); nothing was done\n{_line(cost)}"
+            f"{output.counted(found.characters, 'character')} to read); nothing was done"
         )
+        if cost.seconds != 0:
+            output.write(_line(cost))
         if cost.note is not None and not args.quiet:
             output.say(cost.note)
     if found.failures and not args.quiet and not args.json:
@@ -68,19 +70,21 @@ def _line(cost: ChangeCost) -> str:
     from ketrag_fast.lab.cost.bill import usd_text
     from ketrag_fast.lab.cost.estimate import time_text
 
-    parts = [f"about {time_text(cost.seconds)}" if cost.seconds is not None else "time unknown"]
+    parts = [f"about {time_text(cost.seconds)}" if cost.seconds is not None else "an unknown time"]
     if cost.embedding:
         parts.append(f"{time_text(cost.embedding)} of it embedding")
     if cost.embedding_tokens != 0:
-        parts.append(f"{_count(cost.embedding_tokens)} tokens to embed")
+        parts.append(f"{_count(cost.embedding_tokens, 'token')} to embed")
     if cost.calls != 0:
-        parts.append(f"{_count(cost.calls)} calls of the language model")
+        parts.append(f"{_count(cost.calls, 'call')} of the language model")
     if cost.tokens_in or cost.tokens_out:
-        parts.append(f"{_count(cost.tokens_in)} tokens in, {_count(cost.tokens_out)} out")
-    if cost.bill.total != 0:
+        parts.append(f"{_count(cost.tokens_in, 'token')} in, {_count(cost.tokens_out, 'token')} out")
+    if cost.bill.total is None:
+        parts.append("an unknown sum of USD")
+    elif cost.bill.total:
         parts.append(f"USD {usd_text(cost.bill.total)}")
     return f"  it would take {', '.join(parts)}"
 
 
-def _count(number: int | None) -> str:
-    return "an unknown number of" if number is None else f"{number:,}"
+def _count(number: int | None, noun: str) -> str:
+    return f"an unknown number of {noun}s" if number is None else output.counted(number, noun)

@@ -53,7 +53,10 @@ def reckon(chunks: Sequence[tuple[str, str]], settings: Settings, *, timed: int,
     prompts = [build_prompt(n, title, text, options) for n, (title, text) in enumerate(chunks[::step])]
     remote = not settings.llm.startswith("llama-cpp:")
     if remote and not spend:
-        note = f"{settings.llm} was not asked, as that may cost money: with --spend {timed} calls are timed"
+        note = (
+            f"{settings.llm} was not timed, because that may cost money: --spend times "
+            f"{timed} call{'' if timed == 1 else 's'}"
+        )
         said = fmean(_reply_tokens_by_rules(title, text, options) for title, text in chunks[::step])
         return Calls(_prompt_tokens(prompts), said, None, f"{SAMPLED}, in cl100k tokens", RULES, note=note)
     model = open_model(

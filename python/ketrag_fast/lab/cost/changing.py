@@ -65,10 +65,15 @@ def cost_of(path: Path, change: Preview, settings: Settings, prices: Prices) -> 
         names = ", ".join(name for name, _, _ in resolved.differences)
         note = f"other settings than the index has ({names}): what depends on them is rebuilt"
         return replace(_NOTHING, stages=None, seconds=None, note=note)
+    calls_model = is_model(settings.given.get("llm", "none"))
     before = past(path, build_settings(whole))
     if before is None or not before.usage.characters:
-        note = "no complete build with these settings is on record: run `ketrag estimate SOURCE... -i DIR`"
-        return replace(_UNKNOWN if change.characters else _NOTHING, stages=None, seconds=None, note=note)
+        note = (
+            "no complete build with these settings is on record, so the time is unknown: "
+            "`ketrag estimate SOURCE... -i DIR` predicts a whole build"
+        )
+        known = _without_record(whole.embedder != BUILTIN, calls_model) if change.characters else _NOTHING
+        return replace(known, stages=None, seconds=None, note=note)
     usage = before.usage
     all_of_it, fresh = (size / usage.characters for size in (change.total, change.characters))
     models = embedding_stages() if whole.embedder != BUILTIN else frozenset()
@@ -78,13 +83,12 @@ def cost_of(path: Path, change: Preview, settings: Settings, prices: Prices) -> 
     )
     stages = all_of_it * (others + max(before.seconds - math.fsum(before.stages.values()), 0.0))
     core = math.ceil(usage.core_chunks * fresh)
-    asks = is_model(settings.given.get("llm", "none"))
     calls: int | None = 0
     tokens_in: int | None = 0
     tokens_out: int | None = 0
     reading: float | None = 0.0
     pending: str | None = None
-    if asks and core:
+    if calls_model and core:
         if usage.calls:
             calls = round(usage.calls * fresh)
             tokens_in, tokens_out = round(usage.tokens_in * fresh), round(usage.tokens_out * fresh)
@@ -93,7 +97,8 @@ def cost_of(path: Path, change: Preview, settings: Settings, prices: Prices) -> 
             calls, tokens_in, tokens_out, reading = core * (1 + whole.gleanings), None, None, None
             pending = f"{whole.llm} was not called in that build: `ketrag estimate` times it"
     elif core and whole.llm != "none" and is_model(whole.llm):
-        pending = f"about {core:,} core chunks would be pending until --llm is named"
+        chunks = "1 core chunk" if core == 1 else f"{core:,} core chunks"
+        pending = f"about {chunks} would be pending until --llm is named"
     tokens = round(usage.embedding_tokens * fresh)
     spent = Usage(tokens_in=tokens_in or 0, tokens_out=tokens_out or 0, embedding_tokens=tokens)
     money = bill(spent, prices, whole.llm, whole.embedder)
@@ -110,3 +115,13 @@ def cost_of(path: Path, change: Preview, settings: Settings, prices: Prices) -> 
         money if tokens_in is not None else Bill(None, money.embedding),
         pending,
     )
+
+
+def _without_record(embeds: bool, calls_model: bool) -> ChangeCost:
+    """Return what is certain without a record of a build: a model that is not used costs nothing."""
+    found = _UNKNOWN
+    if not embeds:
+        found = replace(found, embedding_tokens=0, embedding=0.0, bill=replace(found.bill, embedding=0.0))
+    if not calls_model:
+        found = replace(found, calls=0, tokens_in=0, tokens_out=0, bill=replace(found.bill, llm=0.0))
+    return found

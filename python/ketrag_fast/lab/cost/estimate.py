@@ -9,6 +9,7 @@ from typing import Any, Final
 from ketrag_fast.lab.cost.bill import Bill, usd_text
 
 COUNTED: Final = "counted"
+MEASURED: Final = "measured"
 SAMPLED: Final = "from the sample"
 TIMED: Final = "from timed calls"
 PAST: Final = "from the last build"
@@ -100,7 +101,7 @@ def render(estimate: Estimate) -> str:
         ("tokens in", f"{e.tokens_in:,}", e.basis.get("tokens_in", "")),
         ("tokens out", f"{e.tokens_out:,}", e.basis.get("tokens_out", "")),
         ("tokens embedded", f"{e.embedding_tokens:,}", e.basis.get("embedding_tokens", "")),
-        ("time on this machine", time_text(e.seconds), e.basis.get("seconds", "")),
+        ("time on this machine", time_text(e.seconds), _basis_of_time(e)),
         *((f"  {name}", time_text(seconds), "") for name, seconds in _largest(e.stages)),
         ("USD", usd_text(e.bill.total), e.basis.get("usd", "")),
         ("disk", size_text(e.disk), e.basis.get("disk", "")),
@@ -109,6 +110,13 @@ def render(estimate: Estimate) -> str:
     wide = [max(len(row[column]) for row in rows) for column in (0, 1)]
     lines = [f"{a:<{wide[0]}}  {b:>{wide[1]}}  {c}".rstrip() for a, b, c in rows]
     return "\n".join([*lines, *e.notes])
+
+
+def _basis_of_time(estimate: Estimate) -> str:
+    """Return where the time comes from, or what the rows of the stages below an unknown time are."""
+    if estimate.seconds is not None:
+        return estimate.basis.get("seconds", "")
+    return "known parts:" if _largest(estimate.stages) else ""
 
 
 def _largest(stages: Mapping[str, float]) -> list[tuple[str, float]]:

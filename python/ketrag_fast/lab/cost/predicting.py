@@ -17,9 +17,9 @@ from ketrag_fast.base.config import Settings, build_settings, resolve
 from ketrag_fast.base.progress import Callback
 from ketrag_fast.build.file_reading import read_sources
 from ketrag_fast.build.sources import Sources
-from ketrag_fast.lab.cost.bill import bill
+from ketrag_fast.lab.cost.bill import Bill, bill
 from ketrag_fast.lab.cost.calls import NO_CALLS, Calls, reckon
-from ketrag_fast.lab.cost.estimate import COUNTED, PAST, SAMPLED, Estimate
+from ketrag_fast.lab.cost.estimate import COUNTED, MEASURED, PAST, SAMPLED, Estimate
 from ketrag_fast.lab.cost.growth import bytes_at, chunks_at, seconds_at
 from ketrag_fast.lab.cost.history import Past, contents, past
 from ketrag_fast.lab.cost.measure import Sample, measure
@@ -88,6 +88,7 @@ def predict(sources: Sources, settings: Settings, wish: Wish) -> Estimate:
         tokens_out=round(new_core * tokens_out),
         embedding_tokens=work.embedding_tokens(),
     )
+    money = bill(usage, wish.prices, whole.llm, whole.embedder)
     return Estimate(
         documents=found.documents,
         characters=found.characters,
@@ -103,9 +104,13 @@ def predict(sources: Sources, settings: Settings, wish: Wish) -> Estimate:
         stages=stages,
         disk=work.disk(),
         memory=work.memory(),
-        bill=bill(usage, wish.prices, whole.llm, whole.embedder),
+        bill=money,
         settings=build_settings(whole),
-        basis=_basis(found, calls, work, wish.prices),
+        basis={
+            **_basis(found, calls, work),
+            "seconds": "" if seconds is None else work.basis,
+            "usd": _basis_of_usd(money, whole, wish.prices),
+        },
         notes=tuple(_notes(found, calls, whole, timing)),
     )
 
@@ -126,7 +131,7 @@ def _check_endpoints(wish: Wish, settings: Settings, whole: Settings) -> None:
 
 def _notes(found: Survey, calls: Calls, whole: Settings, timing: bool) -> Iterator[str]:
     """Yield what an estimate leaves out, and why."""
-    if found.known:
+    if found.known and (whole.embedder != BUILTIN or calls is not NO_CALLS):
         yield (
             f"{found.known:,} of {found.documents:,} documents are in the index already: their cached "
             "vectors and replies are not counted again"
@@ -139,7 +144,7 @@ def _notes(found: Survey, calls: Calls, whole: Settings, timing: bool) -> Iterat
         yield f"{whole.embedder} was not timed, because that may cost money: --spend times it on a sample"
 
 
-def _basis(found: Survey, calls: Calls, work: _Work, prices: Prices) -> dict[str, str]:
+def _basis(found: Survey, calls: Calls, work: _Work) -> dict[str, str]:
     """Return for each figure whether it was counted, sampled or taken from a past build."""
     counted = COUNTED if found.whole else SAMPLED
     return {
@@ -147,12 +152,19 @@ def _basis(found: Survey, calls: Calls, work: _Work, prices: Prices) -> dict[str
         "calls": counted,
         "tokens_in": calls.basis_in,
         "tokens_out": calls.basis_out,
-        "embedding_tokens": work.basis if work.settings.embedder != BUILTIN else "",
-        "seconds": work.basis,
-        "usd": f"prices of {prices.date}" if prices.date else "",
+        "embedding_tokens": work.basis_of_tokens,
         "disk": work.basis,
         "memory": work.basis,
     }
+
+
+def _basis_of_usd(money: Bill, settings: Settings, prices: Prices) -> str:
+    """Return the date of the prices, or the models whose price is unknown."""
+    parts = ((money.llm, settings.llm), (money.embedding, settings.embedder))
+    missing = dict.fromkeys(spec for usd, spec in parts if usd is None)
+    if missing:
+        return f"no price of {' or '.join(missing)}"
+    return f"prices of {prices.date}" if prices.date else ""
 
 
 @dataclass(slots=True)
@@ -168,7 +180,15 @@ class _Work:
 
     @property
     def basis(self) -> str:
-        return PAST if self.before is not None else COUNTED if self.found.whole else SAMPLED
+        """The source of times and sizes: a sample of all documents is measured."""
+        return PAST if self.before is not None else MEASURED if self.found.whole else SAMPLED
+
+    @property
+    def basis_of_tokens(self) -> str:
+        """The source of the tokens that a model embeds."""
+        if self.settings.embedder == BUILTIN:
+            return ""
+        return COUNTED if self.basis == MEASURED else self.basis
 
     @property
     def _sizes(self) -> list[int]:
