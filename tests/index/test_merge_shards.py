@@ -54,6 +54,19 @@ def test_shards_together_are_one_build(tmp_path: Path, count: int) -> None:
         assert again.digest == wanted
 
 
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_shards_without_documents_change_nothing(tmp_path: Path, count: int) -> None:
+    """Wherever they come: merged first, last or between the others."""
+    documents = [document(f"d{number}") for number in range(count)]
+    wanted = build(tmp_path / "whole", documents)
+    places = [tmp_path / f"s{number}" for number in range(1, 6)]
+    for number, place in enumerate(places, 1):
+        build(place, documents, Settings(shard=f"{number}/5"))
+    for turn in range(5):
+        with Index.merge([*places[turn:], *places[:turn]], tmp_path / f"m{turn}") as merged:
+            assert merged.digest == wanted
+
+
 def test_a_merge_that_lacks_a_shard_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     notes = folder(tmp_path / "notes")
     (notes / "bad.jsonl").unlink()

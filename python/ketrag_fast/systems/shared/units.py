@@ -167,6 +167,7 @@ class JoinedUnits:
         self._spool = spool
         self._sizes = dict.fromkeys(("documents", "rows", "chunks", "units"), 0)
         self._bytes: dict[str, int] = {}
+        self._begun: set[str] = set()
         self._locators: Locators = []
         self._has_metadata = False
 
@@ -197,8 +198,9 @@ class JoinedUnits:
         self._bytes[name] = before + len(blob)
 
     def _append_offsets(self, name: str, offsets: NDArray[np.uint64], before: int) -> None:
-        if self._sizes["rows"]:
+        if name in self._begun:
             offsets = offsets[1:]
+        self._begun.add(name)
         self._spool.append(name, offsets + np.uint64(before))
 
     def finish(self) -> Outputs:
