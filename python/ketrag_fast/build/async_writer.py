@@ -15,7 +15,7 @@ from typing import Any, Self
 from numpy.typing import NDArray
 
 from ketrag_fast.errors import IndexDamaged
-from ketrag_fast.storage.array_spool import is_spooled
+from ketrag_fast.storage.array_spool import is_spooled, spool_pieces
 from ketrag_fast.storage.arrays import Arrays, write_arrays
 from ketrag_fast.storage.durable import discard_folder, move_folder, remove_folder, sync_folder, write_json
 from ketrag_fast.storage.generation import check_stage
@@ -24,6 +24,8 @@ from ketrag_fast.storage.manifest import STAGE_SCHEMA, StageRecord, read_json
 from ketrag_fast.systems.spec.stage import Made, Stage
 
 _STAGE_FILE = "stage.json"
+_LARGE = 1 << 26
+"""Bytes of texts that are not unpacked into memory."""
 
 
 class Kept:
@@ -57,11 +59,13 @@ class Kept:
 class Outputs(Mapping[str, NDArray[Any]]):
     """A stage's arrays: from memory until they are written, then from the files.
 
-    Arrays that the system can write out stay as they are; those of the files are unpacked into memory.
+    Arrays that the system can write out stay as they are. Those of the files are unpacked into memory, and
+    large texts, of which a stage reads a part at a time, into a file of `scratch` without a name.
     """
 
-    def __init__(self, kept: Kept, arrays: Mapping[str, NDArray[Any]] | None = None) -> None:
+    def __init__(self, kept: Kept, arrays: Mapping[str, NDArray[Any]] | None, scratch: Path) -> None:
         self._kept = kept
+        self._scratch = scratch
         self._memory = None if arrays is None else {name: _frozen(made) for name, made in arrays.items()}
         self._spooled = {name: made for name, made in (self._memory or {}).items() if is_spooled(made)}
         self._files: Arrays | None = None
@@ -79,8 +83,13 @@ class Outputs(Mapping[str, NDArray[Any]]):
         return self._files
 
     def __getitem__(self, name: str) -> NDArray[Any]:
-        spooled = self._spooled.get(name)
-        return self._now()[name] if spooled is None else spooled
+        if (spooled := self._spooled.get(name)) is not None:
+            return spooled
+        now = self._now()
+        if isinstance(now, Arrays) and now.packed_bytes(name) >= _LARGE:
+            spooled = self._spooled[name] = _frozen(spool_pieces(self._scratch, now.pieces(name)))
+            return spooled
+        return now[name]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._now())

@@ -361,7 +361,7 @@ class Build:
             done.append(output)
             if not any(DOCUMENTS in later.needed(settings) for later in stages[number + 1 :]):
                 documents.forget()
-            outputs[stage.slot] = Outputs(output, arrays)
+            outputs[stage.slot] = Outputs(output, arrays, self.layout.work)
             del arrays  # else the arrays would stay through the next stage
             if output.how == "ran" and meter.finish() is False:
                 raise Cancelled(f"stopped after the stage {stage.name}")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import mmap
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, Self
@@ -75,6 +75,14 @@ def _mapped(file: IO[bytes], dtype: DTypeLike, shape: tuple[int, ...]) -> Array:
         array = np.frombuffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), dtype).reshape(shape)
     array.flags.writeable = False
     return array
+
+
+def spool_pieces(folder: Path, pieces: Iterable[Array]) -> Array:
+    """Return pieces of an array, one after another, in a file of `folder` without a name."""
+    with ArraySpool(folder) as spool:
+        for piece in pieces:
+            spool.append("", piece)
+        return spool.finish()[""]
 
 
 def map_values(path: Path, dtype: DTypeLike) -> Array:

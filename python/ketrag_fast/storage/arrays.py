@@ -48,6 +48,9 @@ class RawFile:
     path: Path
 
 
+_PIECE = 1 << 24
+
+
 def _take(path: Path, file: RawFile) -> None:
     """Move and sync a finished file."""
     replace_path(file.path, path)
@@ -242,6 +245,23 @@ class Arrays(Mapping[str, Array]):
         if file is None:
             return self[name][start:stop]
         return _core.read_bytes(file, start, stop)
+
+    def packed_bytes(self, name: str) -> int:
+        """Return the length of a packed array of bytes; 0 for other arrays."""
+        record = self._records[name]
+        return record.shape[0] if record.packed and record.dtype == "|u1" and len(record.shape) == 1 else 0
+
+    def pieces(self, name: str) -> Iterator[Array]:
+        """Yield a packed array of bytes in pieces of 16 MiB."""
+        path, size = self.path(name), self.packed_bytes(name)
+        for start in range(0, size, _PIECE):
+            try:
+                piece = _core.read_bytes(path, start, min(start + _PIECE, size))
+            except OSError as error:
+                raise unreadable(error, path) from error
+            except InputError as error:  # it is shorter than its record says
+                raise _unclear(error, path) from error
+            yield piece
 
     def path(self, name: str) -> Path:
         """Return the path of an output: an array or another file. A builder may have removed it."""
