@@ -19,6 +19,7 @@ _HERE = __name__
 _I = TypeVar("_I", Item, Items)
 _SMALL: Final = 1_000_000
 _SMALL_TABLE: Final = 10_000
+_NO_MEMORY: Final = "the file is too large for the memory of this machine"
 """Time grows with rows times columns, because a short row gets all columns of the header."""
 
 
@@ -136,21 +137,27 @@ def known_kind(file: SourceFile) -> str | None:
 
 
 def items_of(
-    file: SourceFile, kind: str, largest: int | None = None, read_text: int = READ_TEXT
+    file: SourceFile,
+    kind: str,
+    largest: int | None = None,
+    read_text: int = READ_TEXT,
+    *,
+    no_memory: str = _NO_MEMORY,
 ) -> Iterator[Item]:
     """Yield the documents and failures of a file. A bad file never ends a build.
 
     Exceptions of its reader become a failure of the file, and so do a change of the file while it is read and
-    more than `read_text` million characters of text. After a document they are failures of a part.
+    more than `read_text` million characters of text. After a document they are failures of a part. A failure
+    for lack of memory has the message `no_memory`.
     """
-    return mark_partial(file, single(_items_of(file, kind, largest, read_text)))
+    return mark_partial(file, single(_items_of(file, kind, largest, read_text, no_memory)))
 
 
 def batches_of(
     file: SourceFile, kind: str, largest: int | None = None, read_text: int = READ_TEXT
 ) -> Iterator[Items]:
     """Yield the same, with many documents at a time if the format has a reader for that."""
-    return mark_partial(file, _items_of(file, kind, largest, read_text))
+    return mark_partial(file, _items_of(file, kind, largest, read_text, _NO_MEMORY))
 
 
 def single(items: Iterable[Items]) -> Iterator[Item]:
@@ -162,7 +169,9 @@ def single(items: Iterable[Items]) -> Iterator[Item]:
             yield item
 
 
-def _items_of(file: SourceFile, kind: str, largest: int | None, read_text: int) -> Iterator[Items]:
+def _items_of(
+    file: SourceFile, kind: str, largest: int | None, read_text: int, no_memory: str
+) -> Iterator[Items]:
     try:
         before = _stamp(file)
         if largest is not None and file.size() > largest and kind != "jsonl":
@@ -176,7 +185,7 @@ def _items_of(file: SourceFile, kind: str, largest: int | None, read_text: int) 
     except DocumentError as error:
         yield file.failure(str(error) if error.hint is None else f"{error} ({error.hint})")
     except MemoryError:
-        yield file.failure("the file is too large for the memory of this machine")
+        yield file.failure(no_memory)
     except KetragError as error:
         yield file.failure(str(error) if error.hint is None else f"{error} ({error.hint})")
     except OSError as error:

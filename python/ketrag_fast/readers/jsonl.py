@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 from typing import Final
 
@@ -16,6 +17,8 @@ from ketrag_fast.types.document_batch import DocumentBatch
 
 _BLOCK: Final = 1 << 18
 """Bytes that are read together: little work between two looks at the clock."""
+_COPIES: Final = 8
+"""Memory that reading a line takes, times its size: as bytes, parsed, and written for another process."""
 
 
 def read_jsonl(file: SourceFile) -> Iterator[Item]:
@@ -38,16 +41,37 @@ def read_jsonl_batches(file: SourceFile) -> Iterator[Items]:
         return
     with file.open() as stream:
         stream.seek(head[0])
-        number = 1
+        number, longest = 1, _longest_line()
         while block := stream.read(_BLOCK):
-            block += stream.readline()
-            ids, titles, texts, contents, left, lines = _core.read_json_lines(block, file.id, number)
-            packed = {"id": ids[1], "title": titles[1], "text": texts[1]}
-            batch = DocumentBatch(ids[0], titles[0], texts[0], contents, packed)
-            yield from _in_order(file, batch, left)
-            number += lines
+            rest = stream.readline(longest)
+            is_whole = len(rest) < longest or rest.endswith(b"\n")
+            block = block + rest if is_whole else block[: block.rfind(b"\n") + 1]
+            if block:
+                ids, titles, texts, contents, left, lines = _core.read_json_lines(block, file.id, number)
+                packed = {"id": ids[1], "title": titles[1], "text": texts[1]}
+                batch = DocumentBatch(ids[0], titles[0], texts[0], contents, packed)
+                yield from _in_order(file, batch, left)
+                number += lines
+            if not is_whole:
+                while rest and not rest.endswith(b"\n"):
+                    rest = stream.readline(_BLOCK)
+                yield file.failure(
+                    f"line {number}: it is larger than {longest:,} bytes, an eighth of read_memory",
+                    number,
+                )
+                number += 1
         if number == 1:
             yield file.failure("the file is empty")
+
+
+def _longest_line() -> int:
+    """Return the size of the longest line that is read: its text is copied several times."""
+    if sys.platform == "win32":  # it limits a process in another way
+        return sys.maxsize
+    import resource
+
+    bound, _ = resource.getrlimit(resource.RLIMIT_AS)
+    return sys.maxsize if bound == resource.RLIM_INFINITY else max(bound // _COPIES, _BLOCK)
 
 
 def _in_order(file: SourceFile, batch: DocumentBatch, left: list[tuple[int, int, bytes]]) -> Iterator[Items]:

@@ -38,15 +38,16 @@ def limit_memory(megabytes: int) -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
-def serve(requests: IO[bytes], replies: IO[bytes]) -> None:
-    """Answer requests until there are no more."""
+def serve(requests: IO[bytes], replies: IO[bytes], megabytes: int) -> None:
+    """Answer requests until there are no more; `megabytes` is the memory limit of this process."""
+    no_memory = f"reading it took more than {megabytes:,} MB (setting read_memory)"
     for line in requests:
         query = json.loads(line)
         file = SourceFile(Path(os.fsdecode(bytes.fromhex(query["path"]))), query["id"], query["encoding"])
         file = replace(
             file, follow_links=query["follow_links"], ocr=query["ocr"], processes=query["processes"]
         )
-        for item in items_of(file, query["kind"], query["largest"], query["read_text"]):
+        for item in items_of(file, query["kind"], query["largest"], query["read_text"], no_memory=no_memory):
             _write(replies, _fields(item))
         _write(replies, {"end": True})
 
@@ -75,13 +76,14 @@ def _write(replies: IO[bytes], data: dict[str, Any]) -> None:
 
 def main() -> None:
     """Serve requests. Replies go to the original output; what libraries print is discarded."""
-    limit_memory(int(sys.argv[1]))
+    megabytes = int(sys.argv[1])
+    limit_memory(megabytes)
     replies = os.fdopen(os.dup(1), "wb")
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)
     os.dup2(nowhere, 2)
     try:
-        serve(sys.stdin.buffer, replies)
+        serve(sys.stdin.buffer, replies, megabytes)
     except (BrokenPipeError, KeyboardInterrupt):
         os._exit(1)  # the parent has ended
     except MemoryError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator
 from itertools import accumulate
 from pathlib import Path
@@ -15,7 +16,7 @@ from ketrag_fast.errors import DocumentError
 from ketrag_fast.readers import Items, SourceFile, batches_of, items_of, jsonl, single
 from ketrag_fast.readers.jsonl import read_jsonl, read_jsonl_batches
 from ketrag_fast.storage.document_hashes import content_of
-from ketrag_fast.types import Document
+from ketrag_fast.types import Document, Failure
 from ketrag_fast.types.document_batch import DocumentBatch
 
 VALUES = st.recursive(
@@ -126,3 +127,31 @@ def test_a_table_of_citations_is_added(tmp_path: Path) -> None:
     (tmp_path / "citations.tsv").write_text("p\tq\n")
     found = list(batches_of(SourceFile(tmp_path / "corpus.jsonl", "corpus.jsonl"), "jsonl"))
     assert isinstance(found[0], Document) and found[0].metadata == {"cites": ["q"]}
+
+
+@pytest.mark.parametrize("block", [1, 64, 1 << 18])
+@pytest.mark.parametrize("end", ["\n", ""])
+def test_a_line_too_long_to_read_costs_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block: int, end: str
+) -> None:
+    """Wherever it is, also as the last line without an end."""
+    monkeypatch.setattr(jsonl, "_BLOCK", block)
+    monkeypatch.setattr(jsonl, "_longest_line", lambda: 500_000)
+    path = tmp_path / "rows.jsonl"
+    long = json.dumps({"_id": "long", "text": "word " * 200_000})
+    for at in range(4):
+        rows = [json.dumps({"_id": f"d{number}", "text": f"Text {number}."}) for number in range(3)]
+        rows.insert(at, long)
+        path.write_text("\n".join(rows) + end)
+        items = list(items_of(SourceFile(path, "rows.jsonl"), "jsonl"))
+        assert [item.id for item in items if isinstance(item, Document)] == ["d0", "d1", "d2"]
+        (failure,) = (item for item in items if isinstance(item, Failure))
+        assert failure.document == f"rows.jsonl:{at + 1}"
+        assert "500,000 bytes" in failure.message and "read_memory" in failure.message
+
+
+def test_the_longest_line_is_bound_by_the_memory_of_the_process() -> None:
+    resource = pytest.importorskip("resource")
+    bound = resource.getrlimit(resource.RLIMIT_AS)[0]
+    wanted = sys.maxsize if bound == resource.RLIM_INFINITY else bound // 8
+    assert jsonl._longest_line() == wanted
