@@ -7,19 +7,18 @@ use crate::simd::wide::Wide;
 
 /// Maximum number of rows in a register block.
 const ROWS: usize = 8;
-/// Maximum number of rows of [`Dot::block`].
+/// Maximum number of rows of [`Dot::block`], and what the memory of rows is rounded up to.
 pub const BLOCK: usize = 32;
 
 /// What turns the sums of a group into values of a block: pointers to the first row and output.
 #[derive(Clone, Copy)]
 pub struct Scales {
-    /// For each output: the scale of the group's weights, and their sum.
+    /// For each output: the scale of the group's weights, and minus their sum.
     pub scale: *const f32,
     pub weights: *const i32,
-    /// For each row, `groups` apart: the scale of the group's values, and their zero.
+    /// For each row: the scale of the group's values, and their zero.
     pub row_scale: *const f32,
     pub zero: *const i32,
-    pub groups: usize,
     /// What is added to each output: rows `stride` apart.
     pub so_far: *const f32,
     pub stride: usize,
@@ -37,8 +36,8 @@ impl Scales {
             Self {
                 scale: self.scale.add(output),
                 weights: self.weights.add(output),
-                row_scale: self.row_scale.add(row * self.groups),
-                zero: self.zero.add(row * self.groups),
+                row_scale: self.row_scale.add(row),
+                zero: self.zero.add(row),
                 so_far: self.so_far.add(row * self.stride + output),
                 ..self
             }
@@ -86,7 +85,7 @@ pub trait Dot: Copy + 'static {
     /// `c[r][j]`, rows of [`PANEL`]: sums over `steps` times 64 inputs, for 1 to [`BLOCK`] rows.
     ///
     /// # Safety
-    /// See the trait. `a` has the rows, `stride` words apart, rounded up to 16 of them, each of `steps` times
+    /// See the trait. `a` has the rows, `stride` words apart, rounded up to [`BLOCK`], each of `steps` times
     /// [`STEP`] words; `b` has [`STEP_WORDS`] for each step; `c` has room for [`BLOCK`] rows.
     #[inline(always)]
     unsafe fn block(rows: usize, steps: usize, a: *const i32, stride: usize, b: *const i32, c: *mut i32) {
@@ -108,8 +107,8 @@ pub trait Dot: Copy + 'static {
     /// memory for the block.
     ///
     /// # Safety
-    /// As [`Dot::block`], and the instructions of `S`; `of` has what it describes for all rows and outputs, and
-    /// may point to `total`.
+    /// As [`Dot::block`], and the instructions of `S`; `of` has what it describes for all outputs and, rounded up
+    /// to [`BLOCK`], rows, and may point to `total`.
     #[inline(always)]
     #[allow(clippy::too_many_arguments)]
     unsafe fn group<S: Wide>(
@@ -129,9 +128,9 @@ pub trait Dot: Copy + 'static {
                 let scale = S::load(of.scale.add(column));
                 for r in 0..rows {
                     let so_far = S::load(of.so_far.add(r * of.stride + column));
-                    let zero = of.zero.add(r * of.groups).read();
-                    let row_scale = S::splat(of.row_scale.add(r * of.groups).read());
-                    let sum = S::less(sums.add(r * PANEL + column), of.weights.add(column), zero);
+                    let zero = of.zero.add(r).read();
+                    let row_scale = S::splat(of.row_scale.add(r).read());
+                    let sum = S::plus(sums.add(r * PANEL + column), of.weights.add(column), zero);
                     S::store(total.add(r * PANEL + column), S::fma(sum, S::mul(scale, row_scale), so_far));
                 }
             }

@@ -37,8 +37,9 @@ pub const HALF_WORDS: usize = STEP * 16;
 pub const STEP_WORDS: usize = 2 * HALF_WORDS;
 /// Steps of a group, whose weights and values have their own scales; the last group of a row may be shorter.
 pub const GROUP_STEPS: usize = 1;
-/// Inputs of a group.
-pub const GROUP: usize = GROUP_STEPS * STEP * 4;
+/// Words and inputs of a group.
+pub const GROUP_WORDS: usize = GROUP_STEPS * STEP;
+pub const GROUP: usize = GROUP_WORDS * 4;
 /// The largest byte of a value. With fewer steps for values, weights may be larger before four products overflow 16
 /// bits (`product`): at 191 the errors of both are equal, and the vectors are closest to those of f32.
 pub const TOP: u8 = 191;

@@ -2,7 +2,7 @@
 
 use super::dot::{Dot, Scales, BLOCK};
 use super::rows::Rows;
-use super::{GROUP, GROUP_STEPS, HALF_WORDS, PANEL, STEP, STEP_WORDS, TOP};
+use super::{GROUP, GROUP_STEPS, GROUP_WORDS, HALF_WORDS, PANEL, STEP, STEP_WORDS, TOP};
 use crate::buffer::Buffer;
 use crate::product::Then;
 use crate::simd::math::{activate, Activation};
@@ -20,7 +20,7 @@ const FAINT: f32 = 1e-5;
 /// word `p` holds the inputs `4 p` to `4 p + 3` of the group for each output.
 pub struct Linear {
     packed: Buffer,
-    /// For each panel, group and output: the scale of the group's sum, and the sum of its weights.
+    /// For each panel, group and output: the scale of the group's sum, and minus the sum of its weights.
     scale: Buffer,
     sums: Vec<i32>,
     /// For each output.
@@ -79,7 +79,7 @@ impl Linear {
                     (panel * steps + group * GROUP_STEPS) * STEP_WORDS + half * own_steps * HALF_WORDS;
                 for (k, w) in row.iter().enumerate() {
                     let byte = (w * inverse).round_ties_even() as i8;
-                    made.sums[place] += i32::from(byte);
+                    made.sums[place] -= i32::from(byte);
                     let word = start + k / 4 * 16 + column;
                     // SAFETY: the word is within the panel and group of this weight, which are packed.
                     unsafe { bytes.add(word * 4 + k % 4).write(byte) };
@@ -102,7 +102,7 @@ impl Linear {
     /// If a slice is too short.
     #[inline(always)]
     pub unsafe fn run<S: Wide, D: Dot>(&self, rows: usize, input: &Rows, then: Then<'_>) {
-        assert!(input.stride == self.steps * STEP && input.readable(rows));
+        assert!(input.readable(rows));
         assert!(input.groups == self.steps.div_ceil(GROUP_STEPS));
         // SAFETY: the caller's promise; `out` has a row of `outputs` for each row, by the assert in `blocks`.
         unsafe {
@@ -131,22 +131,21 @@ impl Linear {
                     for group in 0..input.groups {
                         let first = group * GROUP_STEPS;
                         let b = self.packed.as_ptr().add((panel * self.steps + first) * STEP_WORDS);
-                        let a = input.words().add(row * input.stride + first * STEP);
+                        let at = input.place(row, group);
+                        let a = input.words().add(at * GROUP_WORDS);
                         let steps = GROUP_STEPS.min(self.steps - first);
-                        let (place, at) =
-                            ((panel * input.groups + group) * PANEL, row * input.groups + group);
+                        let place = (panel * input.groups + group) * PANEL;
                         let total = total.0.as_mut_ptr();
                         let of = Scales {
                             scale: self.scale.as_ptr().add(place),
                             weights: self.sums.as_ptr().add(place),
                             row_scale: input.scale.as_ptr().add(at),
                             zero: input.zero.as_ptr().add(at),
-                            groups: input.groups,
                             so_far: if group == 0 { self.bias.as_ptr().add(start) } else { total },
                             stride: if group == 0 { 0 } else { PANEL },
                         };
                         let sums = sums.0.as_mut_ptr();
-                        D::group::<S>(count, steps, a, input.stride, b.cast(), of, sums, total);
+                        D::group::<S>(count, steps, a, GROUP_WORDS, b.cast(), of, sums, total);
                     }
                     for column in (0..columns).step_by(16) {
                         for r in 0..count {

@@ -3,7 +3,7 @@
 use super::machine::*;
 use super::product::Linear;
 use super::rows::Rows;
-use super::STEP;
+use super::{GROUP, GROUP_WORDS};
 use crate::kernel::Kernel;
 use crate::product::Then;
 use crate::simd::math::Activation;
@@ -116,13 +116,13 @@ fn bytes_of<B: Bytes>(rows: usize, x: &[f32], factors: &[f32]) -> Vec<f32> {
     let mut made = Rows::default();
     // SAFETY: the processor is one that this machine has.
     unsafe { B::quantise(&mut made, rows, Walled::new(x).get(), factors) };
-    assert!(made.readable(rows) && made.stride == width.div_ceil(4 * STEP) * STEP);
+    assert!(made.readable(rows) && made.groups == 1 && width <= GROUP);
     let mut all = Vec::new();
-    for r in 0..rows {
+    for place in (0..rows).map(|row| made.place(row, 0)) {
         // SAFETY: `width` bytes of the row were written.
         let row =
-            unsafe { std::slice::from_raw_parts(made.words().add(r * made.stride).cast::<u8>(), width) };
-        all.extend([made.scale[r * made.groups], made.zero[r * made.groups] as f32]);
+            unsafe { std::slice::from_raw_parts(made.words().add(place * GROUP_WORDS).cast::<u8>(), width) };
+        all.extend([made.scale[place], made.zero[place] as f32]);
         all.extend(row.iter().map(|&b| f32::from(b)));
     }
     all

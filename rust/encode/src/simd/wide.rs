@@ -116,18 +116,18 @@ pub trait Wide: Lanes {
         }
     }
 
-    /// `sums - zero * weights` of sixteen whole numbers, nearest f32.
+    /// `sums + zero * weights` of sixteen whole numbers, nearest f32.
     ///
     /// # Safety
     /// See the trait; sixteen words at both.
     #[inline(always)]
-    unsafe fn less(sums: *const i32, weights: *const i32, zero: i32) -> Self::V {
+    unsafe fn plus(sums: *const i32, weights: *const i32, zero: i32) -> Self::V {
         let mut x = [0.0f32; 16];
         // SAFETY: the caller's promise.
         unsafe {
             for (i, x) in x.iter_mut().enumerate() {
                 let all = sums.add(i).read();
-                *x = all.wrapping_sub(zero.wrapping_mul(weights.add(i).read())) as f32;
+                *x = all.wrapping_add(zero.wrapping_mul(weights.add(i).read())) as f32;
             }
             Self::load(x.as_ptr())
         }

@@ -31,12 +31,12 @@ impl Wide for Pair<Pair<Neon>> {
         }
     }
     #[inline(always)]
-    unsafe fn less(sums: *const i32, weights: *const i32, zero: i32) -> Self::V {
+    unsafe fn plus(sums: *const i32, weights: *const i32, zero: i32) -> Self::V {
         // SAFETY: the caller's promise.
         unsafe {
             let four = |from: usize| {
                 let (sums, weights) = (vld1q_s32(sums.add(from)), vld1q_s32(weights.add(from)));
-                vcvtq_f32_s32(vmlsq_s32(sums, weights, vdupq_n_s32(zero)))
+                vcvtq_f32_s32(vmlaq_s32(sums, weights, vdupq_n_s32(zero)))
             };
             [[four(0), four(4)], [four(8), four(12)]]
         }

@@ -33,7 +33,7 @@ impl Wide for Pair<Avx2> {
         }
     }
     #[inline(always)]
-    unsafe fn less(sums: *const i32, weights: *const i32, zero: i32) -> [__m256; 2] {
+    unsafe fn plus(sums: *const i32, weights: *const i32, zero: i32) -> [__m256; 2] {
         // SAFETY: the caller's promise.
         unsafe { [eight(sums, weights, zero), eight(sums.add(8), weights.add(8), zero)] }
     }
@@ -52,14 +52,14 @@ impl Wide for Pair<Avx2> {
     }
 }
 
-/// Half of [`Wide::less`].
+/// Half of [`Wide::plus`].
 #[inline(always)]
 unsafe fn eight(sums: *const i32, weights: *const i32, zero: i32) -> __m256 {
     // SAFETY: the caller's promise.
     unsafe {
         let weights = _mm256_loadu_si256(weights.cast());
-        let taken = _mm256_mullo_epi32(weights, _mm256_set1_epi32(zero));
-        _mm256_cvtepi32_ps(_mm256_sub_epi32(_mm256_loadu_si256(sums.cast()), taken))
+        let more = _mm256_mullo_epi32(weights, _mm256_set1_epi32(zero));
+        _mm256_cvtepi32_ps(_mm256_add_epi32(_mm256_loadu_si256(sums.cast()), more))
     }
 }
 
@@ -114,12 +114,12 @@ macro_rules! sixteen {
                 unsafe { _mm_storeu_si128(p.cast(), _mm512_cvtepi32_epi8(_mm512_cvtps_epi32(v))) }
             }
             #[inline(always)]
-            unsafe fn less(sums: *const i32, weights: *const i32, zero: i32) -> __m512 {
+            unsafe fn plus(sums: *const i32, weights: *const i32, zero: i32) -> __m512 {
                 // SAFETY: see above.
                 unsafe {
                     let weights = _mm512_loadu_si512(weights.cast());
-                    let taken = _mm512_mullo_epi32(weights, _mm512_set1_epi32(zero));
-                    _mm512_cvtepi32_ps(_mm512_sub_epi32(_mm512_loadu_si512(sums.cast()), taken))
+                    let more = _mm512_mullo_epi32(weights, _mm512_set1_epi32(zero));
+                    _mm512_cvtepi32_ps(_mm512_add_epi32(_mm512_loadu_si512(sums.cast()), more))
                 }
             }
             #[inline(always)]
