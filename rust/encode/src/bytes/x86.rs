@@ -103,8 +103,7 @@ dot!(
 /// Adds the products of two words of row `$row` and the weights of sixteen outputs, in ymm9, ymm10, ymm15 and memory, to
 /// `$low` and `$high`.
 ///
-/// Compilers keep sums in memory or add them in a chain of their own. This order keeps the units that multiply busy for
-/// 0.92 of the time.
+/// A compiler keeps some of the sums in memory. In this order the units that multiply are busy for 0.92 of the time.
 macro_rules! row {
     ($row:literal, $low:literal, $high:literal) => {
         concat!(
