@@ -69,7 +69,7 @@ def test_a_build_is_foreseen(notes: Path, tmp_path: Path, capsys: pytest.Capture
     assert other["seconds"] is None and "modes" in other["note"]
     (tmp_path / "new.md").rename(notes / "new.md")
     assert main(["index", "-i", str(place), "--dry-run"]) == 0
-    assert "it would take about" in capsys.readouterr().out
+    assert "it would take up to" in capsys.readouterr().out
     assert main(["index", "-i", str(place), "--dry-run", "--modes", "+knn"]) == 0
     found = capsys.readouterr()
     assert found.out.endswith("\n  it would take an unknown time\n"), (

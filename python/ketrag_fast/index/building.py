@@ -39,7 +39,10 @@ def build_index(
 ) -> BuildReport:
     """Build an index or bring it up to date; `replace` drops all other sources."""
     from ketrag_fast.build.runner import build
+    from ketrag_fast.models.embedders.registry import parse
 
+    if "embedder" in settings.given:
+        parse(settings.given["embedder"])  # before any document is read
     questions = None if examples is None else checked_examples(examples)
     others: Others = "drop" if replace else "read"
     with progress_shown(Layout(Path(path)), progress) as shown:

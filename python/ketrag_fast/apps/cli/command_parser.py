@@ -128,8 +128,9 @@ class CommandParser(argparse.ArgumentParser):
     def error(self, message: str, hint: str = "") -> NoReturn:
         """Print usage, error and hint; exit with 2."""
         sys.stderr.write(inline(self.format_usage().rstrip("\n")) + "\n")
+        message, near = _plain(message)
         sys.stderr.write(f"ketrag: error: {inline(message)}\n")
-        hint = hint or self._hint
+        hint = hint or near or self._hint
         sys.stderr.write(f"hint: {inline(hint or f'{self.prog} -h')}\n")
         sys.exit(2)
 
@@ -148,6 +149,19 @@ class CommandParser(argparse.ArgumentParser):
         near = closest(flag, [*self._option_string_actions, *settings])
         near = near if near is None or near in self._option_string_actions else settings[near]
         self.error(f"unknown option {flag}", f"did you mean {near}?" if near else "")
+
+
+def _plain(message: str) -> tuple[str, str]:
+    """Return a message of argparse in the words of other errors, and a hint if a name is similar."""
+    where, _, value = message.partition(": invalid int value: ")
+    if value:
+        return f"{where}: {value} is not a whole number", ""
+    where, _, rest = message.partition(": invalid choice: ")
+    value, _, choices = rest.rpartition(" (choose from ")
+    if not value:
+        return message, ""
+    names = [name.strip("'") for name in choices.removesuffix(")").split(", ")]
+    return f"{where}: {value} is not one of {', '.join(names)}", suggestion(value.strip("'"), names)
 
 
 def closest(word: str, names: Iterable[str]) -> str | None:

@@ -70,7 +70,7 @@ def _line(cost: ChangeCost) -> str:
     from ketrag_fast.lab.cost.bill import usd_text
     from ketrag_fast.lab.cost.estimate import time_text
 
-    parts = [f"about {time_text(cost.seconds)}" if cost.seconds is not None else "an unknown time"]
+    parts = [f"up to {time_text(cost.seconds)}" if cost.seconds is not None else "an unknown time"]
     if cost.embedding:
         parts.append(f"{time_text(cost.embedding)} of it embedding")
     if cost.embedding_tokens != 0:

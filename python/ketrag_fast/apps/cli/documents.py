@@ -28,7 +28,10 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
         "--first", type=int, default=0, metavar="N", help="number of the first one (default 0)"
     )
     parser.add_argument("--count", type=int, default=1_000_000, metavar="N", help="maximum number to list")
-    options.setting(parser, "filter", "allow")
+    options.setting(
+        parser, "filter", about=f"list only documents whose metadata match, such as {options.FILTER}"
+    )
+    options.setting(parser, "allow")
     parser.set_defaults(run=run)
 
 

@@ -48,7 +48,12 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
     parser.add_argument("--layout", action="store_true", help="gexf: compute positions of the nodes")
     parser.add_argument("--documents", action="store_true", help="jsonl: add the documents, chunks and units")
     parser.add_argument("--replace", action="store_true", help="overwrite an earlier export")
-    options.setting(parser, "filter", "allow")
+    options.setting(
+        parser,
+        "filter",
+        about=f"export only what is in documents whose metadata match, such as {options.FILTER}",
+    )
+    options.setting(parser, "allow")
     parser.set_defaults(run=run, go_on="nothing was written: run the same command again")
 
 
@@ -78,7 +83,13 @@ def run(args: argparse.Namespace) -> int:
         output.write_json({**found.to_json(), "index": str(path)})
     else:
         output.write(
-            f"{inline(args.output)}: {found.nodes:,} nodes and {found.edges:,} edges of the graph "
-            f"{found.graph or '-'}, {output.size_text(found.bytes)}"
+            f"{inline(args.output)}: {found.nodes:,} nodes and {found.edges:,} edges "
+            f"{_of_graphs(found.graph)}, {output.size_text(found.bytes)}"
         )
     return 0
+
+
+def _of_graphs(names: str) -> str:
+    """Return the graphs of an export in words; a page has several."""
+    listed = names.split()
+    return f"of the graph{'' if len(listed) == 1 else 's'} {', '.join(listed)}" if listed else "of no graph"

@@ -8,9 +8,11 @@ from typing import Any
 
 from ketrag_fast.apps.cli import options, output
 from ketrag_fast.apps.cli.terminal_text import inline
-from ketrag_fast.errors import ConfigError
+from ketrag_fast.errors import ConfigError, ModeUnavailable
 
 _LIMIT = 300
+_CITATIONS = "citations"
+"""The graph of `--document`."""
 
 
 def add(commands: Any, shared: argparse.ArgumentParser) -> None:
@@ -46,7 +48,12 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--limit", metavar="N", type=int, help=f"maximum number of nodes to draw (default: {_LIMIT})"
     )
-    options.setting(parser, "filter", "allow")
+    options.setting(
+        parser,
+        "filter",
+        about=f"show only what is in documents whose metadata match, such as {options.FILTER}",
+    )
+    options.setting(parser, "allow")
     parser.set_defaults(run=run, go_on="run the same command again")
 
 
@@ -70,6 +77,8 @@ def run(args: argparse.Namespace) -> int:
     from ketrag_fast.index import Index
 
     with Index.open(path, settings=options.query_settings_of(args)) as index:
+        if kind == "document" and (command := index.inspect.missing_graphs().get(_CITATIONS)) is not None:
+            raise ModeUnavailable("this index has no citation graph", hint=f"`{command}` adds it")
         found = index.inspect.node(name, kind, filter=index.inspect.filter)
     if args.json:
         output.write_json(found.to_json())
@@ -80,7 +89,6 @@ def run(args: argparse.Namespace) -> int:
 
 def _draw(args: argparse.Namespace, name: str | None) -> int:
     """Write the page of `--html`, or with --json also print the picture's data."""
-    from ketrag_fast.errors import ModeUnavailable
     from ketrag_fast.index import Index
     from ketrag_fast.lab.workbench.graph_file import page
 
@@ -91,7 +99,7 @@ def _draw(args: argparse.Namespace, name: str | None) -> int:
         names = index.inspect.graphs()
         if not names:
             raise ModeUnavailable("this index has no graph", hint="ketrag index --modes auto")
-        graph = args.graph or ("citations" if args.document is not None else names[0])
+        graph = args.graph or (_CITATIONS if args.document is not None else names[0])
         limit = _LIMIT if args.limit is None else args.limit
         view = index.inspect.graph(graph, around=name, limit=limit, filter=index.inspect.filter)
     title = f"graph {graph}" if name is None else f"graph {graph} around {name}"

@@ -21,6 +21,8 @@ _GO_ON = (
 )
 
 _SIDES = ("estimate", "actual")
+_DELTA = "delta"
+"""The only stage of a change that is stored next to the published files."""
 
 
 def add(commands: Any, shared: argparse.ArgumentParser) -> None:
@@ -166,12 +168,16 @@ def summary(report: BuildReport, path: str) -> str:
     ran = sum(1 for stage in report.stages if stage.how == "ran")
     kept = len(report.stages) - ran
     changes = f"{report.added:,} added, {report.updated:,} changed, {report.removed:,} removed"
-    size = output.size_text(sum(stage.bytes for stage in report.stages))
     read = _read_line(report)
     count = output.counted(report.documents, "document")
+    if [stage.name for stage in report.stages] == [_DELTA]:
+        size, how = "", "stored as a delta"
+    else:
+        size = f"{output.size_text(sum(stage.bytes for stage in report.stages))}, "
+        how = f"{output.counted(ran, 'stage')} run, {kept} kept"
     return (
-        f"{path}: {count} ({changes}), generation {report.generation}, {size}, "
-        f"{report.seconds:.2f} s ({ran} stages run, {kept} kept)" + (f"\n{read}" if read else "")
+        f"{path}: {count} ({changes}), generation {report.generation}, {size}{report.seconds:.2f} s ({how})"
+        + (f"\n{read}" if read else "")
     )
 
 
@@ -180,14 +186,18 @@ def _read_line(report: BuildReport) -> str:
     found = report.extraction
     if found is None:
         return ""
-    parts = [f"{found['read']:,} of {found['core']:,} core chunks read"]
+    each = report.usage.core_chunks
+    passes = found["core"] // each if each else 1  # a system that extracts something else reads them again
+    several = f" ({each:,} in {passes} passes)" if passes > 1 else ""
+    parts = [f"{found['read']:,} of {found['core']:,} core chunks read{several}"]
     if found["asked"]:
-        parts.append(f"{found['asked']:,} replies in this build ({found['seconds']:.1f} s)")
+        replies = "1 reply" if found["asked"] == 1 else f"{found['asked']:,} replies"
+        parts.append(f"{replies} in this build ({found['seconds']:.1f} s)")
     if found["tokens_out"]:
         shared = f"{found['tokens_shared']:,} shared"
         parts.append(f"{found['tokens_in']:,} tokens in ({shared}), {found['tokens_out']:,} out")
     parts += [f"{found[name]:,} {name}" for name in ("failed", "pending") if found[name]]
-    return "  skeleton: " + ", ".join(parts)
+    return "  extraction: " + ", ".join(parts)
 
 
 def tell(args: argparse.Namespace, report: BuildReport) -> None:

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 _METAVARS = {int: "N", float: "X", bool: "{true,false}"}
 _MOST_CHOICES = 5
 """Choices that a placeholder lists; more of them are a MODE, a PRESET or the like."""
+FILTER = "'year>=1990 and lang=en'"
+"""An example of a condition, for help texts."""
 _OWNED = "settings of one system: ketrag config list {%s}"
 
 
@@ -67,8 +69,8 @@ def common() -> CommandParser:
     return parser
 
 
-def setting(group: Any, *wanted: str, rare: bool = False) -> None:
-    """Add a flag for each setting, with its help, its choices and its default."""
+def setting(group: Any, *wanted: str, rare: bool = False, about: str | None = None) -> None:
+    """Add a flag for each setting, with its help (or `about`), its choices and its default."""
     for name in wanted:
         spec = catalogue()[name]
         flag, dest = "--" + name.replace("_", "-"), f"set_{name}"
@@ -78,7 +80,7 @@ def setting(group: Any, *wanted: str, rare: bool = False) -> None:
             )
         else:
             action = group.add_argument(
-                flag, dest=dest, metavar=placeholder(spec), help=_escape(help_of(spec))
+                flag, dest=dest, metavar=placeholder(spec), help=_escape(about or help_of(spec))
             )
         if rare:
             mark_rare(action)

@@ -41,7 +41,7 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--queries",
         metavar="FILE",
-        help="JSONL file of {_id, text}; - answers each line of standard input",
+        help="JSONL file of {_id, text}; - reads such lines from standard input",
     )
     options.topic(
         parser, "retrieval", "query", shown=("mode", "budget", "top", "filter", "allow", "rerank", "deadline")

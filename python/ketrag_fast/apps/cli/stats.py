@@ -59,7 +59,8 @@ def _brief(data: Mapping[str, Any]) -> dict[str, Any]:
         elif name == "stages" and isinstance(value, Mapping):
             brief[name] = {key: _stage_line(stage) for key, stage in value.items()}
         elif name == "systems" and isinstance(value, Mapping):
-            brief |= {name: {key: _plain_rows(rows) for key, rows in value.items()}} if value else {}
+            shown = {key: _plain_rows(rows) for key, rows in value.items()}
+            brief |= {name: {key: rows for key, rows in shown.items() if rows}} if any(shown.values()) else {}
         elif name == "backends" and isinstance(value, Mapping):
             brief[name] = {key: named for key, named in value.items() if named is not None}
         elif name not in _DETAILS and value is not None and value != {}:
@@ -100,6 +101,8 @@ def _lines(data: Mapping[str, Any], indent: str) -> Iterator[str]:
 
 def _line(value: Any) -> str:
     if isinstance(value, Mapping):
+        if value.keys() == {"document", "code", "message"}:
+            return f"{inline(value['document'])}: {inline(value['message'])}"
         return ", ".join(f"{inline(name)} {_line(entry)}" for name, entry in value.items())
     if isinstance(value, int) and not isinstance(value, bool):
         return f"{value:,}"

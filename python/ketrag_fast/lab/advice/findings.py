@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
-from ketrag_fast.lab.advice.probes import KINDS
+from ketrag_fast.lab.advice.probes import KINDS, Kind
 from ketrag_fast.lab.advice.trial import BUDGETS, FIRST, UNIT_BUDGET, Trial
 from ketrag_fast.lab.eval.metrics import bootstrap_interval
 from ketrag_fast.lab.eval.paired import PairedDifference, compare_paired
@@ -98,13 +98,20 @@ def _hops(trial: Trial) -> Conclusion:
     links = f"{share:.0%} of the documents share a rare name with another"
     compared = _difference(trial, "linked", "bm25", "walk")
     if compared is None:
-        return Conclusion(question, None, f"{links}; fewer than {ENOUGH} questions could be made from that")
+        return Conclusion(question, None, f"{links}; {_too_few(trial, 'linked')}")
     figures = f"where a name leads to the answer, walk finds {compared.b:.0%}, bm25 {compared.a:.0%}"
     if share < _FEW_LINKS:
         return Conclusion(question, "rarely", f"only {links}; {figures}")
     if compared.ci95[0] > 0:
         return Conclusion(question, "some may", f"{links}; {figures}")
     return Conclusion(question, None, f"{links}; {figures}: the difference may be chance")
+
+
+def _too_few(trial: Trial, kind: Kind) -> str:
+    """Return how many questions of a kind could be made, when these are too few to tell."""
+    count = len(trial.probes.of(kind))
+    made = f"{count} {kind} question{'' if count == 1 else 's'}"
+    return f"only {made} could be made, and {ENOUGH} are needed"
 
 
 def _linked_share(trial: Trial) -> float:
@@ -116,7 +123,7 @@ def _mode(trial: Trial) -> Conclusion:
     direct = _difference(trial, "direct", "bm25", "walk")
     linked = _difference(trial, "linked", "bm25", "walk")
     if direct is None:
-        return Conclusion(question, None, f"fewer than {ENOUGH} questions could be made")
+        return Conclusion(question, None, _too_few(trial, "direct"))
     said = f"direct questions: walk {direct.b:.0%}, bm25 {direct.a:.0%} in the first {FIRST}"
     if linked is not None:
         said += f"; through a name: walk {linked.b:.0%}, bm25 {linked.a:.0%}"
@@ -138,7 +145,7 @@ def _budget(trial: Trial) -> Conclusion:
     mode = _best(trial)
     rows = trial.held[mode]
     if len(rows[BUDGETS[0]]) < ENOUGH:
-        return Conclusion(question, None, f"fewer than {ENOUGH} questions could be made")
+        return Conclusion(question, None, _too_few(trial, "direct"))
     shares = {budget: _mean(rows[budget]) for budget in BUDGETS}
     largest = max(shares.values())
     chosen = next(budget for budget in BUDGETS if shares[budget] >= largest - _NEAR)
@@ -156,7 +163,7 @@ def _units(trial: Trial) -> Conclusion:
         )
     own = trial.held["bm25"][UNIT_BUDGET]
     if len(own) < ENOUGH:
-        return Conclusion(question, None, f"fewer than {ENOUGH} questions could be made")
+        return Conclusion(question, None, _too_few(trial, "direct"))
     best, gain = trial.chunk_tokens, 0.0
     said = [f"{trial.chunk_tokens:,} tokens: {_mean(own):.0%}"]
     for other in trial.units:
@@ -173,7 +180,7 @@ def _model(trial: Trial) -> Conclusion:
     without = _best(trial)
     direct = trial.found["direct"]
     if len(direct["bm25"]) < ENOUGH:
-        return Conclusion(question, None, f"fewer than {ENOUGH} questions could be made")
+        return Conclusion(question, None, _too_few(trial, "direct"))
     asked = [mode for mode in trial.modes if mode not in ("bm25", "walk")]
     if not asked:
         missed = 1 - max(_mean(direct["bm25"]), _mean(direct["walk"]))

@@ -1,0 +1,92 @@
+"""Sentences of the command: what they count, name and leave out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ketrag_fast.apps.cli.export import _of_graphs
+from ketrag_fast.apps.cli.index import summary
+from ketrag_fast.apps.cli.main import main
+from ketrag_fast.types import BuildReport, StageReport
+
+
+@pytest.fixture
+def notes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    (folder / "ship.md").write_text("# Ship\n\nThe Fram sailed.\n", "utf-8")
+    return folder
+
+
+def report(*stages: StageReport) -> BuildReport:
+    return BuildReport(2, True, "", 2, stages=stages, seconds=1.5)
+
+
+def test_one_stage_is_not_stages_and_a_delta_has_no_size() -> None:
+    run, kept = StageReport("units", "ran", 1.0, 2000), StageReport("links", "reused", 0.0, 500)
+    assert summary(report(run, kept), "ix").endswith("2.5 kB, 1.50 s (1 stage run, 1 kept)")
+    assert summary(report(run, run), "ix").endswith("4.0 kB, 1.50 s (2 stages run, 0 kept)")
+    delta = summary(report(StageReport("delta", "ran", 1.0, 0)), "ix")
+    assert delta.endswith("generation 2, 1.50 s (stored as a delta)")
+
+
+def test_chunks_that_are_read_by_two_systems_are_counted_once(
+    notes: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    argv = ["index", str(notes), "--llm", "heuristic", "--modes"]
+    assert main([*argv, "ket", "-i", "one"]) == 0
+    assert "  extraction: 1 of 1 core chunks read, 1 reply in" in capsys.readouterr().out
+    assert main([*argv, "ket,noderag,cg-rag", "-i", "two"]) == 0
+    assert "  extraction: 2 of 2 core chunks read (1 in 2 passes), 2 replies in" in capsys.readouterr().out
+    assert main(["stats", "-i", "two"]) == 0
+    assert "cg-rag:\n" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("names", "words"),
+    [("walk", "of the graph walk"), ("walk knn", "of the graphs walk, knn"), ("", "of no graph")],
+)
+def test_the_graphs_of_an_export(names: str, words: str) -> None:
+    assert _of_graphs(names) == words
+
+
+def test_a_failure_in_the_statistics_is_a_sentence(notes: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (notes / "empty.txt").write_text("", "utf-8")
+    assert main(["index", str(notes)]) == 3
+    capsys.readouterr()
+    assert main(["stats"]) == 0
+    assert "failures: 1\n  empty.txt: the file is empty\n" in capsys.readouterr().out
+
+
+def test_a_wrong_embedder_is_reported_before_anything_is_read(notes: Path) -> None:
+    assert main(["index", str(notes), "--embedder", "minilm"]) == 2
+    assert not Path(".ketrag").exists()
+
+
+def test_an_index_without_citations_names_the_command_that_adds_them(
+    notes: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["index", str(notes)]) == 0
+    assert main(["graph", "--document", "ship.md"]) == 4
+    found = capsys.readouterr().err
+    assert "no citation graph" in found and "`ketrag index --modes auto,cg-rag` adds it" in found
+
+
+@pytest.mark.parametrize(
+    ("argv", "words"),
+    [
+        (("documents", "--first", "x"), "argument --first: 'x' is not a whole number"),
+        (("export", "grafml", "x"), "argument format: 'grafml' is not one of graphrag, graphml, gexf, neo4j"),
+        (("export", "grafml", "x"), "hint: did you mean graphml?"),
+        (("bench", "zzz"), "hint: ketrag bench -h"),
+    ],
+)
+def test_wrong_values_are_named_in_plain_words(
+    argv: tuple[str, ...], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        main(list(argv))
+    assert words in capsys.readouterr().err
