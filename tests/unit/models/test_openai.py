@@ -299,8 +299,10 @@ def test_prompts_do_not_change_the_address_that_must_be_confirmed() -> None:
 
 
 def test_a_server_that_is_not_there() -> None:
-    with pytest.raises(BackendError, match=r"failed 2 times.*ConnectionRefused"):
+    with pytest.raises(BackendError, match=r"failed 2 times.*ConnectionRefused") as caught:
         connect("http://127.0.0.1:9/v1", patience=Patience(attempts=2, pause=0.01))
+    assert caught.value.hint is not None
+    assert caught.value.hint.startswith("check the address")
 
 
 def test_a_stop_does_not_wait_for_slow_replies() -> None:

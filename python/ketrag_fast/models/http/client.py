@@ -136,11 +136,12 @@ class Client:
             self.close()
             stopped()
             if attempt == patience.attempts:
-                kind = UnreachableError if nobody else BackendError
-                raise kind(
-                    f"{self._where} failed {attempt} times, last: {fault}",
-                    hint="see the server's log; finished work is kept",
-                )
+                times = "once" if attempt == 1 else f"{attempt} times, last"
+                text = f"{self._where} failed {times}: {fault}"
+                if nobody:
+                    hint = "check the address, and whether the server runs there; finished work is kept"
+                    raise UnreachableError(text, hint=hint)
+                raise BackendError(text, hint="see the server's log; finished work is kept")
             self._wait(attempt, wait, stopped)
         raise ConfigError("an endpoint needs at least one attempt")
 

@@ -9,7 +9,7 @@ import pytest
 from ketrag_fast.apps.cli.export import _of_graphs
 from ketrag_fast.apps.cli.index import summary
 from ketrag_fast.apps.cli.main import main
-from ketrag_fast.types import BuildReport, StageReport
+from ketrag_fast.types import BuildReport, Entity, Relation, Span, StageReport
 
 
 @pytest.fixture
@@ -90,3 +90,10 @@ def test_wrong_values_are_named_in_plain_words(
     with pytest.raises(SystemExit):
         main(list(argv))
     assert words in capsys.readouterr().err
+
+
+def test_one_relation_is_not_relations() -> None:
+    span = Span("d", "", 0, 8, "A met B.")
+    relation = Relation("A", "B", "met", 1.0, 1, (span,))
+    lines = list(Entity("A", "", "", 1, (1,), (relation,), (span, span)).lines())
+    assert lines[0] == "A: 1 relation, 1 chunk" and "named in 2 sentences:" in lines
