@@ -86,6 +86,10 @@ def _body(context: Context, files: Mapping[str, Path], answer: Answer | None) ->
     yield f"<h1>{escape(context.question)}</h1>"
     if answer is not None and answer.text:
         yield f'<p class="answer">{link_citations(answer)}</p>'
+    elif answer is not None and answer.quotes:
+        yield "<p>Quotes from the passages, not an answer written by a model:</p>"
+        links = (f'“{escape(q.text)}” <a href="#p{q.number}">[{q.number}]</a>' for q in answer.quotes)
+        yield f'<ul class="answer">{"".join(f"<li>{one}</li>" for one in links)}</ul>'
     about = f"mode {context.mode} · {context.tokens:,} of {context.budget:,} tokens"
     yield f'<p class="about">{escape(about)}</p>'
     for warning in context.warnings:
@@ -137,8 +141,13 @@ def _passage(passage: Passage, path: Path | None) -> Iterator[str]:
     if words:
         sentences.insert(0, f"holds {', '.join(words)}")
     if sentences:
-        yield "<ul>" + "".join(f"<li>{escape(line)}</li>" for line in sentences) + "</ul>"
+        yield "<ul>" + "".join(f"<li>{_emphasised(line)}</li>" for line in sentences) + "</ul>"
     yield f"<details><summary>text</summary><pre>{escape(passage.text)}</pre></details></article>"
+
+
+def _emphasised(sentence: str) -> str:
+    """Return a sentence with the words between asterisks as emphasis."""
+    return re.sub(r"\*([^*]{1,200})\*", r"<em>\1</em>", escape(sentence))
 
 
 Drawn = tuple[str, int | None, Sequence[Mapping[str, Any]]]

@@ -89,3 +89,14 @@ def test_the_command_writes_it_and_refuses_what_it_cannot_draw(
     assert "folder that exists" in capsys.readouterr().err
     assert main(["retrieve", "-i", str(folder), "--queries", "-", "--html", str(file)]) == 2
     assert "--html takes one query" in capsys.readouterr().err
+
+
+def test_quotes_are_on_the_page_and_names_are_emphasised(folder: Path, context: Context) -> None:
+    with Index.open(folder) as index:
+        answer = index.ask("Who is born in Milan?", mode="walk", explain=True)
+    assert answer.quotes and not answer.text
+    drawn = page(answer.context, answer=answer)
+    assert "not an answer written by a model" in drawn
+    assert f'<a href="#p{answer.quotes[0].number}">[{answer.quotes[0].number}]</a>' in drawn
+    explained = page(context)
+    assert "<em>Ada Lorne</em>" in explained and "*Ada Lorne*" not in explained
