@@ -143,8 +143,8 @@ def read_jobs(
             continue
         if kind is None:
             if name == named:
-                suffix = path.suffix or "without a suffix"
-                others.append(file.failure(f"no reader for a file {suffix}"))
+                kind_of_file = f"{path.suffix} files" if path.suffix else "a file without a suffix"
+                others.append(file.failure(f"no reader for {kind_of_file}"))
             else:
                 skipped[path.suffix.lower()] += 1
         elif not again(os.path.realpath(path)) and not elsewhere(file, kind):

@@ -255,10 +255,13 @@ def _summarise(comparison: SourceComparison, done: Ingested) -> None:
     done.warnings += comparison.warnings
     done.passed_over = comparison.passed_over
     if done.passed_over:
-        done.warnings.append(
-            f"skipped {done.passed_over:,} documents that were removed; "
-            "`ketrag add` with their source restores them"
+        removed = (
+            "1 document that was removed; `ketrag add` with its source restores it"
+            if done.passed_over == 1
+            else f"{done.passed_over:,} documents that were removed; `ketrag add` with their source restores "
+            "them"
         )
+        done.warnings.append(f"skipped {removed}")
     if comparison.elsewhere:
         done.warnings.append(
             f"skipped {comparison.elsewhere:,} files and documents outside shard {comparison.settings.shard}"

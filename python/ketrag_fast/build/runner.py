@@ -46,6 +46,7 @@ from ketrag_fast.storage.checksum import text_digest
 from ketrag_fast.storage.durable import discard_folder
 from ketrag_fast.storage.generation import (
     Generation,
+    current_number,
     finish_publication,
     newest_whole,
     prune,
@@ -121,6 +122,7 @@ def build(
         base = newest_whole(layout)
         if base is not None:
             finish_publication(layout, base)
+        is_current = base is not None and base.number == current_number(layout)
         given, reads = plan(settings or Settings(), base, layout, rebuild=rebuild, partial=partial)
         resolved = settings_for(base, given, rebuild)
         require_some_mode(resolved.settings)
@@ -133,7 +135,7 @@ def build(
                 tables.set_settings(build_settings(resolved.settings))
             change = Change(sources, others, remove, where)
             deltas = None
-            if not (rebuild or partial or purge or fold):
+            if is_current and not (rebuild or partial or purge or fold):
                 deltas = start_deltas(layout, tables, base, resolved, stages)
             if deltas is not None:
                 small = change_by_delta(deltas, tables, resolved, change, callback)
@@ -301,6 +303,7 @@ class Build:
         if base is not None and reused == list(done) == list(base.stages):
             stored = base.manifest
             same = (dict(stored.settings), dict(stored.documents)) == (built, about)
+            same = same and stored.generation == current_number(self.layout)  # else a newer one is damaged
             if same and stored.models.get("llm") == self._models().get("llm"):
                 _empty_work(self.layout)  # a build that was killed after its publication leaves it filled
                 self.tables.hand_over(stored.generation)

@@ -89,7 +89,7 @@ def test_named_fallback(read: Read) -> None:
         ("a.jsonl", b"", "the file is empty"),
         ("a.csv", b"", "the file is empty"),
         ("a.csv", b"\n\n", "the table is empty"),
-        ("a.exe", b"MZ", "no reader for a file .exe"),
+        ("a.exe", b"MZ", "no reader for .exe files"),
         ("README", b"\x01text", "no reader for a file without a suffix"),
     ],
 )

@@ -152,18 +152,16 @@ def _value(value: Any, field: Field, where: str, *, strict: bool) -> Any:
     if not fits:
         raise _wrong(where, f"must be of type {field.kind}")
     sized = len(value) if field.kind in ("string", "array") else value
-    one, many = {"string": (" character", " characters"), "array": (" entry", " entries")}.get(
-        field.kind, ("", "")
-    )
+    what = {"string": " characters", "array": " entries"}.get(field.kind, "")
     if field.least is not None and (sized < field.least or (field.above and sized == field.least)):
         raise _wrong(
             where,
-            f"must be at least {field.least:g}{one if field.least == 1 else many}"
+            f"must be at least {field.least:g}{what}"
             if not field.above
             else f"must be above {field.least:g}",
         )
     if field.most is not None and sized > field.most:
-        raise _wrong(where, f"must be at most {field.most:,.15g}{one if field.most == 1 else many}")
+        raise _wrong(where, f"must be at most {field.most:,.15g}{what}")
     if field.choices and value not in field.choices:
         raise _wrong(where, f"must be one of {', '.join(field.choices)}")
     if field.items is not None:
