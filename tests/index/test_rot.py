@@ -235,7 +235,11 @@ def test_the_doctor_finds_each_damage_and_changes_nothing(index: Path) -> None:
 
     assert look() == (0, {"tables": None, "published": None, "generation 1": None})
     text = ketrag("doctor", "-i", str(index), cwd=index.parent).out
-    assert text.splitlines() == ["documents and caches: ok", "published generation: ok", "generation 1: ok"]
+    assert text.splitlines() == [
+        "documents and caches: ok",
+        "name of the published generation: ok",
+        "generation 1: ok",
+    ]
     array = max(array_files(index), key=lambda path: path.stat().st_size)
     whole = array.read_bytes()
     array.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _DAMAGED = 4
 """The exit code of a damaged index."""
-_NAMES: Final = {"tables": "documents and caches", "published": "published generation"}
+_NAMES: Final = {"tables": "documents and caches", "published": "name of the published generation"}
 
 
 def add(commands: Any, shared: argparse.ArgumentParser) -> None:

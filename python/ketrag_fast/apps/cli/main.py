@@ -152,7 +152,10 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code."""
     output.prepare()
-    args = parse(sys.argv[1:] if argv is None else list(argv))
+    try:
+        args = parse(sys.argv[1:] if argv is None else list(argv))  # imports the command
+    except KeyboardInterrupt:
+        return output.report_interrupt(_RESUME, as_json=False)
     try:
         code: int = args.run(args)
         sys.stdout.flush()

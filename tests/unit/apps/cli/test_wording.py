@@ -97,3 +97,14 @@ def test_one_relation_is_not_relations() -> None:
     relation = Relation("A", "B", "met", 1.0, 1, (span,))
     lines = list(Entity("A", "", "", 1, (1,), (relation,), (span, span)).lines())
     assert lines[0] == "A: 1 relation, 1 chunk" and "named in 2 sentences:" in lines
+
+
+def test_ctrl_c_while_the_command_is_imported(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def stop(_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("ketrag_fast.apps.cli.main.parse", stop)
+    assert main(["stats"]) == 130
+    assert "run the same command again" in capsys.readouterr().err
