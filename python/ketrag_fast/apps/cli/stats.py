@@ -104,6 +104,8 @@ def _line(value: Any) -> str:
         if value.keys() == {"document", "code", "message"}:
             return f"{inline(value['document'])}: {inline(value['message'])}"
         return ", ".join(f"{inline(name)} {_line(entry)}" for name, entry in value.items())
-    if isinstance(value, int) and not isinstance(value, bool):
+    if value is None or isinstance(value, bool):
+        return str(value).lower()  # as settings are written
+    if isinstance(value, int):
         return f"{value:,}"
     return f"{value:,.3f}" if isinstance(value, float) else inline(value)

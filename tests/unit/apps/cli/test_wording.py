@@ -61,6 +61,16 @@ def test_a_failure_in_the_statistics_is_a_sentence(notes: Path, capsys: pytest.C
     assert "failures: 1\n  empty.txt: the file is empty\n" in capsys.readouterr().out
 
 
+def test_settings_in_the_statistics_are_written_as_options_take_them(
+    notes: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["index", str(notes)]) == 0
+    assert main(["stats", "--verbose"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert "  even_chunks: true" in lines
+    assert not [line for line in lines if line.endswith((": None", ": True", ": False"))]
+
+
 def test_a_wrong_embedder_is_reported_before_anything_is_read(notes: Path) -> None:
     assert main(["index", str(notes), "--embedder", "minilm"]) == 2
     assert not Path(".ketrag").exists()
