@@ -6,6 +6,7 @@ from pathlib import Path
 
 from ketrag_fast.build.bundled_model import model_of, require_model
 from ketrag_fast.build.joined_index import look_at
+from ketrag_fast.errors import IndexMissing
 from ketrag_fast.storage import bundle
 from ketrag_fast.storage.layout import Layout
 
@@ -26,4 +27,6 @@ def write_bundle(path: Path, file: Path, *, replace: bool, with_model: bool) -> 
 
 def read_bundle(file: Path, path: Path) -> None:
     """Create the index at `path` from a file that `write_bundle` wrote."""
+    if not file.exists():
+        raise IndexMissing(f"no such file: {file}", hint="`ketrag bundle FILE -i DIR` writes one")
     bundle.unbundle(file, Layout(path), check=require_model)

@@ -610,6 +610,7 @@ class Index:
         """Create the index at `path`, a new or empty folder, from a file that `bundle` wrote.
 
         Raises:
+            IndexMissing: There is no such file.
             ReadOnly: The folder is not empty.
             IndexDamaged: The file is not what `bundle` wrote, or its model is not the index's.
             IndexIncompatible, StorageFull: The index cannot be read or written here.

@@ -118,3 +118,12 @@ def test_ctrl_c_while_the_command_is_imported(
     monkeypatch.setattr("ketrag_fast.apps.cli.main.parse", stop)
     assert main(["stats"]) == 130
     assert "run the same command again" in capsys.readouterr().err
+
+
+def test_a_bundle_that_does_not_exist_is_not_a_damaged_index(
+    notes: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["unbundle", str(notes / "none.bundle"), "-i", "copy"]) == 4
+    found = capsys.readouterr().err
+    assert "no such file" in found and "`ketrag bundle FILE -i DIR` writes one" in found
+    assert not Path("copy").exists()
