@@ -118,6 +118,11 @@ function placeOf(one) {
   return [`${one.document}${page}:${one.start}-${one.end}`, ...more].join(" · ");
 }
 
+/** A sentence whose words between asterisks are emphasised. */
+function emphasised(sentence) {
+  return sentence.split(/\*([^*]+)\*/).map((part, at) => (at % 2 ? made("em", {}, part) : part));
+}
+
 function card(passage, column, shared, generation) {
   const marks = wordsOf(passage);
   const why = (passage.why || []).filter((reason) => reason.sentence).map((reason) => reason.sentence);
@@ -133,7 +138,7 @@ function card(passage, column, shared, generation) {
     node.append(made("details", { class: "metadata" }, made("summary", {}, "Metadata"), list));
   }
   if (why.length) {
-    const list = made("ul", { class: "why" }, ...why.map((line) => made("li", {}, line)));
+    const list = made("ul", { class: "why" }, ...why.map((line) => made("li", {}, ...emphasised(line))));
     node.append(made("details", {}, made("summary", {}, "Why this passage"), list));
   }
   const read = made("button", { type: "button", on: () => openReader(passage, 1, generation) }, "Show context");
