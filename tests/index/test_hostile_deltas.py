@@ -110,7 +110,7 @@ def test_a_good_one_is_taken(good: Path, tmp_path: Path) -> None:
 def test_descriptions(good: Path, tmp_path: Path) -> None:
     about, arrays = arrays_of(good)
     wrong, count = {}, 0
-    for name, tree in changed(about, every=9):
+    for name, tree in changed(about, every=6):
         count += 1
         found = found_wrong(good, tmp_path / "ix", tree, arrays)
         if found is not None:

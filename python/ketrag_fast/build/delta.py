@@ -1,11 +1,11 @@
 """Change a few documents of a large index at the cost of the change: publish a delta next to the base.
 
 The tables change as in any build. Instead of new arrays, the changes of the published ones are computed and
-stored (`storage.delta`). A change by documents and ids is applied to the tables here, without looking at
-the others; after sources were read, all documents are compared with the published ones. Whatever this
-cannot do is left to an ordinary build, which computes the arrays of all documents and so also folds the
-delta into a new base: other modes, purges, documents in another order, the first document with headings,
-metadata or another language than English.
+stored (`storage.delta`): those of the new documents, after the changes that were published before. A change
+by documents and ids is applied to the tables here, without looking at the others; after sources were read,
+all documents are compared with the published ones. Whatever this cannot do is left to an ordinary build,
+which computes the arrays of all documents and so also folds the delta into a new base: other modes, purges,
+documents in another order, the first document with headings, metadata or another language than English.
 """
 
 from __future__ import annotations
@@ -24,12 +24,10 @@ from ketrag_fast.build.async_writer import write_stage
 from ketrag_fast.build.file_reading import check_document
 from ketrag_fast.build.ingest import Change
 from ketrag_fast.build.sources import split_sources
-from ketrag_fast.errors import IndexDamaged
 from ketrag_fast.readers import is_glob
-from ketrag_fast.storage.delta import DELTA, NewDocument, delta_arrays, patches_of
-from ketrag_fast.storage.document_hashes import fingerprint_of as documents_fingerprint
+from ketrag_fast.storage.delta import DELTA, delta_arrays, patches_of
+from ketrag_fast.storage.document_texts import HASH_BYTES
 from ketrag_fast.storage.durable import discard_folder, remove_folder
-from ketrag_fast.storage.file_records import REPAIR
 from ketrag_fast.storage.generation import Generation, open_generation, publish
 from ketrag_fast.storage.layout import SHORT_HASH, Layout
 from ketrag_fast.storage.manifest import Manifest, StageRecord
@@ -45,15 +43,20 @@ LEAST: Final = 2_000
 MOST: Final = 4_096
 """Documents of a delta, removed and new ones, before it is folded into a new base."""
 _FEW: Final = 32
-"""Documents whose hashes are replaced one by one among those of all documents."""
+"""Documents that are looked for one by one among all documents."""
 
 
 @dataclass
 class DocumentChanges:
-    """The documents of the delta while they change, and what was changed."""
+    """The documents that change.
 
-    gone: set[int]
-    new: dict[str, NewDocument]
+    Attributes:
+        gone: rows of the published generation whose documents are removed or replaced.
+        new: ids of documents that come, each with the row before which it comes.
+    """
+
+    gone: set[int] = field(default_factory=set)
+    new: dict[str, int] = field(default_factory=dict)
     added: int = 0
     updated: int = 0
     removed: int = 0
@@ -62,7 +65,7 @@ class DocumentChanges:
     @property
     def changes(self) -> bool:
         """Whether a document was added, updated or removed."""
-        return bool(self.added or self.updated or self.removed)
+        return bool(self.gone or self.new)
 
 
 class Deltas:
@@ -76,11 +79,9 @@ class Deltas:
         self._base = base
         self._settings = resolved.settings
         self._stages = stages
-        delta = base.delta
-        self._arrays = base.stages if delta is None else delta.base
-        self._count = len(self._arrays["units"]["document_hashes"])
         self._contents = tables.contents()
-        self._edits: list[tuple[str, str]] = []
+        self._come: list[tuple[int, str]] = []
+        """For each document that comes the published row before which it does, and its content hash."""
 
     @classmethod
     def start(
@@ -104,8 +105,9 @@ class Deltas:
         units = base.manifest.stages["units"].files["unit_tokens"].shape[0]
         if units < LEAST or _is_other(stages, base, settings, str(base.manifest.documents["fingerprint"])):
             return None
-        whole = open_generation(base.folder, settings.verify)  # builders open without checksums
-        return cls(layout, tables, whole, resolved, stages)
+        if base.verify != settings.verify:  # builders open without checksums
+            base = open_generation(base.folder, settings.verify)
+        return cls(layout, tables, base, resolved, stages)
 
     @property
     def manifest(self) -> Manifest:
@@ -121,128 +123,142 @@ class Deltas:
         documents = documents or []
         if paths or change.others != "keep" or change.where is not None or any(map(is_glob, change.remove)):
             return None
-        delta = self._base.delta
-        done = (
-            DocumentChanges(set(delta.gone), {one.id: one for one in delta.new})
-            if delta
-            else DocumentChanges(set(), {})
-        )
-        if len(done.gone) + len(done.new) + 2 * (len(documents) + len(change.remove)) > MOST:
+        checked = [check_document(document) for document in documents]
+        if any(problem is not None for _, problem in checked):
             return None
         ids = [document.id for document in documents]
-        known = self._tables.known([*ids, *change.remove])
-        contents = [check_document(document) for document in documents]
-        marked = self._tables.is_removed(ids)
-        if len(set(ids) | set(change.remove)) < len(ids) + len(change.remove) or marked:
+        names = [*ids, *change.remove]
+        if self._published() + 2 * len(names) > MOST or len(set(names)) < len(names):
             return None
-        if any(problem is not None for _, problem in contents):
+        known = self._tables.known(names)
+        rows = self._rows(known)
+        if rows is None or self._tables.is_removed(ids) or self._are_of_earlier_sources(ids, known):
             return None
-        source = self._tables.last_source()
-        if source is None or source.kind != "documents":
-            return None
-        if any(known[name].source != source.number for name in ids if name in known):
-            return None
-        rows = {name: self._row(one) for name, one in known.items() if name not in done.new}
-        if any(row is None for row in rows.values()):
-            return None
+        done = DocumentChanges()
+        end = self._end_of_program() if documents else None
         for name in change.remove:
             self._remove(name, known, rows, done)
-        place = self._tables.last_place(source.number) + 1
-        for document, (content, _) in zip(documents, contents, strict=True):
-            stored = known.get(document.id)
-            if stored is None:
-                self._tables.insert([(document, source.number, place, content)])
-                self._edits.append(("", content))
-                done.new[document.id] = NewDocument(document.id, self._count, place)
-                place, done.added = place + 1, done.added + 1
-            elif stored.content != content:
-                self._update(document, content, stored, rows, done)
+        if end is not None:
+            self._put(documents, [content for content, _ in checked], end, known, rows, done)
         return done
 
     def difference(self) -> DocumentChanges | None:
-        """Compare the documents of the tables with those of the base.
+        """Compare the documents of the tables with those that are published.
 
         Returns None if the documents that stay are in another order, or too many others changed.
         """
-        now = np.ascontiguousarray(self._tables.contents()[:, :SHORT_HASH])
-        rows = _positions(np.ascontiguousarray(self._arrays["units"]["document_hashes"]), now)
+        published = np.ascontiguousarray(self._base.stages["units"]["document_hashes"])
+        rows = _positions(published, np.ascontiguousarray(self._tables.contents()[:, :SHORT_HASH]))
         if rows is None:
             return None
-        kept, new = rows[rows >= 0], np.flatnonzero(rows < 0)
-        if (np.diff(kept) <= 0).any() or self._count - len(kept) + len(new) > MOST:
+        count, kept, new = len(published), rows[rows >= 0], np.flatnonzero(rows < 0)
+        if (np.diff(kept) <= 0).any() or self._published() + count - len(kept) + len(new) > MOST:
             return None
-        stays = np.zeros(self._count, np.bool_)
+        stays = np.zeros(count, np.bool_)
         stays[kept] = True
-        following = np.append(kept, self._count)[np.cumsum(rows >= 0)[new]]
+        following = np.append(kept, count)[np.cumsum(rows >= 0)[new]]
         names = self._tables.ids_at(new.tolist())
-        known = self._tables.known(names)
-        before = dict(zip(names, following.tolist(), strict=True))
-        found = {name: NewDocument(name, before[name], known[name].place) for name in names}
-        return DocumentChanges(set(np.flatnonzero(~stays).tolist()), found)
+        gone = set(np.flatnonzero(~stays).tolist())
+        return DocumentChanges(gone, dict(zip(names, following.tolist(), strict=True)))
 
-    def _row(self, stored: Known) -> int | None:
-        """Return the row of a document in the base."""
-        hashes = self._arrays["units"]["document_hashes"]
-        wanted = np.frombuffer(bytes.fromhex(stored.content)[:SHORT_HASH], np.uint8)
-        heads = np.ascontiguousarray(hashes).view(np.uint64)
-        found = np.flatnonzero((heads == wanted.view(np.uint64)).all(axis=1))
-        return int(found[0]) if len(found) == 1 else None
+    def _published(self) -> int:
+        """Return the number of documents that the published delta changes."""
+        return 0 if self._base.delta is None else self._base.delta.changed
+
+    def _rows(self, known: Mapping[str, Known]) -> dict[str, int] | None:
+        """Return the published rows of documents, which are their numbers in the tables.
+
+        Returns None if the hashes of two documents begin alike, or the published ones are others.
+        """
+        if len(known) > _FEW:
+            wanted = np.frombuffer(b"".join(bytes.fromhex(one.content) for one in known.values()), np.uint8)
+            found = _positions(self._contents, wanted.reshape(len(known), -1))
+            every = [-1] * len(known) if found is None else found.tolist()
+        else:
+            every = [self._row(one) for one in known.values()]
+        rows = dict(zip(known, every, strict=True))
+        return rows if all(self._is_at(rows[name], one) for name, one in known.items()) else None
+
+    def _row(self, stored: Known) -> int:
+        """Return the number of a document in the tables; -1 if another one's hash begins alike."""
+        wanted = np.frombuffer(bytes.fromhex(stored.content), np.uint64)
+        found = np.flatnonzero(self._contents.view(np.uint64)[:, 0] == wanted[0])
+        return int(found[0]) if len(found) == 1 else -1
+
+    def _is_at(self, row: int, stored: Known) -> bool:
+        """Return whether a published row is that of a document."""
+        if row < 0:
+            return False
+        start, stop = row * SHORT_HASH, (row + 1) * SHORT_HASH
+        published = self._base.stages["units"].read_bytes("document_hashes", start, stop)
+        return published.tobytes() == bytes.fromhex(stored.content)[:SHORT_HASH]
 
     def _remove(
-        self, name: str, known: Mapping[str, Known], rows: Mapping[str, int | None], done: DocumentChanges
+        self, name: str, known: Mapping[str, Known], rows: Mapping[str, int], done: DocumentChanges
     ) -> None:
         stored = known.get(name)
         if stored is None:
             done.unknown.append(Failure(name, "unknown", "the index has no such document"))
             return
         self._tables.remove([stored.key])
-        self._edits.append((stored.content, ""))
         self._tables.set_removed([name], removed=True)
         done.removed += 1
-        row = rows.get(name)
-        if row is None:
-            del done.new[name]
-        else:
-            done.gone.add(row)
+        done.gone.add(rows[name])
 
-    def _update(
+    def _are_of_earlier_sources(self, ids: Sequence[str], known: Mapping[str, Known]) -> bool:
+        """Return whether a document is of a source before that of programs, which then keeps its own."""
+        own = self._tables.program_source()
+        stored = [known[name].source for name in ids if name in known]
+        return any(own is None or source < own for source in stored)
+
+    def _end_of_program(self) -> tuple[int, int, int]:
+        """Return the source of a program's documents, the published row behind it, and its next position."""
+        self._tables.add_source("documents", "documents", "")
+        source = self._tables.program_source() or 0
+        is_last = source == max(row.number for row in self._tables.sources())
+        end = len(self._contents) if is_last else self._tables.count_through(source)
+        return source, end, self._tables.last_place(source) + 1
+
+    def _put(
         self,
-        document: Document,
-        content: str,
-        stored: Known,
-        rows: Mapping[str, int | None],
+        documents: Sequence[Document],
+        contents: Sequence[str],
+        end_of: tuple[int, int, int],
+        known: Mapping[str, Known],
+        rows: Mapping[str, int],
         done: DocumentChanges,
     ) -> None:
-        self._tables.update(stored.key, document, stored.source, stored.place, content)
-        self._edits.append((stored.content, content))
-        done.updated += 1
-        row = rows.get(document.id)
-        if row is not None:
-            done.gone.add(row)
-            done.new[document.id] = NewDocument(document.id, row, stored.place)
-
-    def _fingerprint(self) -> str:
-        """Return the fingerprint of the changed tables; for a few changes without reading them again."""
-        if len(self._edits) > _FEW:
-            return self._tables.fingerprint()
-        contents, new = self._contents.copy(), []
-        heads = contents[:, :8].copy().view(np.uint64).reshape(-1)
-        stays = np.ones(len(contents), np.bool_)
-        for before, after in self._edits:
-            if not before:
-                new.append(bytes.fromhex(after))
+        """Add documents, or replace those with their ids; they then belong to the program."""
+        source, end, place = end_of
+        for document, content in zip(documents, contents, strict=True):
+            stored = known.get(document.id)
+            if stored is None:
+                self._tables.insert([(document, source, place, content)])
+                done.added += 1
+            elif stored.source == source and stored.content == content:
                 continue
-            old = np.frombuffer(bytes.fromhex(before), np.uint8)
-            found = np.flatnonzero(heads == old[:8].view(np.uint64)[0])
-            row = found[(self._contents[found] == old).all(axis=1)]
-            if after:
-                contents[row] = np.frombuffer(bytes.fromhex(after), np.uint8)
             else:
-                stays[row] = False
-        added = np.frombuffer(b"".join(new), np.uint8).reshape(-1, contents.shape[1])
-        now = np.concatenate([contents[stays], added])
-        self._tables.content_hashes.remember(now)
-        return documents_fingerprint(now)
+                stays = stored.source == source
+                at = stored.place if stays else place
+                self._tables.update(stored.key, document, source, at, content)
+                done.updated += stored.content != content
+                done.gone.add(rows[document.id])
+                if stays:
+                    done.new[document.id] = rows[document.id]
+                    self._come.append((rows[document.id], content))
+                    continue
+            done.new[document.id] = end
+            self._come.append((end, content))
+            place += 1
+
+    def _fingerprint(self, changed: DocumentChanges) -> str:
+        """Return the fingerprint of the tables that `apply` changed, without reading them again."""
+        now, at = [], 0
+        for row, content in sorted([*self._come, *((row, "") for row in changed.gone)], key=_before_row):
+            now.append(self._contents[at:row])
+            now.append(np.frombuffer(bytes.fromhex(content), np.uint8).reshape(-1, HASH_BYTES))
+            at = row if content else row + 1
+        return self._tables.content_hashes.remember(np.concatenate([*now, self._contents[at:]]))
 
     def write(
         self, changed: DocumentChanges, callback: Callback | None, fingerprint: str | None = None
@@ -252,34 +268,23 @@ class Deltas:
         `fingerprint` is that of the tables, if it is known.
         """
         start, settings = time.monotonic(), self._settings
-        fingerprint = fingerprint or self._fingerprint()
+        fingerprint = fingerprint or self._fingerprint(changed)
         known = self._tables.known(changed.new)
-        if missing := changed.new.keys() - known.keys():
-            raise IndexDamaged(
-                f"the delta has the document {min(missing)!r}, which the tables lack", hint=REPAIR
-            )
-        new = sorted(
-            changed.new.values(), key=lambda one: (one.before, known[one.id].source, known[one.id].place)
-        )
-        gone = np.array(sorted(changed.gone), np.uint32)
-        documents = Documents.of(self._tables, [one.id for one in new], cut=settings.cut == "sentences")
+        new = sorted(changed.new, key=lambda name: (changed.new[name], known[name].source, known[name].place))
+        documents = Documents.of(self._tables, new, cut=settings.cut == "sentences")
         context = StageContext(Meter(DELTA, callback, "documents"), settings.threads)
-        cut = cut_new_documents(
-            documents, settings, context, "document_metadata_offsets" in self._arrays["units"]
-        )
+        has_metadata = "document_metadata_offsets" in self._base.stages["units"]
+        cut = cut_new_documents(documents, settings, context, has_metadata)
         found = patches_of(
-            {stage: self._arrays[stage] for stage in STAGES},
-            gone,
-            np.array([one.before for one in new], np.uint32),
+            {stage: self._base.stages[stage] for stage in STAGES},
+            np.array(sorted(changed.gone), np.uint32),
+            np.array([changed.new[name] for name in new], np.uint32),
             cut,
             settings.language,
         )
         if found is None or self._lost_metadata(found):
             return None
-        records = self._base.records()
-        base = {stage: records[stage].fingerprint for stage in STAGES}
-        now = _fingerprints(self._stages, settings, fingerprint)
-        arrays = delta_arrays(found, gone.tolist(), new, base, now)
+        arrays = delta_arrays(found, _fingerprints(self._stages, settings, fingerprint))
         folder = self._layout.work / DELTA
         remove_folder(folder)  # of a build that was killed
         return write_stage(Stage(DELTA, 1, (), (), ""), fingerprint, folder, arrays, time.monotonic() - start)
@@ -304,6 +309,12 @@ class Deltas:
         )
         discard_folder(folder)
         return manifest
+
+
+def _before_row(change: tuple[int, str]) -> tuple[int, bool]:
+    """Return a key by which what comes before a row precedes the row, which goes."""
+    row, content = change
+    return row, not content
 
 
 def _positions(hashes: NDArray[Any], wanted: NDArray[Any]) -> NDArray[np.int64] | None:

@@ -48,6 +48,7 @@ from ketrag_fast.storage.generation import (
     Generation,
     current_number,
     finish_publication,
+    is_newest,
     newest_whole,
     prune,
     publish,
@@ -95,6 +96,7 @@ def build(
     where: Condition | None = None,
     trust: Trust | None = None,
     fold: bool = False,
+    opened: Generation | None = None,
 ) -> BuildReport:
     """Build the index at `path`, or update it from its sources.
 
@@ -111,6 +113,8 @@ def build(
         trust: the endpoints that may receive text; by default those in `settings`, which are then confirmed
             for this index.
         fold: write all arrays, and no delta.
+        opened: the generation that the caller has open. If it is the newest one, a small change uses its
+            files instead of opening them again.
 
     Raises:
         Cancelled: (or KeyboardInterrupt) the build was stopped; the next call resumes after the last
@@ -119,7 +123,8 @@ def build(
     start = time.monotonic()
     layout = Layout(Path(path))
     with hold_folder(layout):
-        base = newest_whole(layout)
+        is_open = opened is not None and is_newest(layout, opened)
+        base = opened if is_open else newest_whole(layout)
         if base is not None:
             finish_publication(layout, base)
         is_current = base is not None and base.number == current_number(layout)
@@ -141,6 +146,8 @@ def build(
                 small = change_by_delta(deltas, tables, resolved, change, callback)
                 if small is not None:
                     return _finish(layout, tables, resolved.settings, small, noted, start)
+            if is_open:
+                base = newest_whole(layout)  # without checksums: the stages verify what they use
             meter = Meter("read", callback, "documents")
             again = rebuild or not (tables.texts.all_here() or _has_texts(base, tables, resolved.settings))
             with working_ahead(layout, tables, stages, resolved.settings) as ahead:

@@ -118,6 +118,7 @@ def update_index(
             progress=shown,
             purge=purge,
             fold=fold,
+            opened=state.opened.generation,
         )
 
 

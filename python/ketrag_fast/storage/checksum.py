@@ -32,7 +32,7 @@ def text_digest(parts: Iterable[str]) -> str:
     return bytes_digest(part.encode("utf-8") for part in parts)
 
 
-def bytes_digest(parts: Iterable[bytes]) -> str:
+def bytes_digest(parts: Iterable[bytes | memoryview]) -> str:
     """Return the same for texts encoded as UTF-8."""
     return raw_digest(parts).hex()
 
@@ -42,9 +42,9 @@ def length_prefixed(parts: Iterable[bytes]) -> bytes:
     return b"".join([piece for part in parts for piece in (_length(len(part)), part)])
 
 
-def raw_digest(parts: Iterable[bytes]) -> bytes:
+def raw_digest(parts: Iterable[bytes | memoryview]) -> bytes:
     """Return the bytes of `bytes_digest`."""
-    pieces: list[bytes] = []
+    pieces: list[bytes | memoryview] = []
     for data in parts:
         pieces += (_length(len(data)), data)
     if sum(map(len, pieces)) <= _SHORT:

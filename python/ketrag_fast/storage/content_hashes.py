@@ -8,11 +8,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from ketrag_fast.storage.document_hashes import fingerprint_of
 from ketrag_fast.storage.document_texts import HASH_BYTES
 from ketrag_fast.storage.io_errors import tables_damaged
 
-_known: dict[bytes, NDArray[np.uint8]] = {}
-"""The hashes of the tables that were read or changed last, by their token."""
+_known: dict[bytes, tuple[NDArray[np.uint8], str]] = {}
+"""The hashes of the tables that were read or changed last, and their fingerprint, by their token."""
 
 
 class ContentHashes:
@@ -28,17 +29,26 @@ class ContentHashes:
 
     def read(self) -> NDArray[np.uint8]:
         """Return the hashes in document order: uint8[documents, 32]."""
-        found = _known.get(self._token())
-        if found is None:
-            found = self._read()
-            self.remember(found)
-        return found
+        return self._state()[0]
 
-    def remember(self, hashes: NDArray[np.uint8]) -> None:
-        """Keep what `read` would return for the documents as they are now."""
+    def fingerprint(self) -> str:
+        """Return a hash of all of them."""
+        return self._state()[1]
+
+    def remember(self, hashes: NDArray[np.uint8]) -> str:
+        """Keep what `read` would return for the documents as they are now, and return its fingerprint."""
         hashes.setflags(write=False)
         _known.clear()  # first, so that two lists are never kept
-        _known[self._token()] = hashes
+        made = fingerprint_of(hashes)
+        _known[self._token()] = hashes, made
+        return made
+
+    def _state(self) -> tuple[NDArray[np.uint8], str]:
+        found = _known.get(self._token())
+        if found is None:
+            hashes = self._read()
+            found = hashes, self.remember(hashes)
+        return found
 
     def mark(self) -> None:
         """Note that documents change, in the caller's transaction."""

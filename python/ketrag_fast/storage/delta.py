@@ -8,7 +8,7 @@ are those of a build from scratch. The folders of the other stages hold the file
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -27,18 +27,8 @@ DELTA: Final = "delta"
 """The stage that holds the changes."""
 _PIECE: Final = 4
 _STEP: Final = 2
-_MOST_PLACES: Final = 1 << 62
-
-
-@dataclass(frozen=True)
-class NewDocument:
-    """A document of the delta: its id, the number of the base's document before which it comes, and its
-    position in its source.
-    """
-
-    id: str
-    before: int
-    place: int
+_ROWS: Final = "units.document_hashes"
+"""An array with a row for each document, which differs from that of any other document."""
 
 
 @dataclass(frozen=True)
@@ -48,16 +38,12 @@ class Delta:
     Attributes:
         stages: the records of all its stages, those of the base with the base's shapes.
         base: the arrays of the base.
-        gone: numbers of the base's documents that are removed or replaced.
-        new: documents of the delta, in order.
-        fingerprints: of the base's stages.
+        changed: the number of documents of the base that are removed or replaced, and of those that came.
     """
 
     stages: Mapping[str, StageRecord]
     base: Mapping[str, Arrays]
-    gone: Sequence[int]
-    new: Sequence[NewDocument]
-    fingerprints: Mapping[str, str]
+    changed: int
 
 
 class PatchedArrays(Arrays):
@@ -75,7 +61,7 @@ class PatchedArrays(Arrays):
 
 
 def patches_of(
-    base: Mapping[str, Arrays],
+    published: Mapping[str, Arrays],
     gone: NDArray[np.uint32],
     before: NDArray[np.uint32],
     new: Mapping[str, NDArray[Any]],
@@ -84,14 +70,15 @@ def patches_of(
     """Return how the arrays of the base change, or None if all must be computed.
 
     Args:
-        base: the base's arrays by stage.
+        published: the arrays of the open generation by stage: of the base, or with the changes of a delta.
+            These are part of the result, though only the new documents are read.
         gone: numbers of documents that go.
-        before: for each new document the number of the base's document before which it comes.
+        before: for each new document the number of the published document before which it comes.
         new: the arrays of the stage "units" of the new documents alone.
         language: the setting.
     """
     return _core.delta_patches(
-        {f"{stage}.{name}": file for stage, arrays in base.items() for name, file in arrays.mapped()},
+        {f"{stage}.{name}": file for stage, arrays in published.items() for name, file in arrays.mapped()},
         gone,
         before,
         {name: np.ascontiguousarray(array).reshape(-1).astype(np.uint64) for name, array in new.items()},
@@ -99,31 +86,15 @@ def patches_of(
     )
 
 
-def delta_arrays(
-    found: tuple[Any, ...],
-    gone: Sequence[int],
-    new: Sequence[NewDocument],
-    base: Mapping[str, str],
-    now: Mapping[str, str],
-) -> dict[str, NDArray[Any]]:
+def delta_arrays(found: tuple[Any, ...], now: Mapping[str, str]) -> dict[str, NDArray[Any]]:
     """Return the arrays of the stage `delta`.
 
     Args:
         found: the result of `_core.delta_patches`.
-        gone: rows of the base's documents that are removed or replaced.
-        new: the documents of the delta, in order.
-        base: the fingerprints of the base's stages.
         now: the fingerprints of stages of the current documents.
     """
     arrays, numbers, pieces, values, steps = found
-    index = {
-        "arrays": arrays,
-        "numbers": numbers,
-        "gone": list(gone),
-        "new": [[one.id, one.before, one.place] for one in new],
-        "base": dict(base),
-        "fingerprints": dict(now),
-    }
+    index = {"arrays": arrays, "numbers": numbers, "fingerprints": dict(now)}
     data = json.dumps(index, ensure_ascii=False, separators=(",", ":")).encode("utf-8")
     return {"index": np.frombuffer(data, np.uint8), "pieces": pieces, "values": values, "steps": steps}
 
@@ -158,7 +129,7 @@ def _open_delta(
         at += count
     files: dict[str, dict[str, MappedFile]] = {name: {} for name in stages if name != DELTA}
     records: dict[str, dict[str, FileRecord]] = {name: {} for name in files}
-    piece = value = 0
+    piece = value = changed = 0
     for full, what, count, length, size in index["arrays"]:
         stage, name = full.split(".")
         earlier = stages[stage].file(name)
@@ -167,6 +138,8 @@ def _open_delta(
             part, values[value : value + length], size, numbers[what] if what else None, full
         )
         _check_pieces(part, size, full)
+        if full == _ROWS:
+            changed = _changed(part, earlier.shape(), size)
         piece, value = piece + count, value + length
         rows, columns = file.shape()
         shape = (rows,) if columns is None else (rows, columns)
@@ -179,13 +152,14 @@ def _open_delta(
         if patched.keys() != record.files.keys():
             raise ValueError(f"arrays of {name} are missing")
         fingerprint = str(index["fingerprints"][name])
+        if not fingerprint.isascii():
+            raise ValueError(f"the fingerprint of {name} is not one")
         described[name] = replace(record, files=records[name], fingerprint=fingerprint)
         current[name] = PatchedArrays(folder / name, records[name], patched)
     delta = Delta(
         manifest.stages,
         {name: arrays for name, arrays in stages.items() if name != DELTA},
-        *_documents(index, stages["units"].file("document_hashes").shape()[0]),
-        {str(name): str(mark) for name, mark in index["base"].items()},
+        changed,
     )
     return current, replace(manifest, stages=described), delta
 
@@ -202,17 +176,10 @@ def _check_pieces(pieces: NDArray[np.uint64], size: int, name: str) -> None:
             raise ValueError(f"pieces of {name} overlap")
 
 
-def _documents(index: Mapping[str, Any], rows: int) -> tuple[list[int], list[NewDocument]]:
-    """Return the rows that go and the documents that come, of an index of `rows` documents.
-
-    Raises ValueError if one of them is impossible.
-    """
-    gone = [int(row) for row in index["gone"]]
-    new = [NewDocument(str(name), int(before), int(place)) for name, before, place in index["new"]]
-    if gone != sorted(set(gone)) or (gone and not 0 <= gone[0] <= gone[-1] < rows):
-        raise ValueError("rows that go are repeated or missing")
-    if len({one.id for one in new}) < len(new):
-        raise ValueError("two new documents have one id")
-    if not all(0 <= one.before <= rows and 0 <= one.place < _MOST_PLACES for one in new):
-        raise ValueError("a new document has no place")
-    return gone, new
+def _changed(pieces: NDArray[np.uint64], shape: tuple[int, int | None], size: int) -> int:
+    """Return how many rows of an array are left out and how many come, given its pieces."""
+    rows, columns = shape
+    lengths = np.diff(pieces[:, 0], append=np.uint64(size))
+    kept = int(lengths[pieces[:, 2] == 0].sum())
+    width = columns or 1
+    return rows - kept // width + (size - kept) // width

@@ -32,7 +32,7 @@ def hashes_of(contents: Iterable[Any], path: Path) -> NDArray[np.uint8]:
 
 def fingerprint_of(hashes: NDArray[np.uint8]) -> str:
     """Return a hash of documents, given their content hashes, and of their order."""
-    return bytes_digest([hashes.tobytes()])
+    return bytes_digest([np.ascontiguousarray(hashes).reshape(-1).data])
 
 
 def hash_purged_id(name: str) -> str:

@@ -67,10 +67,10 @@ class Generation:
         return self.manifest.generation
 
     def base_of(self, name: str, record: StageRecord, verify: Verify) -> Arrays | None:
-        """Return the base's arrays of a stage if they are of the files of a record and opened likewise."""
-        delta = self.delta
-        same = delta is not None and name in delta.base and delta.stages[name].files == record.files
-        return delta.base[name] if delta is not None and same and self.verify == verify else None
+        """Return the arrays of a stage without changes if they are of these files and opened likewise."""
+        stages = self.stages if self.delta is None else self.delta.base
+        same = name in stages and self.records()[name].files == record.files
+        return stages[name] if same and self.verify == verify else None
 
     def records(self) -> Mapping[str, StageRecord]:
         """Return the records of the files in its folder."""
@@ -80,10 +80,12 @@ class Generation:
 def open_generation(folder: Path, verify: Verify = "blocks", before: Generation | None = None) -> Generation:
     """Open a generation: its manifest and all sizes are checked, the rest according to `verify`.
 
-    Files of a base that `before` has open are shared with it, and so are their unpacked values.
+    Files of the base of a delta that `before` has open are shared with it, and so are their unpacked values.
     """
     stamp = stamp_of(folder)
     manifest = read_manifest(folder / MANIFEST)
+    if DELTA not in manifest.stages:
+        before = None
     stages = {}
     for name, record in manifest.stages.items():
         shared = None if before is None else before.base_of(name, record, verify)
@@ -170,6 +172,20 @@ def open_current(layout: Layout, verify: Verify = "blocks", before: Generation |
             hint="run the same `ketrag index` again: it goes on from there",
         )
     return open_generation(layout.generation(numbers[-1]), verify)
+
+
+def is_newest(layout: Layout, opened: Generation) -> bool:
+    """Return whether an open generation is the newest one, as it was when it was opened, with its files."""
+    folder = layout.generation(opened.number)
+    numbers = layout.generations()
+    if not numbers or numbers[-1] != opened.number or stamp_of(folder) != opened.stamp:
+        return False
+    try:
+        for name, record in opened.records().items():
+            check_stage(folder / name, record, full=False)
+    except IndexDamaged:
+        return False
+    return opened.stamp != (0, 0)
 
 
 def newest_whole(layout: Layout) -> Generation | None:

@@ -90,9 +90,10 @@ class SourceTable(Database):
         self._db.execute("DELETE FROM sources WHERE number = ?", (number,))
         self._db.execute("DELETE FROM source_seals WHERE number = ?", (number,))
 
-    def last_source(self) -> SourceRow | None:
-        """Return the last source, which new documents of a program follow."""
-        return max(self.sources(), key=lambda source: source.number, default=None)
+    def program_source(self) -> int | None:
+        """Return the number of the source of documents that a program added; None if there is none yet."""
+        own = (row.number for row in self.sources() if (row.kind, row.spec) == ("documents", ""))
+        return next(own, None)
 
     def origins(self, names: Iterable[str]) -> dict[str, str]:
         """Return the path or glob of the source of each document; documents of a program have none.

@@ -23,7 +23,6 @@ from ketrag_fast.storage.checksum import raw_digest
 from ketrag_fast.storage.content_hashes import ContentHashes
 from ketrag_fast.storage.document_hashes import (
     PURGED,
-    fingerprint_of,
     hash_purged_id,
     hashes_of,
     metadata_json,
@@ -326,7 +325,7 @@ class Tables(SourceTable):
 
     def fingerprint(self) -> str:
         """Return a hash of all documents and their order."""
-        return fingerprint_of(self.contents())
+        return self.content_hashes.fingerprint()
 
     def some(self, numbers: Sequence[int]) -> Iterator[StoredDocument]:
         """Yield documents by their numbers in document order. Raises IndexDamaged if one is altered."""
@@ -355,6 +354,11 @@ class Tables(SourceTable):
         """Return the position of the last document of a source; -1 if it has none."""
         row = self._db.execute("SELECT max(place) FROM documents WHERE source = ?", (source,)).fetchone()
         return -1 if row[0] is None else int(row[0])
+
+    def count_through(self, source: int) -> int:
+        """Return the number of documents of a source and of those before it."""
+        query = "SELECT count(*) FROM documents WHERE source <= ?"
+        return int(self._db.execute(query, (source,)).fetchone()[0])
 
     def _ordered_keys(self) -> Sequence[int]:
         """Return the keys of the documents in their order. Read once for each change."""

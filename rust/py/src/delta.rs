@@ -4,7 +4,7 @@ use super::arrays::slice;
 use super::door::{long, to_python};
 use super::files::FileIn;
 use ketrag_base::error::{Error, Result};
-use ketrag_core::generation::delta::{patches, Documents, New, Patches};
+use ketrag_core::generation::delta::{from_whole, patches, Documents, New, Patches};
 use ketrag_core::generation::{Arrays, Parts};
 use ketrag_core::graph::links_delta::Of;
 use ketrag_text::detection::Choice;
@@ -37,7 +37,8 @@ fn name_of(of: Of) -> &'static str {
 /// as a whole.
 ///
 /// `files` are the published arrays, `gone` documents that go, `before` the documents before which others come,
-/// and `new` the arrays of the stage "units" of these documents alone.
+/// and `new` the arrays of the stage "units" of these documents alone. If the published arrays are changes of those of a
+/// whole generation, the result is the changes of the latter.
 #[pyfunction]
 #[pyo3(signature = (files, gone, before, new, *, language, report=None))]
 fn delta_patches<'py>(
@@ -61,7 +62,9 @@ fn delta_patches<'py>(
         let arrays = Arrays::new(held, true);
         let parts = Parts::new(&arrays, language)?;
         let links = parts.links()?.ok_or_else(|| Error::damaged("the index has no links".to_owned()))?;
-        patches(&arrays, links, &Documents { gone, before, new: &new, language: choice }, progress)
+        let documents = Documents { gone, before, new: &new, language: choice };
+        let found = patches(&arrays, links, &documents, progress)?;
+        found.map(|found| from_whole(&arrays, found)).transpose()
     })?;
     let Some((arrays, numbers)) = found else { return Ok(None) };
     let (mut pieces, mut values, mut steps) = (Vec::new(), Vec::new(), Vec::new());

@@ -18,4 +18,4 @@ pub use npy::MappedArray;
 pub use pack::{pack, pack_to, Shape};
 pub use patched::Patched;
 pub use tree::{file_digest, file_tree, root, Value};
-pub use unpacked::{Compose, Unpacked};
+pub use unpacked::{Changes, Compose, Unpacked};

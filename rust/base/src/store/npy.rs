@@ -4,7 +4,7 @@
 use super::kind::{Item, Kind};
 use super::mapped::MappedFile;
 use super::pack::MAGIC;
-use super::unpacked::{Compose, Unpacked};
+use super::unpacked::{Changes, Compose, Unpacked};
 use crate::error::{caught, Error, Result};
 use crate::guard::Guard;
 use crate::items::Items;
@@ -71,6 +71,14 @@ impl MappedArray {
     /// Return whether the array is put together when it is read.
     pub fn is_composed(&self) -> bool {
         matches!(&self.body, Body::Packed(unpacked) if unpacked.is_composed())
+    }
+
+    /// Return the changes of an earlier array that this one is, if it is.
+    pub fn changes(&self) -> Option<Changes<'_>> {
+        match &self.body {
+            Body::Plain(..) => None,
+            Body::Packed(unpacked) => unpacked.changes(),
+        }
     }
 
     /// Return the number of columns of an array of two dimensions.

@@ -44,6 +44,32 @@ impl Patch {
         }
     }
 
+    /// Return the changes of an array that has these changes after those of `first`; `numbers` are the numbers of ids that
+    /// were present after `first`, if the array has ids.
+    pub fn after(&self, first: &Self, numbers: Option<&Numbering>) -> Self {
+        let mut editor = Editor::default();
+        self.pieces_of(0..self.len, |piece, range| {
+            if piece.is_new {
+                editor.insert(self.values[range.start as usize..range.end as usize].iter().copied());
+                return;
+            }
+            first.pieces_of(range, |earlier, from| {
+                if !earlier.is_new {
+                    let shift = earlier.shift.wrapping_add(piece.shift);
+                    let kept = Piece { at: editor.patch.len, start: from.start, is_new: false, shift };
+                    editor.push(kept, from.end - from.start);
+                    return;
+                }
+                let values = first.values[from.start as usize..from.end as usize].iter();
+                match numbers {
+                    Some(numbers) => editor.insert(values.map(|&id| numbers.of(id))),
+                    None => editor.insert(values.map(|value| value.wrapping_add_signed(piece.shift))),
+                }
+            });
+        });
+        editor.patch
+    }
+
     /// Return the values of a range, given the earlier array and the present number of each id in it, if it has ids.
     pub fn read(&self, range: Range<u64>, earlier: &[u64], numbers: Option<&Numbering>) -> Vec<u64> {
         let mut found = Vec::with_capacity((range.end - range.start) as usize);
@@ -89,6 +115,40 @@ impl Numbering {
     /// Create from ascending starts, and what ids from each on are shifted by.
     pub fn from_parts(starts: Vec<u64>, shifts: Vec<i64>) -> Self {
         Self { starts, shifts }
+    }
+
+    /// Return the numbers of things that were numbered again after `first`.
+    pub fn after(&self, first: &Self) -> Self {
+        let mut numbers = Self::default();
+        let (mut next, mut last) = (0, 0);
+        let mut add = |start: u64, shift: i64| {
+            if shift != last {
+                numbers.starts.push(start);
+                numbers.shifts.push(shift);
+                last = shift;
+            }
+        };
+        // Parts of the ids with one shift each; numbers rise with ids.
+        for part in 0..=first.starts.len() {
+            let start = part.checked_sub(1).map_or(0, |before| first.starts[before]);
+            let shift = part.checked_sub(1).map_or(0, |before| first.shifts[before]);
+            let end = first.starts.get(part).copied().unwrap_or(u64::MAX);
+            let begin = start.wrapping_add_signed(shift);
+            while self.starts.get(next).is_some_and(|&at| at <= begin) {
+                next += 1;
+            }
+            let own = |next: usize| next.checked_sub(1).map_or(0, |before| self.shifts[before]);
+            add(start, shift.wrapping_add(own(next)));
+            let first_id = |at: &u64| at.wrapping_add_signed(shift.wrapping_neg());
+            while let Some(at) = self.starts.get(next).map(first_id) {
+                if at >= end {
+                    break;
+                }
+                next += 1;
+                add(at, shift.wrapping_add(own(next)));
+            }
+        }
+        numbers
     }
 
     /// Return the starts and shifts.
@@ -344,5 +404,64 @@ mod tests {
             }
             prop_assert_eq!(numbers.of(u64::from(u32::MAX)), u64::from(u32::MAX));
         }
+
+        #[test]
+        fn changes_after_changes_are_those_of_the_first_array(
+            kept in prop::collection::vec(any::<bool>(), 0..14),
+            added in prop::collection::vec(any::<prop::sample::Index>(), 0..5),
+            kept_again in prop::collection::vec(any::<bool>(), 19),
+            added_again in prop::collection::vec(any::<prop::sample::Index>(), 0..5),
+        ) {
+            let (count, (one, patch)) = (kept.len() as u64, change(&kept, &added));
+            let middle: Vec<bool> = kept_again[..patch.len as usize].to_vec();
+            let (two, again) = change(&middle, &added_again);
+            let both = two.after(&one);
+            // The ids of things that are present after the first change, and after both.
+            let ids: Vec<u64> = (0..count).collect();
+            let ids = patch.read(0..patch.len, &ids, Some(&one));
+            prop_assert_eq!(&ids, &(0..patch.len).collect::<Vec<u64>>());
+            let wanted = again.read(0..again.len, &ids, Some(&two));
+            let joined = again.after(&patch, Some(&two));
+            let before: Vec<u64> = (0..count).collect();
+            prop_assert_eq!(joined.read(0..joined.len, &before, Some(&both)), wanted);
+            prop_assert!(joined.pieces.windows(2).all(|two| two[0].at < two[1].at));
+            // The same changes of an array that holds no ids, with other shifts.
+            let shifted = |patch: &Patch, by: i64| {
+                let mut patch = patch.clone();
+                patch.pieces.iter_mut().filter(|piece| !piece.is_new).for_each(|piece| piece.shift = by);
+                patch
+            };
+            let (first, second) = (shifted(&patch, 7), shifted(&again, -3));
+            let values: Vec<u64> = (100..100 + count).collect();
+            let wanted = second.read(0..second.len, &first.read(0..first.len, &values, None), None);
+            let joined = second.after(&first, None);
+            prop_assert_eq!(joined.read(0..joined.len, &values, None), wanted);
+        }
+    }
+
+    /// Return the numbers of things of which some are kept and others come, and the changes of a list of all their ids.
+    fn change(kept: &[bool], added: &[prop::sample::Index]) -> (Numbering, Patch) {
+        let mut added: Vec<u32> = added.iter().map(|at| at.index(kept.len() + 1) as u32).collect();
+        added.sort_unstable();
+        let removed: Vec<u32> = kept.iter().zip(0..).filter(|(kept, _)| !**kept).map(|(_, id)| id).collect();
+        let (mut editor, mut next) = (Editor::default(), 0);
+        for id in 0..=kept.len() as u32 {
+            for (k, _) in added.iter().enumerate().filter(|(_, &before)| before == id) {
+                editor.keep(u64::from(id), 0);
+                editor.insert([u64::from(Numbering::of_new(&removed, id, k))]);
+                next += 1;
+            }
+            match kept.get(id as usize) {
+                Some(true) => next += 1,
+                Some(false) => {
+                    editor.keep(u64::from(id), 0);
+                    editor.skip(1);
+                }
+                None => (),
+            }
+        }
+        let patch = editor.finish(kept.len() as u64);
+        assert_eq!(patch.len, next);
+        (Numbering::new(&removed, &added), patch)
     }
 }

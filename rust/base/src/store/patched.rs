@@ -3,7 +3,7 @@
 use super::kind::{Item, Kind};
 use super::npy::MappedArray;
 use super::pack::Shape;
-use super::unpacked::Compose;
+use super::unpacked::{Changes, Compose};
 use crate::error::{caught, Error, Result};
 use crate::store::patch::{Numbering, Patch};
 use std::sync::Arc;
@@ -94,6 +94,10 @@ impl Compose for Patched {
 
     fn shape(&self) -> Shape {
         self.shape
+    }
+
+    fn changes(&self) -> Option<Changes<'_>> {
+        Some((&self.patch, self.numbers.as_deref()))
     }
 
     fn fill(&self, offset: usize, out: &mut [u8]) -> Result<()> {

@@ -11,6 +11,7 @@ use crate::guard::{Guard, Marks, Verify};
 use crate::items::Items;
 use crate::parallel::map_ranges;
 use crate::progress::Progress;
+use crate::store::patch::{Numbering, Patch};
 use memmap2::MmapMut;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -24,7 +25,14 @@ pub trait Compose: Send + Sync {
     fn shape(&self) -> Shape;
     /// Write the values from a byte on.
     fn fill(&self, offset: usize, out: &mut [u8]) -> Result<()>;
+    /// Return the changes of an earlier array that it is made of, and the numbers of ids, if it is made of these.
+    fn changes(&self) -> Option<Changes<'_>> {
+        None
+    }
 }
+
+/// Changes of an array, and the present numbers of its values if they are ids.
+pub type Changes<'a> = (&'a Patch, Option<&'a Numbering>);
 
 /// Where the values come from.
 enum Source {
@@ -103,6 +111,14 @@ impl Unpacked {
 
     pub fn is_composed(&self) -> bool {
         matches!(self.source, Source::Composed(_))
+    }
+
+    /// Return the changes of an earlier array that these values are, if they are.
+    pub fn changes(&self) -> Option<Changes<'_>> {
+        match &self.source {
+            Source::Packed(..) => None,
+            Source::Composed(array) => array.changes(),
+        }
     }
 
     /// Return the values, decoded as they are read. `T` must be the array's type.

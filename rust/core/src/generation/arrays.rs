@@ -6,7 +6,7 @@ use crate::items::Items;
 use crate::progress::Progress;
 use crate::rank::links_weights::{SharedStrings, Weights};
 use crate::sparse::CsrView;
-use crate::store::{Item, MappedArray, MappedFile};
+use crate::store::{Changes, Item, MappedArray, MappedFile};
 use crate::text::strings::Strings;
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
@@ -95,6 +95,11 @@ impl Arrays {
                 Ok(made.get_or_init(|| array))
             }
         }
+    }
+
+    /// Return the changes of an earlier array that an array is, if it is.
+    pub fn changes(&self, name: &str) -> Result<Option<Changes<'_>>> {
+        Ok(self.array(name)?.changes())
     }
 
     /// Return all values, verified.

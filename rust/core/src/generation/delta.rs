@@ -33,6 +33,31 @@ pub struct Documents<'a> {
 /// Patches of the arrays of both stages by name, and the present numbers.
 pub type Patches = (Vec<(String, Of, Patch)>, Vec<(Of, Numbering)>);
 
+/// Return the patches of the arrays of the whole generation that the published ones are changes of: `patches` are made of
+/// those of the published arrays. If these are a whole generation, they are returned as they are.
+pub fn from_whole(arrays: &Arrays, (changed, numbers): Patches) -> Result<Patches> {
+    let now = |of: Of| numbers.iter().find(|(own, _)| *own == of).map(|(_, numbers)| numbers);
+    let mut first: Vec<(Of, &Numbering)> = Vec::new();
+    let mut out = Vec::with_capacity(changed.len());
+    for (name, of, patch) in changed {
+        let Some((earlier, numbering)) = arrays.changes(&name)? else {
+            out.push((name, of, patch));
+            continue;
+        };
+        if let Some(numbering) = numbering.filter(|_| first.iter().all(|(known, _)| *known != of)) {
+            first.push((of, numbering));
+        }
+        let patch = patch.after(earlier, now(of));
+        out.push((name, of, patch));
+    }
+    let before = |of: Of| first.iter().find(|(known, _)| *known == of).map(|(_, numbers)| *numbers);
+    let all = numbers.iter().map(|(of, numbers)| match before(*of) {
+        Some(first) => (*of, numbers.after(first)),
+        None => (*of, numbers.clone()),
+    });
+    Ok((out, all.collect()))
+}
+
 struct Stage<'a> {
     arrays: &'a Arrays,
     new: &'a New,
