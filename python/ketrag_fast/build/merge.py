@@ -95,6 +95,7 @@ def merge(
         record = _record(parts, prefer)
         _require_free(target, record)
         plan = looking.plan_of(parts, prefer, shards)
+        parts = [replace(part, known={}) for part in parts]  # these fill more memory than anything after them
         sources, away = _sources_here(plan.sources)
         chosen = _settings(parts, settings, shards)
         target.create()
@@ -102,11 +103,12 @@ def merge(
         callback = Limited(progress, chosen.limit_seconds, start)
         with writing(target.root):
             replace_file(target.work / MERGE, record)
-        if not target.tables.exists():
+        is_fresh = not target.tables.exists()
+        if is_fresh:
             _copy(target, parts, replace(plan, sources=sources), callback)
         trust = _trust(target, parts, settings)
         warnings = _about_shards(shards) + _about_sources(away, plan) + trust.keep(chosen)
-        return _fold(target, parts, chosen, stages, callback, start, warnings, trust)
+        return _fold(target, parts, chosen, stages, callback, start, warnings, trust, is_fresh)
 
 
 def _trust(target: Layout, parts: Sequence[MergePart], given: Settings) -> Trust:
@@ -176,7 +178,7 @@ def _sources_here(sources: Sequence[SourceRow]) -> tuple[tuple[SourceRow, ...], 
 
 def _about_sources(away: Sequence[SourceRow], plan: looking.MergePlan) -> list[str]:
     counts: dict[int, int] = {}
-    for places in plan.places:
+    for places in plan.places if away else ():
         for _, source, _ in places:
             counts[source] = counts.get(source, 0) + 1
     return [
@@ -260,8 +262,9 @@ def _fold(
     start: float,
     warnings: Sequence[str],
     trust: Trust,
+    is_fresh: bool,
 ) -> BuildReport:
-    """Run the stages over the merged tables."""
+    """Run the stages over the merged tables; `is_fresh` if they were just copied from verified ones."""
     part, base = parts[0], newest_whole(target)
     if base is not None:
         finish_publication(target, base)
@@ -270,8 +273,11 @@ def _fold(
     limit = SpendingLimit(settings.limit_usd)
     resolved = resolve(flags=settings.given, presets=registry().table)
     with Tables(target.tables) as tables:
+        tables.texts.read_also([part.layout for part in parts])
         with tables.transaction():
             tables.set_settings(build_settings(settings))
+        if is_fresh:
+            tables.set_verified()
         with (
             source_of(settings, target, limit, trust) as source,
             open_reading(settings, target, reads, callback, limit) as reading,

@@ -54,7 +54,11 @@ class MergedBefore:
             return None
         if stage.name == UNITS:
             return Earlier(units, {}, row)
-        return Earlier({}, {UNITS: units}, row, tuple(arrays for arrays in found if arrays is not None))
+        # Each unit is found by its number: their texts, the largest of these arrays, are not needed any more.
+        units = {name: array for name, array in units.items() if not name.startswith("unit_texts_")}
+        self._units = [units]
+        parts = tuple(arrays.unread() for arrays in found if arrays is not None)
+        return Earlier({}, {UNITS: units}, row, parts)
 
     def _joined_units(self) -> Mapping[str, NDArray[Any]] | None:
         """Return the units of all parts, one part after another; None if they have locations."""
@@ -68,9 +72,11 @@ class MergedBefore:
             return None
         with scratch_folder(self._scratch) as folder, ArraySpool(folder) as spool:
             joined = JoinedUnits(spool)
-            for units in found:
+            for arrays in found:
+                units = arrays.unread()  # those of one part are unpacked at a time
                 joined.add(units, [])
                 spool.append(HASHES, units[HASHES])
+                del units
             return joined.finish()
 
     def _rows(self) -> NDArray[Any] | None:

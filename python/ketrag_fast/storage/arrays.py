@@ -239,6 +239,10 @@ class Arrays(Mapping[str, Array]):
             self._views[name] = found
         return found
 
+    def unread(self) -> Arrays:
+        """Return the same arrays without those unpacked so far: what is read through it ends with it."""
+        return type(self)(self.folder, self._records, self._files)
+
     def read_bytes(self, name: str, start: int, stop: int) -> Array:
         """Return a range of an array of bytes; only its blocks are verified and unpacked."""
         file = self._files.get(name)

@@ -13,6 +13,9 @@ from ketrag_fast.storage.io_errors import convert_os_error, tables_damaged, writ
 _REFUSED: Final = (OSError, sqlite3.Error, UnicodeDecodeError)
 """Errors of SQLite calls. UnicodeDecodeError: a message contains a name that is not valid UTF-8."""
 
+_BATCH: Final = 1024
+"""Rows that are fetched together."""
+
 
 def _converted(error: OSError | sqlite3.Error | UnicodeDecodeError, path: Path) -> Exception:
     """Return the package's error for one of `_REFUSED`, or the same error."""
@@ -54,6 +57,13 @@ class CheckedCursor(sqlite3.Cursor):
         except _REFUSED as error:
             raise _converted(error, self.connection.path) from error
 
+    def fetchmany(self, size: int | None = 1) -> list[Any]:
+        """As sqlite3's."""
+        try:
+            return super().fetchmany(size)
+        except _REFUSED as error:
+            raise _converted(error, self.connection.path) from error
+
     def __next__(self) -> Any:
         try:
             return super().__next__()
@@ -73,6 +83,12 @@ class Connection(sqlite3.Connection):
     def executemany(self, sql: str, rows: Iterable[Any], /) -> CheckedCursor:
         """As sqlite3's."""
         return self.cursor(CheckedCursor).executemany(sql, rows)
+
+
+def in_batches(rows: sqlite3.Cursor) -> Iterator[Any]:
+    """Yield the rows of a result, many fetched together: converting errors takes longer than a row."""
+    while batch := rows.fetchmany(_BATCH):
+        yield from batch
 
 
 def require_own_file(path: Path) -> None:

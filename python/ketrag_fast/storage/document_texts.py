@@ -44,6 +44,10 @@ class DocumentTexts:
         self._layout = Layout(path.parent)
         self._published = PublishedTexts(self._layout)
 
+    def read_also(self, others: Sequence[Layout]) -> None:
+        """Read texts that are neither in the tables nor published from the generations of other indexes."""
+        self._published = PublishedTexts(self._layout, others)
+
     def put(self, texts: Iterable[tuple[int, str]]) -> None:
         """Store the texts of new or changed documents, given with their keys."""
         self._db.executemany("INSERT OR REPLACE INTO texts VALUES (?, ?)", texts)

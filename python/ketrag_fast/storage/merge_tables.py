@@ -17,10 +17,8 @@ from typing import Any, Final
 from ketrag_fast.errors import IndexDamaged
 from ketrag_fast.storage.database import Connection
 from ketrag_fast.storage.document_hashes import hash_purged_id
-from ketrag_fast.storage.io_errors import tables_damaged, writing
+from ketrag_fast.storage.io_errors import writing
 from ketrag_fast.storage.journal import SEALED, Journal, is_right, seal_of
-from ketrag_fast.storage.layout import Layout
-from ketrag_fast.storage.published_texts import PublishedTexts
 from ketrag_fast.storage.source_seals import seal_sources
 from ketrag_fast.storage.source_table import SourceRow
 from ketrag_fast.storage.tables import Tables
@@ -34,9 +32,6 @@ _COLUMNS: Final = (
 )
 _PLACES: Final = tuple(_COLUMNS.split(", ").index(name) for name in SEALED.split(", "))
 _USABLE: Final = _COLUMNS.split(", ").index("verdict")
-
-_TEXTS: Final = 512
-"""Texts that are copied together."""
 
 Place = tuple[int, int, int]
 """(key of a document in its part, number of its source in the whole, place in that source)."""
@@ -104,15 +99,18 @@ class Merged:
         )
 
     def copy(self, path: Path, places: Iterable[Place]) -> None:
-        """Copy some documents of the part at `path`, and all its cached vectors and replies."""
+        """Copy some documents of the part at `path`, and all its cached vectors and replies.
+
+        Published texts are not copied: the merge reads them from the part.
+        """
         with _attach(self._db, path) as there:
-            self._documents(path, places)
+            self._documents(places)
             if "vectors" in there:
                 self._vectors()
             if "replies" in there:
                 self._replies(path)
 
-    def _documents(self, path: Path, places: Iterable[Place]) -> None:
+    def _documents(self, places: Iterable[Place]) -> None:
         db = self._db
         db.execute(
             "CREATE TEMP TABLE wanted (key INTEGER, source INTEGER, place INTEGER,"
@@ -124,7 +122,7 @@ class Merged:
             " SELECT id, w.source, w.place, content, title, metadata, chars"
             " FROM temp.wanted w CROSS JOIN part.documents d ON d.key = w.key ORDER BY w.source, w.place"
         )
-        self._texts(path)
+        self._texts()
         db.execute(
             "INSERT INTO main.locators (document, data) SELECT own.key, l.data FROM temp.wanted w"
             " JOIN part.locators l ON l.document = w.key JOIN part.documents d ON d.key = w.key"
@@ -132,22 +130,13 @@ class Merged:
         )
         db.execute("DROP TABLE temp.wanted")
 
-    def _texts(self, path: Path) -> None:
-        """Copy the texts of the wanted documents, from the generations of the part or from its tables."""
-        db, published = self._db, PublishedTexts(Layout(path.parent))
-        rows = db.execute(
-            "SELECT own.key, d.content, CAST(t.text AS BLOB) FROM temp.wanted w"
-            " CROSS JOIN part.documents d ON d.key = w.key JOIN main.documents own ON own.id = d.id"
-            " LEFT JOIN part.texts t ON t.document = d.key ORDER BY w.source, w.place"
-        ).fetchall()
-        for start in range(0, len(rows), _TEXTS):
-            batch = rows[start : start + _TEXTS]
-            found = iter(published.find([content for _, content, text in batch if text is None]))
-            texts = [(key, next(found) if text is None else text) for key, _, text in batch]
-            if any(text is None for _, text in texts):
-                raise tables_damaged(path, "the text of a document is in no generation")
-            insert = "INSERT INTO main.texts VALUES (?, CAST(? AS TEXT))"
-            db.executemany(insert, texts)
+    def _texts(self) -> None:
+        """Copy the texts that are in the tables of the part; its generations have the others."""
+        self._db.execute(
+            "INSERT INTO main.texts SELECT own.key, t.text FROM temp.wanted w"
+            " JOIN part.texts t ON t.document = w.key JOIN part.documents d ON d.key = w.key"
+            " JOIN main.documents own ON own.id = d.id ORDER BY own.key"
+        )
 
     def _vectors(self) -> None:
         self._db.execute(

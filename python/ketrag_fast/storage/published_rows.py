@@ -36,19 +36,22 @@ def are_as_published(tables: Tables, units: Mapping[str, NDArray[Any]], rows: ND
     names = units["document_ids_offsets"]
     if len(names) - 1 != int(units["document_count"][0]) or tables.has_locators():
         return False
-    ids, titles, metadata, stored = [], [], [], []
-    for number, (row, one) in enumerate(zip(rows.tolist(), tables.descriptions(), strict=True)):
-        if row < 0:
-            continue
-        name, title, about, has_text = one
-        ids.append(name)
-        titles.append(title)
-        metadata.append(about)
-        if has_text:
-            stored.append(number)
+    numbers = np.flatnonzero(rows >= 0)
+    described = list(tables.descriptions())
+    if len(described) != len(rows):
+        return False
+    if len(numbers) < len(rows):
+        described = [described[number] for number in numbers.tolist()]
+    ids, titles, metadata = (
+        [one[0] for one in described],
+        [one[1] for one in described],
+        [one[2] for one in described],
+    )
+    stored = [number for number, one in zip(numbers.tolist(), described, strict=True) if one[3]]
+    del described
     for _ in tables.some(stored):
         pass
-    kept = rows[rows >= 0].astype(np.uint32)
+    kept = rows[numbers].astype(np.uint32)
     columns = [("document_ids", ids), ("document_titles", titles)]
     if "document_metadata_offsets" in units:
         columns.append(("document_metadata", metadata))

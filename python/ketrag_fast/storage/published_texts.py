@@ -28,10 +28,13 @@ _RUN: Final = 256
 
 
 class PublishedTexts:
-    """The texts in the generations of an index, the newest first. They are opened on first use."""
+    """The texts in the generations of an index, the newest first. They are opened on first use.
 
-    def __init__(self, layout: Layout) -> None:
-        self._layout = layout
+    Texts that these lack are read from the generations of `others`.
+    """
+
+    def __init__(self, layout: Layout, others: Sequence[Layout] = ()) -> None:
+        self._layouts = (layout, *others)
         self._opened: list[_UnitTexts] | None = None
 
     def find(self, contents: Sequence[bytes]) -> list[bytes | None]:
@@ -53,22 +56,27 @@ class PublishedTexts:
 
     def only(self, number: int) -> PublishedTexts:
         """Return the texts of one generation."""
-        other = PublishedTexts(self._layout)
-        other._opened = list(other._open([number]))
+        other = PublishedTexts(self._layouts[0])
+        other._opened = list(_open(self._layouts[0], [number]))
         return other
 
     def _generations(self) -> list[_UnitTexts]:
         if self._opened is None:
-            self._opened = list(self._open(sorted(self._layout.generations(), reverse=True)))
+            self._opened = [
+                texts
+                for layout in self._layouts
+                for texts in _open(layout, sorted(layout.generations(), reverse=True))
+            ]
         return self._opened
 
-    def _open(self, numbers: Sequence[int]) -> Iterator[_UnitTexts]:
-        for number in numbers:
-            try:
-                units = open_generation(self._layout.generation(number)).stages[UNITS]
-                yield _UnitTexts(units)
-            except (IndexDamaged, IndexIncompatible, KeyError, ValueError):
-                continue  # an older generation may have the texts
+
+def _open(layout: Layout, numbers: Sequence[int]) -> Iterator[_UnitTexts]:
+    for number in numbers:
+        try:
+            units = open_generation(layout.generation(number)).stages[UNITS]
+            yield _UnitTexts(units)
+        except (IndexDamaged, IndexIncompatible, KeyError, ValueError):
+            continue  # an older generation may have the texts
 
 
 class _UnitTexts:
@@ -102,12 +110,12 @@ class _UnitTexts:
         wanted = wanted.reshape(-1, SHORT_HASH)
         heads = np.ascontiguousarray(wanted[:, :8]).view(np.uint64).reshape(-1)
         at = np.minimum(np.searchsorted(self._heads, heads), len(self._heads) - 1)
-        same = (self._hashes[self._order[at]] == wanted).all(axis=1).tolist()
-        found = self._order[at].tolist()
-        return [
-            number if fits else self._number(content)
-            for number, fits, content in zip(found, same, contents, strict=True)
-        ]
+        same = (self._hashes[self._order[at]] == wanted).all(axis=1)
+        found = np.where(same, self._order[at], -1).tolist()
+        for number in np.flatnonzero((self._heads[at] == heads) & ~same).tolist():
+            other = self._number(contents[number])  # of several with this head
+            found[number] = -1 if other is None else other
+        return [None if number < 0 else number for number in found]
 
     def _number(self, content: bytes) -> int | None:
         """Return the number of the document with this hash."""

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from ketrag_fast.errors import IndexDamaged
 from ketrag_fast.storage.checksum import raw_digest
 from ketrag_fast.storage.content_hashes import ContentHashes
+from ketrag_fast.storage.database import in_batches
 from ketrag_fast.storage.document_hashes import (
     PURGED,
     hash_purged_id,
@@ -128,16 +129,12 @@ class Tables(SourceTable):
     def known(self, ids: Iterable[str] | None = None) -> dict[str, Known]:
         """Return all documents by id, or those with the given ids."""
         query = "SELECT id, key, source, place, lower(hex(content)) FROM documents"
-        rows: Iterable[Any] = self._db.execute(query) if ids is None else self._rows_of(query, ids)
-        found = {row[0]: Known(*row[1:]) for row in rows}
-        for name, known in found.items():
-            numbers = (known.key, known.source, known.place)
-            if (
-                not isinstance(name, str)
-                or not isinstance(known.content, str)
-                or set(map(type, numbers)) != {int}
-            ):
+        rows = in_batches(self._db.execute(query)) if ids is None else self._rows_of(query, ids)
+        found: dict[str, Known] = {}
+        for name, key, source, place, content in rows:
+            if not (type(name) is type(content) is str and type(key) is type(source) is type(place) is int):
                 raise tables_damaged(self.path, f"the row of document {name!r} is invalid")
+            found[name] = Known(key, source, place, content)
         return found
 
     def _rows_of(self, query: str, ids: Iterable[str]) -> Iterator[Any]:
@@ -169,7 +166,7 @@ class Tables(SourceTable):
     def verify(self) -> None:
         """Raise IndexDamaged if the text of a document is altered. Computed once for each change."""
         changes = self._db.total_changes
-        if self._verified == changes:
+        if self.is_verified():
             return
         self.check("documents")  # their order is read from an index, which may differ from the rows
         wrong = sorted(map(repr, self.altered().values()))
@@ -182,6 +179,10 @@ class Tables(SourceTable):
             )
         self._verified = changes
 
+    def is_verified(self) -> bool:
+        """Return whether the current documents were verified."""
+        return self._verified == self._db.total_changes
+
     def set_verified(self) -> None:
         """Record that the current documents were verified otherwise than by `verify`."""
         self._verified = self._db.total_changes
@@ -189,10 +190,11 @@ class Tables(SourceTable):
     def descriptions(self) -> Iterator[tuple[bytes, bytes, bytes, int]]:
         """Yield id, title and metadata as UTF-8, and whether the tables have the text, in document order."""
         self.check("documents")
-        yield from self._db.execute(
+        query = (
             "SELECT CAST(id AS BLOB), CAST(title AS BLOB), CAST(metadata AS BLOB), stored.document NOT NULL "
             f"{_STORED} ORDER BY source, place"
         )
+        yield from in_batches(self._db.execute(query))
 
     def has_locators(self) -> bool:
         """Return whether a document has locators."""

@@ -88,6 +88,15 @@ class Changes:
 
 def _new_document_units(units: Arrays, row: _I64) -> dict[str, NDArray[Any]]:
     """Return the arrays "units" of the new documents alone, those that other stages need."""
+    if (row >= 0).all():
+        others = ("chunk_document", "chunk_bytes", "unit_chunk", "unit_document", "unit_bytes")
+        of_sentences = ("sent_chunk", "sent_unit", "sent_bytes", "sent_title")
+        return {
+            "document_count": np.zeros(1, np.uint64),
+            "document_ids_blob": units["document_ids_blob"][:0],
+            "document_ids_offsets": units["document_ids_offsets"][:1],
+            **{name: units[name][:0] for name in (*others, *of_sentences)},
+        }
     owner = documents_of(units)[0]
     documents = row[owner] < 0
     chunks = documents[units["chunk_document"]]
@@ -131,6 +140,8 @@ def dense_of(first: NDArray[Any], second: NDArray[Any], rows: U32) -> NDArray[An
     """Return rows of both arrays in the order of `rows`. Raises InternalError if their shapes differ."""
     if first.shape[1:] != second.shape[1:] or first.dtype != second.dtype:
         raise InternalError(f"rows of {first.dtype}{first.shape[1:]} and {second.dtype}{second.shape[1:]}")
+    if not len(second):
+        return first[rows]
     kept = rows < len(first)
     out = np.empty((len(rows), *first.shape[1:]), first.dtype)
     out[kept] = first[rows[kept]]

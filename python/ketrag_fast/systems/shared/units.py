@@ -218,7 +218,10 @@ class JoinedUnits:
 def _metadata_of(block: Outputs, rows: int) -> tuple[NDArray[np.uint8], NDArray[np.uint64]]:
     if "document_metadata_blob" in block:
         return strings(block, "document_metadata")
-    return once_a_document(pack(["{}"] * rows), strings(block, "document_ids"))
+    empty = np.frombuffer(b"{}" * rows, np.uint8), np.arange(0, 2 * rows + 1, 2, dtype=np.uint64)
+    if rows == int(block["document_count"][0]):
+        return empty
+    return once_a_document(empty, strings(block, "document_ids"))
 
 
 def _spans_in_documents(

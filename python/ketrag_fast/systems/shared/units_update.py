@@ -29,7 +29,9 @@ def update_units(new: Arrays, earlier: Earlier, hashes: NDArray[np.uint8]) -> di
 
     def moved(name: str, rows: U32, over: U32, count: int) -> U32:
         """Numbers of rows of another kind, of which there were `count`; now they come in the order `over`."""
-        joined: U32 = np.concatenate([before[name], new[name] + np.uint32(count)])
+        joined: U32 = before[name]
+        if len(new[name]):
+            joined = np.concatenate([joined, new[name] + np.uint32(count)])
         place = np.empty(int(over.max()) + 1 if len(over) else 0, np.uint32)
         place[over] = np.arange(len(over), dtype=np.uint32)
         found: U32 = place[joined[rows]]

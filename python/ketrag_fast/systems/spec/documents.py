@@ -94,6 +94,8 @@ class Documents:
         """
         from ketrag_fast.storage.published_rows import are_as_published
 
+        if self._tables.is_verified():
+            return
         if are_as_published(self._tables, units, rows):
             self._tables.set_verified()
         else:
