@@ -128,7 +128,7 @@ def test_a_dry_run_changes_nothing(folder: Path, tmp_path: Path, capsys: pytest.
     (folder / "new.md").write_text("A harbour in winter.", "utf-8")
     capsys.readouterr()
     assert main(["add", "--dry-run", "-i", place, str(folder)]) == 0
-    assert "9 documents (1 added, 0 changed, 0 removed; 20 characters more" in capsys.readouterr().out
+    assert "9 documents (1 added, 0 changed, 0 removed; 20 characters to read" in capsys.readouterr().out
     assert main(["remove", "--dry-run", "-i", place, "old/*"]) == 0
     assert "6 documents (0 added, 0 changed, 2 removed" in capsys.readouterr().out
     with Index.open(place) as index:

@@ -68,7 +68,11 @@ def test_modules_of_unix_are_imported_when_they_are_used() -> None:
             found.append((name, node.col_offset))
         if isinstance(node, ast.ImportFrom) and node.module in UNIX_ONLY:
             found.append((name, node.col_offset))
-    assert {name for name, _ in found} == {"systems/shared/memory_bound.py", "readers/sandbox_worker.py"}
+    assert {name for name, _ in found} == {
+        "systems/shared/memory_bound.py",
+        "readers/jsonl.py",
+        "readers/sandbox_worker.py",
+    }
     assert all(column > 0 for _, column in found)
 
 

@@ -113,8 +113,7 @@ def build(
         trust: the endpoints that may receive text; by default those in `settings`, which are then confirmed
             for this index.
         fold: write all arrays, and no delta.
-        opened: the generation that the caller has open. If it is the newest one, a small change uses its
-            files instead of opening them again.
+        opened: the generation that the caller has open; a small change uses its files if it is the newest.
 
     Raises:
         Cancelled: (or KeyboardInterrupt) the build was stopped; the next call resumes after the last
@@ -160,13 +159,18 @@ def build(
                 work = _StageRun(layout, tables, resolved, base, stages, reads, callback, start, ahead)
                 report = work.run(read, trust or own, rebuild, used if purge else None)
             remember(tables, report)
-        if purge:
-            drop_unused(layout, used)
-        prune(layout, resolved.settings.keep_generations, resolved.settings.keep_days)
-        drop_old(layout)
-        if report.changed:
-            drop_joined(layout)
+        _drop_leftovers(layout, resolved.settings, used if purge else None, report)
     return report
+
+
+def _drop_leftovers(layout: Layout, settings: Settings, used: Used | None, report: BuildReport) -> None:
+    """Remove what the index needs no longer, after a purge also vectors and replies that were not `used`."""
+    if used is not None:
+        drop_unused(layout, used)
+    prune(layout, settings.keep_generations, settings.keep_days)
+    drop_old(layout)
+    if report.changed:
+        drop_joined(layout)
 
 
 def _empty_work(layout: Layout) -> None:
