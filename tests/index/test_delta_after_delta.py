@@ -21,24 +21,9 @@ from ketrag_fast.storage.tables import Tables
 from ketrag_fast.systems.spec.documents import Documents
 from tests.process import environment
 from tests.support.histories import SETTINGS, answers, arrays_of, compare, is_delta
+from tests.support.pages import built, page
 
-
-@pytest.fixture(autouse=True)
-def always(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let indexes of any size be changed by deltas."""
-    monkeypatch.setattr(delta, "LEAST", 0)
-
-
-def page(n: int, text: str = "") -> Document:
-    return Document(
-        f"page-{n:03}", text or f"Page {n} says that Nansen built the Fram in {1800 + n}.", f"Page {n}"
-    )
-
-
-def built(path: Path, count: int = 12) -> list[Document]:
-    documents = [page(n) for n in range(count)]
-    Index.build(documents, path, settings=SETTINGS).close()
-    return documents
+pytestmark = pytest.mark.usefixtures("deltas_of_any_size")
 
 
 def changed(path: Path) -> int:
@@ -51,19 +36,18 @@ def changed(path: Path) -> int:
 def read(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     """The ids of the documents that each change reads."""
     lists: list[list[str]] = []
-    of = Documents.of.__func__  # type: ignore[attr-defined]
+    of = Documents.of
 
     def listing(cls: type[Documents], tables: Tables, ids: Sequence[str], *, cut: bool = False) -> Documents:
         lists.append(list(ids))
-        found: Documents = of(cls, tables, ids, cut=cut)
-        return found
+        return of(tables, ids, cut=cut)
 
     monkeypatch.setattr(Documents, "of", classmethod(listing))
     return lists
 
 
 def test_only_the_new_documents_are_read(tmp_path: Path, read: list[list[str]]) -> None:
-    """Whether the same object changes the index, another one, or a program that has not opened it."""
+    """No matter who published the earlier changes: this object, another one, or one that was closed since."""
     path = tmp_path / "index"
     documents = built(path)
     with Index.open(path) as one, Index.open(path) as other:

@@ -20,24 +20,9 @@ from ketrag_fast.storage.lock import builder_lock
 from tests.index.test_large_inputs import full_disk
 from tests.process import environment
 from tests.support.histories import SETTINGS, answers, compare, is_delta
+from tests.support.pages import built, page
 
-
-@pytest.fixture(autouse=True)
-def always(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let indexes of any size be changed by deltas."""
-    monkeypatch.setattr(delta, "LEAST", 0)
-
-
-def page(n: int, text: str = "") -> Document:
-    return Document(
-        f"page-{n:03}", text or f"Page {n} says that Nansen built the Fram in {1800 + n}.", f"Page {n}"
-    )
-
-
-def built(path: Path, count: int = 12) -> list[Document]:
-    documents = [page(n) for n in range(count)]
-    Index.build(documents, path, settings=SETTINGS).close()
-    return documents
+pytestmark = pytest.mark.usefixtures("deltas_of_any_size")
 
 
 def test_two_writers(tmp_path: Path) -> None:

@@ -26,13 +26,8 @@ from ketrag_fast.systems.spec.stage import Stage
 from tests.index.test_hostile_indexes import changed, wrong_with
 
 SETTINGS = Settings(threads=1, modes="bm25,walk", language="english")
+pytestmark = pytest.mark.usefixtures("deltas_of_any_size")
 NUMBERS = (0, 1, 2, 7, 1 << 31, (1 << 32) - 1, 1 << 40, 1 << 62, 1 << 63, (1 << 64) - 1)
-
-
-@pytest.fixture(autouse=True)
-def always(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let indexes of any size be changed by deltas."""
-    monkeypatch.setattr(delta, "LEAST", 0)
 
 
 def page(n: int, text: str = "") -> Document:
