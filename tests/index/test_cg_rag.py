@@ -185,7 +185,11 @@ def test_bad_citations_do_no_harm(tmp_path: Path) -> None:
 @pytest.mark.parametrize("count", [3_000, pytest.param(100_000, marks=pytest.mark.soak)])
 def test_many_citations_of_one_document(count: int, tmp_path: Path) -> None:
     many = [Document("hub", TOPICS[0])]
-    many += [Document(str(at), f"Paper {at} about ships.", "", {"cites": ["hub"]}) for at in range(count)]
+    where = ("at sea", "in the ice")  # vectors are fitted to a sample, which need not have the hub
+    many += [
+        Document(str(at), f"Paper {at} about ships {where[at % 2]}.", "", {"cites": ["hub"]})
+        for at in range(count)
+    ]
     with built(tmp_path / "all", many) as index:
         assert len(edges(index, CITING)) == len(edges(index, CITED)) == count
         assert index.retrieve("the ship of the ice", mode="cg-rag").passages
