@@ -204,6 +204,16 @@ impl<'a> CsrView<'a> {
         Ok((turned, positions))
     }
 
+    /// Transpose the rows and move values, which are parallel to the ids, along.
+    pub fn transpose_with(&self, values: &[u32]) -> Result<(Csr, Vec<u32>)> {
+        if values.len() != self.nnz() {
+            return Err(Error::input(format!("{} values for {} ids", values.len(), self.nnz())));
+        }
+        let mut moved: Vec<u32> = zeros(self.nnz(), ROWS)?;
+        let turned = self.turned(|new, old| moved[new] = values[old])?;
+        Ok((turned, moved))
+    }
+
     pub fn transpose(&self) -> Result<Csr> {
         self.turned(|_, _| ())
     }
@@ -298,6 +308,10 @@ mod tests {
             let rows: Vec<Vec<u32>> = rows.into_iter().map(|r| r.into_iter().collect()).collect();
             let csr = Csr::from_rows(&rows, 20).unwrap();
             let (turned, positions) = csr.view().transpose_with_positions().unwrap();
+            let values: Vec<u32> = (0..csr.indices.len() as u32).map(|at| at * 7).collect();
+            let moved = positions.iter().map(|&at| values[at as usize]).collect();
+            prop_assert_eq!(csr.view().transpose_with(&values).unwrap(), (turned.clone(), moved));
+            prop_assert!(csr.view().transpose_with(&[values, vec![0]].concat()).is_err());
             turned.view().require_sorted().unwrap();
             for column in 0..20 {
                 for k in turned.view().range(column) {

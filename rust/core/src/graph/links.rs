@@ -98,18 +98,13 @@ impl Links {
     /// Append the rows of all ranges in order.
     pub(crate) fn collect(&mut self, parts: Vec<Rows>) {
         let mut all = Rows::default();
-        for part in parts {
-            all.unit_keywords.append(part.unit_keywords);
-            all.tf.extend(part.tf);
-            all.length.extend(part.length);
-            all.unit_names.append(part.unit_names);
-            all.mentions.append(part.mentions);
-            all.subjects.append(part.subjects);
-            all.sentence_keywords.append(part.sentence_keywords);
-            all.sentence_names.append(part.sentence_names);
-            self.reread_units.extend(part.reread);
-            self.unit_language.extend(part.languages);
-        }
+        parts.into_iter().for_each(|part| all.append(part));
+        self.set_rows(all);
+    }
+
+    /// Set the rows of all units.
+    pub(crate) fn set_rows(&mut self, all: Rows) {
+        (self.reread_units, self.unit_language) = (all.reread, all.languages);
         let (keywords, names) = (self.keywords.len(), self.names.len());
         (self.unit_tf, self.unit_length) = (all.tf, all.length);
         self.unit_keywords = all.unit_keywords.finish(keywords);
@@ -122,9 +117,7 @@ impl Links {
 
     /// Compute the transposes.
     pub(crate) fn transpose(&mut self, progress: &Progress) -> Result<()> {
-        let (turned, from) = self.unit_keywords.view().transpose_with_positions()?;
-        self.keyword_tf = from.iter().map(|&at| self.unit_tf[at as usize]).collect();
-        self.keyword_units = turned;
+        (self.keyword_units, self.keyword_tf) = self.unit_keywords.view().transpose_with(&self.unit_tf)?;
         progress.check()?;
         self.name_units = self.unit_names.view().transpose()?;
         self.subject_units = self.unit_subjects.view().transpose()?;

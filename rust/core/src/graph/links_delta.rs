@@ -9,9 +9,9 @@
 use crate::error::{Error, Result};
 use crate::graph::links_pass::{mentions_of, read, renumber, subjects_of, Part, Rows, Subjects};
 use crate::graph::links_rows::{RowBuilder, Texts};
+use crate::graph::links_search::units_with;
 pub use crate::graph::links_things::Of;
 use crate::graph::links_things::{changed, each_event, Event, Things, Vocabulary};
-use crate::graph::links_update::units_with;
 use crate::items::Items;
 use crate::progress::Progress;
 use crate::rank::links_view::{LinksView, LANGUAGES, NONE, UNIT_LANGUAGE};

@@ -250,6 +250,22 @@ pub(crate) struct Rows {
     pub reread: Vec<u32>,
 }
 
+impl Rows {
+    /// Append the rows of the next range.
+    pub fn append(&mut self, part: Self) {
+        self.unit_keywords.append(part.unit_keywords);
+        self.tf.extend(part.tf);
+        self.length.extend(part.length);
+        self.unit_names.append(part.unit_names);
+        self.mentions.append(part.mentions);
+        self.subjects.append(part.subjects);
+        self.sentence_keywords.append(part.sentence_keywords);
+        self.sentence_names.append(part.sentence_names);
+        self.languages.extend(part.languages);
+        self.reread.extend(part.reread);
+    }
+}
+
 /// Renumber a part. A sentence inherits the keywords of its unit's title and subject, and the subject as a
 /// name. `keywords` and `names` map local numbers to those of the index; strings that no unit as a whole has
 /// are dropped.

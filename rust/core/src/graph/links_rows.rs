@@ -71,6 +71,11 @@ impl RowBuilder {
         self.close();
     }
 
+    pub fn reserve(&mut self, rows: usize, values: usize) {
+        self.ends.reserve(rows);
+        self.values.reserve(values);
+    }
+
     pub fn append(&mut self, other: Self) {
         let base = self.values.len() as u64;
         self.values.extend_from_slice(&other.values);

@@ -10,15 +10,15 @@ use crate::error::{Error, Result};
 use crate::graph::links::{check_texts, Links, GRAIN};
 use crate::graph::links_pass::{mentions_of, read, renumber, subjects_of, Rows, Subjects, Words};
 use crate::graph::links_rows::{RowBuilder, Texts};
-use crate::parallel::map_ranges;
+use crate::graph::links_search::{looked_at, LookedAt, Vocabularies};
+use crate::parallel::{map_ranges, map_ranges_then};
 use crate::progress::Progress;
 use crate::rank::links_view::{LinksView, NONE};
 use crate::sparse::CsrView;
 use crate::text::interner::Interner;
 use crate::text::languages::Language;
-use crate::text::lexical::Lexer;
 use crate::text::merged::merge;
-use crate::text::names::{SubjectTree, MAX_PHRASE};
+use crate::text::names::SubjectTree;
 use crate::text::strings::{Strings, StringsBuf};
 
 /// A previous index.
@@ -32,10 +32,10 @@ pub struct Part<'a> {
 /// The previous index, or those that are merged. `row` maps each current unit to its previous number, counting the
 /// units of one part after another, or to [`NONE`]; with a number, its title, text and sentences are unchanged.
 pub struct Earlier<'a> {
-    parts: &'a [Part<'a>],
-    row: &'a [u32],
+    pub(crate) parts: &'a [Part<'a>],
+    pub(crate) row: &'a [u32],
     /// The number of the first unit of each part, and of all units.
-    starts: Vec<usize>,
+    pub(crate) starts: Vec<usize>,
 }
 
 impl<'a> Earlier<'a> {
@@ -51,15 +51,28 @@ impl<'a> Earlier<'a> {
 
     /// Return the number of the part of a previous unit, and its row there.
     #[inline]
-    fn find(&self, row: u32) -> (usize, usize) {
+    pub(crate) fn find(&self, row: u32) -> (usize, usize) {
         let part = self.starts.partition_point(|&start| start <= row as usize) - 1;
         // Empty parts start where the next one does, which is the one that has the unit.
         (part, row as usize - self.starts[part])
     }
 
     /// Iterate over unchanged units and their previous numbers.
-    fn kept(&self) -> impl Iterator<Item = (usize, u32)> + '_ {
+    pub(crate) fn kept(&self) -> impl Iterator<Item = (usize, u32)> + '_ {
         self.row.iter().enumerate().filter(|(_, &row)| row != NONE).map(|(unit, &row)| (unit, row))
+    }
+
+    /// Reserve memory for the rows of all previous units. Memory that is not written is not used.
+    fn reserve(&self, rows: &mut Rows) {
+        let views = || self.parts.iter().map(|part| &part.links);
+        let words: usize = views().map(|was| was.unit_keywords.nnz()).sum();
+        rows.tf.reserve(words);
+        rows.unit_keywords.reserve(self.units(), words);
+        rows.unit_names.reserve(self.units(), views().map(|was| was.unit_names.nnz()).sum());
+        let sentences = views().map(|was| was.sentence_keywords.rows()).sum();
+        let words = views().map(|was| was.sentence_keywords.stored.nnz()).sum();
+        rows.sentence_keywords.reserve(sentences, words);
+        rows.sentence_names.reserve(sentences, views().map(|was| was.sentence_names.stored.nnz()).sum());
     }
 
     /// Mark the things of each part that unchanged units have.
@@ -78,13 +91,13 @@ impl<'a> Earlier<'a> {
 }
 
 /// The current units, split into two kinds.
-struct Kinds {
+pub(crate) struct Kinds {
     /// Units to read: new ones, and those whose sentences depend on other units.
     read: Vec<u32>,
     /// For each unit its index in `read`, or [`NONE`].
-    place: Vec<u32>,
+    pub place: Vec<u32>,
     /// For each previous unit its current number, or [`NONE`].
-    now: Vec<u32>,
+    pub now: Vec<u32>,
 }
 
 impl Kinds {
@@ -191,15 +204,10 @@ impl Links {
             owned_subjects(input, earlier, &kinds, threads, progress)?;
         links.unit_subject = of_unit;
         let tree = SubjectTree::new(subjects.view());
-        let asked = looked_at(earlier, &kinds, &subjects, &subject_now, threads, progress)?;
-        let mentions = map_ranges(asked.units.len(), GRAIN, threads, &Progress::none(), |r| {
-            mentions_of(input, &asked.units[r], &tree, progress)
-        })?;
         let known = Subjects { sorted: &subjects, tree: &tree, of_unit: &links.unit_subject };
         let mut parts = map_ranges(kinds.read.len(), GRAIN, threads, progress, |r| {
             read(input, &kinds.read[r], &known, progress)
         })?;
-        drop(tree);
 
         let words = parts.iter_mut().map(|p| std::mem::take(&mut p.keywords)).collect();
         let used =
@@ -210,6 +218,17 @@ impl Links {
         let used = earlier.marked(|was| was.names.len(), |was, row| was.unit_names.row(row).iter().copied());
         let names = joined(earlier.parts.iter().map(|part| part.links.names), &used, words)?;
         progress.check()?;
+        let vocabularies = Vocabularies {
+            keywords: keywords.strings.view(),
+            keywords_of: &keywords.before,
+            subjects: subjects.view(),
+            subjects_of: &subject_now,
+        };
+        let asked = looked_at(earlier, &kinds, &vocabularies, threads, progress)?;
+        let mentions = map_ranges(asked.units.len(), GRAIN, threads, &Progress::none(), |r| {
+            mentions_of(input, &asked.units[r], &tree, progress)
+        })?;
+        drop(tree);
         (links.keywords, links.names, links.subjects) = (keywords.strings, names.strings, subjects);
         let read_rows = parts
             .into_iter()
@@ -232,9 +251,15 @@ impl Links {
             name: &names.before,
             unit_subject: &links.unit_subject,
         };
-        let rows = map_ranges(n, GRAIN, threads, progress, |r| taken.rows(r, progress))?;
+        let mut rows = Rows::default();
+        earlier.reserve(&mut rows);
+        let append = |part| {
+            rows.append(part);
+            Ok(())
+        };
+        map_ranges_then(n, GRAIN, threads, progress, |r| taken.rows(r, progress), append)?;
         drop(read_rows);
-        links.collect(rows);
+        links.set_rows(rows);
         progress.check()?;
         links.transpose(progress)?;
         Ok(links)
@@ -299,88 +324,6 @@ fn owned_subjects(
         .collect();
     drop(fresh_subjects);
     Ok(Owned { subjects, now, of_unit })
-}
-
-/// Unchanged units whose mentions are searched again.
-struct LookedAt {
-    units: Vec<u32>,
-    /// For each unit its index in `units`, or [`NONE`].
-    place: Vec<u32>,
-}
-
-/// Find these units: mentions change only if a unit mentioned a removed subject or has all the words of a new
-/// one.
-fn looked_at(
-    earlier: &Earlier<'_>,
-    kinds: &Kinds,
-    subjects: &StringsBuf,
-    subject_now: &[Vec<u32>],
-    threads: usize,
-    progress: &Progress,
-) -> Result<LookedAt> {
-    let mut marks = vec![false; earlier.row.len()];
-    for (unit, row) in earlier.kept() {
-        let (part, row) = earlier.find(row);
-        let mentioned = earlier.parts[part].links.unit_mentions.row(row);
-        marks[unit] = mentioned.iter().any(|&s| subject_now[part][s as usize] == NONE);
-    }
-    for ((part, now), &start) in earlier.parts.iter().zip(subject_now).zip(&earlier.starts) {
-        let was = &part.links;
-        let mut known = vec![false; subjects.len()];
-        now.iter().filter(|&&s| s != NONE).for_each(|&s| known[s as usize] = true);
-        let found = map_ranges(subjects.len(), GRAIN, threads, &Progress::none(), |ids| {
-            let (mut lexer, mut units) = (Lexer::default(), Vec::new());
-            for id in ids.filter(|&id| !known[id]) {
-                progress.check()?;
-                let subject = subjects.get(id);
-                // A subject that no unit owned for a while is new, unless the previous index had it.
-                if was.subjects.position(subject).is_some() || subject.split(' ').nth(MAX_PHRASE).is_some() {
-                    continue;
-                }
-                match units_with(was, subject, &mut lexer) {
-                    Some(found) => units.extend(found),
-                    // Only stop words: any text may contain it.
-                    None => units.extend(0..was.units() as u32),
-                }
-            }
-            units.sort_unstable();
-            units.dedup();
-            Ok(units)
-        })?;
-        for now in found.iter().flatten().map(|&unit| kinds.now[start + unit as usize]) {
-            if now != NONE {
-                marks[now as usize] = true;
-            }
-        }
-    }
-    let units: Vec<u32> =
-        (0..marks.len() as u32).filter(|&u| marks[u as usize] && kinds.place[u as usize] == NONE).collect();
-    let mut place = vec![NONE; marks.len()];
-    units.iter().zip(0..).for_each(|(&unit, at)| place[unit as usize] = at);
-    Ok(LookedAt { units, place })
-}
-
-/// Return the previous units that have every keyword of a phrase in the analysis of a language of the index, or `None`
-/// if the phrase has no keyword in one of them.
-pub(crate) fn units_with(was: &LinksView<'_>, phrase: &str, lexer: &mut Lexer) -> Option<Vec<u32>> {
-    lexer.read(phrase);
-    let mut found = Vec::new();
-    let languages = if was.languages().is_empty() { &[Language::ENGLISH] } else { was.languages() };
-    for &language in languages {
-        let mut words: Vec<Option<usize>> = Vec::new();
-        lexer.keywords_in(language, |word| words.push(was.keywords.position(word)));
-        if words.is_empty() {
-            return None;
-        }
-        let Some(words) = words.into_iter().collect::<Option<Vec<usize>>>() else { continue };
-        let rarest = words.iter().min_by_key(|&&word| was.keyword_units.len_of(word))?;
-        let has = |unit: u32| {
-            let row = was.unit_keywords.row(unit as usize);
-            words.iter().all(|&word| row.binary_search(&(word as u32)).is_ok())
-        };
-        found.extend(was.keyword_units.row(*rarest).iter().copied().filter(|&unit| has(unit)));
-    }
-    Some(found)
 }
 
 /// Return for each unit that is read the index of its first sentence among those of its part.

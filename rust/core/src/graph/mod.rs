@@ -14,6 +14,7 @@ pub mod links_delta;
 mod links_pass;
 mod links_rows;
 pub mod links_runs;
+mod links_search;
 mod links_things;
 pub mod links_update;
 mod links_words;
