@@ -422,6 +422,27 @@ mod tests {
     }
 
     #[test]
+    fn lines_are_on_the_page_whatever_its_matrices_are() {
+        let text = "the ice\n".repeat(9) + "Cash~12";
+        for number in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, f32::MAX, -3e9] {
+            let mut characters = typed(&text);
+            let first = text.len() - "Cash~12".len();
+            characters.at[first..].fill((number, 300.0));
+            for at in [0, 8, 16] {
+                characters.at[at].1 = number;
+            }
+            let page = lines_of(&characters, 600.0, 800.0, 0);
+            assert!(page.lines.len() >= 10);
+            for line in &page.lines {
+                let numbers = [line.left, line.top, line.right, line.bottom, line.size];
+                assert!(numbers.iter().all(|one| one.abs() <= FARTHEST), "{number}: {numbers:?}");
+                assert!(line.left <= line.right && line.top <= line.bottom, "{number}: {numbers:?}");
+            }
+            assert!(!crate::columns::rows_of(&page).is_empty());
+        }
+    }
+
+    #[test]
     fn pages_without_text_or_unicode() {
         assert_eq!(lines_of(&typed(""), 600.0, 800.0, 0).state, State::Scanned);
         assert_eq!(lines_of(&typed(" \n "), 600.0, 800.0, 0).state, State::Scanned);
