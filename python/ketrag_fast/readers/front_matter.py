@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime as dt
 import re
 import tomllib
-from typing import Any
+from typing import Any, NamedTuple
 
 _NAME = re.compile(r"([A-Za-z_][\w .-]{0,60}?)[ \t]*:(?:[ \t]+([^ \t\n].*)?)?")
 _ITEM = re.compile(r"[ \t]*-[ \t]+([^ \t\n].*)")
@@ -18,26 +18,36 @@ _MOST = 20_000
 _PLAIN = {"true": True, "false": False, "null": None, "~": None, "": None}
 
 
-def front_matter(text: str) -> tuple[dict[str, Any], int]:
-    """Return the front matter and the offset of the text after it; ({}, 0) if there is none."""
+class FrontMatter(NamedTuple):
+    """Metadata, the offset of the text after them, and whether they are all that is between the marks."""
+
+    metadata: dict[str, Any]
+    end: int
+    is_whole: bool
+
+
+def front_matter(text: str) -> FrontMatter:
+    """Return the front matter; ({}, 0, False) if there is none."""
     mark = text[:3]
     if mark not in ("---", "+++") or text[3:].split("\n", 1)[0].strip():
-        return {}, 0
+        return FrontMatter({}, 0, False)
     lines = text[:_MOST].splitlines(keepends=True)
     ends = ("---", "...") if mark == "---" else ("+++",)
     for number, line in enumerate(lines[1:], 1):
         if line.rstrip() in ends:
             body = lines[1:number]
             end = sum(map(len, lines[: number + 1]))
-            return (_toml("".join(body)) if mark == "+++" else _yaml(body)), end
-    return {}, 0
+            metadata, is_whole = _toml("".join(body)) if mark == "+++" else _yaml(body)
+            return FrontMatter(metadata, end, is_whole)
+    return FrontMatter({}, 0, False)
 
 
-def _toml(body: str) -> dict[str, Any]:
+def _toml(body: str) -> tuple[dict[str, Any], bool]:
     try:
-        return {name: _json(value) for name, value in tomllib.loads(body).items()}
+        found = {name: _json(value) for name, value in tomllib.loads(body).items()}
     except (tomllib.TOMLDecodeError, RecursionError):
-        return {}
+        return {}, False
+    return found, bool(found)
 
 
 def _json(value: Any) -> Any:
@@ -50,9 +60,10 @@ def _json(value: Any) -> Any:
     return value.isoformat() if isinstance(value, (dt.date, dt.time)) else value
 
 
-def _yaml(lines: list[str]) -> dict[str, Any]:
+def _yaml(lines: list[str]) -> tuple[dict[str, Any], bool]:
+    """Return the values, and whether every line belongs to one of them."""
     found: dict[str, Any] = {}
-    name = ""
+    name, is_whole = "", True
     for line in lines:
         if not line.strip() or line.lstrip().startswith("#"):
             continue
@@ -65,9 +76,12 @@ def _yaml(lines: list[str]) -> dict[str, Any]:
         if entry is not None and not line[0].isspace():
             name = entry[1]
             found[name] = _value(entry[2] or "")
-        elif name and isinstance(found[name], str):  # a string continues below
-            found[name] = f"{found[name]} {line.strip()}".strip()
-    return {key: value for key, value in found.items() if value is not None}
+        elif name and (isinstance(found[name], str) or (found[name] is None and line[0].isspace())):
+            found[name] = f"{found[name] or ''} {line.strip()}".strip()  # a string continues below
+        else:
+            is_whole = False
+    found = {key: value for key, value in found.items() if value is not None}
+    return found, is_whole and bool(found)
 
 
 def _value(text: str) -> Any:

@@ -1,9 +1,13 @@
-"""Plain text, Markdown, reStructuredText: one document per file, text unchanged, with heading locators."""
+"""Plain text, Markdown, reStructuredText: one document per file, with heading locators.
+
+The text is unchanged, except that front matter becomes metadata.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 from ketrag_fast.readers.decode import decode
@@ -31,8 +35,20 @@ def read_plain(file: SourceFile) -> Iterator[Item]:
 
 
 def read_markdown(file: SourceFile) -> Iterator[Item]:
-    """Yield a .md file. The title is from its front matter, else its first heading."""
-    return read_text(file, about_markdown)
+    """Yield a .md file without its front matter. The title is from this, else its first heading."""
+    for item in read_text(file, about_markdown):
+        yield without_front_matter(item) if isinstance(item, Document) else item
+
+
+def without_front_matter(document: Document) -> Document:
+    """Return a document without its front matter, if all of this is metadata and text follows."""
+    found = front_matter(document.text)
+    text = document.text[found.end :].lstrip("\r\n")
+    if not found.is_whole or not text or text.isspace():
+        return document
+    cut = len(document.text) - len(text)
+    locators = tuple(replace(one, start=one.start - cut, end=one.end - cut) for one in document.locators)
+    return replace(document, text=text, locators=locators)
 
 
 def read_rst(file: SourceFile) -> Iterator[Item]:
@@ -56,7 +72,7 @@ def read_text(file: SourceFile, about: Callable[[str], About]) -> Iterator[Item]
 
 def about_markdown(text: str) -> About:
     """Return title, front matter and heading locators of a Markdown text."""
-    metadata, start = front_matter(text)
+    metadata, start, _ = front_matter(text)
     headings = list(markdown_headings(text, start))
     named = next((value for name, value in metadata.items() if name.lower() == "title"), "")
     title = str(named).strip() or next((h.name for h in headings[:1] if h.start < _HEAD), "")

@@ -106,7 +106,7 @@ More.
 
 def test_markdown_keeps_its_text_and_gains_headings() -> None:
     found = read_one("a.md", MARKDOWN.encode())
-    assert found.text == MARKDOWN
+    assert found.text == MARKDOWN[MARKDOWN.index("# The Ship") :]
     assert found.title == "The Ship"
     assert found.metadata == {"tags": ["ice", 1901], "draft": False, "people": ["Ann", "Bob"]}
     paths = [value for value, _ in at(found, "heading")]
@@ -123,6 +123,31 @@ def test_toml_front_matter_and_what_is_none() -> None:
     assert found.metadata == {}
     found = read_one("a.md", b"+++\nnot = toml = at all\n+++\ntext")
     assert found.metadata == {}
+
+
+def test_front_matter_is_left_out_of_the_text_if_it_is_metadata() -> None:
+    for head, metadata in (
+        ("+++\nyear = 1901\n+++\n", {"year": 1901}),
+        ("---\nyear: 1901\n# a comment\n---\n\n\n", {"year": 1901}),
+        ("---\nauthor:\n  name: Ann\nyear: 1901\n...\n", {"author": "name: Ann", "year": 1901}),
+        ("---\r\nyear: 1901\r\n---\r\n\r\n", {"year": 1901}),
+    ):
+        text = "    indented\n\n# Ice\n\nText.\n\n## Depth\n\nMore."
+        found = read_one("a.md", (head + text).encode())
+        assert (found.text, found.metadata, found.title) == (text, metadata, "Ice"), head
+        assert at(found, "heading") == [(["Depth"], "## Depth\n\nMore.")]
+
+
+def test_text_that_is_no_metadata_stays() -> None:
+    for text in (
+        "---\n\ntext after a rule\n\n---\n\nmore",
+        "---\nTwo sentences. And a note:\nNote: a rule above, and one below\n---\nmore",
+        "---\nyear: 1901\nA sentence that belongs to no name.\n---\nmore",
+        "+++\nnot = toml = at all\n+++\nmore",
+        "---\nyear: 1901\n---\n",
+        "---\nyear: 1901\n---\n \n\n",
+    ):
+        assert read_one("a.md", text.encode()).text == text
 
 
 def test_rst() -> None:
