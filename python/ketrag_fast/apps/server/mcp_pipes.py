@@ -1,6 +1,7 @@
-"""MCP over standard input and output, with a reply to lines that cannot be parsed.
+"""MCP over standard input and output: every request gets its reply.
 
-The transport of the `mcp` package logs such a line and drops it, and the client waits for a reply in vain.
+The transport of the `mcp` package logs a line that it cannot parse and drops it, and the client waits for a
+reply in vain. It also ends with its input, so that requests of a shell's pipe would get no reply.
 """
 
 from __future__ import annotations
@@ -13,24 +14,96 @@ import anyio
 from mcp.server.mcpserver import MCPServer
 from mcp.server.stdio import stdio_server
 from mcp.shared.message import SessionMessage
-from mcp.types import INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR, ErrorData, JSONRPCError
+from mcp.types import (
+    INVALID_PARAMS,
+    INVALID_REQUEST,
+    PARSE_ERROR,
+    ErrorData,
+    JSONRPCError,
+    JSONRPCNotification,
+    JSONRPCRequest,
+    JSONRPCResponse,
+)
 from pydantic import ValidationError
 
 _LONGEST_ID: Final = 1000
+_LONGEST_WAIT: Final = 600.0
+"""Seconds that an answer may take after the end of the input."""
 
 
 async def serve_pipes(server: MCPServer[Any]) -> None:
-    """Serve until standard input ends."""
+    """Serve until standard input ends and all of its requests have a reply."""
     inner = server._lowlevel_server  # what `run_stdio_async` runs; it takes no streams
     async with stdio_server() as (messages, replies):
-        await inner.run(_Readable(messages, replies), replies, inner.create_initialization_options())
+        open_requests = _OpenRequests()
+        await inner.run(
+            _Readable(messages, replies, open_requests),
+            _Replies(replies, open_requests),
+            inner.create_initialization_options(),
+        )
+
+
+class _OpenRequests:
+    """The ids of requests without a reply."""
+
+    def __init__(self) -> None:
+        self._ids: set[str | int | None] = set()
+        self._all_closed = anyio.Event()
+
+    def add(self, number: str | int | None) -> None:
+        """Note a request."""
+        self._ids.add(number)
+
+    def close(self, number: object) -> None:
+        """Note that a request has its reply, or gets none because the client has cancelled it."""
+        if isinstance(number, (str, int)):
+            self._ids.discard(number)
+        if not self._ids:
+            self._all_closed.set()
+            self._all_closed = anyio.Event()
+
+    async def wait(self) -> None:
+        """Return when every request has its reply."""
+        with anyio.move_on_after(_LONGEST_WAIT):
+            while self._ids:
+                await self._all_closed.wait()
+
+
+class _Replies:
+    """A stream for messages to the client, which closes the requests that they answer."""
+
+    def __init__(self, replies: Any, open_requests: _OpenRequests) -> None:
+        self._replies, self._open_requests = replies, open_requests
+
+    async def send(self, item: SessionMessage) -> None:
+        """Send a message."""
+        try:
+            await self._replies.send(item)
+        finally:
+            if isinstance(item.message, (JSONRPCResponse, JSONRPCError)):
+                self._open_requests.close(item.message.id)
+
+    async def aclose(self) -> None:
+        """Close the stream."""
+        await self._replies.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.aclose()
 
 
 class _Readable:
     """The valid messages of a stream; invalid ones are answered with an error here."""
 
-    def __init__(self, messages: Any, replies: Any) -> None:
-        self._messages, self._replies = messages, replies
+    def __init__(self, messages: Any, replies: Any, open_requests: _OpenRequests) -> None:
+        self._messages, self._replies, self._open_requests = messages, replies, open_requests
 
     @property
     def last_context(self) -> Any:
@@ -38,14 +111,26 @@ class _Readable:
         return self._messages.last_context
 
     async def receive(self) -> SessionMessage | Exception:
-        """Return the next message."""
+        """Return the next message. The end of the stream is raised when all requests have their reply."""
         while True:
-            item: SessionMessage | Exception = await self._messages.receive()
+            try:
+                item: SessionMessage | Exception = await self._messages.receive()
+            except anyio.EndOfStream:
+                await self._open_requests.wait()
+                raise
             if isinstance(item, SessionMessage):
+                self._note(item)
                 return item
             reply = error_reply(item)
             if reply is not None:
                 await self._replies.send(SessionMessage(reply))
+
+    def _note(self, item: SessionMessage) -> None:
+        message = item.message
+        if isinstance(message, JSONRPCRequest):
+            self._open_requests.add(message.id)
+        elif isinstance(message, JSONRPCNotification) and message.method == "notifications/cancelled":
+            self._open_requests.close((message.params or {}).get("requestId"))
 
     async def aclose(self) -> None:
         """Close the stream."""

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.process import environment, start
+from tests.process import environment, ketrag, start
 from tests.support.parts import part
 from tests.support.service import running
 from tests.unit.apps.server.conftest import QUESTION, TEXTS
@@ -138,6 +138,44 @@ def test_lines_over_pipes_that_cannot_be_read_get_a_reply(folder: Path) -> None:
         for pipe in (child.stdin, child.stdout, child.stderr):
             if pipe is not None:
                 pipe.close()
+
+
+def test_requests_are_answered_although_the_input_has_ended(folder: Path) -> None:
+    """As from a shell: `printf '...' | ketrag mcp`."""
+    part("mcp", "mcp")
+    about = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
+    lines = [
+        json.dumps({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": about}),
+        json.dumps({"jsonrpc": "2.0", "method": "notifications/initialized"}),
+        *(searched(number, question="Who built the Fram?") for number in range(1, 5)),
+        searched("last", question="Fram", mode="no-such"),
+    ]
+    done = ketrag("mcp", "-i", str(folder), cwd=folder.parent, text="\n".join(lines), timeout=120)
+    replies = {reply["id"]: reply for reply in map(json.loads, done.out.splitlines())}
+    assert (done.code, set(replies)) == (0, {0, 1, 2, 3, 4, "last"})
+    for number in range(1, 5):
+        assert "fram.md" in json.dumps(replies[number]["result"]), replies[number]
+    assert replies["last"]["result"]["isError"]
+
+
+def test_a_request_that_the_client_has_cancelled_is_not_waited_for() -> None:
+    part("mcp", "mcp")
+    from ketrag_fast.apps.server.mcp_pipes import _OpenRequests
+
+    async def wait() -> None:
+        requests = _OpenRequests()
+        await requests.wait()
+        requests.add(1)
+        requests.add("two")
+        waiting = asyncio.create_task(requests.wait())
+        for number in (1, None, {}, "one"):
+            requests.close(number)
+            await asyncio.sleep(0)
+            assert not waiting.done()
+        requests.close("two")
+        await waiting
+
+    asyncio.run(asyncio.wait_for(wait(), 60))
 
 
 def test_the_tools_over_http_with_a_token(folder: Path) -> None:
