@@ -54,13 +54,20 @@ def remove_incompatible(folder: Path) -> list[str]:
     return removed
 
 
+class Arguments(argparse.ArgumentParser):
+    """A parser that removes the indexes of other formats as soon as a measurement is certain: not for `--help`."""
+
+    def parse_args(self, *given: Any, **more: Any) -> Any:
+        """Return the arguments; wrong ones and `--help` end the process before."""
+        found = super().parse_args(*given, **more)
+        for name in remove_incompatible(WORK):
+            print(f"{name} has the format of another version: it is built again", file=sys.stderr)
+        return found
+
+
 def arguments(description: str | None) -> argparse.ArgumentParser:
-    """Return a parser with the option `--smoke`. Removes the indexes of other formats that earlier runs left."""
-    for name in remove_incompatible(WORK):
-        print(f"{name} has the format of another version: it is built again", file=sys.stderr)
-    parser = argparse.ArgumentParser(
-        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    """Return a parser with the option `--smoke`."""
+    parser = Arguments(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--smoke", action="store_true", help="tiny sizes: whether it runs, not how fast")
     return parser
 

@@ -89,6 +89,10 @@ def test_an_index_of_an_older_format_is_built_again(tmp_path: Path) -> None:
     db.close()
     command = [sys.executable, str(BENCHES / "quality.py"), "polar", "--smoke"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "python"), "KETRAG_BENCH_PLACE": str(tmp_path)}
+    for wrong, code in (("--help", 0), ("--no-such-option", 2)):
+        shown = subprocess.run([*command, wrong], capture_output=True, env=environment, check=False)
+        assert shown.returncode == code
+        assert all((place / "index.sqlite").exists() for place in indexes.values())
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
     assert done.returncode == 0, done.stderr
     assert "polar-none has the format of another version" in done.stderr
