@@ -179,6 +179,9 @@ def test_damage_is_named(place: Path, tmp_path: Path) -> None:
 
 def test_empty_index(tmp_path: Path) -> None:
     (tmp_path / "nothing").mkdir()
+    (tmp_path / "nothing" / "a.txt").write_text("Gone soon.")
+    assert ketrag("index", "nothing", cwd=tmp_path)[0] == 0
+    (tmp_path / "nothing" / "a.txt").unlink()
     code, _, err = ketrag("index", "nothing", cwd=tmp_path)
     assert code == 0
     assert "empty" in err

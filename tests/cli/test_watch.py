@@ -76,6 +76,18 @@ def test_a_folder_that_changes(tmp_path: Path, index: str) -> None:
     assert len(lines) >= 3, lines
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="no process can be sent SIGINT alone")
+def test_an_empty_folder_is_waited_for(tmp_path: Path) -> None:
+    part("watchfiles", "watch")
+    notes, place = tmp_path / "notes", tmp_path / "note"
+    notes.mkdir()
+    with watching(notes, place) as (_, err):
+        assert wait(lambda: f"waiting for a file in {notes}" in err.read_text())
+        assert not place.exists()
+        (notes / "a.md").write_text("The harbour froze in winter.", "utf-8")
+        assert wait(has(place, ["a.md"]))
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="a folder that is watched cannot be moved")
 def test_a_folder_that_vanishes_is_waited_for(tmp_path: Path) -> None:
     """A drive that is taken out, or a folder that is moved for a moment, does not empty the index."""

@@ -58,15 +58,77 @@ def test_missing_path_leaves_the_index_as_it_was(docs: Path) -> None:
     assert held() == before
 
 
-def test_empty_folder(tmp_path: Path) -> None:
+def test_folder_without_documents(tmp_path: Path) -> None:
+    """Whoever typed the wrong folder must notice, and has nothing to clean up."""
     (tmp_path / "docs").mkdir()
+    done = command("index", "docs", "--quiet", cwd=tmp_path)
+    assert (done.code, done.out) == (1, "")
+    assert "no document found in docs" in done.err
+    assert "nothing was changed" in done.err
+    (tmp_path / "docs" / "a.xyz").write_bytes(b"\0\1\2")
     done = command("index", "docs", cwd=tmp_path)
+    assert done.code == 1
+    assert "no document found in docs (skipped 1 file of an unknown format: .xyz (1))" in done.err
+    assert [path.name for path in tmp_path.iterdir()] == ["docs"]
+
+
+def test_folder_without_documents_replaces_nothing(docs: Path) -> None:
+    assert indexed(docs.parent).code == 0
+    (docs.parent / "empty").mkdir()
+    done = command("index", "empty", "--replace", cwd=docs.parent)
+    assert done.code == 1
+    assert "no document found in empty" in done.err
+    done = indexed(docs.parent)
+    assert (done.code, "is up to date: 1 document" in done.out) == (0, True)
+    done = command("index", "empty", cwd=docs.parent)
+    assert done.code == 0
+    assert "warning: the source empty has no files" in done.err
+
+
+def test_index_whose_files_are_gone_is_empty(docs: Path) -> None:
+    assert indexed(docs.parent).code == 0
+    (docs / "good.txt").unlink()
+    done = command("index", cwd=docs.parent)
     assert done.code == 0
     assert "the index is empty: no documents" in done.err
-    found = command("retrieve", "Who?", "--json", cwd=tmp_path)
+    found = command("retrieve", "Who?", "--json", cwd=docs.parent)
     assert found.code == 0
     assert json.loads(found.out)["reason"] == "empty_index"
-    assert command("stats", cwd=tmp_path).code == 0
+    assert command("stats", cwd=docs.parent).code == 0
+
+
+MISSING_MODELS = {
+    "--embedder=native:nope": (5, "the model nope is not on this machine"),
+    "--embedder=native:./nope": (1, "no such folder: ./nope"),
+    "--embedder=local:docs": (1, "docs is not a sentence-transformers model"),
+    "--embedder=vectors:nope": (1, "no such file: nope/vectors.npy"),
+    "--llm=llama-cpp:nope.gguf": (1, "no such file: nope.gguf"),
+    "--llm=llama-cpp:nope.gguf#plain": (1, "no such file: nope.gguf"),
+    "--llm=replay:nope.jsonl": (1, "no such file: nope.jsonl"),
+}
+
+
+@pytest.mark.parametrize("option", MISSING_MODELS)
+def test_a_model_that_is_missing_is_noticed_before_anything_is_read(
+    docs: Path, option: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read(*_: object, **__: object) -> None:
+        raise AssertionError("a source was read")
+
+    monkeypatch.setenv("HF_HUB_CACHE", str(docs.parent / "hub"))
+    monkeypatch.setattr("ketrag_fast.build.runner.apply_change", read)
+    done = command("index", "docs", option, cwd=docs.parent)
+    code, why = MISSING_MODELS[option]
+    assert done.code == code
+    assert why in done.err
+    assert [path.name for path in docs.parent.iterdir()] == ["docs"]
+
+
+def test_a_rebuild_with_a_missing_model_reads_nothing(docs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert indexed(docs.parent).code == 0
+    monkeypatch.setattr("ketrag_fast.build.runner.apply_change", lambda *_, **__: pytest.fail("read"))
+    done = command("index", "--rebuild", "--embedder=vectors:nope", cwd=docs.parent)
+    assert (done.code, "no such file: nope/vectors.npy" in done.err) == (1, True)
 
 
 def test_no_documents_in_every_mode(tmp_path: Path) -> None:

@@ -194,8 +194,11 @@ def test_publish_partial_needs_something_to_publish(tmp_path: Path) -> None:
 def test_no_core_chunk_and_no_document(tmp_path: Path) -> None:
     report = built(tmp_path, str(POLAR / "articles"), "--llm", "heuristic", "--core-ratio", "0")
     assert report["extraction"]["core"] == 0
-    (tmp_path / "empty").mkdir()
-    report = built(tmp_path, "empty", "--llm", "heuristic", "-i", "none")
+    (tmp_path / "gone").mkdir()
+    (tmp_path / "gone" / "a.txt").write_text("The Fram drifted.")
+    built(tmp_path, "gone", "--llm", "heuristic", "-i", "none")
+    (tmp_path / "gone" / "a.txt").unlink()
+    report = built(tmp_path, "gone", "--llm", "heuristic", "-i", "none")
     assert report["code"] == 0
     with Index.open(tmp_path / "none") as index:
         assert index.stats()["counts"]["entities"] == 0
@@ -205,7 +208,7 @@ def test_no_core_chunk_and_no_document(tmp_path: Path) -> None:
     ("argv", "code", "message"),
     [
         (["--llm", "gpt-4"], 2, "must be one of none, heuristic"),
-        (["--llm", "replay:nowhere.jsonl"], 1, "cannot be read"),
+        (["--llm", "replay:nowhere.jsonl"], 1, "no such file: nowhere.jsonl"),
         (["--llm", "heuristic", "--entity-types", "a,,b"], 2, "is not a valid type name"),
         (["--llm", "heuristic", "--on-barren", "maybe"], 2, "on_barren"),
     ],

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from ketrag_fast.base.config import Settings
 from ketrag_fast.base.progress import Limited
 from ketrag_fast.errors import ConfigError
-from ketrag_fast.models.llms.registry import HEURISTIC, NONE, parse_spec
+from ketrag_fast.models.llms.registry import HEURISTIC, NONE, parse_spec, require_file
 from ketrag_fast.storage.generation import Generation
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.types import Failure
@@ -57,6 +57,7 @@ def plan(
         return given, ReadingPlan(stored == HEURISTIC, key)
     if named == NONE and stored != NONE and not rebuild:
         return given.having(llm=stored), ReadingPlan(key=key)
+    require_file(named)  # before any document is read
     return given, ReadingPlan(named != NONE)
 
 

@@ -6,6 +6,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterator
 from itertools import chain
+from pathlib import Path
 from typing import Final
 
 from ketrag_fast.base.config import Settings
@@ -124,10 +125,12 @@ def read_jobs(
     named: str | None = None,
     elsewhere: Callable[[SourceFile, str], bool] = lambda *_: False,
     is_unchanged: Callable[[SourceFile], bool] = lambda _: False,
+    is_counted: Callable[[Path], bool] = lambda _: True,
 ) -> Iterator[ReadJob]:
     """Yield the files that a reader supports, with their kinds; `is_unchanged` decides which need no reader.
 
-    Unreadable files, and an unsupported file that is the source itself, are added to `others` as failures.
+    `skipped` counts files of unknown formats by suffix, if `is_counted` returns True for them. Unreadable
+    files, and an unsupported file that is the source itself, are added to `others` as failures.
     """
     for name, path in files.files:
         file = SourceFile(
@@ -145,7 +148,7 @@ def read_jobs(
             if name == named:
                 kind_of_file = f"{path.suffix} files" if path.suffix else "a file without a suffix"
                 others.append(file.failure(f"no reader for {kind_of_file}"))
-            else:
+            elif is_counted(path):
                 skipped[path.suffix.lower()] += 1
         elif not again(os.path.realpath(path)) and not elsewhere(file, kind):
             yield file, kind

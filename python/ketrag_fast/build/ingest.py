@@ -27,9 +27,9 @@ from ketrag_fast.build.source_comparison import (
     SourceComparison,
     Step,
 )
-from ketrag_fast.build.sources import Others, Sources, list_sources, split_sources
+from ketrag_fast.build.sources import Others, Sources, are_paths, list_sources, split_sources
 from ketrag_fast.build.unchanged import UnchangedFiles
-from ketrag_fast.errors import Cancelled
+from ketrag_fast.errors import Cancelled, DocumentError
 from ketrag_fast.readers import is_glob
 from ketrag_fast.storage.document_hashes import metadata_json
 from ketrag_fast.storage.tables import Known, Tables
@@ -84,7 +84,8 @@ def apply_change(
     """Apply `change` in one transaction, and return what changed. New documents are given to `ahead`, too.
 
     The paths of a new index are registered before, so that a build which is stopped or killed while it reads
-    can go on. Other errors leave nothing.
+    can go on. Other errors leave nothing. Raises DocumentError if the paths of a new index, or those that
+    replace all sources, hold no document.
     """
     registered: list[int] = []
     if change.others == "read" and not tables.sources():
@@ -95,7 +96,11 @@ def apply_change(
                 registered = [task.row.number for task in list_sources(tables, paths, None, change.others)]
     try:
         with tables.transaction():
-            return change_documents(tables, change, settings, meter, rebuild=rebuild, ahead=ahead)
+            done = change_documents(tables, change, settings, meter, rebuild=rebuild, ahead=ahead)
+            is_whole = registered or (change.others == "drop" and are_paths(change.sources))
+            if is_whole and not done.documents and not done.failures and settings.shard is None:
+                raise _nothing_found(tables, done)
+            return done
     except (Cancelled, KeyboardInterrupt):
         raise
     except BaseException:
@@ -103,6 +108,17 @@ def apply_change(
             for number in registered:
                 tables.remove_source(number)
         raise
+
+
+def _nothing_found(tables: Tables, done: Ingested) -> DocumentError:
+    """Return the error for paths that hold no document, if the index has no others: one may be mistyped."""
+    labels = [source.label for source in tables.sources()]
+    named = ", ".join(labels[:_FEW]) + (f" and {len(labels) - _FEW:,} more" if len(labels) > _FEW else "")
+    skipped = "".join(f" ({warning})" for warning in done.warnings if warning.startswith("skipped"))
+    return DocumentError(
+        f"no document found in {named}{skipped}",
+        hint="check the path; docs/documents.md lists the formats; nothing was changed",
+    )
 
 
 def change_documents(

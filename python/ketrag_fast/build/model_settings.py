@@ -86,14 +86,28 @@ def _is_model_moved(base: Generation, settings: Settings) -> bool:
     return bool(stored["fingerprint"] == fingerprint(settings.embedder, options_of(settings)))
 
 
+def _require_embedder(settings: Settings) -> None:
+    """Raise KetragError if the model of a new index is missing: before any document is read."""
+    from ketrag_fast.models.embedders.load_options import options_of
+    from ketrag_fast.models.embedders.registry import BUILTIN, require
+
+    if settings.embedder != BUILTIN:
+        require(settings.embedder, options_of(settings))
+
+
 def settings_for(base: Generation | None, settings: Settings, rebuild: bool) -> Resolved:
-    """Resolve all settings. Raises if they invalidate earlier work and `rebuild` is False."""
+    """Resolve all settings.
+
+    Raises if they invalidate earlier work and `rebuild` is False, or name a new model that is missing.
+    """
     stored = to_build_on(settings_of(base.manifest), settings) if base else None
     settings = with_modes(settings, stored, only=rebuild)
     resolved = resolve(flags=settings.given, index=stored, presets=registry().table)
     heavy = resolved.needs_rebuild
     if base is not None and "embedder" in heavy and _is_model_moved(base, resolved.settings):
         heavy = tuple(name for name in heavy if name != "embedder")
+    if base is None or (rebuild and "embedder" in heavy):
+        _require_embedder(resolved.settings)
     if base is None or rebuild or not heavy or base.manifest.documents.get("count") == 0:
         return resolved
     lines = "; ".join(f"{name} is {old!r}, not {new!r}" for name, old, new in resolved.differences)

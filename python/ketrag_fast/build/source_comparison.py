@@ -122,6 +122,8 @@ class SourceComparison:
         files = find_files(source.spec, self.settings)
         if files.missing:
             self.warnings.append(f"the source {source.label} is missing; its documents were removed")
+        elif not files.files and not files.failures:
+            self.warnings.append(f"the source {source.label} has no files")
         for failure in files.failures:
             self._fail(failure)
 
@@ -149,7 +151,9 @@ class SourceComparison:
         others: list[Failure] = []
         kinds: dict[str, str] = {}
         named = files.files[0][0] if len(files.files) == 1 and not Path(source.spec).is_dir() else None
-        jobs = read_jobs(files, self.settings, again, others, self.skipped, named, elsewhere, is_unchanged)
+        jobs = read_jobs(
+            files, self.settings, again, others, self.skipped, named, elsewhere, is_unchanged, task.names
+        )
         order = {path: number for number, (_, path) in enumerate(files.files)} if shards else {}
         place = 0
         readings = sandbox.read_batches(_note_kinds(jobs, kinds), self._check_stop)

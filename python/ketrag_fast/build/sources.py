@@ -39,8 +39,12 @@ class SourceTask:
 
     def restores(self, path: Path | None = None) -> bool:
         """Return whether a document that was removed is restored, given its file if it has one."""
-        if not self.restored or path is None:
-            return self.restored is not None
+        return self.restored is not None and (path is None or self.names(path))
+
+    def names(self, path: Path) -> bool:
+        """Return whether a file of the source was named; all are if the source itself was."""
+        if not self.restored:
+            return True
         own = Path(absolute(str(path)))
         return any(own.is_relative_to(folder) for folder in self.restored)
 
@@ -63,6 +67,14 @@ def split_sources(sources: Sources) -> tuple[list[str], list[Document] | None]:
         if _is_missing(path):
             raise missing(path)
     return paths, documents
+
+
+def are_paths(sources: Sources) -> bool:
+    """Return whether all sources are paths or globs, and there is one."""
+    items = [sources] if isinstance(sources, (str, os.PathLike)) else sources
+    if isinstance(items, Document) or not isinstance(items, Sequence):
+        return False
+    return bool(items) and not any(isinstance(item, Document) for item in items)
 
 
 def list_sources(

@@ -72,6 +72,8 @@ def run(args: argparse.Namespace) -> int:
     else:
         output.write(render(estimate))
     if not args.quiet:
+        if not estimate.documents and not estimate.failures:
+            output.warn(f"no document found in {', '.join(args.sources)}: check the path")
         if estimate.failures:
             output.warn(f"{estimate.failures:,} documents cannot be read; `ketrag index` lists them")
         if kept:

@@ -69,6 +69,8 @@ def run(args: argparse.Namespace) -> int:
     path, _ = options.index_path(args)
     settings = options.build_settings_of(args)
     sources = [os.path.abspath(source) for source in args.sources]  # noqa: PTH100 - links stay as they are
+    if not (path / "index.sqlite").exists():
+        _wait_for_files(args, settings, sources)
     _build(args, path, settings, sources)
     own = path.resolve()
     from ketrag_fast.index.building import leaves_out
@@ -122,6 +124,24 @@ def _wait(args: argparse.Namespace, sources: list[str]) -> None:
     if gone and not args.quiet:
         output.warn(inline(f"waiting for {', '.join(gone)}, which is missing; its documents stay until then"))
     while any(not Path(source).exists() for source in gone):
+        time.sleep(_POLL)
+
+
+def _wait_for_files(args: argparse.Namespace, settings: Settings, sources: list[str]) -> None:
+    """Wait until a source has a file: without one, a new index would be an error."""
+    from ketrag_fast.readers import find
+
+    def is_empty(source: str) -> bool:
+        found = find(
+            source, follow=settings.follow_links, exclude=settings.exclude, gitignore=settings.gitignore
+        )
+        return not (found.files or found.failures or found.ignored or found.missing)
+
+    if not all(map(is_empty, sources)):
+        return
+    if not args.quiet:
+        output.say(inline(f"waiting for a file in {', '.join(sources)}"))
+    while all(map(is_empty, sources)):
         time.sleep(_POLL)
 
 

@@ -66,9 +66,7 @@ class NativeEmbedder(StreamingEmbedder):
                 f"{spec} runs on the CPU only, not on {device}",
                 hint="use sentence-transformers: for another device, or --device cpu",
             )
-        reason = refusal(folder)
-        if reason is not None:
-            raise BackendError(f"{spec}: {reason}", hint="use sentence-transformers: instead of native:")
+        require_supported(spec, folder)
         self.spec = spec
         self._folder = folder
         self._threads = threads
@@ -173,6 +171,13 @@ def refusal(folder: ModelFolder) -> str | None:
         return _core.encoder_refusal(folder.path)
     except (IndexDamaged, InputError) as error:
         raise BackendError(f"{folder.path}: {error.message}", hint=_DAMAGED) from error
+
+
+def require_supported(spec: str, folder: ModelFolder) -> None:
+    """Raise BackendError if the native encoder does not support a model."""
+    reason = refusal(folder)
+    if reason is not None:
+        raise BackendError(f"{spec}: {reason}", hint="use sentence-transformers: instead of native:")
 
 
 def _engine(encoder: Encoder, choice: PrecisionChoice) -> Engine:

@@ -61,6 +61,15 @@ def of_vectors(folder: Path) -> str:
     return digest(((ARRAY, folder / ARRAY), (IDS, folder / IDS)), {"kind": "vectors"})
 
 
+def require_files(folder: Path) -> None:
+    """Raise BackendError if the folder lacks one of the two files."""
+    for name in (ARRAY, IDS):
+        if not (folder / name).is_file():
+            raise BackendError(
+                f"no such file: {folder / name}", hint=f"the folder must hold {ARRAY} and {IDS}"
+            )
+
+
 def text_key(text: str) -> bytes:
     """Return the key of a text, the SHA-256 of its UTF-8."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()

@@ -82,6 +82,26 @@ def fingerprint(spec: str, options: EmbedderOptions | None = None) -> str:
     raise ConfigError("builtin vectors have no model")
 
 
+def require(spec: str, options: EmbedderOptions) -> None:
+    """Raise KetragError if the files of a model are missing or it cannot be used; loads and hashes nothing.
+
+    A model that may be downloaded is fetched.
+    """
+    kind, rest = parse(spec)
+    if kind in FOLDERS:
+        folder = _folder(rest, options)
+        if kind == "native":
+            from ketrag_fast.models.embedders.native import require_supported
+
+            require_supported(spec, folder)
+    elif kind == "openai":
+        fingerprint(spec, options)
+    elif kind == "vectors":
+        from ketrag_fast.models.embedders.precomputed import require_files
+
+        require_files(Path(rest).expanduser())
+
+
 def _folder(name: str, options: EmbedderOptions) -> ModelFolder:
     path = resolve(name)
     return look(_fetch(name, options) if path is None else path)

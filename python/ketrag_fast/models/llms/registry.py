@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from importlib import import_module
+from pathlib import Path
 from typing import Final, cast
 
-from ketrag_fast.errors import ConfigError
+from ketrag_fast.errors import BackendError, ConfigError
 from ketrag_fast.models.http.retry import Patience
 from ketrag_fast.models.llms.protocol import Cancel, LanguageModel
 from ketrag_fast.models.spending import Account
@@ -22,6 +23,7 @@ _MODULES: Final = {
     "llama-cpp": "ketrag_fast.models.llms.llama.model",
     "openai": "ketrag_fast.models.llms.openai",
 }
+_FILES: Final = {"llama-cpp": "a GGUF model", REPLAY: "a recording"}
 _FORMS: Final = "none, heuristic, llama-cpp:PATH.gguf, openai:MODEL@URL, replay:FILE.jsonl"
 
 
@@ -67,6 +69,16 @@ def parse_spec(spec: str) -> tuple[str, str]:
 def is_model(spec: str) -> bool:
     """Return whether a spec names a model. Raises ConfigError for an invalid spec."""
     return parse_spec(spec)[0] in _MODULES
+
+
+def require_file(spec: str) -> None:
+    """Raise BackendError if the file that a spec names is missing; opens nothing."""
+    kind, rest = parse_spec(spec)
+    if kind not in _FILES:
+        return
+    path = Path(rest if Path(rest).expanduser().exists() else rest.removesuffix("#plain")).expanduser()
+    if not path.exists():
+        raise BackendError(f"no such file: {path}", hint=f"give the path of {_FILES[kind]}")
 
 
 def open_model(spec: str, options: ModelOptions | None = None) -> LanguageModel:
