@@ -188,7 +188,8 @@ def test_answers_are_judged(place: Path) -> None:
     assert code == 0, err
     assert out.splitlines()[0].split()[-4:] == ["EM", "F1", "F1", "plain"]
     assert out.splitlines()[2].split()[-3:] == ["0.0", "80.0", "80.0"]
-    assert "bertscore: not run" in out
+    assert "bertscore: no model is named (--bertscore FOLDER)" in out
+    assert "not run" not in out
 
 
 def test_what_is_absent_is_told_not_counted(place: Path) -> None:
@@ -226,6 +227,7 @@ def test_what_is_absent_is_told_not_counted(place: Path) -> None:
         ((POLAR, "--judge", "llama-cpp:x.gguf"), "config", "needs two sides"),
         (("--compare", "run:bm25", "run:walk", "--judge", "heuristic"), "config", "not a language model"),
         (("nowhere",), "document", "nowhere does not exist"),
+        ((".",), "document", ". has no queries.jsonl"),
         ((), "config", "eval needs a DATASET"),
         (("--compare", "run:bm25", "run:bread"), "config", "no mode 'bread'"),
         (("--compare", "run:bm25", "run"), "config", "name the mode of both"),

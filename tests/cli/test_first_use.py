@@ -64,3 +64,38 @@ def test_a_token_file_that_is_missing(folder: Path) -> None:
     done = command("serve", "--port", "0", "--token-file", "token", cwd=folder)
     assert done.code == 2
     assert "--token-file token: no such file" in done.err and "> token" in done.err
+
+
+def test_no_passages_wanted_is_no_small_budget(folder: Path) -> None:
+    assert command("index", "notes", cwd=folder).code == 0
+    for argv in (("retrieve", "Fram", "--top", "0"), ("ask", "Fram?", "-o", "top=0")):
+        done = command(*argv, cwd=folder)
+        assert (done.code, "none were wanted (top is 0)" in done.err) == (0, True), done.err
+    assert "the budget is too small" in command("retrieve", "Fram", "--budget", "0", cwd=folder).err
+
+
+def test_adding_a_file_reports_what_is_skipped_of_it_alone(folder: Path) -> None:
+    assert command("index", "notes", cwd=folder).code == 0
+    (folder / "notes" / "c.md").write_text("The Maud was built by Christian Jensen.")
+    done = command("add", "notes/c.md", cwd=folder)
+    assert (done.code, done.err) == (0, "")
+    assert "2 documents (1 added" in done.out
+    assert "skipped 1 file of an unknown format: .odd (1)" in command("add", "notes", cwd=folder).err
+    assert "skipped 1 file of an unknown format: .odd (1)" in command("add", "notes/b.odd", cwd=folder).err
+
+
+def test_a_folder_without_documents_is_noticed_by_an_estimate(folder: Path) -> None:
+    (folder / "empty").mkdir()
+    done = command("estimate", "empty", cwd=folder)
+    assert (done.code, "no document found in empty: check the path" in done.err) == (0, True)
+    assert "no document found" not in command("estimate", "notes", cwd=folder).err
+
+
+@pytest.mark.parametrize(
+    "argv", [("eval",), ("bench", "systems"), ("train", "cg-rag"), ("bench", "train", "reranker")]
+)
+def test_a_folder_without_questions_is_no_data_set(folder: Path, argv: tuple[str, ...]) -> None:
+    done = command(*argv, "notes", cwd=folder)
+    assert done.code == 1
+    assert "notes has no queries.jsonl" in done.err
+    assert "hint: a data set is a folder with queries.jsonl" in done.err

@@ -86,7 +86,7 @@ def run(args: argparse.Namespace) -> int:
     settings = options.query_settings_of(args)
     from ketrag_fast.index import Index
 
-    shown = _Screen(args.explain) if not args.json else None
+    shown = _Screen(args.explain, settings.top) if not args.json else None
     with Index.open(path, settings=settings, deadline=settings.deadline) as index:
         answer = index.ask(
             args.question,
@@ -112,9 +112,10 @@ def run(args: argparse.Namespace) -> int:
 class _Screen:
     """Prints an answer as it streams, then its sources."""
 
-    def __init__(self, explain: bool) -> None:
+    def __init__(self, explain: bool, top: int | None) -> None:
         self._begun = False
         self._explain = explain
+        self._top = top
 
     def __call__(self, text: str) -> None:
         self._begun = True
@@ -144,7 +145,7 @@ class _Screen:
         elif answer.reason is not None:
             output.write(answer.text)
             if not quiet:
-                output.say(output.empty_text(answer.reason))
+                output.say(output.empty_text(answer.reason, self._top))
         elif answer.is_quoted:
             if not quiet:
                 output.say(

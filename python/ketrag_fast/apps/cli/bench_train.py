@@ -69,6 +69,8 @@ def run(args: argparse.Namespace) -> int:
     settings = options.build_settings_of(args)
     tell: Callable[[str], None] = (lambda _: None) if args.quiet else output.say
     out = Path(args.out or args.what)
+    for dataset in (*args.datasets, *args.judge):
+        options.require_data_set(dataset)
     result: RerankerTraining | AnswersTraining
     if args.what == "answers":
         from ketrag_fast.lab.answers.training import BASE, train_answers

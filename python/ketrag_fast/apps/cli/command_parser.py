@@ -14,6 +14,8 @@ from ketrag_fast.apps.cli.terminal_text import inline
 COMMON: Final = "common options"
 """Title of the options that every command takes; helps show them last."""
 _WIDEST: Final = 100
+_ALIKE: Final = 0.7
+"""Minimum similarity of an unknown option and the one that is suggested."""
 _MORE: Final = "`%s --help` lists all options, `ketrag config list` all settings (-o NAME=VALUE)"
 
 
@@ -145,10 +147,11 @@ class CommandParser(argparse.ArgumentParser):
         name = flag.lstrip("-").replace("-", "_")
         if name in catalogue():
             self.error(f"{flag} is not an option of `{self.prog}`", f"give the setting as -o {name}=VALUE")
-        settings = {f"--{setting.replace('_', '-')}": f"-o {setting}=VALUE" for setting in catalogue()}
-        near = closest(flag, [*self._option_string_actions, *settings])
-        near = near if near is None or near in self._option_string_actions else settings[near]
-        self.error(f"unknown option {flag}", f"did you mean {near}?" if near else "")
+        # Without dashes, which would make any two short options similar.
+        known = {setting.replace("_", "-"): f"-o {setting}=VALUE" for setting in catalogue()}
+        known.update((option.lstrip("-"), option) for option in self._option_string_actions)
+        near = closest(flag.lstrip("-"), known, _ALIKE)
+        self.error(f"unknown option {flag}", f"did you mean {known[near]}?" if near else "")
 
 
 def _plain(message: str) -> tuple[str, str]:
@@ -164,11 +167,11 @@ def _plain(message: str) -> tuple[str, str]:
     return f"{where}: {value} is not one of {', '.join(names)}", suggestion(value.strip("'"), names)
 
 
-def closest(word: str, names: Iterable[str]) -> str | None:
-    """Return the name most similar to a misspelt one, or None."""
+def closest(word: str, names: Iterable[str], alike: float = 0.6) -> str | None:
+    """Return the name most similar to a misspelt one; None if no similarity reaches `alike`."""
     from difflib import get_close_matches  # imported here, because `-h` does not need it
 
-    return next(iter(get_close_matches(word, list(names), 1)), None)
+    return next(iter(get_close_matches(word, list(names), 1, alike)), None)
 
 
 def suggestion(word: str, names: Iterable[str]) -> str:

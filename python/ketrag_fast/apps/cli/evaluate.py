@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -100,6 +100,7 @@ def run(args: argparse.Namespace) -> int:
     settings = options.build_settings_of(args)
     from ketrag_fast.lab.eval import collect, concatenate, describe, load_dataset, render, save
 
+    options.require_data_set(args.dataset)
     dataset = load_dataset(args.dataset)
     if seed is not None:
         dataset = concatenate(dataset, seed)
@@ -153,7 +154,7 @@ def run(args: argparse.Namespace) -> int:
             }
         )
     else:
-        output.write(render(rows, absent))
+        output.write("\n".join([render(rows), *_absent_lines(absent)]))
     return 0
 
 
@@ -222,11 +223,20 @@ def _absent(args: argparse.Namespace, dataset: DataSet) -> dict[str, str]:
         reason = "the data set has no gold answers"
         return dict.fromkeys(("em", "f1", "bertscore", "win_rate"), reason)
     if args.answers is None:
-        absent |= dict.fromkeys(("em", "f1"), "no answers to score: --answers FILE, or --answers --llm SPEC")
+        absent |= dict.fromkeys(("em", "f1"), "no answers to score (--answers FILE, or --answers --llm SPEC)")
     if args.bertscore is None:
-        absent["bertscore"] = "no model was named: --bertscore FOLDER"
-    absent["win_rate"] = "needs two sides and a judge: --compare A B --answers FILE --judge SPEC"
+        absent["bertscore"] = "no model is named (--bertscore FOLDER)"
+    absent["win_rate"] = "needs two sides and a judge (--compare A B --answers FILE --judge SPEC)"
     return absent
+
+
+def _absent_lines(absent: Mapping[str, str]) -> list[str]:
+    """Return a line for each reason why scores were not computed, below an empty one."""
+    lines = [
+        f"{', '.join(name for name in absent if absent[name] == reason)}: {reason}"
+        for reason in dict.fromkeys(absent.values())
+    ]
+    return ["", *lines] if lines else []
 
 
 # ---------------------------------------------------------------- two side by side

@@ -24,7 +24,7 @@ from ketrag_fast.base.config import (
 from ketrag_fast.base.config.catalogue import systems
 from ketrag_fast.base.config.fields import Topic
 from ketrag_fast.base.folders import folders_of
-from ketrag_fast.errors import ConfigError
+from ketrag_fast.errors import ConfigError, DocumentError
 
 if TYPE_CHECKING:
     from ketrag_fast.base.progress import Callback, Kind
@@ -229,6 +229,16 @@ def progress(args: argparse.Namespace) -> Callback | None:
 
     kind: Kind = "none" if args.quiet and args.progress == "auto" else args.progress
     return sink(kind, sys.stderr)
+
+
+def require_data_set(path: str) -> None:
+    """Raise DocumentError if a folder has no questions, and therefore is not a data set."""
+    if Path(path).is_dir() and not (Path(path) / "queries.jsonl").exists():
+        raise DocumentError(
+            f"{path} has no queries.jsonl",
+            hint="a data set is a folder with queries.jsonl, qrels.tsv and maybe corpus.jsonl, or a file of "
+            "MuSiQue, HotpotQA or 2WikiMultihopQA",
+        )
 
 
 def require_file(option: str, file: str | None, hint: str) -> None:

@@ -41,9 +41,9 @@ _EMPTY: Final = {
 }
 
 
-def empty_text(reason: str) -> str:
-    """Return why a context has no passages, in words."""
-    return f"no passages: {_EMPTY.get(reason, reason)}"
+def empty_text(reason: str, top: int | None = None) -> str:
+    """Return why a context has no passages, in words; `top` is the limit of their number, if there is one."""
+    return f"no passages: {'none were wanted (top is 0)' if top == 0 else _EMPTY.get(reason, reason)}"
 
 
 def prepare() -> None:

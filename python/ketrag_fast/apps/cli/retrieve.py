@@ -90,7 +90,7 @@ def run(args: argparse.Namespace) -> int:
         for warning in context.warnings:
             output.warn(warning)
         if context.reason is not None:
-            output.say(output.empty_text(context.reason))
+            output.say(output.empty_text(context.reason, settings.top))
     if context.text:
         output.write(for_people(context, args.explain))
     return 0

@@ -51,6 +51,7 @@ def run(args: argparse.Namespace) -> int:
     training = registry().trainable(args.system).train
     assert training is not None  # noqa: S101 - `trainable` checked
     out = Path(args.out or training.file)
+    options.require_data_set(args.dataset)
     dataset = load_dataset(args.dataset)
     began = time.perf_counter()
 

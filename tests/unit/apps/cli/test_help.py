@@ -92,6 +92,7 @@ def test_full_help_adds_the_other_shared_settings(capsys: Run) -> None:
     [
         (("idnex",), "did you mean index?"),
         (("index", "--embeder", "x"), "did you mean --embedder?"),
+        (("retrieve", "Who?", "--tp", "3"), "did you mean --top?"),
         (("index", "--knn-k", "3"), "-o knn_k=VALUE"),
         (("index", "--knnk", "3"), "did you mean -o knn_k=VALUE?"),
         (("index", ".", "-o", "knnk=3"), "did you mean knn_k?"),
@@ -113,6 +114,13 @@ def test_misspelt_names_get_a_suggestion_and_exit_with_2(
     code, out, err = ended(capsys, *argv)
     assert (code, out) == (2, "")
     assert "hint: " in err and hint in err
+
+
+@pytest.mark.parametrize("option", ["--foo", "--on", "--x", "--nothing-like-it"])
+def test_an_option_that_resembles_none_gets_no_suggestion(option: str, capsys: Run) -> None:
+    code, _, err = ended(capsys, "index", option)
+    assert (code, "did you mean" in err) == (2, False), err
+    assert "hint: ketrag index -h" in err
 
 
 def test_o_sets_any_setting(capsys: Run) -> None:
