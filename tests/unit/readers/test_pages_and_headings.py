@@ -141,7 +141,7 @@ def test_front_matter_is_left_out_of_the_text_if_it_is_metadata() -> None:
 def test_text_that_is_no_metadata_stays() -> None:
     for text in (
         "---\n\ntext after a rule\n\n---\n\nmore",
-        "---\nTwo sentences. And a note:\nNote: a rule above, and one below\n---\nmore",
+        "---\nTwo sentences. And a note.\nNote: a rule above, and one below\n---\nmore",
         "---\nyear: 1901\nA sentence that belongs to no name.\n---\nmore",
         "+++\nnot = toml = at all\n+++\nmore",
         "---\nyear: 1901\n---\n",

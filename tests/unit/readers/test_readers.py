@@ -244,9 +244,9 @@ def test_rst_titles(text: str, title: str) -> None:
 
 
 def test_text_is_kept_as_read(read: Read) -> None:
-    text = "---\r\ntitle: T\r\n---\r\n\r\nBody é\r\n"
-    documents, _ = read("a.md", text)
-    assert documents == [Document("a.md", text, "T")]
+    text = "Body é\r\n\r\n more \r\n"
+    assert read("a.md", text)[0] == [Document("a.md", text)]
+    assert read("a.md", f"---\r\ntitle: T\r\n---\r\n\r\n{text}")[0] == [Document("a.md", text, "T")]
 
 
 def tree(root: Path, *names: str) -> None:
