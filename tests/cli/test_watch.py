@@ -82,7 +82,7 @@ def test_an_empty_folder_is_waited_for(tmp_path: Path) -> None:
     notes, place = tmp_path / "notes", tmp_path / "note"
     notes.mkdir()
     with watching(notes, place) as (_, err):
-        assert wait(lambda: f"waiting for a file in {notes}" in err.read_text())
+        assert wait(lambda: f"waiting for a document in {notes}" in err.read_text())
         assert not place.exists()
         (notes / "a.md").write_text("The harbour froze in winter.", "utf-8")
         assert wait(has(place, ["a.md"]))

@@ -70,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
     settings = options.build_settings_of(args)
     sources = [os.path.abspath(source) for source in args.sources]  # noqa: PTH100 - links stay as they are
     if not (path / "index.sqlite").exists():
-        _wait_for_files(args, settings, sources)
+        _wait_for_documents(args, settings, sources)
     _build(args, path, settings, sources)
     own = path.resolve()
     from ketrag_fast.index.building import leaves_out
@@ -127,21 +127,15 @@ def _wait(args: argparse.Namespace, sources: list[str]) -> None:
         time.sleep(_POLL)
 
 
-def _wait_for_files(args: argparse.Namespace, settings: Settings, sources: list[str]) -> None:
-    """Wait until a source has a file: without one, a new index would be an error."""
-    from ketrag_fast.readers import find
+def _wait_for_documents(args: argparse.Namespace, settings: Settings, sources: list[str]) -> None:
+    """Wait until a source has a document: a new index without any would be an error."""
+    from ketrag_fast.index.building import read_sources
 
-    def is_empty(source: str) -> bool:
-        found = find(
-            source, follow=settings.follow_links, exclude=settings.exclude, gitignore=settings.gitignore
-        )
-        return not (found.files or found.failures or found.ignored or found.missing)
-
-    if not all(map(is_empty, sources)):
-        return
-    if not args.quiet:
-        output.say(inline(f"waiting for a file in {', '.join(sources)}"))
-    while all(map(is_empty, sources)):
+    is_told = args.quiet
+    while next(iter(read_sources(sources, settings)), None) is None:
+        if not is_told:
+            output.say(inline(f"waiting for a document in {', '.join(sources)}"))
+            is_told = True
         time.sleep(_POLL)
 
 
