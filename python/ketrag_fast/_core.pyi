@@ -376,6 +376,7 @@ def delta_patches(
     new: Mapping[str, NDArray[np.uint64]],
     *,
     language: str,
+    behind: Sequence[Mapping[str, MappedFile | str]] = ...,
     report: Callable[[int, int], bool | None] | None = None,
 ) -> (
     tuple[

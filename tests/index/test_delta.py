@@ -18,6 +18,7 @@ def test_every_step_of_a_history_is_a_build(
     seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(delta, "LEAST", 0)
+    monkeypatch.setattr(delta, "RECENT", (1, 4, 9, delta.RECENT)[seed // 2])  # one or two levels of changes
     history = History(random.Random(seed), tmp_path / "index", dated=seed % 2 == 1)
     with history.start() as index:
         for step in history.changes(index, 8):

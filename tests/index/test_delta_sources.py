@@ -50,6 +50,7 @@ def test_every_step_of_a_folder_is_a_build(
     seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(delta, "LEAST", 0)
+    monkeypatch.setattr(delta, "RECENT", 5)
     dice, folder, path = random.Random(seed), tmp_path / "pages", tmp_path / "index"
     folder.mkdir()
     for n in range(dice.randint(8, 20)):

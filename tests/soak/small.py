@@ -19,6 +19,7 @@ def small() -> Iterator[None]:
     """Change indexes of any size by deltas, and build in blocks of a few documents and runs of two units."""
     with ExitStack() as stack:
         stack.enter_context(patch.object(delta, "LEAST", 0))
+        stack.enter_context(patch.object(delta, "RECENT", 6))
         stack.enter_context(patch.object(units, "_BLOCK", 300))
         stack.enter_context(patch.object(links, "bounds_of", lambda *_: Bounds(2, 20)))
         yield

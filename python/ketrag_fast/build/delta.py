@@ -11,8 +11,9 @@ documents in another order, the first document with headings, metadata or anothe
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import numpy as np
@@ -25,7 +26,10 @@ from ketrag_fast.build.file_reading import check_document
 from ketrag_fast.build.ingest import Change
 from ketrag_fast.build.sources import split_sources
 from ketrag_fast.readers import is_glob
-from ketrag_fast.storage.delta import DELTA, delta_arrays, patches_of
+from ketrag_fast.storage.arrays import Arrays
+from ketrag_fast.storage.content_hashes import DocumentTotals
+from ketrag_fast.storage.delta import BEFORE, DELTA, delta_arrays, patches_of
+from ketrag_fast.storage.document_hashes import fingerprint_of as fingerprint_of_hashes
 from ketrag_fast.storage.document_texts import HASH_BYTES
 from ketrag_fast.storage.durable import discard_folder, remove_folder
 from ketrag_fast.storage.generation import Generation, open_generation, publish
@@ -42,8 +46,12 @@ LEAST: Final = 2_000
 """Units of the smallest index that is changed by a delta."""
 MOST: Final = 4_096
 """Documents of a delta, removed and new ones, before it is folded into a new base."""
+RECENT: Final = 128
+"""Documents from which a delta is no longer rewritten with each change, but followed by another one."""
 _FEW: Final = 32
 """Documents that are looked for one by one among all documents."""
+_NEAR: Final = 1_024
+"""Documents in front of and behind its expected position among which one is looked for first."""
 
 
 @dataclass
@@ -80,6 +88,9 @@ class Deltas:
         self._settings = resolved.settings
         self._stages = stages
         self._contents = tables.contents()
+        self._characters = tables.content_hashes.known_characters()
+        self._grown = 0
+        """The characters of the documents that come, less those of the documents that go."""
         self._come: list[tuple[int, str]] = []
         """For each document that comes the published row before which it does, and its content hash."""
 
@@ -132,7 +143,7 @@ class Deltas:
             return None
         known = self._tables.known(names)
         rows = self._rows(known)
-        if rows is None or self._tables.is_removed(ids) or self._are_of_earlier_sources(ids, known):
+        if rows is None or self._tables.is_removed(ids):
             return None
         done = DocumentChanges()
         end = self._end_of_program() if documents else None
@@ -181,8 +192,15 @@ class Deltas:
 
     def _row(self, stored: Known) -> int:
         """Return the number of a document in the tables; -1 if another one's hash begins alike."""
-        wanted = np.frombuffer(bytes.fromhex(stored.content), np.uint64)
-        found = np.flatnonzero(self._contents.view(np.uint64)[:, 0] == wanted[0])
+        wanted, rows = np.frombuffer(bytes.fromhex(stored.content), np.uint64), self._contents.view(np.uint64)
+        # In the first source, and in the last one, it is near its position, unless many came or went.
+        behind = self._tables.last_place(stored.source) - stored.place
+        for near in (stored.place, len(rows) - 1 - behind):
+            start = max(near - _NEAR, 0)
+            found = np.flatnonzero((rows[start : max(near + _NEAR, 0)] == wanted).all(axis=1))
+            if len(found) == 1:
+                return start + int(found[0])
+        found = np.flatnonzero(rows[:, 0] == wanted[0])
         return int(found[0]) if len(found) == 1 else -1
 
     def _is_at(self, row: int, stored: Known) -> bool:
@@ -200,16 +218,11 @@ class Deltas:
         if stored is None:
             done.unknown.append(Failure(name, "unknown", "the index has no such document"))
             return
+        self._grown -= self._tables.characters_of([stored.key])
         self._tables.remove([stored.key])
         self._tables.set_removed([name], removed=True)
         done.removed += 1
         done.gone.add(rows[name])
-
-    def _are_of_earlier_sources(self, ids: Sequence[str], known: Mapping[str, Known]) -> bool:
-        """Return whether a document is of a source before that of programs, which then keeps its own."""
-        own = self._tables.program_source()
-        stored = [known[name].source for name in ids if name in known]
-        return any(own is None or source < own for source in stored)
 
     def _end_of_program(self) -> tuple[int, int, int]:
         """Return the source of a program's documents, the published row behind it, and its next position."""
@@ -234,12 +247,14 @@ class Deltas:
             stored = known.get(document.id)
             if stored is None:
                 self._tables.insert([(document, source, place, content)])
+                self._grown += len(document.text)
                 done.added += 1
             elif stored.source == source and stored.content == content:
                 continue
             else:
                 stays = stored.source == source
                 at = stored.place if stays else place
+                self._grown += len(document.text) - self._tables.characters_of([stored.key])
                 self._tables.update(stored.key, document, source, at, content)
                 done.updated += stored.content != content
                 done.gone.add(rows[document.id])
@@ -251,14 +266,20 @@ class Deltas:
             self._come.append((end, content))
             place += 1
 
-    def _fingerprint(self, changed: DocumentChanges) -> str:
-        """Return the fingerprint of the tables that `apply` changed, without reading them again."""
+    def _totals(self, changed: DocumentChanges, characters: int | None) -> DocumentTotals:
+        """Return what depends on all documents after `apply` changed them, without reading them again.
+
+        `characters` is their number before, if it is known.
+        """
         now, at = [], 0
         for row, content in sorted([*self._come, *((row, "") for row in changed.gone)], key=_before_row):
             now.append(self._contents[at:row])
             now.append(np.frombuffer(bytes.fromhex(content), np.uint8).reshape(-1, HASH_BYTES))
             at = row if content else row + 1
-        return self._tables.content_hashes.remember(np.concatenate([*now, self._contents[at:]]))
+        hashes = np.concatenate([*now, self._contents[at:]])
+        return DocumentTotals(
+            hashes, fingerprint_of_hashes(hashes), None if characters is None else characters + self._grown
+        )
 
     def write(
         self, changed: DocumentChanges, callback: Callback | None, fingerprint: str | None = None
@@ -267,8 +288,19 @@ class Deltas:
 
         `fingerprint` is that of the tables, if it is known.
         """
+        if fingerprint is not None:
+            return self._write(changed, callback, lambda: fingerprint)
+        # Hashing all hashes releases the interpreter, and needs nothing that is computed meanwhile.
+        with ThreadPoolExecutor(1, thread_name_prefix="ketrag-totals") as pool:
+            totals = pool.submit(self._totals, changed, self._characters)
+            record = self._write(changed, callback, lambda: totals.result().fingerprint)
+        self._tables.content_hashes.remember(totals.result())
+        return record
+
+    def _write(
+        self, changed: DocumentChanges, callback: Callback | None, fingerprint: Callable[[], str]
+    ) -> StageRecord | None:
         start, settings = time.monotonic(), self._settings
-        fingerprint = fingerprint or self._fingerprint(changed)
         known = self._tables.known(changed.new)
         new = sorted(changed.new, key=lambda name: (changed.new[name], known[name].source, known[name].place))
         documents = Documents.of(self._tables, new, cut=settings.cut == "sentences")
@@ -281,28 +313,44 @@ class Deltas:
             np.array([changed.new[name] for name in new], np.uint32),
             cut,
             settings.language,
+            self._behind(),
         )
-        if found is None or self._lost_metadata(found):
+        if found is None or self._lost_metadata(found, changed):
             return None
-        arrays = delta_arrays(found, _fingerprints(self._stages, settings, fingerprint))
+        documents_now = fingerprint()
+        arrays = delta_arrays(found, _fingerprints(self._stages, settings, documents_now))
         folder = self._layout.work / DELTA
         remove_folder(folder)  # of a build that was killed
-        return write_stage(Stage(DELTA, 1, (), (), ""), fingerprint, folder, arrays, time.monotonic() - start)
+        seconds = time.monotonic() - start
+        return write_stage(Stage(DELTA, 1, (), (), ""), documents_now, folder, arrays, seconds)
 
-    def _lost_metadata(self, found: tuple[Any, ...]) -> bool:
+    def _behind(self) -> list[Mapping[str, Arrays]]:
+        """Return the levels whose changes become part of the delta that is written."""
+        delta = self._base.delta
+        if delta is None or (delta.recent >= RECENT and BEFORE not in delta.stages):
+            return []
+        return [self._base.stages] if delta.recent < RECENT else [self._base.stages, delta.below.arrays]
+
+    def _lost_metadata(self, found: tuple[Any, ...], changed: DocumentChanges) -> bool:
         """Return whether the last document with metadata went: a build from scratch then stores none.
 
         A document without metadata takes the two bytes of an empty object, and any other more.
         """
         sizes = {name: length for name, _, _, _, length in found[0]}
-        return sizes.get("units.document_metadata_blob") == len("{}") * self._tables.count()
+        count = len(self._contents) - len(changed.gone) + len(changed.new)
+        return sizes.get("units.document_metadata_blob") == len("{}") * count
 
     def publish(self, record: StageRecord) -> Manifest:
         """Publish a delta that was written."""
-        records, folder = self._base.records(), self._layout.work / DELTA
+        records, folder, levels = self._base.records(), self._layout.work / DELTA, self._behind()
+        parts = [(self._base.folder / name, records[name]) for name in STAGES]
+        if DELTA in records and not levels:
+            parts.append((self._base.folder / DELTA, replace(records[DELTA], name=BEFORE)))
+        elif BEFORE in records and len(levels) == 1:
+            parts.append((self._base.folder / BEFORE, records[BEFORE]))
         manifest = publish(
             self._layout,
-            [*((self._base.folder / name, records[name]) for name in STAGES), (folder, record)],
+            [*parts, (folder, record)],
             settings=build_settings(self._settings),
             documents={"count": self._tables.count(), "fingerprint": record.fingerprint},
             version=self._base.manifest.version,

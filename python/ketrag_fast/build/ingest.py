@@ -133,8 +133,9 @@ def change_documents(
     """Do the same as `apply_change` within the caller's transaction.
 
     A missing source raises DocumentError before anything changes. Documents given by a program stay until
-    the sources are replaced; a document with the id of an earlier one replaces it. With `rebuild`, stored
-    documents that do not match their hash are stored again from their source.
+    the sources are replaced; a document with the id of a stored one replaces it, also that of a file until
+    the file's source is read again. With `rebuild`, stored documents that do not match their hash are stored
+    again from their source.
     """
     paths, documents = split_sources(change.sources)
     removed, unknown = removal(tables, change.remove, change.where)

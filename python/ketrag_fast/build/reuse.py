@@ -14,7 +14,7 @@ from ketrag_fast.base.config import Settings
 from ketrag_fast.build.async_writer import sound
 from ketrag_fast.storage.arrays import Arrays
 from ketrag_fast.storage.checksum import text_digest
-from ketrag_fast.storage.delta import DELTA
+from ketrag_fast.storage.delta import DELTAS
 from ketrag_fast.storage.generation import Generation
 from ketrag_fast.storage.manifest import content_digest
 from ketrag_fast.systems.spec.documents import Documents
@@ -92,7 +92,7 @@ class Before:
         if base is not None and name not in self._sound:
             full = self._settings.verify != "sizes"
             stored = base.records()
-            parts = (name, DELTA) if base.delta is not None else (name,)
+            parts = (name, *(part for part in DELTAS if part in stored))
             self._sound[name] = all(sound(base.folder / part, stored[part], full=full) for part in parts)
         return self._sound.get(name, False)
 

@@ -77,6 +77,8 @@ class SourceComparison:
     meter: Meter
     seen: set[str] = field(default_factory=set)
     """The ids of all documents that stay or are stored."""
+    kept: set[str] = field(default_factory=set)
+    """Those of them that are of sources which are not read, until a program gives a document with the id."""
     failures: list[Failure] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     passed_over: int = 0
@@ -101,7 +103,9 @@ class SourceComparison:
         elif task.action in ("replace", "extend"):
             yield from self._documents(task)
         elif task.action == "keep":
-            self.seen |= {name for name, one in self.known.items() if one.source == task.row.number}
+            own = {name for name, one in self.known.items() if one.source == task.row.number}
+            self.seen |= own
+            self.kept |= own
 
     def _documents(self, task: SourceTask) -> Iterator[DocumentChange | DocumentMove]:
         """Compare documents that a program gave; earlier ones, which cannot be read again, stay."""
@@ -232,7 +236,7 @@ class SourceComparison:
             self._fail(item)
             return None, False
         content, problem = check_document(item)
-        if problem is None and item.id in self.seen:
+        if problem is None and item.id in self.seen and not self._replaces(task, item.id):
             self._fail(_repeated(item.id))
             return None, False
         if problem is not None:
@@ -255,6 +259,12 @@ class SourceComparison:
         if restored:
             return DocumentChange("keep", item, content, number, place, stored.key, restored), True
         return None, True
+
+    def _replaces(self, task: SourceTask, name: str) -> bool:
+        """Return whether a document of a program replaces one of a source that is not read."""
+        is_kept = task.action == "extend" and name in self.kept
+        self.kept.discard(name)
+        return is_kept
 
     def _fail(self, failure: Failure) -> None:
         if self.settings.on_error == "stop":

@@ -195,7 +195,7 @@ class Index:
         the change is stored as a delta, which large indexes do for small changes. No LLM is called.
 
         Args:
-            add: Sources as in `build`; no other source is read again.
+            add: Sources as in `build`; no other source is read again. A document replaces one with its id.
             remove: Document ids, or patterns of them (`*` also matches `/`). They stay removed until `add`
                 names them or their source. Unknown ids are reported as failures.
             where: Remove the documents whose metadata matches this filter, too. A filter that holds for

@@ -1,8 +1,9 @@
-"""The content hashes of all documents, which a program that makes many changes in a row reads once."""
+"""What depends on all documents, which a program that makes many changes in a row reads once."""
 
 from __future__ import annotations
 
 import sqlite3
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -12,15 +13,28 @@ from ketrag_fast.storage.document_hashes import fingerprint_of
 from ketrag_fast.storage.document_texts import HASH_BYTES
 from ketrag_fast.storage.io_errors import tables_damaged
 
-_known: dict[bytes, tuple[NDArray[np.uint8], str]] = {}
-"""The hashes of the tables that were read or changed last, and their fingerprint, by their token."""
+
+@dataclass
+class DocumentTotals:
+    """Content hashes of all documents in their order, the hash of these, and the characters of all texts.
+
+    `characters` is None until they are needed.
+    """
+
+    hashes: NDArray[np.uint8]
+    fingerprint: str
+    characters: int | None = None
+
+
+_known: dict[bytes, DocumentTotals] = {}
+"""Those of the tables that were read or changed last, by their token."""
 
 
 class ContentHashes:
-    """The content hashes in one SQLite file.
+    """The content hashes in one SQLite file, and what follows from all of its documents.
 
-    Its table `document_state` has a random token, a new one whenever documents change, so hashes known
-    under the token of a file are those of its documents.
+    Its table `document_state` has a random token, a new one whenever documents change, so what is known
+    under the token of a file is that of its documents.
     """
 
     def __init__(self, db: sqlite3.Connection, path: Path) -> None:
@@ -29,25 +43,47 @@ class ContentHashes:
 
     def read(self) -> NDArray[np.uint8]:
         """Return the hashes in document order: uint8[documents, 32]."""
-        return self._state()[0]
+        return self._totals().hashes
 
     def fingerprint(self) -> str:
         """Return a hash of all of them."""
-        return self._state()[1]
+        return self._totals().fingerprint
 
-    def remember(self, hashes: NDArray[np.uint8]) -> str:
-        """Keep what `read` would return for the documents as they are now, and return its fingerprint."""
-        hashes.setflags(write=False)
-        _known.clear()  # first, so that two lists are never kept
-        made = fingerprint_of(hashes)
-        _known[self._token()] = hashes, made
-        return made
+    def count(self) -> int:
+        """Return the number of documents."""
+        found = _known.get(self._token())
+        if found is not None:
+            return len(found.hashes)
+        return int(self._db.execute("SELECT count(*) FROM documents").fetchone()[0])
 
-    def _state(self) -> tuple[NDArray[np.uint8], str]:
+    def characters(self) -> int:
+        """Return the code points of all documents' texts."""
+        found = _known.get(self._token())
+        if found is not None and found.characters is not None:
+            return found.characters
+        characters = int(self._db.execute("SELECT coalesce(sum(chars), 0) FROM documents").fetchone()[0])
+        if found is not None:
+            found.characters = characters
+        return characters
+
+    def known_characters(self) -> int | None:
+        """Return the same if it is known without reading all documents."""
+        found = _known.get(self._token())
+        return None if found is None else found.characters
+
+    def remember(self, totals: DocumentTotals) -> None:
+        """Keep what would be read of the documents as they are now."""
+        totals.hashes.setflags(write=False)
+        _known.clear()  # so that two lists are not kept
+        _known[self._token()] = totals
+
+    def _totals(self) -> DocumentTotals:
         found = _known.get(self._token())
         if found is None:
+            _known.clear()  # first, so that two lists are never kept
             hashes = self._read()
-            found = hashes, self.remember(hashes)
+            found = DocumentTotals(hashes, fingerprint_of(hashes))
+            self.remember(found)
         return found
 
     def mark(self) -> None:

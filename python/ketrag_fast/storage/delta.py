@@ -3,12 +3,15 @@
 The delta is the stage `delta`: how each array of the base changes (pieces of it, and new values), and how ids
 in them are numbered now. A reader puts the current arrays together, chunk by chunk, when it reads them; they
 are those of a build from scratch. The folders of the other stages hold the files of the base.
+
+So that a small change costs the same after many others, a large delta becomes the stage `delta_before`, which
+stays as it is for a while, and `delta` has the changes after it.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -25,6 +28,9 @@ from ketrag_fast.storage.manifest import Manifest, StageRecord
 
 DELTA: Final = "delta"
 """The stage that holds the changes."""
+BEFORE: Final = "delta_before"
+"""The stage that holds changes before these, if there are many."""
+DELTAS: Final = (BEFORE, DELTA)
 _PIECE: Final = 4
 _STEP: Final = 2
 _ROWS: Final = "units.document_hashes"
@@ -38,12 +44,28 @@ class Delta:
     Attributes:
         stages: the records of all its stages, those of the base with the base's shapes.
         base: the arrays of the base.
-        changed: the number of documents of the base that are removed or replaced, and of those that came.
+        below: the arrays of which `delta` has the changes: the base, or with those of `delta_before`.
+        changed: the number of documents that are removed or replaced, and of those that came.
+        recent: the same of the changes in `delta` alone.
     """
 
     stages: Mapping[str, StageRecord]
     base: Mapping[str, Arrays]
+    below: Level
     changed: int
+    recent: int
+
+
+@dataclass(frozen=True)
+class Level:
+    """The arrays of the stages of documents, with the records that describe them.
+
+    `changed` is the number of documents that differ from those of the base.
+    """
+
+    arrays: Mapping[str, Arrays]
+    stages: Mapping[str, StageRecord]
+    changed: int = 0
 
 
 class PatchedArrays(Arrays):
@@ -66,24 +88,30 @@ def patches_of(
     before: NDArray[np.uint32],
     new: Mapping[str, NDArray[Any]],
     language: str,
+    behind: Sequence[Mapping[str, Arrays]] = (),
 ) -> tuple[Any, ...] | None:
-    """Return how the arrays of the base change, or None if all must be computed.
+    """Return how arrays change, or None if all must be computed.
 
     Args:
-        published: the arrays of the open generation by stage: of the base, or with the changes of a delta.
-            These are part of the result, though only the new documents are read.
+        published: the current arrays by stage.
         gone: numbers of documents that go.
         before: for each new document the number of the published document before which it comes.
         new: the arrays of the stage "units" of the new documents alone.
         language: the setting.
+        behind: levels of arrays whose changes become part of the result, the current ones first.
     """
     return _core.delta_patches(
-        {f"{stage}.{name}": file for stage, arrays in published.items() for name, file in arrays.mapped()},
+        _files(published),
         gone,
         before,
         {name: np.ascontiguousarray(array).reshape(-1).astype(np.uint64) for name, array in new.items()},
         language=language,
+        behind=[_files(arrays) for arrays in behind],
     )
+
+
+def _files(stages: Mapping[str, Arrays]) -> dict[str, MappedFile]:
+    return {f"{stage}.{name}": file for stage, arrays in stages.items() for name, file in arrays.mapped()}
 
 
 def delta_arrays(found: tuple[Any, ...], now: Mapping[str, str]) -> dict[str, NDArray[Any]]:
@@ -100,25 +128,50 @@ def delta_arrays(found: tuple[Any, ...], now: Mapping[str, str]) -> dict[str, ND
 
 
 def open_delta(
-    folder: Path, manifest: Manifest, stages: Mapping[str, Arrays]
-) -> tuple[dict[str, Arrays], Manifest, Delta]:
+    folder: Path, manifest: Manifest, stages: Mapping[str, Arrays], before: Delta | None = None
+) -> tuple[Mapping[str, Arrays], Manifest, Delta]:
     """Return the current arrays of a generation with a delta, their manifest, and the delta.
+
+    Arrays with the changes of `delta_before` are shared with `before`, if they are the same.
 
     Raises:
         IndexDamaged: the changes are invalid.
     """
+    own = {name: arrays for name, arrays in stages.items() if name not in DELTAS}
+    base = Level(own, {name: manifest.stages[name] for name in own})
+    below = base
+    if BEFORE in stages:
+        below = _shared(before, base, manifest) or _changed_level(folder, BEFORE, stages[BEFORE], base)
+    top = _changed_level(folder, DELTA, stages[DELTA], below)
+    delta = Delta(manifest.stages, own, below, top.changed, top.changed - below.changed)
+    return top.arrays, replace(manifest, stages=top.stages), delta
+
+
+def _shared(before: Delta | None, base: Level, manifest: Manifest) -> Level | None:
+    """Return the level of `delta_before` of another delta, if it has the same base and changes."""
+    if before is None or BEFORE not in before.stages:
+        return None
+    names = (*base.stages, BEFORE)
+    same = all(name in before.stages and before.stages[name] == manifest.stages[name] for name in names)
+    is_open = all(
+        file is before.base[name].file(array)
+        for name, arrays in base.arrays.items()
+        for array, file in arrays.mapped()
+    )
+    return before.below if same and is_open else None
+
+
+def _changed_level(folder: Path, name: str, own: Arrays, below: Level) -> Level:
+    """Return arrays with the changes of a stage. Raises IndexDamaged if these are invalid."""
     try:
-        return _open_delta(folder, manifest, stages)
+        return _with_changes(folder, own, below)
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
         raise IndexDamaged(
-            f"the changes in {folder / DELTA} are invalid: {error!r:.300}", hint=REPAIR
+            f"the changes in {folder / name} are invalid: {error!r:.300}", hint=REPAIR
         ) from error
 
 
-def _open_delta(
-    folder: Path, manifest: Manifest, stages: Mapping[str, Arrays]
-) -> tuple[dict[str, Arrays], Manifest, Delta]:
-    own = stages[DELTA]
+def _with_changes(folder: Path, own: Arrays, below: Level) -> Level:
     index = json.loads(own["index"].tobytes())
     pieces, steps = own["pieces"].reshape(-1, _PIECE), own["steps"].reshape(-1, _STEP)
     values = own["values"]
@@ -127,12 +180,12 @@ def _open_delta(
     for what, count in index["numbers"]:
         numbers[what] = steps[at : at + count]
         at += count
-    files: dict[str, dict[str, MappedFile]] = {name: {} for name in stages if name != DELTA}
+    files: dict[str, dict[str, MappedFile]] = {name: {} for name in below.arrays}
     records: dict[str, dict[str, FileRecord]] = {name: {} for name in files}
     piece = value = changed = 0
     for full, what, count, length, size in index["arrays"]:
         stage, name = full.split(".")
-        earlier = stages[stage].file(name)
+        earlier = below.arrays[stage].file(name)
         part = pieces[piece : piece + count]
         file = earlier.patched(
             part, values[value : value + length], size, numbers[what] if what else None, full
@@ -144,11 +197,11 @@ def _open_delta(
         rows, columns = file.shape()
         shape = (rows,) if columns is None else (rows, columns)
         files[stage][name] = file
-        records[stage][name] = replace(manifest.stages[stage].files[name], shape=shape)
+        records[stage][name] = replace(below.stages[stage].files[name], shape=shape)
     current: dict[str, Arrays] = {}
     described: dict[str, StageRecord] = {}
     for name, patched in files.items():
-        record = manifest.stages[name]
+        record = below.stages[name]
         if patched.keys() != record.files.keys():
             raise ValueError(f"arrays of {name} are missing")
         fingerprint = str(index["fingerprints"][name])
@@ -156,12 +209,7 @@ def _open_delta(
             raise ValueError(f"the fingerprint of {name} is not one")
         described[name] = replace(record, files=records[name], fingerprint=fingerprint)
         current[name] = PatchedArrays(folder / name, records[name], patched)
-    delta = Delta(
-        manifest.stages,
-        {name: arrays for name, arrays in stages.items() if name != DELTA},
-        changed,
-    )
-    return current, replace(manifest, stages=described), delta
+    return Level(current, described, below.changed + changed)
 
 
 def _check_pieces(pieces: NDArray[np.uint64], size: int, name: str) -> None:

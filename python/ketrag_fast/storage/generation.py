@@ -94,7 +94,8 @@ def open_generation(folder: Path, verify: Verify = "blocks", before: Generation 
     if content_digest(manifest.stages.values()) != manifest.digest:
         raise IndexDamaged(f"{folder / MANIFEST} is altered", hint="run `ketrag index` again")
     if DELTA in stages:
-        current, described, delta = open_delta(folder, manifest, stages)
+        known = None if before is None else before.delta
+        current, described, delta = open_delta(folder, manifest, stages, known)
         return Generation(folder, described, current, verify, stamp, delta)
     return Generation(folder, manifest, stages, verify, stamp)
 

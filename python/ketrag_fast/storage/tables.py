@@ -410,11 +410,11 @@ class Tables(SourceTable):
 
     def count(self) -> int:
         """Return the number of documents."""
-        return int(self._db.execute("SELECT count(*) FROM documents").fetchone()[0])
+        return self.content_hashes.count()
 
     def characters(self) -> int:
         """Return the code points of all documents' texts."""
-        return int(self._db.execute("SELECT coalesce(sum(chars), 0) FROM documents").fetchone()[0])
+        return self.content_hashes.characters()
 
     def characters_of(self, keys: Iterable[int]) -> int:
         """Return the code points of some documents' texts."""

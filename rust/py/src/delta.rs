@@ -4,7 +4,7 @@ use super::arrays::slice;
 use super::door::{long, to_python};
 use super::files::FileIn;
 use ketrag_base::error::{Error, Result};
-use ketrag_core::generation::delta::{from_whole, patches, Documents, New, Patches};
+use ketrag_core::generation::delta::{from_below, patches, Documents, New, Patches};
 use ketrag_core::generation::{Arrays, Parts};
 use ketrag_core::graph::links_delta::Of;
 use ketrag_text::detection::Choice;
@@ -37,10 +37,11 @@ fn name_of(of: Of) -> &'static str {
 /// as a whole.
 ///
 /// `files` are the published arrays, `gone` documents that go, `before` the documents before which others come,
-/// and `new` the arrays of the stage "units" of these documents alone. If the published arrays are changes of those of a
-/// whole generation, the result is the changes of the latter.
+/// and `new` the arrays of the stage "units" of these documents alone. `behind` lists arrays that are changes of others, the
+/// published ones first: the result are the changes of those below the last.
 #[pyfunction]
-#[pyo3(signature = (files, gone, before, new, *, language, report=None))]
+#[pyo3(signature = (files, gone, before, new, *, language, behind=Vec::new(), report=None))]
+#[allow(clippy::too_many_arguments)]
 fn delta_patches<'py>(
     py: Python<'py>,
     files: BTreeMap<String, FileIn<'py>>,
@@ -48,23 +49,27 @@ fn delta_patches<'py>(
     before: PyReadonlyArray1<'py, u32>,
     new: BTreeMap<String, PyReadonlyArray1<'py, u64>>,
     language: &str,
+    behind: Vec<BTreeMap<String, FileIn<'py>>>,
     report: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Option<Found<'py>>> {
     let choice = Choice::by_name(language).map_err(to_python)?;
-    let held = files.into_iter().map(|(name, file)| Ok((name, file.held()?)));
-    let held = held.collect::<Result<Vec<_>>>().map_err(to_python)?;
+    let arrays_of = |files: BTreeMap<String, FileIn<'py>>| -> Result<Arrays> {
+        let held = files.into_iter().map(|(name, file)| Ok((name, file.held()?)));
+        Ok(Arrays::new(held.collect::<Result<Vec<_>>>()?, true))
+    };
+    let arrays = arrays_of(files).map_err(to_python)?;
+    let levels = behind.into_iter().map(arrays_of).collect::<Result<Vec<_>>>().map_err(to_python)?;
     let (gone, before) = (slice(&gone, "gone")?, slice(&before, "before")?);
     let new: New = new
         .iter()
         .map(|(name, values)| Ok((name.clone(), slice(values, name)?.to_vec())))
         .collect::<PyResult<_>>()?;
     let found: Option<Patches> = long(py, report, |progress| {
-        let arrays = Arrays::new(held, true);
         let parts = Parts::new(&arrays, language)?;
         let links = parts.links()?.ok_or_else(|| Error::damaged("the index has no links".to_owned()))?;
         let documents = Documents { gone, before, new: &new, language: choice };
-        let found = patches(&arrays, links, &documents, progress)?;
-        found.map(|found| from_whole(&arrays, found)).transpose()
+        let Some(found) = patches(&arrays, links, &documents, progress)? else { return Ok(None) };
+        levels.iter().try_fold(found, |found, level| from_below(level, found)).map(Some)
     })?;
     let Some((arrays, numbers)) = found else { return Ok(None) };
     let (mut pieces, mut values, mut steps) = (Vec::new(), Vec::new(), Vec::new());

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from ketrag_fast.errors import IndexDamaged
-from ketrag_fast.storage.content_hashes import ContentHashes
+from ketrag_fast.storage.content_hashes import ContentHashes, DocumentTotals
 from ketrag_fast.storage.document_hashes import content_of
 from ketrag_fast.storage.tables import Tables
 from ketrag_fast.types import Document
@@ -97,3 +97,22 @@ def test_a_state_that_was_altered_is_damage(tmp_path: Path, sql: str) -> None:
         db.execute(sql)
     with Tables(tmp_path / "index.sqlite") as tables, pytest.raises(IndexDamaged, match="state"):
         tables.contents()
+
+
+def test_totals_are_those_of_the_documents(tmp_path: Path) -> None:
+    """No matter whether they were read, remembered, or are those of a change that was undone."""
+    with made(tmp_path / "index.sqlite") as tables:
+        hashes = tables.content_hashes
+        assert hashes.known_characters() is None
+        assert (tables.count(), tables.characters()) == (2, 7)
+        tables.contents()
+        assert (tables.count(), tables.characters(), hashes.known_characters()) == (2, 7, 7)
+        with pytest.raises(RuntimeError), tables.transaction():
+            put(tables, "pole")
+            assert (tables.count(), tables.characters(), hashes.known_characters()) == (3, 11, None)
+            raise RuntimeError
+        assert (tables.count(), tables.characters()) == (2, 7)
+        with tables.transaction():
+            tables.remove([tables.known(["ice"])["ice"].key])
+            hashes.remember(DocumentTotals(tables.contents().copy(), tables.fingerprint(), 4))
+        assert (tables.count(), tables.characters(), hashes.known_characters()) == (1, 4, 4)

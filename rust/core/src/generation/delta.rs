@@ -33,9 +33,9 @@ pub struct Documents<'a> {
 /// Patches of the arrays of both stages by name, and the present numbers.
 pub type Patches = (Vec<(String, Of, Patch)>, Vec<(Of, Numbering)>);
 
-/// Return the patches of the arrays of the whole generation that the published ones are changes of: `patches` are made of
-/// those of the published arrays. If these are a whole generation, they are returned as they are.
-pub fn from_whole(arrays: &Arrays, (changed, numbers): Patches) -> Result<Patches> {
+/// Return the patches of the arrays below `arrays`, of which these are changes, given patches of `arrays`. Patches of
+/// arrays that are no changes of others are returned as they are.
+pub fn from_below(arrays: &Arrays, (changed, numbers): Patches) -> Result<Patches> {
     let now = |of: Of| numbers.iter().find(|(own, _)| *own == of).map(|(_, numbers)| numbers);
     let mut first: Vec<(Of, &Numbering)> = Vec::new();
     let mut out = Vec::with_capacity(changed.len());
