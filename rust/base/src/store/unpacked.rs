@@ -1,7 +1,8 @@
 //! The values of a packed or patched array in memory: each chunk is verified and decoded when it is first read.
 //!
 //! The memory is reserved for the whole array, but pages that are never decoded are never touched: a chunk
-//! of integers decodes to a page of memory.
+//! of integers decodes to a page of memory. Chunks of an array with changes are smaller: they are put together again after
+//! each change, and a question reads a few values of most of them.
 
 use super::kind::Item;
 use super::mapped::MappedFile;
@@ -18,6 +19,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 /// Bytes that a thread decodes at a time.
 const RUN: usize = 1 << 19;
+/// log2 of the bytes of a chunk of an array that is put together: about a row of ids or a text.
+const COMPOSED_BITS: u32 = 10;
 
 /// An array that is put together when it is read.
 pub trait Compose: Send + Sync {
@@ -46,6 +49,8 @@ pub struct Unpacked {
     source: Source,
     shape: Shape,
     bytes: usize,
+    /// log2 of the bytes of a chunk.
+    bits: u32,
     /// Chunks whose values may be read.
     marks: Marks,
     start: *mut u8,
@@ -87,15 +92,17 @@ impl Unpacked {
     }
 
     fn of(source: Source, shape: Shape) -> Result<Self> {
-        let (bytes, chunks) = shape
-            .bytes()
-            .zip(shape.chunks())
-            .ok_or_else(|| Error::damaged("an array is too large to exist".to_owned()))?;
+        let too_large = || Error::damaged("an array is too large to exist".to_owned());
+        let bytes = shape.bytes().ok_or_else(too_large)?;
+        let bits = match source {
+            Source::Packed(..) => shape.chunk_bits(),
+            Source::Composed(_) => COMPOSED_BITS,
+        };
         let mut memory = MmapMut::map_anon(bytes.max(1))
             .map_err(|e| Error::memory(format!("cannot reserve {bytes} bytes for an array: {e}")))?;
         let start = memory.as_mut_ptr();
-        let marks = Marks::new(chunks);
-        Ok(Self { source, shape, bytes, marks, start, memory: Mutex::new(memory) })
+        let marks = Marks::new(bytes.div_ceil(1 << bits));
+        Ok(Self { source, shape, bytes, bits, marks, start, memory: Mutex::new(memory) })
     }
 
     pub fn name(&self) -> &str {
@@ -124,7 +131,7 @@ impl Unpacked {
     /// Return the values, decoded as they are read. `T` must be the array's type.
     pub fn items<T: Item>(&self) -> Items<'_, T> {
         assert_eq!(T::KIND, self.shape.kind);
-        let guard = Guard::new(&self.marks, self, 0, size_of::<T>(), self.shape.chunk_bits());
+        let guard = Guard::new(&self.marks, self, 0, size_of::<T>(), self.bits);
         // SAFETY: a mapping is aligned to a page and has `bytes` bytes; the guard decodes before it returns,
         // and a decoded chunk is never written again.
         unsafe { Items::unpacked(self.start.cast(), self.bytes / size_of::<T>(), guard) }
@@ -135,7 +142,7 @@ impl Unpacked {
         if let Source::Packed(file, _) = &self.source {
             file.ensure(0)?;
         }
-        map_ranges(self.chunks(), RUN >> self.shape.chunk_bits(), 0, &Progress::none(), |range| {
+        map_ranges(self.chunks(), RUN >> self.bits, 0, &Progress::none(), |range| {
             range.into_iter().try_for_each(|at| self.ready(at))
         })?;
         Ok(self.items().all())
@@ -152,18 +159,18 @@ impl Unpacked {
     }
 
     fn chunks(&self) -> usize {
-        self.bytes.div_ceil(1 << self.shape.chunk_bits())
+        self.bytes.div_ceil(1 << self.bits)
     }
 
     fn ready(&self, at: usize) -> Result<()> {
         if self.marks.has(at) {
             return Ok(());
         }
-        let offset = at << self.shape.chunk_bits();
+        let offset = at << self.bits;
         if offset >= self.bytes {
             return Err(Error::Internal(format!("{} has no chunk {at}", self.name())));
         }
-        let mut values = vec![0u8; (1 << self.shape.chunk_bits()).min(self.bytes - offset)];
+        let mut values = vec![0u8; (1 << self.bits).min(self.bytes - offset)];
         match &self.source {
             Source::Packed(file, places) => {
                 let (start, end) = (places[at], places[at + 1]);
