@@ -38,7 +38,7 @@ fn name_of(of: Of) -> &'static str {
 ///
 /// `files` are the published arrays, `gone` documents that go, `before` the documents before which others come,
 /// and `new` the arrays of the stage "units" of these documents alone. `behind` lists arrays that are changes of others, the
-/// published ones first: the result are the changes of those below the last.
+/// published ones first: the result is the changes of those below the last.
 #[pyfunction]
 #[pyo3(signature = (files, gone, before, new, *, language, behind=Vec::new(), report=None))]
 #[allow(clippy::too_many_arguments)]

@@ -34,7 +34,7 @@ pub struct Documents<'a> {
 pub type Patches = (Vec<(String, Of, Patch)>, Vec<(Of, Numbering)>);
 
 /// Return the patches of the arrays below `arrays`, of which these are changes, given patches of `arrays`. Patches of
-/// arrays that are no changes of others are returned as they are.
+/// arrays that are not changes of others are returned as they are.
 pub fn from_below(arrays: &Arrays, (changed, numbers): Patches) -> Result<Patches> {
     let now = |of: Of| numbers.iter().find(|(own, _)| *own == of).map(|(_, numbers)| numbers);
     let mut first: Vec<(Of, &Numbering)> = Vec::new();
