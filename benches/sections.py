@@ -33,6 +33,7 @@ _RANKING: Final = (
     "rust/core/src/search/**/*.rs",
     "rust/core/src/vector/**/*.rs",
     "rust/text/src/**/*.rs",
+    "!python/ketrag_fast/systems/*/inspection.py",  # prints one node of a graph
     # Only changes and merges use these. Tests compare the result with that of a fresh build, which benchmarks of quality ask.
     "!python/ketrag_fast/systems/shared/row_reuse.py",
     "!python/ketrag_fast/systems/shared/units_update.py",
@@ -55,6 +56,7 @@ _BUILDING: Final = (
 _ASKING: Final = (
     "python/ketrag_fast/query/**/*.py",
     "!python/ketrag_fast/query/answer/**/*.py",  # answers are made after retrieval
+    "!python/ketrag_fast/query/inspect.py",  # shows documents and nodes without a question
     "rust/core/src/assemble/**/*.rs",
     "rust/core/src/channels/**/*.rs",
     "rust/core/src/rank/**/*.rs",
@@ -62,6 +64,12 @@ _ASKING: Final = (
     "rust/core/src/vector/**/*.rs",
 )
 _ENCODING: Final = ("rust/encode/src/**/*.rs",)
+_SERVING: Final = (
+    *_ASKING,
+    "python/ketrag_fast/apps/server/**/*.py",
+    "!python/ketrag_fast/apps/server/mcp_pipes.py",  # standard input in place of a socket
+    "rust/serve/src/**/*.rs",
+)
 
 
 @dataclass(frozen=True)
@@ -230,7 +238,7 @@ SECTIONS: Final = (
         "`ketrag serve` with one worker on the same machine as the load, contexts of 1,500 tokens. With the reply cache (the"
         " default) a repeated question is answered without a search.",
         "serving.py",
-        (*_ASKING, "python/ketrag_fast/apps/server/**/*.py", "rust/serve/src/**/*.rs"),
+        _SERVING,
     ),
     Section(
         "The service during minutes at twice its capacity",
@@ -239,7 +247,7 @@ SECTIONS: Final = (
             Run(
                 "serving-memory",
                 ("serving.py", "--endurance", "10"),
-                (*_ASKING, "python/ketrag_fast/apps/server/**/*.py", "rust/serve/src/**/*.rs"),
+                _SERVING,
             ),
         ),
         is_time=True,

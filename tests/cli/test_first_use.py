@@ -8,8 +8,9 @@ import pytest
 from tests.process import command
 
 from ketrag_fast import Document, Index, Settings
-from ketrag_fast.apps.cli.output import counted, score_text
+from ketrag_fast.apps.cli.output import score_text
 from ketrag_fast.errors import ConfigError, InputError
+from ketrag_fast.types.wording import counted
 
 
 @pytest.fixture

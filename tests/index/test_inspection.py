@@ -10,7 +10,7 @@ import pytest
 
 from ketrag_fast import Document, Index, Settings
 from ketrag_fast.errors import ConfigError, EmptyQuery, InputError, ModeUnavailable
-from ketrag_fast.types import Context
+from ketrag_fast.types import Context, Locator
 
 TEXT = " ".join(f"Sentence number {n} tells of the ship Fram and of ice." for n in range(60))
 DOCUMENTS = [Document("b/long.md", TEXT, "Long"), Document("a", "Short."), Document("Ünï", "x", "Straße")]
@@ -37,6 +37,20 @@ def test_documents_in_pages_and_by_a_part_of_their_names(index: Index) -> None:
     for wrong in ({"first": -1}, {"count": -1}, {"first": 1.5}):
         with pytest.raises((InputError, ConfigError), match=r"negative|whole"):
             index.inspect.documents(**wrong)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("title", ["Guide", "Guide (2nd edition)", ""])
+@pytest.mark.parametrize("start", ["", "A text before any heading."])
+def test_a_document_with_sections_has_its_own_title(title: str, start: str, tmp_path: Path) -> None:
+    parts = {("Install (short)",): TEXT, ("Install (short)", "Linux"): TEXT, ("Use",): TEXT}
+    text = "\n\n".join([start, *parts.values()])
+    places = [(len(start) + 2 + at * (len(TEXT) + 2), list(path)) for at, path in enumerate(parts)]
+    marks = tuple(Locator(at, at + len(TEXT), "heading", path) for at, path in places)
+    document = Document("g", text, title, locators=marks)
+    settings = Settings(threads=1, modes="bm25")
+    with Index.build([document], tmp_path / "index", settings=settings) as index:
+        assert "Linux" in str(index.retrieve("ship", mode="bm25"))
+        assert [one.title for one in index.inspect.documents()] == [title]
 
 
 def test_documents_with_matching_metadata(tmp_path: Path) -> None:

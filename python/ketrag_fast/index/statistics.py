@@ -5,7 +5,7 @@ Only small arrays are read: title marks of sentences, languages, and the records
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from ketrag_fast.storage.manifest import Manifest
 from ketrag_fast.systems.planning import embedding_stages, sizes_of
 from ketrag_fast.systems.registry import registry
 from ketrag_fast.systems.shared.document_languages import codes_of_rows
+from ketrag_fast.systems.shared.rows import documents_of
 from ketrag_fast.systems.spec.arrays import Sizes
 from ketrag_fast.systems.spec.function_ref import resolve
 from ketrag_fast.systems.spec.system import System
@@ -98,9 +99,15 @@ def documents_digest(manifest: Manifest) -> str:
 
 
 def _languages(generation: Generation) -> dict[str, dict[str, int]]:
-    """Return the number of documents, or sections of long ones, by language; nothing if all are English."""
+    """Return the number of documents by the language of most sections; nothing if all are English."""
     codes = codes_of_rows(generation.stages)
-    return {} if codes is None else {"languages": dict(sorted(Counter(codes).items()))}
+    if codes is None:
+        return {}
+    sections: dict[int, Counter[str]] = defaultdict(Counter)
+    for document, code in zip(documents_of(generation.stages["units"])[0].tolist(), codes, strict=True):
+        sections[document][code] += 1
+    found = Counter(counts.most_common(1)[0][0] for counts in sections.values())
+    return {"languages": dict(sorted(found.items()))}
 
 
 def _disk(path: Path) -> dict[str, Any]:

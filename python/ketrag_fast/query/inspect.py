@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -63,8 +63,24 @@ def documents(
             if matches <= first:
                 continue
         begin, end = np.searchsorted(owners, np.array([row, stop], owners.dtype)).tolist()
+        title = _title_of(text_of(units, "document_titles", each) for each in range(row, stop))
         listed.append(Listed(name, title, begin, end - begin, opened.document_metadata.of_row(row)))
     return listed
+
+
+def _title_of(rows: Iterable[str]) -> str:
+    """Return the title of a document, given those of its sections, such as `Risks (Report › Results)`."""
+    titles = list(rows)
+    first = titles[0]
+    if len(titles) == 1:
+        return first
+    titles = [title for title in titles if " (" not in title or title.endswith(")")]  # very long ones are cut
+    outer = first.split(" (")[1:]
+    whole = [" (".join(outer[at:])[:-1].split(" › ")[0] for at in range(len(outer))]
+    for title in (first, *whole):
+        if all(each == title or f" ({title})" in each or f" ({title} › " in each for each in titles):
+            return title
+    return ""
 
 
 def find_node(opened: Opened, name: str, kind: str | None = None) -> Node:

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from ketrag_fast.types.documents import Span
+from ketrag_fast.types.wording import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,8 @@ class Entity:
     def lines(self) -> Iterator[str]:
         """Yield the lines that `ketrag graph` prints: the strongest relations, and some sentences of each."""
         kind = f" ({self.type.lower()})" if self.type else ""
-        yield f"{self.name}{kind}: {_counted(self.relations, 'relation')}, {_counted(self.chunks, 'chunk')}"
+        relations, chunks = counted(len(self.relations), "relation"), counted(len(self.chunks), "chunk")
+        yield f"{self.name}{kind}: {relations}, {chunks}"
         yield from (f"  {line}" for line in self.description.splitlines())
         for relation in self.relations[:_SHOWN]:
             yield f"- {relation.source} -- {relation.target}  (strength {relation.weight:g})"
@@ -61,15 +63,11 @@ class Entity:
             yield from _quote_spans(relation.sources, "    ", _SENTENCES)
         if len(self.relations) > _SHOWN:
             yield f"  ... and {len(self.relations) - _SHOWN:,} more (--json lists them all)"
-        yield f"named in {_counted(self.sources, 'sentence')}:"
+        yield f"named in {counted(len(self.sources), 'sentence')}:"
         yield from _quote_spans(self.sources, "  ", _SHOWN)
 
 
 _SHOWN, _SENTENCES = 20, 3
-
-
-def _counted(values: Sequence[Any], noun: str) -> str:
-    return f"{len(values):,} {noun}{'' if len(values) == 1 else 's'}"
 
 
 def _quote_spans(spans: Sequence[Span], indent: str, shown: int) -> Iterator[str]:

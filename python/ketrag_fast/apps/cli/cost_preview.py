@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ketrag_fast.apps.cli import options, output
 from ketrag_fast.apps.cli.terminal_text import inline
+from ketrag_fast.types.wording import counted
 
 if TYPE_CHECKING:
     from ketrag_fast.lab.cost.changing import ChangeCost
@@ -53,9 +54,9 @@ def run(
         output.write_json({**found.to_json(), "cost": cost.to_json(), "index": str(path)})
     else:
         output.write(
-            f"{inline(path)} would have {output.counted(found.documents, 'document')} "
+            f"{inline(path)} would have {counted(found.documents, 'document')} "
             f"({found.added:,} added, {found.updated:,} changed, {found.removed:,} removed; "
-            f"{output.counted(found.characters, 'character')} to read); nothing was done"
+            f"{counted(found.characters, 'character')} to read); nothing was done"
         )
         if cost.seconds != 0:
             output.write(_line(cost))
@@ -87,4 +88,4 @@ def _line(cost: ChangeCost) -> str:
 
 
 def _count(number: int | None, noun: str) -> str:
-    return f"an unknown number of {noun}s" if number is None else output.counted(number, noun)
+    return f"an unknown number of {noun}s" if number is None else counted(number, noun)

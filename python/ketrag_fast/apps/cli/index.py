@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ketrag_fast.apps.cli import cost_preview, options, output, ray_build
 from ketrag_fast.apps.cli.terminal_text import inline
 from ketrag_fast.errors import ConfigError, IndexMissing, InternalError, KetragError
+from ketrag_fast.types.wording import counted
 
 if TYPE_CHECKING:
     from ketrag_fast.index import Index
@@ -161,7 +162,7 @@ def report_of(index: Index) -> BuildReport:
 def summary(report: BuildReport, path: str) -> str:
     """Return one line about a build."""
     if not report.changed:
-        count = output.counted(report.documents, "document")
+        count = counted(report.documents, "document")
         return f"{path} is up to date: {count}, generation {report.generation}; nothing was done" + (
             f"\n{_read_line(report)}" if report.extraction is not None else ""
         )
@@ -169,12 +170,12 @@ def summary(report: BuildReport, path: str) -> str:
     kept = len(report.stages) - ran
     changes = f"{report.added:,} added, {report.updated:,} changed, {report.removed:,} removed"
     read = _read_line(report)
-    count = output.counted(report.documents, "document")
+    count = counted(report.documents, "document")
     if [stage.name for stage in report.stages] == [_DELTA]:
         size, how = "", "stored as a delta"
     else:
         size = f"{output.size_text(sum(stage.bytes for stage in report.stages))}, "
-        how = f"{output.counted(ran, 'stage')} run, {kept} kept"
+        how = f"{counted(ran, 'stage')} run, {kept} kept"
     return (
         f"{path}: {count} ({changes}), generation {report.generation}, {size}{report.seconds:.2f} s ({how})"
         + (f"\n{read}" if read else "")

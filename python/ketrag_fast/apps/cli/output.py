@@ -153,11 +153,6 @@ def list_failures(failures: Iterable[Any]) -> None:
         say(f"  ... and {len(lines) - _SHOWN} more (`ketrag stats --json` lists them all)")
 
 
-def counted(number: int, noun: str) -> str:
-    """Return a number with its noun, such as `1 document` or `1,200 documents`."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
 def score_text(score: float) -> str:
     """Return a score with three decimals; what rounds to zero has no sign."""
     return f"{round(score, 3) + 0.0:.3f}"

@@ -16,6 +16,7 @@ from ketrag_fast.systems.cg_rag.edge_kinds import ADJACENT, CITED, CITING, REFER
 from ketrag_fast.systems.shared.name_lookup import Names
 from ketrag_fast.systems.shared.row_text import row_of, text_of
 from ketrag_fast.systems.shared.rows import Arrays, documents_of, lengths, strings
+from ketrag_fast.types.wording import counted
 
 _SHOWN: Final = 20
 _LISTED: Final = 50
@@ -64,7 +65,8 @@ class CitedDocument:
     def lines(self) -> Iterator[str]:
         """Yield the lines that `ketrag graph` prints."""
         title = f" {self.title}" if self.title else ""
-        yield f"{self.document}{title} (document): {self.units:,} units, {len(self.ties):,} edges into them"
+        counts = f"{counted(self.units, 'unit')}, {counted(len(self.ties), 'edge')} into them"
+        yield f"{self.document}{title} (document): {counts}"
         for told, listed in (("cites", self.cites), ("is cited by", self.cited_by)):
             yield f"{told} {len(listed):,}:" if listed else f"{told} nothing"
             for other in listed[:_SHOWN]:
@@ -72,7 +74,8 @@ class CitedDocument:
             if len(listed) > _SHOWN:
                 yield f"  ... and {len(listed) - _SHOWN:,} more (--json lists them all)"
         if self.unresolved:
-            yield f"{len(self.unresolved):,} citations lead to no document:"
+            lead = "leads" if len(self.unresolved) == 1 else "lead"
+            yield f"{counted(len(self.unresolved), 'citation')} {lead} to no document:"
             yield from (f"- {text}" for text in self.unresolved[:_SHOWN])
         if self.ties:
             yield "its units hear from:"

@@ -15,6 +15,7 @@ from ketrag_fast.storage.generation import Generation
 from ketrag_fast.systems.shared.row_text import row_of, span_of
 from ketrag_fast.systems.shared.word_forms import WordForms
 from ketrag_fast.types import Span
+from ketrag_fast.types.wording import counted
 
 _SHOWN, _NEAR, _WIDTH = 20, 5, 160
 
@@ -49,15 +50,16 @@ class Concept:
     def lines(self) -> Iterator[str]:
         """Yield the lines that `ketrag graph` prints."""
         rank = "" if self.rank is None else f", rank {self.rank:.3g}"
-        yield f"{self.name} (concept): {len(self.neighbours):,} neighbours, {len(self.chunks):,} chunks{rank}"
+        neighbours, chunks = counted(len(self.neighbours), "neighbour"), counted(len(self.chunks), "chunk")
+        yield f"{self.name} (concept): {neighbours}, {chunks}{rank}"
         for near in self.neighbours[:_SHOWN]:
             yield (
-                f"- {near.name}  (weight {near.weight:.3f}: {near.shared:,} chunks together, "
+                f"- {near.name}  (weight {near.weight:.3f}: {counted(near.shared, 'chunk')} together, "
                 f"cosine {near.cosine:.3f})"
             )
         if len(self.neighbours) > _SHOWN:
             yield f"  ... and {len(self.neighbours) - _SHOWN:,} more (--json lists them all)"
-        yield f"in {len(self.units):,} units:"
+        yield f"in {counted(len(self.units), 'unit')}:"
         for span in self.units[:_SHOWN]:
             yield f"  {span.document}[{span.start}:{span.end}] {shorten(span.text, _WIDTH)}"
         if len(self.units) > _SHOWN:

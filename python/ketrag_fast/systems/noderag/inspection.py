@@ -18,6 +18,7 @@ from ketrag_fast.systems.shared.name_lookup import Names
 from ketrag_fast.systems.shared.row_text import row_of, text_of
 from ketrag_fast.systems.shared.rows import Arrays, strings
 from ketrag_fast.types import Span
+from ketrag_fast.types.wording import counted
 
 _SHOWN, _WIDTH = 12, 160
 
@@ -64,7 +65,8 @@ class NodeEntity:
 
     def lines(self) -> Iterator[str]:
         """Yield the lines that `ketrag graph` prints."""
-        counts = f"{len(self.units):,} units, {len(self.relations):,} relations, {len(self.chunks):,} chunks"
+        found = ((self.units, "unit"), (self.relations, "relation"), (self.chunks, "chunk"))
+        counts = ", ".join(counted(len(values), noun) for values, noun in found)
         yield f"{self.name} (entity of NodeRAG, weight {self.weight:,}): {counts}"
         if self.attribute is not None:
             yield f"attribute: {shorten(self.attribute, 3 * _WIDTH)}"
@@ -74,7 +76,7 @@ class NodeEntity:
             yield f"- {shorten(relation.text, _WIDTH)}  (weight {relation.weight:,})"
         if len(self.relations) > _SHOWN:
             yield f"  ... and {len(self.relations) - _SHOWN:,} more (--json lists them all)"
-        yield f"named in {len(self.units):,} units:"
+        yield f"named in {counted(len(self.units), 'unit')}:"
         for unit in self.units[:_SHOWN]:
             place = unit.sources[0]
             yield f"  {place.document}[{place.start}:{place.end}] {shorten(unit.text, _WIDTH)}"

@@ -9,6 +9,7 @@ import pytest
 from ketrag_fast.apps.cli.export import _of_graphs
 from ketrag_fast.apps.cli.index import summary
 from ketrag_fast.apps.cli.main import main
+from ketrag_fast.systems.g2cons.inspection import Concept, Neighbour
 from ketrag_fast.types import BuildReport, Entity, Relation, Span, StageReport
 
 
@@ -127,3 +128,10 @@ def test_a_bundle_that_does_not_exist_is_not_a_damaged_index(
     found = capsys.readouterr().err
     assert "no such file" in found and "`ketrag bundle FILE -i DIR` writes one" in found
     assert not Path("copy").exists()
+
+
+def test_one_neighbour_is_not_neighbours() -> None:
+    near, span = Neighbour("ice", 0.5, 1, 0.25), Span("d", "", 0, 8, "A met B.")
+    lines = list(Concept("fram", None, (near,), (1, 2), (span,)).lines())
+    assert lines[0] == "fram (concept): 1 neighbour, 2 chunks" and "in 1 unit:" in lines
+    assert lines[1] == "- ice  (weight 0.500: 1 chunk together, cosine 0.250)"

@@ -1,0 +1,8 @@
+"""Words with numbers, for people."""
+
+from __future__ import annotations
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun, such as `1 document` or `1,200 documents`."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
