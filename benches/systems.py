@@ -67,9 +67,10 @@ def main() -> None:
         reuse_vectors(place, args.set)
     if modes:
         settings = Settings(modes=",".join(modes), **common)
-        with Index.build(folder, place, settings=settings) as index:
+        with Index.build(folder, place, settings=settings, rebuild=True) as index:
             out += [rows(index, dataset, mode, mode) for mode in modes]
-    Index.build(folder, place, settings=Settings(system="noderag", modes="noderag", **common)).close()
+    nodes = Settings(system="noderag", modes="noderag", **common)
+    Index.build(folder, place, settings=nodes, rebuild=True).close()  # of other units; the vectors are kept
     for fill in FILLS:
         with Index.open(place, settings=Settings(node_fill=fill)) as index:
             out.append(rows(index, dataset, "noderag", f"noderag, node_fill={fill}"))

@@ -54,8 +54,6 @@ fn links_build<'py>(
     let indexes = before.as_ref().map(|(indexes, _)| &indexes[..]).unwrap_or_default();
     let held = indexes.iter().map(hold).collect::<PyResult<Vec<_>>>()?;
     let found = held.iter().map(|held| slices(held)).collect::<PyResult<Vec<_>>>()?;
-    let reread = indexes.iter().map(reread_units).collect::<PyResult<Vec<_>>>()?;
-    let reread = reread.iter().map(|units| slice(units, "reread_units")).collect::<PyResult<Vec<_>>>()?;
     let row = before.as_ref().map(|(_, row)| slice(row, "rows")).transpose()?;
     let arrays = long(py, report, |progress| {
         let input = Texts {
@@ -66,7 +64,7 @@ fn links_build<'py>(
             language,
         };
         let links = match row {
-            Some(row) => update(&input, &found, &reread, row, threads, progress)?,
+            Some(row) => update(&input, &found, row, threads, progress)?,
             None => Links::build(&input, threads, progress)?,
         };
         Ok(links.into_arrays())
@@ -86,7 +84,6 @@ fn links_build<'py>(
 fn update(
     input: &Texts<'_>,
     found: &[Named<Slice<'_>>],
-    reread: &[&[u32]],
     row: &[u32],
     threads: usize,
     progress: &Progress,
@@ -101,9 +98,8 @@ fn update(
         }
     });
     let languages = languages.collect::<Result<Vec<Vec<Language>>>>()?;
-    let each = views.into_iter().zip(reread).zip(&languages);
-    let parts: Vec<Part<'_>> =
-        each.map(|((links, reread), language)| Part { links, reread, language }).collect();
+    let each = views.into_iter().zip(&languages);
+    let parts: Vec<Part<'_>> = each.map(|(links, language)| Part { links, language }).collect();
     Links::update(input, &Earlier::new(&parts, row), threads, progress)
 }
 
@@ -136,11 +132,6 @@ fn hold<'py>(links: &Bound<'py, PyDict>) -> PyResult<Named<Held<'py>>> {
             Ok((name, held))
         })
         .collect()
-}
-
-fn reread_units<'py>(links: &Bound<'py, PyDict>) -> PyResult<PyReadonlyArray1<'py, u32>> {
-    let units = links.get_item("reread_units")?.ok_or_else(|| wrong("reread_units is missing"))?;
-    units.extract().map_err(|_| wrong("reread_units must be a one-dimensional array of u32"))
 }
 
 fn slices<'a>(held: &'a [(&'static str, Held<'_>)]) -> PyResult<Named<Slice<'a>>> {

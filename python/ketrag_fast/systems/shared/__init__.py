@@ -92,7 +92,7 @@ WORDS = Stage(
 
 LINKS = Stage(
     "links",
-    version=6,
+    version=7,
     needs=(DOCUMENTS, "units"),
     settings=("language",),
     run=f"{_HERE}.links:run",
@@ -115,8 +115,6 @@ LINKS = Stage(
         **graph("sentence_keywords", "link_sentences"),
         **graph("sentence_names", "link_sentences"),
         "unit_length": array("u32", "units"),
-        # Units whose sentences have words or names that the unit lacks: an update reads them again.
-        "reread_units": array("u32", ANY, below="units", rising=True),
         # If a unit is not English: the numbers of all languages, and of each unit's.
         "languages": array("u8", ANY, rising=True, optional=True),
         "unit_language": array("u8", "units", optional=True),

@@ -94,21 +94,12 @@ def _build_in_runs(units: Outputs, settings: Settings, context: StageContext) ->
 def _update_links(
     inputs: StageInputs, earlier: Earlier, settings: Settings, context: StageContext
 ) -> Outputs | None:
-    """Update the links, reading only new sentences and those of `reread_units`.
-
-    Returns None if these are most of the sentences, as with units that are windows.
-    """
+    """Update the links, reading only new units. Returns None if these are in most documents."""
     units, before = inputs["units"], earlier.parts or (earlier.arrays,)
     changes = Changes.of(earlier, units)
     count = len(changes.before["unit_tokens"])
     rows = np.where(changes.units < count, changes.units, GONE)
-    again = np.zeros(count, np.bool_)
-    start = 0
-    for part in before:
-        again[part["reread_units"].astype(np.int64) + start] = True
-        start += len(part["unit_length"])
     read = rows == GONE
-    read[~read] = again[rows[~read]]
     owner = documents_of(units)[0]
     needed = np.zeros(int(units["document_count"][0]), np.bool_)
     needed[owner[units["unit_document"][read]]] = True

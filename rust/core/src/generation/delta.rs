@@ -17,9 +17,6 @@ use std::ops::Range;
 
 pub use super::delta_levels::New;
 
-/// Units whose sentences are read again with each change; with more, the index is computed as a whole.
-const MOST_AGAIN: usize = 1 << 15;
-
 /// A change of documents.
 pub struct Documents<'a> {
     /// Documents that go, ascending.
@@ -304,10 +301,9 @@ fn rows_of(documents: &Documents<'_>, starts: &[u32]) -> Result<Option<Level>> {
     Ok(Some(Level::new(gone, before)))
 }
 
-/// A unit that comes, or a published one that is read again.
+/// A unit that comes.
 struct Read {
     before: u32,
-    is_again: bool,
     title: String,
     text: String,
     sentences: Vec<String>,
@@ -337,39 +333,9 @@ fn units_of_new(new: &New, level: &Level) -> Result<Option<Vec<Read>>> {
             }
             sentence += 1;
         }
-        read.push(Read { before, is_again: false, title, text, sentences });
+        read.push(Read { before, title, text, sentences });
     }
     Ok((sentence == owners.len()).then_some(read))
-}
-
-/// Return published units, to be read again; `None` if a sentence is not inside its unit.
-fn published_units(arrays: &Arrays, links: &LinksView<'_>, units: &[u32]) -> Result<Option<Vec<Read>>> {
-    let (titles, texts) = (arrays.strings("units.document_titles")?, arrays.strings("units.unit_texts")?);
-    let title_of = arrays.lazy::<u32>("units.unit_document")?;
-    let sent_unit = arrays.items::<u32>("units.sent_unit")?;
-    let sent_bytes = arrays.items::<u32>("units.sent_bytes")?;
-    let sent_title = arrays.items::<u8>("units.sent_title")?;
-    let unit_bytes = arrays.items::<u32>("units.unit_bytes")?;
-    let mut read = Vec::new();
-    for &unit in units {
-        let (title, text) = (titles.get(title_of[unit as usize] as usize), texts.get(unit as usize));
-        let own = first_of(sent_unit, unit)..first_of(sent_unit, unit + 1);
-        let start = unit_bytes[2 * unit as usize];
-        let mut sentences = Vec::new();
-        for at in own.filter(|&at| sent_title[at] == 0) {
-            let from = sent_bytes[2 * at].checked_sub(start);
-            let range = from.zip(sent_bytes[2 * at + 1].checked_sub(start));
-            let part = range.and_then(|(start, end)| text.get(start as usize..end as usize));
-            let Some(part) = part else { return Ok(None) };
-            sentences.push(part.to_owned());
-        }
-        if sentences.len() != links.sentences(unit as usize).len() {
-            return Ok(None);
-        }
-        let (title, text) = (title.to_owned(), text.to_owned());
-        read.push(Read { before: unit, is_again: true, title, text, sentences });
-    }
-    Ok(Some(read))
 }
 
 fn links_of(
@@ -379,20 +345,11 @@ fn links_of(
     level: &Level,
     progress: &Progress,
 ) -> Result<Option<Delta>> {
-    let reread = arrays.values::<u32>("links.reread_units")?;
-    let again: Vec<u32> =
-        reread.iter().copied().filter(|unit| level.gone.binary_search(unit).is_err()).collect();
-    if again.len() > MOST_AGAIN {
-        return Ok(None);
-    }
     let (titles, texts) = (arrays.strings("units.document_titles")?, arrays.strings("units.unit_texts")?);
     let title_of = arrays.lazy::<u32>("units.unit_document")?;
     let has_languages = arrays.has("links.unit_language");
     let language = if has_languages { arrays.values::<u8>("links.unit_language")? } else { &[] };
-    let (come, published) = (units_of_new(documents.new, level)?, published_units(arrays, links, &again)?);
-    let Some((mut read, published)) = come.zip(published) else { return Ok(None) };
-    read.extend(published);
-    read.sort_by_key(|one| (one.before, one.is_again));
+    let Some(read) = units_of_new(documents.new, level)? else { return Ok(None) };
     let mut first_sentence = vec![0u64];
     let mut end = 0;
     for one in &read {
@@ -403,10 +360,8 @@ fn links_of(
     let fresh_texts: StringsBuf = read.iter().map(|one| one.text.as_str()).collect();
     let sentences: StringsBuf = read.iter().flat_map(|one| one.sentences.iter()).collect();
     let before: Vec<u32> = read.iter().map(|one| one.before).collect();
-    let again: Vec<bool> = read.iter().map(|one| one.is_again).collect();
     let change = Change {
         links: *links,
-        reread,
         titles,
         texts,
         title_of,
@@ -420,7 +375,6 @@ fn links_of(
             language: documents.language,
         },
         before: &before,
-        again: &again,
     };
     Delta::new(&change, progress)
 }

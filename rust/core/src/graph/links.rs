@@ -44,8 +44,6 @@ pub struct Links {
     pub sentence_keywords: Csr,
     pub sentence_names: Csr,
     pub unit_length: Vec<u32>,
-    /// Units, ascending, that an update of the index must read again: see [`Rows`].
-    pub reread_units: Vec<u32>,
     /// The language of each unit.
     pub unit_language: Vec<Language>,
 }
@@ -104,7 +102,7 @@ impl Links {
 
     /// Set the rows of all units.
     pub(crate) fn set_rows(&mut self, all: Rows) {
-        (self.reread_units, self.unit_language) = (all.reread, all.languages);
+        self.unit_language = all.languages;
         let (keywords, names) = (self.keywords.len(), self.names.len());
         (self.unit_tf, self.unit_length) = (all.tf, all.length);
         self.unit_keywords = all.unit_keywords.finish(keywords);
@@ -124,8 +122,8 @@ impl Links {
         progress.check()
     }
 
-    /// Return the arrays in the order of `rank::links_view::ARRAYS`, and `reread_units`, for storage. If a unit is not
-    /// English, the languages are added: that of each unit, and each once.
+    /// Return the arrays in the order of `rank::links_view::ARRAYS`, for storage. If a unit is not English, the languages
+    /// are added: that of each unit, and each once.
     pub fn into_arrays(self) -> Vec<(&'static str, Array)> {
         use Array::{U32, U64, U8};
         let values = vec![
@@ -158,7 +156,6 @@ impl Links {
             U32(self.unit_length),
         ];
         let mut arrays: Vec<_> = crate::rank::links_view::ARRAYS.iter().map(|a| a.0).zip(values).collect();
-        arrays.push(("reread_units", U32(self.reread_units)));
         if self.unit_language.iter().any(|&language| language != Language::ENGLISH) {
             let each: Vec<u8> = self.unit_language.iter().map(|language| language.number()).collect();
             let distinct: std::collections::BTreeSet<u8> = each.iter().copied().collect();
@@ -208,8 +205,7 @@ fn listed(units: std::ops::Range<usize>) -> Vec<u32> {
     (units.start as u32..units.end as u32).collect()
 }
 
-/// Merge the vocabularies of units into one sorted list, and map each part's strings to it; strings that no
-/// unit has map to `NONE`.
+/// Merge the vocabularies of units into one sorted list, and map each part's strings of units to it.
 fn merge(parts: impl Iterator<Item = Words>, progress: &Progress) -> Result<(StringsBuf, Vec<Vec<u32>>)> {
     let parts: Vec<Words> = parts.collect();
     let mut all = Interner::default();
@@ -219,13 +215,7 @@ fn merge(parts: impl Iterator<Item = Words>, progress: &Progress) -> Result<(Str
         numbers.push(all.add_first(&part.strings, part.of_units));
     }
     let (sorted, place) = all.sorted();
-    for (part, numbers) in parts.iter().zip(&mut numbers) {
-        numbers.iter_mut().for_each(|number| *number = place[*number as usize]);
-        let others = part.of_units..part.strings.len();
-        numbers.extend(
-            others.map(|i| all.get_of(&part.strings, i).map_or(NONE, |number| place[number as usize])),
-        );
-    }
+    numbers.iter_mut().flatten().for_each(|number| *number = place[*number as usize]);
     Ok((sorted, numbers))
 }
 

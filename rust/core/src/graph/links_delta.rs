@@ -2,9 +2,9 @@
 //! change, not to the index. Applied to the published arrays they give those of [`Links::build`] over the current
 //! units, to the byte.
 //!
-//! What depends on other units is treated as in [`super::links_update`]: a unit whose sentences have words of other
-//! units must be among the changed ones; mentions are searched again in units that mention a subject without an owner,
-//! or have all words of a new one, and subjects are looked up in the sorted vocabulary, without a tree of all of them.
+//! What depends on other units is treated as in [`super::links_update`]: mentions are searched again in units that
+//! mention a subject without an owner, or have all words of a new one, and subjects are looked up in the sorted
+//! vocabulary, without a tree of all of them.
 
 use crate::error::{Error, Result};
 use crate::graph::links_pass::{mentions_of, read, renumber, subjects_of, Part, Rows, Subjects};
@@ -15,7 +15,6 @@ use crate::graph::links_things::{changed, each_event, Event, Things, Vocabulary}
 use crate::items::Items;
 use crate::progress::Progress;
 use crate::rank::links_view::{LinksView, LANGUAGES, NONE, UNIT_LANGUAGE};
-use crate::sparse::CsrView;
 use crate::store::patch::{Editor, Numbering, Patch, RowChange, RowEditor};
 use crate::text::detection::Choice;
 use crate::text::languages::Language;
@@ -27,8 +26,6 @@ use std::collections::{BTreeMap, BTreeSet};
 /// A change of the published units.
 pub struct Change<'a> {
     pub links: LinksView<'a>,
-    /// Published units whose sentences depend on other units; all of them must go or be read again.
-    pub reread: &'a [u32],
     /// Titles and texts of the published units.
     pub titles: Strings<'a>,
     pub texts: Strings<'a>,
@@ -42,32 +39,20 @@ pub struct Change<'a> {
     pub fresh: Texts<'a>,
     /// The published unit before which each of them comes; ascending.
     pub before: &'a [u32],
-    /// Whether each of them is that published unit, which stays and whose sentences are read again.
-    pub again: &'a [bool],
 }
 
 impl Change<'_> {
     fn check(&self) -> Result<()> {
         let Self { links, gone, fresh, before, .. } = self;
-        let again = self.listed_again();
         if gone.windows(2).any(|w| w[0] >= w[1])
             || gone.last().is_some_and(|&unit| unit as usize >= links.units())
             || before.len() != fresh.texts.len()
             || before.windows(2).any(|w| w[0] > w[1])
             || before.last().is_some_and(|&unit| unit as usize > links.units())
-            || self.again.len() != before.len()
-            || again.windows(2).any(|w| w[0] >= w[1])
-            || again.iter().any(|unit| *unit as usize >= links.units() || gone.binary_search(unit).is_ok())
         {
             return Err(Error::input("the changed units must ascend and exist"));
         }
         Ok(())
-    }
-
-    /// Return the published units that are read again.
-    fn listed_again(&self) -> Vec<u32> {
-        let listed = self.before.iter().zip(self.again).filter(|(_, &again)| again);
-        listed.map(|(&unit, _)| unit).collect()
     }
 
     /// Return the sentences of a unit that comes.
@@ -88,34 +73,20 @@ pub struct Delta {
 
 impl Delta {
     /// Compute the patches, or return `None` if the whole index must be computed again: if the first unit comes that is
-    /// not English, or the last goes, if a new subject consists of stop words, or if a published unit that stays
-    /// depends on other units.
+    /// not English, or the last goes, or if a new subject consists of stop words.
     pub fn new(change: &Change<'_>, progress: &Progress) -> Result<Option<Self>> {
         let Change { links, gone, fresh, before, .. } = change;
         change.check()?;
-        let listed_again = change.listed_again();
-        let is_read =
-            |unit: &u32| gone.binary_search(unit).is_ok() || listed_again.binary_search(unit).is_ok();
-        if !change.reread.iter().all(is_read) {
-            return Ok(None);
-        }
-        let count = fresh.texts.len() as u32;
-        let listed: Vec<u32> = (0..count).collect();
-        // Of those that come, without those read again: their places, and their numbers among all.
-        let come: Vec<u32> = (0..count).filter(|&k| !change.again[k as usize]).collect();
-        let places: Vec<u32> = come.iter().map(|&k| before[k as usize]).collect();
-        let units = Numbering::new(gone, &places);
-        let number = |k: usize| match change.again[k] {
-            true => units.of(u64::from(before[k])) as u32,
-            false => Numbering::of_new(gone, before[k], come.partition_point(|&c| (c as usize) < k)),
-        };
+        let listed: Vec<u32> = (0..fresh.texts.len() as u32).collect();
+        let units = Numbering::new(gone, before);
+        let number = |k: usize| Numbering::of_new(gone, before[k], k);
 
         let Some(found) = ReadAgain::new(change, &listed, progress)? else { return Ok(None) };
         let ReadAgain { subjects, phrases, ids, searched, mentions, subject_of, mut part } = found;
         let keyword_words = std::mem::take(&mut part.keywords);
         let name_words = std::mem::take(&mut part.names);
         let (own_keywords, own_names) = (keyword_words.strings.strings(), name_words.strings.strings());
-        let (keywords, names) = vocabularies_now(change, &come, &part, own_keywords, own_names);
+        let (keywords, names) = vocabularies_now(change, &part, own_keywords, own_names);
         let numbered = |vocabulary: &Vocabulary<'_>, words: Strings<'_>| -> Vec<u32> {
             words.iter().map(|text| vocabulary.id(text).unwrap_or(NONE)).collect()
         };
@@ -124,7 +95,7 @@ impl Delta {
 
         let mut lists = [Things::default(), Things::default(), Things::default()];
         remove_units(links, gone, &mut lists);
-        for k in come.iter().map(|&k| k as usize) {
+        for k in 0..listed.len() {
             let place = (number(k), before[k]);
             let range = part.unit_keywords.range(k);
             for (&own, &tf) in part.unit_keywords.values[range.clone()].iter().zip(&part.tf[range]) {
@@ -160,8 +131,6 @@ impl Delta {
             .collect();
         unit_rows(change, &rows, &mentioned, &subject_of).finish(links.units(), &mut arrays);
         list_arrays(links, &mut lists, [&keywords, &names, &subjects], &mut arrays);
-        let reread = rows.reread.iter().map(|&k| u64::from(number(k as usize)));
-        arrays.push(("reread_units", Of::Units, appended(change.reread.len() as u64, reread)));
         Ok(Some(Self {
             arrays,
             keywords: keywords.numbers,
@@ -252,22 +221,6 @@ impl<'a> UnitRows<'a> {
         }
     }
 
-    /// Replace the sentences of a published unit by those of unit `k`, which is the same.
-    fn change(&mut self, change: &Change<'_>, unit: u32, k: usize, rows: &Rows) {
-        let links = &change.links;
-        let sentences = links.sentences(unit as usize);
-        self.keyword_sentences.keep(sentences.start);
-        self.name_sentences.keep(sentences.start);
-        for (old, sentence) in sentences.zip(change.sentences(k)) {
-            let whole = |rows: CsrView<'_>, now: &[u32]| {
-                vec![RowChange { at: 0, removed: rows.row(old).len(), values: vec![wide(now)] }]
-            };
-            let row = rows.sentence_keywords.row(sentence);
-            self.keyword_sentences.change(whole(links.sentence_keywords.stored, row));
-            self.name_sentences.change(whole(links.sentence_names.stored, rows.sentence_names.row(sentence)));
-        }
-    }
-
     /// Replace what a published unit mentions.
     fn set_mentions(&mut self, links: &LinksView<'_>, unit: u32, now: &[u32]) {
         let removed = links.unit_mentions.range(unit as usize).len();
@@ -316,7 +269,7 @@ fn list_arrays(
 /// Add the patches of the languages of units, given those of the units that come; return false if the arrays begin or
 /// cease to exist.
 fn language_arrays(change: &Change<'_>, come: &[Language], out: &mut Vec<(&'static str, Of, Patch)>) -> bool {
-    let Change { language, gone, before, again, .. } = change;
+    let Change { language, gone, before, .. } = change;
     if language.is_empty() {
         return come.iter().all(|&language| language == Language::ENGLISH);
     }
@@ -324,7 +277,6 @@ fn language_arrays(change: &Change<'_>, come: &[Language], out: &mut Vec<(&'stat
     language.iter().for_each(|&number| counts[usize::from(number)] += 1);
     let mut each = Editor::default();
     each_event(gone, before, |event| match event {
-        Event::Comes(k, _) if again[k] => (),
         Event::Comes(k, at) => {
             each.keep(u64::from(at), 0);
             each.insert([u64::from(come[k].number())]);
@@ -369,7 +321,6 @@ fn subjects_now<'a>(change: &Change<'a>, titles: &[Option<&str>]) -> Vocabulary<
 /// Return the keywords and names that units have now.
 fn vocabularies_now<'a>(
     change: &Change<'a>,
-    come: &[u32],
     part: &Part,
     keywords: Strings<'_>,
     names: Strings<'_>,
@@ -379,14 +330,14 @@ fn vocabularies_now<'a>(
         links.keywords,
         |id| links.keyword_units.len_of(id),
         gone.iter().flat_map(|&unit| links.unit_keywords.row(unit as usize).iter().copied()),
-        come.iter().flat_map(|&at| part.unit_keywords.row(at as usize).iter().copied()),
+        part.unit_keywords.values.iter().copied(),
         keywords,
     );
     let names = changed(
         links.names,
         |id| links.name_units.len_of(id),
         gone.iter().flat_map(|&unit| links.unit_names.row(unit as usize).iter().copied()),
-        come.iter().flat_map(|&at| part.unit_names.row(at as usize).iter().copied()),
+        part.unit_names.values.iter().copied(),
         names,
     );
     (found, names)
@@ -430,7 +381,6 @@ fn unit_rows<'a>(
     let mut next = mentioned.iter().peekable();
     each_event(gone, before, |event| {
         let at = match event {
-            Event::Comes(k, unit) if change.again[k] => return edited.change(change, unit, k, rows),
             Event::Comes(_, at) | Event::Goes(at) => at,
         };
         while let Some((&unit, now)) = next.next_if(|(&unit, _)| unit < at) {
@@ -587,14 +537,6 @@ fn known_phrases(texts: &Texts<'_>, subjects: &Vocabulary<'_>, found: &mut BTree
             }
         }
     }
-}
-
-/// Return the patch that keeps an array of `len` numbers and puts `more` behind it.
-fn appended(len: u64, more: impl Iterator<Item = u64>) -> Patch {
-    let mut editor = Editor::default();
-    editor.skip(len);
-    editor.insert(more);
-    editor.finish(len)
 }
 
 #[cfg(test)]

@@ -56,40 +56,29 @@ fn values(array: &Array) -> Vec<u64> {
 fn compare(was: &[Unit], gone: &[u32], before: &[u32], fresh: &[Unit]) -> bool {
     let corpus = Corpus::new(was);
     let built = corpus.links();
-    let reread = built.reread_units.clone();
-    let all_gone = gone.to_vec();
-    let again = reread.iter().filter(|unit| !gone.contains(unit));
-    let mut come: Vec<(u32, usize, &Unit)> =
-        before.iter().zip(fresh).enumerate().map(|(k, (&at, unit))| (at, k, unit)).collect();
-    come.extend(again.map(|&unit| (unit, usize::MAX, &was[unit as usize])));
-    come.sort_by_key(|x| (x.0, x.1));
-    let places: Vec<u32> = come.iter().map(|x| x.0).collect();
-    let units: Vec<Unit> = come.iter().map(|x| x.2.clone()).collect();
     let mut now: Vec<Unit> = Vec::new();
     for at in 0..=was.len() as u32 {
-        now.extend(come.iter().filter(|x| x.0 == at && x.1 < usize::MAX).map(|x| x.2.clone()));
-        if (at as usize) < was.len() && !all_gone.contains(&at) {
+        now.extend(before.iter().zip(fresh).filter(|x| *x.0 == at).map(|x| x.1.clone()));
+        if (at as usize) < was.len() && !gone.contains(&at) {
             now.push(was[at as usize].clone());
         }
     }
     let arrays = built.into_arrays();
     let weights = OnceLock::new();
     let links = links::view(&arrays, &weights).unwrap();
-    let of_fresh = Corpus::new(&units);
+    let of_fresh = Corpus::new(fresh);
     let title_of: Vec<u32> = (0..was.len() as u32).collect();
     let language = arrays.iter().find(|x| x.0 == UNIT_LANGUAGE).map(|x| values(&x.1)).unwrap_or_default();
     let language: Vec<u8> = language.into_iter().map(|number| number as u8).collect();
     let change = Change {
         links,
         language: &language,
-        reread: &reread,
         titles: corpus.titles.view(),
         texts: corpus.texts.view(),
         title_of: (&title_of).into(),
-        gone: &all_gone,
+        gone,
         fresh: of_fresh.input(),
-        before: &places,
-        again: &come.iter().map(|x| x.1 == usize::MAX).collect::<Vec<bool>>(),
+        before,
     };
     let Some(delta) = Delta::new(&change, &Progress::none()).unwrap() else { return false };
     let wanted = Corpus::new(&now).links().into_arrays();

@@ -16,8 +16,8 @@ use crate::text::strings::StringsBuf;
 /// words must not be repeated for each of a million sentences.
 const TITLE_KEYWORDS: usize = 64;
 
-/// The strings of a range of units. The first `of_units` occur in a unit as a whole; the others occurred only
-/// in sentences or subjects.
+/// The strings of a range of units. The first `of_units` occur in a unit as a whole; the others only in sentences or
+/// subjects that were read by themselves, and get no number in the index.
 #[derive(Default)]
 pub(crate) struct Words {
     pub strings: Interner,
@@ -245,9 +245,6 @@ pub(crate) struct Rows {
     pub sentence_keywords: RowBuilder,
     pub sentence_names: RowBuilder,
     pub languages: Vec<Language>,
-    /// Units in which a sentence, the title or the subject has a word or a name that the unit as a whole
-    /// lacks: whether it counts depends on other units.
-    pub reread: Vec<u32>,
 }
 
 impl Rows {
@@ -262,13 +259,14 @@ impl Rows {
         self.sentence_keywords.append(part.sentence_keywords);
         self.sentence_names.append(part.sentence_names);
         self.languages.extend(part.languages);
-        self.reread.extend(part.reread);
     }
 }
 
 /// Renumber a part. A sentence inherits the keywords of its unit's title and subject, and the subject as a
-/// name. `keywords` and `names` map local numbers to those of the index; strings that no unit as a whole has
-/// are dropped.
+/// name. `keywords` and `names` map local numbers to those of the index.
+///
+/// What a sentence has and its unit as a whole lacks is left out (a name is sometimes recognised only in a sentence by
+/// itself), so that no row depends on other units.
 pub(crate) fn renumber(
     part: Part,
     units: &[u32],
@@ -285,7 +283,11 @@ pub(crate) fn renumber(
     };
     let mut pairs: Vec<u64> = Vec::new();
     let (mut row, mut of_title): (Vec<u32>, Vec<u32>) = (Vec::new(), Vec::new());
-    let known = |numbers: &[u32], own: u32| Some(numbers[own as usize]).filter(|&number| number != NONE);
+    /// Add the numbers of strings that a unit has.
+    fn add(to: &mut Vec<u32>, some: &[u32], of_unit: &[u32], numbers: &[u32]) {
+        let known = some.iter().filter(|own| of_unit.binary_search(own).is_ok());
+        to.extend(known.map(|&own| numbers[own as usize]));
+    }
     let mut sentence = 0;
     for (at, &unit) in units.iter().enumerate() {
         progress.check()?;
@@ -302,31 +304,21 @@ pub(crate) fn renumber(
         row.extend(part.unit_names.row(at).iter().map(|&own| names[own as usize]));
         rows.unit_names.push_set(&mut row);
 
-        of_title.clear();
-        of_title.extend(part.of_title.row(at).iter().filter_map(|&own| known(keywords, own)));
-        keep_first(&mut of_title);
-        let subject_name = Some(part.subject_name[at]).filter(|&own| own != NONE);
         let (own_keywords, own_names) = (part.unit_keywords.row(at), part.unit_names.row(at));
-        let lacks = |own: &[u32], some: &[u32]| some.iter().any(|x| own.binary_search(x).is_err());
-        let mut reread = lacks(own_keywords, part.of_title.row(at))
-            || subject_name.is_some_and(|name| lacks(own_names, &[name]));
+        of_title.clear();
+        add(&mut of_title, part.of_title.row(at), own_keywords, keywords);
+        keep_first(&mut of_title);
         let ends = &first_sentence[unit as usize..][..2];
         for _ in ends[0]..ends[1] {
-            reread = reread
-                || lacks(own_keywords, part.sentence_keywords.row(sentence))
-                || lacks(own_names, part.sentence_names.row(sentence));
             row.extend_from_slice(&of_title);
-            row.extend(part.sentence_keywords.row(sentence).iter().filter_map(|&own| known(keywords, own)));
+            add(&mut row, part.sentence_keywords.row(sentence), own_keywords, keywords);
             rows.sentence_keywords.push_set(&mut row);
             encode(rows.unit_keywords.last(), rows.sentence_keywords.last_mut());
-            let own = part.sentence_names.row(sentence).iter().copied().chain(subject_name);
-            row.extend(own.filter_map(|own| known(names, own)));
+            add(&mut row, part.sentence_names.row(sentence), own_names, names);
+            add(&mut row, &part.subject_name[at..=at], own_names, names);
             rows.sentence_names.push_set(&mut row);
             encode(rows.unit_names.last(), rows.sentence_names.last_mut());
             sentence += 1;
-        }
-        if reread {
-            rows.reread.push(unit);
         }
     }
     Ok(rows)

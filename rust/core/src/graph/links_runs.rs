@@ -247,7 +247,6 @@ struct Sinks {
     keyword_units: Turned,
     name_units: Turned,
     subject_units: Turned,
-    reread: Vec<u32>,
 }
 
 impl Sinks {
@@ -264,7 +263,6 @@ impl Sinks {
             keyword_units: Turned::new(folder, "turned_keywords", keywords, most)?,
             name_units: Turned::new(folder, "turned_names", names, most)?,
             subject_units: Turned::new(folder, "turned_subjects", subjects, most)?,
-            reread: Vec::new(),
         })
     }
 
@@ -278,7 +276,6 @@ impl Sinks {
         self.sentence_keywords.push(&rows.sentence_keywords.values, rows.sentence_keywords.ends())?;
         self.sentence_names.push(&rows.sentence_names.values, rows.sentence_names.ends())?;
         self.lengths.push(&rows.length)?;
-        self.reread.extend_from_slice(&rows.reread);
         for at in 0..rows.length.len() {
             let unit = (first + at) as u32;
             for (&keyword, &tf) in unit_keywords.row(at).iter().zip(&rows.tf[unit_keywords.range(at)]) {
@@ -414,7 +411,6 @@ fn outputs(
         ("unit_length", File(sinks.lengths.finish()?)),
         ("unit_subject", Memory(Array::U32(of_unit))),
         ("first_sentence", Memory(Array::U64(first_sentence))),
-        ("reread_units", Memory(Array::U32(sinks.reread))),
     ]);
     if languages.iter().any(|&language| language != Language::ENGLISH.number()) {
         let distinct: std::collections::BTreeSet<u8> = languages.iter().copied().collect();

@@ -2,9 +2,8 @@
 //! [`Links::build`] over the current units.
 //!
 //! A unit's words and names depend only on its text: the rows of unchanged units are reused and only
-//! renumbered. Three things depend on other units and are computed again: the subjects a unit mentions
-//! (subjects come from all units), words and names that sentences have and their unit lacks (they count if
-//! another unit has them), and every weight.
+//! renumbered. Two things depend on other units and are computed again: the subjects a unit mentions
+//! (subjects come from all units), and every weight.
 
 use crate::error::{Error, Result};
 use crate::graph::links::{check_texts, Links, GRAIN};
@@ -24,7 +23,6 @@ use crate::text::strings::{Strings, StringsBuf};
 /// A previous index.
 pub struct Part<'a> {
     pub links: LinksView<'a>,
-    pub reread: &'a [u32],
     /// The language of each unit.
     pub language: &'a [Language],
 }
@@ -92,7 +90,7 @@ impl<'a> Earlier<'a> {
 
 /// The current units, split into two kinds.
 pub(crate) struct Kinds {
-    /// Units to read: new ones, and those whose sentences depend on other units.
+    /// New units, to be read.
     read: Vec<u32>,
     /// For each unit its index in `read`, or [`NONE`].
     pub place: Vec<u32>,
@@ -102,15 +100,7 @@ pub(crate) struct Kinds {
 
 impl Kinds {
     fn of(earlier: &Earlier<'_>) -> Result<Self> {
-        let before = earlier.units();
-        let (mut again, mut now) = (vec![false; before], vec![NONE; before]);
-        for (part, &start) in earlier.parts.iter().zip(&earlier.starts) {
-            let own = &mut again[start..start + part.links.units()];
-            for &unit in part.reread {
-                *own.get_mut(unit as usize)
-                    .ok_or_else(|| Error::input("a unit to read again does not exist"))? = true;
-            }
-        }
+        let mut now = vec![NONE; earlier.units()];
         let mut kinds = Self { read: Vec::new(), place: vec![NONE; earlier.row.len()], now: Vec::new() };
         for (unit, &row) in earlier.row.iter().enumerate() {
             if row != NONE {
@@ -124,8 +114,7 @@ impl Kinds {
                     )));
                 }
                 *there = unit as u32;
-            }
-            if row == NONE || again[row as usize] {
+            } else {
                 kinds.place[unit] = kinds.read.len() as u32;
                 kinds.read.push(unit as u32);
             }
@@ -143,8 +132,7 @@ struct Joined {
     parts: Vec<Vec<u32>>,
 }
 
-/// Merge the strings of previous indexes that are still in use with those of units that were read. Strings that only
-/// sentences have get a number if some unit has them, too.
+/// Merge the strings of previous indexes that are still in use with those of units that were read.
 fn joined<'a>(was: impl Iterator<Item = Strings<'a>>, used: &[Vec<u8>], parts: Vec<Words>) -> Result<Joined> {
     let mut found = Interner::default();
     let mut numbers: Vec<Vec<u32>> =
@@ -159,15 +147,7 @@ fn joined<'a>(was: impl Iterator<Item = Strings<'a>>, used: &[Vec<u8>], parts: V
         }
         before.push(merged.first);
     }
-    let all = strings.view();
-    for (part, numbers) in parts.iter().zip(&mut numbers) {
-        numbers.iter_mut().for_each(|number| *number = place[*number as usize]);
-        let others = part.strings.strings();
-        numbers.extend(
-            (part.of_units..part.strings.len())
-                .map(|i| all.position(others.get(i)).map_or(NONE, |number| number as u32)),
-        );
-    }
+    numbers.iter_mut().flatten().for_each(|number| *number = place[*number as usize]);
     Ok(Joined { strings, before, parts: numbers })
 }
 
@@ -295,7 +275,7 @@ fn owned_subjects(
     threads: usize,
     progress: &Progress,
 ) -> Result<Owned> {
-    let fresh: Vec<u32> = kinds.read.iter().copied().filter(|&u| earlier.row[u as usize] == NONE).collect();
+    let fresh = &kinds.read;
     let found = map_ranges(fresh.len(), GRAIN, threads, &Progress::none(), |r| {
         subjects_of(input, &fresh[r], progress)
     })?;
@@ -383,9 +363,6 @@ impl Taken<'_> {
             rows.sentence_keywords.push(from.sentence_keywords.row(sentence));
             rows.sentence_names.push(from.sentence_names.row(sentence));
         }
-        if from.reread.binary_search(&(unit as u32)).is_ok() {
-            rows.reread.push(unit as u32);
-        }
     }
 
     fn kept(&self, rows: &mut Rows, unit: usize) {
@@ -410,7 +387,7 @@ impl Taken<'_> {
         both.extend(Some(self.unit_subject[unit]).filter(|&about| about != NONE));
         rows.subjects.push_set(&mut both);
         for sentence in was.sentences(row) {
-            // Positions in rows of units, which keep their order; units with other ids are read again.
+            // Positions in rows of units, which keep their order.
             rows.sentence_keywords.push(was.sentence_keywords.stored.row(sentence));
             rows.sentence_names.push(was.sentence_names.stored.row(sentence));
         }

@@ -29,11 +29,7 @@ fn build(units: &[Unit]) -> Links {
 fn update(before: &Links, units: &[Unit], row: &[u32], threads: usize) -> Result<Links> {
     let arrays = before.clone().into_arrays();
     let weights = std::sync::OnceLock::new();
-    let part = Part {
-        links: links::view(&arrays, &weights)?,
-        reread: &before.reread_units,
-        language: &before.unit_language,
-    };
+    let part = Part { links: links::view(&arrays, &weights)?, language: &before.unit_language };
     let earlier = Earlier::new(std::slice::from_ref(&part), row);
     with(units, |texts| Links::update(texts, &earlier, threads, &Progress::none()))
 }
@@ -43,8 +39,7 @@ fn merge(before: &[Links], units: &[Unit], row: &[u32], threads: usize) -> Resul
     let arrays: Vec<_> = before.iter().map(|links| links.clone().into_arrays()).collect();
     let weights: Vec<std::sync::OnceLock<_>> = before.iter().map(|_| std::sync::OnceLock::new()).collect();
     let parts = before.iter().zip(&arrays).zip(&weights).map(|((links, arrays), weights)| {
-        let (reread, language) = (&links.reread_units[..], &links.unit_language[..]);
-        Ok(Part { links: links::view(arrays, weights)?, reread, language })
+        Ok(Part { links: links::view(arrays, weights)?, language: &links.unit_language[..] })
     });
     let parts = parts.collect::<Result<Vec<_>>>()?;
     let earlier = Earlier::new(&parts, row);

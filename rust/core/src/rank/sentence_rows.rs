@@ -1,8 +1,8 @@
 //! Keywords or names of sentences, stored as positions in the row of their unit.
 //!
-//! A sentence rarely has a keyword that its unit lacks, so a position, which ascends in small steps, needs a
-//! fraction of the bits of an id. An id that the unit lacks is stored after the positions, increased by the
-//! length of the unit's row.
+//! A sentence has no other keywords than its unit, and a position, which ascends in small steps, needs a fraction of
+//! the bits of an id. Earlier versions stored ids that the unit lacks after the positions, increased by the length of
+//! the unit's row; their indexes are still read.
 
 use crate::error::{Error, Result};
 use crate::sparse::CsrView;
