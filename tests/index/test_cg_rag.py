@@ -226,7 +226,7 @@ def test_links_of_a_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     capsys.readouterr()
     assert main(["graph", "--document", "sub/two.md", "-i", str(tmp_path / "ix")]) == 0
     shown = capsys.readouterr().out
-    assert "sub/two.md Two (document): 1 units" in shown
+    assert "sub/two.md Two (document): 1 unit, 2 edges" in shown
     assert "- one.md  One  (link)" in shown
     assert main(["graph", "--document", "sub/two.md", "-i", str(tmp_path / "ix"), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["schema"] == "ketrag/cited-document/1"

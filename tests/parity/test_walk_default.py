@@ -46,7 +46,7 @@ def same(hits: kernel.Hits, wanted: tuple[list[int], np.ndarray], tolerance: flo
     ids, scores = hits
     order, values = wanted
     assert sorted(ids.tolist()) == sorted(order)
-    np.testing.assert_allclose(scores[: len(values)], values, rtol=0, atol=tolerance)
+    np.testing.assert_allclose(scores[: len(values)], values, rtol=tolerance, atol=tolerance)
     by_id = dict(zip(ids.tolist(), scores.tolist(), strict=True))
     for unit, value in zip(order, values, strict=False):
         assert abs(by_id[unit] - value) <= tolerance

@@ -52,15 +52,17 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_any_bytes_in_any_format(folder: Path, data: bytes, suffix: str) -> None:
     path = folder / f"file{suffix}"
     path.write_bytes(data)
+    other = folder / "other.txt"  # an index without any document is refused
+    other.write_text("Another document.")
     with Tables(folder / "t.sqlite") as tables:
-        done = apply_change(tables, Change(str(path), others="drop"), Settings(), Meter("read", None))
+        done = apply_change(tables, Change([str(path), str(other)], others="drop"), Settings(), Meter("read", None))
         documents = list(tables.documents())
     assert done.documents == len(documents)
     assert len({document.id for document in documents}) == len(documents)
     for document in documents:
         assert document.text.strip() or document.title.strip()
     if suffix not in (".jsonl", ".ndjson", ".csv", ".tsv"):
-        assert len(documents) + len(done.failures) == 1
+        assert len(documents) + len(done.failures) == 2
 
 
 @given(TEXTS, st.sampled_from(["utf-8", "utf-8-sig", "utf-16", "utf-32"]))
