@@ -322,8 +322,8 @@ def dataset(request: pytest.FixtureRequest):
     return json.loads(GOLDEN.read_text())[request.param], recorded.chosen(texts["queries"]), links, lengths
 
 
-# The sketch also counts names that only a sentence read by itself has, and not its passage: in these questions one
-# passage below the third place has another score.
+# The sketch also counts names that only a sentence read by itself has, and not its passage. In these
+# questions one passage below the third place has another score.
 LESS_IN_SENTENCES = {
     "C": ("5a77a5195542992a6e59df4c", "5a8531265542997b5ce3ffba"),
     "A": ("5a77a5195542992a6e59df4c",),

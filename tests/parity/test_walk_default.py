@@ -49,7 +49,7 @@ def same(hits: kernel.Hits, wanted: tuple[list[int], np.ndarray], tolerance: flo
     np.testing.assert_allclose(scores[: len(values)], values, rtol=tolerance, atol=tolerance)
     by_id = dict(zip(ids.tolist(), scores.tolist(), strict=True))
     for unit, value in zip(order, values, strict=False):
-        assert abs(by_id[unit] - value) <= tolerance
+        assert abs(by_id[unit] - value) <= tolerance * (1 + abs(value))
     assert (np.diff(scores) <= 0).all()
 
 

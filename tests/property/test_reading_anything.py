@@ -55,7 +55,9 @@ def test_any_bytes_in_any_format(folder: Path, data: bytes, suffix: str) -> None
     other = folder / "other.txt"  # an index without any document is refused
     other.write_text("Another document.")
     with Tables(folder / "t.sqlite") as tables:
-        done = apply_change(tables, Change([str(path), str(other)], others="drop"), Settings(), Meter("read", None))
+        done = apply_change(
+            tables, Change([str(path), str(other)], others="drop"), Settings(), Meter("read", None)
+        )
         documents = list(tables.documents())
     assert done.documents == len(documents)
     assert len({document.id for document in documents}) == len(documents)

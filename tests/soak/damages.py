@@ -193,9 +193,7 @@ def shuffled_folders(subject: Subject, chance: Random) -> str:
         return f"stages {first.name} and {second.name} swapped"
     # An index with a delta has two generations.
     free = [generation.with_name(f"gen-{number:06}") for number in (2, 3, 7, 999_999, 10**12)]
-    target = chance.choice(
-        [path for path in free if not path.exists()]
-    )
+    target = chance.choice([path for path in free if not path.exists()])
     if chance.random() < 0.5:
         generation.rename(target)
     else:
