@@ -23,7 +23,7 @@ from typing import Any
 
 import claims
 import figures
-from common import PLACE, RESULT, ROOT
+from common import PEERS, PLACE, RESULT, ROOT
 from page import page, table_lines
 from sections import Run, runs
 from stamps import PAGE, RESULTS, digest, read_results, stale_runs
@@ -35,7 +35,7 @@ def measure(run: Run, *, smoke: bool) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "result.json"
         command = [sys.executable, str(ROOT / "benches" / run.command[0]), *run.command[1:]]
-        environment = {**os.environ, RESULT: str(out), "HF_HUB_OFFLINE": "1"}
+        environment = {**os.environ, RESULT: str(out), "KETRAG_PEERS": PEERS, "HF_HUB_OFFLINE": "1"}
         if smoke:
             environment[PLACE] = folder
         started = time.monotonic()
