@@ -38,6 +38,7 @@ _RANKING: Final = (
     "!python/ketrag_fast/systems/shared/row_reuse.py",
     "!python/ketrag_fast/systems/shared/units_update.py",
     "!rust/core/src/graph/links_delta.rs",
+    "!rust/core/src/graph/links_earlier.rs",
     "!rust/core/src/graph/links_search.rs",
     "!rust/core/src/graph/links_things.rs",
     "!rust/core/src/graph/links_update.rs",

@@ -7,7 +7,7 @@ use ketrag_base::parallel::map_ranges_with;
 use ketrag_base::progress::Progress;
 use ketrag_base::sparse::{Mask, Scored};
 use ketrag_core::graph::links::{Array, Links, Texts};
-use ketrag_core::graph::links_update::{Earlier, Part};
+use ketrag_core::graph::links_earlier::{Earlier, Part};
 use ketrag_core::rank::bm25;
 use ketrag_core::rank::links_view::{LinksView, Slice, ARRAYS, LANGUAGES, UNIT_LANGUAGE};
 use ketrag_core::rank::links_weights::Weights;

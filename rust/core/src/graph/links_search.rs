@@ -5,7 +5,7 @@
 
 use crate::error::Result;
 use crate::graph::links::GRAIN;
-use crate::graph::links_update::{Earlier, Kinds};
+use crate::graph::links_earlier::{Earlier, Kinds};
 use crate::parallel::map_ranges;
 use crate::progress::Progress;
 use crate::rank::links_view::{LinksView, NONE};

@@ -7,122 +7,18 @@
 
 use crate::error::{Error, Result};
 use crate::graph::links::{check_texts, Links, GRAIN};
+use crate::graph::links_earlier::{Earlier, Kinds};
 use crate::graph::links_pass::{mentions_of, read, renumber, subjects_of, Rows, Subjects, Words};
 use crate::graph::links_rows::{RowBuilder, Texts};
 use crate::graph::links_search::{looked_at, LookedAt, Vocabularies};
 use crate::parallel::{map_ranges, map_ranges_then};
 use crate::progress::Progress;
-use crate::rank::links_view::{LinksView, NONE};
+use crate::rank::links_view::NONE;
 use crate::sparse::CsrView;
 use crate::text::interner::Interner;
-use crate::text::languages::Language;
 use crate::text::merged::merge;
 use crate::text::names::SubjectTree;
 use crate::text::strings::{Strings, StringsBuf};
-
-/// A previous index.
-pub struct Part<'a> {
-    pub links: LinksView<'a>,
-    /// The language of each unit.
-    pub language: &'a [Language],
-}
-
-/// The previous index, or those that are merged. `row` maps each current unit to its previous number, counting the
-/// units of one part after another, or to [`NONE`]; with a number, its title, text and sentences are unchanged.
-pub struct Earlier<'a> {
-    pub(crate) parts: &'a [Part<'a>],
-    pub(crate) row: &'a [u32],
-    /// The number of the first unit of each part, and of all units.
-    pub(crate) starts: Vec<usize>,
-}
-
-impl<'a> Earlier<'a> {
-    pub fn new(parts: &'a [Part<'a>], row: &'a [u32]) -> Self {
-        let mut starts = vec![0];
-        parts.iter().for_each(|part| starts.push(starts[starts.len() - 1] + part.links.units()));
-        Self { parts, row, starts }
-    }
-
-    fn units(&self) -> usize {
-        self.starts[self.parts.len()]
-    }
-
-    /// Return the number of the part of a previous unit, and its row there.
-    #[inline]
-    pub(crate) fn find(&self, row: u32) -> (usize, usize) {
-        let part = self.starts.partition_point(|&start| start <= row as usize) - 1;
-        // Empty parts start where the next one does, which is the one that has the unit.
-        (part, row as usize - self.starts[part])
-    }
-
-    /// Iterate over unchanged units and their previous numbers.
-    pub(crate) fn kept(&self) -> impl Iterator<Item = (usize, u32)> + '_ {
-        self.row.iter().enumerate().filter(|(_, &row)| row != NONE).map(|(unit, &row)| (unit, row))
-    }
-
-    /// Reserve memory for the rows of all previous units. Memory that is not written is not used.
-    fn reserve(&self, rows: &mut Rows) {
-        let views = || self.parts.iter().map(|part| &part.links);
-        let words: usize = views().map(|was| was.unit_keywords.nnz()).sum();
-        rows.tf.reserve(words);
-        rows.unit_keywords.reserve(self.units(), words);
-        rows.unit_names.reserve(self.units(), views().map(|was| was.unit_names.nnz()).sum());
-        let sentences = views().map(|was| was.sentence_keywords.rows()).sum();
-        let words = views().map(|was| was.sentence_keywords.stored.nnz()).sum();
-        rows.sentence_keywords.reserve(sentences, words);
-        rows.sentence_names.reserve(sentences, views().map(|was| was.sentence_names.stored.nnz()).sum());
-    }
-
-    /// Mark the things of each part that unchanged units have.
-    fn marked<R: IntoIterator<Item = u32>>(
-        &self,
-        count: impl Fn(&LinksView<'a>) -> usize,
-        row_of: impl Fn(&LinksView<'a>, usize) -> R,
-    ) -> Vec<Vec<u8>> {
-        let mut marks: Vec<Vec<u8>> = self.parts.iter().map(|part| vec![0; count(&part.links)]).collect();
-        for (_, row) in self.kept() {
-            let (part, row) = self.find(row);
-            row_of(&self.parts[part].links, row).into_iter().for_each(|id| marks[part][id as usize] = 1);
-        }
-        marks
-    }
-}
-
-/// The current units, split into two kinds.
-pub(crate) struct Kinds {
-    /// New units, to be read.
-    read: Vec<u32>,
-    /// For each unit its index in `read`, or [`NONE`].
-    pub place: Vec<u32>,
-    /// For each previous unit its current number, or [`NONE`].
-    pub now: Vec<u32>,
-}
-
-impl Kinds {
-    fn of(earlier: &Earlier<'_>) -> Result<Self> {
-        let mut now = vec![NONE; earlier.units()];
-        let mut kinds = Self { read: Vec::new(), place: vec![NONE; earlier.row.len()], now: Vec::new() };
-        for (unit, &row) in earlier.row.iter().enumerate() {
-            if row != NONE {
-                let there = now.get_mut(row as usize);
-                let there = there.ok_or_else(|| {
-                    Error::input(format!("unit {unit} is not a unit of the previous index"))
-                })?;
-                if *there != NONE {
-                    return Err(Error::input(format!(
-                        "units {there} and {unit} are the same unit of the previous index"
-                    )));
-                }
-                *there = unit as u32;
-            } else {
-                kinds.place[unit] = kinds.read.len() as u32;
-                kinds.read.push(unit as u32);
-            }
-        }
-        kinds.now = now;
-        Ok(kinds)
-    }
-}
 
 /// A current vocabulary: its strings, and the mapping of the strings of each previous index and of each range of
 /// units that were read to it.
@@ -160,21 +56,7 @@ impl Links {
         progress: &Progress,
     ) -> Result<Self> {
         let n = check_texts(input)?;
-        if earlier.row.len() != n {
-            return Err(Error::input(format!(
-                "{n} units, but {} rows of the previous index",
-                earlier.row.len()
-            )));
-        }
-        for Part { links, language, .. } in earlier.parts {
-            if language.len() != links.units() {
-                return Err(Error::input(format!(
-                    "{} units, but {} languages of the previous index",
-                    links.units(),
-                    language.len()
-                )));
-            }
-        }
+        earlier.check(n)?;
         let kinds = Kinds::of(earlier)?;
         check_sentences(input, earlier)?;
         progress.expect((n + kinds.read.len()) as u64);

@@ -1,5 +1,6 @@
 use super::*;
 use crate::graph::links;
+use crate::graph::links_earlier::Part;
 use proptest::prelude::*;
 
 type Unit = (String, Vec<String>, String);

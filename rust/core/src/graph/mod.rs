@@ -11,6 +11,7 @@ pub mod knn_graph;
 pub mod layout;
 pub mod links;
 pub mod links_delta;
+pub mod links_earlier;
 mod links_pass;
 mod links_rows;
 pub mod links_runs;
