@@ -1,4 +1,4 @@
-"""What depends on all documents, which a program that makes many changes in a row reads once."""
+"""Totals over all documents, kept in memory so that a small change need not read them again."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ class DocumentTotals:
 
 
 _known: dict[bytes, DocumentTotals] = {}
-"""Those of the tables that were read or changed last, by their token."""
+"""The totals of the tables that this process read or changed last, by their token."""
 
 
 class ContentHashes:
-    """The content hashes in one SQLite file, and what follows from all of its documents.
+    """The content hashes of all documents in one SQLite file, and totals over these documents.
 
-    Its table `document_state` has a random token, a new one whenever documents change, so what is known
-    under the token of a file is that of its documents.
+    The table `document_state` has a random token, which is replaced whenever documents change. Totals are
+    kept under this token, so they are never those of other documents.
     """
 
     def __init__(self, db: sqlite3.Connection, path: Path) -> None:
@@ -67,20 +67,20 @@ class ContentHashes:
         return characters
 
     def known_characters(self) -> int | None:
-        """Return the same if it is known without reading all documents."""
+        """Return the same, or None if all documents would have to be read for it."""
         found = _known.get(self._token())
         return None if found is None else found.characters
 
     def remember(self, totals: DocumentTotals) -> None:
-        """Keep what would be read of the documents as they are now."""
+        """Keep the totals of the documents as they are now."""
         totals.hashes.setflags(write=False)
-        _known.clear()  # so that two lists are not kept
+        _known.clear()  # never keep two lists
         _known[self._token()] = totals
 
     def _totals(self) -> DocumentTotals:
         found = _known.get(self._token())
         if found is None:
-            _known.clear()  # first, so that two lists are never kept
+            _known.clear()  # before the new list is read
             hashes = self._read()
             found = DocumentTotals(hashes, fingerprint_of(hashes))
             self.remember(found)

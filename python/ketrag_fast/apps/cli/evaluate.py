@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -154,7 +154,7 @@ def run(args: argparse.Namespace) -> int:
             }
         )
     else:
-        output.write("\n".join([render(rows), *_absent_lines(absent)]))
+        output.write(render(rows, absent))
     return 0
 
 
@@ -228,15 +228,6 @@ def _absent(args: argparse.Namespace, dataset: DataSet) -> dict[str, str]:
         absent["bertscore"] = "no model is named (--bertscore FOLDER)"
     absent["win_rate"] = "needs two sides and a judge (--compare A B --answers FILE --judge SPEC)"
     return absent
-
-
-def _absent_lines(absent: Mapping[str, str]) -> list[str]:
-    """Return a line for each reason why scores were not computed, below an empty one."""
-    lines = [
-        f"{', '.join(name for name in absent if absent[name] == reason)}: {reason}"
-        for reason in dict.fromkeys(absent.values())
-    ]
-    return ["", *lines] if lines else []
 
 
 # ---------------------------------------------------------------- two side by side

@@ -69,23 +69,15 @@ class _OpenRequests:
                 await self._all_closed.wait()
 
 
-class _Replies:
-    """A stream for messages to the client, which closes the requests that they answer."""
+class _Stream:
+    """A stream of the transport, with its requests; closed at the end of a `with` block."""
 
-    def __init__(self, replies: Any, open_requests: _OpenRequests) -> None:
-        self._replies, self._open_requests = replies, open_requests
-
-    async def send(self, item: SessionMessage) -> None:
-        """Send a message."""
-        try:
-            await self._replies.send(item)
-        finally:
-            if isinstance(item.message, (JSONRPCResponse, JSONRPCError)):
-                self._open_requests.close(item.message.id)
+    def __init__(self, stream: Any, open_requests: _OpenRequests) -> None:
+        self._stream, self._open_requests = stream, open_requests
 
     async def aclose(self) -> None:
         """Close the stream."""
-        await self._replies.aclose()
+        await self._stream.aclose()
 
     async def __aenter__(self) -> Self:
         return self
@@ -99,22 +91,35 @@ class _Replies:
         await self.aclose()
 
 
-class _Readable:
+class _Replies(_Stream):
+    """A stream for messages to the client, which closes the requests that they answer."""
+
+    async def send(self, item: SessionMessage) -> None:
+        """Send a message."""
+        try:
+            await self._stream.send(item)
+        finally:
+            if isinstance(item.message, (JSONRPCResponse, JSONRPCError)):
+                self._open_requests.close(item.message.id)
+
+
+class _Readable(_Stream):
     """The valid messages of a stream; invalid ones are answered with an error here."""
 
     def __init__(self, messages: Any, replies: Any, open_requests: _OpenRequests) -> None:
-        self._messages, self._replies, self._open_requests = messages, replies, open_requests
+        super().__init__(messages, open_requests)
+        self._replies = replies
 
     @property
     def last_context(self) -> Any:
         """The context of the last message, which the server needs."""
-        return self._messages.last_context
+        return self._stream.last_context
 
     async def receive(self) -> SessionMessage | Exception:
         """Return the next message. The end of the stream is raised when all requests have their reply."""
         while True:
             try:
-                item: SessionMessage | Exception = await self._messages.receive()
+                item: SessionMessage | Exception = await self._stream.receive()
             except anyio.EndOfStream:
                 await self._open_requests.wait()
                 raise
@@ -132,10 +137,6 @@ class _Readable:
         elif isinstance(message, JSONRPCNotification) and message.method == "notifications/cancelled":
             self._open_requests.close((message.params or {}).get("requestId"))
 
-    async def aclose(self) -> None:
-        """Close the stream."""
-        await self._messages.aclose()
-
     def __aiter__(self) -> Self:
         return self
 
@@ -144,17 +145,6 @@ class _Readable:
             return await self.receive()
         except anyio.EndOfStream:
             raise StopAsyncIteration from None
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self.aclose()
 
 
 def error_reply(error: Exception) -> JSONRPCError | None:

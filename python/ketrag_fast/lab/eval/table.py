@@ -40,7 +40,7 @@ def render(rows: Sequence[ResultRow], absent: Mapping[str, str] | None = None) -
     notes = list(dict.fromkeys(note for row in rows for note in _notes(row)))
     for reason in dict.fromkeys((absent or {}).values()):
         names = [name for name, own in (absent or {}).items() if own == reason]
-        notes.append(f"{', '.join(names)}: not run: {reason}")
+        notes.append(f"{', '.join(names)}: {reason}")
     return "\n".join([*lines, *([""] if notes else []), *notes])
 
 

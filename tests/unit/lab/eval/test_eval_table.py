@@ -74,7 +74,7 @@ def test_what_was_not_run_is_named_and_has_no_number() -> None:
     text = render(
         [FULL], {"em": "there are no answers", "f1": "there are no answers", "win_rate": "no model"}
     )
-    assert text.splitlines()[-2:] == ["em, f1: not run: there are no answers", "win_rate: not run: no model"]
+    assert text.splitlines()[-2:] == ["em, f1: there are no answers", "win_rate: no model"]
     assert "EM" not in text
 
 
