@@ -58,6 +58,7 @@ _BUILDING: Final = (
 _ASKING: Final = (
     "python/ketrag_fast/query/**/*.py",
     "!python/ketrag_fast/query/answer/**/*.py",  # answers are made after retrieval
+    "!python/ketrag_fast/query/graph_view.py",  # the nodes and edges of a drawing
     "!python/ketrag_fast/query/inspect.py",  # shows documents and nodes without a question
     "rust/core/src/assemble/**/*.rs",
     "rust/core/src/channels/**/*.rs",

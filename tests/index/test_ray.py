@@ -25,7 +25,7 @@ from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.lock import builder_lock
 from tests import small_model
 from tests.index.test_merge_shards import folder
-from tests.process import Done, start
+from tests.process import Done, python, start
 from tests.support.merging import build, document
 from tests.support.parts import part
 from tests.support.ray_cluster import RayCluster, ray_cluster
@@ -173,6 +173,20 @@ def test_a_worker_out_of_memory(tmp_path: Path) -> None:
     job = ShardJob((), "", 1, 2, {}, 1)
     assert lost(job, ray.exceptions.OutOfMemoryError("no memory")).code == "out_of_memory"
     assert lost(job, ray.exceptions.WorkerCrashedError()).code == "backend"
+
+
+def test_the_workers_of_a_ray_of_its_own_have_the_priority_of_the_build(tmp_path: Path) -> None:
+    part("ray", "ray")
+    code = (
+        "import os\n"
+        "from ketrag_fast.index.on_ray.cluster import connected\n"
+        "with connected(None, offline=True) as ray:\n"
+        "    print(os.nice(0), ray.get(ray.remote(lambda: os.nice(0)).remote()))\n"
+    )
+    done = python(code, cwd=tmp_path)
+    assert done.code == 0, done.err
+    own, of_worker = done.out.split()
+    assert own == of_worker
 
 
 @pytest.mark.usefixtures("loopback")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -109,8 +110,15 @@ def find_node(opened: Opened, name: str, kind: str | None = None) -> Node:
             return node
     similar = dict.fromkeys(other for inspector in inspectors for other in inspector.near(name))
     kinds = " or ".join(inspector.WHAT for inspector in inspectors)
-    hint = f"did you mean {', '.join(similar)}?" if similar else "and no name is similar"
-    raise UnknownName(f"there is no {kinds} {name!r}", hint=hint)
+    raise UnknownName(f"there is no {kinds} {name!r}", hint=hint_of(similar, name))
+
+
+def hint_of(similar: Iterable[str], name: str) -> str:
+    """Return what to do about a name that no node has, given the similar ones."""
+    found = ", ".join(similar)
+    if found:
+        return f"did you mean {found}?"
+    return f"no name is similar; `ketrag retrieve {shlex.quote(name[:80])}` searches the text for it"
 
 
 def neighbouring_units(opened: Opened, unit: int, before: int, after: int) -> list[tuple[int, Span]]:

@@ -95,6 +95,8 @@ def connected(address: str | None, *, offline: bool) -> Iterator[Any]:
     folder = None
     if address is None:
         folder = tempfile.mkdtemp(prefix="ketrag-ray-")
+        # Ray's default is 15, at which a task hardly runs on a machine that does other things.
+        os.environ.setdefault("RAY_worker_niceness", "0")
         # The path of a socket has at most 107 bytes, and Ray adds some 60.
         more: dict[str, Any] = {"address": "local", "_temp_dir": folder}
     else:
