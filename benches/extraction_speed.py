@@ -199,7 +199,7 @@ def ours(model: LlamaCppModel, terse: bool, first: str, chunks: Sequence[str]) -
         tokens = 0
         for reply in model.replies((Prompt(n, first, text) for n, text in enumerate(chunks)), limits):
             tokens += reply.tokens_out
-            if reply.finish != "stop":
+            if reply.finish not in ("stop", "repetition"):
                 sys.exit(f"a reply did not end: {reply.finish} {reply.error}")
         return tokens
 
@@ -244,7 +244,8 @@ def main() -> None:
             f"{threads} thread(s); seconds are {'of the processor' if options.cpu else 'of the clock'}.",
             "The weights choose spelling, not length: names have 14 characters and sentences 48 in each row. "
             "The plain loop's own grammar also allows white space, which costs it tokens as it does with real models.",
-            "Both sides have the instructions evaluated before the clock starts.",
+            "Both sides have the instructions evaluated before the clock starts. Ours ends a reply that repeats itself, as a base "
+            "model's may: then compare tokens/s.",
         ],
     )
     wanted = [name for name in options.rows.split(";") if name]
