@@ -12,11 +12,11 @@ import numpy as np
 
 from ketrag_fast.errors import ExtensionError, InputError, KetragError, ModeUnavailable
 from ketrag_fast.kernels import drawing
-from ketrag_fast.query.inspect import hint_of
 from ketrag_fast.query.limits import core_text, whole
 from ketrag_fast.systems.registry import registry
 from ketrag_fast.systems.spec.function_ref import resolve
 from ketrag_fast.types import GraphEdge, GraphNode, GraphView
+from ketrag_fast.types.wording import about_missing_name
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -95,7 +95,7 @@ class OpenGraph:
         if found:
             return found
         near = dict.fromkeys(other for block in self.drawable.blocks for other in block.near(name))
-        hint = hint_of([other[:80] for other in list(near)[:5]], name)
+        hint = about_missing_name(name, [other[:80] for other in list(near)[:5]])
         raise InputError(f"the graph {self.name} has no node {name[:200]!r}", hint=hint)
 
     def path(self, starts: Sequence[int], ends: Sequence[int], report: Report = None) -> list[int]:

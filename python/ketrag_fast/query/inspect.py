@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -19,6 +18,7 @@ from ketrag_fast.query.open_generation import Opened
 from ketrag_fast.systems.shared.row_text import span_of, text_of
 from ketrag_fast.systems.shared.rows import documents_of
 from ketrag_fast.types import Listed, Span
+from ketrag_fast.types.wording import about_missing_name
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -110,15 +110,7 @@ def find_node(opened: Opened, name: str, kind: str | None = None) -> Node:
             return node
     similar = dict.fromkeys(other for inspector in inspectors for other in inspector.near(name))
     kinds = " or ".join(inspector.WHAT for inspector in inspectors)
-    raise UnknownName(f"there is no {kinds} {name!r}", hint=hint_of(similar, name))
-
-
-def hint_of(similar: Iterable[str], name: str) -> str:
-    """Return what to do about a name that no node has, given the similar ones."""
-    found = ", ".join(similar)
-    if found:
-        return f"did you mean {found}?"
-    return f"no name is similar; `ketrag retrieve {shlex.quote(name[:80])}` searches the text for it"
+    raise UnknownName(f"there is no {kinds} {name!r}", hint=about_missing_name(name, similar))
 
 
 def neighbouring_units(opened: Opened, unit: int, before: int, after: int) -> list[tuple[int, Span]]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Iterable
+
 
 def counted(number: int, noun: str) -> str:
     """Return a number with its noun.
@@ -11,3 +14,18 @@ def counted(number: int, noun: str) -> str:
         ('1 document', '1,200 documents')
     """
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def about_missing_name(name: str, similar: Iterable[str]) -> str:
+    """Return what to do about a name that no node of a graph has, given the similar ones.
+
+    Examples:
+        >>> about_missing_name("Gjoa", ["Gjøa"])
+        'did you mean Gjøa?'
+        >>> about_missing_name("no such", [])
+        "no name is similar; `ketrag retrieve 'no such'` searches the text for it"
+    """
+    found = ", ".join(similar)
+    if found:
+        return f"did you mean {found}?"
+    return f"no name is similar; `ketrag retrieve {shlex.quote(name[:80])}` searches the text for it"

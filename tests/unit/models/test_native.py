@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import subprocess
 import sys
@@ -20,6 +21,7 @@ from ketrag_fast.models.embedders.fingerprint import identify, of_folder, requir
 from ketrag_fast.models.embedders.kernel_cache import FILE, PrecisionChoice, Verified, cache_folder
 from ketrag_fast.models.embedders.model_folder import look
 from ketrag_fast.models.embedders.native import SHORT
+from ketrag_fast.models.embedders.open_encoders import keep_open
 from ketrag_fast.models.embedders.protocol import least_cosine
 from ketrag_fast.models.embedders.query_vectors import QueryEmbedder
 from ketrag_fast.models.embedders.registry import EmbedderOptions, fingerprint, load
@@ -175,14 +177,55 @@ def test_a_choice_is_made_once_and_remembered(folder: Path, monkeypatch: pytest.
         return real(cls, path, precision=precision, kernel=kernel, threads=threads)  # type: ignore[no-any-return]
 
     monkeypatch.setattr(Encoder, "open", classmethod(open_))
-    first, second = load(f"native:{folder}"), load(f"native:{folder}")
-    assert opened[0] == ("auto", "auto") and first.engine == second.engine
+    first = load(f"native:{folder}")
+    engine, timings = first.engine, first.timings  # type: ignore[attr-defined]
+    del first
+    gc.collect()  # while it is open it would be shared
+    second = load(f"native:{folder}")
+    assert opened[0] == ("auto", "auto") and engine == second.engine
     assert opened[1] == (second._encoder.precision, second._encoder.kernel)  # type: ignore[attr-defined]
-    assert second.timings == first.timings  # type: ignore[attr-defined]
+    assert second.timings == timings  # type: ignore[attr-defined]
     mark = of_folder(look(folder))
     choice = Verified().get(mark, "auto auto")
     assert choice is not None and least_cosine(choice.precision) <= choice.closeness <= 1
     assert Verified().get(mark, "bf16 auto") is None
+
+
+def test_a_build_and_a_query_share_one_encoder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is opened once, and embeds the sample once, while someone uses it; changed files are another."""
+    opened, embedded = [], []
+    real, encode = Encoder.open, Encoder.encode_counted
+
+    def counted(texts: Any, **more: Any) -> Any:
+        embedded.append(len(texts))
+        return encode(*texts, **more)
+
+    monkeypatch.setattr(Encoder, "open", lambda *args, **more: opened.append(args) or real(*args, **more))
+    monkeypatch.setattr(Encoder, "encode_counted", lambda *args, **more: counted(args, **more))
+    options = EmbedderOptions(precision="fp32")
+    one = load(f"native:{folder}", options)
+    stored = identify(one)
+    many = len(embedded)
+    opened.clear()
+    other = load(f"native:{folder}", options)
+    assert require_same(stored, other) > 0.999
+    assert not opened and len(embedded) == many
+    assert one.tally is not other.tally  # what a build counts is its own
+    load(f"native:{folder}", EmbedderOptions(precision="int8"))
+    assert opened  # another precision is another encoder
+    del one, other
+    gc.collect()
+    opened.clear()
+    with keep_open():
+        load(f"native:{folder}", options)
+        assert len(opened) == 1  # the first was freed with its last embedder
+        load(f"native:{folder}", options)
+        assert len(opened) == 1
+        settings = folder / "config_sentence_transformers.json"
+        settings.write_text(json.dumps({"prompts": {"document": "text: "}}), "utf-8")
+        changed = load(f"native:{folder}", options)
+        assert len(opened) == 2
+    assert changed.fingerprint != stored.fingerprint
 
 
 def test_bf16_that_is_too_far_is_not_used(folder: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -58,7 +59,7 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Run the command until it is stopped."""
     try:
-        import watchfiles
+        from watchfiles import watch
     except ImportError:
         raise BackendMissing(
             "ketrag watch needs the package watchfiles, which is not installed",
@@ -66,6 +67,13 @@ def run(args: argparse.Namespace) -> int:
         ) from None
     if not 0 < args.settle <= 3600:
         raise ConfigError("--settle must be above 0 and at most 3600 seconds")
+    from ketrag_fast.models.embedders.open_encoders import keep_open
+
+    with keep_open():
+        return _keep_updating(args, watch)
+
+
+def _keep_updating(args: argparse.Namespace, watch: Callable[..., Any]) -> int:
     path, _ = options.index_path(args)
     settings = options.build_settings_of(args)
     sources = [os.path.abspath(source) for source in args.sources]  # noqa: PTH100 - links stay as they are
@@ -87,7 +95,7 @@ def run(args: argparse.Namespace) -> int:
         # The first round builds again: changes between the build and the watch were not reported.
         first, places = True, _places(sources)
         try:
-            for changes in watchfiles.watch(
+            for changes in watch(
                 *sources,
                 watch_filter=others,
                 debounce=max(milliseconds * 10, 1600),

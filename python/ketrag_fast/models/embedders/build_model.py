@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Self
 
@@ -187,5 +188,11 @@ def cached_identity(cache: VectorCache, spec: str, mark: str) -> Identity | None
     known = cache.get(number, "document", [text_hash(text) for text in SAMPLE], sample)
     if not known.all():
         return None
-    rows = tuple(tuple(round(float(x), 6) for x in row) for row in sample)
-    return Identity(spec, mark, dimension, longest, engine, rows)
+    return Identity(spec, mark, dimension, longest, engine, _rows_of(sample.tobytes(), dimension))
+
+
+@lru_cache(maxsize=4)
+def _rows_of(data: bytes, dimension: int) -> tuple[tuple[float, ...], ...]:
+    """Return sample vectors as they are stored; a build asks several times for the same ones."""
+    sample = np.frombuffer(data, np.float32).reshape(-1, dimension)
+    return tuple(tuple(round(float(x), 6) for x in row) for row in sample)

@@ -126,7 +126,7 @@ class Identity:
 def identify(embedder: Embedder) -> Identity:
     """Return the identity of a loaded model. Embeds the sample, except for precomputed vectors."""
     try:
-        sample = embedder.embed(SAMPLE)
+        sample = _sample_of(embedder)
     except BackendError:
         if not embedder.spec.startswith("vectors:"):  # precomputed vectors only cover their own texts
             raise
@@ -140,6 +140,12 @@ def identify(embedder: Embedder) -> Identity:
         embedder.engine.to_json(),
         rows,
     )
+
+
+def _sample_of(embedder: Embedder, cancel: Cancel | None = None) -> Vectors:
+    """Return the vectors of the sample texts; the native encoder has them if it was compared before."""
+    known = getattr(embedder, "sample_vectors", None)
+    return embedder.embed(SAMPLE, cancel=cancel) if known is None else known()
 
 
 def closeness(one: Vectors, other: Vectors) -> float:
@@ -184,7 +190,7 @@ def require_same(
     alike = stored.dimension == embedder.dimension
     lowest = 0.0
     if alike:
-        lowest = closeness(np.asarray(stored.sample, np.float32), embedder.embed(SAMPLE, cancel=cancel))
+        lowest = closeness(np.asarray(stored.sample, np.float32), _sample_of(embedder, cancel))
     least = least_cosine(stored.precision, embedder.engine.precision)
     if not lowest >= least:
         raise ModelMismatch(

@@ -21,11 +21,14 @@ from ketrag_fast.models.embedders.batching import whole
 from ketrag_fast.models.embedders.fingerprint import of_folder
 from ketrag_fast.models.embedders.kernel_cache import PrecisionChoice, Verified
 from ketrag_fast.models.embedders.model_folder import ModelFolder
+from ketrag_fast.models.embedders.open_encoders import EncoderKey, sample_vectors, share
+from ketrag_fast.models.embedders.probe_texts import SAMPLE
 from ketrag_fast.models.embedders.protocol import (
     Engine,
     Precision,
     Role,
     StreamingEmbedder,
+    Vectors,
     least_cosine,
 )
 
@@ -108,6 +111,10 @@ class NativeEmbedder(StreamingEmbedder):
         tick(result.tokens - reported)
         return result.vectors
 
+    def sample_vectors(self) -> Vectors:
+        """Return the vectors of the texts that identify a model."""
+        return sample_vectors(self._encoder, self._prompts["document"], lambda: self.embed(SAMPLE))
+
     # -- loading ---------------------------------------------------------------------------------
 
     def _open(self, precision: str, kernel: str) -> Encoder:
@@ -147,7 +154,8 @@ class NativeEmbedder(StreamingEmbedder):
                 f"(lowest cosine {choice.closeness:.4f}, at least {least} needed)",
                 hint="use --precision fp32",
             )
-        return encoder or self._open(choice.precision, choice.kernel), choice
+        key = EncoderKey(fingerprint(), choice.precision, choice.kernel)
+        return share(key, lambda: encoder or self._open(choice.precision, choice.kernel)), choice
 
 
 def _serves(choice: PrecisionChoice, precision: str, kernel: str) -> bool:

@@ -1,0 +1,60 @@
+"""The native encoders that are open in this process, so that queries and builds share one.
+
+Only weak references are kept: an encoder is freed with the last embedder that uses it. `keep_open` is for a
+process that changes an index again and again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Final
+from weakref import WeakKeyDictionary, WeakValueDictionary
+
+from ketrag_fast.kernels.encoder import Encoder
+from ketrag_fast.models.embedders.protocol import Vectors
+
+
+@dataclass(frozen=True, slots=True)
+class EncoderKey:
+    """What an encoder was opened from and how; `fingerprint` covers the contents of the files."""
+
+    fingerprint: str
+    precision: str
+    kernel: str
+
+
+_open: Final[WeakValueDictionary[EncoderKey, Encoder]] = WeakValueDictionary()
+_samples: Final[WeakKeyDictionary[Encoder, dict[str, Vectors]]] = WeakKeyDictionary()
+_kept: Final[list[dict[EncoderKey, Encoder]]] = []
+
+
+def share(key: EncoderKey, opened: Callable[[], Encoder]) -> Encoder:
+    """Return the encoder that is open under this key, else open it."""
+    encoder = _open.get(key)
+    if encoder is None:
+        encoder = opened()
+        _open[key] = encoder
+    for held in _kept:
+        held[key] = encoder
+    return encoder
+
+
+def sample_vectors(encoder: Encoder, prompt: str, embed: Callable[[], Vectors]) -> Vectors:
+    """Return the vectors of the sample texts, which are embedded once by each encoder and prompt."""
+    known = _samples.setdefault(encoder, {})
+    if prompt not in known:
+        known[prompt] = embed()
+    return known[prompt]
+
+
+@contextmanager
+def keep_open() -> Iterator[None]:
+    """Keep the encoders open that are used inside, also while no embedder uses them."""
+    held: dict[EncoderKey, Encoder] = {}
+    _kept.append(held)
+    try:
+        yield
+    finally:
+        _kept[:] = [one for one in _kept if one is not held]
