@@ -70,7 +70,7 @@ class MergePart:
 def open_part(path: Path) -> MergePart:
     """Open an index to merge. Raises IndexMissing, IndexDamaged or IndexIncompatible."""
     layout = Layout(path)
-    layout.require()
+    layout.require(f"name the folder of an index; `ketrag index SOURCE... -i {path}` builds one")
     number = current_number(layout)
     if number is None:
         raise IndexMissing(f"the index in {path} was never finished", hint=f"run `ketrag index -i {path}`")

@@ -12,6 +12,7 @@ import json
 import os
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib import metadata
@@ -174,12 +175,14 @@ def _drop_leftovers(layout: Layout, settings: Settings, used: Used | None, repor
 
 
 def _empty_work(layout: Layout) -> None:
-    """Remove what stopped builds left."""
-    for leftover in layout.work.iterdir():
-        if leftover.is_dir() and not leftover.is_symlink():
-            discard_folder(leftover)
-        else:
-            leftover.unlink(missing_ok=True)
+    """Remove what stopped builds left. The index is published, so what cannot be removed is no error."""
+    with suppress(OSError):
+        for leftover in list(layout.work.iterdir()):
+            if leftover.is_dir() and not leftover.is_symlink():
+                discard_folder(leftover)
+            else:
+                with suppress(OSError):
+                    leftover.unlink(missing_ok=True)
 
 
 @dataclass(frozen=True)

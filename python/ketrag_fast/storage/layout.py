@@ -111,13 +111,11 @@ class Layout:
         """Whether there is an index, possibly unfinished."""
         return self.tables.is_file() or bool(self.generations())
 
-    def require(self) -> None:
-        """Raise IndexMissing unless there is an index."""
+    def require(self, hint: str | None = None) -> None:
+        """Raise IndexMissing, with this hint, unless there is an index."""
         if not self.exists():
-            raise IndexMissing(
-                f"no index in {self.root}",
-                hint="build one with `ketrag index SOURCE...`, or name its folder with -i/--index",
-            )
+            usual = "build one with `ketrag index SOURCE...`, or name its folder with -i/--index"
+            raise IndexMissing(f"no index in {self.root}", hint=hint or usual)
 
     def create(self) -> None:
         """Create the folder, or use an empty one, with access for its owner only.

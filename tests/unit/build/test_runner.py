@@ -269,6 +269,31 @@ def test_a_disk_that_is_full_behind_the_next_stage(paths: Paths, monkeypatch: py
     assert how(build(index, str(docs), STAGES)) == {"words": "ran", "histogram": "ran"}
 
 
+@pytest.mark.parametrize("broken", ["unlink", "iterdir"])
+def test_leftovers_that_cannot_be_removed_do_not_fail_a_published_build(
+    paths: Paths, monkeypatch: pytest.MonkeyPatch, broken: str
+) -> None:
+    index, docs = paths
+    real = getattr(Path, broken)
+
+    def fails(path: Path, *args: Any, **more: Any) -> Any:
+        inside = path.parent if broken == "unlink" else path
+        if inside == index / "work":
+            raise OSError(errno.EIO, "Input/output error", str(path))
+        return real(path, *args, **more)
+
+    build(index, str(docs), STAGES)
+    (docs / "a.md").write_text("# Ada\n\nAda wrote another program.\n")
+    (index / "work" / "leftover").write_text("of a stopped build")
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, broken, fails)
+        report = build(index, str(docs), STAGES)
+    assert report.generation == 2 == open_current(Layout(index)).manifest.generation
+    assert (index / "work" / "leftover").exists()
+    build(index, str(docs), STAGES)
+    assert not (index / "work" / "leftover").exists()
+
+
 def test_killed_build_leaves_the_published_generation(paths: Paths) -> None:
     index, docs = paths
     build(index, str(docs), STAGES)

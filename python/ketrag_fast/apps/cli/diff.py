@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import Any
 
 from ketrag_fast.apps.cli import options, output, retrieve
 from ketrag_fast.apps.cli.terminal_text import inline
+from ketrag_fast.errors import IndexMissing
 
 
 def add(commands: Any, shared: argparse.ArgumentParser) -> None:
@@ -42,6 +44,11 @@ def run(args: argparse.Namespace) -> int:
     from ketrag_fast.index.difference import summary
 
     settings = options.query_settings_of(args)
+    for folder in map(Path, (args.before, args.after)):
+        if not folder.exists():
+            raise IndexMissing(
+                f"no index in {folder}", hint="ketrag diff A B: name the folders of two indexes"
+            )
     with (
         Index.open(args.before, settings=settings) as one,
         Index.open(args.after, settings=settings) as other,
