@@ -145,20 +145,33 @@ def several(case: Case, index: Index) -> list[Any]:
     return [*row, *bounds]
 
 
-def asked(index: Index, texts: Sequence[str]) -> dict[str, float]:
-    """Return the median milliseconds of a question in each mode, after one round that is not counted."""
-    found = {}
+def asked(indexes: Sequence[Index], texts: Sequence[str]) -> list[dict[str, float]]:
+    """Return the median milliseconds of a question in each mode, of indexes that are asked in turn.
+
+    One round is not counted; of the other two the faster one counts.
+    """
+    found: list[dict[str, float]] = [{} for _ in indexes]
     for mode in MODES:
-        rounds = [[1000 * clock(lambda t=t, m=mode: index.retrieve(t, mode=m)) for t in texts] for _ in "123"]
-        found[mode] = median([min(row) for row in zip(*rounds[1:], strict=True)])
+        took = np.array(
+            [
+                [
+                    [1000 * clock(lambda i=i, t=t, m=mode: i.retrieve(t, mode=m)) for i in indexes]
+                    for t in texts
+                ]
+                for _ in "123"
+            ]
+        )
+        for own, values in zip(found, took[1:].min(axis=0).T, strict=True):
+            own[mode] = float(np.median(values))
     return found
 
 
-def ratios(what: str, found: dict[str, float], base: dict[str, float], most: float) -> list[list[Any]]:
+def ratios(what: str, found: Sequence[dict[str, float]], most: float) -> list[list[Any]]:
+    """Return a row for each mode: the first index against the second."""
     rows = []
     for mode in MODES:
-        ratio = found[mode] / base[mode]
-        rows.append([what, mode, found[mode], base[mode], ratio, target(ratio, most=most)])
+        one, other = (times[mode] for times in found)
+        rows.append([what, mode, one, other, one / other, target(one / other, most=most)])
     return rows
 
 
@@ -179,9 +192,7 @@ def parts(count: int, folder: Path) -> tuple[list[list[Any]], list[Any]]:
     ):
         if one.digest != joined.digest:
             raise RuntimeError("several indexes opened as one differ from one index")
-        rows = ratios(
-            f"{PARTS} indexes as one, {count:,} documents", asked(joined, texts), asked(one, texts), 2
-        )
+        rows = ratios(f"{PARTS} indexes as one, {count:,} documents", asked([joined, one], texts), 2)
     said(f"{PARTS} indexes as one: opened in {first:.1f} s, again in {later:.3f} s")
     return rows, [PARTS, count, first, later]
 
@@ -214,11 +225,11 @@ def main() -> None:
             row = several(case, index)
             said(f"{many} changes: mean {row[2]:.2f} s, worst {row[5]:.2f} s")
             texts = [question(d) for d in case.now[:: max(len(case.now) // QUESTIONS, 1)]]
-            with_delta = asked(index, texts)
+            shutil.copytree(case.place, folder / "delta")
             same.append(case.equal(index))
-            compared = ratios(
-                f"a delta of {many:,} changes, {large:,} documents", with_delta, asked(index, texts), 1.1
-            )
+            with Index.open(folder / "delta", settings=Settings(threads=2)) as pending:
+                about = f"a delta of {many:,} changes, {large:,} documents"
+                compared = ratios(about, asked([pending, index], texts), 1.1)
         shutil.rmtree(case.place)
         rows, openings = parts(shared, folder)
     if not all(same):
@@ -255,8 +266,9 @@ def main() -> None:
                 "Several indexes as one", ["indexes", "documents", "first opening, s", "later, s"], [openings]
             ),
         ],
-        f"Generated documents of some 88 words, or real passages of the question sets; medians of {REPEAT} changes, two threads; `seen`: another reader has"
-        " switched to the new generation and answered a question about the changed text.",
+        f"Generated documents of some 88 words, or real passages of the question sets; medians of {REPEAT} changes, "
+        "two threads; `seen`: another reader has switched to the new generation and answered a question about the "
+        "changed text. Indexes that are compared are asked in turn.",
         [
             "After all changes each index was folded, and had the bytes of a build of its documents.",
             "`auto` without a model fits a vector space on all documents, which is repeated after every change.",
