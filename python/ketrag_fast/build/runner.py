@@ -175,7 +175,7 @@ def _drop_leftovers(layout: Layout, settings: Settings, used: Used | None, repor
 
 
 def _empty_work(layout: Layout) -> None:
-    """Remove what stopped builds left. The index is published, so what cannot be removed is no error."""
+    """Remove what stopped builds left; errors are ignored, because the index is published."""
     with suppress(OSError):
         for leftover in list(layout.work.iterdir()):
             if leftover.is_dir() and not leftover.is_symlink():
