@@ -184,14 +184,14 @@ def replace(subject: Subject, chance: Random) -> str:
 
 def shuffled_folders(subject: Subject, chance: Random) -> str:
     """Stages under one another's name; a generation under another number, or twice."""
-    generation = next(subject.index.glob("gen-*"))
+    # An index with a delta has two generations; a copy of the older one as the current one is no damage.
+    generation = subject.index / (subject.index / "CURRENT").read_text().strip()
     if chance.random() < 0.5:
         first, second = chance.sample([path for path in generation.iterdir() if path.is_dir()], 2)
         first.rename(generation / "aside")
         second.rename(first)
         (generation / "aside").rename(second)
         return f"stages {first.name} and {second.name} swapped"
-    # An index with a delta has two generations.
     free = [generation.with_name(f"gen-{number:06}") for number in (2, 3, 7, 999_999, 10**12)]
     target = chance.choice([path for path in free if not path.exists()])
     if chance.random() < 0.5:

@@ -359,6 +359,14 @@ def test_damaged_work_is_not_resumed(paths: Paths) -> None:
     assert how(build(index, [], STAGES))["words"] == "ran"
 
 
+def test_a_finished_stage_that_names_no_files_is_not_resumed(paths: Paths) -> None:
+    index, docs = paths
+    assert run_child("kill-histogram", index, docs).wait() == -signal.SIGKILL
+    (file,) = (index / "work").glob("words-*/stage.json")
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"files": {}}), "utf-8")
+    assert how(build(index, [], STAGES))["words"] == "ran"
+
+
 @pytest.mark.parametrize("at", range(5))
 def test_callback_that_says_stop(paths: Paths, at: int) -> None:
     index, docs = paths
