@@ -204,6 +204,8 @@ def test_a_build_and_a_query_share_one_encoder(folder: Path, monkeypatch: pytest
     monkeypatch.setattr(Encoder, "encode_counted", lambda *args, **more: counted(args, **more))
     options = EmbedderOptions(precision="fp32")
     one = load(f"native:{folder}", options)
+    with pytest.raises(Cancelled):
+        one.sample_vectors(cancel=lambda: True)  # type: ignore[attr-defined]
     stored = identify(one)
     many = len(embedded)
     opened.clear()

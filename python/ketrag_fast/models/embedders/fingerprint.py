@@ -145,7 +145,7 @@ def identify(embedder: Embedder) -> Identity:
 def _sample_of(embedder: Embedder, cancel: Cancel | None = None) -> Vectors:
     """Return the vectors of the sample texts; the native encoder has them if it was compared before."""
     known = getattr(embedder, "sample_vectors", None)
-    return embedder.embed(SAMPLE, cancel=cancel) if known is None else known()
+    return embedder.embed(SAMPLE, cancel=cancel) if known is None else known(cancel)
 
 
 def closeness(one: Vectors, other: Vectors) -> float:

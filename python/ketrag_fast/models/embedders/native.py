@@ -24,6 +24,7 @@ from ketrag_fast.models.embedders.model_folder import ModelFolder
 from ketrag_fast.models.embedders.open_encoders import EncoderKey, sample_vectors, share
 from ketrag_fast.models.embedders.probe_texts import SAMPLE
 from ketrag_fast.models.embedders.protocol import (
+    Cancel,
     Engine,
     Precision,
     Role,
@@ -111,9 +112,10 @@ class NativeEmbedder(StreamingEmbedder):
         tick(result.tokens - reported)
         return result.vectors
 
-    def sample_vectors(self) -> Vectors:
-        """Return the vectors of the texts that identify a model."""
-        return sample_vectors(self._encoder, self._prompts["document"], lambda: self.embed(SAMPLE))
+    def sample_vectors(self, cancel: Cancel | None = None) -> Vectors:
+        """Return the vectors of the texts that identify a model. Raises Cancelled as `embed` does."""
+        prompt = self._prompts["document"]
+        return sample_vectors(self._encoder, prompt, lambda: self.embed(SAMPLE, cancel=cancel))
 
     # -- loading ---------------------------------------------------------------------------------
 

@@ -18,7 +18,7 @@ from ketrag_fast.models.embedders.protocol import Vectors
 
 @dataclass(frozen=True, slots=True)
 class EncoderKey:
-    """What an encoder was opened from and how; `fingerprint` covers the contents of the files."""
+    """The model and the options of an open encoder; `fingerprint` is a hash of the model's files."""
 
     fingerprint: str
     precision: str
@@ -27,7 +27,7 @@ class EncoderKey:
 
 _open: Final[WeakValueDictionary[EncoderKey, Encoder]] = WeakValueDictionary()
 _samples: Final[WeakKeyDictionary[Encoder, dict[str, Vectors]]] = WeakKeyDictionary()
-_kept: Final[list[dict[EncoderKey, Encoder]]] = []
+_kept: Final[list[list[Encoder]]] = []
 
 
 def share(key: EncoderKey, opened: Callable[[], Encoder]) -> Encoder:
@@ -37,7 +37,7 @@ def share(key: EncoderKey, opened: Callable[[], Encoder]) -> Encoder:
         encoder = opened()
         _open[key] = encoder
     for held in _kept:
-        held[key] = encoder
+        held[:] = [encoder]
     return encoder
 
 
@@ -51,8 +51,8 @@ def sample_vectors(encoder: Encoder, prompt: str, embed: Callable[[], Vectors]) 
 
 @contextmanager
 def keep_open() -> Iterator[None]:
-    """Keep the encoders open that are used inside, also while no embedder uses them."""
-    held: dict[EncoderKey, Encoder] = {}
+    """Keep the encoder open that was used last inside, also while no embedder uses it."""
+    held: list[Encoder] = []
     _kept.append(held)
     try:
         yield
