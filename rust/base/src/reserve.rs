@@ -8,14 +8,19 @@
 
 use crate::error::{Error, Result};
 use std::alloc::{GlobalAlloc, Layout, System};
+use std::ops::Range;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+use std::thread::sleep;
+use std::time::Duration;
 
 /// Size of the block. If it cannot be allocated, a quarter of it is tried, and so on.
 const MOST: usize = 64 << 20;
 /// A smaller block would not carry a call to its next check.
 const LEAST: usize = 4 << 20;
 const ALIGN: usize = 16;
+/// Milliseconds after each attempt of a request that was refused.
+const WAITS: Range<u64> = 0..23;
 
 /// The reserve block of this process.
 static HELD: Held = Held::new();
@@ -25,15 +30,32 @@ pub fn keep() -> Result<()> {
     HELD.keep()
 }
 
-/// Call an allocator; if it fails, release the reserve block and call it again.
+/// Call an allocator for `bytes`; if it fails, release the reserve block and call it again.
+///
+/// Another thread may be releasing the block at this moment, or may take its memory for a new one. The calls of other
+/// threads also end at their next check and free what they hold. So a request that the block could serve is repeated
+/// for a quarter of a second.
 #[inline]
-pub fn again(ask: impl Fn() -> *mut u8) -> *mut u8 {
+pub fn again(bytes: usize, ask: impl Fn() -> *mut u8) -> *mut u8 {
     let found = ask();
     if found.is_null() {
-        HELD.give_back();
-        return ask();
+        return repeat(bytes, ask);
     }
     found
+}
+
+#[cold]
+fn repeat(bytes: usize, ask: impl Fn() -> *mut u8) -> *mut u8 {
+    let waits = if bytes <= MOST { WAITS } else { 0..1 };
+    for wait in waits {
+        HELD.give_back();
+        let found = ask();
+        if !found.is_null() {
+            return found;
+        }
+        sleep(Duration::from_millis(wait));
+    }
+    null_mut()
 }
 
 /// Return `Memory` if the block has been released.
@@ -114,6 +136,8 @@ fn lacking() -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::cell::Cell;
+    use std::ptr::NonNull;
 
     #[test]
     fn a_block_that_is_spent_ends_calls_until_it_is_put_by_again() {
@@ -130,13 +154,20 @@ mod tests {
     }
 
     #[test]
-    fn what_the_system_refuses_is_asked_for_once_more() {
-        let asked = std::cell::Cell::new(0);
-        assert!(again(|| {
-            asked.set(asked.get() + 1);
-            null_mut()
-        })
-        .is_null());
-        assert_eq!(asked.get(), 2);
+    fn what_the_system_refuses_is_asked_for_again_until_another_thread_frees_something() {
+        let asked = Cell::new(0);
+        let after = |n: usize, bytes: usize| {
+            asked.set(0);
+            let place = again(bytes, || {
+                asked.set(asked.get() + 1);
+                [null_mut(), NonNull::dangling().as_ptr()][usize::from(asked.get() > n)]
+            });
+            (!place.is_null(), asked.get())
+        };
+        assert_eq!(after(0, 8), (true, 1));
+        assert_eq!(after(1, 8), (true, 2));
+        assert_eq!(after(9, 8192), (true, 10));
+        assert_eq!(after(usize::MAX, 8192), (false, 24));
+        assert_eq!(after(usize::MAX, MOST + 1), (false, 2)); // waiting would free too little
     }
 }

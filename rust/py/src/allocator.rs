@@ -15,17 +15,17 @@ struct Reserve;
 unsafe impl GlobalAlloc for Reserve {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller's promises are those of the system's allocator.
-        again(|| unsafe { System.alloc(layout) })
+        again(layout.size(), || unsafe { System.alloc(layout) })
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         // SAFETY: as above.
-        again(|| unsafe { System.alloc_zeroed(layout) })
+        again(layout.size(), || unsafe { System.alloc_zeroed(layout) })
     }
 
     unsafe fn realloc(&self, old: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         // SAFETY: as above; on failure the old memory is unchanged, so the call may be repeated.
-        again(|| unsafe { System.realloc(old, layout, size) })
+        again(size, || unsafe { System.realloc(old, layout, size) })
     }
 
     unsafe fn dealloc(&self, old: *mut u8, layout: Layout) {
