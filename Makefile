@@ -153,11 +153,11 @@ bench: $(VENV)/.dev
 
 # Speed of extraction with llama.cpp, printed: with random weights in several formats, then with Gemma 3 270M; more than an
 # hour. The library is compiled for speed and for this very processor, next to the one of the tests (10 minutes of two cores).
-# Compiled so on a processor with AMX, version 0.3.36 died of a segmentation fault in llama_decode, which was not looked into:
-# there `make bench-llm NATIVE=OFF`, which keeps to AVX2.
+# -fno-dse: GCC 12 declares 8 of the 64 bytes that `_tile_loadconfig` reads, so at -O3 it drops what llama.cpp (0.3.36) stored in
+# the others, and the first instruction on tiles of a processor with AMX ends the process (SIGILL); benches/amx_tiles.cpp shows it.
 NATIVE ?= ON
 LLAMA  := $(VENV)-llama-$(NATIVE)
-SPEED  := -O3 -DNDEBUG
+SPEED  := -O3 -DNDEBUG -fno-dse
 bench-llm: $(VENV)/.dev
 	test -d $(LLAMA) || SKBUILD_BUILD_TARGETS=llama CMAKE_ARGS='-DLLAVA_BUILD=OFF -DGGML_NATIVE=$(NATIVE) \
 	-DCMAKE_PROJECT_llama_cpp_INCLUDE="$(CURDIR)/.ci/llama-cpp.cmake" -DCMAKE_C_FLAGS_RELEASE="$(SPEED)" \

@@ -2,8 +2,8 @@
 
     python benches/rerank.py
 
-The cross-encoder is all-MiniLM-L6-v2 with random outputs, because its time does not depend on its weights. Both are measured on one
-thread, without an embedding model, over the passages of musique-dev.
+The cross-encoder is all-MiniLM-L6-v2 with random outputs, because its time does not depend on its weights; `auto` would choose f32 for
+such scores, so each precision is measured. All are measured on one thread, without an embedding model, over the passages of musique-dev.
 """
 
 from __future__ import annotations
@@ -13,13 +13,15 @@ from pathlib import Path
 
 from common import WORK, arguments, median, publish, require_data, require_model, seconds, target
 from common import result_table as table
-from ketrag_fast import Index, Settings
+from ketrag_fast import Index, Settings, _core
 from ketrag_fast.lab.eval import load_dataset
 from ketrag_fast.lab.reranker.training import train_reranker
 
 SET = "musique-dev"
 PASSAGES = 30
-MOST_MS = 120
+PRECISIONS = ("fp32", "bf16", "int8")
+TILES_MS, MOST_MS = 30, 120
+"""Milliseconds that reranking may add on a core with matrix tiles, and on others."""
 
 
 def cross_encoder(folder: Path) -> Path:
@@ -35,9 +37,9 @@ def cross_encoder(folder: Path) -> Path:
     return folder
 
 
-def times(place: Path, questions: Sequence[str], rerank: str | None) -> list[float]:
+def times(place: Path, questions: Sequence[str], rerank: str | None, precision: str = "auto") -> list[float]:
     """Return the milliseconds of each question in mode walk."""
-    with Index.open(place, settings=Settings(rerank=rerank, threads=1)) as index:
+    with Index.open(place, settings=Settings(rerank=rerank, precision=precision, threads=1)) as index:
         index.retrieve(questions[0], mode="walk", budget=4_000)  # opens the model and chooses its kernel
         return [
             1e3 * value
@@ -56,19 +58,21 @@ def main() -> None:
         train_reranker([str(folder)], weights, settings=Settings())
     place = WORK / "rerank-index"
     Index.build(folder, place, settings=Settings(modes="walk")).close()
-    specs: dict[str, str | None] = {
-        "none": None,
-        "the walk's features, 40 candidates": f"walk-features:{weights}",
-        f"cross-encoder of MiniLM's size, {PASSAGES} passages": f"native:{cross_encoder(WORK / 'rerank-cross')}",
+    read = f"cross-encoder of MiniLM's size, {PASSAGES} passages"
+    cross = f"native:{cross_encoder(WORK / 'rerank-cross')}"
+    found = {
+        "none": times(place, questions, None),
+        "the walk's features, 40 candidates": times(place, questions, f"walk-features:{weights}"),
+        **{f"{read}, {precision}": times(place, questions, cross, precision) for precision in PRECISIONS},
     }
-    found = {name: times(place, questions, spec) for name, spec in specs.items()}
+    most = TILES_MS if "amx" in _core.encoder_kernels() else MOST_MS
     plain = median(found["none"])
     rows = [
         [
             name,
             median(own),
             median(own) - plain,
-            "" if name == "none" else target(median(own) - plain, most=MOST_MS),
+            "" if name == "none" else target(median(own) - plain, most=most),
         ]
         for name, own in found.items()
     ]
