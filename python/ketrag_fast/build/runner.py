@@ -12,7 +12,6 @@ import json
 import os
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib import metadata
@@ -44,7 +43,7 @@ from ketrag_fast.models.spending import SpendingLimit
 from ketrag_fast.storage.allowed_folders import drop_old
 from ketrag_fast.storage.arrays import RawFile
 from ketrag_fast.storage.checksum import text_digest
-from ketrag_fast.storage.durable import discard_folder
+from ketrag_fast.storage.durable import discard_contents
 from ketrag_fast.storage.generation import (
     Generation,
     current_number,
@@ -174,17 +173,6 @@ def _drop_leftovers(layout: Layout, settings: Settings, used: Used | None, repor
         drop_joined(layout)
 
 
-def _empty_work(layout: Layout) -> None:
-    """Remove what stopped builds left; errors are ignored, because the index is published."""
-    with suppress(OSError):
-        for leftover in list(layout.work.iterdir()):
-            if leftover.is_dir() and not leftover.is_symlink():
-                discard_folder(leftover)
-            else:
-                with suppress(OSError):
-                    leftover.unlink(missing_ok=True)
-
-
 @dataclass(frozen=True)
 class _StageRun:
     """Folders, tables and settings that all stages of a build share."""
@@ -251,7 +239,7 @@ def _finish(
     """Log a change by a delta, and remove what is old."""
     report = replace(report, warnings=tuple(noted), seconds=time.monotonic() - start)
     remember(tables, report)
-    _empty_work(layout)
+    discard_contents(layout.work)
     prune(layout, settings.keep_generations, settings.keep_days)
     drop_old(layout)
     if report.changed:
@@ -319,7 +307,7 @@ class Build:
             same = (dict(stored.settings), dict(stored.documents)) == (built, about)
             same = same and stored.generation == current_number(self.layout)  # else a newer one is damaged
             if same and stored.models.get("llm") == self._models().get("llm"):
-                _empty_work(self.layout)  # a build that was killed after its publication leaves it filled
+                discard_contents(self.layout.work)  # a build killed after its publication leaves it filled
                 self.tables.hand_over(stored.generation)
                 return self._report(stored.generation, stored.digest, read, done, changed=False)
         manifest = publish(
@@ -330,7 +318,7 @@ class Build:
             version=_package_version(),
             models=self._models(),
         )
-        _empty_work(self.layout)
+        discard_contents(self.layout.work)
         self.tables.hand_over(manifest.generation)
         return self._report(manifest.generation, manifest.digest, read, done, changed=True)
 

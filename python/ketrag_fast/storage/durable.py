@@ -108,3 +108,18 @@ def remove_folder(path: Path) -> None:
 def discard_folder(path: Path) -> None:
     """Remove a folder and ignore errors: on Windows mapped files remain until the next time."""
     shutil.rmtree(path, ignore_errors=True)
+
+
+def discard_contents(folder: Path) -> None:
+    """Remove what is in a folder, and ignore errors."""
+    with suppress(OSError):
+        for path in list(folder.iterdir()):
+            if path.is_dir() and not path.is_symlink():
+                discard_folder(path)
+            else:
+                _discard_file(path)
+
+
+def _discard_file(path: Path) -> None:
+    with suppress(OSError):
+        path.unlink(missing_ok=True)
