@@ -84,3 +84,31 @@ def test_every_kernel_has_the_scores_of_transformers(
     assert np.array_equal(low.scores(question, texts[2:4]), scores[2:4])
     # `vdpbf16ps` adds in another order; all other kernels repeat the arithmetic of the tiles.
     assert np.array_equal(scores, emulated) == (kernel != "avx512-bf16")
+
+
+@pytest.mark.parametrize("kernel", [kernel for kernel in kernels() if kernel != "avx512-bf16"])
+def test_int8_is_close_and_has_the_same_bits_with_every_kernel(
+    tmp_path: Path, kernel: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = cross_encoder.save(tmp_path, max_position_embeddings=64, num_hidden_layers=3)
+    question, texts = words(5, 2), [words(n, n) for n in (1, 7, 20, 31, 55, 200)]
+    want = expected(folder, question, texts, 64)
+    monkeypatch.setenv(KERNEL_VARIABLE, "portable")
+    portable = CrossEncoder(f"native:{folder}", precision="int8").scores(question, texts)
+    monkeypatch.setenv(KERNEL_VARIABLE, kernel)
+    model = CrossEncoder(f"native:{folder}", precision="int8")
+    assert (model.kernel, model.precision) == (kernel, "int8")
+    scores = model.scores(question, texts)
+    assert 0 < np.abs(scores - want).max() < 0.1 * np.ptp(want)
+    assert np.array_equal(model.scores(question, texts[2:4]), scores[2:4])
+    assert np.array_equal(scores, portable)
+
+
+def test_int8_is_used_only_if_it_is_requested(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = cross_encoder.save(tmp_path)
+    monkeypatch.delenv(KERNEL_VARIABLE, raising=False)
+    assert CrossEncoder(f"native:{folder}").precision in ("f32", "bf16")
+    assert CrossEncoder(f"native:{folder}", precision="int8").precision == "int8"
+    for kernel in kernels():
+        monkeypatch.setenv(KERNEL_VARIABLE, kernel)
+        assert CrossEncoder(f"native:{folder}").precision in ("f32", "bf16")

@@ -174,7 +174,8 @@ def check_choices(made: dict[str, Any]) -> None:
         if kind == "encoder" and wanted != "auto":
             assert precision == wanted
         elif kind == "pairs":
-            assert precision == {"fp32": "f32", "bf16": "bf16", "int8": "f32"}.get(wanted, precision)
+            assert precision == {"fp32": "f32", "auto": precision}.get(wanted, wanted)
+            assert wanted != "auto" or precision != "int8"
             if wanted != "bf16":  # its bits are those of no other kernel
                 assert "avx512-bf16" not in (kernel, *(name for name, _ in timed))
         elif kind == "pairs by" and wanted not in BYTES_ALONE:

@@ -12,9 +12,9 @@ from ketrag_fast.errors import BackendError, ConfigError, IndexDamaged, InputErr
 from ketrag_fast.kernels.encoder import KERNEL_VARIABLE
 
 FORM: Final = "native:"
-_PRECISIONS: Final = {"auto": "auto", "fp32": "f32", "bf16": "bf16"}
+_PRECISIONS: Final = {"auto": "auto", "fp32": "f32", "bf16": "bf16", "int8": "int8"}
 _BYTES_ALONE: Final = ("avx-vnni", "avx512-vnni")
-"""Kernels for int8 only, which has not been measured for such models."""
+"""Kernels for int8 only."""
 T = TypeVar("T")
 
 
@@ -27,17 +27,26 @@ def path_of(spec: str, setting: str) -> Path:
 
 
 def open_folder(
-    spec: str, setting: str, opener: Callable[..., T], *, precision: str, threads: int, what: str, hint: str
+    spec: str,
+    setting: str,
+    opener: Callable[..., T],
+    *,
+    precision: str,
+    threads: int,
+    what: str,
+    hint: str,
+    in_bytes: bool = False,
 ) -> T:
     """Return the model of a spec.
 
     Args:
         spec: `native:FOLDER`.
         setting: The setting that has the spec, for messages.
-        opener: Opens a folder with a `precision` and a `kernel`: the one that the environment names if it
-            computes in f32 or bf16, else auto.
+        opener: Opens a folder with a `precision` and a `kernel`: the one that the environment names, or auto
+            if that is for int8 only and this is not.
         what: The kind of model, for messages.
         hint: Which models are supported.
+        in_bytes: Whether the opener supports int8.
 
     Raises:
         ConfigError: The spec has another form.
@@ -45,11 +54,12 @@ def open_folder(
     """
     path = path_of(spec, setting)
     forced = os.environ.get(KERNEL_VARIABLE) or "auto"
-    kernel = "auto" if forced in _BYTES_ALONE else forced
+    form = "auto" if precision == "int8" and not in_bytes else _PRECISIONS.get(precision, "auto")
+    kernel = "auto" if forced in _BYTES_ALONE and form != "int8" else forced
     if not path.is_dir():
         raise BackendError(f"{spec}: no such folder: {path}", hint=f"give the folder of {what}")
     try:
-        return opener(path, precision=_PRECISIONS.get(precision, "auto"), kernel=kernel, threads=threads)
+        return opener(path, precision=form, kernel=kernel, threads=threads)
     except (IndexDamaged, InputError) as error:
         reason = error.message.removesuffix("; `sentence-transformers:` serves it")
         raise BackendError(f"{spec} cannot be loaded: {reason}", hint=hint) from error
@@ -64,7 +74,7 @@ class NativeModel:
 
     @property
     def precision(self) -> str:
-        """The precision in use, "f32" or "bf16"."""
+        """The precision in use, "f32", "bf16" or "int8"."""
         return self._model.precision
 
     @property

@@ -25,8 +25,8 @@ class CrossEncoder(NativeModel):
     def __init__(self, spec: str, *, precision: str = "auto", threads: int = 0) -> None:
         """Load the model of a spec.
 
-        `precision` auto is the fastest measured on this machine: f32, or bf16 if its scores stay close. A
-        kernel set in the environment is used if it supports these.
+        `precision` auto is the fastest measured on this machine: f32, or bf16 if its scores stay close. int8
+        is used only if it is requested. A kernel set in the environment is used if it supports these.
 
         Raises:
             ConfigError: the spec has another form.
@@ -42,6 +42,7 @@ class CrossEncoder(NativeModel):
             threads=threads,
             what="a cross-encoder",
             hint="cross-encoders of BERT with one label (ms-marco-MiniLM) are built in",
+            in_bytes=True,
         )
 
     def scores(

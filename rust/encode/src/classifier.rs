@@ -2,7 +2,7 @@
 //! (`BertForSequenceClassification` with one label, such as the ms-marco-MiniLM models).
 
 use super::batch::{batches, BY_TILES};
-use super::choice::{exact_way, float_ways, measure, Timing, Way};
+use super::choice::{exact_way, measure, pair_ways, Timing, Way};
 use super::config::{unsupported, Config, Family};
 use super::folder::Folder;
 use super::kernel::Form;
@@ -38,9 +38,9 @@ impl Classifier {
     /// Load a folder. `kernel` is a kernel's name, or auto: then those that support the precision are timed
     /// on the model's shapes, and the fastest is used. With [`Precision::Auto`] bf16 is used only if its
     /// scores of built-in pairs differ from those of f32 by a small fraction of their range, and never by
-    /// `avx512-bf16`, which is only used for [`Precision::Bf16`] without tiles. int8 is not supported for
-    /// pairs; f32 replaces it. Errors: another architecture, more than one label, a kernel that only supports
-    /// int8.
+    /// `avx512-bf16`, which is only used for [`Precision::Bf16`] without tiles. int8 is used only if it is
+    /// requested, so that scores do not depend on a measurement. Errors: another architecture, more than one
+    /// label, a kernel that does not support the precision.
     pub fn open(
         path: &Path,
         precision: Precision,
@@ -73,14 +73,16 @@ impl Classifier {
             read("bert.pooler.dense.weight", &[hidden, hidden])?,
             read("bert.pooler.dense.bias", &[hidden])?,
         );
-        let precision = if precision == Precision::Int8 { Precision::F32 } else { precision };
-        let ways = float_ways(precision, kernel)?;
+        let pairs = tokens.pairs()?;
+        let ways = pair_ways(precision, kernel)?;
         let mut timings = measure(&weights, &ways, threads, progress)?;
-        let pack = |way: Way| weights.pack(way.kernel, way.form, &[], threads, progress);
+        let sample = sample(&pairs)?;
+        let sample: Vec<&[u32]> = sample.iter().map(Vec::as_slice).collect();
+        let pack = |way: Way| weights.pack(way.kernel, way.form, &sample, threads, progress);
         let first = timings[0].way;
         let mut made = Self {
             body: pack(first)?,
-            pairs: tokens.pairs()?,
+            pairs,
             pooler,
             classifier: (labels, bias.first().copied().unwrap_or(0.0)),
             timings: Vec::new(),
@@ -116,13 +118,9 @@ impl Classifier {
         self.body.kernel.name()
     }
 
-    /// "f32" or "bf16".
+    /// Return "f32", "bf16" or "int8".
     pub fn precision(&self) -> &'static str {
-        if self.body.layout.low {
-            "bf16"
-        } else {
-            "f32"
-        }
+        self.body.form.name()
     }
 
     /// Return the model's score for each text with `question`, before any activation: higher is better. If
@@ -140,11 +138,7 @@ impl Classifier {
         let pairs = map_ranges(texts.len(), 8, threads, &uncounted, |range| {
             let one = |i| {
                 progress.check()?;
-                let (mut ids, kinds) = self.pairs.ids(question, texts.get(i))?;
-                for (id, kind) in ids.iter_mut().zip(kinds) {
-                    *id |= if kind == 1 { SECOND } else { 0 };
-                }
-                Ok(ids)
+                marked(&self.pairs, question, texts.get(i))
             };
             range.map(one).collect::<Result<Vec<_>>>()
         })?
@@ -194,6 +188,22 @@ impl Classifier {
         let (weights, bias) = &self.classifier;
         (f64::from(*bias) + dot(weights, &pooled)) as f32
     }
+}
+
+/// Return the tokens of a pair; those of the text are marked.
+fn marked(pairs: &Pairs, question: &str, text: &str) -> Result<Vec<u32>> {
+    let (mut ids, kinds) = pairs.ids(question, text)?;
+    for (id, kind) in ids.iter_mut().zip(kinds) {
+        *id |= if kind == 1 { SECOND } else { 0 };
+    }
+    Ok(ids)
+}
+
+/// Return built-in pairs, which calibrate int8: each built-in text with the next.
+fn sample(pairs: &Pairs) -> Result<Vec<Vec<u32>>> {
+    let texts = verify::texts();
+    let texts = texts.view();
+    (1..texts.len()).map(|i| marked(pairs, texts.get(i - 1), texts.get(i))).collect()
 }
 
 /// Return the largest difference between two scores of the same pair, as a fraction of the range of `exact`.
