@@ -66,7 +66,11 @@ _ASKING: Final = (
     "rust/core/src/search/**/*.rs",
     "rust/core/src/vector/**/*.rs",
 )
-_ENCODING: Final = ("rust/encode/src/**/*.rs",)
+_ENCODING: Final = (
+    "rust/encode/src/**/*.rs",
+    "!rust/encode/src/classifier.rs",  # scores pairs for a reranker
+    "!rust/encode/src/extractor.rs",  # quotes answers
+)
 _SERVING: Final = (
     *_ASKING,
     "python/ketrag_fast/apps/server/**/*.py",

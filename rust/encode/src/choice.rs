@@ -72,16 +72,7 @@ pub fn ways(precision: Precision, kernel: &str) -> Result<Vec<Way>> {
     Ok(found)
 }
 
-/// Return the candidates for the scores of pairs of texts: int8 only if it is requested, otherwise [`float_ways`].
-pub fn pair_ways(precision: Precision, kernel: &str) -> Result<Vec<Way>> {
-    if precision == Precision::Int8 {
-        ways(precision, kernel)
-    } else {
-        float_ways(precision, kernel)
-    }
-}
-
-/// Return the candidates other than int8. With the kernel auto, `avx512-bf16` is one of them only if bf16
+/// Return the candidates for pairs of texts, which int8 does not support. With the kernel auto, `avx512-bf16` is one of them only if bf16
 /// is requested and the processor has no other hardware for it, because `vdpbf16ps` adds in a different
 /// order, while all other kernels have the same bits as the tiles. Errors: a kernel that only supports int8,
 /// and those of [`ways`].
@@ -217,16 +208,14 @@ mod tests {
     #[test]
     fn every_precision_has_a_way_for_pairs() {
         for precision in [Precision::Auto, Precision::F32, Precision::Bf16] {
-            let found = pair_ways(precision, "auto").unwrap();
+            let found = float_ways(precision, "auto").unwrap();
             assert!(!found.is_empty() && found.iter().all(|way| way.form != Form::Int8));
             let is_own_order = found.iter().any(|way| way.kernel == Kernel::Avx512Bf16);
             assert!(!is_own_order || (precision == Precision::Bf16 && found.len() == 1));
         }
         for kernel in Kernel::all() {
-            let is_scored = pair_ways(Precision::Auto, kernel.name()).is_ok();
+            let is_scored = float_ways(Precision::Auto, kernel.name()).is_ok();
             assert_eq!(is_scored, kernel.forms() != [Form::Int8], "{}", kernel.name());
-            let is_scored = pair_ways(Precision::Int8, kernel.name()).is_ok();
-            assert_eq!(is_scored, kernel.serves(Form::Int8), "{}", kernel.name());
         }
     }
 

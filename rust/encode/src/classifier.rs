@@ -2,7 +2,7 @@
 //! (`BertForSequenceClassification` with one label, such as the ms-marco-MiniLM models).
 
 use super::batch::{batches, BY_TILES};
-use super::choice::{exact_way, measure, pair_ways, Timing, Way};
+use super::choice::{exact_way, float_ways, measure, ways, Timing, Way};
 use super::config::{unsupported, Config, Family};
 use super::folder::Folder;
 use super::kernel::Form;
@@ -190,6 +190,15 @@ impl Classifier {
     }
 }
 
+/// Return the candidates: int8 only if it is requested, otherwise those of [`float_ways`].
+fn pair_ways(precision: Precision, kernel: &str) -> Result<Vec<Way>> {
+    if precision == Precision::Int8 {
+        ways(precision, kernel)
+    } else {
+        float_ways(precision, kernel)
+    }
+}
+
 /// Return the tokens of a pair; those of the text are marked.
 fn marked(pairs: &Pairs, question: &str, text: &str) -> Result<Vec<u32>> {
     let (mut ids, kinds) = pairs.ids(question, text)?;
@@ -220,7 +229,19 @@ fn apart(own: &[f32], exact: &[f32]) -> f32 {
 
 #[cfg(test)]
 mod tests {
-    use super::apart;
+    use super::*;
+    use crate::kernel::{Form, Kernel};
+
+    #[test]
+    fn int8_is_a_candidate_only_if_it_is_requested() {
+        for kernel in Kernel::all() {
+            let is_scored = pair_ways(Precision::Auto, kernel.name()).is_ok();
+            assert_eq!(is_scored, kernel.forms() != [Form::Int8], "{}", kernel.name());
+            let is_scored = pair_ways(Precision::Int8, kernel.name()).is_ok();
+            assert_eq!(is_scored, kernel.serves(Form::Int8), "{}", kernel.name());
+        }
+        assert!(pair_ways(Precision::Int8, "auto").unwrap().iter().all(|way| way.form == Form::Int8));
+    }
 
     #[test]
     fn differences_count_as_a_part_of_the_range() {
