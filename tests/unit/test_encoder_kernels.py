@@ -26,12 +26,13 @@ def folder(tmp_path: Path) -> Path:
     return small_model.save(tmp_path / "model", small_model.config(max_position_embeddings=64))
 
 
-def test_the_fastest_of_the_measured_is_taken(folder: Path) -> None:
+def test_the_fastest_of_the_measured_is_taken_and_int8_if_it_gains_a_quarter(folder: Path) -> None:
     encoder = Encoder.open(folder)
     times = [took for *_, took in encoder.timings]
     assert times == sorted(times) and all(took > 0 for took in times)
     if encoder.timings:
-        assert (encoder.kernel, encoder.precision) == encoder.timings[0][:2]
+        best = min(encoder.timings, key=lambda one: one[2] * (1.25 if one[1] == "int8" else 1))
+        assert (encoder.kernel, encoder.precision) == best[:2]
     exact = Encoder.open(folder, precision="f32")
     assert exact.precision == "f32" and all(precision == "f32" for _, precision, _ in exact.timings)
 
