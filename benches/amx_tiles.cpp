@@ -1,11 +1,11 @@
-// What ends llama.cpp compiled at -O3 on a processor with AMX, in the least code: the header of GCC 12 tells the compiler that `_tile_loadconfig`
-// reads 8 bytes, although it reads 64, and the compiler drops the stores to the others.
+// A minimal case of the crash of llama.cpp (compiled with -O3) on processors with AMX: the header of GCC 12 declares that
+// `_tile_loadconfig` reads 8 bytes. It reads 64, and the compiler removes the stores to the others.
 //
 //     g++ -O3 -fPIC -march=native benches/amx_tiles.cpp -o amx_tiles && ./amx_tiles             # rows of tile 0: 0, expected 8
 //     g++ -O3 -fPIC -fno-dse -march=native benches/amx_tiles.cpp -o amx_tiles && ./amx_tiles    # rows of tile 0: 8, expected 8
 //
-// The next instruction that uses a tile without rows is illegal. A fix is proposed in llama.cpp's pull request 26954: a configuration
-// that is a constant. It needs Linux on a processor with AMX.
+// The next instruction that uses a tile without rows is illegal. llama.cpp's pull request 26954 proposes a constant configuration.
+// Needs Linux and a processor with AMX.
 
 #include <immintrin.h>
 #include <sys/syscall.h>

@@ -59,6 +59,13 @@ def test_scores_are_those_of_transformers(tmp_path: Path, seed: int, threads: in
         assert np.array_equal(exact.scores(question, texts[3:5]), got[3:5])
 
 
+def case(folder: Path) -> tuple[Path, str, list[str], np.ndarray[Any, Any]]:
+    """A model in `folder`, a question, texts, and the scores that transformers gives them."""
+    cross_encoder.save(folder, max_position_embeddings=64, num_hidden_layers=3)
+    question, texts = words(5, 2), [words(n, n) for n in (1, 7, 20, 31, 55, 200)]
+    return folder, question, texts, expected(folder, question, texts, 64)
+
+
 PAIRS = [kernel for kernel in kernels() if not kernel.endswith("-vnni")]
 """Kernels that compute in f32 or bf16."""
 
@@ -67,9 +74,7 @@ PAIRS = [kernel for kernel in kernels() if not kernel.endswith("-vnni")]
 def test_every_kernel_has_the_scores_of_transformers(
     tmp_path: Path, kernel: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = cross_encoder.save(tmp_path, max_position_embeddings=64, num_hidden_layers=3)
-    question, texts = words(5, 2), [words(n, n) for n in (1, 7, 20, 31, 55, 200)]
-    want = expected(folder, question, texts, 64)
+    folder, question, texts, want = case(tmp_path)
     monkeypatch.setenv(KERNEL_VARIABLE, "portable")
     emulated = CrossEncoder(f"native:{folder}", precision="bf16").scores(question, texts)
     monkeypatch.setenv(KERNEL_VARIABLE, kernel)
@@ -90,9 +95,7 @@ def test_every_kernel_has_the_scores_of_transformers(
 def test_int8_is_close_and_has_the_same_bits_with_every_kernel(
     tmp_path: Path, kernel: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = cross_encoder.save(tmp_path, max_position_embeddings=64, num_hidden_layers=3)
-    question, texts = words(5, 2), [words(n, n) for n in (1, 7, 20, 31, 55, 200)]
-    want = expected(folder, question, texts, 64)
+    folder, question, texts, want = case(tmp_path)
     monkeypatch.setenv(KERNEL_VARIABLE, "portable")
     portable = CrossEncoder(f"native:{folder}", precision="int8").scores(question, texts)
     monkeypatch.setenv(KERNEL_VARIABLE, kernel)

@@ -65,7 +65,7 @@ class Extractor(NativeModel):
             spec,
             _SETTING,
             _core.Extractor.open,
-            precision=precision,
+            precision="auto" if precision == "int8" else precision,
             threads=threads,
             what="a model for extractive question answering",
             hint="those of BERT, RoBERTa, XLM-RoBERTa, CamemBERT and MPNet are built in",

@@ -27,15 +27,7 @@ def path_of(spec: str, setting: str) -> Path:
 
 
 def open_folder(
-    spec: str,
-    setting: str,
-    opener: Callable[..., T],
-    *,
-    precision: str,
-    threads: int,
-    what: str,
-    hint: str,
-    in_bytes: bool = False,
+    spec: str, setting: str, opener: Callable[..., T], *, precision: str, threads: int, what: str, hint: str
 ) -> T:
     """Return the model of a spec.
 
@@ -43,10 +35,9 @@ def open_folder(
         spec: `native:FOLDER`.
         setting: The setting that has the spec, for messages.
         opener: Opens a folder with a `precision` and a `kernel`: the one that the environment names, or auto
-            if that is for int8 only and this is not.
+            if that one only supports int8 and another precision is requested.
         what: The kind of model, for messages.
         hint: Which models are supported.
-        in_bytes: Whether the opener supports int8.
 
     Raises:
         ConfigError: The spec has another form.
@@ -54,12 +45,11 @@ def open_folder(
     """
     path = path_of(spec, setting)
     forced = os.environ.get(KERNEL_VARIABLE) or "auto"
-    form = "auto" if precision == "int8" and not in_bytes else _PRECISIONS.get(precision, "auto")
-    kernel = "auto" if forced in _BYTES_ALONE and form != "int8" else forced
+    kernel = "auto" if forced in _BYTES_ALONE and precision != "int8" else forced
     if not path.is_dir():
         raise BackendError(f"{spec}: no such folder: {path}", hint=f"give the folder of {what}")
     try:
-        return opener(path, precision=form, kernel=kernel, threads=threads)
+        return opener(path, precision=_PRECISIONS.get(precision, "auto"), kernel=kernel, threads=threads)
     except (IndexDamaged, InputError) as error:
         reason = error.message.removesuffix("; `sentence-transformers:` serves it")
         raise BackendError(f"{spec} cannot be loaded: {reason}", hint=hint) from error

@@ -42,7 +42,6 @@ class CrossEncoder(NativeModel):
             threads=threads,
             what="a cross-encoder",
             hint="cross-encoders of BERT with one label (ms-marco-MiniLM) are built in",
-            in_bytes=True,
         )
 
     def scores(

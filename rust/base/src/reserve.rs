@@ -19,7 +19,7 @@ const MOST: usize = 64 << 20;
 /// A smaller block would not carry a call to its next check.
 const LEAST: usize = 4 << 20;
 const ALIGN: usize = 16;
-/// Milliseconds after each attempt of a request that was refused.
+/// Milliseconds of the pause after each failed attempt of an allocation.
 const WAITS: Range<u64> = 0..23;
 
 /// The reserve block of this process.

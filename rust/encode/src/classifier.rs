@@ -76,7 +76,7 @@ impl Classifier {
         let pairs = tokens.pairs()?;
         let ways = pair_ways(precision, kernel)?;
         let mut timings = measure(&weights, &ways, threads, progress)?;
-        let sample = sample(&pairs)?;
+        let sample = if precision == Precision::Int8 { sample(&pairs)? } else { Vec::new() };
         let sample: Vec<&[u32]> = sample.iter().map(Vec::as_slice).collect();
         let pack = |way: Way| weights.pack(way.kernel, way.form, &sample, threads, progress);
         let first = timings[0].way;
@@ -199,7 +199,7 @@ fn pair_ways(precision: Precision, kernel: &str) -> Result<Vec<Way>> {
     }
 }
 
-/// Return the tokens of a pair; those of the text are marked.
+/// Return the tokens of a pair, those of the text marked as the second type.
 fn marked(pairs: &Pairs, question: &str, text: &str) -> Result<Vec<u32>> {
     let (mut ids, kinds) = pairs.ids(question, text)?;
     for (id, kind) in ids.iter_mut().zip(kinds) {
@@ -208,7 +208,7 @@ fn marked(pairs: &Pairs, question: &str, text: &str) -> Result<Vec<u32>> {
     Ok(ids)
 }
 
-/// Return built-in pairs, which calibrate int8: each built-in text with the next.
+/// Return the built-in pairs that calibrate int8: each built-in text with the next.
 fn sample(pairs: &Pairs) -> Result<Vec<Vec<u32>>> {
     let texts = verify::texts();
     let texts = texts.view();

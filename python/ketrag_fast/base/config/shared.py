@@ -346,7 +346,7 @@ class SharedSettings:
     offline: bool = setting(False, "forbid network access", concerns="run", topic="common", flag=True)
     precision: Literal["auto", "fp32", "bf16", "int8"] = setting(
         "auto",
-        "arithmetic of the embedding model; auto: the fastest that is verified; int8 only with native:",
+        "arithmetic of embedders and rerankers; auto: the fastest that is verified; int8 only with native:",
         concerns="run",
         topic="embedding",
         flag=True,
