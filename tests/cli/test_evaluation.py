@@ -70,15 +70,23 @@ def test_a_judge_says_which_answers_are_better(place: Path, tiny_gguf: Path) -> 
     assert "win rate: not run" in bare[1]
 
 
-def test_a_model_writes_the_answers_that_are_judged(place: Path, tiny_gguf: Path) -> None:
-    arguments = ("hotpot.json", "--mode", "bm25,hyde", "--budget", "100", "--llm", f"llama-cpp:{tiny_gguf}")
+def published(place: Path) -> str:
+    """The name of a file of HotpotQA in `place` with one question."""
     entry = {
         "_id": "q",
         "question": "Who built the ship Fram?",
         "answer": "Colin Archer",
-        "context": [["Fram", ["The Fram was built by Colin Archer."]]],
+        "supporting_facts": [["Fram", 0]],
+        "context": [["Fram", ["The Fram was built by Colin Archer."]], ["Ice", ["Ice is water."]]],
     }
-    (place / "hotpot.json").write_text(json.dumps([entry]), "utf-8")
+    file = place / "hotpot.json"
+    file.write_text(json.dumps([entry]), "utf-8")
+    return file.name
+
+
+def test_a_model_writes_the_answers_that_are_judged(place: Path, tiny_gguf: Path) -> None:
+    dataset = published(place)
+    arguments = (dataset, "--mode", "bm25,hyde", "--budget", "100", "--llm", f"llama-cpp:{tiny_gguf}")
     code, out, err = ketrag("eval", *arguments, "--answers", "--save", "asked", "--json", "-q", cwd=place)
     assert code == 0, err
     rows = json.loads(out)["rows"]
@@ -88,7 +96,7 @@ def test_a_model_writes_the_answers_that_are_judged(place: Path, tiny_gguf: Path
     about = json.loads((place / "asked" / "run.json").read_text("utf-8"))
     assert about["answers"]["fingerprint"] == about["hyde_model"]["fingerprint"]
     assert len(about["answers"]["prompt"]) == len(about["hyde_model"]["prompt"]) == 64
-    code, _, err = ketrag("eval", "hotpot.json", "--mode", "bm25", "--answers", "--json", "-q", cwd=place)
+    code, _, err = ketrag("eval", dataset, "--mode", "bm25", "--answers", "--json", "-q", cwd=place)
     assert code == 2
     assert "--answers needs a language model" in err
 
@@ -163,17 +171,10 @@ def test_the_model_of_an_index_may_lie_elsewhere(place: Path) -> None:
 
 
 def test_published_files_are_indexed_and_scored(place: Path) -> None:
-    entry = {
-        "_id": "q",
-        "question": "Who built the ship Fram?",
-        "answer": "Colin Archer",
-        "supporting_facts": [["Fram", 0]],
-        "context": [["Fram", ["The Fram was built by Colin Archer."]], ["Ice", ["Ice is water."]]],
-    }
-    (place / "hotpot.json").write_text(json.dumps([entry]), "utf-8")
+    dataset = published(place)
     for extra in ((), ("--concatenate", "3")):
         code, out, _ = ketrag(
-            "eval", "hotpot.json", "--mode", "walk,text", "--budget", "100", "--json", *extra, cwd=place
+            "eval", dataset, "--mode", "walk,text", "--budget", "100", "--json", *extra, cwd=place
         )
         assert code == 0
         for row in json.loads(out)["rows"]:
@@ -183,7 +184,7 @@ def test_published_files_are_indexed_and_scored(place: Path) -> None:
 
 def test_answers_are_judged(place: Path) -> None:
     (place / "answers.jsonl").write_text(json.dumps({"_id": "q", "answer": "By Colin Archer."}), "utf-8")
-    arguments = ("hotpot.json", "--mode", "bm25", "--budget", "100", "--answers", "answers.jsonl")
+    arguments = (published(place), "--mode", "bm25", "--budget", "100", "--answers", "answers.jsonl")
     code, out, err = ketrag("eval", *arguments, cwd=place)
     assert code == 0, err
     assert out.splitlines()[0].split()[-4:] == ["EM", "F1", "F1", "plain"]
@@ -243,7 +244,7 @@ def test_what_makes_no_sense_is_refused(place: Path, argv: tuple[str, ...], code
 
 def test_runs_on_different_questions_are_not_compared(place: Path) -> None:
     code, _, err = ketrag(
-        "eval", "hotpot.json", "--mode", "bm25", "--budget", "400", "--save", "other", "-q", cwd=place
+        "eval", published(place), "--mode", "bm25", "--budget", "400", "--save", "other", "-q", cwd=place
     )
     assert code == 0, err
     found = error(place, "--compare", "run:bm25", "other:bm25")
