@@ -66,6 +66,7 @@ class Chat(Served):
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
+            answering = False
 
             def do_GET(self) -> None:
                 outer.listings.append(self.headers.get("Authorization"))
@@ -82,22 +83,31 @@ class Chat(Served):
                     outer.together += 1
                     outer.most = max(outer.most, outer.together)
                 outer.over.wait(pause)
+                self.answering = True
                 try:
                     self._answer(body)
                 except OSError:  # who asked has gone
                     self.close_connection = True
+                finally:
+                    self._end()
+
+            def _end(self) -> None:
+                """Counts before the last bytes are sent: who has read them may ask again at once."""
                 with lock:
-                    outer.together -= 1
+                    outer.together -= self.answering
+                    self.answering = False
 
             def _answer(self, body: dict[str, Any]) -> None:
                 wrong = refuses(body)
                 if wrong is not None:
+                    self._end()
                     send(self, 400, {"error": {"message": wrong}})
                 elif body.get("stream"):
                     self._stream(answer(body))
                 else:
                     message = {"role": "assistant", "content": answer(body)}
                     choice = {"index": 0, "message": message, "finish_reason": "stop"}
+                    self._end()
                     send(self, 200, {"choices": [choice], "usage": usage(body)})
 
             def _stream(self, text: str) -> None:
@@ -112,6 +122,7 @@ class Chat(Served):
                     self.wfile.flush()
                     outer.said.append(word)
                     outer.over.wait(pause)
+                self._end()
                 last = {"choices": [], "usage": {"prompt_tokens": 7, "completion_tokens": 3}}
                 self.wfile.write(b"data: " + json.dumps(last).encode() + b"\n\ndata: [DONE]\n\n")
 

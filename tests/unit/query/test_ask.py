@@ -119,9 +119,10 @@ def test_a_model_with_little_room_reads_fewer_passages(folder: Path, server: Cha
             answer(whole, model, tokens=21 + rooms[0] - rooms[1])
 
 
-def test_many_threads_ask_one_model(folder: Path, server: Chat) -> None:
+def test_many_threads_ask_one_model(folder: Path) -> None:
     texts: list[str] = []
-    with Index.open(folder) as index:
+    said = "Fridtjof Nansen [1]. Not this [7]."
+    with Chat(lambda _: said, pause=0.05) as server, Index.open(folder) as index:
 
         def work() -> None:
             texts.append(index.ask(QUESTION, llm=spec(server)).text)
