@@ -85,16 +85,47 @@ def test_folder_without_documents_replaces_nothing(docs: Path) -> None:
     assert "warning: the source empty has no files" in done.err
 
 
-def test_index_whose_files_are_gone_is_empty(docs: Path) -> None:
+def test_an_index_whose_files_are_gone_keeps_its_documents_until_they_are_removed(docs: Path) -> None:
+    """The folder may be the place of a drive that is not connected."""
     assert indexed(docs.parent).code == 0
     (docs / "good.txt").unlink()
-    done = command("index", cwd=docs.parent)
-    assert done.code == 0
-    assert "the index is empty: no documents" in done.err
+    for _ in range(2):
+        done = command("index", cwd=docs.parent)
+        assert done.code == 1
+        assert "no document is left in docs; nothing was changed: the index keeps its document" in done.err
+        assert "ketrag remove '*'" in done.err
+    assert json.loads(command("stats", "--json", cwd=docs.parent).out)["counts"]["documents"] == 1
+    assert command("remove", "*", cwd=docs.parent).code == 0
     found = command("retrieve", "Who?", "--json", cwd=docs.parent)
     assert found.code == 0
     assert json.loads(found.out)["reason"] == "empty_index"
+    done = command("index", cwd=docs.parent)
+    assert done.code == 0
     assert command("stats", cwd=docs.parent).code == 0
+
+
+def test_a_folder_that_is_gone_keeps_its_documents(docs: Path) -> None:
+    """Deleted files are removed; a folder that is gone may be on a drive that is not connected."""
+    (docs.parent / "more").mkdir()
+    for name in ("a.txt", "b.txt"):
+        (docs.parent / "more" / name).write_text(f"The Fram sailed in {name}.")
+    (docs.parent / "one.txt").write_text("The Gjøa sailed alone.")
+    assert command("index", "docs", "more", "one.txt", cwd=docs.parent).code == 0
+    (docs.parent / "more").rename(docs.parent / "away")
+    (docs.parent / "one.txt").unlink()
+    for _ in range(2):
+        done = command("index", cwd=docs.parent)
+        assert done.code == 3
+        assert "more: the folder is missing; its 2 documents stay in the index" in done.err
+        assert ": 3 documents" in done.out, done.out
+    assert "the source one.txt is missing; its documents were removed" not in done.err  # said once
+    stopped = command("index", "--on-error", "stop", cwd=docs.parent)
+    assert stopped.code == 1
+    assert "more: the folder is missing" in stopped.err
+    (docs.parent / "away").rename(docs.parent / "more")
+    (docs.parent / "more" / "b.txt").unlink()
+    done = command("index", cwd=docs.parent)
+    assert (done.code, "(0 added, 0 changed, 1 removed)" in done.out) == (0, True)
 
 
 MISSING_MODELS = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 import shutil
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from ketrag_fast.storage import generation as generations
 from ketrag_fast.storage.generation import prune
 from ketrag_fast.storage.layout import Layout
 from tests import small_model
+from tests.soak.small import has_delta, small
 
 DOCUMENTS = [
     Document(f"d{i}", f"The harbour of number {i} froze in winter w{i}.", f"Port {i}") for i in range(9)
@@ -187,3 +189,33 @@ def test_a_damaged_generation_is_never_replaced_by_an_older_one(tmp_path: Path, 
         Index.open(place)
     with Index.build([], place) as index:
         assert index.generation == 3 and "w3" not in index.retrieve("harbour w3").text
+
+
+@pytest.mark.parametrize("delta", [False, True])
+def test_a_lost_generation_is_never_replaced_by_an_older_one(tmp_path: Path, delta: bool) -> None:
+    place = tmp_path / "ix"
+    Index.build(DOCUMENTS, place, settings=Settings(threads=1, modes="bm25,walk")).close()
+    with Index.open(place) as index, small() if delta else nullcontext():
+        index.update(remove="d3")
+    assert has_delta(place) == delta
+    shutil.rmtree(place / "gen-000002")
+    with pytest.raises(IndexDamaged, match=r"gen-000002, which CURRENT names, is lost"):
+        Index.open(place)
+    kept = [document for document in DOCUMENTS if document.id != "d3"]  # their texts are lost with it
+    with pytest.raises(Cancelled):  # a build that ends early does not name the older one either
+        Index.build(kept, place, progress=lambda event: event.stage != "units")
+    with pytest.raises(IndexDamaged, match="is lost"):
+        Index.open(place)
+    with Index.build(kept, place) as index:
+        assert index.generation == 2 and "w3" not in index.retrieve("harbour w3").text
+
+
+def test_a_name_in_current_that_is_older_than_what_is_there_opens_the_newest(tmp_path: Path) -> None:
+    place = tmp_path / "ix"
+    with Index.build(DOCUMENTS, place, settings=Settings(threads=1)) as index:
+        index.update(remove="d3")
+    shutil.rmtree(place / "gen-000001")
+    for name in ("gen-000001", "gen-1", "gen-" + "9" * 5000, "gen-00000²"):
+        (place / "CURRENT").write_text(f"{name}\n", "utf-8")
+        with Index.open(place) as index:
+            assert index.generation == 2

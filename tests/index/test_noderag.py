@@ -109,7 +109,7 @@ def test_what_an_index_lacks_comes_with_the_command_that_adds_it(tmp_path: Path)
     index = str(tmp_path / "ix")
     assert ketrag("index", str(POLAR / "articles"), "-i", index, cwd=tmp_path).code == 0
     done = ketrag("retrieve", QUESTION, "-i", index, "--mode", "noderag", cwd=tmp_path)
-    assert done.code == 4 and f"`ketrag index -i {index} --llm SPEC --modes auto,noderag`" in done.err
+    assert done.code == 4 and f"`ketrag index -i {index} --llm SPEC --modes +noderag`" in done.err
     added = ("--llm", "heuristic", "--modes", "auto,noderag")
     assert ketrag("index", "-i", index, *added, cwd=tmp_path).code == 0
     assert ketrag("retrieve", QUESTION, "-i", index, "--mode", "noderag", cwd=tmp_path).code == 0

@@ -29,9 +29,9 @@ from ketrag_fast.build.source_comparison import (
 )
 from ketrag_fast.build.sources import Others, Sources, are_paths, list_sources, split_sources
 from ketrag_fast.build.unchanged import UnchangedFiles
-from ketrag_fast.errors import Cancelled, DocumentError
+from ketrag_fast.errors import Cancelled, DocumentError, InputError
 from ketrag_fast.readers import is_glob
-from ketrag_fast.storage.document_hashes import metadata_json
+from ketrag_fast.storage.document_hashes import hash_purged_id, metadata_json
 from ketrag_fast.storage.tables import Known, Tables
 from ketrag_fast.systems.spec.ahead import Ahead, columns_of
 from ketrag_fast.types import Document, Failure
@@ -70,6 +70,8 @@ class Change:
     remove: Sequence[str] = ()
     where: Condition | None = None
     """Documents whose metadata meets this condition are removed too."""
+    purge: bool = False
+    """Whether all that is stored of removed documents, also of those removed earlier, will be deleted."""
 
 
 def apply_change(
@@ -100,6 +102,8 @@ def apply_change(
             is_whole = registered or (change.others == "drop" and are_paths(change.sources))
             if is_whole and not done.documents and not done.failures and settings.shard is None:
                 raise _nothing_found(tables, done)
+            if change.others == "read" and done.removed and not (done.documents or done.failures):
+                raise _all_gone(tables, done)
             return done
     except (Cancelled, KeyboardInterrupt):
         raise
@@ -121,6 +125,16 @@ def _nothing_found(tables: Tables, done: Ingested) -> DocumentError:
     )
 
 
+def _all_gone(tables: Tables, done: Ingested) -> DocumentError:
+    """Return the error for sources whose documents are all gone: a drive may not be connected."""
+    labels = ", ".join(source.label for source in tables.sources()[:_FEW])
+    count = "its document" if done.removed == 1 else f"its {done.removed:,} documents"
+    return DocumentError(
+        f"no document is left in {labels}; nothing was changed: the index keeps {count}",
+        hint="check that the folder is the right one; `ketrag remove '*'` removes all documents",
+    )
+
+
 def change_documents(
     tables: Tables,
     change: Change,
@@ -132,13 +146,13 @@ def change_documents(
 ) -> Ingested:
     """Do the same as `apply_change` within the caller's transaction.
 
-    A missing source raises DocumentError before anything changes. Documents given by a program stay until
-    the sources are replaced; a document with the id of a stored one replaces it, also that of a file until
-    the file's source is read again. With `rebuild`, stored documents that do not match their hash are stored
-    again from their source.
+    A missing path that was given raises DocumentError before anything changes. Documents given by a program
+    stay until the sources are replaced; a document with the id of a stored one replaces it, also that of a
+    file until the file's source is read again. With `rebuild`, stored documents that do not match their hash
+    are stored again from their source.
     """
     paths, documents = split_sources(change.sources)
-    removed, unknown = removal(tables, change.remove, change.where)
+    removed, unknown = removal(tables, change.remove, change.where, purge=change.purge)
     if change.others == "keep" and not paths and documents is None:
         done = as_they_are(tables)
     else:
@@ -172,24 +186,36 @@ def change_documents(
 
 
 def removal(
-    tables: Tables, patterns: Sequence[str], where: Condition | None = None
+    tables: Tables, patterns: Sequence[str], where: Condition | None = None, *, purge: bool = False
 ) -> tuple[int, list[Failure]]:
-    """Remove documents. Returns how many, and a failure for each id or pattern that matches none."""
+    """Remove documents. Returns how many, and a failure for each id or pattern that matches none.
+
+    With `purge`, documents that were removed earlier match too, and InputError is raised if nothing matches:
+    a typing error must not erase what was kept of other documents.
+    """
     has_globs = where is not None or any(map(is_glob, patterns))
     known = tables.known(None if has_globs else patterns)
+    earlier = tables.removed() if purge else set()
     matches: dict[str, Known] = {}
     unknown = []
     for pattern in patterns:
         fits = fnmatch.filter(known, pattern) if is_glob(pattern) else []
         own = [pattern] if pattern in known else fits
         matches.update((name, known[name]) for name in own)
-        if not own:
+        is_earlier = not earlier.isdisjoint((pattern, hash_purged_id(pattern)))
+        if not (own or is_earlier or (is_glob(pattern) and fnmatch.filter(earlier, pattern))):
             unknown.append(Failure(pattern, "unknown", "the index has no such document"))
     if where is not None:
         columns = Columns(json.loads(data) for data in tables.column("metadata"))
         ids = (name for name, _ in tables.document_hashes())
         marks = columns.fitting(where).tolist()
         matches.update((name, known[name]) for name, mark in zip(ids, marks, strict=True) if mark)
+    if purge and not matches and len(unknown) == len(patterns) and (patterns or where is not None):
+        shown = ", ".join(map(repr, patterns[:_FEW])) or "the filter"
+        raise InputError(
+            f"{shown} matches no document that is in the index or was removed from it; nothing was purged",
+            hint="check the id; `ketrag remove --purge` without one erases all that were removed earlier",
+        )
     tables.remove(one.key for one in matches.values())
     tables.set_removed(matches, removed=True)
     return len(matches), unknown

@@ -137,7 +137,7 @@ def build(
         with Tables(layout.tables) as tables:
             with tables.transaction():
                 tables.set_settings(build_settings(resolved.settings))
-            change = Change(sources, others, remove, where)
+            change = Change(sources, others, remove, where, purge)
             deltas = None
             if is_current and not (rebuild or partial or purge or fold):
                 deltas = start_deltas(layout, tables, base, resolved, stages)

@@ -19,6 +19,7 @@ from ketrag_fast.readers import ALONE, Item, SourceFile, single
 from ketrag_fast.readers.sandbox import Apart, ReadJob
 from ketrag_fast.storage.document_hashes import hash_purged_id
 from ketrag_fast.storage.source_files import FileReading
+from ketrag_fast.storage.source_table import SourceRow
 from ketrag_fast.storage.tables import Known
 from ketrag_fast.types import Document, Failure
 from ketrag_fast.types.document_batch import DocumentBatch
@@ -124,8 +125,14 @@ class SourceComparison:
     def _files(self, task: SourceTask, sandbox: Apart) -> Iterator[Step]:
         source, shards = task.row, self.shards
         files = find_files(source.spec, self.settings)
+        if files.missing and not _is_deleted_file(source.spec):
+            self._keep_missing(source)
+            return
         if files.missing:
-            self.warnings.append(f"the source {source.label} is missing; its documents were removed")
+            had = any(one.source == source.number for one in self.known.values())
+            self.warnings.append(
+                f"the source {source.label} is missing" + ("; its documents were removed" if had else "")
+            )
         elif not files.files and not files.failures:
             self.warnings.append(f"the source {source.label} has no files")
         for failure in files.failures:
@@ -183,6 +190,17 @@ class SourceComparison:
             self._bytes += _size(file)
         for failure in others:
             self._fail(failure)
+
+    def _keep_missing(self, source: SourceRow) -> None:
+        """Keep the documents of a folder that is gone: it may be on a drive that is not connected."""
+        own = {name for name, one in self.known.items() if one.source == source.number}
+        self.seen |= own
+        self.kept |= own
+        what = "the folder is missing"
+        if own:
+            kept = "its document stays" if len(own) == 1 else f"its {len(own):,} documents stay"
+            what += f"; {kept} in the index (`ketrag remove` removes documents)"
+        self._fail(Failure(source.label, "source", what))
 
     def _keep(self, task: SourceTask, place: int, row: FileReading) -> Generator[DocumentMove, None, int]:
         """Keep the stored documents of a file that has not changed, and return the next position."""
@@ -272,6 +290,12 @@ class SourceComparison:
                 f"{failure.document}: {failure.message}", hint="--on-error skip continues without it"
             )
         self.failures.append(failure)
+
+
+def _is_deleted_file(spec: str) -> bool:
+    """Return whether a missing source was a file, or a pattern of files, in a folder that exists."""
+    path = Path(spec)
+    return bool(path.suffix) and path.parent.is_dir()
 
 
 def _repeated(name: str) -> Failure:

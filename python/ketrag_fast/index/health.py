@@ -14,7 +14,7 @@ from ketrag_fast.errors import ConfigError, IndexDamaged, IndexMissing, KetragEr
 from ketrag_fast.storage.bundle import digest_of
 from ketrag_fast.storage.database import connect
 from ketrag_fast.storage.file_records import REPAIR
-from ketrag_fast.storage.generation import current_number, open_generation
+from ketrag_fast.storage.generation import current_number, lost_number, open_generation
 from ketrag_fast.storage.io_errors import writing
 from ketrag_fast.storage.journal import Journal
 from ketrag_fast.storage.layout import Layout
@@ -133,6 +133,11 @@ def _check_published(layout: Layout) -> None:
         raise IndexDamaged(
             f"the generation that {layout.current} names is lost, and there is no other",
             hint="run `ketrag index` again: it builds one from the documents",
+        )
+    if lost_number(layout) is not None:
+        raise IndexDamaged(
+            f"the generation that {layout.current} names is lost, and the others are older",
+            hint="run `ketrag index` again: it builds the current one from the documents",
         )
     if layout.generations():
         raise IndexDamaged(

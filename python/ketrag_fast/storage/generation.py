@@ -139,7 +139,13 @@ def check_stage(folder: Path, record: StageRecord, *, full: bool) -> None:
 
 
 def current_number(layout: Layout) -> int | None:
-    """Return the number in CURRENT; None if the file is missing or invalid."""
+    """Return the number in CURRENT; None if the file is missing or invalid, or names no folder."""
+    number = named_number(layout)
+    return number if number in layout.generations() else None
+
+
+def named_number(layout: Layout) -> int | None:
+    """Return the number in CURRENT, even if its folder is missing; None if the file is missing or invalid."""
     try:
         text = read_regular(layout.current).decode("ascii").strip()
     except UnicodeDecodeError:
@@ -148,14 +154,23 @@ def current_number(layout: Layout) -> int | None:
         if isinstance(unreadable(error, layout.current), IndexDamaged):
             return None
         raise unreadable(error, layout.current) from error
-    numbers = [number for number in layout.generations() if layout.generation(number).name == text]
-    return numbers[0] if numbers else None
+    return layout.number(text)
+
+
+def lost_number(layout: Layout) -> int | None:
+    """Return the number in CURRENT if its folder is lost and all others are older; otherwise None.
+
+    A builder removes a generation only after CURRENT names a newer one.
+    """
+    named = named_number(layout)  # before the folders are listed: a builder may publish meanwhile
+    numbers = layout.generations()
+    return named if named is not None and numbers and numbers[-1] < named else None
 
 
 def open_current(layout: Layout, verify: Verify = "blocks", before: Generation | None = None) -> Generation:
     """Open the generation that CURRENT names; if CURRENT is lost, the newest.
 
-    Damage of that generation is an error: an older one never replaces it silently.
+    Damage or loss of that generation is an error: an older one never replaces it silently.
     """
     number = current_number(layout)
     while number is not None:
@@ -171,6 +186,12 @@ def open_current(layout: Layout, verify: Verify = "blocks", before: Generation |
         raise IndexMissing(
             f"the index in {layout.root} was never finished",
             hint="run the same `ketrag index` again: it goes on from there",
+        )
+    lost = lost_number(layout)
+    if lost is not None:
+        raise IndexDamaged(
+            f"{layout.generation(lost)}, which {layout.current.name} names, is lost; what is left is older",
+            hint="run `ketrag index` again: it builds the current one from the documents",
         )
     return open_generation(layout.generation(numbers[-1]), verify)
 
@@ -254,9 +275,9 @@ def make_current(layout: Layout, number: int) -> None:
 def finish_publication(layout: Layout, newest: Generation) -> None:
     """Make the generation that `newest_whole` found current if a build died on its last step.
 
-    If a newer one is damaged, CURRENT stays as it is: readers must not get older documents silently.
+    If a newer one is damaged or lost, CURRENT stays as it is: readers must not get older documents silently.
     """
-    if newest.number == layout.generations()[-1] != current_number(layout):
+    if lost_number(layout) is None and newest.number == layout.generations()[-1] != current_number(layout):
         make_current(layout, newest.number)
 
 

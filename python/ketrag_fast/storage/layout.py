@@ -16,6 +16,8 @@ SHORT_HASH = 16
 """Bytes of a document's hash in a generation. The tables compare all 32 with what they read."""
 
 _GENERATION = re.compile(r"gen-(\d{6,})")
+_LONGEST = 100
+"""Characters of a name in CURRENT that can be one of a generation."""
 _OWN = re.compile(
     r"index\.(sqlite(-wal|-shm|-journal)?|lock|owner|id(\.[0-9a-f]{32}\.tmp)?)|CURRENT(\.tmp)?|work|allowed|joined(\.json)?|gen-\d{6,}|model(\.json)?"
 )
@@ -88,6 +90,12 @@ class Layout:
     def generation(self, number: int) -> Path:
         """Return the folder of one generation."""
         return self.root / f"gen-{number:06}"
+
+    def number(self, name: str) -> int | None:
+        """Return the number of the generation with this folder name; None for another name."""
+        found = _GENERATION.fullmatch(name)
+        number = int(found[1]) if found and len(name) <= _LONGEST else None
+        return number if number is not None and self.generation(number).name == name else None
 
     def generations(self) -> list[int]:
         """Return the numbers of the generation folders, ascending."""

@@ -32,8 +32,9 @@ class Document:
 class Failure:
     """A document (or a line of one, `file.jsonl:12`) that could not be read, and why.
 
-    `code` is "document"; "part" if the rest of the document is indexed; "chunk" for extraction by an LLM; or
-    "unknown" for an id that `remove` does not find.
+    `code` is "document"; "part" if the rest of the document is indexed; "chunk" for extraction by an LLM;
+    "source" for a folder that is missing, whose documents stay; or "unknown" for an id that `remove` does not
+    find.
 
     Examples:
         >>> Failure("notes.jsonl:12", "document", "line 12 is not JSON").to_json()["document"]

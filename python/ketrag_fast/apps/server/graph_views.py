@@ -20,17 +20,14 @@ MOST: Final = 100_000
 _DEFAULT: Final = 300
 _NAMES: Final = 100
 _NAME: Final = 500
-_KNOWN: Final = frozenset({"index", "graph", "around", "to", "question", "limit", "filter", "generation"})
+_KNOWN: Final = ("graph", "around", "to", "question", "limit", "filter", "generation")
 
 
 async def graph_view(request: Request) -> Response:
     """Serve `GET /v1/graph-view`. Without `graph` it is the first graph of the index."""
     service: Service = request.app.state.service
     query = request.query_params
-    unknown = sorted(set(query.keys()) - _KNOWN)
-    if unknown:
-        raise Problem(422, "bad_request", f"unknown parameter {unknown[0][:64]!r}", param=unknown[0][:64])
-    entry = requested_index(request)
+    entry = requested_index(request, *_KNOWN)
     limit = number(request, "limit", _DEFAULT, MOST)
     around, question, chosen = query.getlist("around"), query.get("question"), query.get("filter")
     to = query.get("to")

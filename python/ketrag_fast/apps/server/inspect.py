@@ -18,9 +18,20 @@ _NAME: Final = 500
 _FILTER: Final = 2000
 
 
-def requested_index(request: Request) -> OpenIndex:
-    """Return the index named by `?index=`."""
+def requested_index(request: Request, *parameters: str) -> OpenIndex:
+    """Return the index named by `?index=`.
+
+    Raises Problem 422 for a parameter other than that and these: a misspelt `filter` must not be ignored.
+    """
     service: Service = request.app.state.service
+    for name in sorted(set(request.query_params.keys()).difference(parameters, ("index",))):
+        raise Problem(
+            422,
+            "bad_request",
+            f"unknown parameter {name[:64]!r}",
+            hint=f"parameters are: {', '.join(('index', *parameters))}",
+            param=name[:64],
+        )
     return service.indexes.find(request.query_params.get("index"))
 
 
@@ -75,7 +86,7 @@ async def graph(request: Request) -> Response:
 async def node(request: Request) -> Response:
     """Serve `GET /v1/graph/NAME`: an entity, a concept, ... with its neighbours."""
     service: Service = request.app.state.service
-    entry = requested_index(request)
+    entry = requested_index(request, "kind")
     name, kind = request.path_params["name"], request.query_params.get("kind")
     if len(name) > _NAME or len(kind or "") > _NAME:
         raise Problem(422, "bad_request", f"the name or kind is longer than {_NAME} characters")
@@ -86,7 +97,7 @@ async def node(request: Request) -> Response:
 async def passage(request: Request) -> Response:
     """Serve `GET /v1/passages/UNIT`: a passage, its neighbours and the metadata of its document."""
     service: Service = request.app.state.service
-    entry = requested_index(request)
+    entry = requested_index(request, "before", "after", "generation")
     text = request.path_params["unit"]
     if not (text.isascii() and text.isdigit() and len(text) < 19):
         raise Problem(422, "bad_request", "unit: must be the number of a passage")
@@ -120,7 +131,7 @@ async def fields(request: Request) -> Response:
 async def documents(request: Request) -> Response:
     """Serve `GET /v1/documents`: ids, titles and metadata, in pages."""
     service: Service = request.app.state.service
-    entry = requested_index(request)
+    entry = requested_index(request, "first", "count", "containing", "filter")
     first, count = number(request, "first", 0, 10**12), number(request, "count", 100, _MOST)
     text = request.query_params.get("containing", "")[:_NAME]
     condition = request.query_params.get("filter")
@@ -142,7 +153,7 @@ async def documents(request: Request) -> Response:
 async def builds(request: Request) -> Response:
     """Serve `GET /v1/builds`: the progress of a build that runs now, and the past builds."""
     service: Service = request.app.state.service
-    entry = requested_index(request)
+    entry = requested_index(request, "count")
     count = number(request, "count", 20, _MOST)
     inspect = entry.index.inspect
     running, past = await service.aside(lambda: (inspect.running_build(), inspect.builds(count)))

@@ -10,9 +10,10 @@ from typing import Annotated, Any, Final
 
 from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
+from mcp.server.mcpserver.tools import Tool
 from mcp.server.transport_security import TransportSecuritySettings
 from mcp.types import ToolAnnotations
-from pydantic import Field
+from pydantic import ConfigDict, Field
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 
@@ -70,13 +71,24 @@ def create_mcp_server(indexes: Indexes, folders: tuple[tuple[str, str], ...]) ->
     """Return an MCP server with the tools over some indexes."""
     from ketrag_fast import __version__
 
-    server: MCPServer[Any] = MCPServer(
-        "ketrag", instructions=_INSTRUCTIONS, version=__version__, log_level="WARNING"
+    own = _Tools(indexes, folders)
+    calls = (own.search, own.ask, own.read_passage, own.entity, own.list_documents)
+    tools = [_strict(Tool.from_function(call, annotations=_READS)) for call in calls]
+    return MCPServer(
+        "ketrag", instructions=_INSTRUCTIONS, version=__version__, log_level="WARNING", tools=tools
     )
-    tools = _Tools(indexes, folders)
-    for tool in (tools.search, tools.ask, tools.read_passage, tools.entity, tools.list_documents):
-        server.add_tool(tool, annotations=_READS)
-    return server
+
+
+def _strict(tool: Tool) -> Tool:
+    """Let a tool refuse arguments that it does not have: a misspelt `filter` must not return everything."""
+    known = tool.fn_metadata.arg_model
+
+    class Strict(known):  # type: ignore[valid-type, misc]
+        model_config = ConfigDict(extra="forbid", title=known.__name__)
+
+    tool.fn_metadata.arg_model = Strict
+    tool.parameters = Strict.model_json_schema(by_alias=True)
+    return tool
 
 
 class _Tools:

@@ -469,6 +469,27 @@ def test_ambiguous_headers(served: Any, lines: bytes) -> None:
     assert got.count(b"HTTP/1.1") == 1
 
 
+@pytest.mark.parametrize(
+    ("path", "known"),
+    [
+        ("/v1/documents", "filter=letters>=0&first=0&count=2&containing=m"),
+        ("/v1/builds", "count=1"),
+        ("/v1/stats", ""),
+        ("/v1/fields", ""),
+        ("/v1/graph", ""),
+        ("/v1/passages/0", "before=0&after=0"),
+        ("/v1/graph-view", "limit=3"),
+    ],
+)
+def test_parameters_that_are_unknown_are_refused(client: Any, path: str, known: str) -> None:
+    """A misspelt filter must not return everything."""
+    assert client.get(f"{path}?{known}").status_code == 200
+    for wrong in ("filters=letters<4", "conut=1", "%00=1"):
+        reply = client.get(f"{path}?{known}&{wrong}")
+        assert (reply.status_code, reply.json()["code"]) == (422, "bad_request"), (path, wrong)
+        assert "parameters are: index" in reply.json()["hint"]
+
+
 def test_a_filter_as_json_in_a_text(client: Any) -> None:
     few = '{"letters": {"$lt": 4}}'
     for given in (few, json.loads(few), f"  {few}"):

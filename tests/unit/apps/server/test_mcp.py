@@ -74,6 +74,8 @@ def test_the_tools_over_pipes(folder: Path) -> None:
             ("search", {"question": ""}, "question"),
             ("search", {"question": "  "}, "empty_query"),
             ("search", {"question": "a", "mode": "no-such"}, "config"),
+            ("search", {"question": "a", "filters": "letters<4"}, "filters"),
+            ("list_documents", {"conut": 3}, "conut"),
             ("search", {"question": "a", "index": "../x"}, "unknown_index"),
             ("search", {"question": "a", "budget": 10**9}, "budget"),
             ("search", {"question": "a", "deadline": 0}, "deadline"),
