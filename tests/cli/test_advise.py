@@ -25,6 +25,7 @@ def test_json_and_page(index: Path, tmp_path: Path, capsys: pytest.CaptureFixtur
         main(["bench", "advise", "-i", str(index), "--questions", "30", "--json", "--html", str(html)]) == 0
     )
     told = json.loads(capsys.readouterr().out)
+    assert told["schema"] == "ketrag/advice/1"
     assert [one["question"] for one in told["findings"]] == [
         "Do questions need hops?",
         "Which mode?",

@@ -106,7 +106,7 @@ def test_questions_at_the_edges(place: Path) -> None:
     assert retrieve(place, "Analytical Engine designed " * 4000)["passages"]
     assert len(retrieve(place, "Analytical Engine", "--top", "1")["passages"]) == 1
     code, out, err = ketrag("retrieve", "  ", cwd=place)
-    assert (code, out) == (1, "")
+    assert (code, out) == (2, "")
     assert "empty" in err
 
 
@@ -181,13 +181,30 @@ def test_empty_index(tmp_path: Path) -> None:
     (tmp_path / "nothing").mkdir()
     (tmp_path / "nothing" / "a.txt").write_text("Gone soon.")
     assert ketrag("index", "nothing", cwd=tmp_path)[0] == 0
-    (tmp_path / "nothing" / "a.txt").unlink()
-    code, _, err = ketrag("index", "nothing", cwd=tmp_path)
+    code, _, err = ketrag("remove", "*", cwd=tmp_path)
     assert code == 0
     assert "empty" in err
     code, out, _ = ketrag("retrieve", "Who?", "--json", cwd=tmp_path)
     assert code == 0
     assert json.loads(out)["reason"] == "empty_index"
+
+
+def test_purging_says_what_it_did(tmp_path: Path) -> None:
+    (tmp_path / "docs").mkdir()
+    for name in ("a", "b"):
+        (tmp_path / "docs" / f"{name}.txt").write_text(f"The quagga {name} is extinct.")
+    assert ketrag("index", "docs", cwd=tmp_path)[0] == 0
+    assert ketrag("remove", "a.txt", cwd=tmp_path)[0] == 0
+    code, out, err = ketrag("remove", "--purge", "typo.txt", cwd=tmp_path)
+    assert (code, out) == (2, "")
+    assert "'typo.txt' matches no document" in err and "nothing was purged" in err
+    assert (tmp_path / ".ketrag" / "gen-000001").is_dir()
+    for _ in range(2):  # removed earlier, and purged earlier
+        code, out, err = ketrag("remove", "--purge", "a.txt", cwd=tmp_path)
+        assert (code, "is erased" in out, "not in the index" in err) == (0, True, False), (out, err)
+    assert not (tmp_path / ".ketrag" / "gen-000001").exists()
+    code, out, err = ketrag("remove", "--purge", "b.txt", "typo.txt", cwd=tmp_path)
+    assert (code, "1 removed" in out, "typo.txt" in err) == (3, True, True)
 
 
 def has_sources(index: Path) -> bool:

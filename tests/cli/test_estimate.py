@@ -34,6 +34,16 @@ def test_an_estimate_then_the_build_then_both(place: Path) -> None:
     assert json.loads(out)["estimate"] == []  # nothing was done that could be compared
 
 
+def test_a_stored_estimate_is_not_an_unfinished_index(place: Path) -> None:
+    assert ketrag("estimate", "docs", "-i", "planned", "-q", cwd=place)[0] == 0
+    code, _, err = ketrag("stats", "-i", "planned", cwd=place)
+    assert code == 4
+    assert "no index in planned: only an estimate is stored there" in err
+    assert "`ketrag index -i planned SOURCE...`" in err
+    code, _, err = ketrag("index", "-i", "planned", cwd=place)
+    assert (code, "no source was named" in err) == (2, True)
+
+
 def test_without_an_index_nothing_is_left_behind(place: Path, tmp_path: Path) -> None:
     code, out, err = ketrag("estimate", str(place / "docs"), cwd=tmp_path)
     assert (code, err) == (0, "")

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from tests import small_model
+from tests.process import start
+from tests.support.parts import part
 
 ROOT = Path(__file__).parents[2]
 
@@ -146,3 +149,89 @@ def test_reader_of_our_output_that_goes_away(tmp_path: Path) -> None:
         ["sh", "-c", command], cwd=tmp_path, env=env, capture_output=True, text=True, check=False
     )
     assert done.stderr == ""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a pipe without a reader is another error there")
+def test_a_build_whose_reader_goes_away_keeps_its_exit_code(tmp_path: Path) -> None:
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "a.md").write_text("The Fram sailed.\n", "utf-8")
+    (tmp_path / "docs" / "bad.txt").write_bytes(b"\0\0")
+    for argv, code in ((("index", "docs"), 3), (("stats",), 0)):
+        reader, writer = os.pipe()
+        os.close(reader)
+        with os.fdopen(writer) as pipe:
+            done = subprocess.run(
+                [sys.executable, "-m", MODULE, *argv],
+                cwd=tmp_path,
+                env={**os.environ, "PYTHONPATH": str(ROOT / "python")},
+                stdout=pipe,
+                stderr=subprocess.PIPE,
+                check=False,
+                timeout=600,
+            )
+        assert (done.returncode, b"Broken" in done.stderr) == (code, False), done.stderr
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no pseudo-terminals")
+@pytest.mark.parametrize(("columns", "term"), [(30, "xterm"), (100, "xterm"), (100, "dumb")])
+def test_progress_fits_the_terminal(tmp_path: Path, columns: int, term: str) -> None:
+    import fcntl
+    import pty
+    import struct
+    import termios
+
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "a_file_with_a_long_name.md").write_text("The Fram sailed.\n", "utf-8")
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    env = {**os.environ, "PYTHONPATH": str(ROOT / "python"), "TERM": term}
+    with subprocess.Popen(
+        [sys.executable, "-m", MODULE, "index", "docs"],
+        cwd=tmp_path,
+        env=env,
+        stdout=subprocess.DEVNULL,
+        stderr=theirs,
+    ):
+        os.close(theirs)
+        shown = _all_of(ours).decode()
+    if term == "dumb":
+        assert shown == ""
+        return
+    lines = [line for line in shown.replace("\n", "\r").split("\r") if line]
+    assert any(line.startswith("read ") for line in lines)
+    assert all(len(line) < columns for line in lines), lines
+    assert any("a_file_with_a_long_name.md" in line for line in lines) == (columns == 100)
+
+
+def _all_of(terminal: int) -> bytes:
+    """Return what is written to a terminal until its writers have gone."""
+    shown = b""
+    try:
+        while piece := os.read(terminal, 65536):
+            shown += piece
+    except OSError:  # how Linux reports the end
+        pass
+    finally:
+        os.close(terminal)
+    return shown
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no process can be sent SIGINT alone")
+@pytest.mark.parametrize("http", [False, True])
+def test_interrupt_ends_a_server_of_tools(tmp_path: Path, http: bool) -> None:
+    part("mcp", "mcp")
+    (tmp_path / "a.md").write_text("The Fram sailed.\n", "utf-8")
+    assert ketrag("index", "a.md", cwd=tmp_path).returncode == 0
+    argv = ("mcp", *(("--http", "--port", "0") if http else ()))
+    child = start(*argv, cwd=tmp_path, stdin=subprocess.PIPE)
+    assert child.stdin is not None and child.stdout is not None and child.stderr is not None
+    if http:
+        assert "serving" in child.stderr.readline()
+    else:  # it is up once it has replied
+        child.stdin.write('{"jsonrpc": "2.0", "id": 1, "method": "ping"}\n')
+        child.stdin.flush()
+        assert '"id":1' in child.stdout.readline().replace(" ", "")
+    child.send_signal(signal.SIGINT)
+    assert child.wait(timeout=60) == 0
+    assert "again" not in child.stderr.read()
+    child.communicate()

@@ -46,7 +46,7 @@ def test_empty_question(index: Index, place: Path, question: str) -> None:
     with pytest.raises(EmptyQuery, match="question 1"):
         index.retrieve_many([QUESTION, question])
     done = command("retrieve", question, cwd=place)
-    assert (done.code, done.out) == (1, "")
+    assert (done.code, done.out) == (2, "")
     assert "the question is empty" in done.err
 
 

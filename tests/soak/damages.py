@@ -24,6 +24,8 @@ from tests.soak.plan import Job, Outcome
 from tests.soak.subject import Subject, remove
 
 COUNT = 1200
+ANOTHER_ORDER: Final = ("documents", "place")
+"""What SQLite changes with its index is another order of documents, and right."""
 WRONG: Final[tuple[Any, ...]] = (
     *(None, True, -1, 0, 1.5, 10**30, -(2**63), float("inf"), float("nan"), "", "x", "\x00", "7", "../../x"),
     *([], {}, [[]], {"": None}, ["x"] * 3, {"a": {"b": {}}}, "\ud800", "x" * 5000),
@@ -281,6 +283,7 @@ def rows(subject: Subject, chance: Random) -> str:
             db.execute(f"DROP TABLE {table}")
             return f"table {table} dropped"
         columns = db.execute(f"PRAGMA table_info({table})").fetchall()
+        columns = [column for column in columns if (table, column[1]) != ANOTHER_ORDER]
         _, name, kind, *_ = chance.choice(columns)
         count = db.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
         at = chance.randrange(max(count, 1))

@@ -192,7 +192,7 @@ def test_there_must_be_a_finished_index(tmp_path: Path, server: Endpoint) -> Non
 
 def test_the_command(server: Endpoint, index: Path) -> None:
     refused = command("index", "-i", str(index), "--embedder", spec(server), cwd=index.parent)
-    assert refused.code == 4 and "ketrag reembed --embedder" in refused.err
+    assert refused.code == 4 and f"ketrag reembed -i {index} --embedder" in refused.err
     done = command("reembed", "-i", str(index), "--embedder", spec(server), "--json", cwd=index.parent)
     assert done.code == 0, done.err
     report = json.loads(done.out)

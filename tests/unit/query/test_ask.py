@@ -252,7 +252,7 @@ def test_the_command_without_a_model(
         (["--answer-tokens", "0", "x"], 2),
         (["--llm", "openai:m@ftp://x", "Fram"], 2),
         (["--llm", "openai:m@https://example.org/v1", "--offline", "Fram"], 5),
-        (["  "], 1),
+        (["  "], 2),
     ],
 )
 def test_the_command_refuses(folder: Path, rest: list[str], code: int) -> None:

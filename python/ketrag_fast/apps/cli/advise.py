@@ -57,7 +57,7 @@ def run(args: argparse.Namespace) -> int:
     if args.html is not None:
         output.write_page(Path(args.html), page(result))
     if args.json:
-        output.write_json(result.to_json())
+        output.write_json({"schema": "ketrag/advice/1", **result.to_json()})
     else:
         output.write(render(result))
     return 0

@@ -15,6 +15,7 @@ from ketrag_fast.base.config.fields import LONGEST_SECONDS
 from ketrag_fast.errors import ConfigError, EmptyQuery
 
 if TYPE_CHECKING:
+    from ketrag_fast.index import Index
     from ketrag_fast.types import Answer
 
 
@@ -73,7 +74,7 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
     if not args.question.strip():
-        raise EmptyQuery("the question is empty")
+        raise EmptyQuery("the question is empty", hint="give at least one word: is a variable unset?")
     if not 0 < args.answer_tokens <= _MOST_TOKENS or not 0 < args.answer_seconds <= LONGEST_SECONDS:
         raise ConfigError(
             f"--answer-tokens must be from 1 to {_MOST_TOKENS:,} and --answer-seconds above 0 and at most "
@@ -88,6 +89,7 @@ def run(args: argparse.Namespace) -> int:
 
     shown = _Screen(args.explain, settings.top) if not args.json else None
     with Index.open(path, settings=settings, deadline=settings.deadline) as index:
+        _require_model_for_kind(args, index)
         answer = index.ask(
             args.question,
             tokens=args.answer_tokens,
@@ -107,6 +109,17 @@ def run(args: argparse.Namespace) -> int:
     else:
         shown.finish(answer, quiet=args.quiet)
     return 0
+
+
+def _require_model_for_kind(args: argparse.Namespace, index: Index) -> None:
+    """Raise ConfigError for a form of answer that needs a language model if none is set."""
+    if (args.kind in (None, "free") and not args.option) or index.inspect.has_answer_llm:
+        return
+    option = "--option" if args.kind is None else f"--kind {args.kind}"
+    raise ConfigError(
+        f"{option} needs a language model, which decides; without one the best sentences are quoted",
+        hint="name one: --answer-llm SPEC (llama-cpp:PATH.gguf or openai:MODEL@URL)",
+    )
 
 
 class _Screen:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from ketrag_fast.apps.cli import options, output
 from ketrag_fast.errors import ConfigError
@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from ketrag_fast.lab.answers.training import AnswersTraining
     from ketrag_fast.lab.reranker.training import RerankerTraining
 
-_WHAT = ("reranker", "answers")
+TRAINED: Final = ("reranker", "answers")
+"""What this command trains."""
 
 
 def add(kinds: Any, shared: argparse.ArgumentParser) -> None:
@@ -33,7 +34,7 @@ def add(kinds: Any, shared: argparse.ArgumentParser) -> None:
             "ketrag ask QUERY --answer-llm native:my-answers",
         ),
     )
-    parser.add_argument("what", metavar="{reranker,answers}", choices=_WHAT, help="what is trained")
+    parser.add_argument("what", metavar="{reranker,answers}", choices=TRAINED, help="what is trained")
     parser.add_argument("datasets", metavar="DATASET", nargs="+", help="folder or file with judged questions")
     parser.add_argument(
         "--out", metavar="FOLDER", help="folder for the weights (default: reranker or answers)"

@@ -32,6 +32,7 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
+    options.refuse_standard_stream(args.output, "standard output")
     path, _ = options.index_path(args)
     if options.query_settings_of(args, strict=False).allow is not None:
         raise ConfigError(

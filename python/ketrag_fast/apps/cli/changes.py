@@ -36,10 +36,14 @@ def run(
         report = opened.update(
             add=sources, remove=remove, where=where, purge=purge, progress=options.progress(args)
         )
+    args.code = output.PARTIAL if report.failures else 0
     if args.json:
         output.write_json({**report.to_json(), "index": str(path)})
     else:
-        output.write(index.summary(report, inline(path)))
+        if report.changed or not purge:
+            output.write(index.summary(report, inline(path)))
+        if purge:
+            output.write(f"{inline(path)}: what was stored of removed documents is erased")
     if not args.quiet:
         index.tell(args, report)
-    return output.PARTIAL if report.failures else 0
+    return int(args.code)

@@ -16,6 +16,8 @@ COMMON: Final = "common options"
 _WIDEST: Final = 100
 _ALIKE: Final = 0.7
 """Minimum similarity of an unknown option and the one that is suggested."""
+_TEXTS: Final = ("QUERY", "QUESTION", "NAME")
+"""Placeholders of arguments that may have several words."""
 _MORE: Final = "`%s --help` lists all options, `ketrag config list` all settings (-o NAME=VALUE)"
 
 
@@ -140,7 +142,7 @@ class CommandParser(argparse.ArgumentParser):
         """Report an argument that the command does not take; exit with 2."""
         word = words[0]
         if not word.startswith("-") or word == "-":
-            self.error(f"unexpected argument {word!r}")
+            self.error(f"unexpected argument {word!r}", self._quoting_hint())
         flag = word.partition("=")[0]
         from ketrag_fast.base.config import catalogue
 
@@ -152,6 +154,12 @@ class CommandParser(argparse.ArgumentParser):
         known.update((option.lstrip("-"), option) for option in self._option_string_actions)
         near = closest(flag.lstrip("-"), known, _ALIKE)
         self.error(f"unknown option {flag}", f"did you mean {known[near]}?" if near else "")
+
+    def _quoting_hint(self) -> str:
+        """Return how to give a text of several words; an empty text if the command takes none."""
+        names = [str(action.metavar) for action in self._actions if not action.option_strings]
+        text = next((name for name in names if name in _TEXTS), None)
+        return f'put a {text} of several words in quotes: {self.prog} "{text}"' if text else ""
 
 
 def _plain(message: str) -> tuple[str, str]:

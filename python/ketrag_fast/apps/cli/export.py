@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 from typing import Any, Final
 
 from ketrag_fast.apps.cli import options, output
 from ketrag_fast.apps.cli.terminal_text import inline
+from ketrag_fast.errors import InputError
 
 # As in lab.interchange.exporting, which takes a while to import.
 FORMATS: Final = ("graphrag", "graphml", "gexf", "neo4j", "jsonl", "html")
+_CONTINUED: Final = "and "
+"""Start of a hint that only continues its message."""
 
 
 def add(commands: Any, shared: argparse.ArgumentParser) -> None:
@@ -59,26 +63,33 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
+    options.refuse_standard_stream(args.output, "standard output")
     path, _ = options.index_path(args)
     from ketrag_fast.index import Index
     from ketrag_fast.lab.interchange.exporting import export_graph
 
     with Index.open(path, settings=options.query_settings_of(args)) as index:
-        found = export_graph(
-            index,
-            args.format,
-            args.output,
-            graph=args.graph,
-            neighbourhood_of=args.neighbourhood,
-            hops=args.hops,
-            query=args.query,
-            schema=args.schema,
-            communities=args.communities,
-            documents=args.documents,
-            layout=args.layout,
-            replace=args.replace,
-            progress=options.progress(args),
-        )
+        try:
+            found = export_graph(
+                index,
+                args.format,
+                args.output,
+                graph=args.graph,
+                neighbourhood_of=args.neighbourhood,
+                hops=args.hops,
+                query=args.query,
+                schema=args.schema,
+                communities=args.communities,
+                documents=args.documents,
+                layout=args.layout,
+                replace=args.replace,
+                progress=options.progress(args),
+            )
+        except InputError as error:
+            if error.hint is None or not error.hint.startswith(_CONTINUED):
+                raise
+            about = f"`ketrag graph {shlex.quote(args.neighbourhood)}` suggests similar names"
+            raise InputError(f"{error.message}, {error.hint}", hint=about) from None
     if args.json:
         output.write_json({**found.to_json(), "index": str(path)})
     else:

@@ -54,6 +54,7 @@ def run(args: argparse.Namespace) -> int:
         replace=args.replace,
         progress=options.progress(args),
     )
+    args.code = output.PARTIAL if found.skipped else 0
     if args.json:
         output.write_json(found.to_json())
     else:
@@ -65,10 +66,12 @@ def run(args: argparse.Namespace) -> int:
     if not args.quiet:
         _list("not taken", found.skipped)
         _list("note", found.notes)
-    return output.PARTIAL if found.skipped else 0
+    return int(args.code)
 
 
 def _list(what: str, rows: Iterable[Mapping[str, Any]]) -> None:
     for row in rows:
-        examples = f" ({inline(', '.join(row['examples']))})" if row["examples"] else ""
-        output.say(f"  {what}: {row['count']:,} x {row['what']}{examples}")
+        named = [name for name in row["examples"] if str(name) not in row["what"].split()]
+        examples = f" ({inline(', '.join(named))})" if named else ""
+        times = f"{row['count']:,} x " if named or row["count"] > 1 else ""
+        output.say(f"  {what}: {times}{row['what']}{examples}")

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ketrag_fast.apps.cli import cost_preview, options, output, ray_build
 from ketrag_fast.apps.cli.terminal_text import inline
-from ketrag_fast.errors import ConfigError, IndexMissing, InternalError, KetragError
+from ketrag_fast.base.config import Settings
+from ketrag_fast.errors import ConfigError, IndexMissing, InternalError, KetragError, ModeUnavailable
 from ketrag_fast.types.wording import counted
 
 if TYPE_CHECKING:
@@ -21,6 +22,8 @@ _GO_ON = (
     "or with --publish-partial to publish what has been extracted so far"
 )
 
+_LISTS = ("auto", "all")
+"""Names of several modes."""
 _SIDES = ("estimate", "actual")
 _DELTA = "delta"
 """The only stage of a change that is stored next to the published files."""
@@ -70,16 +73,17 @@ def run(args: argparse.Namespace) -> int:
     """Run the command."""
     path, _ = options.index_path(args)
     settings = options.build_settings_of(args)
-    if args.publish_partial and not args.sources and not (path / "index.sqlite").exists():
+    is_new = not args.sources and not has_index(path)
+    if args.publish_partial and is_new:
         raise ConfigError(f"{path} has nothing to publish", hint="ketrag index SOURCE... --llm SPEC")
-    if not args.sources and (args.replace or not (path / "index.sqlite").exists()):
+    if is_new or (args.replace and not args.sources):
         raise ConfigError(
             "no source was named", hint="ketrag index SOURCE...: files, folders, globs or .jsonl data sets"
         )
     if ray_build.is_wanted(args):
         return ray_build.run(args, path, settings, examples_of(args), show_report)
     if args.dry_run:
-        if not (path / "index.sqlite").exists():
+        if not has_index(path):
             raise IndexMissing(
                 f"no index in {path}",
                 hint="`ketrag estimate SOURCE...` predicts what building one takes",
@@ -99,7 +103,29 @@ def run(args: argparse.Namespace) -> int:
     )
     with index:
         report = report_of(index)
-    return show_report(args, path, report)
+        lacking = [] if args.quiet else list(_explain_unserved(index, settings))
+    code = show_report(args, path, report)
+    for text in lacking:
+        output.warn(text)
+    return code
+
+
+def has_index(path: Path) -> bool:
+    """Return whether a build has begun in a folder; `ketrag estimate -i` alone is none."""
+    from ketrag_fast.lab.cost.history import has_only_estimate
+
+    return (path / "index.sqlite").exists() and not has_only_estimate(path)
+
+
+def _explain_unserved(index: Index, settings: Settings) -> Iterator[str]:
+    """Yield what is missing for each mode that the user named and that the index does not serve."""
+    named = [mode.strip().removeprefix("+") for mode in settings.given.get("modes", "").split(",")]
+    for mode in dict.fromkeys(named):
+        if mode and mode not in (*_LISTS, *index.modes):
+            try:
+                index.retrieve(mode, mode=mode)  # refused before it searches
+            except ModeUnavailable as error:
+                yield f"{error.message}; {error.hint}" if error.hint else error.message
 
 
 def examples_of(args: argparse.Namespace) -> tuple[str, ...] | None:
@@ -113,6 +139,7 @@ def examples_of(args: argparse.Namespace) -> tuple[str, ...] | None:
 
 def show_report(args: argparse.Namespace, path: Path, report: BuildReport) -> int:
     """Print the report of a build, and return the exit code."""
+    args.code = output.PARTIAL if report.failures or _cut_short(args, report) else 0
     compared = _against_estimate(path, report)
     if args.json:
         output.write_json({**report.to_json(), "index": str(path), "estimate": compared})
@@ -120,7 +147,7 @@ def show_report(args: argparse.Namespace, path: Path, report: BuildReport) -> in
         output.write("\n".join([summary(report, inline(path)), *_estimate_lines(compared)]))
     if not args.quiet:
         tell(args, report)
-    return output.PARTIAL if report.failures or _cut_short(args, report) else 0
+    return int(args.code)
 
 
 def _against_estimate(path: Path, report: BuildReport) -> list[dict[str, Any]]:

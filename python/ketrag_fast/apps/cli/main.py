@@ -64,6 +64,8 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 3 partly done (failures are listed)
 damaged or incomplete, 5 network or endpoint not allowed, 130 interrupted."""
 _TOP_FLAGS = ("-h", "--help", "--version")
 _RESUME = "run the same command again"
+_ELSEWHERE = {"purge": "ketrag remove --purge ID"}
+"""Names that are not commands, and what does that work."""
 
 
 class _Version(argparse.Action):
@@ -109,7 +111,7 @@ def parser(argv: Sequence[str] | None = None) -> CommandParser:
     """
     top = _TopParser(prog="ketrag", description=_DESCRIPTION)
     top.add_argument("--version", action=_Version, nargs=0, help="print the version")
-    top.set_defaults(go_on=_RESUME, json=False)
+    top.set_defaults(go_on=_RESUME, json=False, code=0)
     commands = top.add_subparsers(
         dest="command", metavar="COMMAND", required=True, parser_class=CommandParser
     )
@@ -138,7 +140,8 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     """Return the parsed arguments; exit with 2 and a suggestion if they are wrong."""
     top = parser(argv)
     if argv and not argv[0].startswith("-") and argv[0] not in COMMANDS:
-        top.error(f"unknown command {argv[0]!r}", suggestion(argv[0], COMMANDS) or "ketrag -h lists them")
+        hint = _ELSEWHERE.get(argv[0]) or suggestion(argv[0], COMMANDS) or "ketrag -h lists them"
+        top.error(f"unknown command {argv[0]!r}", hint)
     if argv and argv[0].startswith("-") and argv[0] not in _TOP_FLAGS and set(argv) & COMMANDS.keys():
         top.error(f"option {argv[0]} is before the command", "options follow the command: ketrag COMMAND ...")
     args, unknown = top.parse_known_args(argv)
@@ -157,20 +160,27 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return output.report_interrupt(_RESUME, as_json=False)
     try:
-        code: int = args.run(args)
+        args.code = args.run(args)
         sys.stdout.flush()
-        return code
+        return int(args.code)
     except KetragError as error:
-        return output.fail(error, as_json=args.json)
+        return _fail(error, args)
     except KeyboardInterrupt:
         return output.report_interrupt(args.go_on, as_json=args.json)
     except BrokenPipeError:  # the reader of our output has gone: not an error
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+        return int(args.code)  # of a command that has ended or only had to print its report, else 0
     except OSError as error:
         return output.fail(KetragError(f"I/O error: {error}"), as_json=args.json)
     except MemoryError:
         return output.fail(OutOfMemory("out of memory"), as_json=args.json)
+
+
+def _fail(error: KetragError, args: argparse.Namespace) -> int:
+    """Print an error of the command; return the exit code."""
+    from ketrag_fast.apps.cli.error_context import add_context
+
+    return output.fail(add_context(error, args), as_json=args.json)
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import logging
 import os
+import signal
 from typing import Any
 
 from ketrag_fast.apps.cli import options, output
@@ -60,11 +61,23 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
     models = parser.add_argument_group("embedding model")
     options.setting(models, "embedder", rare=True)
     options.model(parser)
-    parser.set_defaults(run=run, go_on="run the same command again")
+    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the command."""
+    """Run the command until its client goes away, or until Ctrl-C, which is how it is ended."""
+    try:
+        return _serve(args)
+    except KeyboardInterrupt:
+        return 0
+
+
+def _end(*_: object) -> None:
+    """End the process: the thread that waits for standard input cannot be interrupted."""
+    os._exit(0)
+
+
+def _serve(args: argparse.Namespace) -> int:
     try:
         from ketrag_fast.apps.server.mcp_tools import create_mcp_app, over_pipes
         from ketrag_fast.apps.server.options import ServerOptions, parse_indexes
@@ -85,7 +98,11 @@ def run(args: argparse.Namespace) -> int:
     )
     logging.basicConfig(format="ketrag: %(message)s", level=logging.WARNING)
     if not args.http:
-        over_pipes(given)
+        before = signal.signal(signal.SIGINT, _end)
+        try:
+            over_pipes(given)
+        finally:
+            signal.signal(signal.SIGINT, before)
         return 0
     options.require_file("--token-file", args.token_file, hint="for example: openssl rand -hex 32 > token")
     token = token_of(args.token_file, args.host)

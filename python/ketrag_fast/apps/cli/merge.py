@@ -49,10 +49,11 @@ def run(args: argparse.Namespace) -> int:
         progress=options.progress(args),
     ) as merged:
         report = index.report_of(merged)
+    args.code = output.PARTIAL if report.failures else 0
     if args.json:
         output.write_json({**report.to_json(), "index": str(path), "parts": list(args.parts)})
     else:
         output.write(index.summary(report, inline(path)))
     if not args.quiet:
         index.tell(args, report)
-    return output.PARTIAL if report.failures else 0
+    return int(args.code)

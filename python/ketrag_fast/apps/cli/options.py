@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
 from collections.abc import Collection
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from ketrag_fast.apps.cli.command_parser import COMMON, CommandParser, mark_rare
 from ketrag_fast.base.config import (
@@ -23,6 +24,7 @@ from ketrag_fast.base.config import (
 )
 from ketrag_fast.base.config.catalogue import systems
 from ketrag_fast.base.config.fields import Topic
+from ketrag_fast.base.config.sources import DEFAULT_FILE
 from ketrag_fast.base.folders import folders_of
 from ketrag_fast.errors import ConfigError, DocumentError
 
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 _METAVARS = {int: "N", float: "X", bool: "{true,false}"}
 _MOST_CHOICES = 5
 """Choices that a placeholder lists; more of them are a MODE, a PRESET or the like."""
+_LONGEST_LINE = 1_000_000
 FILTER = "'year>=1990 and lang=en'"
 """An example of a condition, for help texts."""
 _OWNED = "settings of one system: ketrag config list {%s}"
@@ -166,6 +169,7 @@ def answering(parser: argparse.ArgumentParser, shown: Collection[str] = ("llm",)
 def flags(args: argparse.Namespace) -> dict[str, Any]:
     """Return the settings given as flags and with -o."""
     texts = {name: getattr(args, f"set_{name}", None) for name in catalogue()}
+    _require_filter(texts["filter"], "--filter")
     values = {name: parse(name, text) for name, text in texts.items() if text is not None}
     for text in getattr(args, "assignments", None) or ():
         key, mark, value = text.partition("=")
@@ -174,14 +178,30 @@ def flags(args: argparse.Namespace) -> dict[str, Any]:
         name = find_setting(key, f" (-o {text})")
         if texts[name] is not None:
             raise ConfigError(f"{name} is given twice: -o {text} and --{name.replace('_', '-')}")
+        if name == "filter":
+            _require_filter(value, "-o filter")
         values[name] = parse(name, value)
     return values
+
+
+def _require_filter(text: str | None, option: str) -> None:
+    """Raise ConfigError if the filter is empty: an unset variable would select all documents."""
+    if text is not None and not text.strip():
+        raise ConfigError(
+            f"{option} is empty: is a variable unset?",
+            hint=f"give a condition such as {FILTER}, or leave {option} out",
+        )
 
 
 def parse_settings(args: argparse.Namespace) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
     """Return the settings from flags, from the environment and from the settings file."""
     file = args.config or os.environ.get("KETRAG_CONFIG")
     return flags(args), from_environment(os.environ), from_file(Path(file) if file else None)
+
+
+def settings_file(args: argparse.Namespace) -> Path:
+    """Return the settings file: that of --config or $KETRAG_CONFIG, else `ketrag.toml`."""
+    return Path(args.config or os.environ.get("KETRAG_CONFIG") or DEFAULT_FILE)
 
 
 def build_settings_of(args: argparse.Namespace) -> Settings:
@@ -225,9 +245,16 @@ def index_path(args: argparse.Namespace) -> tuple[Path, str]:
 
 def progress(args: argparse.Namespace) -> Callback | None:
     """Return the callback that shows progress."""
+    from ketrag_fast.apps.cli.narrow_stream import NarrowStream
     from ketrag_fast.base.progress import sink
 
-    kind: Kind = "none" if args.quiet and args.progress == "auto" else args.progress
+    is_terminal = sys.stderr.isatty()
+    kind: Kind = args.progress
+    if kind == "auto":
+        can_redraw = is_terminal and os.environ.get("TERM") != "dumb"
+        kind = "bar" if can_redraw and not args.quiet else "none"
+    if kind == "bar" and is_terminal:
+        return sink(kind, cast("TextIO", NarrowStream(sys.stderr)))
     return sink(kind, sys.stderr)
 
 
@@ -238,6 +265,30 @@ def require_data_set(path: str) -> None:
             f"{path} has no queries.jsonl",
             hint="a data set is a folder with queries.jsonl, qrels.tsv and maybe corpus.jsonl, or a file of "
             "MuSiQue, HotpotQA or 2WikiMultihopQA",
+        )
+    if Path(path).is_file() and _has_texts_only(Path(path)):
+        raise DocumentError(
+            f"{path} looks like a corpus or a file of queries in BEIR layout, not like a data set",
+            hint="name its folder, with corpus.jsonl, queries.jsonl and qrels.tsv; or a file of questions "
+            "of MuSiQue, HotpotQA or 2WikiMultihopQA",
+        )
+
+
+def _has_texts_only(file: Path) -> bool:
+    """Return whether the first line of a file is an object with a text, but without a question."""
+    try:
+        with file.open("rb") as stream:
+            first = json.loads(stream.readline(_LONGEST_LINE))
+    except (OSError, ValueError, RecursionError):
+        return False
+    return isinstance(first, dict) and "text" in first and "question" not in first
+
+
+def refuse_standard_stream(path: str, stream: str) -> None:
+    """Raise ConfigError if `-` is given for a file: the command does not use that stream."""
+    if path == "-":
+        raise ConfigError(
+            f"-: {stream} is not supported here", hint="name a file; one that is called - is ./-"
         )
 
 

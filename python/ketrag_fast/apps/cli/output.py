@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 _CODES = {
     "config": 2,
     "input": 2,
+    "empty_query": 2,
     "index_missing": 4,
     "index_damaged": 4,
     "index_incompatible": 4,
@@ -129,6 +130,7 @@ _FAILURES: Final = {
     "document": ("document could not be read", "documents could not be read"),
     "part": ("document was read in part", "documents were read in part"),
     "chunk": ("chunk could not be read", "chunks could not be read"),
+    "source": ("source could not be read", "sources could not be read"),
     "unknown": ("id is not in the index", "ids are not in the index"),
 }
 

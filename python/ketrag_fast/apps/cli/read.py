@@ -40,6 +40,7 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
+    options.refuse_standard_stream(args.source, "standard input")
     from ketrag_fast.index.building import read_sources
 
     failures: list[Failure] = []

@@ -34,6 +34,7 @@ def run(args: argparse.Namespace) -> int:
     from ketrag_fast.models.extraction.graphrag import record_graphrag
 
     found = record_graphrag(Path(args.folder), Path(args.output), replace=args.replace)
+    args.code = output.PARTIAL if found.skipped else 0
     if args.json:
         output.write_json({**found.to_json(), "file": args.output})
     else:
@@ -42,4 +43,4 @@ def run(args: argparse.Namespace) -> int:
             f"{found.entities:,} entities, {found.relations:,} relations "
             f"({found.dropped:,} records dropped, {found.skipped:,} replies without their passage)"
         )
-    return output.PARTIAL if found.skipped else 0
+    return int(args.code)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ketrag_fast.types import Context, Passage
 
 _BATCH = 256
+_LINES = 'give one JSON object per line, such as {"_id": "1", "text": "Who built the Fram?"}'
 
 
 def add(commands: Any, shared: argparse.ArgumentParser) -> None:
@@ -58,7 +59,9 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
     if (args.question is None) == (args.queries is None):
-        raise ConfigError("give either a QUERY or --queries FILE")
+        raise ConfigError(
+            "give either a QUERY or --queries FILE", hint='for example: ketrag retrieve "Who built the Fram?"'
+        )
     if args.html is not None and args.queries is not None:
         raise ConfigError("--html takes one query", hint="give a QUERY instead of --queries")
     html = None if args.html is None else Path(args.html)
@@ -67,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
     path = options.opened_path(args)
     settings = options.query_settings_of(args)
     if args.question is not None and not args.question.strip():
-        raise EmptyQuery("the question is empty")
+        raise EmptyQuery("the question is empty", hint="give at least one word: is a variable unset?")
     from ketrag_fast.index import Index
 
     if args.queries is not None:
@@ -75,7 +78,7 @@ def run(args: argparse.Namespace) -> int:
             _lines(args.queries) as lines,
             Index.open(path, settings=settings, deadline=settings.deadline) as index,
         ):
-            return _many(index, lines, live=args.queries == "-", explain=args.explain)
+            return _many(args, index, lines)
     with Index.open(path, settings=settings, deadline=settings.deadline) as index:
         context = index.retrieve(args.question, explain=args.explain or html is not None)
         if html is not None:
@@ -152,17 +155,20 @@ class _Query:
     error: KetragError | None = None
 
 
-def _many(index: Index, lines: Iterable[bytes], *, live: bool, explain: bool) -> int:
+def _many(args: argparse.Namespace, index: Index, lines: Iterable[bytes]) -> int:
     """Print the results in the order of the lines; a bad line gives an error instead."""
     queries = (_query(number, line) for number, line in enumerate(lines, 1) if line.strip())
-    partial = False
-    while batch := list(islice(queries, 1 if live else _BATCH)):
-        for query, answer in zip(batch, _answers(index, batch, explain), strict=True):
+    partial, count, size = False, 0, 1 if args.queries == "-" else _BATCH  # standard input is answered live
+    while batch := list(islice(queries, size)):
+        count += len(batch)
+        for query, answer in zip(batch, _answers(index, batch, args.explain), strict=True):
             if isinstance(answer, KetragError):
                 partial = True
                 output.write_json({**output.error_json(answer), "query_id": query.id})
             else:
                 output.write_json(replace(answer, query_id=query.id).to_json())
+    if not count and not args.quiet:
+        output.warn(f"--queries {args.queries}: there are no queries; {_LINES}")
     return output.PARTIAL if partial else 0
 
 
@@ -184,9 +190,9 @@ def _query(number: int, line: bytes) -> _Query:
     try:
         data = json.loads(line)
     except (ValueError, RecursionError) as error:
-        return _Query(None, "", DocumentError(f"line {number} is not JSON: {error}"))
+        return _Query(None, "", DocumentError(f"line {number} is not JSON: {error}", hint=_LINES))
     if not isinstance(data, dict) or not isinstance(data.get("text"), str):
-        return _Query(None, "", DocumentError(f"line {number} is not {{_id, text}}"))
+        return _Query(None, "", DocumentError(f"line {number} is not {{_id, text}}", hint=_LINES))
     name = data.get("_id")
     identity = None if name is None else str(name)
     text = data["text"]

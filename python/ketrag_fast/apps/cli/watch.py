@@ -7,7 +7,7 @@ import os
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from ketrag_fast.apps.cli import index, options, output
 from ketrag_fast.apps.cli.terminal_text import inline
@@ -53,11 +53,11 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
     options.topic(parser, "running", "running")
     options.model(parser)
     options.topic(parser, "extraction by a language model (--llm)", "reading", but=("llm",))
-    parser.set_defaults(run=run, go_on="run the same command again")
+    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the command until it is stopped."""
+    """Run the command until Ctrl-C, which is how it is ended."""
     try:
         from watchfiles import watch
     except ImportError:
@@ -69,17 +69,22 @@ def run(args: argparse.Namespace) -> int:
         raise ConfigError("--settle must be above 0 and at most 3600 seconds")
     from ketrag_fast.models.embedders.open_encoders import keep_open
 
-    with keep_open():
-        return _keep_updating(args, watch)
+    try:
+        with keep_open():
+            _keep_updating(args, watch)
+    except KeyboardInterrupt:
+        return 0
 
 
-def _keep_updating(args: argparse.Namespace, watch: Callable[..., Any]) -> int:
+def _keep_updating(args: argparse.Namespace, watch: Callable[..., Any]) -> NoReturn:
     path, _ = options.index_path(args)
     settings = options.build_settings_of(args)
     sources = [os.path.abspath(source) for source in args.sources]  # noqa: PTH100 - links stay as they are
-    if not (path / "index.sqlite").exists():
+    if not index.has_index(path):
         _wait_for_documents(args, settings, sources)
     _build(args, path, settings, sources)
+    if not args.quiet:
+        output.say(inline(f"watching {', '.join(sources)} for changes, until Ctrl-C"))
     own = path.resolve()
     from ketrag_fast.index.building import leaves_out
 
@@ -142,7 +147,7 @@ def _wait_for_documents(args: argparse.Namespace, settings: Settings, sources: l
     is_told = args.quiet
     while next(iter(read_sources(sources, settings)), None) is None:
         if not is_told:
-            output.say(inline(f"waiting for a document in {', '.join(sources)}"))
+            output.say(inline(f"waiting for a document in {', '.join(sources)}, until Ctrl-C"))
             is_told = True
         time.sleep(_POLL)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ketrag_fast.base.config import names
+from ketrag_fast.errors import KetragError
 from ketrag_fast.storage import read_only as reading
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.lock import builder_lock
@@ -107,6 +108,18 @@ def save_estimate(path: Path, estimate: Mapping[str, Any], *, create: bool) -> b
         Tables(layout.tables).close()  # creates the tables that a build expects
         reading.keep_estimate(layout, json.dumps(dict(estimate)))
     return True
+
+
+def has_only_estimate(path: Path) -> bool:
+    """Return whether a folder has an estimate, but no index: no build has begun there."""
+    layout = Layout(path)
+    if not layout.tables.is_file() or layout.generations():
+        return False
+    try:
+        with Tables(layout.tables, read_only=True) as tables:
+            return not tables.sources() and reading.last_estimate(layout) is not None
+    except KetragError:  # the tables are damaged, which other errors report
+        return False
 
 
 def against(estimate: Mapping[str, Any], usage: Usage, seconds: float, size: int) -> list[dict[str, Any]]:

@@ -132,7 +132,7 @@ def test_index_in_part(capsys: Run, tmp_path: Path) -> None:
         (["index", "docs", "--limit-seconds", "0"], 130, "stopped"),
         (["retrieve", "Who?"], 4, "no index in .ketrag"),
         (["retrieve"], 2, "either a QUERY or --queries"),
-        (["retrieve", " "], 1, "the question is empty"),
+        (["retrieve", " "], 2, "the question is empty"),
         (["retrieve", "Who?", "--budget", "-1"], 2, "budget: -1 is not a whole number from 0 up"),
         (["retrieve", "--queries", "nowhere.jsonl"], 1, "cannot read nowhere.jsonl"),
         (["stats", "-i", "docs"], 4, "no index in docs"),

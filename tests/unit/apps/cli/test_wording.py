@@ -83,7 +83,7 @@ def test_an_index_without_citations_names_the_command_that_adds_them(
     assert main(["index", str(notes)]) == 0
     assert main(["graph", "--document", "ship.md"]) == 4
     found = capsys.readouterr().err
-    assert "no citation graph" in found and "`ketrag index --modes auto,cg-rag` adds it" in found
+    assert "no citation graph" in found and "`ketrag index --modes +cg-rag` adds it" in found
 
 
 @pytest.mark.parametrize(

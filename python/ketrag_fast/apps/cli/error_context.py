@@ -1,0 +1,94 @@
+"""Additions to errors that only the command line knows: its index, and where a setting comes from."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shlex
+from pathlib import Path
+from typing import Final
+
+from ketrag_fast.apps.cli import options
+from ketrag_fast.base.config import catalogue
+from ketrag_fast.base.config.sources import PREFIX
+from ketrag_fast.base.folders import folders_of
+from ketrag_fast.errors import IndexMissing, KetragError
+
+# Not after "alone (": documents that are to be indexed alone belong into another index.
+_COMMAND: Final = re.compile(
+    r"(?<!alone \(`)\bketrag (?:index|reembed|add|remove|compact|doctor|stats|graph)(?![\w-])"
+    r"(?P<rest>(?:(?!\bketrag )[^`;])*)"
+)
+_INDEX: Final = re.compile(r"(?:^|\s)(?:-i|--index)\b")
+_ADDED_MODE: Final = re.compile(r"--modes auto(?:,([\w-]+))?(?![\w,-])")
+_SETTING: Final = re.compile(r"(\w+)(?:: | is | must )")
+_OF_SEVERAL: Final = ("merge", "diff")
+"""Commands whose hints are about the indexes that they read, which their -i does not name."""
+
+
+def add_context(error: KetragError, args: argparse.Namespace) -> KetragError:
+    """Return an error with the origin of a wrong setting, and a hint that names the index of the command."""
+    message, hint = error.message, error.hint
+    if isinstance(error, IndexMissing) and "never finished" in message and _has_only_estimate(args, message):
+        message = f"no index in {options.index_path(args)[0]}: only an estimate is stored there"
+        hint = "build one with `ketrag index SOURCE...`"
+    origin = _origin(error, args)
+    error.message = f"{origin}: {message}" if origin else message
+    error.hint = None if hint is None else complete_hint(hint, _index_of(args))
+    return error
+
+
+def complete_hint(hint: str, index: str | None) -> str:
+    """Return a hint whose commands act on this index and add modes to it instead of replacing them.
+
+    Examples:
+        >>> complete_hint("`ketrag index --modes auto,knn` adds it", "my notes")
+        "`ketrag index -i 'my notes' --modes +knn` adds it"
+        >>> complete_hint("rebuild the vectors: ketrag reembed", None)
+        'rebuild the vectors: ketrag reembed'
+    """
+    hint = _ADDED_MODE.sub(lambda found: f"--modes +{found[1] or 'auto'}", hint)
+    if index is None:
+        return hint
+
+    def named(found: re.Match[str]) -> str:
+        if _INDEX.search(found["rest"]):
+            return found[0]
+        return f"{found[0].removesuffix(found['rest'])} -i {shlex.quote(index)}{found['rest']}"
+
+    return _COMMAND.sub(named, hint)
+
+
+def _index_of(args: argparse.Namespace) -> str | None:
+    """Return the index that the user named; None for the default one and for several."""
+    named = getattr(args, "index", None)
+    if isinstance(named, list):  # of a server: [NAME=]DIR
+        named = named[0].rpartition("=")[2] if len(named) == 1 else None
+    if not named or args.command in _OF_SEVERAL or Path(named) == Path(".ketrag"):
+        return None
+    return named if isinstance(folders_of(named), Path) else None
+
+
+def _origin(error: KetragError, args: argparse.Namespace) -> str | None:
+    """Return the origin of the setting that a message begins with; None for a flag and for no setting."""
+    found = _SETTING.match(error.message)
+    if found is None or found[1] not in catalogue():
+        return None
+    try:
+        flags, environment, file = options.parse_settings(args)
+    except (KetragError, AttributeError):  # the error itself, or a command without settings
+        return None
+    name = found[1]
+    if name in flags:
+        return None
+    if name in environment:
+        return f"environment variable {PREFIX}{name.upper()}"
+    return str(options.settings_file(args)) if name in file else None
+
+
+def _has_only_estimate(args: argparse.Namespace, message: str) -> bool:
+    """Return whether the missing index is a folder in which `ketrag estimate -i` has stored its result."""
+    from ketrag_fast.lab.cost.history import has_only_estimate
+
+    path, _ = options.index_path(args)
+    return str(path) in message and has_only_estimate(path)
