@@ -214,7 +214,7 @@ def removal(
         shown = ", ".join(map(repr, patterns[:_FEW])) or "the filter"
         raise InputError(
             f"{shown} matches no document that is in the index or was removed from it; nothing was purged",
-            hint="check the id; `ketrag remove --purge` without one erases all that were removed earlier",
+            hint="`ketrag documents` lists the ids; `ketrag remove --purge` alone purges all removed ones",
         )
     tables.remove(one.key for one in matches.values())
     tables.set_removed(matches, removed=True)

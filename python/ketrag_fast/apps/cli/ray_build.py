@@ -87,7 +87,13 @@ def _show_shards(args: argparse.Namespace, path: Path, built: Sequence[ShardRepo
     ]
     failures = [failure for one in built for failure in one.failures]
     if args.json:
-        output.write_json({"shards": rows, "failures": [failure.to_json() for failure in failures]})
+        output.write_json(
+            {
+                "schema": "ketrag/shards/1",
+                "shards": rows,
+                "failures": [failure.to_json() for failure in failures],
+            }
+        )
     else:
         count = sum(one.documents for one in built)
         folder = inline(str(built[0].path.parent))
