@@ -258,10 +258,16 @@ def test_index_of_a_newer_format(index: Path) -> None:
 
 
 def test_current_that_makes_no_sense(index: Path) -> None:
-    for text in ("gen-000099\n", "", "../..", "\xff", "gen-000001"):
+    for text in ("gen-000000\n", "", "../..", "\xff", "gen-000001"):
         (index / "CURRENT").write_text(text, "latin-1")
         with Index.open(index) as opened:
             assert opened.generation == 1
+    (index / "CURRENT").write_text("gen-000099\n")  # the others are older, or it is damaged: nobody knows
+    with pytest.raises(IndexDamaged, match=r"gen-000099, which CURRENT names, is lost"):
+        Index.open(index)
+    Index.build([], index).close()
+    with Index.open(index) as opened:
+        assert opened.generation > 1
     (index / "CURRENT").unlink()
     Index.open(index).close()
 

@@ -197,8 +197,8 @@ def test_no_core_chunk_and_no_document(tmp_path: Path) -> None:
     (tmp_path / "gone").mkdir()
     (tmp_path / "gone" / "a.txt").write_text("The Fram drifted.")
     built(tmp_path, "gone", "--llm", "heuristic", "-i", "none")
-    (tmp_path / "gone" / "a.txt").unlink()
-    report = built(tmp_path, "gone", "--llm", "heuristic", "-i", "none")
+    assert command("remove", "*", "-i", "none", cwd=tmp_path).code == 0
+    report = built(tmp_path, "--llm", "heuristic", "-i", "none")
     assert report["code"] == 0
     with Index.open(tmp_path / "none") as index:
         assert index.stats()["counts"]["entities"] == 0
