@@ -226,3 +226,19 @@ def test_a_note_of_an_import_does_not_repeat_itself(capsys: pytest.CaptureFixtur
         "  note: 1 x documents without a text (a.md)",
         "  note: 1,200 x entities without a name",
     ]
+
+
+def test_what_the_doctor_and_a_build_advise_names_the_index(place: Path) -> None:
+    current = place / "my notes" / "CURRENT"
+    name = current.read_text()
+    current.write_text("garbled")
+    done = command("doctor", "-i", "my notes", cwd=place)
+    said = json.loads(command("doctor", "-i", "my notes", "--json", cwd=place).out)
+    current.write_text(name)
+    assert done.code == 4
+    assert "run `ketrag index -i 'my notes'` again" in done.out
+    assert any("-i 'my notes'" in row["error"]["hint"] for row in said["checks"] if row["error"])
+    assert command("remove", "ship.md", "-i", "my notes", cwd=place).code == 0
+    done = command("index", "-i", "my notes", cwd=place)
+    assert "`ketrag add -i 'my notes'` with its source restores it" in done.err
+    assert command("add", "docs/ship.md", "-i", "my notes", cwd=place).code == 0

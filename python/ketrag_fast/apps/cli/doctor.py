@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from ketrag_fast.apps.cli import options, output
+from ketrag_fast.apps.cli.error_context import complete_hint, index_of
 from ketrag_fast.apps.cli.terminal_text import inline
 from ketrag_fast.base.config import Settings
 from ketrag_fast.errors import KetragError
@@ -37,12 +38,13 @@ def run(args: argparse.Namespace) -> int:
     from ketrag_fast.index.health import examine
 
     settings = options.query_settings_of(args)
-    rows, damaged = [], False
+    rows, damaged, named = [], False, index_of(args)
     for finding in examine(path):
         error = finding.error
         damaged = damaged or error is not None
         if args.json:
-            said = None if error is None else {"code": error.code, "message": str(error), "hint": error.hint}
+            hint = error.hint and complete_hint(error.hint, named) if error is not None else None
+            said = None if error is None else {"code": error.code, "message": str(error), "hint": hint}
             rows.append(
                 {"what": finding.what, "path": str(finding.path), "error": said, "note": finding.note}
             )
@@ -50,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
         state = finding.note or "ok" if error is None else str(error)
         output.write(f"{_NAMES.get(finding.what, finding.what)}: {inline(state)}")
         if error is not None and error.hint:
-            output.write(f"  {inline(error.hint)}")
+            output.write(f"  {inline(complete_hint(error.hint, named))}")
     endpoints = _endpoints(path, settings)
     if args.json:
         about = [endpoint.to_json() for endpoint in endpoints]

@@ -34,7 +34,7 @@ def add_context(error: KetragError, args: argparse.Namespace) -> KetragError:
         hint = "build one with `ketrag index SOURCE...`"
     origin = _origin(error, args)
     error.message = f"{origin}: {message}" if origin else message
-    error.hint = None if hint is None else complete_hint(hint, _index_of(args))
+    error.hint = None if hint is None else complete_hint(hint, index_of(args))
     return error
 
 
@@ -59,7 +59,7 @@ def complete_hint(hint: str, index: str | None) -> str:
     return _COMMAND.sub(named, hint)
 
 
-def _index_of(args: argparse.Namespace) -> str | None:
+def index_of(args: argparse.Namespace) -> str | None:
     """Return the index that the user named; None for the default one and for several."""
     named = getattr(args, "index", None)
     if isinstance(named, list):  # of a server: [NAME=]DIR

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ketrag_fast.apps.cli import cost_preview, options, output, ray_build
+from ketrag_fast.apps.cli.error_context import complete_hint, index_of
 from ketrag_fast.apps.cli.terminal_text import inline
 from ketrag_fast.base.config import Settings
 from ketrag_fast.errors import ConfigError, IndexMissing, InternalError, KetragError, ModeUnavailable
@@ -231,7 +232,7 @@ def _read_line(report: BuildReport) -> str:
 def tell(args: argparse.Namespace, report: BuildReport) -> None:
     """Print warnings, changed settings and failures to stderr."""
     for warning in report.warnings:
-        output.warn(warning)
+        output.warn(complete_hint(warning, index_of(args)))
     if args.verbose:
         for stage in report.stages:
             output.say(
