@@ -25,7 +25,7 @@ from tests.soak.subject import Subject, remove
 
 COUNT = 1200
 ANOTHER_ORDER: Final = ("documents", "place")
-"""What SQLite changes with its index is another order of documents, and right."""
+"""A column that SQLite updates together with its index: another order of the documents, which is valid."""
 WRONG: Final[tuple[Any, ...]] = (
     *(None, True, -1, 0, 1.5, 10**30, -(2**63), float("inf"), float("nan"), "", "x", "\x00", "7", "../../x"),
     *([], {}, [[]], {"": None}, ["x"] * 3, {"a": {"b": {}}}, "\ud800", "x" * 5000),

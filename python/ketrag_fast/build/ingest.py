@@ -71,7 +71,7 @@ class Change:
     where: Condition | None = None
     """Documents whose metadata meets this condition are removed too."""
     purge: bool = False
-    """Whether all that is stored of removed documents, also of those removed earlier, will be deleted."""
+    """Whether to erase everything stored about removed documents, including those removed earlier."""
 
 
 def apply_change(

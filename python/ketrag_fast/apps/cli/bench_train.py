@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ketrag_fast.lab.reranker.training import RerankerTraining
 
 TRAINED: Final = ("reranker", "answers")
-"""What this command trains."""
+"""The models that the command can train."""
 
 
 def add(kinds: Any, shared: argparse.ArgumentParser) -> None:

@@ -42,8 +42,8 @@ def run(args: argparse.Namespace) -> int:
     for finding in examine(path):
         error = finding.error
         damaged = damaged or error is not None
+        hint = complete_hint(error.hint, named) if error is not None and error.hint else None
         if args.json:
-            hint = error.hint and complete_hint(error.hint, named) if error is not None else None
             said = None if error is None else {"code": error.code, "message": str(error), "hint": hint}
             rows.append(
                 {"what": finding.what, "path": str(finding.path), "error": said, "note": finding.note}
@@ -51,8 +51,8 @@ def run(args: argparse.Namespace) -> int:
             continue
         state = finding.note or "ok" if error is None else str(error)
         output.write(f"{_NAMES.get(finding.what, finding.what)}: {inline(state)}")
-        if error is not None and error.hint:
-            output.write(f"  {inline(complete_hint(error.hint, named))}")
+        if hint:
+            output.write(f"  {inline(hint)}")
     endpoints = _endpoints(path, settings)
     if args.json:
         about = [endpoint.to_json() for endpoint in endpoints]

@@ -13,7 +13,7 @@ from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.mcpserver.tools import Tool
 from mcp.server.transport_security import TransportSecuritySettings
 from mcp.types import ToolAnnotations
-from pydantic import ConfigDict, Field
+from pydantic import Field
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 
@@ -81,13 +81,10 @@ def create_mcp_server(indexes: Indexes, folders: tuple[tuple[str, str], ...]) ->
 
 def _strict(tool: Tool) -> Tool:
     """Let a tool refuse arguments that it does not have: a misspelt `filter` must not return everything."""
-    known = tool.fn_metadata.arg_model
-
-    class Strict(known):  # type: ignore[valid-type, misc]
-        model_config = ConfigDict(extra="forbid", title=known.__name__)
-
-    tool.fn_metadata.arg_model = Strict
-    tool.parameters = Strict.model_json_schema(by_alias=True)
+    model = tool.fn_metadata.arg_model  # made for this tool alone
+    model.model_config["extra"] = "forbid"
+    model.model_rebuild(force=True)
+    tool.parameters = model.model_json_schema(by_alias=True)
     return tool
 
 
