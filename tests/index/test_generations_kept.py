@@ -6,6 +6,7 @@ import datetime as dt
 import json
 import shutil
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,9 @@ from ketrag_fast import Document, Index, Settings
 from ketrag_fast.apps.cli.main import main
 from ketrag_fast.errors import Cancelled, ConfigError, IndexDamaged
 from ketrag_fast.storage import generation as generations
-from ketrag_fast.storage.generation import prune
+from ketrag_fast.storage.generation import MANIFEST, prune
 from ketrag_fast.storage.layout import Layout
+from ketrag_fast.storage.manifest import read_manifest
 from tests import small_model
 from tests.soak.small import has_delta, small
 
@@ -27,6 +29,13 @@ DOCUMENTS = [
 
 def numbers(place: Path) -> list[int]:
     return Layout(place).generations()
+
+
+def copied(folder: Path, target: Path, number: int) -> None:
+    """Copy a generation under another number."""
+    shutil.copytree(folder, target)
+    file = target / MANIFEST
+    file.write_text(json.dumps(replace(read_manifest(folder / MANIFEST), generation=number).sealed()))
 
 
 def change(place: Path, times: int, settings: Settings | None = None) -> None:
@@ -149,7 +158,7 @@ def test_doctor_says_what_was_left(tmp_path: Path, capsys: pytest.CaptureFixture
     assert "process 12 on elsewhere" in said["builder"]
     assert "not part of the index" in said["stranger"]
     assert "killed" in said["unbundle"]
-    shutil.copytree(place / "gen-000001", place / "gen-000002")
+    copied(place / "gen-000001", place / "gen-000002", 2)
     (place / "notes.txt").unlink()
     (tmp_path / ".unbundle-abc").rmdir()
     assert main(["doctor", "-i", str(place)]) == 0
@@ -219,3 +228,72 @@ def test_a_name_in_current_that_is_older_than_what_is_there_opens_the_newest(tmp
         (place / "CURRENT").write_text(f"{name}\n", "utf-8")
         with Index.open(place) as index:
             assert index.generation == 2
+
+
+def test_a_manifest_of_another_generation_is_damage(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = tmp_path / "ix"
+    docs = tmp_path / "docs"
+    docs.mkdir()
+    for name in ("a", "b"):
+        (docs / f"{name}.md").write_text(f"# {name}\n\nThe harbour of {name} froze.\n")
+    Index.build(docs, place).close()
+    (docs / "c.md").write_text("# c\n\nThe harbour of c froze.\n")
+    with Index.build(docs, place) as index:
+        digest = index.stats()["digest"]
+    assert numbers(place) == [1, 2]
+    first, second, aside = (
+        place / "gen-000001" / MANIFEST,
+        place / "gen-000002" / MANIFEST,
+        tmp_path / "aside",
+    )
+    first.rename(aside)
+    second.rename(first)
+    aside.rename(second)
+    with pytest.raises(
+        IndexDamaged, match=r"gen-000002/manifest\.json .* the manifest of generation 1"
+    ) as caught:
+        Index.open(place)
+    assert "ketrag index" in str(caught.value.hint)
+    assert main(["doctor", "-i", str(place)]) == 4
+    assert "the manifest of generation 1" in capsys.readouterr().out
+    with Index.build(docs, place) as index:
+        assert index.stats()["digest"] == digest
+        assert index.report is not None
+        assert "generation 2 was damaged" in " ".join(index.report.warnings)
+    assert main(["doctor", "-i", str(place)]) == 0
+
+
+def test_a_damaged_generation_goes_when_it_is_replaced(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place, docs = tmp_path / "ix", tmp_path / "docs"
+    docs.mkdir()
+    for name in ("a", "b"):
+        (docs / f"{name}.md").write_text(f"# {name}\n\nThe harbour of {name} froze.\n")
+    Index.build(docs, place).close()
+    flip(place / "gen-000001" / "links" / "keyword_units_indptr.npy")
+    with Index.build(docs, place) as index:
+        assert index.report is not None
+        assert index.report.warnings == ("generation 1 was damaged: it was built again, and removed",)
+    assert numbers(place) == [2]
+    assert main(["doctor", "-i", str(place)]) == 0
+    (docs / "c.md").write_text("# c\n\nThe harbour of c froze.\n")
+    Index.build(docs, place).close()
+    flip(place / "gen-000002" / "links" / "keyword_units_indptr.npy")  # an older one: no build reads it
+    capsys.readouterr()
+    assert main(["doctor", "-i", str(place)]) == 4
+    said = capsys.readouterr().out
+    assert "generation 2: " in said
+    assert f"ketrag index -i {place} --keep-generations 1" in said
+    assert main(["index", "-i", str(place), "--keep-generations", "1"]) == 0
+    assert main(["doctor", "-i", str(place)]) == 0
+
+
+def flip(file: Path) -> None:
+    """Change one bit of a file that no other generation shares."""
+    data = bytearray(file.read_bytes())
+    data[len(data) // 2] ^= 1
+    file.unlink()
+    file.write_bytes(data)

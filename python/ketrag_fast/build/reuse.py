@@ -87,6 +87,10 @@ class Before:
         needed = stage.needed(self._settings)
         return {need: self._names[need] for need in needed if need not in (DOCUMENTS, stage.slot)}
 
+    def damaged(self) -> set[str]:
+        """Return the names of stages that were verified and are altered."""
+        return {name for name, is_sound in self._sound.items() if not is_sound}
+
     def _is_sound(self, name: str) -> bool:
         base = self._base
         if base is not None and name not in self._sound:

@@ -47,6 +47,7 @@ from ketrag_fast.storage.durable import discard_contents
 from ketrag_fast.storage.generation import (
     Generation,
     current_number,
+    drop_damaged,
     finish_publication,
     is_newest,
     newest_whole,
@@ -288,6 +289,8 @@ class Build:
     ahead: Mapping[str, Ahead] = field(default_factory=dict)
     reports: list[StageReport] = field(default_factory=list)
     parts: Sequence[Generation] = ()
+    damaged: set[str] = field(default_factory=set)
+    """Stages of `base` with altered files."""
 
     def run(self, stages: Sequence[Stage], read: Ingested) -> BuildReport:
         """Run the new stages and publish a generation; publish nothing if nothing changed."""
@@ -320,7 +323,14 @@ class Build:
         )
         discard_contents(self.layout.work)
         self.tables.hand_over(manifest.generation)
+        read.warnings += self._drop_damaged(manifest.generation)
         return self._report(manifest.generation, manifest.digest, read, done, changed=True)
+
+    def _drop_damaged(self, published: int) -> list[str]:
+        """Remove generations that the one `published` replaces because they are damaged."""
+        base = 0 if self.base is None else self.base.number
+        dropped = drop_damaged(self.layout, range(base + (not self.damaged), published))
+        return [f"generation {number} was damaged: it was built again, and removed" for number in dropped]
 
     def _run(self, stages: Sequence[Stage], read: Ingested, writer: StageWriter) -> list[Kept]:
         """Run every stage in order. Results may still be on their way to disk."""
@@ -370,6 +380,8 @@ class Build:
             del arrays  # else the arrays would stay through the next stage
             if output.how == "ran" and meter.finish() is False:
                 raise Cancelled(f"stopped after the stage {stage.name}")
+        if isinstance(before, Before):
+            self.damaged.update(before.damaged())
         return done
 
     def _models(self) -> dict[str, Any]:
@@ -425,7 +437,10 @@ class Build:
             return None
         folder = self.base.folder / stage.name
         full = self.resolved.settings.verify != "sizes"  # so that damage is rebuilt, not published again
-        return (folder, record) if sound(folder, record, full=full) else None
+        if sound(folder, record, full=full):
+            return folder, record
+        self.damaged.add(stage.name)
+        return None
 
     def _report(
         self,

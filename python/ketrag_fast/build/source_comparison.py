@@ -104,9 +104,7 @@ class SourceComparison:
         elif task.action in ("replace", "extend"):
             yield from self._documents(task)
         elif task.action == "keep":
-            own = {name for name, one in self.known.items() if one.source == task.row.number}
-            self.seen |= own
-            self.kept |= own
+            self._keep_all(task.row)
 
     def _documents(self, task: SourceTask) -> Iterator[DocumentChange | DocumentMove]:
         """Compare documents that a program gave; earlier ones, which cannot be read again, stay."""
@@ -191,11 +189,16 @@ class SourceComparison:
         for failure in others:
             self._fail(failure)
 
-    def _keep_missing(self, source: SourceRow) -> None:
-        """Keep the documents of a folder that is gone: it may be on a drive that is not connected."""
+    def _keep_all(self, source: SourceRow) -> set[str]:
+        """Keep the stored documents of a source, and return their ids."""
         own = {name for name, one in self.known.items() if one.source == source.number}
         self.seen |= own
         self.kept |= own
+        return own
+
+    def _keep_missing(self, source: SourceRow) -> None:
+        """Keep the documents of a folder that is gone: it may be on a drive that is not connected."""
+        own = self._keep_all(source)
         what = "the folder is missing"
         if own:
             kept = "its document stays" if len(own) == 1 else f"its {len(own):,} documents stay"

@@ -33,6 +33,12 @@ _MODEL_HINT: Final = (
 )
 
 
+_OLDER_HINT: Final = (
+    "nothing reads this older generation unless you name it; "
+    "`ketrag index --keep-generations 1` removes all older ones"
+)
+
+
 class Finding(NamedTuple):
     """The result of one check; `error` is None if nothing is wrong.
 
@@ -58,9 +64,12 @@ def examine(root: Path) -> Iterator[Finding]:
     yield Finding("published", layout.current, _lasting(layout, partial(_check_published, layout)))
     if layout.model_record.exists():
         yield Finding("model", layout.model, _error(partial(_model, layout)))
+    newest = current_number(layout) or max(numbers, default=0)
     for number in numbers:
         folder = layout.generation(number)
         error = _error(partial(_generation, folder))
+        if error is not None and number < newest:
+            error.hint = _OLDER_HINT
         if error is None or folder.exists():  # else a builder removed it meanwhile
             yield Finding(f"generation {number}", folder, error)
     yield from (Finding(what, path, None, note) for what, path, note in notes(layout))

@@ -295,6 +295,20 @@ def prune(layout: Layout, keep: int = KEPT, days: float | None = None) -> None:
             discard(layout, number)
 
 
+def drop_damaged(layout: Layout, numbers: Iterable[int]) -> list[int]:
+    """Remove those of some generations that are damaged, and return their numbers."""
+    found = []
+    for number in sorted(set(layout.generations()).intersection(numbers)):
+        try:
+            open_generation(layout.generation(number), "full")
+        except IndexDamaged:
+            discard(layout, number)
+            found.append(number)
+        except IndexIncompatible:
+            continue
+    return found
+
+
 def discard(layout: Layout, number: int) -> None:
     """Remove a generation: its name first, durably, so that a crash leaves all of it or none."""
     aside = layout.work / layout.generation(number).name

@@ -14,7 +14,7 @@ from ketrag_fast.errors import IndexDamaged, IndexIncompatible
 from ketrag_fast.storage.checksum import NAME, text_digest
 from ketrag_fast.storage.file_records import REPAIR, FileRecord, count, text
 from ketrag_fast.storage.io_errors import unreadable
-from ketrag_fast.storage.layout import FORMAT, incompatible
+from ketrag_fast.storage.layout import FORMAT, Layout, incompatible
 
 SCHEMA = "ketrag/manifest/1"
 STAGE_SCHEMA = "ketrag/stage/1"
@@ -140,7 +140,11 @@ def read_manifest(path: Path) -> Manifest:
             )
         if data[SEAL] != seal_of(data):
             raise ValueError("an entry is altered: the seal does not match")
-        return Manifest.from_json(data)
+        manifest = Manifest.from_json(data)
+        number = Layout(path.parent.parent).number(path.parent.name)
+        if number not in (None, manifest.generation):
+            raise ValueError(f"it is the manifest of generation {manifest.generation}")
+        return manifest
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise IndexDamaged(f"{path} is invalid: {error!r}", hint=REPAIR) from error
 
