@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import shutil
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from ketrag_fast import Index, Settings
+from ketrag_fast.apps.cli.main import main
 from ketrag_fast.build.damage import blame_damage
 from ketrag_fast.errors import IndexDamaged, IndexIncompatible, KetragError, StageError
 from ketrag_fast.index.health import examine
@@ -352,3 +355,31 @@ def test_a_node_whose_chunks_are_lost_is_damage(tmp_path: Path) -> None:
         pytest.raises(IndexDamaged, match="has no chunk"),
     ):
         NodeSources(opened._opened.generation.stages).unit(0)
+
+
+def test_replies_in_the_wrong_place_are_damage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Two pages of the replies are exchanged: SQLite misses some rows and finds others."""
+    place = tmp_path / "ix"
+    settings = Settings(system="noderag", llm="heuristic", builtin_dim=16)
+    Index.build(POLAR / "articles", place, settings=settings).close()
+    file = place / "index.sqlite"
+    with closing(sqlite3.connect(file)) as db:
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        root = db.execute("SELECT rootpage FROM sqlite_schema WHERE name = 'replies'").fetchone()[0]
+        size = db.execute("PRAGMA page_size").fetchone()[0]
+    data = bytearray(file.read_bytes())
+    start = (root - 1) * size
+    assert data[start] == 2  # an interior page: its cells begin with the numbers of the pages below
+    cells = [int.from_bytes(data[at : at + 2], "big") for at in (start + 12, start + 14)]
+    one, other = (data[start + cell : start + cell + 4] for cell in cells)
+    assert one != other
+    data[start + cells[0] : start + cells[0] + 4], data[start + cells[1] : start + cells[1] + 4] = other, one
+    file.write_bytes(data)
+    for rebuild in (False, True):
+        with pytest.raises(IndexDamaged, match="replies") as caught:
+            Index.build(POLAR / "articles", place, settings=settings, rebuild=rebuild)
+        assert "doctor" in str(caught.value.hint)
+    assert main(["doctor", "-i", str(place)]) == 4
+    assert "replies" in capsys.readouterr().out
+    with Index.open(place) as index:
+        assert index.retrieve("Which ship did Amundsen sail?").passages

@@ -276,7 +276,7 @@ def test_a_damaged_generation_goes_when_it_is_replaced(
     flip(place / "gen-000001" / "links" / "keyword_units_indptr.npy")
     with Index.build(docs, place) as index:
         assert index.report is not None
-        assert index.report.warnings == ("generation 1 was damaged: it was built again, and removed",)
+        assert index.report.warnings == ("generation 1 was damaged and is removed",)
     assert numbers(place) == [2]
     assert main(["doctor", "-i", str(place)]) == 0
     (docs / "c.md").write_text("# c\n\nThe harbour of c froze.\n")
@@ -288,6 +288,18 @@ def test_a_damaged_generation_goes_when_it_is_replaced(
     assert "generation 2: " in said
     assert f"ketrag index -i {place} --keep-generations 1" in said
     assert main(["index", "-i", str(place), "--keep-generations", "1"]) == 0
+    assert main(["doctor", "-i", str(place)]) == 0
+
+
+@pytest.mark.parametrize("other", [[], [Document("new", "Another text.")]])
+def test_a_copied_generation_under_a_huge_number_is_dropped(tmp_path: Path, other: list[Document]) -> None:
+    place = tmp_path / "ix"
+    Index.build(DOCUMENTS, place).close()
+    shutil.copytree(place / "gen-000001", place / "gen-1000000000000")
+    with Index.build([*DOCUMENTS, *other], place) as index:
+        assert index.report is not None
+        assert "generation 1,000,000,000,000 was damaged" in " ".join(index.report.warnings)
+    assert numbers(place) == [1, *(10**12 + 1 for _ in other)]
     assert main(["doctor", "-i", str(place)]) == 0
 
 

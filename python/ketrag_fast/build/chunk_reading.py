@@ -106,6 +106,7 @@ def open_reading(
     from ketrag_fast.storage.journal import Journal
 
     with Journal(layout.tables) as journal:
+        journal.require_sound()
         if plan.asks:
             reader = open_reader(settings, spending)
             number = journal.reader(reader.key, reader.spec, reader.identity).number

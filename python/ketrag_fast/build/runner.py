@@ -312,6 +312,7 @@ class Build:
             if same and stored.models.get("llm") == self._models().get("llm"):
                 discard_contents(self.layout.work)  # a build killed after its publication leaves it filled
                 self.tables.hand_over(stored.generation)
+                read.warnings += self._drop_damaged(max(self.layout.generations()) + 1)
                 return self._report(stored.generation, stored.digest, read, done, changed=False)
         manifest = publish(
             self.layout,
@@ -327,10 +328,10 @@ class Build:
         return self._report(manifest.generation, manifest.digest, read, done, changed=True)
 
     def _drop_damaged(self, published: int) -> list[str]:
-        """Remove generations that the one `published` replaces because they are damaged."""
+        """Remove the generations before `published` that are damaged, from the one this build is based on."""
         base = 0 if self.base is None else self.base.number
         dropped = drop_damaged(self.layout, range(base + (not self.damaged), published))
-        return [f"generation {number} was damaged: it was built again, and removed" for number in dropped]
+        return [f"generation {number:,} was damaged and is removed" for number in dropped]
 
     def _run(self, stages: Sequence[Stage], read: Ingested, writer: StageWriter) -> list[Kept]:
         """Run every stage in order. Results may still be on their way to disk."""

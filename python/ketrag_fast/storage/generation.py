@@ -295,10 +295,10 @@ def prune(layout: Layout, keep: int = KEPT, days: float | None = None) -> None:
             discard(layout, number)
 
 
-def drop_damaged(layout: Layout, numbers: Iterable[int]) -> list[int]:
+def drop_damaged(layout: Layout, numbers: range) -> list[int]:
     """Remove those of some generations that are damaged, and return their numbers."""
     found = []
-    for number in sorted(set(layout.generations()).intersection(numbers)):
+    for number in [number for number in layout.generations() if number in numbers]:
         try:
             open_generation(layout.generation(number), "full")
         except IndexDamaged:

@@ -163,6 +163,12 @@ class Journal(Database):
             raise tables_damaged(self.path, "the table of readers and its index disagree")
         return found
 
+    def require_sound(self) -> None:
+        """Raise IndexDamaged if replies are not where they are looked for, so that they would be missed."""
+        found = [str(row[0]) for row in self._db.execute("PRAGMA integrity_check(replies)")]
+        if found != ["ok"]:
+            raise tables_damaged(self.path, "; ".join(found)[:300])
+
     def known(self, key: str) -> StoredReader | None:
         """Return the reader of that key, if it ever read anything."""
         return self._reader("WHERE key = ?", (key,))
