@@ -21,7 +21,7 @@ class Page:
 
     def text(self, x: float, y: float, text: str, size: float = 10, *, angle: int = 0) -> Page:
         escaped = text.replace("\\", r"\\").replace("(", r"\(").replace(")", r"\)")
-        turn = {0: "1 0 0 1", 90: "0 1 -1 0", 270: "0 -1 1 0"}[angle]
+        turn = {0: "1 0 0 1", 90: "0 1 -1 0", 180: "-1 0 0 -1", 270: "0 -1 1 0"}[angle]
         self.operators.append(f"BT /F1 {size} Tf {turn} {x} {HEIGHT - y} Tm ({escaped}) Tj ET")
         return self
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import re
 
 from ketrag_fast.errors import DocumentError
 
@@ -13,8 +14,11 @@ _MARKS = (  # UTF-32's little-endian mark begins with UTF-16's, so it is tested 
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
+_ESCAPED = re.compile("[\udc80-\udcff]")
+_BEYOND_ASCII = re.compile(r"[^\x00-\x7f]")
 CONTROLS = bytes(byte for byte in range(32) if byte not in b"\t\n\v\f\r\x1a\x1b")
 _SAMPLE = 1 << 16
+_FEW_WRONG = 4  # characters of UTF-8 for each byte that is none; texts in other encodings have far fewer
 _MOSTCONTROLS = 0.01  # text in any common encoding has a far smaller share
 
 
@@ -27,7 +31,10 @@ def mark_of(data: bytes) -> tuple[int, str | None]:
 
 
 def decode(data: bytes, fallback: str) -> str:
-    """Return the text. All offsets count its code points; line ends are kept."""
+    """Return the text. All offsets count its code points; line ends are kept.
+
+    In a text that is UTF-8 but for a few bytes, only these are read with the fallback.
+    """
     length, encoding = mark_of(data)
     if encoding is not None:
         try:
@@ -42,6 +49,12 @@ def decode(data: bytes, fallback: str) -> str:
     except UnicodeDecodeError as error:
         where = error.start
     try:
+        mixed = str(data, "utf-8", "surrogateescape")
+        wrong = len(_ESCAPED.findall(mixed))
+        if len(_BEYOND_ASCII.findall(mixed)) - wrong >= _FEW_WRONG * wrong:
+            return _ESCAPED.sub(
+                lambda found: str(found[0].encode("utf-8", "surrogateescape"), fallback), mixed
+            )
         return str(data, fallback)
     except (UnicodeDecodeError, LookupError) as error:
         reason = (

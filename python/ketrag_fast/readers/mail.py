@@ -7,7 +7,7 @@ themselves, and their terms would otherwise count in every reply.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from email import message_from_bytes, policy
@@ -26,9 +26,19 @@ LARGEST: Final = 100_000_000
 """Maximum size of a message in bytes."""
 MOST_PARTS: Final = 1_000
 _QUOTED = re.compile(r"\s*>")
-_ORIGINAL = re.compile(
-    r"\s*-{2,}\s*(?:Original Message|Ursprüngliche Nachricht|Forwarded message)\s*-{2,}\s*", re.I
-)
+_ORIGINAL = re.compile(r"\s*-{2,}\s*(?:Original Message|Ursprüngliche Nachricht)\s*-{2,}\s*", re.I)
+_FORWARDED = re.compile(r"\s*(?:fwd?|wg|tr|rv|doorst|i)\s*:", re.I)
+"""The beginning of a subject: the message below is what was sent on, and often the only copy."""
+_FIRST_LINE = re.compile(rb"From (?:.*[^\d:])?\d?\d:\d\d")
+"""The line before each message of a mailbox has an address and a time."""
+_SUFFIXES: Final = {
+    "application/json": ".json",
+    "application/pdf": ".pdf",
+    "text/csv": ".csv",
+    "text/html": ".html",
+    "text/plain": ".txt",
+}
+"""Of attachments without a name."""
 _FEW: Final = 3
 """Quotations of up to this many lines are kept: a reply below a quoted question needs it."""
 
@@ -47,10 +57,11 @@ def read_mbox(file: SourceFile) -> Iterator[Item]:
     blank = True
     with file.open() as stream:
         for line in stream:
-            if blank and line.startswith(b"From ") and number + bool(lines):
+            is_first = blank and line.startswith(b"From ") and (not number or _FIRST_LINE.match(line))
+            if is_first and number + bool(lines):
                 yield from _message_items(file, number, lines, size)
                 lines, size = [], 0
-            if blank and line.startswith(b"From "):
+            if is_first:
                 number += 1
             else:
                 size += len(line)
@@ -91,7 +102,7 @@ def _message(file: SourceFile, data: bytes) -> Iterator[Item]:
             problems.append(f"the message has more than {MOST_PARTS:,} parts; the rest is skipped")
             break
         try:
-            _part(part, number, writer, attached, file)
+            _part(part, number, writer, attached, file, is_forward=bool(_FORWARDED.match(title)))
         except DocumentError as error:
             problems.append(f"part {number}: {error}")
     names = [name for name, _ in attached]
@@ -128,15 +139,22 @@ def _parts(message: Message) -> Iterator[Message]:
         inner = [one for one in part.get_payload() if isinstance(one, Message)]
         if part.get_content_type() == "multipart/alternative":
             plain = [one for one in inner if one.get_content_type() == "text/plain" and _bytes(one).strip()]
-            inner = plain[:1] or inner[-1:]
+            shown = [one for one in inner if one.get_content_type() == "text/html" or one.is_multipart()]
+            inner = plain[:1] or shown[-1:] or inner[-1:]
         pending.extend(reversed(inner))
 
 
 def _part(
-    part: Message, number: int, writer: TextWriter, attached: list[tuple[str, bytes]], file: SourceFile
+    part: Message,
+    number: int,
+    writer: TextWriter,
+    attached: list[tuple[str, bytes]],
+    file: SourceFile,
+    *,
+    is_forward: bool,
 ) -> None:
     kind = part.get_content_type()
-    name = _name(part)
+    name = _free(_name(part), [name for name, _ in attached])
     if kind == "message/rfc822":
         inner = part.get_payload()
         first = inner[0] if isinstance(inner, list) and inner else None
@@ -145,8 +163,8 @@ def _part(
         return
     told = str(part.get("Content-Disposition", "")).lower().startswith("attachment")
     if kind not in ("text/plain", "text/html") or told or (name and number):
-        if name:
-            attached.append((name, _bytes(part)))
+        if name or told or kind in _SUFFIXES:
+            attached.append((name or f"attachment-{number}{_SUFFIXES.get(kind, '')}", _bytes(part)))
         return
     data = _bytes(part)
     mark = writer.mark()
@@ -156,13 +174,17 @@ def _part(
         except BackendMissing as error:
             raise DocumentError(f"{error} ({error.hint})") from None
     else:
-        for paragraph in re.split(r"\n[ \t]*\n", fold_quotations(_text(part, data, file))):
+        text = fold_quotations(_text(part, data, file), original=not is_forward)
+        for paragraph in re.split(r"\n[ \t]*\n", text):
             writer.paragraph(paragraph)
     writer.located(mark, "part", "body" if number == 0 else f"part {number}")
 
 
-def fold_quotations(text: str) -> str:
-    """Return a text with each long quotation replaced by one line."""
+def fold_quotations(text: str, *, original: bool = True) -> str:
+    """Return a text with each long quotation replaced by one line.
+
+    With `original` an original message below its mark is one too.
+    """
     out: list[str] = []
     quoted: list[str] = []
 
@@ -175,7 +197,7 @@ def fold_quotations(text: str) -> str:
 
     lines = text.splitlines()
     for number, line in enumerate(lines):
-        if _ORIGINAL.fullmatch(line):
+        if original and _ORIGINAL.fullmatch(line):
             fold()
             rest = sum(1 for one in lines[number + 1 :] if one.strip())
             out.append(f"[{rest} quoted lines]")
@@ -194,6 +216,16 @@ def fold_quotations(text: str) -> str:
         quoted.pop()
     fold()
     return "\n".join(out)
+
+
+def _free(name: str, taken: Collection[str]) -> str:
+    """Return a name, with a number if other attachments have it."""
+    stem, dot, suffix = name.rpartition(".")
+    found, number = name, 1
+    while name and found in taken:
+        number += 1
+        found = f"{stem or suffix} ({number}){dot if stem else ''}{suffix if stem else ''}"
+    return found
 
 
 def _name(part: Message) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cache
 from importlib.util import find_spec, module_from_spec
@@ -17,6 +18,7 @@ _LONGEST_CELL = 2**31 - 1  # the largest C long on every platform; the library's
 _DELIMITERS = ",;\t|"
 _LINE = re.compile(r"[^\r\n]*(?:\r\n?|\n)|[^\r\n]+")
 _MOST_COLUMNS = 16_384  # as in a sheet: every row gets all of them
+_SEPARATOR = re.compile(r"\s*sep=(.)[ \t]*(?:\r\n?|\n)", re.I)  # a first line that Excel writes and reads
 
 
 @cache
@@ -38,6 +40,7 @@ def read_table(file: SourceFile) -> Iterator[Item]:
     """Yield a document for each row: `_id` or `id`, `title` and `text`; other columns are metadata.
 
     Without a column `text`, the text is all columns except id and title, as lines of `name: value`.
+    A column without a name, or beyond the header, is `column N`.
     """
     data = file.read_bytes()
     if not data:
@@ -45,7 +48,12 @@ def read_table(file: SourceFile) -> Iterator[Item]:
         return
     text = decode(data, file.fallback_encoding)
     csv = _csv()
-    rows = csv.reader((line[0] for line in _LINE.finditer(text)), delimiter=_delimiter(file, text))
+    lines = (line[0] for line in _LINE.finditer(text))
+    named = _SEPARATOR.match(text)
+    if named:
+        next(lines)
+    rows = csv.reader(lines, delimiter=named[1] if named else _delimiter(file, text))
+    skipped = 1 if named else 0
     header: list[str] | None = None
     while True:
         try:
@@ -53,7 +61,8 @@ def read_table(file: SourceFile) -> Iterator[Item]:
         except StopIteration:
             break
         except csv.Error as error:
-            yield file.failure(f"line {rows.line_num}: {error}", rows.line_num)
+            line = rows.line_num + skipped
+            yield file.failure(f"line {line}: {error}", line)
             continue
         if not any(cell.strip() for cell in row):
             continue
@@ -63,21 +72,32 @@ def read_table(file: SourceFile) -> Iterator[Item]:
                 return
             header = header_of(row)
             continue
-        yield row_document(file, rows.line_num, header, row)
+        yield row_document(file, rows.line_num + skipped, header, row)
     if header is None:
         yield file.failure("the table is empty")
 
 
 def header_of(row: Sequence[str]) -> list[str]:
-    """Return the names of the columns."""
-    return [_column(cell, place) for place, cell in enumerate(row, 1)]
+    """Return the names of the columns; a name that appears again gets a number: `phone (2)`."""
+    names: dict[str, None] = {}
+    numbers: Counter[str] = Counter()
+    for place, cell in enumerate(row, 1):
+        own = name = _column(cell, place)
+        numbers[own] += 1
+        while name in names:
+            name = f"{own} ({numbers[own]})"
+            numbers[own] += name in names
+        names[name] = None
+    return list(names)
 
 
 def row_document(file: SourceFile, line: int, header: list[str], row: list[str]) -> Item:
     """Return one row as a document."""
-    if any(cell.strip() for cell in row[len(header) :]):
-        return file.failure(f"line {line}: {len(row)} cells, but the header has {len(header)}", line)
+    if len(row) > _MOST_COLUMNS:
+        return file.failure(f"line {line}: {len(row):,} cells; the maximum is {_MOST_COLUMNS:,}", line)
     cells = dict(zip_longest(header, row[: len(header)], fillvalue=""))
+    further = enumerate(row[len(header) :], len(header) + 1)
+    cells.update((f"column {place}", cell) for place, cell in further if cell.strip())
     title = cells.pop("title", "")
     name = next((cells.pop(key) for key in ID_NAMES if cells.get(key)), None)
     if "text" in cells:

@@ -46,7 +46,7 @@ pub fn lines_of(characters: &impl Characters, width: f64, height: f64, rotation:
     }
     let own = if matches!(rotation, 90 | 270) { (height, width) } else { (width, height) };
     page.turned = turn(characters, rotation);
-    if page.turned != 0 {
+    if matches!(page.turned, 90 | 270) {
         (page.width, page.height) = (height, width);
     }
     if is_unmapped(characters) {
@@ -64,17 +64,18 @@ pub fn lines_of(characters: &impl Characters, width: f64, height: f64, rotation:
     page
 }
 
-/// Return the angle in degrees at which most of the text is written, if that is sideways.
+/// Return by how many degrees the page must be turned clockwise for most of the text to be upright. The angles of
+/// characters are clockwise too: text that runs upwards has 270.
 fn turn(characters: &impl Characters, rotation: u16) -> u16 {
     let angles: Vec<f64> = sample(characters.units(), TURNS)
-        .map(|at| f64::from(characters.angle(at)).to_degrees().round_ties_even() - f64::from(rotation))
-        .map(|angle| angle.rem_euclid(360.0))
+        .map(|at| f64::from(characters.angle(at)).to_degrees().round_ties_even())
+        .map(|angle| (-angle - f64::from(rotation)).rem_euclid(360.0))
         .collect();
     let is_most = |turned: u16| {
         let same = angles.iter().filter(|&&angle| (angle - f64::from(turned)).abs() <= 1.0).count();
         same as f64 > 0.7 * angles.len() as f64
     };
-    [90, 270].into_iter().find(|&turned| is_most(turned)).unwrap_or(0)
+    [90, 180, 270].into_iter().find(|&turned| is_most(turned)).unwrap_or(0)
 }
 
 /// Return the places of about `count` characters at even distances that are not spaces.

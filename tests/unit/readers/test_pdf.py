@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.support.parts import part
 from tests.support.pdf_files import WIDTH, Page, encrypted, pdf, simple
 from tests.support.reading import at, read_all, read_one
@@ -136,6 +138,19 @@ def test_rotated_text_and_rotated_pages() -> None:
         turned.text(100 + 13 * n, 700, f"line {n} of a landscape page", angle=90)
     found = read_one("a.pdf", pdf([turned]))
     assert words(found.text) == words(" ".join(f"line {n} of a landscape page" for n in range(10)))
+
+
+@pytest.mark.parametrize("rotate", [0, 90, 180, 270])
+@pytest.mark.parametrize("angle", [0, 90, 180, 270])
+def test_text_in_any_direction_on_a_page_of_any_rotation(rotate: int, angle: int) -> None:
+    page = Page(rotate=rotate)
+    step = {0: (0, 1), 90: (1, 0), 180: (0, -1), 270: (-1, 0)}[angle]
+    start = {0: (60, 100), 90: (100, 700), 180: (500, 600), 270: (500, 100)}[angle]
+    for n in range(10):
+        x, y = start[0] + 13 * n * step[0], start[1] + 13 * n * step[1]
+        page.text(x, y, f"line {n} of a page", angle=angle)
+    found = read_one("a.pdf", pdf([page]))
+    assert words(found.text) == words(" ".join(f"line {n} of a page" for n in range(10)))
 
 
 def test_outline_becomes_headings() -> None:

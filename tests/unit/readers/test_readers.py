@@ -188,6 +188,60 @@ def test_a_million_empty_lines(read: Read) -> None:
     assert (documents, failures) == ([Document("a", "x")], [])
 
 
+def test_a_wrong_byte_does_not_spoil_a_text(read: Read) -> None:
+    lines = "".join(f"Grüße aus Köln, {number} €\n" for number in range(200))
+    documents, failures = read("a.txt", lines.encode() + b"caf\xe9 \xff\n")
+    assert failures == []
+    assert documents[0].text == lines + "café ÿ\n"
+    documents, _ = read("b.txt", "Grüße aus Köln\n".encode("latin-1") * 9)
+    assert documents[0].text.startswith("Grüße aus Köln\n")
+
+
+def test_mail_that_is_sent_on_keeps_its_text(read: Read) -> None:
+    head = "From: a@b.c\nSubject: {}\nContent-Type: text/plain\n\nSee below.\n\n"
+    body = "----- {} -----\nFrom: d@e.f\n\nThe only copy,\nof four\nlines\nor five.\n"
+    for subject, mark in [("x", "Forwarded message"), ("Fwd: x", "Original Message")]:
+        documents, _ = read("a.eml", head.format(subject) + body.format(mark))
+        assert "The only copy" in documents[0].text
+    documents, _ = read("a.eml", head.format("Re: x") + body.format("Original Message"))
+    assert documents[0].text == "See below.\n\n[5 quoted lines]"
+
+
+def test_parts_of_mail_are_not_lost(read: Read) -> None:
+    def part(kind: str, text: str, more: str = "") -> str:
+        return f"--B\nContent-Type: {kind}\n{more}\n{text}\n"
+
+    def mail(kind: str, *parts: str) -> str:
+        head = f"From: a@b.c\nSubject: s\nMIME-Version: 1.0\nContent-Type: multipart/{kind}; boundary=B\n\n"
+        return f"{head}{''.join(parts)}--B--\n"
+
+    page = part("text/html", "<p>Please come to the party on Friday evening.</p>")
+    documents, _ = read("a.eml", mail("alternative", page, part("text/calendar", "BEGIN:VCALENDAR")))
+    assert "come to the party" in documents[0].text
+    away = "Content-Disposition: attachment{}\n"
+    named = away.format("; filename=notes.txt")
+    parts = [
+        part("text/plain", "Attached."),
+        part("text/plain", "First notes.", named),
+        part("text/plain", "Second notes.", named),
+        part("text/plain", "Without a name.", away.format("")),
+        part("text/csv", "name\nAda"),
+    ]
+    documents, failures = read("a.eml", mail("mixed", *parts))
+    assert failures == []
+    assert {document.id: document.text for document in documents} == {
+        "a.eml": "Attached.",
+        "a.eml/notes.txt": "First notes.",
+        "a.eml/notes (2).txt": "Second notes.",
+        "a.eml/attachment-3.txt": "Without a name.",
+        "a.eml/attachment-4.csv:2": "name: Ada",
+    }
+    mbox = "From a@b.c Mon Sep 17 00:00:00 2001\nSubject: s\n\nText.\n\nFrom here on it is text.\n\n"
+    documents, failures = read("a.mbox", mbox + mbox)
+    assert failures == []
+    assert [document.text for document in documents] == ["Text.\n\nFrom here on it is text."] * 2
+
+
 def test_tables(read: Read) -> None:
     documents, failures = read("a.csv", 'ID,Title,text,year\n1,T,"a, ""b""\nc",1999\n2,,d,\n')
     assert documents == [
@@ -201,11 +255,13 @@ def test_tables(read: Read) -> None:
         Document("b.tsv:4", "name: Bob"),
     ]
     documents, failures = read("c.csv", "text;id\nx;1\ny;2;3\n;3\nz\n")
-    assert documents == [Document("1", "x"), Document("c.csv:5", "z")]
-    assert [(f.document, f.message) for f in failures] == [
-        ("c.csv:3", "line 3: 3 cells, but the header has 2"),
-        ("c.csv:4", "line 4: the text is empty"),
-    ]
+    more = Document("2", "y", metadata={"column 3": "3"})
+    assert documents == [Document("1", "x"), more, Document("c.csv:5", "z")]
+    assert [(f.document, f.message) for f in failures] == [("c.csv:4", "line 4: the text is empty")]
+    documents, _ = read("e.csv", "sep=;\r\nname;phone;phone\r\nBob;1,5;2\r\n")
+    assert documents == [Document("e.csv:3", "name: Bob\nphone: 1,5\nphone (2): 2")]
+    documents, _ = read("f.csv", "a,a (2),a,a\n1,2,3,4\n")
+    assert documents == [Document("f.csv:2", "a: 1\na (2): 2\na (3): 3\na (4): 4")]
     documents, _ = read("d.csv", "text\n" + "x" * 500_000 + "\n")  # beyond the library's own limit
     assert len(documents[0].text) == 500_000
 

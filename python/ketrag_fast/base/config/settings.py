@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from ketrag_fast.base.config.catalogue import about_broken, catalogue, systems
+from ketrag_fast.base.config.catalogue import about_broken, catalogue, find_setting, systems
 from ketrag_fast.base.config.shards import shards_of
 from ketrag_fast.base.config.shared import LEAST_MEMORY, SharedSettings
 from ketrag_fast.errors import ConfigError
@@ -41,9 +41,8 @@ class Settings(SharedSettings):
             values["modes"] = ",".join(mode.strip() for mode in values["modes"].split(","))
         unknown = next((name for name in values if name not in known), None)
         if unknown is not None:
-            from ketrag_fast.base.config.catalogue import find_setting as nearest
-
-            nearest(unknown)  # raises, with the nearest name
+            near = find_setting(unknown)  # raises, unless only case and hyphens differ
+            raise ConfigError(f"unknown setting {unknown!r}", hint=f"did you mean {near}?")
         object.__setattr__(self, "_given", {name: values[name] for name in known if name in values})
         for name, spec in known.items():
             value = values.get(name, spec.default)

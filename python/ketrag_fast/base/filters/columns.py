@@ -8,6 +8,7 @@ is called between nodes and between slices of rows, so that a filter ends at the
 from __future__ import annotations
 
 import json
+import math
 import operator
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -19,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from ketrag_fast.base.filters.condition import Condition, FieldComparison, Value, wrong
+from ketrag_fast.base.filters.condition import Condition, FieldComparison, Value, exact_number, kind_of, wrong
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -69,12 +70,19 @@ class _Listed:
 
 @dataclass
 class _Numbers(_Listed):
-    """Numbers or booleans of one field: row `i` has `values[i]`."""
+    """Numbers or booleans of one field: row `i` has `values[i]`.
+
+    Integers that float64 does not hold are Python's, in a column of objects.
+    """
 
     values: NDArray[Any]
 
     def among(self, values: Sequence[Any]) -> Bools:
         """Return for each row whether its value is one of `values`."""
+        if self.values.dtype == object:
+            wanted = frozenset(values)
+            return np.fromiter((value in wanted for value in self.values), bool, len(self.values))
+        values = [value for value in values if type(value) is not int]  # equal to no float64
         if len(values) > _FEW:
             return np.isin(self.values, np.array(values, self.values.dtype))
         found = np.zeros(len(self.values), bool)
@@ -84,7 +92,8 @@ class _Numbers(_Listed):
 
     def ordered(self, name: str, value: Any) -> Bools:
         """Return for each row whether its value compares to `value` as the operator says."""
-        found: Bools = _ORDERS[name](self.values, value)
+        own = self.values.astype(object) if type(value) is int else self.values
+        found: Bools = _ORDERS[name](own, value).astype(bool)
         return found
 
 
@@ -186,7 +195,7 @@ class Columns:
             return there if one.values[0] else ~there
         fits = np.zeros(self.count, bool)
         for kind, column in kinds.items():
-            values = [value for value in one.values if type(value) is kind]
+            values = [value for value in one.values if kind_of(value) is kind]
             if not values:
                 continue
             order = one.name in _ORDERS
@@ -270,7 +279,8 @@ class _Rows:
         documents = np.array(self.documents, np.int64)
         if kind is str:
             return _Texts(documents, np.array(self.values, np.int64), self.numbers)
-        return _Numbers(documents, np.array(self.values, kind))
+        is_exact = any(type(value) is int for value in self.values)
+        return _Numbers(documents, np.array(self.values, object if is_exact else kind))
 
 
 class _Collected:
@@ -284,7 +294,7 @@ class _Collected:
         for metadata in rows:
             for field, value in _flat(metadata, "", 0):
                 kinds = self.fields.setdefault(field, {})
-                kind = type(value)
+                kind = kind_of(value)
                 if kind not in kinds:
                     kinds[kind] = _Rows()
                 kinds[kind].add(self.count, value)
@@ -301,12 +311,5 @@ def _flat(metadata: Mapping[str, Any], before: str, depth: int) -> Iterator[tupl
         for one in value if isinstance(value, (list, tuple)) else (value,):
             if isinstance(one, (bool, str)):
                 yield field, one
-            elif isinstance(one, (int, float)):
-                yield field, _number(one)
-
-
-def _number(value: float) -> float:
-    try:
-        return float(value)
-    except OverflowError:
-        return float("inf") if value > 0 else float("-inf")
+            elif isinstance(one, (int, float)) and abs(one) != math.inf and one == one:
+                yield field, exact_number(one)

@@ -127,9 +127,23 @@ def _value(field: str, name: str, value: Any) -> Value:
         return value
     if isinstance(value, (int, float)):
         try:
-            number = float(value)
+            is_finite = math.isfinite(value)
         except OverflowError:
             raise wrong(f"a number of {field!r:.80} is too large") from None
-        if math.isfinite(number):
-            return number
+        if is_finite:
+            return exact_number(value)
     raise wrong(f"{value!r:.80} of {field!r:.80} is not a text, a finite number, true or false")
+
+
+def exact_number(value: float) -> float:
+    """Return a number as a float, or an integer that no float equals as it is."""
+    try:
+        number = float(value)
+    except OverflowError:
+        return int(value)
+    return number if number == value else int(value)
+
+
+def kind_of(value: Value) -> type:
+    """Return the type of the column that a value belongs to: `str`, `float` or `bool`."""
+    return float if type(value) is int else type(value)

@@ -30,6 +30,7 @@ _NAMES: Final = {"=": "$eq", "==": "$eq", "!=": "$ne", "<": "$lt", "<=": "$lte",
 _TOKEN: Final = re.compile(
     r"""\s*(?:(?P<quoted>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')|(?P<sign>==|!=|<=|>=|[=<>(),])|(?P<word>[^\s=<>!(),"']+))"""
 )
+_INTEGER: Final = re.compile(r"[+-]?\d{1,300}")
 _NUMBER: Final = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?")
 _JOINS: Final = ("and", "or", "not", "in", "exists")
 
@@ -162,6 +163,8 @@ class _FilterParser:
             return _plain(text)
         if text.lower() in ("true", "false"):
             return text.lower() == "true"
+        if _INTEGER.fullmatch(text):
+            return int(text)
         return float(text) if _NUMBER.fullmatch(text) else text
 
 
