@@ -191,11 +191,13 @@ def removal(
     """Remove documents. Returns how many, and a failure for each id or pattern that matches none.
 
     With `purge`, documents that were removed earlier match too, and InputError is raised if nothing matches:
-    a typing error must not erase what was kept of other documents.
+    a typing error must not erase what was kept of other documents. It is not raised if an earlier purge was
+    not completed; then the patterns of that purge count as matches.
     """
     has_globs = where is not None or any(map(is_glob, patterns))
     known = tables.known(None if has_globs else patterns)
-    earlier = tables.removed() if purge else set()
+    pending = tables.pending_purge() if purge else None
+    earlier = tables.removed() | (pending or set()) if purge else set()
     matches: dict[str, Known] = {}
     unknown = []
     for pattern in patterns:
@@ -210,7 +212,8 @@ def removal(
         ids = (name for name, _ in tables.document_hashes())
         marks = columns.fitting(where).tolist()
         matches.update((name, known[name]) for name, mark in zip(ids, marks, strict=True) if mark)
-    if purge and not matches and len(unknown) == len(patterns) and (patterns or where is not None):
+    is_wrong = not matches and len(unknown) == len(patterns) and (patterns or where is not None)
+    if purge and pending is None and is_wrong:
         shown = ", ".join(map(repr, patterns[:_FEW])) or "the filter"
         raise InputError(
             f"{shown} matches no document that is in the index or was removed from it; nothing was purged",
@@ -218,6 +221,9 @@ def removal(
         )
     tables.remove(one.key for one in matches.values())
     tables.set_removed(matches, removed=True)
+    if purge:
+        begun = {*patterns} - {failure.document for failure in unknown}
+        tables.set_pending_purge({*map(hash_purged_id, begun)} | (pending or set()))
     return len(matches), unknown
 
 

@@ -32,7 +32,14 @@ from ketrag_fast.storage.checksum import text_digest
 from ketrag_fast.storage.durable import discard_folder
 from ketrag_fast.storage.generation import MANIFEST, current_number
 from ketrag_fast.storage.io_errors import writing
-from ketrag_fast.storage.joined_folders import drop_unused, home_of, read_about, write_about
+from ketrag_fast.storage.joined_folders import (
+    begin_joined,
+    discard_joined,
+    drop_unused,
+    home_of,
+    read_about,
+    write_about,
+)
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.manifest import read_manifest
 from ketrag_fast.systems.planning import stages_for
@@ -152,11 +159,11 @@ def joined_index(
     with alone(folder, check=look):
         about = read_about(folder)
         if rebuild or about is None or current_number(Layout(folder)) is None:
-            discard_folder(folder)
+            discard_joined(folder)
             try:
                 _join(parts, folder, settings, callback)
             except BaseException:
-                discard_folder(folder)
+                discard_joined(folder)
                 raise
         with suppress(OSError):
             os.utime(folder)
@@ -177,11 +184,13 @@ def _join(parts: Parts, folder: Path, settings: Settings, callback: Callback | N
             paths.append(copy)
         else:
             paths.append(Path(part.path))
+    folders = [part.path for part in parts.present if not is_service(part.path)]
+    with writing(folder):
+        begin_joined(folder, folders)
     merge(paths, folder, stages_for, settings, progress=callback)
     for part in parts.present:
         if not is_service(part.path) and look_at(Path(part.path)) != part:
             raise _changed(part.path)
-    folders = [part.path for part in parts.present if not is_service(part.path)]
     write_about(folder, folders, parts.generation)
 
 

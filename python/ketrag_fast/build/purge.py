@@ -13,6 +13,8 @@ from ketrag_fast.storage.joined_folders import drop_joined
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.tables import Tables
 
+_HINT = "close all readers of the index and run `ketrag remove --purge` again"
+
 if TYPE_CHECKING:
     from ketrag_fast.models.embedders.build_model import VectorSource
     from ketrag_fast.models.extraction.run import Reading
@@ -36,14 +38,18 @@ class Used:
 def purge(layout: Layout, used: Used) -> None:
     """Delete what the current documents do not use, and compact the tables.
 
-    Deleted are vectors and replies (also of previous models), reports of earlier builds, sources without
-    documents, older generations, allowed indexes, and joined indexes that this one is a part of. The caller
-    must hold the builder's lock. Processes that have an older generation open keep its files until they
-    close it.
+    Deleted are vectors and replies (also of previous models), reports of earlier builds, sources that name a
+    purged document, older generations, allowed indexes, and joined indexes that this one is a part of. The
+    caller must hold the builder's lock. Processes that have an older generation open keep its files until
+    they close it.
+
+    Raises:
+        StorageFailed: a file still holds purged data, because it could not be removed or is being read. The
+            purge stays pending, and another one completes it.
     """
     discard_folder(layout.allowed)
     with Tables(layout.tables) as tables:
-        tables.purge(used.vectors, used.replies)
+        is_erased = tables.purge(used.vectors, used.replies)
     current = current_number(layout)
     for number in layout.generations():
         if number != current:
@@ -56,8 +62,19 @@ def purge(layout: Layout, used: Used) -> None:
     if left:
         raise StorageFailed(
             f"{left[0]} could not be removed and still holds purged data",
-            hint="close all readers of the index and run `ketrag remove --purge` again with the same ids",
+            hint=_HINT,
         )
+    if not is_erased:
+        raise StorageFailed(f"{layout.tables} is being read and still holds purged data", hint=_HINT)
     with writing(layout.root):
         for folder in (layout.work, layout.root):
             sync_folder(folder)  # so that no deleted file reappears after a power cut
+    with Tables(layout.tables) as tables, tables.transaction():
+        tables.set_pending_purge(None)
+
+
+def pending_purge_warnings(tables: Tables) -> list[str]:
+    """Return a warning if a purge was not completed."""
+    if tables.pending_purge() is None:
+        return []
+    return ["an earlier purge was not completed: run `ketrag remove --purge`"]

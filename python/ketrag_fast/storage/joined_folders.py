@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -16,7 +17,12 @@ from typing import Any, Final
 from ketrag_fast.base.safe_io import read_regular
 from ketrag_fast.errors import IndexLocked, KetragError
 from ketrag_fast.storage.allowed_folders import alone
-from ketrag_fast.storage.durable import discard_folder, write_json
+from ketrag_fast.storage.durable import (
+    discard_folder,
+    replace_file,
+    sync_folder,
+    write_json,
+)
 from ketrag_fast.storage.layout import Layout
 
 KEPT: Final = 4
@@ -26,7 +32,9 @@ COPIES: Final = 64
 COPY: Final = "part-"
 """How the names of these copies begin."""
 ABOUT: Final = "joined.json"
-"""Written when a joined index is complete: its parts, and a number that rises with their generations."""
+"""Record of a joined index: its parts and, once complete, a number that rises with their generations."""
+_NAME: Final = re.compile("[0-9a-f]{32}")
+"""The name of the folder of a joined index."""
 
 
 def home_of(folder: str | None) -> Path:
@@ -41,20 +49,64 @@ def read_about(folder: Path) -> dict[str, Any] | None:
     """Return the record of a joined index; None if it is unfinished or unreadable."""
     try:
         about = json.loads(read_regular(folder / ABOUT))
-        parts = [str(part) for part in about["parts"]]
-        return {"parts": parts, "generation": int(about["generation"])}
+        return {"parts": _parts(about), "generation": int(about["generation"])}
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
 
 
+def _parts(about: Any) -> list[str]:
+    """Return the parts that a record names."""
+    return [str(part) for part in about["parts"]]
+
+
+def begin_joined(folder: Path, parts: Sequence[str]) -> None:
+    """Create the folder of a joined index with an unfinished record, and note it in its parts.
+
+    Must run before any text is copied, so that a part's purge finds the copy of a process that was killed.
+    """
+    Layout(folder).work.mkdir(mode=0o700, parents=True)  # a merge refuses a folder that has files without it
+    _write_record(folder, {"parts": list(parts)})
+    sync_folder(folder.parent)
+    _write_notes(folder, parts)
+
+
 def write_about(folder: Path, parts: Sequence[str], generation: int) -> None:
     """Record that a joined index is complete, and note its folder in its parts."""
-    write_json(folder / ABOUT, {"parts": list(parts), "generation": generation})
+    _write_record(folder, {"parts": list(parts), "generation": generation})
+    _write_notes(folder, parts)
+
+
+def _write_record(folder: Path, record: dict[str, Any]) -> None:
+    replace_file(folder / ABOUT, json.dumps(record, ensure_ascii=False).encode())
+
+
+def _write_notes(folder: Path, parts: Sequence[str]) -> None:
     for part in parts:
-        notes = Layout(Path(part)).joined
+        layout = Layout(Path(part))
+        note = layout.joined / f"{folder.name}.json"
+        if _noted_folder(note) == folder.absolute():
+            continue
         with suppress(OSError, KetragError):  # a part that cannot be written cannot be purged either
-            notes.mkdir(mode=0o700, exist_ok=True)
-            write_json(notes / f"{folder.name}.json", {"folder": str(folder.absolute())})
+            layout.joined.mkdir(mode=0o700, exist_ok=True)
+            write_json(note, {"folder": str(folder.absolute())})
+            sync_folder(layout.joined)
+            sync_folder(layout.root)
+
+
+def discard_joined(folder: Path) -> None:
+    """Remove a joined index, its record last: a part's purge must find what a killed process has left."""
+    try:
+        rest = [entry for entry in folder.iterdir() if entry.name != ABOUT]
+    except OSError:
+        rest = []
+    for entry in rest:
+        if entry.is_dir() and not entry.is_symlink():
+            discard_folder(entry)
+        else:
+            with suppress(OSError):
+                entry.unlink()
+    if not any(os.path.lexists(entry) for entry in rest):
+        discard_folder(folder)
 
 
 def drop_joined(layout: Layout) -> list[Path]:
@@ -67,7 +119,7 @@ def drop_joined(layout: Layout) -> list[Path]:
         folder = _folder_of(layout, note)
         if folder is not None:
             with suppress(IndexLocked), alone(folder, 0):
-                discard_folder(folder)
+                discard_joined(folder)
             if folder.exists():
                 left.append(folder)
                 continue
@@ -92,7 +144,7 @@ def drop_unused(home: Path, opened: Path) -> None:
     joined = [folder for folder in folders if folder not in copies]
     for folder in (*joined[KEPT:], *copies[COPIES:]):
         with suppress(IndexLocked), alone(folder, 0):
-            discard_folder(folder)
+            discard_joined(folder)
 
 
 def _notes(layout: Layout) -> list[Path]:
@@ -103,14 +155,28 @@ def _notes(layout: Layout) -> list[Path]:
 
 
 def _folder_of(layout: Layout, note: Path) -> Path | None:
-    """Return the joined index of a note, if it is one and names this index as a part.
+    """Return the joined index of a note, complete or not, if it is one and names this index as a part.
 
-    A note may come from somebody else's index, and must not make a builder remove any other folder.
+    A note may come from somebody else's index, and must not make a builder remove any other folder. One with
+    an unreadable record is a joined index if it has the name of one.
     """
+    folder = _noted_folder(note)
+    if folder is None or not folder.is_absolute() or folder.name != note.stem:
+        return None
     try:
-        folder = Path(str(json.loads(read_regular(note))["folder"]))
+        record = read_regular(folder / ABOUT)
+    except OSError:
+        return None
+    try:
+        parts = _parts(json.loads(record))
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return folder if _NAME.fullmatch(folder.name) else None
+    return folder if os.path.realpath(layout.root) in parts else None
+
+
+def _noted_folder(note: Path) -> Path | None:
+    """Return the folder that a note names; None if the note is missing or unreadable."""
+    try:
+        return Path(str(json.loads(read_regular(note))["folder"]))
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
-    about = read_about(folder) if folder.is_absolute() and folder.name == note.stem else None
-    own = os.path.realpath(layout.root)
-    return folder if about is not None and own in about["parts"] else None

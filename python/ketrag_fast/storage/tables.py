@@ -5,7 +5,9 @@ Queries never open it. The holder of the builder's lock is the only writer.
 
 from __future__ import annotations
 
+import glob
 import json
+import os
 import sqlite3
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -82,6 +84,8 @@ _PAYLOAD = (
 )
 _TEXT = 2
 """The text among the hashed columns of `_PAYLOAD`."""
+_PENDING_PURGE = "\0pending purge"
+"""Name of the setting that a purge stores until it is complete; no setting of a build has this name."""
 _DOCUMENT = f"content, CAST(text AS BLOB), id, title, metadata, data {_LOCATED}"
 
 
@@ -284,14 +288,30 @@ class Tables(SourceTable):
 
     def set_settings(self, settings: Mapping[str, Any]) -> None:
         """Store the build settings of the build that starts."""
-        self._db.execute("DELETE FROM settings")
+        self._db.execute("DELETE FROM settings WHERE name != ?", (_PENDING_PURGE,))
         rows = ((name, json.dumps(value)) for name, value in settings.items())
         self._db.executemany("INSERT INTO settings VALUES (?, ?)", rows)
 
     def settings(self) -> dict[str, Any]:
         """Return the settings that `set_settings` stored."""
-        rows = self._db.execute("SELECT name, value FROM settings ORDER BY rowid")
+        query = "SELECT name, value FROM settings WHERE name != ? ORDER BY rowid"
+        rows = self._db.execute(query, (_PENDING_PURGE,))
         return {name: json_of(value, self.path, f"setting {name!r}") for name, value in rows}
+
+    def pending_purge(self) -> set[str] | None:
+        """Return hashes of the patterns of a purge that was not completed; None if there is no such purge."""
+        row = self._db.execute("SELECT value FROM settings WHERE name = ?", (_PENDING_PURGE,)).fetchone()
+        if row is None:
+            return None
+        patterns = json_of(row[0], self.path, "the mark of a purge")
+        return set(map(str, patterns)) if isinstance(patterns, list) else set()
+
+    def set_pending_purge(self, patterns: Iterable[str] | None) -> None:
+        """Store that a purge begins, with hashes of its patterns; None: the purge is complete."""
+        self._db.execute("DELETE FROM settings WHERE name = ?", (_PENDING_PURGE,))
+        if patterns is not None:
+            row = _PENDING_PURGE, json.dumps(sorted(patterns))
+            self._db.execute("INSERT INTO settings VALUES (?, ?)", row)
 
     def add_run(self, started: str, seconds: float, generation: int, changed: bool, report: str) -> None:
         """Add a row to the log of builds."""
@@ -421,10 +441,12 @@ class Tables(SourceTable):
         query = "SELECT chars FROM documents WHERE key = ?"
         return sum(int(self._db.execute(query, (key,)).fetchone()[0]) for key in keys)
 
-    def purge(self, vectors: Iterable[tuple[int, str, bytes]], replies: Iterable[bytes]) -> None:
-        """Delete all other vectors and replies, the log of builds, estimates, and sources without documents.
+    def purge(self, vectors: Iterable[tuple[int, str, bytes]], replies: Iterable[bytes]) -> bool:
+        """Delete all other vectors and replies, the log of builds, estimates, and sources that name a purged
+        document.
 
-        Only hashes remain of the ids that were removed. Deleted data does not remain in the file.
+        Only hashes remain of the ids that were removed. Returns whether the deleted data is erased from the
+        file and its log; it is not while another connection reads an earlier state (waits 5 s for it).
         """
         with self.transaction():
             there = self.tables()
@@ -443,13 +465,24 @@ class Tables(SourceTable):
             for name in ("runs", "failures", "estimates", "file_readings"):
                 if name in there:
                     self._db.execute(f"DELETE FROM {name}")  # noqa: S608 - ours
-            self._db.execute("DELETE FROM sources WHERE number NOT IN (SELECT source FROM documents)")
-            self._db.execute("DELETE FROM source_seals WHERE number NOT IN (SELECT number FROM sources)")
             plain = [name for name in self.removed() if not name.startswith(PURGED)]
+            self._purge_sources(plain)
             self.set_removed(plain, removed=False)
             self.set_removed(map(hash_purged_id, plain), removed=True)
         self._db.execute("VACUUM")
-        self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        is_busy, *_ = self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        return not is_busy
+
+    def _purge_sources(self, purged: Iterable[str]) -> None:
+        """Delete sources without documents that name a purged document or can no longer be read.
+
+        An empty folder, a pattern, and a file that holds several documents may get documents later.
+        """
+        names = {part for name in purged for part in (name, name.rsplit("/", 1)[-1])}
+        query = "SELECT number, kind, spec FROM sources WHERE number NOT IN (SELECT source FROM documents)"
+        for number, kind, spec in self._db.execute(query).fetchall():
+            if kind != "path" or not _may_have_documents(spec, names):
+                self.remove_source(number)
 
     def column(self, name: str) -> Iterator[bytes]:
         """Yield one text column (`id`, `title`, `text` or `metadata`) as UTF-8, in document order."""
@@ -495,6 +528,13 @@ class Tables(SourceTable):
                 yield place, from_rows(json_of(data, self.path, "the locators of a document"))
             except (TypeError, ValueError) as error:
                 raise tables_damaged(self.path, f"the locators of document {place} are invalid") from error
+
+
+def _may_have_documents(spec: str, purged: set[str]) -> bool:
+    """Return whether a source can get documents other than the purged ones, given their names."""
+    if os.path.isdir(spec):  # noqa: PTH112 - False for a name that is invalid
+        return True
+    return Path(spec).name not in purged and (os.path.lexists(spec) or glob.has_magic(spec))
 
 
 def _payload(document: Document) -> tuple[str, str, int]:
