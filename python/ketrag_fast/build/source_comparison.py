@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,10 +13,11 @@ from ketrag_fast.base.config.shards import Shards, shards_of
 from ketrag_fast.base.progress import Meter
 from ketrag_fast.build.file_reading import check_document, find_files, read_jobs
 from ketrag_fast.build.sources import SourceTask
-from ketrag_fast.build.unchanged import UnchangedFiles
+from ketrag_fast.build.unchanged import UnchangedFiles, is_recorded
 from ketrag_fast.errors import Cancelled, DocumentError
-from ketrag_fast.readers import ALONE, Item, SourceFile, single
-from ketrag_fast.readers.sandbox import Apart, ReadJob
+from ketrag_fast.readers import ALONE, Item, SourceFile, is_glob, single
+from ketrag_fast.readers.file_types import BY_SUFFIX
+from ketrag_fast.readers.sandbox import UNCHANGED, Apart, ReadJob
 from ketrag_fast.storage.document_hashes import hash_purged_id
 from ketrag_fast.storage.source_files import FileReading
 from ketrag_fast.storage.source_table import SourceRow
@@ -25,6 +26,10 @@ from ketrag_fast.types import Document, Failure
 from ketrag_fast.types.document_batch import DocumentBatch
 
 _LONGEST_NAME: Final = 40
+_NAMED_ALIKE: Final = ALONE | {UNCHANGED}
+"""Kinds of files that show without a row that their source is a file."""
+_WITH_PARTS: Final = frozenset(("gzip", "zip", "mail", "mbox", "xlsx", "old office"))
+"""Kinds of files whose parts become documents with the id `FILE/PART`."""
 _MOST_ITEMS: Final = 32
 """Bits for the number of an item within its file; the number of the file is in the bits above."""
 
@@ -93,6 +98,7 @@ class SourceComparison:
     shards: Shards | None = None
     _read: dict[str, int] = field(default_factory=dict)
     _bytes: int = 0
+    _by_source: dict[int, list[str]] | None = None
 
     def __post_init__(self) -> None:
         self.shards = shards_of(self.settings.shard)
@@ -122,16 +128,18 @@ class SourceComparison:
 
     def _files(self, task: SourceTask, sandbox: Apart) -> Iterator[Step]:
         source, shards = task.row, self.shards
-        files = find_files(source.spec, self.settings)
-        if files.missing and not _is_deleted_file(source.spec):
-            self._keep_missing(source)
+        try:
+            files = find_files(source.spec, self.settings)
+        except OSError as error:
+            self._keep_unread(source, f"it cannot be read: {error.strerror}")
             return
         if files.missing:
-            had = any(one.source == source.number for one in self.known.values())
-            self.warnings.append(
-                f"the source {source.label} is missing" + ("; its documents were removed" if had else "")
-            )
-        elif not files.files and not files.failures:
+            self._skip_missing(source)
+            return
+        if not files.files and is_glob(source.spec) and self._may_be_away(source):
+            self._keep_unread(source, "nothing matches it any more, and its folder may be missing")
+            return
+        if not files.files and not files.failures:
             self.warnings.append(f"the source {source.label} has no files")
         for failure in files.failures:
             self._fail(failure)
@@ -170,8 +178,10 @@ class SourceComparison:
             self.meter.note = _file_note(number, len(files.files), self._bytes, file.id)
             place = order.get(file.path, 0) << _MOST_ITEMS if shards else place
             if file.id in reused:
-                place = yield from self._keep(task, place, reused[file.id])
-            failed, passed_over, documents = len(self.failures), self.passed_over, []
+                place = yield from self._keep(task, place, file, reused[file.id])
+            failed, passed_over = len(self.failures), self.passed_over
+            recorded = self.unchanged is not None and is_recorded(kinds[file.id])
+            documents: dict[str, str] = {}
             for batch in items:
                 if isinstance(batch, DocumentBatch) and self._are_new(batch):
                     yield BatchInsert(batch, batch.contents, source.number, place)
@@ -181,37 +191,100 @@ class SourceComparison:
                     change, place = self._take(task, place, item, file.path)
                     if change is not None:
                         yield change
-                    if isinstance(item, Document):
-                        documents.append(item.id)
+                    if recorded and isinstance(item, Document):
+                        documents[item.id] = self._content(item.id, change)
             if self.unchanged is not None and passed_over == self.passed_over:
                 self.unchanged.add(source.number, file, kinds[file.id], documents, self.failures[failed:])
+            if self.unchanged is not None and file.id == named and kinds[file.id] not in _NAMED_ALIKE:
+                self.unchanged.add_named(source.number, file.id)
             self._bytes += _size(file)
         for failure in others:
             self._fail(failure)
 
-    def _keep_all(self, source: SourceRow) -> set[str]:
-        """Keep the stored documents of a source, and return their ids."""
-        own = {name for name, one in self.known.items() if one.source == source.number}
-        self.seen |= own
-        self.kept |= own
-        return own
+    def _keep_all(self, source: SourceRow) -> None:
+        """Keep the stored documents of a source."""
+        own = self._stored(source.number)
+        self.seen.update(own)
+        self.kept.update(own)
 
-    def _keep_missing(self, source: SourceRow) -> None:
-        """Keep the documents of a folder that is gone: it may be on a drive that is not connected."""
-        own = self._keep_all(source)
-        what = "the folder is missing"
-        if own:
-            kept = "its document stays" if len(own) == 1 else f"its {len(own):,} documents stay"
-            what += f"; {kept} in the index (`ketrag remove` removes documents)"
-        self._fail(Failure(source.label, "source", what))
+    def _stored(self, source: int) -> list[str]:
+        """Return the ids of the stored documents of a source."""
+        if self._by_source is None:
+            self._by_source = defaultdict(list)
+            for name, one in self.known.items():
+                self._by_source[one.source].append(name)
+        return self._by_source.get(source, [])
 
-    def _keep(self, task: SourceTask, place: int, row: FileReading) -> Generator[DocumentMove, None, int]:
+    def _content(self, name: str, change: DocumentChange | None) -> str:
+        """Return the content hash of a document that was compared; "" if it is not stored."""
+        if change is not None:
+            return change.content
+        return self.known[name].content if name in self.known else ""
+
+    def _skip_missing(self, source: SourceRow) -> None:
+        """Remove the documents of a deleted file.
+
+        Those of a folder are kept, because it may be on a drive that is not connected, and so are those of a
+        source that may have been either.
+        """
+        own = self._stored(source.number)
+        if not own:
+            self.warnings.append(f"the source {source.label} is missing")
+            return
+        if self._was_file(source, own):
+            self.warnings.append(f"the source {source.label} is missing; its documents were removed")
+            return
+        what = "file or folder" if Path(source.spec).suffix.lower() in BY_SUFFIX else "folder"
+        self._keep_unread(source, f"the {what} is missing")
+
+    def _keep_unread(self, source: SourceRow, why: str) -> None:
+        """Keep the documents of a source that cannot be read, and report it."""
+        count = len(self._stored(source.number))
+        self._keep_all(source)
+        if self.unchanged is not None:
+            self.unchanged.keep(source.number)
+        kept = "its document stays" if count == 1 else f"its {count:,} documents stay"
+        more = f"; {kept} in the index (`ketrag remove` removes documents)" if count else ""
+        self._fail(Failure(source.label, "source", f"{why}{more}"))
+
+    def _may_be_away(self, source: SourceRow) -> bool:
+        """Return whether a pattern that matches nothing had documents of a folder that is missing.
+
+        A name with brackets may be a folder's own.
+        """
+        folders = [Path(source.spec), *Path(source.spec).parents]
+        base = next(folder for folder in folders if not is_glob(str(folder)))
+        is_name = not set("*?").intersection(source.spec)
+        return bool(self._stored(source.number)) and (is_name or not base.is_dir())
+
+    def _was_file(self, source: SourceRow, own: Iterable[str]) -> bool:
+        """Return whether a missing source was a file, in a folder that exists.
+
+        The ids of its stored documents are made from the name of the file, or the file has the only row of
+        the files that were read.
+        """
+        path = Path(source.spec)
+        if not path.parent.is_dir():
+            return False
+        name = path.name
+        parts = (
+            (f"{name}:", f"{name}/") if BY_SUFFIX.get(path.suffix.lower()) in _WITH_PARTS else (f"{name}:",)
+        )
+        if all(one == name or one.startswith(parts) for one in own):
+            return True
+        return self.unchanged is not None and self.unchanged.files_of(source.number) == {name}
+
+    def _keep(
+        self, task: SourceTask, place: int, file: SourceFile, row: FileReading
+    ) -> Generator[DocumentMove, None, int]:
         """Keep the stored documents of a file that has not changed, and return the next position."""
         self._check_stop()
         for failure in row.failures:
             self._fail(failure)
         for name in row.documents:
             if name in self.seen:
+                if self.unchanged is not None:
+                    self.unchanged.forget(task.row.number, file)
                 self._fail(_repeated(name))
                 continue
             stored = self.known[name]
@@ -293,12 +366,6 @@ class SourceComparison:
                 f"{failure.document}: {failure.message}", hint="--on-error skip continues without it"
             )
         self.failures.append(failure)
-
-
-def _is_deleted_file(spec: str) -> bool:
-    """Return whether a missing source was a file, or a pattern of files, in a folder that exists."""
-    path = Path(spec)
-    return bool(path.suffix) and path.parent.is_dir()
 
 
 def _repeated(name: str) -> Failure:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -85,15 +85,15 @@ def list_sources(
         tables.drop_altered_sources()
     given = []
     below: dict[str, list[str]] = {}
+    registered = _registered_paths(tables) if others == "keep" and paths else {}
     for path in paths:
-        home = _home(tables, absolute(path)) if others == "keep" else None
+        home = _home(registered, absolute(path))
         given.append(("path", path, home or absolute(path)))
         if home is not None:
             below.setdefault(home, []).append(absolute(path))
     if documents is not None:
         given.append(("documents", "documents", ""))
-    for kind, label, spec in given:
-        tables.add_source(kind, label, spec)
+    tables.add_sources(given)
     named = {(kind, spec) for kind, _, spec in given}
     tasks = []
     for row in tables.sources():
@@ -110,11 +110,15 @@ def list_sources(
     return tasks
 
 
-def _home(tables: Tables, path: str) -> str | None:
-    """Return the registered folder that contains a path: ids of its documents are relative to it."""
-    specs = (source.spec for source in tables.sources() if source.kind == "path")
-    own = Path(path)
-    return next((s for s in specs if s != path and own.is_relative_to(s) and Path(s).is_dir()), None)
+def _registered_paths(tables: Tables) -> dict[str, int]:
+    """Return the paths of the registered sources, with their numbers."""
+    return {source.spec: source.number for source in tables.sources() if source.kind == "path"}
+
+
+def _home(registered: Mapping[str, int], path: str) -> str | None:
+    """Return the first registered folder that contains a path: ids of its documents are relative to it."""
+    above = [spec for spec in map(str, Path(path).parents) if spec in registered]
+    return next((spec for spec in sorted(above, key=registered.__getitem__) if Path(spec).is_dir()), None)
 
 
 def _is_missing(spec: str) -> bool:

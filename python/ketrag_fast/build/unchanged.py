@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections import defaultdict
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
@@ -33,6 +34,7 @@ class UnchangedFiles:
         self._before = before
         self._again: dict[FileKey, tuple[int, int]] = {}
         self._checked: set[FileKey] = set()
+        self._files: defaultdict[int, set[str]] | None = None
         self.rows: dict[FileKey, FileReading] = {}
         """New and changed rows."""
         limits = (settings.read_text, settings.read_seconds, settings.read_memory)
@@ -53,9 +55,9 @@ class UnchangedFiles:
         if row is None or row.reader != self._reader or row.size != stamp[0]:
             self._again[key] = stamp
             return None
-        for name in row.documents:
+        for name, content in zip(row.documents, row.contents, strict=True):
             old = known.get(name)
-            if old is None or old.source != source or not old.content or name in seen:
+            if old is None or old.source != source or not content or old.content != content or name in seen:
                 self._again[key] = stamp
                 return None
         if row.changed != stamp[1]:
@@ -65,15 +67,46 @@ class UnchangedFiles:
             self.rows[key] = replace(row, changed=_settled(stamp[1]))
         return row
 
+    def forget(self, source: int, file: SourceFile) -> None:
+        """Drop the row of a file, so that the next build reads it."""
+        key = source, file.id
+        self.rows.pop(key, None)
+        self._again[key] = 0, 0
+
+    def keep(self, source: int) -> None:
+        """Keep the rows of a source whose files cannot be looked up."""
+        self._checked.update((source, file) for file in self.files_of(source))
+
+    def files_of(self, source: int) -> set[str]:
+        """Return the ids of the files of a source that have rows of an earlier build."""
+        if self._files is None:
+            self._files = defaultdict(set)
+            for number, file in self._before:
+                self._files[number].add(file)
+        return self._files.get(source, set())
+
+    def add_named(self, source: int, name: str) -> None:
+        """Record that a source is a single file, if no other row of this build does.
+
+        The documents of such a row are never reused.
+        """
+        self.rows.setdefault((source, name), FileReading(0, 0, "", "", ()))
+
     def add(
-        self, source: int, file: SourceFile, kind: str, documents: Sequence[str], failures: Sequence[Failure]
+        self,
+        source: int,
+        file: SourceFile,
+        kind: str,
+        documents: Mapping[str, str],
+        failures: Sequence[Failure],
     ) -> None:
-        """Record a file that was read, unless it changed meanwhile or nothing of it could be read."""
+        """Record a file that was read, unless it changed meanwhile or nothing of it could be read.
+
+        `documents` are the ids of its documents, in order, with their content hashes.
+        """
         key = source, file.id
         before = self._again.get(key)
-        if kind == UNCHANGED or before is None or not documents:
-            return
-        if FORMATS[kind].inside or FORMATS[kind].alike:
+        if before is None or not documents or not is_recorded(kind):
             return
         try:
             digest = file_digest(file.path)
@@ -82,8 +115,10 @@ class UnchangedFiles:
         except OSError:
             return
         if all(failure.code == "part" for failure in failures):
-            row = (*before[:1], _settled(before[1]), digest, self._reader, tuple(documents), tuple(failures))
-            self.rows[key] = FileReading(*row)
+            changed, contents = _settled(before[1]), tuple(documents.values())
+            self.rows[key] = FileReading(
+                before[0], changed, digest, self._reader, tuple(documents), tuple(failures), contents
+            )
 
     def gone(self, sources: Container[int], read: Container[int]) -> list[FileKey]:
         """Return the rows to delete: of removed sources, and of files that sources that were read lost."""
@@ -95,6 +130,11 @@ class UnchangedFiles:
                 key[0] in read and (key not in self._checked or (key in self._again and key not in self.rows))
             )
         ]
+
+
+def is_recorded(kind: str) -> bool:
+    """Return whether files of a kind are recorded when they are read."""
+    return kind != UNCHANGED and not (FORMATS[kind].inside or FORMATS[kind].alike)
 
 
 def _stamp(file: SourceFile) -> tuple[int, int]:

@@ -9,6 +9,8 @@ import json
 import sqlite3
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import chain
+from typing import Any
 
 from ketrag_fast.types import Failure
 
@@ -20,7 +22,7 @@ CREATE TABLE IF NOT EXISTS file_readings (
   changed   INTEGER NOT NULL,            -- time of the last change in ns; 0 if it was changed just before
   digest    TEXT NOT NULL,               -- hash of the content
   reader    TEXT NOT NULL,               -- versions and settings of the readers
-  documents TEXT NOT NULL,               -- JSON: ids of the documents, in order
+  documents TEXT NOT NULL,               -- JSON: [[id, content hash], ...], the documents in order
   failures  TEXT NOT NULL,               -- JSON: [[document, code, message], ...], parts that were not read
   PRIMARY KEY (source, file)
 ) STRICT, WITHOUT ROWID
@@ -33,7 +35,10 @@ FileKey = tuple[int, str]
 
 @dataclass(frozen=True, slots=True)
 class FileReading:
-    """The size, time and hash of a file when it was read, and its documents and failures."""
+    """The size, time and hash of a file when it was read, and its documents and failures.
+
+    `contents` has the content hashes of the documents.
+    """
 
     size: int
     changed: int
@@ -41,10 +46,14 @@ class FileReading:
     reader: str
     documents: tuple[str, ...]
     failures: tuple[Failure, ...] = ()
+    contents: tuple[str, ...] = ()
 
 
 def load_file_readings(db: sqlite3.Connection) -> dict[FileKey, FileReading]:
-    """Return all rows. Rows that are not valid are left out, so that their files are read again."""
+    """Return all rows. Rows that are not valid are left out, so that their files are read again.
+
+    So are rows without content hashes, which earlier versions stored.
+    """
     if db.execute("SELECT 1 FROM sqlite_schema WHERE name = 'file_readings'").fetchone() is None:
         return {}
     found: dict[FileKey, FileReading] = {}
@@ -52,13 +61,21 @@ def load_file_readings(db: sqlite3.Connection) -> dict[FileKey, FileReading]:
         f"SELECT {_COLUMNS} FROM file_readings"  # noqa: S608 - ours
     ):
         try:
-            ids = tuple(json.loads(documents))
+            pairs = [_pair(value) for value in json.loads(documents)]
             parts = tuple(Failure(*map(str, row)) for row in json.loads(failures))
         except (TypeError, ValueError, RecursionError):
             continue
-        if all(isinstance(name, str) for name in (file, digest, reader, *ids)):
-            found[source, file] = FileReading(size, changed, digest, reader, ids, parts)
+        if all(isinstance(value, str) for value in (file, digest, reader, *chain.from_iterable(pairs))):
+            ids, contents = tuple(name for name, _ in pairs), tuple(content for _, content in pairs)
+            found[source, file] = FileReading(size, changed, digest, reader, ids, parts, contents)
     return found
+
+
+def _pair(value: Any) -> tuple[Any, Any]:
+    """Return an id and a content hash. Raises ValueError for a value that is not a list of two."""
+    if not isinstance(value, list) or len(value) != 2:
+        raise ValueError(f"expected [id, content hash], got {value!r:.80}")
+    return value[0], value[1]
 
 
 def store_file_readings(
@@ -76,7 +93,7 @@ def store_file_readings(
                 row.changed,
                 row.digest,
                 row.reader,
-                json.dumps(row.documents),
+                json.dumps(list(zip(row.documents, row.contents, strict=True))),
                 json.dumps([(one.document, one.code, one.message) for one in row.failures]),
             )
             for key, row in rows.items()

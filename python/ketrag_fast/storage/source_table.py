@@ -69,20 +69,26 @@ class SourceTable(Database):
 
     def add_source(self, kind: str, label: str, spec: str) -> None:
         """Register a source once. A path replaces the placeholder that a merge stored for it."""
-        if kind == "path":
+        self.add_sources([(kind, label, spec)])
+
+    def add_sources(self, sources: Iterable[tuple[str, str, str]]) -> None:
+        """Register sources, given as (kind, label, spec), in the same way as `add_source`."""
+        for kind, label, spec in sources:
+            if kind == "path":
+                self._db.execute(
+                    "DELETE FROM source_seals WHERE number IN"
+                    " (SELECT number FROM sources WHERE kind = 'documents' AND spec = ?)",
+                    (spec,),
+                )
+                self._db.execute(
+                    "UPDATE OR IGNORE sources SET kind = 'path', label = ?"
+                    " WHERE kind = 'documents' AND spec = ?",
+                    (label, spec),
+                )
             self._db.execute(
-                "DELETE FROM source_seals WHERE number IN"
-                " (SELECT number FROM sources WHERE kind = 'documents' AND spec = ?)",
-                (spec,),
+                "INSERT INTO sources (kind, label, spec) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
+                (kind, label, spec),
             )
-            self._db.execute(
-                "UPDATE OR IGNORE sources SET kind = 'path', label = ? WHERE kind = 'documents' AND spec = ?",
-                (label, spec),
-            )
-        self._db.execute(
-            "INSERT INTO sources (kind, label, spec) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
-            (kind, label, spec),
-        )
         seal_sources(self._db)
 
     def remove_source(self, number: int) -> None:
