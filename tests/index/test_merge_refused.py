@@ -36,7 +36,7 @@ def test_one_id_for_two_documents(tmp_path: Path, capsys: pytest.CaptureFixture[
     build(tmp_path / "b", b)
     places = [str(tmp_path / "a"), str(tmp_path / "b")]
     with pytest.raises(
-        DocumentError, match=r"2 ids have different documents in these indexes: 'x' .*/a, .*/b.*'y'"
+        DocumentError, match=r"2 ids with different documents in these indexes: 'x' .*/a, .*/b.*'y'"
     ):
         Index.merge(places, tmp_path / "m")
     assert not (tmp_path / "m").exists()

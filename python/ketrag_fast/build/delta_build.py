@@ -9,6 +9,7 @@ from ketrag_fast.base.progress import Callback
 from ketrag_fast.build.delta import Deltas
 from ketrag_fast.build.ingest import Change, Ingested
 from ketrag_fast.build.usage import usage_of
+from ketrag_fast.errors import IndexDamaged
 from ketrag_fast.storage.generation import Generation
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.manifest import StageRecord
@@ -37,7 +38,8 @@ def change_by_delta(
 ) -> BuildReport | None:
     """Publish a change by documents and ids as a delta.
 
-    Returns None if it must be another change, with the tables as they were.
+    Returns None if it must be another change, with the tables as they were. Arrays of the base that are
+    damaged are computed again by a build of whole files.
     """
     try:
         with tables.transaction():
@@ -49,7 +51,7 @@ def change_by_delta(
                 record = deltas.write(changed, callback)
                 if record is None:
                     raise _NeedsWhole
-    except _NeedsWhole:
+    except (_NeedsWhole, IndexDamaged):
         return None
     read = Ingested(
         added=changed.added, updated=changed.updated, removed=changed.removed, failures=changed.unknown
@@ -60,11 +62,17 @@ def change_by_delta(
 def publish_difference(
     deltas: Deltas, tables: Tables, resolved: Resolved, read: Ingested, callback: Callback | None
 ) -> BuildReport | None:
-    """Publish what reading the sources changed as a delta; None if the index must be computed as a whole."""
+    """Publish what reading the sources changed as a delta.
+
+    Returns None if the index must be computed as a whole, also if its arrays are damaged.
+    """
     if not (read.added or read.updated or read.removed):
         return None  # a build without changes folds the delta
-    changed = deltas.difference()
-    record = None if changed is None else deltas.write(changed, callback, read.fingerprint)
+    try:
+        changed = deltas.difference()
+        record = None if changed is None else deltas.write(changed, callback, read.fingerprint)
+    except IndexDamaged:
+        return None
     return None if record is None else _delta_report(deltas, tables, resolved, read, record)
 
 

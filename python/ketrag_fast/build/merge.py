@@ -46,8 +46,7 @@ from ketrag_fast.storage.generation import (
     open_generation,
 )
 from ketrag_fast.storage.io_errors import writing
-from ketrag_fast.storage.layout import Layout
-from ketrag_fast.storage.leftovers import MERGE
+from ketrag_fast.storage.layout import MERGE, Layout
 from ketrag_fast.storage.lock import builder_lock
 from ketrag_fast.storage.merge_tables import new_tables
 from ketrag_fast.storage.source_table import SourceRow
@@ -83,6 +82,8 @@ def merge(
     """
     start = time.monotonic()
     _distinct(paths)
+    if prefer not in (None, "first", "last"):
+        raise ConfigError(f"prefer must be 'first' or 'last', got {prefer!r}")
     target = Layout(out)
     with ExitStack() as stack:
         for path in paths:

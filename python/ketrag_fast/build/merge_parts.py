@@ -33,6 +33,7 @@ from ketrag_fast.storage.source_table import SourceRow
 from ketrag_fast.storage.tables import Known, Tables
 from ketrag_fast.systems.index_settings import settings_of
 from ketrag_fast.systems.registry import registry
+from ketrag_fast.types.wording import counted
 
 Prefer = Literal["first", "last"]
 SourceName = tuple[str, str]
@@ -292,7 +293,7 @@ def _refuse(parts: Sequence[MergePart], conflicts: Mapping[str, tuple[int, int]]
     ]
     more = f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else ""
     raise DocumentError(
-        f"{len(names):,} ids have different documents in these indexes: {', '.join(lines)}{more}",
-        hint="--prefer first (or last) keeps those of the index given first (last); or remove one of each: "
-        "ketrag remove ID -i DIR",
+        f"{counted(len(names), 'id')} with different documents in these indexes: {', '.join(lines)}{more}",
+        hint="when they are merged, --prefer first (or last) keeps those of the index given first (last); "
+        "or remove one of each: ketrag remove ID -i DIR",
     )

@@ -13,6 +13,7 @@ from ketrag_fast.base.filters import Condition
 from ketrag_fast.base.progress import Callback, Limited, Meter
 from ketrag_fast.build.ingest import Change, Ingested, change_documents
 from ketrag_fast.build.model_settings import settings_for
+from ketrag_fast.build.source_list import list_given
 from ketrag_fast.build.sources import Others, Sources
 from ketrag_fast.storage.generation import newest_whole
 from ketrag_fast.storage.layout import Layout
@@ -79,6 +80,7 @@ def preview(
 
     `others` is done with the sources that are not given; a build reads them. Raises what a build raises.
     """
+    listed = list_given(sources)
     layout = Layout(path)
     layout.require()
     with builder_lock(layout):
@@ -90,7 +92,7 @@ def preview(
             before = tables.known()
             try:
                 with tables.transaction():
-                    change = Change(sources, others, remove, where)
+                    change = Change(listed, others, remove, where)
                     read = change_documents(tables, change, resolved.settings, meter)
                     characters = tables.characters_of(
                         one.key

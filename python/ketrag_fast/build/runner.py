@@ -31,10 +31,11 @@ from ketrag_fast.build.ingest import Change, Ingested, apply_change
 from ketrag_fast.build.merge_reuse import MergedBefore
 from ketrag_fast.build.model_settings import require_same_model, require_some_mode, settings_for, source_of
 from ketrag_fast.build.notes import note
-from ketrag_fast.build.purge import Used
+from ketrag_fast.build.purge import Used, pending_purge_warnings
 from ketrag_fast.build.purge import purge as drop_unused
 from ketrag_fast.build.reading_ahead import working_ahead
 from ketrag_fast.build.reuse import Before
+from ketrag_fast.build.source_list import list_given
 from ketrag_fast.build.sources import Others, Sources
 from ketrag_fast.build.usage import usage_of, without_graphs
 from ketrag_fast.errors import Cancelled, StageError
@@ -50,12 +51,13 @@ from ketrag_fast.storage.generation import (
     drop_damaged,
     finish_publication,
     is_newest,
+    never_finished,
     newest_whole,
     prune,
     publish,
 )
 from ketrag_fast.storage.joined_folders import drop_joined
-from ketrag_fast.storage.layout import Layout
+from ketrag_fast.storage.layout import MERGE, Layout
 from ketrag_fast.storage.manifest import StageRecord, content_digest
 from ketrag_fast.storage.published_texts import UNITS
 from ketrag_fast.storage.tables import Tables
@@ -121,12 +123,11 @@ def build(
             finished stage and the last reply.
     """
     start = time.monotonic()
+    listed = list_given(sources)
     layout = Layout(Path(path))
     with hold_folder(layout):
         is_open = opened is not None and is_newest(layout, opened)
-        base = opened if is_open else newest_whole(layout)
-        if base is not None:
-            finish_publication(layout, base)
+        base = _published(layout, opened if is_open else newest_whole(layout), rebuild)
         is_current = base is not None and base.number == current_number(layout)
         given, reads = plan(settings or Settings(), base, layout, rebuild=rebuild, partial=partial)
         resolved = settings_for(base, given, rebuild)
@@ -138,10 +139,9 @@ def build(
         with Tables(layout.tables) as tables:
             with tables.transaction():
                 tables.set_settings(build_settings(resolved.settings))
-            change = Change(sources, others, remove, where, purge)
-            deltas = None
-            if is_current and not (rebuild or partial or purge or fold):
-                deltas = start_deltas(layout, tables, base, resolved, stages)
+            change = Change(listed, others, remove, where, purge)
+            is_small = is_current and not (rebuild or partial or purge or fold)
+            deltas = start_deltas(layout, tables, base, resolved, stages) if is_small else None
             if deltas is not None:
                 small = change_by_delta(deltas, tables, resolved, change, callback)
                 if small is not None:
@@ -162,6 +162,18 @@ def build(
             remember(tables, report)
         _drop_leftovers(layout, resolved.settings, used if purge else None, report)
     return report
+
+
+def _published(layout: Layout, base: Generation | None, rebuild: bool) -> Generation | None:
+    """Return the newest whole generation, which is current then.
+
+    Raises IndexMissing for an unfinished merge, whose texts are still in its parts.
+    """
+    if base is not None:
+        finish_publication(layout, base)
+    elif not rebuild and (layout.work / MERGE).is_file():
+        raise never_finished(layout)
+    return base
 
 
 def _drop_leftovers(layout: Layout, settings: Settings, used: Used | None, report: BuildReport) -> None:
@@ -202,6 +214,8 @@ class _StageRun:
             rerun = every if rebuild or dropped is not None else frozenset()
             if dropped is not None:
                 dropped.watch(source, reading)
+            else:
+                read.warnings += pending_purge_warnings(tables)
             built = Build(
                 layout,
                 tables,
@@ -238,6 +252,7 @@ def _finish(
     layout: Layout, tables: Tables, settings: Settings, report: BuildReport, noted: list[str], start: float
 ) -> BuildReport:
     """Log a change by a delta, and remove what is old."""
+    noted = [*noted, *pending_purge_warnings(tables)]
     report = replace(report, warnings=tuple(noted), seconds=time.monotonic() - start)
     remember(tables, report)
     discard_contents(layout.work)

@@ -84,6 +84,8 @@ def merge_indexes(
     """Merge several indexes into one."""
     from ketrag_fast.build.merge import merge
 
+    if isinstance(parts, (str, os.PathLike)):
+        raise InputError(f"{os.fspath(parts)} is one index; merging takes a list of indexes")
     return merge([Path(part) for part in parts], Path(path), stages_for, settings, **options)
 
 

@@ -17,8 +17,8 @@ from ketrag_fast.storage.file_records import REPAIR
 from ketrag_fast.storage.generation import current_number, lost_number, open_generation
 from ketrag_fast.storage.io_errors import writing
 from ketrag_fast.storage.journal import Journal
-from ketrag_fast.storage.layout import Layout
-from ketrag_fast.storage.leftovers import MERGE, notes
+from ketrag_fast.storage.layout import MERGE, Layout
+from ketrag_fast.storage.leftovers import notes
 from ketrag_fast.storage.manifest import read_json
 from ketrag_fast.storage.tables import Tables
 from ketrag_fast.storage.vector_cache import VectorTable

@@ -88,7 +88,8 @@ class Index:
             sources: A path, a glob, an iterable of these, of `Document`s, or of both. They are added to the
                 sources of the index.
             path: Folder of the index.
-            settings: Settings; those left out come from the index and the environment.
+            settings: Settings; those left out come from the index, or are defaults. Environment variables and
+                files of settings count only for the command.
             progress: Called with each `Event`; returning False stops the build.
             replace: Make these the only sources.
             rebuild: Compute everything again. Needed for other chunk settings (for another embedder use
@@ -337,7 +338,7 @@ class Index:
         """
         index = Index.__new__(Index)
         index.path, index.report = self.path, None
-        index._state = self._state.restricted(allow_condition(allow), progress)
+        index._state = self._state.restricted(allow_condition(allow), progress).shared()
         return index
 
     # ------------------------------------------------------------ properties

@@ -101,7 +101,7 @@ class IndexState:
 
         key = repr(allow)
         part = self._parts.pop(key, None)
-        if part is None:
+        if part is None or part._now is None:
             part = IndexState.__new__(IndexState)
             part.path, part.settings, part.allows = self.path, self.settings, (*self.allows, allow)
             part.several, part.parts = self.several, self.parts
@@ -111,6 +111,12 @@ class IndexState:
         while len(self._parts) > _OPEN_PARTS:
             self._parts.pop(list(self._parts)[0], None)  # noqa: RUF015 - one step, safe next to other threads
         return part
+
+    def shared(self) -> IndexState:
+        """Return another state of what is open, which can be closed alone."""
+        other = IndexState.__new__(IndexState)
+        other.__dict__.update(self.__dict__, _parts={}, _lent=True)
+        return other
 
     def visible(self, query: Query, count: int = 1) -> tuple[IndexState, Query]:
         """Return the state that `query.allow` leaves, and the query for it with the time that is left.

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, Literal, Self
 
+from ketrag_fast.errors import IndexLocked
 from ketrag_fast.storage.io_errors import convert_os_error, tables_damaged, writing
 
 _REFUSED: Final = (OSError, sqlite3.Error, UnicodeDecodeError)
@@ -17,8 +18,14 @@ _BATCH: Final = 1024
 """Rows that are fetched together."""
 
 
-def _converted(error: OSError | sqlite3.Error | UnicodeDecodeError, path: Path) -> Exception:
+def _converted(error: OSError | sqlite3.Error | UnicodeDecodeError, connection: Connection) -> Exception:
     """Return the package's error for one of `_REFUSED`, or the same error."""
+    path = connection.path
+    if connection.stamp is not None and _stamp_of(path) != connection.stamp:
+        return IndexLocked(
+            f"{path} was changed by another process while it was read",
+            hint="open the index again when the build has finished",
+        )
     if isinstance(error, UnicodeDecodeError):
         return tables_damaged(path, error)
     return convert_os_error(error, path) or error
@@ -34,47 +41,49 @@ class CheckedCursor(sqlite3.Cursor):
         try:
             return super().execute(sql, parameters)
         except _REFUSED as error:
-            raise _converted(error, self.connection.path) from error
+            raise _converted(error, self.connection) from error
 
     def executemany(self, sql: str, rows: Iterable[Any], /) -> Self:
         """As sqlite3's."""
         try:
             return super().executemany(sql, rows)
         except _REFUSED as error:
-            raise _converted(error, self.connection.path) from error
+            raise _converted(error, self.connection) from error
 
     def fetchone(self) -> Any:
         """As sqlite3's."""
         try:
             return super().fetchone()
         except _REFUSED as error:
-            raise _converted(error, self.connection.path) from error
+            raise _converted(error, self.connection) from error
 
     def fetchall(self) -> list[Any]:
         """As sqlite3's."""
         try:
             return super().fetchall()
         except _REFUSED as error:
-            raise _converted(error, self.connection.path) from error
+            raise _converted(error, self.connection) from error
 
     def fetchmany(self, size: int | None = 1) -> list[Any]:
         """As sqlite3's."""
         try:
             return super().fetchmany(size)
         except _REFUSED as error:
-            raise _converted(error, self.connection.path) from error
+            raise _converted(error, self.connection) from error
 
     def __next__(self) -> Any:
         try:
             return super().__next__()
         except _REFUSED as error:
-            raise _converted(error, self.connection.path) from error
+            raise _converted(error, self.connection) from error
 
 
 class Connection(sqlite3.Connection):
     """A connection whose statements raise the package's errors."""
 
     path: Path
+    stamp: tuple[int, ...] | None = None
+    """Identity of a file that is read without locks, when it was opened."""
 
     def execute(self, sql: str, parameters: Any = (), /) -> CheckedCursor:
         """As sqlite3's."""
@@ -100,6 +109,16 @@ def require_own_file(path: Path) -> None:
         raise tables_damaged(path, "not a regular file")
 
 
+def _stamp_of(path: Path) -> tuple[int, ...]:
+    """Return what changes when a file or its log is written; empty if the file is missing."""
+    log = path.with_name(f"{path.name}-wal")
+    try:
+        state = path.stat()
+        return state.st_ino, state.st_size, state.st_mtime_ns, log.stat().st_size if log.exists() else 0
+    except OSError:
+        return ()
+
+
 def connect(path: Path, synchronous: Literal["NORMAL", "FULL"] | None) -> sqlite3.Connection:
     """Open a file with a write-ahead log.
 
@@ -112,8 +131,9 @@ def connect(path: Path, synchronous: Literal["NORMAL", "FULL"] | None) -> sqlite
         # An existing log must be read. Without one, `immutable` keeps SQLite from creating it.
         still = "" if log.exists() and log.stat().st_size else "&immutable=1"
         place = f"{path.absolute().as_uri()}?mode=ro{still}"
+        stamp = _stamp_of(path) if still else None
         db = sqlite3.connect(place, isolation_level=None, factory=Connection, uri=True)
-        db.path = path
+        db.path, db.stamp = path, stamp
         return db
     db = sqlite3.connect(path, isolation_level=None, factory=Connection)
     db.path = path

@@ -35,7 +35,7 @@ from ketrag_fast.storage.durable import (
 )
 from ketrag_fast.storage.file_records import REPAIR, path_of
 from ketrag_fast.storage.io_errors import unreadable, writing
-from ketrag_fast.storage.layout import Layout
+from ketrag_fast.storage.layout import MERGE, Layout
 from ketrag_fast.storage.manifest import Manifest, StageRecord, content_digest, read_manifest
 from ketrag_fast.storage.threads import map_threads
 
@@ -183,10 +183,7 @@ def open_current(layout: Layout, verify: Verify = "blocks", before: Generation |
     layout.require()
     numbers = layout.generations()
     if not numbers:
-        raise IndexMissing(
-            f"the index in {layout.root} was never finished",
-            hint="run the same `ketrag index` again: it goes on from there",
-        )
+        raise never_finished(layout)
     lost = lost_number(layout)
     if lost is not None:
         raise IndexDamaged(
@@ -194,6 +191,15 @@ def open_current(layout: Layout, verify: Verify = "blocks", before: Generation |
             hint="run `ketrag index` again: it builds the current one from the documents",
         )
     return open_generation(layout.generation(numbers[-1]), verify)
+
+
+def never_finished(layout: Layout) -> IndexMissing:
+    """Return the error for an index without a generation."""
+    command = "merge" if (layout.work / MERGE).is_file() else "index"
+    return IndexMissing(
+        f"the index in {layout.root} was never finished",
+        hint=f"run the same `ketrag {command}` again: it goes on from there",
+    )
 
 
 def is_newest(layout: Layout, opened: Generation) -> bool:

@@ -32,11 +32,12 @@ _FAILED = frozenset(
     if hasattr(errno, name)
 )
 _ELSEWHERE = frozenset({errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.ENOENT})
+_UNLOCKED = frozenset({errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS})
 _PRIMARY = 0xFF  # SQLite's extended codes carry the primary one in their low byte
 
 
 def convert_os_error(error: OSError | sqlite3.Error, path: Path) -> KetragError | None:
-    """Return the package's error for a failed write to `path`, or None for other errors."""
+    """Return the package's error for a failed write to `path`, or None for other errors of SQLite."""
     if isinstance(error, sqlite3.Error):
         return _convert_sqlite_error(error, path)
     place = error.filename or path
@@ -59,7 +60,17 @@ def convert_os_error(error: OSError | sqlite3.Error, path: Path) -> KetragError 
         return ReadOnly(
             f"cannot write {place}: {error.strerror}", hint="choose another folder with -i/--index"
         )
-    return None
+    if error.errno in _UNLOCKED:
+        return StorageFailed(
+            f"{place} cannot be locked: {error.strerror}",
+            hint="put the index on a local disk, or on a network drive with locks",
+        )
+    if error.errno in (None, errno.EINTR):
+        return None
+    return StorageFailed(
+        f"cannot write {place}: {error.strerror}",
+        hint="the published generation is intact: run the same command again, or use another folder",
+    )
 
 
 def _convert_sqlite_error(error: sqlite3.Error, path: Path) -> KetragError | None:

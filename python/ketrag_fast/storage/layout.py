@@ -15,6 +15,9 @@ FORMAT = 4
 SHORT_HASH = 16
 """Bytes of a document's hash in a generation. The tables compare all 32 with what they read."""
 
+MERGE = "merge.json"
+"""File in `work/` that lists the parts of an unfinished merge."""
+
 _GENERATION = re.compile(r"gen-(\d{6,})")
 _LONGEST = 100
 """Characters of a name in CURRENT that can be one of a generation."""

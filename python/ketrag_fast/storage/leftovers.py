@@ -13,13 +13,9 @@ from ketrag_fast.base.safe_io import read_regular
 from ketrag_fast.errors import KetragError
 from ketrag_fast.storage import build_progress
 from ketrag_fast.storage.generation import MANIFEST, current_number
-from ketrag_fast.storage.layout import Layout
+from ketrag_fast.storage.layout import MERGE, Layout
 from ketrag_fast.storage.manifest import read_manifest
 from ketrag_fast.storage.tables import Tables
-
-MERGE = "merge.json"
-"""File in `work/` that lists the parts of an unfinished merge."""
-
 
 _PASSING = frozenset({"publish", MERGE, build_progress.NAME, f"{build_progress.NAME}.tmp"})
 

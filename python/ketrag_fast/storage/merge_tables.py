@@ -40,9 +40,9 @@ Place = tuple[int, int, int]
 @contextmanager
 def new_tables(path: Path) -> Iterator[Merged]:
     """Write the file from scratch; complete and synced at the end. Callers remove it after an error."""
-    for name in (path, *(path.with_name(path.name + end) for end in ("-wal", "-shm", "-journal"))):
-        name.unlink(missing_ok=True)
     with writing(path):
+        for name in (path, *(path.with_name(path.name + end) for end in ("-wal", "-shm", "-journal"))):
+            name.unlink(missing_ok=True)
         Tables(path).close()
         Journal(path).close()
         VectorTable(path).close()

@@ -102,7 +102,7 @@ def reading_settings(given: Settings, generation: Generation) -> Settings:
         if name in given.given:
             raise ConfigError(
                 f"{name}: the index was built with {old!r}, not {new!r}",
-                hint=f"omit {name}, or rebuild the index: ketrag index --rebuild",
+                hint=f"omit {name}, or build the index with it: `ketrag index` (says if it needs --rebuild)",
             )
     moved = {name for name, _, _ in resolved.differences if name in ("embedder", "llm")}
     # The index fixes only how it was built.

@@ -138,6 +138,9 @@ class Lazy(Sequence[T], Generic[T]):
     def __repr__(self) -> str:
         return repr(self._all())
 
+    def __reduce__(self) -> Any:
+        return tuple, (tuple(self._all()),)
+
 
 @dataclass(frozen=True, slots=True)
 class Context:

@@ -41,8 +41,7 @@ from ketrag_fast.index.on_ray.tasks import ShardJob, build_shard, probe_of
 from ketrag_fast.storage.durable import discard_folder, replace_file
 from ketrag_fast.storage.generation import current_number
 from ketrag_fast.storage.io_errors import writing
-from ketrag_fast.storage.layout import Layout
-from ketrag_fast.storage.leftovers import MERGE
+from ketrag_fast.storage.layout import MERGE, Layout
 from ketrag_fast.types import BuildReport, Failure
 
 _STARTS: Final = 4
