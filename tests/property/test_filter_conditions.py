@@ -15,7 +15,8 @@ from ketrag_fast.errors import InputError
 FIELDS = ("a", "b", "c.d", "Größe")
 texts = st.sampled_from(["", "x", "10", "true", "ä ö", "it's", 'say "no"', "a\\b", "and", "x=y"])
 numbers = st.one_of(
-    st.integers(-3, 3), st.sampled_from([0.5, 1e300, 10**400, float("inf"), float("nan"), -0.0])
+    st.integers(-3, 3),
+    st.sampled_from([0.5, 1e300, 10**400, 2**53, 2**53 + 1, float(2**53), float("inf"), float("nan"), -0.0]),
 )
 single = st.one_of(texts, numbers, st.booleans())
 values = st.one_of(single, st.none(), st.lists(single, max_size=3))
@@ -64,20 +65,19 @@ def held(document: dict[str, Any], field: str) -> list[Any]:
     for name in field.split("."):
         value = value.get(name) if isinstance(value, dict) else None
     many = value if isinstance(value, list) else [value]
-    return [plain(one) for one in many if isinstance(one, (str, bool, int, float))]
-
-
-def plain(value: Any) -> Any:
-    if isinstance(value, (str, bool)):
-        return value
-    try:
-        return float(value)
-    except OverflowError:
-        return math.inf if value > 0 else -math.inf
+    return [
+        one
+        for one in many
+        if isinstance(one, (str, bool, int)) or (isinstance(one, float) and math.isfinite(one))
+    ]
 
 
 def alike(x: Any, y: Any) -> bool:
-    return type(x) is type(y)
+    return kind(x) is kind(y)
+
+
+def kind(value: Any) -> type:
+    return float if type(value) is int else type(value)
 
 
 def fits(document: dict[str, Any], condition: Any) -> bool:
@@ -106,14 +106,14 @@ def fits_field(there: list[Any], value: Any) -> bool:
         elif name in ("$in", "$nin"):
             ok = any(equal(there, one) for one in wanted) == (name == "$in")
         else:
-            ok = any(alike(x, plain(wanted)) and ORDERS[name](x, plain(wanted)) for x in there)
+            ok = any(alike(x, wanted) and ORDERS[name](x, wanted) for x in there)
         if not ok:
             return False
     return True
 
 
 def equal(there: list[Any], wanted: Any) -> bool:
-    return any(alike(x, plain(wanted)) and x == plain(wanted) for x in there)
+    return any(alike(x, wanted) and x == wanted for x in there)
 
 
 def named(condition: Any) -> set[str]:

@@ -250,7 +250,7 @@ class SourceComparison:
     def _may_be_away(self, source: SourceRow) -> bool:
         """Return whether a pattern that matches nothing had documents of a folder that is missing.
 
-        A name with brackets may be a folder's own.
+        Brackets may be part of the name of a folder.
         """
         folders = [Path(source.spec), *Path(source.spec).parents]
         base = next(folder for folder in folders if not is_glob(str(folder)))

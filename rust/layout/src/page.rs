@@ -125,6 +125,7 @@ impl Page {
         let [left, top, right, bottom] = bounds;
         match self.turned {
             90 => [top, self.width - right, bottom, self.width - left],
+            180 => [self.width - right, self.height - bottom, self.width - left, self.height - top],
             270 => [self.height - bottom, left, self.height - top, right],
             _ => bounds,
         }

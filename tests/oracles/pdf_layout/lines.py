@@ -108,6 +108,8 @@ class PageLines:
         left, top, right, bottom = box
         if self.turned == 90:
             return [top, self.width - right, bottom, self.width - left]
+        if self.turned == 180:
+            return [self.width - right, self.height - bottom, self.width - left, self.height - top]
         if self.turned == 270:
             return [self.height - bottom, left, self.height - top, right]
         return [left, top, right, bottom]
@@ -143,11 +145,11 @@ def lines_of(raw: Any, page: Any) -> PageLines:
 
 
 def _turn(raw: Any, text_page: Any, units: str, rotation: int) -> int:
-    """Return the angle in degrees at which most of the text is written, if that is sideways."""
+    """Return by how many degrees the page must be turned clockwise for most of the text to be upright."""
     step = max(len(units) // _TURNS, 1)
     sample = [at for at in range(0, len(units), step) if not units[at].isspace()]
-    angles = [(round(degrees(raw.FPDFText_GetCharAngle(text_page, at))) - rotation) % 360 for at in sample]
-    for turned in (90, 270):
+    angles = [(-round(degrees(raw.FPDFText_GetCharAngle(text_page, at))) - rotation) % 360 for at in sample]
+    for turned in (90, 180, 270):
         if sum(abs(angle - turned) <= 1 for angle in angles) > 0.7 * len(angles):
             return turned
     return 0
