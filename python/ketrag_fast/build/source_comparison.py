@@ -27,7 +27,7 @@ from ketrag_fast.types.document_batch import DocumentBatch
 
 _LONGEST_NAME: Final = 40
 _NAMED_ALIKE: Final = ALONE | {UNCHANGED}
-"""Kinds of files that show without a row that their source is a file."""
+"""Kinds whose documents are named after the file, which shows that the source was a file."""
 _WITH_PARTS: Final = frozenset(("gzip", "zip", "mail", "mbox", "xlsx", "old office"))
 """Kinds of files whose parts become documents with the id `FILE/PART`."""
 _MOST_ITEMS: Final = 32
@@ -248,9 +248,9 @@ class SourceComparison:
         self._fail(Failure(source.label, "source", f"{why}{more}"))
 
     def _may_be_away(self, source: SourceRow) -> bool:
-        """Return whether a pattern that matches nothing had documents of a folder that is missing.
+        """Return whether a pattern that matches nothing may have lost its folder rather than its files.
 
-        Brackets may be part of the name of a folder.
+        A pattern with only brackets may be the name of a folder.
         """
         folders = [Path(source.spec), *Path(source.spec).parents]
         base = next(folder for folder in folders if not is_glob(str(folder)))

@@ -164,7 +164,7 @@ class Journal(Database):
         return found
 
     def require_sound(self) -> None:
-        """Raise IndexDamaged if replies are in the wrong place, so that queries would miss them."""
+        """Raise IndexDamaged if replies are in the wrong place, so that builds would miss them."""
         found = [str(row[0]) for row in self._db.execute("PRAGMA integrity_check(replies)")]
         if found != ["ok"]:
             raise tables_damaged(self.path, "; ".join(found)[:300])
