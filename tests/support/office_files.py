@@ -98,7 +98,7 @@ def pptx(slides: Sequence[str], notes: Mapping[int, str] | None = None) -> bytes
 
 
 def xlsx(sheets: Mapping[str, Sequence[str]], strings: Sequence[str] = ()) -> bytes:
-    """Each sheet is its rows' XML. Format 1 shows a date, 2 a time of a day."""
+    """Each sheet is its rows' XML. Format 1 shows a date, 2 a time of a day, 3 and 4 a duration."""
     listed = "".join(
         f'<sheet name="{escape(name)}" sheetId="{n}" r:id="s{n}"/>' for n, name in enumerate(sheets, 1)
     )
@@ -109,8 +109,10 @@ def xlsx(sheets: Mapping[str, Sequence[str]], strings: Sequence[str] = ()) -> by
         "xl/workbook.xml": f'<workbook xmlns:r="r"><sheets>{listed}</sheets></workbook>',
         "xl/_rels/workbook.xml.rels": rels(parts),
         "xl/sharedStrings.xml": "<sst>" + "".join(f"<si><t>{escape(s)}</t></si>" for s in strings) + "</sst>",
-        "xl/styles.xml": '<styleSheet><numFmts><numFmt numFmtId="170" formatCode="h:mm;@"/></numFmts>'
-        '<cellXfs><xf numFmtId="0"/><xf numFmtId="14"/><xf numFmtId="170"/></cellXfs></styleSheet>',
+        "xl/styles.xml": '<styleSheet><numFmts><numFmt numFmtId="170" formatCode="h:mm;@"/>'
+        '<numFmt numFmtId="171" formatCode="[h]:mm"/></numFmts>'
+        '<cellXfs><xf numFmtId="0"/><xf numFmtId="14"/><xf numFmtId="170"/><xf numFmtId="171"/>'
+        '<xf numFmtId="46"/></cellXfs></styleSheet>',
     }
     for n, rows in enumerate(sheets.values(), 1):
         members[f"xl/worksheets/sheet{n}.xml"] = (

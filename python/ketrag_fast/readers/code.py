@@ -82,8 +82,7 @@ def read_plain_code(file: SourceFile) -> Iterator[Item]:
 
 def _read(file: SourceFile, symbols_of: Callable[[str, str], Iterable[Locator]]) -> Iterator[Item]:
     data = file.read_bytes()
-    if not data.strip():
-        yield file.failure("the file is empty")
+    if not data.strip():  # such as an `__init__.py`: nothing is wrong with it
         return
     text = decode(data, file.fallback_encoding)
     language = BY_SUFFIX.get(file.suffix, "code")

@@ -13,7 +13,7 @@ LONGEST = 200
 
 @dataclass(frozen=True, slots=True)
 class Heading:
-    """A heading that begins at offset `start`; level 1 is the highest."""
+    """A heading that begins at offset `start`; level 1 is the highest. One without a name ends a section."""
 
     start: int
     level: int
@@ -30,9 +30,10 @@ def sections(headings: Iterable[Heading], length: int, title: str = "") -> list[
     for heading, end in zip(ordered, ends, strict=False):
         while path and path[-1][0] >= heading.level:
             path.pop()
-        path.append((heading.level, _short(heading.name)))
+        if heading.name:
+            path.append((heading.level, _short(heading.name)))
         names = [name for _, name in path]
-        if names[0] == own:
+        if names[:1] == [own]:
             names = names[1:]
         if names and end > heading.start:
             found.append(Locator(heading.start, end, "heading", names))

@@ -22,7 +22,7 @@ from ketrag_fast.types.locations import Locator
 
 LARGEST: Final = 64_000_000
 """Maximum size of a page in bytes: several copies are in memory while it is parsed."""
-VERSION: Final = 2
+VERSION: Final = 3
 """Raise it when the crate ketrag-web gives another text: files are then read again."""
 _NAMES: Final = {
     "author": "author",

@@ -10,6 +10,8 @@ from ketrag_fast.readers.protocol import Item, SourceFile
 from ketrag_fast.types import Document
 
 ID_NAMES = ("_id", "id")
+_SHOWN = 8
+_LONGEST = 300
 
 
 def document_of(file: SourceFile, line: int, record: Mapping[str, Any]) -> Item:
@@ -20,10 +22,12 @@ def document_of(file: SourceFile, line: int, record: Mapping[str, Any]) -> Item:
     elif isinstance(name, (bool, dict, list, float)):
         return file.failure(f"line {line}: the id must be a string or an integer", line)
     text, title, metadata = record.get("text"), record.get("title"), record.get("metadata")
+    if text is None:
+        names = ", ".join(map(repr, list(record)[:_SHOWN])) + (", ..." if len(record) > _SHOWN else "")
+        problem = f"line {line}: there is no 'text'; its fields are {names or 'none'}"
+        return file.failure(problem[:_LONGEST], line)
     if not isinstance(text, str):
-        return file.failure(
-            f"line {line}: text is missing" if text is None else f"line {line}: text must be a string", line
-        )
+        return file.failure(f"line {line}: text must be a string", line)
     if title is not None and not isinstance(title, str):
         return file.failure(f"line {line}: title must be a string", line)
     if metadata is not None and not isinstance(metadata, dict):

@@ -13,6 +13,7 @@ from ketrag_fast.types.locations import Locator
 
 BLOCK: Final = 700
 """The header of a table is repeated after this many characters, so that every passage has it."""
+_REPEATED: Final = 300
 _BLANK = re.compile(r"[^\S\n\t]+")
 
 
@@ -28,8 +29,8 @@ class TextWriter:
 
     def paragraph(self, text: str, *, level: int | None = None, item: bool = False) -> int:
         """Add a paragraph (or a list item) and return its offset. `level` makes it a heading."""
-        plain = "\n".join(_BLANK.sub(" ", line).strip() for line in text.split("\n")).strip("\n")
-        if not plain.strip():
+        plain = self.plain(text)
+        if not plain:
             return self.length
         start = self._begin("\n" if item else "\n\n")
         self._put(plain)
@@ -37,25 +38,37 @@ class TextWriter:
             self.headings.append(Heading(start, level, plain))
         return start
 
-    def table(self, rows: Sequence[Sequence[str]]) -> None:
-        """Add a table: one line per row, tabs between cells; the header of a long table is repeated."""
-        lines = []
+    @staticmethod
+    def plain(text: str) -> str:
+        """Return the text that `paragraph` writes: without blanks around lines and lines around the text."""
+        plain = "\n".join(_BLANK.sub(" ", line).strip() for line in text.split("\n")).strip("\n")
+        return plain if plain.strip() else ""
+
+    def table(self, rows: Sequence[Sequence[str]]) -> list[int | None]:
+        """Add a table: one line per row, tabs between cells; the header of a long table is repeated.
+
+        Returns the offset of each row, None for an empty one.
+        """
+        starts: list[int | None] = []
+        header, begun = "", -1
         for row in rows:
             cells = [" ".join(cell.split()) for cell in row]
-            if any(cells):
-                lines.append("\t".join(cells).rstrip("\t"))
-        if not lines:
-            return
-        header = lines[0] if "\t" in lines[0] and not any(map(str.isdigit, lines[0])) else ""
-        self._begin("\n\n")
-        begun = self.length
-        self._put(lines[0])
-        for line in lines[1:]:
-            if header and len(header) < BLOCK // 3 and self.length - begun > BLOCK:
-                self._put("\n\n")
-                begun = self.length
-                self._put(header)
-            self._put(f"\n{line}")
+            if not any(cells):
+                starts.append(None)
+                continue
+            line = "\t".join(cells).rstrip("\t")
+            if begun < 0:
+                header = line if "\t" in line and not any(map(str.isdigit, line)) else ""
+                begun = self._begin("\n\n")
+            else:
+                if header and len(header) < BLOCK // 3 and self.length - begun > BLOCK:
+                    self._put("\n\n")
+                    begun = self.length
+                    self._put(header)
+                self._put("\n")
+            starts.append(self.length)
+            self._put(line)
+        return starts
 
     def mark(self) -> list[int]:
         """Return a mark for `located` that will hold the offset of the next text."""
@@ -63,10 +76,16 @@ class TextWriter:
         self._marks.append(found)
         return found
 
-    def located(self, mark: list[int], kind: str, value: Any) -> None:
-        """Add a locator for the text written since the mark."""
-        if mark:
-            self.locators.append(Locator(mark[0], self.length, kind, value))
+    def located(self, mark: list[int], kind: str, value: Any, *, end: int | None = None) -> None:
+        """Add a locator for the text written since the mark, or for that before the offset `end`."""
+        stop = self.length if end is None else end
+        if mark and mark[0] < stop:
+            self.locators.append(Locator(mark[0], stop, kind, value))
+
+    def end_section(self) -> None:
+        """End the section of the last heading: what follows has no heading."""
+        if self.headings and self.headings[-1].name:
+            self.headings.append(Heading(self.length, 0, ""))
 
     def _begin(self, between: str) -> int:
         if self._parts:
@@ -94,3 +113,8 @@ class TextWriter:
             title = first.name
         locators = [*self.locators, *sections(self.headings, len(text), title)]
         return Document(file.id, text, title, metadata, tuple(locators))
+
+
+def repeated(cell: str) -> str:
+    """Return the text that a merged cell repeats in a further row: a long text is not repeated."""
+    return cell if len(cell) <= _REPEATED else ""

@@ -8,6 +8,7 @@ pub mod links;
 mod main_text;
 mod measure;
 mod skipped;
+mod spans;
 mod tree;
 mod writer;
 

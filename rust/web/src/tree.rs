@@ -22,6 +22,7 @@ pub struct Element<'a> {
     pub itemprop: &'a str,
     pub href: &'a str,
     pub columns: u32,
+    pub rows: u32,
     pub hidden: bool,
     /// The table that a cell belongs to.
     pub table: u32,
@@ -35,6 +36,8 @@ pub struct Tree<'a> {
 
 /// Elements whose content is serialised as it is.
 const RAW: [&str; 8] = ["script", "style", "xmp", "iframe", "noembed", "noframes", "plaintext", "template"];
+/// Of a cell; 0 in the markup stands for all that follow.
+const MOST_ROWS: u32 = 65_534;
 const EMPTY: [&str; 18] = [
     "area", "base", "basefont", "bgsound", "br", "col", "embed", "frame", "hr", "img", "input", "keygen",
     "link", "meta", "param", "source", "track", "wbr",
@@ -161,8 +164,12 @@ impl<'a> Builder<'a> {
         }
         let name_end =
             bytes.iter().position(|b| b.is_ascii_whitespace() || *b == b'>').unwrap_or(bytes.len());
-        let mut element =
-            Element { name: rest[1..name_end].trim_end_matches('/'), columns: 1, ..Element::default() };
+        let mut element = Element {
+            name: rest[1..name_end].trim_end_matches('/'),
+            columns: 1,
+            rows: 1,
+            ..Element::default()
+        };
         let end = at + attributes(rest, name_end, &mut element);
         let name = element.name;
         self.open(element);
@@ -239,6 +246,10 @@ fn set<'a>(element: &mut Element<'a>, name: &str, value: &'a str) {
         "hidden" => element.hidden = true,
         "aria-hidden" => element.hidden |= value == "true",
         "colspan" => element.columns = value.parse().unwrap_or(1).clamp(1, 50),
+        "rowspan" => {
+            let rows = value.parse().unwrap_or(1).min(MOST_ROWS);
+            element.rows = if rows == 0 { MOST_ROWS } else { rows };
+        }
         "style" if value.len() < 1000 => {
             let plain: String =
                 value.chars().filter(|c| !c.is_whitespace()).collect::<String>().to_lowercase();

@@ -1,6 +1,7 @@
 //! The text of a page: a line for each block and table row, a blank line around paragraphs, tabs between cells.
 
 use super::measure::sizes_of;
+use super::spans::Spans;
 use super::tree::{unescaped, Kind, Tree};
 
 /// The header of a table is repeated after this many characters, so that every passage has it.
@@ -25,6 +26,7 @@ pub struct Text {
 pub fn text_of(tree: &Tree, root: usize, skipped: &[bool]) -> Text {
     let arranging = arranging_tables(tree, skipped);
     let mut writer = Writer::default();
+    let mut spans = Spans::default();
     let mut open: Vec<usize> = Vec::new();
     let end = tree.nodes[root].end as usize;
     let mut at = root;
@@ -42,6 +44,17 @@ pub fn text_of(tree: &Tree, root: usize, skipped: &[bool]) -> Text {
                 _ => {}
             }
             let is_cell = !arranging[element.table as usize];
+            if is_cell && cells == 0 {
+                match element.name {
+                    "td" | "th" => spans.end_cell(&writer.out, element.rows, element.columns),
+                    "tr" => {
+                        while let Some(text) = spans.covered_at_end(writer.out.len()) {
+                            writer.repeat_cell(&text);
+                        }
+                    }
+                    _ => {}
+                }
+            }
             writer.leave(element.name, cells > 0, if is_cell { element.columns } else { 0 });
         }
         if at >= end {
@@ -55,6 +68,22 @@ pub fn text_of(tree: &Tree, root: usize, skipped: &[bool]) -> Text {
             Kind::Text(text) if verbatim > 0 => writer.verbatim(&unescaped(text)),
             Kind::Text(text) => writer.flowing(&unescaped(text)),
             Kind::Element(element) => {
+                if cells == 0 && !arranging[element.table as usize] {
+                    match element.name {
+                        "thead" | "tbody" | "tfoot" => spans.begin_rows(),
+                        "tr" => spans.begin_row(),
+                        "td" | "th" => {
+                            while let Some(text) = spans.covered(writer.out.len()) {
+                                writer.repeat_cell(&text);
+                            }
+                            spans.begin_cell(writer.out.len());
+                        }
+                        _ => {}
+                    }
+                }
+                if element.name == "table" && cells == 0 {
+                    spans.begin_rows();
+                }
                 writer.enter(element.name, cells > 0);
                 match element.name {
                     "pre" => verbatim += 1,
@@ -205,6 +234,12 @@ impl Writer {
         } else if is_block(name) {
             self.breaks = self.breaks.max(1);
         }
+    }
+
+    /// Write a cell whose text is that of a cell above.
+    fn repeat_cell(&mut self, text: &str) {
+        self.flowing(text);
+        self.leave("td", false, 1);
     }
 
     fn blank(&mut self) {

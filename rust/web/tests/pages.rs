@@ -145,6 +145,31 @@ fn rows_of_tables_are_lines() {
 }
 
 #[test]
+fn a_cell_over_several_rows_is_repeated_in_each() {
+    let rows = "<thead><tr><th>Port</th><th>Fish</th><th>Year</th></tr></thead><tbody>\
+                <tr><td rowspan=\"3\">Bergen</td><td>cod</td><td rowspan=\"2\">1901</td></tr>\
+                <tr><td>ling</td></tr>\
+                <tr><td colspan=\"2\">none</td></tr>\
+                <tr><td rowspan=\"0\" colspan=\"2\">all</td><td>1902</td></tr><tr><td>1903</td></tr></tbody>\
+                <tbody><tr><td>Oslo</td><td>eel</td></tr></tbody>";
+    let found = text(&format!("{}<table>{rows}</table>", paragraphs(3)));
+    let wanted = "\nPort\tFish\tYear\nBergen\tcod\t1901\nBergen\tling\t1901\nBergen\tnone\n\
+                  all\t\t1902\nall\t\t1903\nOslo\teel";
+    assert!(found.ends_with(wanted), "{found:?}");
+}
+
+#[test]
+fn long_cells_and_many_rows_are_not_repeated_without_end() {
+    let long = "word ".repeat(50);
+    let rows = format!("<tr><td rowspan=\"9\">{long}</td><td>a</td></tr><tr><td>b</td></tr>");
+    let found = text(&format!("{}<table>{rows}</table>", paragraphs(3)));
+    assert_eq!(found.matches("word word").count(), 25, "{found:?}");
+    let cells = "<td rowspan=\"60000\">a text of some length that is repeated</td>".repeat(40);
+    let page = format!("<table><tr>{cells}</tr>{}</table>", "<tr><td>x</td></tr>".repeat(20_000));
+    assert!(text(&page).len() < 8 * page.len(), "{}", text(&page).len());
+}
+
+#[test]
 fn an_empty_cell_before_the_only_text_of_a_row_leaves_no_tab() {
     let note =
         "<table><tr><td><img src=\"note.png\"></td><th>Note</th></tr><tr><td>Take care.</td></tr></table>";

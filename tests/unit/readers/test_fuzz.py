@@ -68,7 +68,9 @@ def test_mutated_files(name: str) -> None:
     for module in ("pypdfium2", "resiliparse", "tree_sitter"):
         part(module, "documents,code")
     read, failed = attack(name, 0, 300)
-    assert read + failed >= 290
+    assert read + failed >= (
+        270 if name.endswith((".cpp", ".py", ".rs")) else 290
+    )  # empty code is no failure
 
 
 @pytest.mark.soak

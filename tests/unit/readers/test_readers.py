@@ -20,6 +20,7 @@ from ketrag_fast.readers.plain_text import about_markdown, about_rst
 from ketrag_fast.storage.tables import Tables
 from ketrag_fast.types import Document, Failure
 from tests.process import python
+from tests.support.reading import read_all
 
 Read = Callable[..., tuple[list[Document], list[Failure]]]
 
@@ -483,3 +484,19 @@ def test_long_cells_leave_the_limit_of_other_users_of_csv_alone(tmp_path: Path) 
     assert texts == [long] * 20
     assert refused == [True] * 20
     assert csv.field_size_limit() == limit
+
+
+def test_an_empty_file_of_code_is_no_failure() -> None:
+    assert read_all("__init__.py", b" \n") == ([], [])
+    assert read_all("a.txt", b"") == ([], ["a.txt: the file is empty"])
+
+
+def test_a_line_without_text_names_its_fields(read: Read) -> None:
+    rows = ['{"id": "x", "content": "whales"}', "{}", '{"' + "y" * 1000 + '": 1}']
+    _, failures = read("a.jsonl", "\n".join(rows))
+    messages = [failure.message for failure in failures]
+    assert messages[:2] == [
+        "line 1: there is no 'text'; its fields are 'id', 'content'",
+        "line 2: there is no 'text'; its fields are none",
+    ]
+    assert len(messages[2]) == 300

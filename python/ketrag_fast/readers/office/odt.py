@@ -7,11 +7,12 @@ from collections.abc import Iterator, Mapping
 from ketrag_fast.base.safe_xml import Handler
 from ketrag_fast.errors import DocumentError
 from ketrag_fast.readers.protocol import Item, SourceFile
-from ketrag_fast.readers.text_builder import TextWriter
+from ketrag_fast.readers.text_builder import TextWriter, repeated
 from ketrag_fast.readers.zip_xml import core_properties, open_package
 
 _PASSED = ("tracked-changes", "annotation", "note-citation", "forms", "sequence-decls", "table-of-content")
 _MOST = 10_000
+_MOST_COLUMNS = 1_000
 
 
 def read_odt(file: SourceFile) -> Iterator[Item]:
@@ -40,6 +41,8 @@ class _Content(Handler):
         self._tables = 0
         self._rows: list[list[str]] = []
         self._cell: list[str] = []
+        self._repeats = self._covers = 1  # columns and rows of the cell
+        self._merged: dict[int, tuple[int, str]] = {}  # by column: rows that a cell still covers, its text
         self._skipped = 0
         self._in_body = False
 
@@ -66,11 +69,13 @@ class _Content(Handler):
         elif name == "table":
             self._tables += 1
             if self._tables == 1:
-                self._rows = []
+                self._rows, self._merged = [], {}
         elif name == "table-row" and self._tables == 1:
             self._rows.append([])
-        elif name == "table-cell" and self._tables == 1:
+        elif name in ("table-cell", "covered-table-cell") and self._tables == 1:
             self._cell = []
+            self._repeats = min(_number(attributes.get("number-columns-repeated"), 1), _MOST_COLUMNS)
+            self._covers = min(_number(attributes.get("number-rows-spanned"), 1), _MOST)
 
     def text(self, text: str) -> None:
         if self._open and not self._skipped:
@@ -87,12 +92,23 @@ class _Content(Handler):
             self._text.append(")")
         elif name == "list-item":
             self._items -= 1
-        elif name == "table-cell" and self._tables == 1 and self._rows:
-            self._rows[-1].append(" ".join(self._cell))
+        elif name in ("table-cell", "covered-table-cell") and self._tables == 1 and self._rows:
+            self._add_cell(self._rows[-1])
         elif name == "table":
             self._tables -= 1
             if self._tables == 0:
                 self._writer.table(self._rows)
+
+    def _add_cell(self, row: list[str]) -> None:
+        """Add a cell to a row. A cell merged downwards is repeated in each of its rows."""
+        text, column = " ".join(self._cell), len(row)
+        left, above = self._merged.pop(column, (0, ""))
+        if left and not text:
+            text = repeated(above)
+            self._covers = left
+        if self._covers > 1:
+            self._merged[column] = (self._covers - 1, text)
+        row += [text, *[""] * (self._repeats - 1)]
 
     def _paragraph(self) -> None:
         text = "".join(self._text)

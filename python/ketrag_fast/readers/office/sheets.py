@@ -7,6 +7,7 @@ import re
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain, islice
 from typing import Final
 
 from ketrag_fast.base.safe_xml import Handler, steps
@@ -23,12 +24,19 @@ _MOST_CELL: Final = 1_000_000
 _LAST_COLUMN: Final = 16_384
 _DATES: Final = frozenset((*range(14, 23), *range(27, 37), *range(45, 48), *range(50, 59)))
 _IS_DATE = re.compile(r"(?<!\\)[dmyhs]", re.I)
+_IS_DURATION = re.compile(r"\[(?:h+|m+|s+)\]", re.I)
+_IS_YEAR = re.compile(r"(?:19|20)\d\d")
+_BUILT_IN_DURATION: Final = 46
 _QUOTED = re.compile(r"\"[^\"]*\"|\[[^\[\]]*\]|\\.")
+_MOST_ABOVE: Final = 20
+"""Maximum number of rows above a table."""
+_Row = tuple[int, dict[int, str]]
+"""The number of a row, and its texts by column."""
 _EPOCH: Final = dt.datetime(1899, 12, 30)
 
 
 def read_xlsx(file: SourceFile) -> Iterator[Item]:
-    """Yield the rows of all sheets. The first row of a sheet that is not empty is its header."""
+    """Yield the rows of all sheets. The header is the first row that is not empty, or that below a title."""
     found = False
     with open_package(file) as package:
         book = _Book()
@@ -39,43 +47,76 @@ def read_xlsx(file: SourceFile) -> Iterator[Item]:
         package.xml(main, book)
         parts = relations(package, main)
         strings = _strings(package, parts)
-        dates = _styles(package, parts)
+        styles = _styles(package, parts)
         for name, relation in book.sheets:
             kind, path = parts.get(relation, ("", ""))
             if kind != "worksheet" or path not in package:
                 continue
             sheet = replace(file, id=f"{file.id}/{name}")
             try:
-                for item in _sheet(sheet, name, _SheetRows(strings, dates, book.since_1904), package, path):
+                for item in _sheet(sheet, name, _SheetRows(strings, styles, book.since_1904), package, path):
                     found = True
                     yield item
             except DocumentError as error:
                 yield sheet.failure(str(error))
                 found = True
     if not found:
-        yield file.failure("no sheet has rows below its header")
+        yield file.failure("no sheet has a cell with text")
 
 
 def _sheet(file: SourceFile, name: str, handler: _SheetRows, package: Package, path: str) -> Iterator[Item]:
-    header: list[str] | None = None
+    heading, rows = split_heading(_used_rows(handler, package, path))
+    for number, cells in heading:
+        yield _located(row_document(file, number, ["text"], [" ".join(cells.values())]), name, number, cells)
+    header: list[str] = []
+    for number, cells in rows:
+        row = [cells.get(place, "") for place in range(max(cells) + 1)]
+        if not header:
+            header = header_of([" ".join(cell.split()) for cell in row])
+            continue
+        if len(row) > len(header):
+            header += header_of([""] * len(row))[len(header) :]
+        yield _located(row_document(file, number, header, row), name, number, cells)
+
+
+def _used_rows(handler: _SheetRows, package: Package, path: str) -> Iterator[_Row]:
     for _ in steps(package.pieces(path), handler, path):
         rows, handler.rows = handler.rows, []
-        for number, cells in rows:
-            if not any(cells.values()):
-                continue
-            row = [cells.get(place, "") for place in range(max(cells) + 1)]
-            if header is None:
-                header = header_of([" ".join(cell.split()) for cell in row])
-                continue
-            if len(row) > len(header):
-                header += header_of([""] * len(row))[len(header) :]
-            item = row_document(file, number, header, row)
-            if isinstance(item, Document):
-                used = [place for place, cell in cells.items() if cell]
-                cell = f"{_letters(min(used))}{number}:{_letters(max(used))}{number}"
-                end = len(item.text)
-                item = replace(item, locators=(Locator(0, end, "sheet", name), Locator(0, end, "cell", cell)))
-            yield item
+        yield from (row for row in rows if any(row[1].values()))
+
+
+def split_heading(rows: Iterator[_Row]) -> tuple[list[_Row], Iterator[_Row]]:
+    """Return the rows above the table, such as its title, and the others: the header and what follows.
+
+    Rows with a single cell are above the table if two rows with several cells follow, the first of them
+    without numbers but years. Else the first row is the header, unless it is the only row.
+    """
+    first = list(islice(rows, 2))
+    if len(first) == 1:
+        return first, iter(())
+    while first and _cells(first[-2]) == 1 and len(first) <= _MOST_ABOVE and (row := next(rows, None)):
+        first.append(row)
+    above = len(first) - 2
+    if above > 0 and _cells(first[-2]) > 1 and _cells(first[-1]) > 1 and not _has_number(first[-2]):
+        return first[:above], chain(first[above:], rows)
+    return [], chain(first, rows)
+
+
+def _cells(row: _Row) -> int:
+    return sum(map(bool, row[1].values()))
+
+
+def _has_number(row: _Row) -> bool:
+    return any(cell[:2].strip("-").isdigit() and not _IS_YEAR.fullmatch(cell) for cell in row[1].values())
+
+
+def _located(item: Item, name: str, number: int, cells: Mapping[int, str]) -> Item:
+    if not isinstance(item, Document):
+        return item
+    used = [place for place, cell in cells.items() if cell]
+    cell = f"{_letters(min(used))}{number}:{_letters(max(used))}{number}"
+    end = len(item.text)
+    return replace(item, locators=(Locator(0, end, "sheet", name), Locator(0, end, "cell", cell)))
 
 
 class _Book(Handler):
@@ -135,30 +176,32 @@ def _strings(package: Package, parts: Mapping[str, tuple[str, str]]) -> _Strings
 
 
 class _CellStyles(Handler):
-    """Which cell formats show a number as a date."""
+    """How each cell format shows a number: as "date", as "duration" or, "", as it is."""
 
     def __init__(self) -> None:
-        self.dates: list[bool] = []
-        self._own: dict[str, bool] = {}
+        self.kinds: list[str] = []
+        self._own: dict[str, str] = {}
         self._in_cells = False
 
     def start(self, name: str, attributes: Mapping[str, str]) -> None:
         if name == "numFmt":
-            code = _QUOTED.sub("", attributes.get("formatCode", ""))
-            self._own[attributes.get("numFmtId", "")] = bool(_IS_DATE.search(code))
+            code = attributes.get("formatCode", "")
+            kind = "date" if _IS_DATE.search(_QUOTED.sub("", code)) else ""
+            self._own[attributes.get("numFmtId", "")] = "duration" if _IS_DURATION.search(code) else kind
         elif name == "cellXfs":
             self._in_cells = True
         elif name == "xf" and self._in_cells:
             number = attributes.get("numFmtId", "0")
-            built_in = number.isdigit() and len(number) < 6 and int(number) in _DATES
-            self.dates.append(self._own.get(number, built_in))
+            known = int(number) if number.isdigit() and len(number) < 6 else 0
+            built_in = "duration" if known == _BUILT_IN_DURATION else "date" if known in _DATES else ""
+            self.kinds.append(self._own.get(number, built_in))
 
     def end(self, name: str) -> None:
         if name == "cellXfs":
             self._in_cells = False
 
 
-def _styles(package: Package, parts: Mapping[str, tuple[str, str]]) -> Sequence[bool]:
+def _styles(package: Package, parts: Mapping[str, tuple[str, str]]) -> Sequence[str]:
     found = _CellStyles()
     for kind, path in parts.values():
         if kind == "styles" and path in package:
@@ -166,15 +209,15 @@ def _styles(package: Package, parts: Mapping[str, tuple[str, str]]) -> Sequence[
                 package.xml(path, found)
             except DocumentError:
                 return []
-    return found.dates
+    return found.kinds
 
 
 class _SheetRows(Handler):
     """Collects the rows of one sheet: (number, text by column)."""
 
-    def __init__(self, strings: _Strings, dates: Sequence[bool], since_1904: bool) -> None:
-        self.rows: list[tuple[int, dict[int, str]]] = []
-        self._strings, self._dates = strings, dates
+    def __init__(self, strings: _Strings, styles: Sequence[str], since_1904: bool) -> None:
+        self.rows: list[_Row] = []
+        self._strings, self._styles = strings, styles
         self._epoch = _EPOCH + dt.timedelta(days=1462) if since_1904 else _EPOCH
         self._number = 0
         self._cells: dict[int, str] = {}
@@ -217,8 +260,9 @@ class _SheetRows(Handler):
             return "true" if text == "1" else "false"
         if self._type == "n" and self._style.isdigit() and len(self._style) < 7:
             style = int(self._style)
-            if style < len(self._dates) and self._dates[style]:
-                return self._date(text)
+            kind = self._styles[style] if style < len(self._styles) else ""
+            if kind:
+                return _duration(text) if kind == "duration" else self._date(text)
         return text.strip()
 
     def _date(self, text: str) -> str:
@@ -230,6 +274,16 @@ class _SheetRows(Handler):
         if days < 1:
             return (when + dt.timedelta(microseconds=500_000)).strftime("%H:%M:%S")
         return when.date().isoformat() if days == int(days) else when.isoformat(" ", "minutes")
+
+
+def _duration(days: str) -> str:
+    """Return a number of days as hours, minutes and seconds: `26:30:00`."""
+    try:
+        seconds = round(float(days) * 86_400)
+    except (ValueError, OverflowError):
+        return days
+    minutes, rest = divmod(abs(seconds), 60)
+    return f"{'-' if seconds < 0 else ''}{minutes // 60}:{minutes % 60:02}:{rest:02}"
 
 
 def _column(reference: str, default: int) -> int:

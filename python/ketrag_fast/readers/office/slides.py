@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from ketrag_fast.base.safe_xml import Handler
 from ketrag_fast.errors import DocumentError
 from ketrag_fast.readers.protocol import Item, SourceFile
-from ketrag_fast.readers.text_builder import TextWriter
+from ketrag_fast.readers.text_builder import TextWriter, repeated
 from ketrag_fast.readers.zip_xml import Package, core_properties, open_package, relations
 
 _TITLES = ("title", "ctrTitle")
@@ -23,6 +23,7 @@ def read_pptx(file: SourceFile) -> Iterator[Item]:
         slides = _slides(package)
         broken: list[str] = []
         for number, slide in enumerate(slides, 1):
+            writer.end_section()
             mark = writer.mark()
             try:
                 package.xml(slide, _Slide(writer))
@@ -76,6 +77,7 @@ class _Slide(Handler):
         self._paragraph: list[str] = []
         self._shape: list[str] = []
         self._rows: list[list[str]] | None = None
+        self._goes_on = False  # the cell above
         self._skipped = 0
 
     def start(self, name: str, attributes: Mapping[str, str]) -> None:
@@ -95,6 +97,7 @@ class _Slide(Handler):
             self._rows.append([])
         elif name == "tc" and self._rows is not None:
             self._shape = []
+            self._goes_on = attributes.get("vMerge") in ("1", "true")
 
     def text(self, text: str) -> None:
         if self._in_text and not self._skipped:
@@ -111,13 +114,20 @@ class _Slide(Handler):
             if text:
                 self._shape.append(text)
         elif name == "tc" and self._rows:
-            self._rows[-1].append(" ".join(self._shape))
-            self._shape = []
+            self._add_cell(self._rows)
         elif name == "tbl" and self._rows is not None:
             self._writer.table(self._rows)
             self._rows = None
         elif name == "sp":
             self._write()
+
+    def _add_cell(self, rows: list[list[str]]) -> None:
+        """Add a cell to the last row. A cell merged downwards is repeated in each of its rows."""
+        text, row = " ".join(self._shape), rows[-1]
+        if self._goes_on and not text and len(rows) > 1 and len(row) < len(rows[-2]):
+            text = repeated(rows[-2][len(row)])
+        row.append(text)
+        self._shape = []
 
     def _write(self) -> None:
         if not self._shape or self._place in _UNSAID:

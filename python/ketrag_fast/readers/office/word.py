@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Final
 
 from ketrag_fast.base.safe_xml import Handler
 from ketrag_fast.errors import DocumentError
 from ketrag_fast.readers.protocol import Item, SourceFile
-from ketrag_fast.readers.text_builder import TextWriter
+from ketrag_fast.readers.text_builder import TextWriter, repeated
 from ketrag_fast.readers.zip_xml import Package, core_properties, open_package, relations
 
 _MAIN: Final = "word/document.xml"
 _BODY: Final = 9
 """The outline level of body text in Word."""
+_PASSED: Final = ("Fallback", "del", "moveFrom")
+_MOST_COLUMNS: Final = 63
+"""Of a table in Word."""
+_MOST_TURNS: Final = 50
+"""Maximum number of places inside a paragraph where pages begin; further pages begin at the last of them."""
 
 
 def read_docx(file: SourceFile) -> Iterator[Item]:
@@ -89,30 +95,44 @@ def _levels(package: Package) -> dict[str, int]:
 
 
 class _Body(Handler):
-    """Collects the paragraphs of the body. A table inside a cell becomes text of the cell."""
+    """Collects the paragraphs of the body. A table inside a cell becomes text of the cell.
+
+    Deleted and hidden text is left out. A cell merged downwards is repeated in each of its rows.
+    """
 
     def __init__(self, writer: TextWriter, levels: Mapping[str, int]) -> None:
         self._writer, self._levels = writer, levels
         self._text: list[str] = []
+        self._has_words = False
         self._depth = 0  # nesting of tables
         self._rows: list[list[str]] = []
         self._cell: list[str] = []
+        self._columns = 1  # of the cell
+        self._goes_on = False  # the cell above
         self._in_text = False
+        self._in_run = False
+        self._is_hidden = False
         self._skipped = 0
         self._style = ""
         self._level: int | None = None
         self._item = False
         self._page = 1
         self._mark = writer.mark()
-        self._paged = False
+        self._is_broken = False  # by a manual break, whose page has no text yet
+        self._turns: list[int] = []  # pages that begin inside the paragraph: offsets in its text
+        self._turned_rows: list[int] = []
 
     def start(self, name: str, attributes: Mapping[str, str]) -> None:
-        if self._skipped or name in ("Fallback", "del", "moveFrom"):
+        if self._skipped or name in _PASSED or name.endswith("PrChange"):
             self._skipped += 1
             return
         value = attributes.get("val", "")
         if name == "t":
-            self._in_text = True
+            self._in_text = not self._is_hidden
+        elif name == "r":
+            self._in_run, self._is_hidden = True, False
+        elif name == "vanish" and self._in_run:
+            self._is_hidden = value not in ("0", "false", "off")
         elif name == "p":
             if self._text and not self._depth:  # a text box inside a paragraph
                 self._paragraph()
@@ -123,61 +143,121 @@ class _Body(Handler):
             self._level = int(value) + 1
         elif name == "numPr":
             self._item = True
-        elif name == "tab" and self._style != "tabs":
-            self._text.append("\t" if self._text else "")
-        elif name == "br" and attributes.get("type") == "page":
+        elif name in ("tab", "br", "cr", "noBreakHyphen", "lastRenderedPageBreak"):
+            self._mark_in_text(name, attributes)
+        else:
+            self._start_of_table(name, value)
+
+    def _mark_in_text(self, name: str, attributes: Mapping[str, str]) -> None:
+        if name == "br" and attributes.get("type") == "page":
             self._turn()
-        elif name in ("br", "cr"):
-            self._text.append("\n")
+            self._is_broken = True
         elif name == "lastRenderedPageBreak":
-            self._turn()
-        elif name == "noBreakHyphen":
-            self._text.append("-")
-        elif name == "tbl":
+            if not self._is_broken:  # Word also notes the page that a manual break begins
+                self._turn()
+            self._is_broken = False
+        elif self._is_hidden:
+            return
+        elif name == "tab":
+            self._text.append("\t" if self._text and self._in_run else "")
+        else:
+            self._text.append("-" if name == "noBreakHyphen" else "\n")
+
+    def _start_of_table(self, name: str, value: str) -> None:
+        if name == "tbl":
             self._depth += 1
             if self._depth == 1:
-                self._rows = []
-        elif name == "tr" and self._depth == 1:
+                self._rows, self._turned_rows = [], []
+        elif self._depth != 1:
+            return
+        elif name == "tr":
             self._rows.append([])
-        elif name == "tc" and self._depth == 1:
-            self._cell = []
+        elif name == "gridBefore" and self._rows:
+            self._rows[-1] += [""] * _columns(value)
+        elif name == "tc":
+            self._cell, self._columns, self._goes_on = [], 1, False
+        elif name == "gridSpan":
+            self._columns = _columns(value)
+        elif name == "vMerge":
+            self._goes_on = value != "restart"
 
     def text(self, text: str) -> None:
         if self._in_text and not self._skipped:
             self._text.append(text)
+            if not text.isspace():
+                self._has_words, self._is_broken = True, False
 
     def end(self, name: str) -> None:
         if self._skipped:
             self._skipped -= 1
         elif name == "t":
             self._in_text = False
+        elif name == "r":
+            self._in_run = self._is_hidden = False
         elif name == "p":
             self._paragraph()
         elif name == "tc" and self._depth == 1 and self._rows:
-            self._rows[-1].append(" ".join(self._cell))
+            self._add_cell(self._rows[-1])
         elif name == "tbl":
             self._depth -= 1
             if self._depth == 0:
-                self._writer.table(self._rows)
+                self._table()
+
+    def _add_cell(self, row: list[str]) -> None:
+        text = " ".join(self._cell)
+        if self._goes_on and len(self._rows) > 1 and not text.strip():
+            above = self._rows[-2]
+            text = repeated(above[len(row)]) if len(row) < len(above) else ""
+        row += [text, *[""] * (self._columns - 1)]
+
+    def _table(self) -> None:
+        """Write a table. A row with a page break counts to the page on which it begins."""
+        starts = self._writer.table(self._rows)
+        following: int | None = None
+        after: list[int | None] = []  # for each row from the last: where the next one begins
+        for start in reversed(starts):
+            after.append(following)
+            following = following if start is None else start
+        for number in self._turned_rows:
+            self._begin_page(after[len(starts) - 1 - number])
 
     def _paragraph(self) -> None:
         text = "".join(self._text)
-        self._text = []
+        self._text, self._has_words = [], False
         if self._depth:
             self._cell.append(text)
             return
         level = self._levels.get(self._style, self._level)
         short = level is not None and len(text) <= 300
-        self._writer.paragraph(text, level=level if short else None, item=self._item)
+        start = self._writer.paragraph(text, level=level if short else None, item=self._item)
+        for turn, pages in Counter(self._turns).items():
+            before, after = self._writer.plain(text[:turn]), self._writer.plain(text[turn:])
+            for _ in range(pages):
+                self._begin_page(start + len(before) if before and after else None)
+        self._turns = []
 
     def _turn(self) -> None:
-        """Begin a new page. A paragraph with a page break counts to both pages."""
-        self._writer.located(self._mark, "page", self._page)
-        self._mark = self._writer.mark()
+        """Begin a new page: now, inside the paragraph, or after the row of a table."""
+        if self._depth:
+            if self._rows:
+                self._turned_rows.append(len(self._rows) - 1)
+        elif self._has_words:
+            is_last = len(self._turns) >= _MOST_TURNS
+            self._turns.append(self._turns[-1] if is_last else sum(map(len, self._text)))
+        else:
+            self._begin_page(None)
+
+    def _begin_page(self, at: int | None) -> None:
+        """Close the page and begin the next one at an offset of the text, or with the next text."""
+        self._writer.located(self._mark, "page", self._page, end=at)
+        self._mark = self._writer.mark() if at is None else [at]
         self._page += 1
-        self._paged = True
 
     def finish(self) -> None:
         """Close the last page. A document without a stored layout has no pages."""
-        if self._paged:
+        if self._page > 1:
             self._writer.located(self._mark, "page", self._page)
+
+
+def _columns(value: str) -> int:
+    return min(int(value), _MOST_COLUMNS) if value.isdigit() and len(value) < 6 else 1

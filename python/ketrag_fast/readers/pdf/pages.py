@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from ketrag_fast._core import PdfPages
@@ -46,18 +47,24 @@ def read_pages(
     """
     pages = empty_pages(raw)
     broken: list[int] = []
+    with suppress(pdfium.PdfiumError):
+        document.init_forms()  # gives fields an appearance that have none
     for number in numbers:
         try:
-            _add_page(pages, document, number, ocr)
+            _add_page(pages, document, number, raw, ocr)
         except pdfium.PdfiumError:
             broken.append(number + 1)
             pages.add_recognised(0.0, 0.0, [])
     return pages, broken
 
 
-def _add_page(pages: PdfPages, document: Any, number: int, ocr: str | None) -> None:
+def _add_page(pages: PdfPages, document: Any, number: int, raw: Any, ocr: str | None) -> None:
     page = document[number]
     try:
+        if _is_filled_in(page, raw):
+            raw.FPDFPage_Flatten(page.raw, raw.FLAT_NORMALDISPLAY)
+            page.close()
+            page = document[number]
         text_page = page.get_textpage()
         try:
             width, height = page.get_size()
@@ -70,6 +77,19 @@ def _add_page(pages: PdfPages, document: Any, number: int, ocr: str | None) -> N
             pages.add_recognised(width, height, recognise_page(page, ocr))
     finally:
         page.close()
+
+
+def _is_filled_in(page: Any, raw: Any) -> bool:
+    """Return whether a page has fields of a form, text typed onto it, or stamps: text that is not its own."""
+    written = (raw.FPDF_ANNOT_WIDGET, raw.FPDF_ANNOT_FREETEXT, raw.FPDF_ANNOT_STAMP)
+    for number in range(raw.FPDFPage_GetAnnotCount(page.raw)):
+        annotation = raw.FPDFPage_GetAnnot(page.raw, number)
+        if annotation:
+            kind = raw.FPDFAnnot_GetSubtype(annotation)
+            raw.FPDFPage_CloseAnnot(annotation)
+            if kind in written:
+                return True
+    return False
 
 
 def paragraphs_of(pages: PdfPages) -> list[list[Paragraph]]:

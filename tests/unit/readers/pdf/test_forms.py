@@ -1,0 +1,85 @@
+"""Values of forms, and text typed onto a page, are read with the text of the page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ketrag_fast.readers import SourceFile, items_of
+from ketrag_fast.readers.pdf.parallel import LEAST_PAGES
+from ketrag_fast.types import Document
+from tests.support.parts import part
+from tests.support.reading import at, read_one
+
+FONT = b"/Resources<</Font<</F1 3 0 R>>>>"
+
+
+def objects_of(*, drawn: bool, pages: int) -> bytes:
+    """A file of equal pages: "Name:" with a text field, "City:" with a choice, and typed text below."""
+    bodies = [
+        b"<</Type/Catalog/Pages 2 0 R/AcroForm<</Fields[]/DR<</Font<</F1 3 0 R>>>>/DA(/F1 12 Tf 0 g)>>>>",
+        b"",
+        b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>",
+        stream(b"", b"BT /F1 12 Tf 72 700 Td (Name:) Tj 0 -40 Td (City:) Tj ET"),
+        stream(form(200), b"/Tx BMC q BT /F1 12 Tf 2 4 Td (Fridtjof Nansen) Tj ET Q EMC"),
+        stream(form(228), b"BT /F1 12 Tf 2 4 Td (Typed on the page) Tj ET"),
+    ]
+    kids = []
+    fields = []
+    for number in range(pages):
+        kids.append(len(bodies) + 1)
+        text, typed, choice = (len(bodies) + place for place in (2, 3, 4))
+        fields += [text, choice]
+        common = b"/F 4/DA(/F1 12 Tf 0 g)"
+        bodies += [
+            b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 612 792]/Contents 4 0 R%s/Annots[%d 0 R %d 0 R %d 0 R]>>"
+            % (FONT, text, typed, choice),
+            b"<</Type/Annot/Subtype/Widget/FT/Tx/T(name%d)/V(Fridtjof Nansen)/Rect[250 696 450 714]%s%s>>"
+            % (number, common, b"/AP<</N 5 0 R>>" if drawn else b""),
+            b"<</Type/Annot/Subtype/FreeText/Contents(Typed)/Rect[72 500 300 520]%s/AP<</N 6 0 R>>>>"
+            % common,
+            b"<</Type/Annot/Subtype/Widget/FT/Ch/Ff 131072/T(city%d)/V(Oslo)/Opt[(Oslo)(Bergen)]"
+            b"/Rect[250 656 450 674]%s>>" % (number, common),
+        ]
+    bodies[0] = bodies[0].replace(b"Fields[]", b"Fields[%s]" % b" ".join(b"%d 0 R" % one for one in fields))
+    listed = b" ".join(b"%d 0 R" % one for one in kids)
+    bodies[1] = b"<</Type/Pages/Kids[%s]/Count %d>>" % (listed, pages)
+    return assemble(bodies)
+
+
+def form(width: int) -> bytes:
+    return b"/Type/XObject/Subtype/Form/BBox[0 0 %d 20]%s" % (width, FONT)
+
+
+def stream(about: bytes, content: bytes) -> bytes:
+    return b"<<%s/Length %d>>stream\n%s\nendstream" % (about, len(content), content)
+
+
+def assemble(bodies: list[bytes]) -> bytes:
+    out, places = b"%PDF-1.7\n", []
+    for number, body in enumerate(bodies, 1):
+        places.append(len(out))
+        out += b"%d 0 obj\n%s\nendobj\n" % (number, body)
+    table = b"".join(b"%010d 00000 n \n" % place for place in places)
+    end = b"trailer<</Size %d/Root 1 0 R>>\nstartxref\n%d\n%%%%EOF" % (len(bodies) + 1, len(out))
+    return out + b"xref\n0 %d\n0000000000 65535 f \n" % (len(bodies) + 1) + table + end
+
+
+@pytest.mark.parametrize("drawn", [True, False])
+def test_values_are_text(*, drawn: bool) -> None:
+    part("pypdfium2", "documents")
+    found = read_one("a.pdf", objects_of(drawn=drawn, pages=1))
+    assert found.text == "Name:\tFridtjof Nansen\nCity:\tOslo\n\nTyped on the page"
+    assert at(found, "page") == [(1, found.text)]
+
+
+def test_values_are_text_in_each_process(tmp_path: Path) -> None:
+    part("pypdfium2", "documents")
+    pages = LEAST_PAGES + 40
+    path = tmp_path / "a.pdf"
+    path.write_bytes(objects_of(drawn=False, pages=pages))
+    (found,) = items_of(SourceFile(path, path.name, processes=2), "pdf")
+    assert isinstance(found, Document)
+    # The first line is the same on all pages: a running head, which is left out.
+    assert found.text.count("Oslo") == found.text.count("Typed") == pages
