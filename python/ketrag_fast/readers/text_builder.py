@@ -40,7 +40,7 @@ class TextWriter:
 
     @staticmethod
     def plain(text: str) -> str:
-        """Return the text that `paragraph` writes: without blanks around lines and lines around the text."""
+        """Return the text as `paragraph` writes it: lines stripped, no empty lines at both ends."""
         plain = "\n".join(_BLANK.sub(" ", line).strip() for line in text.split("\n")).strip("\n")
         return plain if plain.strip() else ""
 
@@ -116,5 +116,5 @@ class TextWriter:
 
 
 def repeated(cell: str) -> str:
-    """Return the text that a merged cell repeats in a further row: a long text is not repeated."""
+    """Return the text of a merged cell for a further row: "" if it is long."""
     return cell if len(cell) <= _REPEATED else ""

@@ -36,7 +36,7 @@ _EPOCH: Final = dt.datetime(1899, 12, 30)
 
 
 def read_xlsx(file: SourceFile) -> Iterator[Item]:
-    """Yield the rows of all sheets. The header is the first row that is not empty, or that below a title."""
+    """Yield the rows of all sheets. The header is the first row with text, or the one below a title."""
     found = False
     with open_package(file) as package:
         book = _Book()

@@ -19,7 +19,7 @@ _PASSED: Final = ("Fallback", "del", "moveFrom")
 _MOST_COLUMNS: Final = 63
 """Of a table in Word."""
 _MOST_TURNS: Final = 50
-"""Maximum number of places inside a paragraph where pages begin; further pages begin at the last of them."""
+"""Maximum number of places in a paragraph at which pages begin; further pages begin at the last of them."""
 
 
 def read_docx(file: SourceFile) -> Iterator[Item]:

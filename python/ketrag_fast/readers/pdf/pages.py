@@ -48,7 +48,7 @@ def read_pages(
     pages = empty_pages(raw)
     broken: list[int] = []
     with suppress(pdfium.PdfiumError):
-        document.init_forms()  # gives fields an appearance that have none
+        document.init_forms()  # draws the fields that have no stored appearance
     for number in numbers:
         try:
             _add_page(pages, document, number, raw, ocr)
@@ -80,7 +80,7 @@ def _add_page(pages: PdfPages, document: Any, number: int, raw: Any, ocr: str | 
 
 
 def _is_filled_in(page: Any, raw: Any) -> bool:
-    """Return whether a page has fields of a form, text typed onto it, or stamps: text that is not its own."""
+    """Return whether text was added to a page: fields of a form, typed text, or stamps."""
     written = (raw.FPDF_ANNOT_WIDGET, raw.FPDF_ANNOT_FREETEXT, raw.FPDF_ANNOT_STAMP)
     for number in range(raw.FPDFPage_GetAnnotCount(page.raw)):
         annotation = raw.FPDFPage_GetAnnot(page.raw, number)
