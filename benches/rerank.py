@@ -1,4 +1,4 @@
-"""Time that reranking adds to a question: the walk's features, and a cross-encoder of MiniLM's size that reads 30 passages.
+"""Time that reranking adds to a question: a cross-encoder of MiniLM's size that reads 30 passages.
 
     python benches/rerank.py
 
@@ -15,7 +15,6 @@ from common import WORK, arguments, median, publish, require_data, require_model
 from common import result_table as table
 from ketrag_fast import Index, Settings, _core
 from ketrag_fast.lab.eval import load_dataset
-from ketrag_fast.lab.reranker.training import train_reranker
 
 SET = "musique-dev"
 PASSAGES = 30
@@ -53,16 +52,12 @@ def main() -> None:
     args = arguments(__doc__).parse_args()
     folder = require_data(SET)
     questions = [q.text for q in load_dataset(folder).questions[: 2 if args.smoke else 20]]
-    weights = WORK / "rerank-features"
-    if not (weights / "reranker.json").exists():
-        train_reranker([str(folder)], weights, settings=Settings())
     place = WORK / "rerank-index"
     Index.build(folder, place, settings=Settings(modes="walk")).close()
     read = f"cross-encoder of MiniLM's size, {PASSAGES} passages"
     cross = f"native:{cross_encoder(WORK / 'rerank-cross')}"
     found = {
         "none": times(place, questions, None),
-        "the walk's features, 40 candidates": times(place, questions, f"walk-features:{weights}"),
         **{f"{read}, {precision}": times(place, questions, cross, precision) for precision in PRECISIONS},
     }
     most = TILES_MS if "amx" in _core.encoder_kernels() else MOST_MS
