@@ -16,15 +16,12 @@ import pytest
 
 from ketrag_fast import Document, Index, Settings
 from ketrag_fast.errors import InputError
-from ketrag_fast.kernels.text import unpack
 from ketrag_fast.lab.eval import metrics
 from ketrag_fast.systems.noderag.graph import Heterograph
 from ketrag_fast.systems.noderag.settings import NodeRagSettings
 from ketrag_fast.systems.noderag.units import key_of
-from tests.oracles import skeleton as folded
 from tests.process import POLAR, environment
 from tests.support import all_kernels as kernels
-from tests.support.replies import packed_replies
 
 NONE = 0xFFFFFFFF
 
@@ -119,10 +116,6 @@ def test_08_cuts_keep_characters_whole() -> None:
     text = "北京是中国的首都，长城在北京附近。😀" * 40
     data = text.encode()
     for size in (1, 2, 3, 7, 50):
-        spans = kernels.token_windows(text, size)
-        pieces = [text[start:end] for start, end in spans]
-        assert "".join(pieces) == text, size
-        assert all("\ufffd" not in piece for piece in pieces)
         assert "\ufffd" not in kernels.truncate(text, size)
         assert data.startswith(kernels.truncate(text, size).encode())
 
@@ -143,37 +136,6 @@ def test_10_dice() -> None:
         ends = np.cumsum([0, *map(len, rows)]).astype(np.uint64)
         ids = np.array([concept for row in rows for concept in row], np.uint32)
         assert kernels.concept_graph((ends, ids), alike).weights.tolist() == weights
-
-
-def skeleton(chunks: list[list[tuple[str, str]]]) -> dict[str, np.ndarray]:
-    """The folded skeleton of relations (source, target), chunk by chunk of one unit each."""
-    replies = [
-        folded.ChunkReply(chunk, [], [folded.FoldedRelation(a, b, "", 1.0) for a, b in pairs])
-        for chunk, pairs in enumerate(chunks)
-    ]
-    texts = [f"unit {chunk}" for chunk in range(len(chunks))]
-    ends = np.arange(len(chunks) + 1)
-    return kernels.fold_skeleton(packed_replies(replies), ends, texts, np.zeros((len(texts), 2), np.uint32))
-
-
-def test_11_order_of_relationships() -> None:
-    """Those between two chosen entities first; the others by (links, rank); at most 10 for each."""
-    joins = [("A", f"X{i}") for i in range(30)] + [("B", "X29"), ("X3", "Y"), ("A", "B")]
-    found = kernels.local_search(skeleton([joins]), ["unit 0"], [3], [0, 31], 100_000)
-    number = {pair: at for at, pair in enumerate(joins)}
-    names = [("A", "B"), ("A", "X29"), ("B", "X29"), ("A", "X3")]
-    arrays = skeleton([joins])
-    entities = unpack(arrays["entity_name_blob"], arrays["entity_name_offsets"])
-    assert [entities[0], entities[31]] == ["A", "B"]
-    assert found.relations.tolist()[:4] == [number[pair] for pair in names]
-    assert len(found.relations) == 1 + 2 * 10
-
-
-def test_12_a_unit_of_two_entities_is_printed_once() -> None:
-    arrays = skeleton([[("A", "B")], [("A", "C")]])
-    found = kernels.local_search(arrays, ["unit 0", "unit 1"], [3, 3], [0, 1, 2], 100_000)
-    assert sorted(found.sources.tolist()) == [0, 1]
-    assert found.text.count("unit 0") == found.text.count("unit 1") == 1
 
 
 def test_14_threads_and_the_order_of_rows() -> None:

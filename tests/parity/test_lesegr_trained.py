@@ -47,25 +47,6 @@ def single(pair: tuple[Any, Any]) -> tuple[Any, Any]:
     return pair[0].astype(np.float32), pair[1].astype(np.float32)
 
 
-@pytest.mark.parametrize("heads", [1, 3, 4])
-@pytest.mark.parametrize("relu", [False, True])
-def test_a_layer_is_as_written_out(heads: int, relu: bool) -> None:
-    for seed in range(8):
-        rows, factors, weights, h, matrices = drawn(seed)
-        slow = transformer.layer(h, rows, factors, weights.tolist(), matrices, heads, relu=relu)
-        fast = _core.graph_layer(
-            h.astype(np.float32),
-            packed(rows),
-            np.array([f for row in factors for f in row], np.float32),
-            weights.astype(np.float32),
-            tuple(single(matrices[name]) for name in ("own", "value", "query", "key")),  # type: ignore[arg-type]
-            heads=heads,
-            relu=relu,
-            threads=1 + seed % 2,
-        )
-        assert np.allclose(fast, slow, atol=1e-4)
-
-
 def network(seed: int, sizes: list[int]) -> tuple[Any, Any]:
     """(three matrices that weigh edges, for each layer its four), in f64."""
     rng = np.random.default_rng(seed)

@@ -72,14 +72,7 @@ impl Punkt {
     }
 }
 
-/// Tokenise one sentence with NLTK's `NLTKWordTokenizer`.
-#[pyfunction]
-fn treebank_words(py: Python<'_>, sentence: &str) -> PyResult<Vec<String>> {
-    quick(py, || Ok(treebank::tokenize(sentence)))
-}
-
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<Punkt>()?;
-    m.add_function(wrap_pyfunction!(treebank_words, m)?)?;
     Ok(())
 }
