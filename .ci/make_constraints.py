@@ -3,8 +3,8 @@
     python .ci/make_constraints.py            # from the packages that are installed next to this Python
     pip install -c constraints.txt 'ketrag-fast[all]'
 
-Run it in the environment of `make test`, after the suite has passed there. Packages of the extra `dev` are
-not listed: they do not reach users.
+Run it in the environment of `make test`, after the suite has passed there. Packages of dependency groups
+are not listed: they do not reach users.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import nltk
-from nltk.tokenize import NLTKWordTokenizer, punkt
+from nltk.tokenize import punkt
 
 WRITTEN = """\
 Good muffins cost $3.88 (roughly 3,36 euros)

@@ -157,7 +157,7 @@ def ranked(path: Path, weights: Path, question: str) -> dict[str, float]:
 
 
 def test_what_is_learned_ranks_better_and_nothing_published_changes(index: Index, tmp_path: Path) -> None:
-    part("torch", "score")
+    part("torch", "embed")
     digest, out = index.digest, tmp_path / "w.safetensors"
     losses: list[float] = []
     # Those that are kept apart ask in other words for what is trained on.
@@ -184,7 +184,7 @@ def test_what_is_learned_ranks_better_and_nothing_published_changes(index: Index
 
 
 def test_the_same_numbers_in_torch_and_in_the_core(index: Index, tmp_path: Path) -> None:
-    torch = part("torch", "score")
+    torch = part("torch", "embed")
     out = tmp_path / "w.safetensors"
     learn(index, out)
     weights, arrays = read_weights(out), index.inspect.arrays()
@@ -234,7 +234,7 @@ def found_by_layers(found: Any, vector: Any, arrays: Any, tensors: Any) -> Any:
 
 
 def test_without_learning_it_ranks_as_cg_rag_does(index: Index, tmp_path: Path) -> None:
-    part("torch", "score")
+    part("torch", "embed")
     out = tmp_path / "w.safetensors"
     learn(index, out, rate=1e-12, epochs=1, wanted=10)
     for question, _ in QUESTIONS:
@@ -244,7 +244,7 @@ def test_without_learning_it_ranks_as_cg_rag_does(index: Index, tmp_path: Path) 
 
 
 def test_a_training_that_was_stopped_goes_on(index: Index, tmp_path: Path) -> None:
-    part("torch", "score")
+    part("torch", "embed")
     whole, stopped = tmp_path / "whole.safetensors", tmp_path / "stopped.safetensors"
     learn(index, whole)
     with pytest.raises(Cancelled):
@@ -260,7 +260,7 @@ def test_a_training_that_was_stopped_goes_on(index: Index, tmp_path: Path) -> No
 
 
 def test_a_loss_that_is_no_number_stops_and_keeps_the_best(index: Index, tmp_path: Path) -> None:
-    part("torch", "score")
+    part("torch", "embed")
     out = tmp_path / "w.safetensors"
     outcome = learn(index, out, rate=1e30, epochs=8)
     assert outcome.stopped is not None
@@ -268,7 +268,7 @@ def test_a_loss_that_is_no_number_stops_and_keeps_the_best(index: Index, tmp_pat
 
 
 def test_labels_that_cannot_be_learned_from(index: Index, tmp_path: Path) -> None:
-    part("torch", "score")
+    part("torch", "embed")
     out = tmp_path / "w.safetensors"
     with pytest.raises(ConfigError, match="0 of 2 questions"):
         train(index, "cg-rag", [("whale?", ["nowhere"]), ("seal?", ["none"])], out, **OPTIONS)
@@ -291,7 +291,7 @@ def test_labels_that_cannot_be_learned_from(index: Index, tmp_path: Path) -> Non
 
 
 def test_weights_that_do_not_serve(index: Index, tmp_path: Path) -> None:
-    part("torch", "score")
+    part("torch", "embed")
     good, bad = tmp_path / "w.safetensors", tmp_path / "bad.safetensors"
     learn(index, good, epochs=1)
     path = tmp_path / "ix"
