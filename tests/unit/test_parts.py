@@ -19,6 +19,8 @@ def test_what_is_missing_is_skipped_on_a_desk_and_fails_in_ci(monkeypatch: pytes
     monkeypatch.setenv("CI", "true")
     with pytest.raises(pytest.fail.Exception, match=r"no_such_part is not installed.*ketrag-fast\[ann\]"):
         part("no_such_part", "ann")
+    with pytest.raises(pytest.fail.Exception, match=r"pip install --group dev"):
+        part("no_such_part", "dev")
     monkeypatch.delenv("CI")
     with pytest.raises(pytest.skip.Exception, match=r"ketrag-fast\[ann\]"):
         part("no_such_part", "ann")

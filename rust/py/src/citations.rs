@@ -1,16 +1,16 @@
 //! Bindings of the citation graph: its edges, and the messages passed along them.
 
-use super::arrays::{csr_out, matrix, matrix_out, slice, CsrArrays};
+use super::arrays::{csr_out, matrix, slice, CsrArrays};
 use super::door::{long, to_python, wrong};
 use ketrag_base::sparse::CsrView;
 use ketrag_core::graph::citations::{self as graph, Texts};
 use ketrag_core::rank::messages::{pass, Aggregate, Buffers, Carried, Graph, Settings};
 use ketrag_core::search::candidates::{candidates, Wanted};
 use ketrag_core::vector::Vectors;
-use ketrag_encode::graph_layer::{Layer, Messages, Rows as Values};
+use ketrag_encode::graph_layer::{Layer, Messages};
 use ketrag_encode::graph_matrix::Matrix;
 use ketrag_encode::graph_network::Network;
-use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2};
+use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 
 type F64s<'py> = Bound<'py, PyArray1<f64>>;

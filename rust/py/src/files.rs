@@ -6,7 +6,7 @@ use ketrag_base::error::{Error, Result};
 use ketrag_base::progress::Progress;
 use ketrag_base::store::patch::{Numbering, Patch, Piece};
 use ketrag_base::store::{
-    file_tree, pack, pack_to, root, Kind, MappedArray, MappedFile, Patched, Shape, Tree, Value,
+    file_tree, pack_to, root, Kind, MappedArray, MappedFile, Patched, Shape, Tree, Value,
 };
 use ketrag_core::generation::Held;
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1, PyReadonlyArray2};

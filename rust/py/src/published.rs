@@ -5,7 +5,6 @@ use super::door::{long, quick, to_python};
 use ketrag_base::parallel::map_ranges;
 use ketrag_text::published as profiles;
 use ketrag_text::punkt::Parameters;
-use ketrag_text::treebank;
 use pyo3::prelude::*;
 use std::collections::HashSet;
 

@@ -7,11 +7,11 @@ use ketrag_base::sparse::{CsrView, Scored};
 use ketrag_core::embed::builtin::{self, Options};
 use ketrag_core::embed::keyword_means as means;
 use ketrag_core::graph::cosine_knn as cosine;
+use ketrag_core::search::fusion;
 use ketrag_core::search::keyword::{KeywordChannel, PoolScratch};
-use ketrag_core::search::{fusion, knn};
 use ketrag_core::vector::quantised::{Quantised, QuantisedView};
 use ketrag_core::vector::simd::Level;
-use ketrag_core::vector::{self as search, Filter, Scratch, Vectors};
+use ketrag_core::vector::{self as search, Filter, Vectors};
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 

@@ -41,14 +41,6 @@ class ConceptGraph(NamedTuple):
     threshold: float
 
 
-class ConceptUnits(NamedTuple):
-    """Units in the order in which they were added, their cosines, and the concept of each (or `MANY`)."""
-
-    units: U32
-    scores: F64
-    concepts: U32
-
-
 def concept_graph(
     chunk_concepts: Csr,
     vectors: ArrayLike,

@@ -233,7 +233,7 @@ def _at(
     """Extrapolate a number to a size of the text. All of it grows if one document took as much (noise)."""
     ratio = characters / max(large.characters, 1)
     if power != 1.0 or large.characters <= small.characters:
-        return last * ratio**power
+        return last * math.pow(ratio, power)
     grown = (last - first if last > first else last) / (large.characters - small.characters)
     return max(last + grown * (characters - large.characters), 0.0)
 

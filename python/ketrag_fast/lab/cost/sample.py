@@ -114,7 +114,7 @@ class _Draw:
     def documents_within(self, room: int) -> tuple[Document, ...]:
         """Return some of the drawn documents that have about `room` characters together."""
         self._chance.shuffle(self._drawn)
-        kept = []
+        kept: list[tuple[int, Document]] = []
         for number, document in self._drawn:
             if kept and len(document.text) > room:
                 break  # the order is random, so stopping at a long document keeps the sample fair
