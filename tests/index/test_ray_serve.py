@@ -70,7 +70,7 @@ print("RESULT" + json.dumps(result))
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[RayCluster]:
-    part("ray.serve", "dev")
+    part("ray.serve", "checks")
     with ray_cluster() as found:
         yield found
 

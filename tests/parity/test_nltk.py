@@ -49,10 +49,10 @@ def test_profiles(tokenizer: PublishedTokenizer) -> None:
 
 
 def test_against_nltk_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    nltk = part("nltk", "dev")
+    nltk = part("nltk", "checks")
     spec = importlib.util.find_spec("llama_index.core")
     if spec is None or spec.origin is None:
-        missing("llama-index-core, which carries NLTK's data, is not installed (group `dev`)")
+        missing("llama-index-core, which carries NLTK's data, is not installed (group `checks`)")
     # A copy of punkt_tab comes with this package; nothing is downloaded.
     monkeypatch.setattr(nltk.data, "path", [str(Path(spec.origin).parent / "_static" / "nltk_cache")])
     folder = nltk.data.find("tokenizers/punkt_tab/english/")

@@ -16,7 +16,7 @@ def strict() -> bool:
     return os.environ.get("CI", "").lower() in ("1", "true", "yes")
 
 
-_GROUPS = ("dev", "real")
+_GROUPS = ("checks", "real")
 
 
 def how_to_install(source: str) -> str:

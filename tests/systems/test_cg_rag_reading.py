@@ -267,7 +267,7 @@ def test_references_inside_a_document() -> None:
 
 
 def test_bibliographies(tmp_path: Path) -> None:
-    part("bibtexparser", "dev")
+    part("bibtexparser", "checks")
     bib = tmp_path / "refs.bib"
     bib.write_text(
         "@article{one, title = {Not it}, doi = {https://doi.org/10.1000/A}}\n"
