@@ -176,8 +176,9 @@ impl File {
     }
 }
 
-/// Write the packed form of an array of unsigned integers, given as its bytes in little-endian order, to a new file, a few chunks at a time, and return its size; None, and no file, if the type is
-/// not packed. Chunks that the packed array `earlier` has, too, are copied from it.
+/// Write the packed form of an array of unsigned integers, given as its bytes in little-endian order, to a new file,
+/// a few chunks at a time, and return its size; None, and no file, if the type is not packed. Chunks that the packed
+/// array `earlier` has, too, are copied from it.
 #[pyfunction]
 #[pyo3(signature = (data, dtype, shape, path, *, earlier=None, threads=0))]
 fn pack_file<'py>(
