@@ -14,7 +14,7 @@ DEMO   := examples/polar
 SOURCES := $(shell find rust -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock pyproject.toml
 
 .PHONY: demo test checks lint rust-lint python-lint mypy mypy-windows stubs docs rust-test python-test processors soak \
-	soak-tests peers bench bench-llm wheel free-wheel sdist release clean
+	soak-tests peers figures bench-llm wheel free-wheel sdist release clean
 
 demo: $(VENV)/.demo
 	@rm -rf demo-index
@@ -87,7 +87,6 @@ python-lint: $(TOOLS) $(DENY)
 	$(BIN)/hadolint examples/service/Dockerfile
 	if command -v shellcheck > /dev/null; then shellcheck .ci/run .ci/aarch64 .ci/windows; fi
 	if command -v systemd-analyze > /dev/null; then $(BIN)/python .ci/check_unit.py; fi
-	$(BIN)/python benches/stamps.py --check
 	$(BIN)/python .ci/check_idioms.py
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -145,11 +144,13 @@ soak: $(VENV)/.dev
 soak-tests: $(VENV)/.dev
 	$(BIN)/python docs/make_soak_table.py
 
-# The sections of benches/BENCHMARKS.md that were not measured with the present code, with the question sets at hand.
-bench: $(VENV)/.dev
+# Measures every section of benches/BENCHMARKS.md with the question sets at hand, and writes the pages that show the results:
+# hours of two cores, for a release. ONLY='build polar' measures these sections alone.
+ONLY ?=
+figures: $(VENV)/.dev
 	$(BIN)/maturin develop --quiet --release
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check scipy igraph networkx bm25s pypdf pdfminer.six trafilatura lxml-html-clean
-	$(BIN)/python benches/all.py
+	$(BIN)/python benches/all.py $(ONLY)
 
 # Speed of extraction with llama.cpp, printed: with random weights in several formats, then with Gemma 3 270M; more than an
 # hour. The library is compiled for speed and for this very processor, next to the one of the tests (10 minutes of two cores).
