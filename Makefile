@@ -169,8 +169,8 @@ bench-llm: $(VENV)/.dev
 	-DCMAKE_CXX_FLAGS_RELEASE="$(SPEED)"' $(BIN)/python -m pip install --disable-pip-version-check --no-cache-dir \
 	--no-deps --target $(LLAMA) "$$($(BIN)/python -m pip freeze | grep -i '^llama.cpp.python==')"
 	$(BIN)/maturin develop --quiet --release
-	PYTHONPATH=$(LLAMA) $(BIN)/python benches/extraction_speed.py --chunks 8 --compiled '$(SPEED), GGML_NATIVE=$(NATIVE)'
-	PYTHONPATH=$(LLAMA) $(BIN)/python benches/extraction_speed.py --chunks 8 --compiled '$(SPEED), GGML_NATIVE=$(NATIVE)' --gemma
+	PYTHONPATH=$(LLAMA) $(BIN)/python benches/extraction.py speed --chunks 8 --compiled '$(SPEED), GGML_NATIVE=$(NATIVE)'
+	PYTHONPATH=$(LLAMA) $(BIN)/python benches/extraction.py speed --chunks 8 --compiled '$(SPEED), GGML_NATIVE=$(NATIVE)' --gemma
 
 # What a release uploads, in dist/. The tools have an environment of their own, because they are not needed to develop.
 RELEASE := $(VENV)-release

@@ -45,9 +45,12 @@ class Section:
 
 def _quality(name: str, title: str, text: str, *, rules: bool = True) -> Section:
     """Return the section of a question set: without a model, with MiniLM, and the modes that rules can build."""
-    runs = [Run(name, ("quality.py", name)), Run(f"{name}-minilm", ("quality.py", name, "--model"))]
+    runs = [
+        Run(name, ("quality.py", "modes", name)),
+        Run(f"{name}-minilm", ("quality.py", "modes", name, "--model")),
+    ]
     if rules:
-        runs.append(Run(f"{name}-rules", ("quality.py", name, "--rules")))
+        runs.append(Run(f"{name}-rules", ("quality.py", "modes", name, "--rules")))
     return Section(name, title, text, tuple(runs))
 
 
@@ -130,7 +133,7 @@ SECTIONS: Final = (
         " recorded by HippoRAG's authors, so no LLM runs. `parity` compares the preset of this name with the reference functions"
         " (KET-RAG at c632ff4) on the passages as one shuffled document: questions of 100 with an answer in the context.",
         (
-            Run("recorded", ("recorded.py",)),
+            Run("recorded", ("quality.py", "recorded", "musique-train100")),
             Run("parity", ("parity.py",)),
         ),
     ),
@@ -139,8 +142,8 @@ SECTIONS: Final = (
         "By the number of hops",
         "MuSiQue's questions by the number of hops that they name, over the pool of the section MuSiQue, with its caveat.",
         (
-            Run("hops", ("hops.py", "musique-dev")),
-            Run("hops-minilm", ("hops.py", "musique-dev", "--model")),
+            Run("hops", ("quality.py", "hops", "musique-dev")),
+            Run("hops-minilm", ("quality.py", "hops", "musique-dev", "--model")),
         ),
     ),
     Section(
@@ -150,9 +153,9 @@ SECTIONS: Final = (
         " (`musique-train100`, recorded by HippoRAG's authors). The rule of NodeRAG's paper prints a fixed number of nodes (`node_fill=none`);"
         " then the rest of the budget is filled in the order of its walk with chunks, the default, or with nodes of every type.",
         tuple(
-            Run(f"systems-{name}{suffix}", ("systems.py", name, *option))
+            Run(f"systems-{name}{suffix}", ("quality.py", "systems", name, *option))
             for name in ("musique-dev", "2wiki-dev", "hotpotqa-dev", "musique-train100")
-            for suffix, option in (("", ()), ("-plain", ("--plain",)))
+            for suffix, option in (("", ("--model",)), ("-plain", ()))
         ),
     ),
     Section(
@@ -175,6 +178,7 @@ SECTIONS: Final = (
         "Contexts of 4,000 tokens, no embedding model. `bm25s` is the Python package with its numba backend off; it returns the ten"
         " best passages and prints no context.",
         "retrieval.py",
+        "modes",
     ),
     _time(
         "serving",
@@ -200,7 +204,8 @@ SECTIONS: Final = (
         "ann",
         "Vector search and hnswlib",
         "Nearest 10 of made-up unit vectors of 384 dimensions in 1,000 clusters, one question at a time on one core.",
-        "ann.py",
+        "kernels.py",
+        "vectors",
     ),
     _time(
         "changes",
@@ -214,7 +219,8 @@ SECTIONS: Final = (
         "Filters",
         "Milliseconds of a question with a filter that leaves a share of the documents, without a model, and the median ratio to"
         " the same question without a filter.",
-        "filters.py",
+        "retrieval.py",
+        "filters",
     ),
     Section(
         "scale",
@@ -230,7 +236,8 @@ SECTIONS: Final = (
         "Opening an index",
         "A fresh process opens an index of generated documents and asks a question; files are in the page cache. `blocks`, the"
         " default of `verify`, checks each block when it is first read.",
-        "opening.py",
+        "retrieval.py",
+        "opening",
     ),
     _time(
         "documents",
@@ -280,7 +287,8 @@ SECTIONS: Final = (
         "Kernels and other libraries",
         "The same result from this package's kernels and from public libraries, on graphs of made-up texts with the word"
         " statistics of real ones.",
-        "kernel_speed.py",
+        "kernels.py",
+        "graphs",
     ),
 )
 """In the order of the page."""

@@ -94,7 +94,7 @@ def test_an_index_of_an_older_format_is_built_again(tmp_path: Path) -> None:
     db = sqlite3.connect(indexes["polar-none"] / "index.sqlite")
     db.execute("PRAGMA user_version = 3")
     db.close()
-    command = [sys.executable, str(BENCHES / "quality.py"), "polar", "--smoke"]
+    command = [sys.executable, str(BENCHES / "quality.py"), "modes", "polar", "--smoke"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "python"), "KETRAG_BENCH_PLACE": str(tmp_path)}
     for wrong, code in (("--help", 0), ("--no-such-option", 2)):
         shown = subprocess.run([*command, wrong], capture_output=True, env=environment, check=False)

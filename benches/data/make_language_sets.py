@@ -1,7 +1,7 @@
 """Make question sets in other languages from public material: SQuAD files, and the help of LibreOffice.
 
-    python benches/language_sets.py squad xquad.th.json DATA/xquad-th
-    python benches/language_sets.py help HELP DATA/help- --languages km,ko,pl,tr
+    python benches/data/make_language_sets.py squad xquad.th.json DATA/xquad-th
+    python benches/data/make_language_sets.py help HELP DATA/help- --languages km,ko,pl,tr
 
 `squad` converts questions over paragraphs, for instance those of XQuAD (github.com/google-deepmind/xquad) and JSQuAD
 (github.com/yahoojapan/JGLUE), both CC BY-SA 4.0, and files with one question a line like those of the Thai
