@@ -75,7 +75,7 @@ def test_lone_surrogates_pass() -> None:
     assert metrics.normalise("A \ud800.") == "\ud800"
 
 
-def test_f1_special_cases() -> None:  # acceptance 17
+def test_f1_special_cases() -> None:
     assert metrics.f1("no", "yes") == 0.0
     assert metrics.f1("Insufficient information.", "Paris") == 0.0
     assert metrics.f1("yes it is", "yes") == 0.5
@@ -111,7 +111,7 @@ def test_f1_is_symmetric_without_the_special_cases(one: str, other: str) -> None
     assert (value > 0) == bool(shared)
 
 
-def test_coverage_by_tokens_and_by_characters() -> None:  # acceptance 18
+def test_coverage_by_tokens_and_by_characters() -> None:
     assert metrics.coverage("They went to a party.", ["art"]) is False
     assert metrics.coverage("They went to a party.", ["art"], substring=True) is True
 
