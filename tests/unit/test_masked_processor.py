@@ -132,7 +132,6 @@ CASES = {
     "avx512bf16": ("amx", "avx512-bf16"),
     "avx512bf16,avx512vnni": ("amx", "avx512-bf16", "avx512-vnni"),
     "avx512": ("amx", "avx512"),
-    "avx512,avxvnni": ("amx", "avx512", "avx-vnni", "avx2-vnni"),
     " AVX512 ,avxVNNI, ": ("amx", "avx512", "avx-vnni", "avx2-vnni"),
     "fma": ("avx2", "avx512-vnni", "avx-vnni"),
     "avx": ("amx", "avx"),
