@@ -18,7 +18,7 @@ from typing import Final
 from ketrag_fast.errors import BackendError, Cancelled, ConfigError
 from ketrag_fast.models.http.addresses import endpoint
 from ketrag_fast.models.http.client import Client
-from ketrag_fast.models.http.connection_pool import Connections
+from ketrag_fast.models.http.connections import Connections
 from ketrag_fast.models.http.http_errors import RefusedError, TooLongError, UnreachableError
 from ketrag_fast.models.http.openai_endpoint import key_for, options_of, parts_of, weight
 from ketrag_fast.models.http.retry import Patience
@@ -325,8 +325,6 @@ class OpenAIModel:
             return (), None
         except BackendError:
             return (), None
-        finally:
-            client.close()
         data = found.get("data") if isinstance(found, dict) else None
         entries = [entry for entry in data if isinstance(entry, dict)] if isinstance(data, list) else []
         named = {str(entry.get("id")): entry for entry in entries if entry.get("id")}
