@@ -146,7 +146,7 @@ class Client:
         reply = _on_wire(lambda: self._connections.ask(method, self._path, self._key, data, clock))
         try:
             if reply.status != 200:
-                raise self._refused(reply, reason_of(self._content(reply, _REASON_BYTES) or b""))
+                raise self._refused(reply, reason_of(_on_wire(lambda: _content(reply, _REASON_BYTES)) or b""))
             encoding = _header(reply, b"content-encoding")
             if encoding not in ("identity", ""):
                 raise BackendError(f"{self._where} answered with unrequested encoding {encoding[:40]}")
@@ -155,19 +155,9 @@ class Client:
             raise
         return reply
 
-    def _content(self, reply: httpcore.Response, limit: int) -> bytes | None:
-        """Return the content with keys redacted, or None if it is longer than `limit`."""
-        parts, size, pieces = [], 0, reply.iter_stream()
-        while (part := _on_wire(lambda: next(pieces, None))) is not None:
-            parts.append(part)
-            size += len(part)
-            if size > limit:
-                return None
-        return redact_bytes(b"".join(parts))
-
     def _whole(self, reply: httpcore.Response, limit: int) -> Any:
         try:
-            content = self._content(reply, limit)
+            content = _on_wire(lambda: _content(reply, limit))
         finally:
             reply.close()
         if content is None:
@@ -183,8 +173,9 @@ class Client:
     def _streamed(self, reply: httpcore.Response, limit: int, clock: Clock) -> Iterator[Any]:
         """Yield the events of `text/event-stream`: lines with "data:", up to "[DONE]" or the end."""
         pieces = reply.iter_stream()
+        lines = self._lines(pieces, limit, clock)
         try:
-            for line in self._lines(pieces, limit, clock):
+            while (line := _on_wire(lambda: next(lines, None))) is not None:
                 name, _, value = line.partition(b":")
                 if name != b"data":
                     continue
@@ -193,14 +184,15 @@ class Client:
                     with suppress(*FAULTS):
                         deque(pieces, maxlen=0)
                     return
-                yield _decode_body(redact_bytes(value), "an event")
+                yield _decode_body(value, "an event")
             raise _PassingError("the stream ended before it was done")
         finally:
             reply.close()
 
     def _lines(self, pieces: Iterator[bytes], limit: int, clock: Clock) -> Iterator[bytes]:
+        """Yield lines with keys redacted."""
         held, size = bytearray(), 0
-        while (part := _on_wire(lambda: next(pieces, None))) is not None:
+        for part in pieces:
             size += len(part)
             if size > limit:
                 raise BackendError(f"{self._where} sent more than {limit:,} bytes for this request")
@@ -211,10 +203,10 @@ class Client:
             *whole, rest = bytes(held).split(b"\n")
             held = bytearray(rest)
             for line in whole:
-                _on_wire(clock.check)
-                yield line
+                clock.check()
+                yield redact_bytes(line)
         if held:
-            yield bytes(held)
+            yield redact_bytes(bytes(held))
 
     def _refused(self, reply: httpcore.Response, text: str) -> Exception:
         if reply.status in _PASSING:
@@ -238,6 +230,17 @@ def _on_wire(work: Callable[[], T]) -> T:
     except BaseException as error:  # noqa: BLE001 - raised again, from here
         ended = error
     raise ended.with_traceback(None)
+
+
+def _content(reply: httpcore.Response, limit: int) -> bytes | None:
+    """Return the content with keys redacted, or None if it is longer than `limit`."""
+    parts, size = [], 0
+    for part in reply.iter_stream():
+        parts.append(part)
+        size += len(part)
+        if size > limit:
+            return None
+    return redact_bytes(b"".join(parts))
 
 
 def _header(reply: httpcore.Response, name: bytes) -> str:
