@@ -97,7 +97,8 @@ def _wrong(url: str) -> IndexDamaged:
 def _reply(place: Address, tail: str, seconds: float | None, look: Stopped) -> Iterator[Iterator[bytes]]:
     """Yield the pieces of a reply: all within `seconds`, or none later than a minute after the one before."""
     where = f"{place.scheme}://{place.netloc}{place.base}"
-    clock = Clock(_SILENT_SECONDS if seconds is None else seconds, look)
+    late = f"no {'reply' if seconds else 'data'} in time"
+    clock = Clock(_SILENT_SECONDS if seconds is None else seconds, look, late)
     connections = Connections(place)
 
     def pieces(reply: httpcore.Response) -> Iterator[bytes]:

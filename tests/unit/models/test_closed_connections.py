@@ -88,6 +88,25 @@ def test_a_connection_that_sent_what_nobody_asked_for_is_not_used_again() -> Non
         pool.close()
 
 
+@pytest.mark.parametrize("more", [framed(b'{"number": 99}'), b"HTTP/1.1 200", b"}"])
+def test_what_came_with_a_reply_is_no_reply_to_the_next_request(more: bytes) -> None:
+    """A second reply is noticed before the request is sent; a part of one makes an attempt fail."""
+
+    def play(server: Server, peer: Peer) -> None:
+        while (asked := peer.read()) is not None:
+            server.count(asked)
+            peer.sock.sendall(framed(content_of(*asked)) + more)
+
+    with Server(play) as server:
+        pool = pool_of(server)
+        for number in range(6):
+            assert post(client_of(pool, attempts=2), number) == number
+        assert server.accepted == 6
+        if more.endswith(b"}") and len(more) > 1:
+            assert len(server.requests) == 6
+        pool.close()
+
+
 def test_a_request_that_met_a_closed_connection_is_sent_again_once() -> None:
     """The server closes with the request unread, which resets the connection: nothing was processed."""
 

@@ -6,6 +6,7 @@ import base64
 import json
 import socket
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from ketrag_fast.models.http import client
 from ketrag_fast.models.llms.openai import OpenAIModel
 from ketrag_fast.models.llms.protocol import Limits, Prompt
 from tests.support.http_peer import (
+    JSON,
     LIMIT,
     Peer,
     Server,
@@ -55,6 +57,33 @@ def test_a_large_request_arrives_whole() -> None:
         found = client_of(pool).post({"text": "x" * 900_000}, LIMIT, lambda: None)
         assert len(found["text"]) == 900_000
         pool.close()
+
+
+def test_neither_proxies_nor_passwords_nor_cookies_are_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the environment and of replies: a request goes to the named host, with its key alone."""
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    (tmp_path / ".netrc").write_text("machine 127.0.0.1 login me password secret\n")
+    (tmp_path / ".netrc").chmod(0o600)
+    monkeypatch.setenv("NETRC", str(tmp_path / ".netrc"))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    heads: list[bytes] = []
+
+    def play(server: Server, peer: Peer) -> None:
+        while (asked := peer.read()) is not None:
+            heads.append(b"".join(peer.pieces).split(b"\r\n\r\n")[0].lower())
+            peer.sock.sendall(framed(content_of(*asked), f"{JSON}Set-Cookie: a=b; Path=/\r\n"))
+
+    with Server(play) as server:
+        pool = pool_of(server)
+        for number in range(2):
+            assert post(client_of(pool), number) == number
+        pool.close()
+    assert len(heads) == 2
+    for head in heads:
+        assert b"cookie" not in head and b"authorization" not in head
 
 
 def test_requests_one_after_another_share_a_connection() -> None:

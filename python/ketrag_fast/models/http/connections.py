@@ -16,7 +16,7 @@ import socket
 import ssl
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from concurrent.futures import Future, wait
 from functools import cache, partial
 from typing import Any, Final, TypeVar
@@ -55,9 +55,12 @@ logging.getLogger("httpcore.http11").addFilter(_redact_record)  # it logs the he
 class Clock(float):
     """The timeout of a request in seconds, from now until the last byte."""
 
-    def __new__(cls, seconds: float, stopped: Stopped) -> Clock:
-        """Start the clock."""
+    _late: str
+
+    def __new__(cls, seconds: float, stopped: Stopped, late: str = "no complete reply after {:g} s") -> Clock:
+        """Start the clock; `late` is the message when the time is over."""
         clock = super().__new__(cls, seconds)
+        clock._late = late.format(seconds)
         clock.restart(seconds, stopped)
         return clock
 
@@ -69,7 +72,7 @@ class Clock(float):
         """Raise TimeoutError if the time is over, and what `stopped` raises."""
         self._stopped()
         if time.monotonic() > self._end:
-            raise TimeoutError(f"no complete reply after {self:g} s")
+            raise TimeoutError(self._late)
 
 
 class _StaleError(ConnectionError):
@@ -81,8 +84,7 @@ class Connections:
 
     def __init__(self, place: Address) -> None:
         self.place = place
-        self._process = 0
-        self._pool = httpcore.ConnectionPool()
+        self._open()
 
     def ask(self, method: str, path: str, key: Key | None, body: bytes, clock: Clock) -> httpcore.Response:
         """Send a request and return the reply, whose head was read; it must be closed.
@@ -106,25 +108,26 @@ class Connections:
             content=body,
             extensions={"timeout": dict.fromkeys(("connect", "read", "write"), clock)},
         )
+        if self._process != os.getpid():
+            self._open()  # connections belong to the parent, and a lost thread may hold a lock
         while True:
             try:
-                return self._opened().handle_request(request)
+                reply = self._pool.handle_request(request)
             except _StaleError:  # that connection is gone, so this ends with a new one
                 continue
+            if not reply.extensions["network_stream"].get_extra_info("is_unsent"):
+                return reply
+            reply.close()  # it arrived with the reply before; its connection is closed, because it is unread
 
-    def _opened(self) -> httpcore.ConnectionPool:
-        if (
-            self._process != os.getpid()
-        ):  # connections belong to the parent, and a lost thread may hold a lock
-            self._process = os.getpid()
-            self._pool = httpcore.ConnectionPool(
-                ssl_context=_tls() if self.place.scheme == "https" else None,
-                max_connections=None,
-                max_keepalive_connections=LARGEST,
-                keepalive_expiry=IDLE_SECONDS,
-                network_backend=_Backend(),
-            )
-        return self._pool
+    def _open(self) -> None:
+        self._pool = httpcore.ConnectionPool(
+            ssl_context=_tls() if self.place.scheme == "https" else None,
+            max_connections=None,
+            max_keepalive_connections=LARGEST,
+            keepalive_expiry=IDLE_SECONDS,
+            network_backend=_Backend(),
+        )
+        self._process = os.getpid()
 
     def close(self) -> None:
         """Close all connections; requests in progress fail."""
@@ -147,12 +150,7 @@ class _Backend(httpcore.NetworkBackend):
     """Opens connections in a thread, because a name lookup cannot be interrupted."""
 
     def connect_tcp(
-        self,
-        host: str,
-        port: int,
-        timeout: float | None = None,
-        local_address: str | None = None,
-        socket_options: Iterable[Any] | None = None,
+        self, host: str, port: int, timeout: float | None = None, *_: Any, **__: Any
     ) -> httpcore.NetworkStream:
         assert isinstance(timeout, Clock)  # noqa: S101 - see `Connections.ask`
         attempt: Future[socket.socket] = Future()
@@ -260,10 +258,10 @@ class _Stream(httpcore.NetworkStream):
         server_hostname: str | None = None,
         timeout: float | None = None,
     ) -> httpcore.NetworkStream:
-        self._sock = sock = ssl_context.wrap_socket(
-            self._sock, server_hostname=server_hostname, do_handshake_on_connect=False
-        )
         try:
+            self._sock = sock = ssl_context.wrap_socket(
+                self._sock, server_hostname=server_hostname, do_handshake_on_connect=False
+            )
             self._wait(sock.do_handshake, timeout)
         except BaseException:
             self.close()
@@ -271,12 +269,14 @@ class _Stream(httpcore.NetworkStream):
         return self
 
     def get_extra_info(self, info: str) -> Any:
-        """Return whether an idle connection has anything to read: its end, or what nobody asked for."""
-        if info != "is_readable":
-            return None
+        """Return whether an idle connection has anything to read (its end, or what nobody asked for), or
+        whether a request is still held back.
+        """
+        if info == "is_unsent":
+            return bool(self._request)
         before = self._requests
-        if not self._lock.acquire(blocking=False):
-            return False  # another thread has just taken it
+        if info != "is_readable" or not self._lock.acquire(blocking=False):
+            return None  # another thread has just taken the connection
         try:
             if self._closed:
                 return True
