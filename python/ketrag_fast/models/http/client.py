@@ -50,10 +50,7 @@ class _PassingError(Exception):
 
 
 class Client:
-    """Sends requests to one path, one at a time; each thread has its own client, and all share `connections`.
-
-    `timeout` is in seconds per attempt, from connecting to the last byte, and may be set before each request.
-    """
+    """Sends requests to one path, one at a time; each thread has its own client, and all share `connections`."""
 
     def __init__(self, connections: Connections, path: str, key: Key | None, patience: Patience) -> None:
         self._connections = connections
@@ -63,7 +60,6 @@ class Client:
         self._patience = patience
         self._began: float | None = None
         self._before = 0.0
-        self.timeout = patience.timeout
 
     @property
     def spent(self) -> float:
@@ -108,7 +104,7 @@ class Client:
             stopped()
             self._began = time.monotonic()
             try:
-                return once(Clock(self.timeout, stopped))
+                return once(Clock(patience.timeout, stopped))
             except _PassingError as error:
                 fault, wait, nobody = str(error), error.wait, error.nobody
             finally:
