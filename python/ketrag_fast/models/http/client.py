@@ -50,7 +50,7 @@ class _PassingError(Exception):
 
 
 class Client:
-    """Sends requests to one path, one at a time; each thread has its own client, and all share `connections`."""
+    """Sends requests to one path, one at a time; each thread has its own client and shares `connections`."""
 
     def __init__(self, connections: Connections, path: str, key: Key | None, patience: Patience) -> None:
         self._connections = connections
