@@ -18,7 +18,7 @@ import httpcore
 
 from ketrag_fast.errors import BackendError, IndexDamaged, KetragError
 from ketrag_fast.models.http.addresses import Address, endpoint
-from ketrag_fast.models.http.connections import FAULTS, Clock, Connections, Stopped, reason_phrase
+from ketrag_fast.models.http.connections import FAULTS, RequestClock, Connections, Stopped, reason_phrase
 from ketrag_fast.models.http.openai_endpoint import token_for
 from ketrag_fast.storage.bundle import unbundle
 from ketrag_fast.storage.checksum import text_digest
@@ -98,7 +98,7 @@ def _reply(place: Address, tail: str, seconds: float | None, look: Stopped) -> I
     """Yield the pieces of a reply: all within `seconds`, or none later than a minute after the one before."""
     where = f"{place.scheme}://{place.netloc}{place.base}"
     late = f"no {'reply' if seconds else 'data'} in time"
-    clock = Clock(_SILENT_SECONDS if seconds is None else seconds, look, late)
+    clock = RequestClock(_SILENT_SECONDS if seconds is None else seconds, look, late)
     connections = Connections(place)
 
     def pieces(reply: httpcore.Response) -> Iterator[bytes]:
@@ -120,7 +120,7 @@ def _reply(place: Address, tail: str, seconds: float | None, look: Stopped) -> I
         raise BackendError(f"{where} cannot be searched: {fault}", hint="start the service, or try again")
 
 
-def _asked(connections: Connections, tail: str, clock: Clock, where: str) -> httpcore.Response:
+def _asked(connections: Connections, tail: str, clock: RequestClock, where: str) -> httpcore.Response:
     """Send a request until the service is ready, and return a good reply."""
     place = connections.place
     key = token_for(place.host, place.scheme)

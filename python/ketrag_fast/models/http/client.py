@@ -18,7 +18,14 @@ from typing import Any, Final, TypeVar
 import httpcore
 
 from ketrag_fast.errors import BackendError, ConfigError
-from ketrag_fast.models.http.connections import FAULTS, SLICE, Clock, Connections, Stopped, reason_phrase
+from ketrag_fast.models.http.connections import (
+    FAULTS,
+    SLICE,
+    RequestClock,
+    Connections,
+    Stopped,
+    reason_phrase,
+)
 from ketrag_fast.models.http.http_errors import (
     SHOWN,
     RefusedError,
@@ -82,7 +89,7 @@ class Client:
         """
         data = _encode_body(body)
 
-        def once(clock: Clock) -> Iterator[Any]:
+        def once(clock: RequestClock) -> Iterator[Any]:
             reply = self._reply("POST", data, clock)
             if _header(reply, b"content-type") == _STREAM:
                 return self._streamed(reply, limit, clock)
@@ -98,13 +105,13 @@ class Client:
 
     # ------------------------------------------------------------ attempts
 
-    def _patiently(self, once: Callable[[Clock], T], stopped: Stopped) -> T:
+    def _patiently(self, once: Callable[[RequestClock], T], stopped: Stopped) -> T:
         patience = self._patience
         for attempt in range(1, patience.attempts + 1):
             stopped()
             self._began = time.monotonic()
             try:
-                return once(Clock(patience.timeout, stopped))
+                return once(RequestClock(patience.timeout, stopped))
             except _PassingError as error:
                 fault, wait, nobody = str(error), error.wait, error.nobody
             finally:
@@ -137,7 +144,7 @@ class Client:
 
     # ------------------------------------------------------------ one attempt
 
-    def _reply(self, method: str, data: bytes, clock: Clock) -> httpcore.Response:
+    def _reply(self, method: str, data: bytes, clock: RequestClock) -> httpcore.Response:
         """Return a reply with status 200 and a readable encoding, of which only the head was read."""
         reply = _on_wire(lambda: self._connections.ask(method, self._path, self._key, data, clock))
         try:
@@ -166,7 +173,7 @@ class Client:
             )
         return _decode_body(content, "a reply")
 
-    def _streamed(self, reply: httpcore.Response, limit: int, clock: Clock) -> Iterator[Any]:
+    def _streamed(self, reply: httpcore.Response, limit: int, clock: RequestClock) -> Iterator[Any]:
         """Yield the events of `text/event-stream`: lines with "data:", up to "[DONE]" or the end."""
         pieces = reply.iter_stream()
         lines = self._lines(pieces, limit, clock)
@@ -185,7 +192,7 @@ class Client:
         finally:
             reply.close()
 
-    def _lines(self, pieces: Iterator[bytes], limit: int, clock: Clock) -> Iterator[bytes]:
+    def _lines(self, pieces: Iterator[bytes], limit: int, clock: RequestClock) -> Iterator[bytes]:
         """Yield lines with keys redacted."""
         held, size = bytearray(), 0
         for part in pieces:

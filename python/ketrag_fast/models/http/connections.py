@@ -2,7 +2,7 @@
 
 Timeouts of httpcore bound single socket operations: a peer that sends one byte now and then blocks it
 forever, and nothing can be cancelled during a name lookup, a connect or a TLS handshake. It passes the
-timeouts of a request to its network backend unchanged, so here they carry the check (`Clock`), and the
+timeouts of a request to its network backend unchanged, so here they carry the check (`RequestClock`), and the
 backend waits in slices. httpx itself has no way to set the backend, and adds redirects, cookies, proxies and
 `.netrc`, which would all have to be switched off.
 """
@@ -52,12 +52,14 @@ def _redact_record(record: logging.LogRecord) -> bool:
 logging.getLogger("httpcore.http11").addFilter(_redact_record)  # it logs the heads of replies
 
 
-class Clock(float):
+class RequestClock(float):
     """The timeout of a request in seconds, from now until the last byte."""
 
     _late: str
 
-    def __new__(cls, seconds: float, stopped: Stopped, late: str = "no complete reply after {:g} s") -> Clock:
+    def __new__(
+        cls, seconds: float, stopped: Stopped, late: str = "no complete reply after {:g} s"
+    ) -> RequestClock:
         """Start the clock; `late` is the message when the time is over."""
         clock = super().__new__(cls, seconds)
         clock._late = late.format(seconds)
@@ -86,7 +88,9 @@ class Connections:
         self.place = place
         self._open()
 
-    def ask(self, method: str, path: str, key: Key | None, body: bytes, clock: Clock) -> httpcore.Response:
+    def ask(
+        self, method: str, path: str, key: Key | None, body: bytes, clock: RequestClock
+    ) -> httpcore.Response:
         """Send a request and return the reply, whose head was read; it must be closed.
 
         Raises `FAULTS`, and what the clock raises.
@@ -152,7 +156,7 @@ class _Backend(httpcore.NetworkBackend):
     def connect_tcp(
         self, host: str, port: int, timeout: float | None = None, *_: Any, **__: Any
     ) -> httpcore.NetworkStream:
-        assert isinstance(timeout, Clock)  # noqa: S101 - see `Connections.ask`
+        assert isinstance(timeout, RequestClock)  # noqa: S101 - see `Connections.ask`
         attempt: Future[socket.socket] = Future()
 
         def run() -> None:
@@ -170,7 +174,7 @@ class _Backend(httpcore.NetworkBackend):
         except BaseException:
             attempt.add_done_callback(_hang_up)
             raise
-        return _Stream(attempt.result())
+        return _SlicedSocket(attempt.result())
 
 
 def _hang_up(attempt: Future[socket.socket]) -> None:
@@ -193,7 +197,7 @@ def _dial(host: str, port: int) -> socket.socket:
     raise faults[0]
 
 
-class _Stream(httpcore.NetworkStream):
+class _SlicedSocket(httpcore.NetworkStream):
     """A connected socket that is read and written in slices."""
 
     def __init__(self, sock: socket.socket) -> None:
@@ -236,7 +240,7 @@ class _Stream(httpcore.NetworkStream):
             sent += self._wait(partial(self._sock.send, data[sent : sent + _PIECE]), timeout)
 
     def _wait(self, step: Callable[[], T], timeout: float | None) -> T:
-        assert isinstance(timeout, Clock)  # noqa: S101 - see `Connections.ask`
+        assert isinstance(timeout, RequestClock)  # noqa: S101 - see `Connections.ask`
         while True:
             timeout.check()
             with self._lock:
