@@ -18,7 +18,7 @@ import httpcore
 
 from ketrag_fast.errors import BackendError, IndexDamaged, KetragError
 from ketrag_fast.models.http.addresses import Address, endpoint
-from ketrag_fast.models.http.connections import FAULTS, RequestClock, Connections, Stopped, reason_phrase
+from ketrag_fast.models.http.connections import FAULTS, Connections, RequestClock, Stopped, reason_phrase
 from ketrag_fast.models.http.openai_endpoint import token_for
 from ketrag_fast.storage.bundle import unbundle
 from ketrag_fast.storage.checksum import text_digest

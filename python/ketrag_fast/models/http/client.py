@@ -21,8 +21,8 @@ from ketrag_fast.errors import BackendError, ConfigError
 from ketrag_fast.models.http.connections import (
     FAULTS,
     SLICE,
-    RequestClock,
     Connections,
+    RequestClock,
     Stopped,
     reason_phrase,
 )
