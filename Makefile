@@ -39,14 +39,15 @@ REAL := MAKEFLAGS= PIP_NO_COMPILE=1 PIP_DISABLE_PIP_VERSION_CHECK=1 HNSWLIB_NO_N
 	CMAKE_ARGS='-DLLAVA_BUILD=OFF -DGGML_NATIVE=OFF -DCMAKE_PROJECT_llama_cpp_INCLUDE="$(CURDIR)/.ci/llama-cpp.cmake" \
 	-DCMAKE_C_FLAGS_RELEASE="-O1 -DNDEBUG" -DCMAKE_CXX_FLAGS_RELEASE="-O1 -DNDEBUG"'
 # Profile `develop` of Cargo.toml: release without link-time optimisation, so that a change is rebuilt in seconds.
-DEVELOP := $(BIN)/maturin develop --quiet --profile develop --extras
+DEVELOP := $(BIN)/maturin develop --quiet --profile develop
 
 # The package as its developers use it: the sources in place, the checks' tools and the real parts beside it.
 # Where these cannot be had their tests are skipped, but never in continuous integration (CI=true).
 $(VENV)/.dev: $(SOURCES)
-	$(PYTHON) -m venv $(VENV)
+	$(PYTHON) -m venv --upgrade-deps $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'maturin>=1.9,<2'
-	{ $(REAL) $(DEVELOP) dev,all,real && $(BIN)/ketrag models install all-MiniLM-L6-v2; } || { test "$$CI" != true && $(DEVELOP) dev && \
+	{ $(REAL) $(DEVELOP) --extras all --group checks,real && $(BIN)/ketrag models install all-MiniLM-L6-v2; } || \
+		{ test "$$CI" != true && $(DEVELOP) --group checks && \
 		echo 'the real parts could not be installed (see above): their tests will be skipped'; }
 	@touch $@ && rm -f $(VENV)/.demo
 
@@ -108,13 +109,12 @@ stubs: $(TOOLS)
 checks: lint rust-test docs $(VENV)/.dev $(PEERS)
 
 # The documentation site in site/, from docs/ and the pages that mkdocs.yml adds. It fails on a broken link, a page outside
-# the navigation, and anything that a browser would load from another host. Once the extra is installed no network is used.
+# the navigation, and anything that a browser would load from another host. Once the group is installed no network is used.
 docs: $(TOOLS) $(VENV)/.docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 
 $(VENV)/.docs: $(VENV)/.dev pyproject.toml $(if $(CI),$(DENY))
-	$(BIN)/python -c "import tomllib; print('\n'.join(tomllib.load(open('pyproject.toml', 'rb'))['project']['optional-dependencies']['docs']))" \
-		| xargs -d '\n' $(BIN)/python -m pip install --quiet --disable-pip-version-check
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --group docs
 	@touch $@
 
 rust-test:
@@ -153,7 +153,7 @@ soak-tests: $(VENV)/.dev
 ONLY ?=
 figures: $(VENV)/.dev
 	$(BIN)/maturin develop --quiet --release
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check scipy igraph networkx bm25s pypdf pdfminer.six trafilatura lxml-html-clean
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --group bench
 	$(BIN)/python benches/all.py $(ONLY)
 
 # Speed of extraction with llama.cpp, printed: with random weights in several formats, then with Gemma 3 270M; more than an

@@ -6,7 +6,7 @@
     python benches/all.py --smoke polar     # tiny sizes; prints the tables, stores nothing
 
 It can be stopped between runs without loss, and a run that fails keeps its last result. Question sets are read from `$KETRAG_DATA`.
-Peers come from the extra `bench`, all-MiniLM-L6-v2 from `ketrag models install all-MiniLM-L6-v2`.
+Peers come from the group `bench`, all-MiniLM-L6-v2 from `ketrag models install all-MiniLM-L6-v2`.
 """
 
 from __future__ import annotations

