@@ -933,7 +933,6 @@ def fold_skeleton(
     unit_spans: _U32,
     encoding: str,
     *,
-    rewire: str = "all",
     description_tokens: int = 500,
     threads: int = 0,
     report: _Report = None,

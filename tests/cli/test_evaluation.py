@@ -261,7 +261,7 @@ def test_what_a_system_needs_is_named(place: Path, tmp_path: Path) -> None:
     assert error["code"] == "backend_missing"
     assert "punkt_tab" in error["message"]
     assert "nltk.downloader" in error["hint"]
-    for system, mode in (("ms-graph-rag", "ms-graph"), ("ket-rag-p-150", "ket"), ("hyde", "hyde")):
+    for system, mode in (("ms-graph-rag", "ms-graph"), ("ket-rag", "ket"), ("hyde", "hyde")):
         code, out, err = ketrag("index", POLAR, "--system", system, "-i", system, "-q", cwd=tmp_path)
         assert code == 0, err
         code, out, err = ketrag("retrieve", "Who built the Fram?", "-i", system, "--json", cwd=tmp_path)

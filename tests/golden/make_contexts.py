@@ -43,7 +43,7 @@ OF_A_MODEL: Mapping[str, str] = {
 # Each variant: what the index is built with, and for each mode (or all) what it is asked with.
 BUILDS: Mapping[str, Mapping[str, Any]] = {
     "default": {"llm": "heuristic"},
-    "ket-rag-p": {"system": "ket-rag-p", "llm": "heuristic", "chunk_tokens": 240},
+    "ket-rag": {"system": "ket-rag", "llm": "heuristic", "chunk_tokens": 240},
     "brought": {"llm": "heuristic", "core_ratio": 1.0},
 }
 # Vectors are brought for units, titles, sentences and entities; NodeRAG embeds other texts too.

@@ -179,7 +179,7 @@ def test_the_same_bytes_on_any_number_of_threads(tmp_path: Path) -> None:
     assert len(digests) == 1
 
 
-@pytest.mark.parametrize("system", ["ket-rag-p-150", "ms-graph-rag-150"])
+@pytest.mark.parametrize("system", ["ket-rag", "ms-graph-rag-150"])
 def test_other_systems_choose_by_concepts_too(tmp_path: Path, system: str) -> None:
     with Index.build(
         POLAR / "articles",

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from ketrag_fast import Index, Settings
-from ketrag_fast.storage.generation import open_current
-from ketrag_fast.storage.layout import Layout
 from tests.process import POLAR, command
 from tests.support.inner_kernels.context import split_budget
 
@@ -95,45 +91,3 @@ def test_ask_without_a_model_quotes_the_passages(place: Path) -> None:
         passage = context.passages[quote["number"] - 1]
         assert quote["text"] in passage.text
         assert f"[{passage.rank}] {passage.document}:" in done.out
-
-
-def arrays(folder: Path) -> dict[str, dict[str, Any]]:
-    """By stage: every array of the published generation."""
-    found = open_current(Layout(folder)).stages
-    return {stage: {name: array.tolist() for name, array in found[stage].items()} for stage in CHANGED}
-
-
-CHANGED = ("replies", "skeleton", "units")
-
-
-def test_an_entity_may_lead_to_the_units_that_name_it_alone(tmp_path: Path) -> None:
-    """Chunks of two units: `rewire` decides which of them an entity leads to, and asks nobody anew."""
-    target = tmp_path / ".ketrag"
-    Index.build(POLAR / "articles", target, settings=BUILD).close()
-    before = arrays(target)
-    done = command("index", "-o", "rewire=mention", "--json", cwd=tmp_path)
-    assert done.code == 0, done.err
-    report = json.loads(done.out)
-    assert report["extraction"]["asked"] == 0
-    after = arrays(target)
-    assert after["replies"] == before["replies"]
-    changed = {name for name, values in after["skeleton"].items() if values != before["skeleton"][name]}
-    assert {"entity_units_indices", "relation_units_indices"} <= changed
-    assert not any(name.endswith(("_blob", "_rank", "_weight")) for name in changed)
-    chunk_of, mention = before["units"]["unit_chunk"], after["skeleton"]
-    named: dict[int, set[int]] = {}
-    for entity, unit in zip(mention["mention_entity"], mention["mention_unit"], strict=True):
-        named.setdefault(entity, set()).add(unit)
-    ties = 0
-    for entity, (a, b) in enumerate(pairwise(mention["entity_units_indptr"])):
-        own = set(mention["entity_units_indices"][a:b])
-        by_chunk: dict[int, set[int]] = {}
-        a, b = before["skeleton"]["entity_units_indptr"][entity : entity + 2]
-        for unit in before["skeleton"]["entity_units_indices"][a:b]:
-            by_chunk.setdefault(chunk_of[unit], set()).add(unit)
-        expected: set[int] = set()
-        for units in by_chunk.values():
-            expected |= (units & named.get(entity, set())) or units
-        assert own == expected
-        ties += len(own)
-    assert 0 < ties < len(before["skeleton"]["entity_units_indices"])

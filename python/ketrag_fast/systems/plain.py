@@ -19,7 +19,6 @@ SYSTEM = System(
             help="units nearest to the query vector",
             vector="yes",
             searches=("units",),
-            settings=("row_count",),
         ),
     ),
     recipes={

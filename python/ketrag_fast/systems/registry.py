@@ -117,6 +117,23 @@ class Registry:
         return self.table
 
     @cached_property
+    def _variants(self) -> Mapping[str | None, Mapping[str, Any]]:
+        """The rules by name under each preset; those of the default variants under None."""
+        return {
+            preset: {
+                rule.name: getattr(system.rules.get(preset or "", system.rules[system.name]), rule.name)
+                for system in self.systems
+                if system.rules
+                for rule in fields(system.rules[system.name])
+            }
+            for preset in (None, *self.presets)
+        }
+
+    def rules_of(self, preset: str) -> Mapping[str, Any]:
+        """Return the rules of all systems by name, under a preset."""
+        return self._variants.get(preset, self._variants[None])
+
+    @cached_property
     def preset_owners(self) -> Mapping[str, str]:
         """The system of each preset, by the name of the preset."""
         return {name: system.name for system in self.systems for name in system.presets}

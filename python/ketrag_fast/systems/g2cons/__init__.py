@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from ketrag_fast.systems.g2cons.settings import G2ConsSettings, check
+from ketrag_fast.systems.g2cons.settings import G2ConsSettings
 from ketrag_fast.systems.shared import (
     CHUNK_VECTORS,
     SENTENCE_VECTORS,
@@ -45,7 +45,6 @@ CONCEPTS = Stage(
         "concept_chars",
         "concept_chunks",
         "concept_vectors",
-        "words",
     ),
     run=f"{_HERE}.concepts:run",
     unit="concepts",
@@ -85,7 +84,6 @@ CONCEPT_CORE = Stage(
     settings=(
         "core_ratio",
         "core_selection",
-        "core_rounding",
         "concept_rank",
         "concept_weights",
         "concept_score",
@@ -122,7 +120,7 @@ CHANNELS = (
         help="the skeleton of the core chunks, if there is a reader",
         vector="yes",
         searches=("entities",),
-        settings=("seed_entities", "tables"),
+        settings=("seed_entities",),
     ),
 )
 
@@ -137,7 +135,7 @@ RECIPES = {
         "tables of the core chunks' skeleton, then units by concepts; units that both would print come "
         "first; without a skeleton it equals `concepts`",
         join="vote",
-        rollover="rollover",
+        rollover="ket_rollover",
     ),
 }
 
@@ -150,7 +148,6 @@ _PAPER: Mapping[str, Any] = {
     "core_selection": "concept",
     "gleanings": 1,
     "kg_share": 0.6,
-    "rollover": "none",
     "seed_concepts": 25,
     "concept_rerank": "local",
     "mode": "g2cons",
@@ -188,6 +185,5 @@ SYSTEM = System(
     recipes=RECIPES,
     presets={"g2cons": _PAPER, "g2cons-150": {**_PAPER, "chunk_tokens": 150}},
     choices={"core_selection": ("concept",)},
-    check=check,
     inspect=f"{_HERE}.inspection:ConceptInspector",
 )

@@ -6,7 +6,7 @@ import numpy as np
 
 from ketrag_fast import _core
 from ketrag_fast.base.config import Settings
-from ketrag_fast.errors import ConfigError, InternalError
+from ketrag_fast.errors import InternalError
 from ketrag_fast.systems.g2cons.settings import G2ConsSettings
 from ketrag_fast.systems.shared.rows import F32, U32, U64, csr, csr_out, lengths, strings, whole_chunks
 from ketrag_fast.systems.spec.stage import Outputs, StageContext, StageInputs
@@ -119,10 +119,5 @@ def _sentences(inputs: StageInputs, settings: Settings, context: StageContext) -
         once = np.ones(len(indices), np.uint32)
         return _core.embed_rows(vectors["basis"], indptr, indices, once, threads=context.threads)
     own = inputs["sentence_vectors"]
-    if "walk_sentence_vectors" not in own:
-        raise ConfigError(
-            f"concepts need sentence vectors, which words = {settings.words} does not compute",
-            hint="set words = own, or concept_vectors = chunks",
-        )
     found: F32 = np.concatenate([own["walk_sentence_vectors"], own["title_sentence_vectors"]])
     return found

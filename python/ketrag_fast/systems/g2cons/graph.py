@@ -49,8 +49,7 @@ def core(inputs: StageInputs, settings: Settings, context: StageContext) -> Outp
         weights = graph["edge_weight"] if own.concept_weights else None
         ranks = _core.pagerank(*edges, weights, threads=context.threads, report=context.report)
     chunks = len(inputs["units"]["chunk_document"])
-    down = settings.value("core_rounding") == "down"
-    count = int(chunks * settings.core_ratio) if down else _core.core_count(chunks, settings.core_ratio)
+    count = _core.core_count(chunks, settings.core_ratio)
     rows = csr(concepts, "chunk_concepts")
     chosen = _core.select_by_concepts(*rows, ranks, count, score=own.concept_score, report=context.report)
     return {"core": chosen, "concept_rank": ranks}

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from ketrag_fast.base.config.fields import setting
-from ketrag_fast.errors import ConfigError
-
-if TYPE_CHECKING:
-    from ketrag_fast.base.config import Settings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,12 +76,3 @@ class G2ConsSettings:
         " (ablation D of the paper)",
         concerns="query",
     )
-
-
-def check(settings: Settings) -> None:
-    """Raise ConfigError if settings contradict each other."""
-    if settings.value("core_selection") == "concept" and settings.core_unit == "subchunk":
-        raise ConfigError(
-            "core_selection = concept needs core_unit = chunk, got subchunk",
-            hint="give -o core_unit=chunk, or another core_selection",
-        )

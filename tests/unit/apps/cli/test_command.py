@@ -238,7 +238,7 @@ def test_config_show(capsys: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     (tmp_path / "ketrag.toml").write_text("knn-k = 0\nbudget = 100\n")
     monkeypatch.setenv("KETRAG_BUDGET", "0")
     monkeypatch.setenv("KETRAG_INDEX", "elsewhere")
-    code, out, _ = ketrag(capsys, "config", "show", "--system", "ket-rag-p", "--seed", "7", "--json")
+    code, out, _ = ketrag(capsys, "config", "show", "--system", "ket-rag", "--seed", "7", "--json")
     data = json.loads(out)
     assert code == 0
     assert data["index"] == {"path": "elsewhere", "origin": "environment"}
@@ -246,7 +246,7 @@ def test_config_show(capsys: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert found["knn_k"] == (0, "file")
     assert found["budget"] == (0, "environment")
     assert found["seed"] == (7, "flag")
-    assert found["chunk_tokens"] == (1200, "system ket-rag-p")
+    assert found["chunk_tokens"] == (1200, "system ket-rag")
     assert found["offline"] == (False, "default")
     ketrag(capsys, "index", "docs", "--core-ratio", "0")
     _, out, _ = ketrag(capsys, "config", "show")

@@ -83,7 +83,7 @@ def test_full_help_adds_the_other_shared_settings(capsys: Run) -> None:
     _, full, _ = ended(capsys, "index", "--help")
     assert "--record" not in short and "--record FILE" in full
     assert "overlap=N" in full and "knn_k" not in full.partition("examples:")[0]
-    assert "systems: default, walk" in full and "presets: ket-rag-p" in full
+    assert "systems: default, walk" in full and "presets: ket-rag" in full
     assert "ketrag config list {ket-rag,g2cons,noderag,cg-rag}" in full
 
 

@@ -23,7 +23,7 @@ name = "small"
 chunk_tokens = 50
 [[build]]
 name = "paper"
-system = "ket-rag-p"
+system = "ket-rag"
 knn-k = 2
 """
 
@@ -68,8 +68,8 @@ def test_a_bad_file_is_refused(tmp_path: Path, text: str, word: str) -> None:
 
 
 def test_a_flag_is_a_row() -> None:
-    row = from_flag("rules: system=ket-rag-p, core-ratio=0.5")
-    assert (row.name, dict(row.settings)) == ("rules", {"system": "ket-rag-p", "core_ratio": 0.5})
+    row = from_flag("rules: system=ket-rag, core-ratio=0.5")
+    assert (row.name, dict(row.settings)) == ("rules", {"system": "ket-rag", "core_ratio": 0.5})
     assert from_flag("api: embedder=openai:m@http://127.0.0.1:1/v1").settings == {
         "embedder": "openai:m@http://127.0.0.1:1/v1"
     }

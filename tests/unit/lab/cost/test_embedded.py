@@ -23,7 +23,7 @@ CASES = {
             "noderag_elements": ["element"],
         },
     ),
-    "ket-rag-p": ("entities", {"skeleton": ["entity_name", "entity_description"]}),
+    "ket-rag": ("entities", {"skeleton": ["entity_name", "entity_description"]}),
 }
 
 
