@@ -182,7 +182,8 @@ SECTIONS: Final = (
     Section(
         "Links as citations",
         "CG-RAG takes the links between the pages of the technical documentation for citations, next to `text` and `fused`, which it"
-        " starts from, and next to itself without them (`citation_direction=none`). Vectors are fitted on the corpus, or MiniLM's.",
+        " starts from, and next to itself without them (`citation_direction=none`), without messages (`lesegr_share=0`), and with the"
+        " numbers of the paper. Vectors are fitted on the corpus, or MiniLM's.",
         tuple(
             Run(
                 f"technical-links{suffix}",
@@ -213,8 +214,8 @@ SECTIONS: Final = (
     Section(
         "Every system at equal tokens",
         "Each system's best mode next to `text`, `fused` and `walk`, with entities and relations by rules, or as GPT-3.5 extracted them"
-        " (`musique-train100`, recorded by HippoRAG's authors). The rule of NodeRAG's paper prints a fixed number of nodes (`node_fill=none`);"
-        " then the rest of the budget is filled in the order of its walk with chunks, the default, or with nodes of every type.",
+        " (`musique-train100`, recorded by HippoRAG's authors). NodeRAG's reference prints a fixed number of nodes;"
+        " `noderag` fills the rest of the budget with chunks in the order of its walk.",
         tuple(
             Run(f"systems-{name}{suffix}", ("systems.py", name, *option), (*_READING, *_ENCODING))
             for name in ("musique-dev", "2wiki-dev", "hotpotqa-dev", "musique-train100")

@@ -38,7 +38,7 @@ def graph(rows: list[list[int]]) -> tuple[np.ndarray, np.ndarray]:
 def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Index]:
     """The demo's articles as a graph of NodeRAG."""
     folder = tmp_path_factory.mktemp("nodes") / "index"
-    settings = Settings(system="noderag-150", modes="bm25,noderag")
+    settings = Settings(system="noderag", chunk_tokens=150, modes="bm25,noderag")
     with Index.build(POLAR / "articles", folder, settings=settings) as index:
         yield index
 

@@ -513,10 +513,9 @@ def pass_messages(
     weights: _F64,
     values: _F64,
     *,
+    share: float,
     layers: int = 2,
     wanted: int = 255,
-    share: float | None = None,
-    residual: float = 0.0,
     report: _Report = None,
 ) -> _F64: ...
 def concepts(

@@ -30,7 +30,7 @@ FILE = Path(__file__).with_name("contexts.json")
 BUDGETS = (2000, 600, 90, 12)
 PLAIN = ("bm25", "text", "fused", "knn", "keyword", "walk")
 TABLES = ("skeleton", "ket", "ms-graph", "hybrid")
-OTHERS = ("ket-walk", "concepts", "g2cons", "cg-rag", "cg-rag-fused", "noderag")
+OTHERS = ("ket-walk", "concepts", "g2cons", "cg-rag", "noderag")
 MODES = (*PLAIN, *TABLES, *OTHERS)
 # What a network of floats computes differs between processors in the last bit, and these print what it ranks.
 # Each is compared with a slow form of its own.

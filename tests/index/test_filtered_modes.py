@@ -15,7 +15,6 @@ ALL = (
     *RANKED,
     "concepts",
     "fused",
-    "cg-rag-fused",
     "walk",
     "skeleton",
     "ket",

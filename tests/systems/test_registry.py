@@ -63,7 +63,7 @@ def test_what_is_made_from_the_registry() -> None:
     assert "walk" in (mode.value.hint or "")
     with pytest.raises(ConfigError, match="system: unknown system 'ket'") as preset:
         found.table["ket"]
-    assert "noderag: noderag, noderag-150, noderag-parity;" in (preset.value.hint or "")
+    assert "noderag: noderag, noderag:reference;" in (preset.value.hint or "")
     broken = Registry(found.systems, {"mine": "no licence"})
     with pytest.raises(ExtensionError, match="system mine cannot be used: no licence"):
         broken.table["mine"]
@@ -151,7 +151,6 @@ def test_auto_is_the_usual_modes_and_the_preset_s(tmp_path: Path) -> None:
         "concepts",
         "g2cons",
         "cg-rag",
-        "cg-rag-fused",
         "cg-rag-sparse",
         "cg-rag-trained",
     }

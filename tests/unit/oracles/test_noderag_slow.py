@@ -102,10 +102,9 @@ def test_a_reply_repairs_the_others() -> None:
 # 3.4
 
 
-def test_k_core_is_peeled_and_degree_is_not() -> None:
+def test_k_core_is_peeled() -> None:
     graph = line("ab", "bc", "ca", "ad", "de", "df")  # a triangle with a tail
     assert [name[1] for name in oracle.k_core(graph, 2)] == ["a", "b", "c"]
-    assert [name[1] for name in oracle.degree_core(graph, 2)] == ["a", "b", "c", "d"]
     assert by_letter(oracle.core_numbers(graph)) == {"a": 2, "b": 2, "c": 2, "d": 1, "e": 1, "f": 1}
 
 
@@ -273,8 +272,6 @@ def test_cross_nodes_and_the_retrieved_list() -> None:
     cross = oracle.cross_nodes(graph, order, [key("S", "u")], others=2)
     assert [name[1] for name in cross.names] == ["A", "B"]
     assert cross.others == [key("S", "v"), key("S", "w")]
-    every = oracle.cross_nodes(graph, order, [key("S", "u")], others=1, per_type=True)
-    assert every.others == [key("S", "v"), key("A", "about A"), key("H", "insight"), key("T", "the chunk")]
     listed = oracle.retrieved(graph, [key("S", "u")], cross)
     assert [name[1] for name in listed] == ["u", "v", "w", "about A", "insight"]
     text = oracle.sections(graph, [*listed, key("N", "A")], cross.relations)

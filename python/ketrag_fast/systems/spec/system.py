@@ -133,12 +133,12 @@ class Around:
     Attributes:
         find: "module:function": (query, arrays, unit ids) to the neighbours of each unit, strongest first.
         count: the setting with the number of ranked units whose neighbourhood is read; 0 for none.
-        tokens: the setting with the maximum number of tokens that one summary reads.
+        tokens: the maximum number of tokens that one summary reads.
     """
 
     find: str
     count: str
-    tokens: str
+    tokens: int
 
 
 @dataclass(frozen=True, slots=True)

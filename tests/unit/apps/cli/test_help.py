@@ -148,7 +148,7 @@ def test_o_reports_wrong_use(argv: tuple[str, ...], message: str, capsys: Run) -
 
 
 def test_config_list_knows_presets_and_systems_without_settings(capsys: Run) -> None:
-    _, out, _ = ended(capsys, "config", "list", "noderag-150")
+    _, out, _ = ended(capsys, "config", "list", "noderag:reference")
     assert out == ended(capsys, "config", "list", "noderag")[1]
     code, out, err = ended(capsys, "config", "list", "walk")
     assert (code, out) == (2, "")
@@ -177,10 +177,10 @@ def test_config_list(capsys: Run) -> None:
     assert {line.split()[0] for line in lines[1:]} == {
         n for n, s in catalogue().items() if s.owner == "noderag"
     }
-    assert next(line for line in lines if line.startswith("node_steps")).split()[1:4] == [
+    assert next(line for line in lines if line.startswith("max_attributes")).split()[1:4] == [
         "integer",
-        "2",
-        "0..100",
+        "none",
+        "0..",
     ]
 
 
