@@ -97,8 +97,7 @@ def _settings(recipe: Recipe) -> list[str]:
     names = [share.of for share in recipe.shares if isinstance(share.of, str) and share.of != "rest"]
     if recipe.join == "shares":
         names += [name for channel in recipe.channels for name in registry().channels[channel].settings]
-    more = (recipe.rollover, "answer_llm" if recipe.rewrite else None)
-    names += [name for name in more if name is not None]
+    names += [recipe.rollover] if recipe.rollover in catalogue() else []
     return list(dict.fromkeys(names))
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from ketrag_fast.query.hyde import Hyde
 from numpy.typing import NDArray
 
 from ketrag_fast import Document, Index, Settings
@@ -16,7 +17,6 @@ from ketrag_fast.errors import DeadlineExceeded
 from ketrag_fast.models.embedders.query_vectors import QueryEmbedder
 from ketrag_fast.models.llms.open_models import Models
 from ketrag_fast.query.answer.generation import answer_by
-from ketrag_fast.query.hyde import Hyde
 from ketrag_fast.storage.generation import open_current
 from ketrag_fast.storage.layout import Layout
 from tests.support.chat import Chat

@@ -18,7 +18,6 @@ from ketrag_fast.kernels.arrays import (
     callback,
     number,
     pack_texts,
-    text,
     whole,
 )
 from ketrag_fast.kernels.arrays import (
@@ -46,10 +45,7 @@ def concepts(
     vocabulary: Sequence[str] | Packed,
     *,
     most: int = 50,
-    idf: str = "smooth",
-    min_df: int = 1,
     max_df_ratio: float = 1.0,
-    min_chars: int = 2,
     threads: int = 0,
     report: Report = None,
 ) -> Concepts:
@@ -59,9 +55,8 @@ def concepts(
         chunk_words: the distinct words of each chunk, ascending.
         counts: how often the chunk contains each of these words.
         vocabulary: all words, in UTF-8 byte order.
-        min_df, max_df_ratio, min_chars: words of fewer than `min_df` chunks, of more than the share
-            `max_df_ratio` of them, or with fewer than `min_chars` letters (except in scripts without
-            spaces) are not concepts.
+        max_df_ratio: words of more than this share of the chunks are not concepts. Neither are words of one
+            letter, except in scripts without spaces.
 
     Source: G2ConS, section 3.2; Ramos 2003.
 
@@ -75,10 +70,7 @@ def concepts(
         whole(counts, np.uint32, "counts"),
         pack_texts(vocabulary, "vocabulary"),
         most=counted(most, "most"),
-        idf=text(idf, "idf"),
-        min_df=counted(min_df, "min_df"),
         max_df_ratio=number(max_df_ratio, "max_df_ratio"),
-        min_chars=counted(min_chars, "min_chars"),
         threads=counted(threads, "threads"),
         report=callback(report),
     )

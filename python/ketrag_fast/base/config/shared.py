@@ -193,7 +193,7 @@ class SharedSettings:
     )
     answer_llm: str | None = setting(
         None,
-        "model for answers and mode hyde (default: llm); native:FOLDER quotes a span; none: no model",
+        "model for answers (default: llm); native:FOLDER quotes a span; none: no model",
         concerns="query",
         topic="writing",
         flag=True,

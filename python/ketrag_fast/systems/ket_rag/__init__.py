@@ -270,7 +270,6 @@ CHANNELS = (
         help="tables of the entities nearest to the query and of their relations, then their units",
         vector="yes",
         searches=("entities",),
-        settings=("seed_entities",),
     ),
 )
 

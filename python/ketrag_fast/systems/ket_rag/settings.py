@@ -33,10 +33,3 @@ class KetRagSettings:
         low=0.0,
         high=1.0,
     )
-    seed_entities: int = setting(
-        10,
-        "number of entities nearest to the query that the tables start from",
-        concerns="query",
-        low=1,
-        high=10_000,
-    )

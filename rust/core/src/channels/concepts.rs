@@ -20,7 +20,6 @@ impl Concepts {
         Ok(Search {
             seeds: options.count(name, "seed_concepts")?,
             depth: options.count(name, "bfs_depth")?,
-            most: options.bound(name, "max_expanded")?,
             order: self.order(options)?,
         })
     }

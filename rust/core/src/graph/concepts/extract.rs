@@ -7,27 +7,16 @@ use crate::progress::Progress;
 use crate::sparse::{top_k, Csr, CsrView, Scored};
 use crate::text::strings::Strings;
 
-/// Definition of the inverse document frequency.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Idf {
-    /// `ln((n + 1) / (df + 1)) + 1`: positive even for a word of all chunks, and in a corpus of one chunk.
-    Smooth,
-    /// `ln(n / df)` (Ramos 2003): a word that occurs in all chunks has weight 0 and is dropped.
-    Ramos,
-}
-
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Options {
     /// Maximum number of concepts of a chunk.
     pub most: usize,
-    pub idf: Idf,
-    /// Words in fewer chunks are not concepts.
-    pub min_df: u64,
     /// Words in more than this share of the chunks are not concepts.
     pub max_df_ratio: f64,
-    /// Shorter words are not concepts, in scripts with spaces between words.
-    pub min_chars: usize,
 }
+
+/// Shorter words are not concepts, in scripts with spaces between words.
+const LEAST_CHARS: usize = 2;
 
 /// The concepts, as ascending word ids, and the concepts of each chunk (as positions in that list,
 /// ascending).
@@ -88,24 +77,22 @@ pub fn concepts(
     Ok(Concepts { words, named })
 }
 
-/// Return the inverse document frequency of each word; 0 for words that cannot be concepts.
+/// Return the inverse document frequency of each word, which is positive even for a word of all chunks; 0 for words
+/// that cannot be concepts.
 fn weights(df: &[u64], n: usize, vocabulary: Strings<'_>, options: &Options) -> Vec<f64> {
     let most = (options.max_df_ratio * n as f64 + 1e-9).floor() as u64;
     let weigh = |(word, &df): (usize, &u64)| {
-        if df == 0 || df < options.min_df || df > most || short(vocabulary.get(word), options.min_chars) {
+        if df == 0 || df > most || short(vocabulary.get(word)) {
             return 0.0;
         }
-        match options.idf {
-            Idf::Smooth => ((n as f64 + 1.0) / (df as f64 + 1.0)).ln() + 1.0,
-            Idf::Ramos => (n as f64 / df as f64).ln(),
-        }
+        ((n as f64 + 1.0) / (df as f64 + 1.0)).ln() + 1.0
     };
     df.iter().enumerate().map(weigh).collect()
 }
 
 /// Return whether a word is too short. Scripts without spaces are cut into pairs of characters, where one
 /// character carries much meaning: the caseless letters from Thai on, except Hangul.
-fn short(word: &str, least: usize) -> bool {
+fn short(word: &str) -> bool {
     let unspaced = |c: char| {
         c >= '\u{E00}'
             && c.is_alphabetic()
@@ -113,5 +100,5 @@ fn short(word: &str, least: usize) -> bool {
             && !c.is_uppercase()
             && !matches!(u32::from(c), 0x1100..=0x11FF | 0xAC00..=0xD7FF)
     };
-    word.chars().count() < least && !word.chars().any(unspaced)
+    word.chars().count() < LEAST_CHARS && !word.chars().any(unspaced)
 }
