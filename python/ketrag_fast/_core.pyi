@@ -526,7 +526,6 @@ def concepts(
     vocabulary: _Strings,
     *,
     most: int = 50,
-    max_df_ratio: float = 1.0,
     threads: int = 0,
     report: _Report = None,
 ) -> tuple[_U32, _Csr]: ...

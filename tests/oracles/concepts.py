@@ -14,7 +14,6 @@ def concepts(
     chunks: Sequence[Mapping[str, int]],
     *,
     most: int = 50,
-    max_df_ratio: float = 1.0,
 ) -> tuple[list[str], list[list[str]]]:
     """The concepts, and those that each chunk named; a chunk is a count of each of its words."""
     n = len(chunks)
@@ -25,7 +24,7 @@ def concepts(
     weight = {
         word: math.log((n + 1) / (count + 1)) + 1
         for word, count in df.items()
-        if count <= math.floor(max_df_ratio * n + 1e-9) and (len(word) >= 2 or word == "中")
+        if len(word) >= 2 or word == "中"
     }
     named = []
     for chunk in chunks:

@@ -44,15 +44,12 @@ def unit_vectors(seed: int, count: int, distinct: int = 4) -> np.ndarray:
 @given(
     st.lists(st.dictionaries(st.sampled_from(WORDS), st.integers(1, 4)), max_size=9),
     st.integers(1, 6),
-    st.sampled_from([0.3, 0.5, 1.0]),
 )
-def test_concepts_are_the_best_words_of_each_chunk(
-    chunks: list[dict[str, int]], most: int, share: float
-) -> None:
+def test_concepts_are_the_best_words_of_each_chunk(chunks: list[dict[str, int]], most: int) -> None:
     vocabulary = sorted(WORDS, key=str.encode)
     rows = [sorted(vocabulary.index(word) for word in chunk) for chunk in chunks]
     counts = [chunk[vocabulary[word]] for chunk, row in zip(chunks, rows, strict=True) for word in row]
-    options: dict[str, Any] = {"most": most, "max_df_ratio": share}
+    options: dict[str, Any] = {"most": most}
 
     def found(threads: int) -> tuple[list[str], list[list[str]]]:
         packed = pack(vocabulary)

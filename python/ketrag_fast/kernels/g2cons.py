@@ -16,7 +16,6 @@ from ketrag_fast.kernels.arrays import (
     Packed,
     Report,
     callback,
-    number,
     pack_texts,
     whole,
 )
@@ -45,18 +44,17 @@ def concepts(
     vocabulary: Sequence[str] | Packed,
     *,
     most: int = 50,
-    max_df_ratio: float = 1.0,
     threads: int = 0,
     report: Report = None,
 ) -> Concepts:
     """Return the `most` words of each chunk with the largest TF-IDF, and their union.
 
+    Words of one letter are not concepts, except in scripts without spaces.
+
     Args:
         chunk_words: the distinct words of each chunk, ascending.
         counts: how often the chunk contains each of these words.
         vocabulary: all words, in UTF-8 byte order.
-        max_df_ratio: words of more than this share of the chunks are not concepts. Neither are words of one
-            letter, except in scripts without spaces.
 
     Source: G2ConS, section 3.2; Ramos 2003.
 
@@ -70,7 +68,6 @@ def concepts(
         whole(counts, np.uint32, "counts"),
         pack_texts(vocabulary, "vocabulary"),
         most=counted(most, "most"),
-        max_df_ratio=number(max_df_ratio, "max_df_ratio"),
         threads=counted(threads, "threads"),
         report=callback(report),
     )

@@ -17,7 +17,7 @@ type U32s<'py> = Bound<'py, PyArray1<u32>>;
 
 /// (words that are concepts, the concepts of each chunk).
 #[pyfunction]
-#[pyo3(signature = (indptr, indices, counts, vocabulary, *, most=50, max_df_ratio=1.0, threads=0, report=None))]
+#[pyo3(signature = (indptr, indices, counts, vocabulary, *, most=50, threads=0, report=None))]
 #[allow(clippy::too_many_arguments)]
 fn concepts<'py>(
     py: Python<'py>,
@@ -26,18 +26,16 @@ fn concepts<'py>(
     counts: PyReadonlyArray1<'py, u32>,
     vocabulary: (PyReadonlyArray1<'py, u8>, PyReadonlyArray1<'py, u64>),
     most: usize,
-    max_df_ratio: f64,
     threads: usize,
     report: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<(U32s<'py>, CsrArrays<'py>)> {
-    let options = extract::Options { most, max_df_ratio };
     let (indptr, indices) = (slice(&indptr, "indptr")?, slice(&indices, "indices")?);
     let counts = slice(&counts, "counts")?;
     let (blob, offsets) = (slice(&vocabulary.0, "blob")?, slice(&vocabulary.1, "offsets")?);
     let found = long(py, report, |progress| {
         let vocabulary = Strings::new(blob, offsets)?;
         let words = CsrView::new(indptr, indices, vocabulary.len())?;
-        extract::concepts(words, counts, vocabulary, options, threads, progress)
+        extract::concepts(words, counts, vocabulary, most, threads, progress)
     })?;
     Ok((found.words.into_pyarray(py), csr_out(py, found.named)))
 }

@@ -105,13 +105,13 @@ def test_with_a_filter_every_answer_is_exact(build: Build, monkeypatch: pytest.M
 
 
 def test_equal_builds_give_equal_digests(build: Build) -> None:
-    first = build("a", ann="hnsw", knn_ann_from=1).digest
-    assert build("b", ann="hnsw", knn_ann_from=1).digest == first
+    first = build("a", ann="hnsw").digest
+    assert build("b", ann="hnsw").digest == first
 
 
 def test_the_knn_graph_by_proposals_is_the_exact_one_but_for_few(build: Build, tmp_path: Path) -> None:
     build("scan", ann="exact", knn_k=6).close()
-    build("graph", knn_ann_from=COUNT, knn_k=6).close()
+    build("graph", ann_from=COUNT, knn_k=6).close()
     one, two = (open_current(Layout(tmp_path / name)).stages["knn"] for name in ("scan", "graph"))
     assert np.array_equal(one["lexical"], two["lexical"])
     assert two["semantic"].shape == one["semantic"].shape and two["semantic"].dtype == np.uint32

@@ -35,7 +35,7 @@ CONCEPTS = Stage(
     "concepts",
     version=1,
     needs=_concept_stages,
-    settings=("concepts_per_chunk", "concept_max_df"),
+    settings=("concepts_per_chunk",),
     run=f"{_HERE}.concepts:run",
     unit="concepts",
     arrays={
@@ -96,7 +96,6 @@ CHANNELS = (
         needs=("units", "vectors", "unit_search", "concepts", "concept_graph"),
         help="units of the concepts nearest to the query, then of concepts linked to these",
         vector="yes",
-        settings=("bfs_depth",),
     ),
     Channel(
         "core-graph",

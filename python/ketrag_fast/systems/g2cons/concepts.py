@@ -24,7 +24,6 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
         counts,
         vocabulary,
         most=own.concepts_per_chunk,
-        max_df_ratio=own.concept_max_df,
         threads=context.threads,
         report=context.report,
     )

@@ -14,15 +14,9 @@ class G2ConsSettings:
     concepts_per_chunk: int = setting(
         50, "words of a chunk that become concepts, by TF-IDF", low=1, high=1_000_000
     )
-    concept_max_df: float = setting(
-        1.0, "maximum share of chunks that a concept may occur in", low=0.0, high=1.0
-    )
     theta_co: int = setting(
         3, "minimum number of chunks that two linked concepts share", low=0, high=2**32 - 1
     )
     theta_sem: float = setting(
         0.65, "minimum cosine of two linked concepts; -1 links all that co-occur", low=-1.0, high=1.0
-    )
-    bfs_depth: int = setting(
-        2, "number of edges that a search follows from its first concepts", concerns="query", low=0, high=1000
     )

@@ -20,12 +20,6 @@ class KetRagSettings:
         "selection of core chunks: by PageRank, or uniformly at random",
         choices=("pagerank", "uniform"),
     )
-    knn_ann_from: int = setting(
-        500_000,
-        "number of chunks from which ann = auto builds the KNN graph with hnswlib",
-        low=1,
-        high=2**32 - 1,
-    )
     kg_share: float = setting(
         0.4,
         "share of the budget for the entity graph in modes ket and g2cons; texts get the rest",

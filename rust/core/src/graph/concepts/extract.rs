@@ -7,14 +7,6 @@ use crate::progress::Progress;
 use crate::sparse::{top_k, Csr, CsrView, Scored};
 use crate::text::strings::Strings;
 
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Options {
-    /// Maximum number of concepts of a chunk.
-    pub most: usize,
-    /// Words in more than this share of the chunks are not concepts.
-    pub max_df_ratio: f64,
-}
-
 /// Shorter words are not concepts, in scripts with spaces between words.
 const LEAST_CHARS: usize = 2;
 
@@ -26,13 +18,13 @@ pub struct Concepts {
     pub named: Csr,
 }
 
-/// Extract concepts. `chunk_words` holds the distinct words of each chunk, ascending; `counts` is parallel to
+/// Extract at most `most` concepts of each chunk. `chunk_words` holds the distinct words of each chunk, ascending; `counts` is parallel to
 /// its ids; word ids follow the byte order of `vocabulary`. Ties within a chunk go to the smaller id.
 pub fn concepts(
     chunk_words: CsrView<'_>,
     counts: &[u32],
     vocabulary: Strings<'_>,
-    options: Options,
+    most: usize,
     threads: usize,
     progress: &Progress,
 ) -> Result<Concepts> {
@@ -44,22 +36,16 @@ pub fn concepts(
         let (texts, words) = (vocabulary.len(), chunk_words.columns);
         return Err(Error::input(format!("the vocabulary has {texts} words, and chunks name {words}")));
     }
-    if !(0.0..=1.0).contains(&options.max_df_ratio) {
-        let ratio = options.max_df_ratio;
-        return Err(Error::input(format!(
-            "the largest share of chunks must be between 0 and 1, not {ratio}"
-        )));
-    }
     let n = chunk_words.rows();
     let df = document_frequency(chunk_words, threads, progress)?;
-    let weights = weights(&df, n, vocabulary, &options);
+    let weights = weights(&df, n, vocabulary);
     let lists = map_ranges(n, 256, threads, progress, |chunks| {
         let mut lists = Vec::with_capacity(chunks.len());
         for chunk in chunks {
             let at = chunk_words.range(chunk);
             let words = chunk_words.indices[at.clone()].iter().zip(&counts[at]);
             let scored = words.map(|(&id, &f)| Scored { id, score: f64::from(f) * weights[id as usize] });
-            let best = top_k(scored.filter(|word| word.score > 0.0).collect(), options.most);
+            let best = top_k(scored.filter(|word| word.score > 0.0).collect(), most);
             let mut best: Vec<u32> = best.into_iter().map(|word| word.id).collect();
             best.sort_unstable();
             lists.push(best);
@@ -79,10 +65,9 @@ pub fn concepts(
 
 /// Return the inverse document frequency of each word, which is positive even for a word of all chunks; 0 for words
 /// that cannot be concepts.
-fn weights(df: &[u64], n: usize, vocabulary: Strings<'_>, options: &Options) -> Vec<f64> {
-    let most = (options.max_df_ratio * n as f64 + 1e-9).floor() as u64;
+fn weights(df: &[u64], n: usize, vocabulary: Strings<'_>) -> Vec<f64> {
     let weigh = |(word, &df): (usize, &u64)| {
-        if df == 0 || df > most || short(vocabulary.get(word)) {
+        if df == 0 || short(vocabulary.get(word)) {
             return 0.0;
         }
         ((n as f64 + 1.0) / (df as f64 + 1.0)).ln() + 1.0

@@ -145,8 +145,7 @@ pub fn concept_graph(
             list.shrink_to_fit();
             if made.fetch_add(list.len() as u64, Relaxed) + list.len() as u64 > most {
                 return Err(Error::input(format!(
-                    "the thresholds connect more than {most} pairs of concepts: raise theta_co or theta_sem, or lower \
-                     concept_max_df"
+                    "the thresholds connect more than {most} pairs of concepts: raise theta_co or theta_sem"
                 )));
             }
             lists.push(list);
