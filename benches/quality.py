@@ -16,8 +16,8 @@ from ketrag_fast import Index, Settings
 from ketrag_fast.lab.eval import METRICS, DataSet, collect, load_dataset
 from ketrag_fast.lab.eval.metrics import all_gold, bootstrap_interval, recall
 
-PLAIN = ("bm25", "text", "fused", "walk", "keyword", "knn", "concepts", "cg-rag")
-RULES = ("skeleton", "ket", "ket-walk", "hybrid", "g2cons", "noderag")
+PLAIN = ("bm25", "text", "fused", "walk", "keyword", "knn", "g2cons", "cg-rag")
+RULES = ("skeleton", "ket", "g2cons", "noderag")
 SHORT = ("bm25", "text", "fused", "walk")
 """Modes of the sets in several languages."""
 LANGUAGES = ("en", "de", "ru", "ar", "hi", "zh")

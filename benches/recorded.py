@@ -20,9 +20,6 @@ MODES = (
     "keyword",
     "skeleton",
     "ket",
-    "ket-walk",
-    "hybrid",
-    "concepts",
     "g2cons",
 )
 

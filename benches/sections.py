@@ -196,7 +196,7 @@ SECTIONS: Final = (
     Section(
         "KET-RAG with a recorded extraction, and its reference implementation",
         "100 questions of MuSiQue's train split over 1,890 passages. The entities and relations were extracted by GPT-3.5 and"
-        " recorded by HippoRAG's authors, so no LLM runs. `parity` compares the preset of this name with the reference functions"
+        " recorded by HippoRAG's authors, so no LLM runs. `parity` compares the preset `ket-rag:reference` with the reference functions"
         " (KET-RAG at c632ff4) on the passages as one shuffled document: questions of 100 with an answer in the context.",
         (
             Run("recorded", ("recorded.py",), _READING),

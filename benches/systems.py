@@ -17,7 +17,7 @@ from ketrag_fast.lab.eval import METRICS, collect, load_dataset
 from quality import share
 from recorded import RECORDING
 
-BASE = ("text", "fused", "walk", "concepts", "cg-rag", "ket-walk", "g2cons")
+BASE = ("text", "fused", "walk", "cg-rag", "g2cons")
 NODES = ("noderag", "noderag:reference")
 BUDGETS = (12_000, 6_000, 3_000)
 RECORDED = "musique-train100"

@@ -525,10 +525,6 @@ def concepts(
     vocabulary: _Strings,
     *,
     most: int = 50,
-    idf: str = "smooth",
-    min_df: int = 1,
-    max_df_ratio: float = 1.0,
-    min_chars: int = 2,
     threads: int = 0,
     report: _Report = None,
 ) -> tuple[_U32, _Csr]: ...
@@ -539,7 +535,6 @@ def concept_graph(
     *,
     theta_co: int = 3,
     theta_sem: float = 0.65,
-    quantile: float | None = None,
     threads: int = 0,
     report: _Report = None,
 ) -> tuple[_Csr, _U32, _F32, _F64, float]: ...
@@ -555,11 +550,10 @@ def concept_search(
     *,
     seeds: int = 25,
     depth: int = 2,
-    most: int | None = None,
     order: str = "local",
 ) -> tuple[_U32, _F64, _U32]: ...
 def select_by_concepts(
-    indptr: _U64, indices: _U32, ranks: _F64, count: int, *, score: str = "sum", report: _Report = None
+    indptr: _U64, indices: _U32, ranks: _F64, count: int, *, report: _Report = None
 ) -> _U32: ...
 
 # Ranks, the keyword graph, and the printed context (rust/py/src/rank.rs).
@@ -861,7 +855,6 @@ def keyword_means_by_words(
     sent_words: _Csr,
     word_sents: _Csr,
     *,
-    unit: bool = False,
     room: int = ...,
     threads: int = 0,
     report: _Report = None,

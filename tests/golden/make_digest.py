@@ -26,7 +26,6 @@ BUILDS: Mapping[str, tuple[Mapping[str, Any], tuple[str, ...]]] = {
     # same digest as then.
     "default, as it was": ({"modes": _MODES}, ("core",)),
     "ket-rag": ({"system": "ket-rag", "modes": _MODES}, ("core",)),
-    "ket-rag-u-150": ({"system": "ket-rag-u-150", "modes": _MODES}, ()),
     "bm25 alone": ({"modes": "bm25"}, ()),
 }
 """Settings, and stages that no mode asks for."""

@@ -18,7 +18,7 @@ QUESTIONS = [
     "On which island did Shackleton's men wait for rescue?",
 ]
 GRAPH = ["entities", "relationships", "sources"]
-TABLES = {"skeleton": GRAPH, "ms-graph": GRAPH, "ket": [*GRAPH, "text"], "hybrid": [*GRAPH, "text"]}
+TABLES = {"skeleton": GRAPH, "ket": [*GRAPH, "text"]}
 BUILD = Settings(llm="heuristic", split_level=1, core_ratio=1.0)
 
 
@@ -60,18 +60,17 @@ def test_every_mode_answers_within_its_budget(
             said = articles[passage.document][passage.start : passage.end]
             assert said == passage.text != ""
             assert passage.text in context.text
-        if mode in ("ket", "hybrid"):
+        if mode == "ket":
             graph = sum(section.tokens for section in context.sections if section.name != "text")
             first, rest = split_budget(budget, Settings().value("kg_share"))
             assert graph <= first
             assert budget < 1000 or context.tokens - graph > rest // 2  # and what the skeleton leaves
 
 
-@pytest.mark.parametrize("mode", ["ket", "hybrid"])
 @pytest.mark.parametrize(("share", "names"), [(0.0, ["text"]), (1.0, GRAPH)])
-def test_a_share_of_all_or_nothing(place: Path, mode: str, share: float, names: list[str]) -> None:
+def test_a_share_of_all_or_nothing(place: Path, share: float, names: list[str]) -> None:
     with Index.open(place / ".ketrag", settings=Settings(kg_share=share)) as opened:
-        context = opened.retrieve(QUESTIONS[0], mode=mode, budget=12000)
+        context = opened.retrieve(QUESTIONS[0], mode="ket", budget=12000)
     found = [section.name for section in context.sections]
     assert found == names
     assert context.passages

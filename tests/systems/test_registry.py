@@ -21,8 +21,8 @@ from tests.process import POLAR
 ARTICLES = sorted((POLAR / "articles").glob("[a-e]*.md"))
 QUESTION = "Who built the Fram?"
 MODES = tuple(registry().recipes)
-NEED_MORE = {"hyde", "cg-rag-sparse", "cg-rag-trained"}
-"""A model that writes, and trained weights."""
+NEED_MORE = {"cg-rag-sparse", "cg-rag-trained"}
+"""A sparse encoder, and trained weights."""
 PLAIN = tuple(mode for mode in MODES if not needs_reader(registry(), mode, Settings()))
 
 
@@ -148,7 +148,6 @@ def test_auto_is_the_usual_modes_and_the_preset_s(tmp_path: Path) -> None:
     usual = {mode for mode in PLAIN if registry().recipes[mode].usual}
     assert usual == set(PLAIN) - {
         "knn",
-        "concepts",
         "g2cons",
         "cg-rag",
         "cg-rag-sparse",
@@ -161,14 +160,14 @@ def test_auto_is_the_usual_modes_and_the_preset_s(tmp_path: Path) -> None:
         assert set(ran(index)) == stages_of("bm25", "walk", "knn")
     assert set(wanted_modes(Settings(embedder="native:folder"), reads=False)) == usual
     assert set(wanted_modes(Settings(), reads=True)) > usual
-    with built(tmp_path / "preset", "auto", system="knn-rag") as index:
-        assert "knn" in index.modes
+    with built(tmp_path / "preset", "auto", system="g2cons") as index:
+        assert "g2cons" in index.modes
 
 
 def test_the_modes_of_the_skeleton_wait_for_a_reader(tmp_path: Path) -> None:
     found = registry()
     skeleton = tuple(mode for mode in MODES if mode not in PLAIN)
-    assert skeleton == ("skeleton", "ket", "ket-walk", "ms-graph", "hybrid", "noderag")
+    assert skeleton == ("skeleton", "ket", "noderag")
     assert wanted_modes(Settings(modes="all"), reads=False) == PLAIN
     assert wanted_modes(Settings(modes="all"), reads=True) == MODES
     assert wanted_modes(Settings(modes="skeleton"), reads=False) == ()

@@ -3,9 +3,9 @@
 use super::arrays::{csr_out, matrix, slice, CsrArrays};
 use super::door::{long, wrong};
 use ketrag_base::sparse::CsrView;
-use ketrag_core::graph::concepts::extract::{self, Idf};
-use ketrag_core::graph::concepts::pairs::{self, Closeness};
-use ketrag_core::graph::concepts::select::{choose_chunks, Score};
+use ketrag_core::graph::concepts::extract;
+use ketrag_core::graph::concepts::pairs;
+use ketrag_core::graph::concepts::select::choose_chunks;
 use ketrag_core::search::concepts::{self as search, ConceptIndex};
 use ketrag_core::vector::simd::Level;
 use ketrag_core::vector::Vectors;
@@ -17,7 +17,7 @@ type U32s<'py> = Bound<'py, PyArray1<u32>>;
 
 /// (words that are concepts, the concepts of each chunk).
 #[pyfunction]
-#[pyo3(signature = (indptr, indices, counts, vocabulary, *, most=50, idf="smooth", min_df=1, max_df_ratio=1.0, min_chars=2, threads=0, report=None))]
+#[pyo3(signature = (indptr, indices, counts, vocabulary, *, most=50, threads=0, report=None))]
 #[allow(clippy::too_many_arguments)]
 fn concepts<'py>(
     py: Python<'py>,
@@ -26,26 +26,16 @@ fn concepts<'py>(
     counts: PyReadonlyArray1<'py, u32>,
     vocabulary: (PyReadonlyArray1<'py, u8>, PyReadonlyArray1<'py, u64>),
     most: usize,
-    idf: &str,
-    min_df: u64,
-    max_df_ratio: f64,
-    min_chars: usize,
     threads: usize,
     report: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<(U32s<'py>, CsrArrays<'py>)> {
-    let idf = match idf {
-        "smooth" => Idf::Smooth,
-        "ramos" => Idf::Ramos,
-        other => return Err(wrong(format!("idf must be smooth or ramos, not {other:?}"))),
-    };
-    let options = extract::Options { most, idf, min_df, max_df_ratio, min_chars };
     let (indptr, indices) = (slice(&indptr, "indptr")?, slice(&indices, "indices")?);
     let counts = slice(&counts, "counts")?;
     let (blob, offsets) = (slice(&vocabulary.0, "blob")?, slice(&vocabulary.1, "offsets")?);
     let found = long(py, report, |progress| {
         let vocabulary = Strings::new(blob, offsets)?;
         let words = CsrView::new(indptr, indices, vocabulary.len())?;
-        extract::concepts(words, counts, vocabulary, options, threads, progress)
+        extract::concepts(words, counts, vocabulary, most, threads, progress)
     })?;
     Ok((found.words.into_pyarray(py), csr_out(py, found.named)))
 }
@@ -55,7 +45,7 @@ type GraphArrays<'py> =
     (CsrArrays<'py>, U32s<'py>, Bound<'py, PyArray1<f32>>, Bound<'py, PyArray1<f64>>, f64);
 
 #[pyfunction]
-#[pyo3(signature = (indptr, indices, vectors, *, theta_co=3, theta_sem=0.65, quantile=None, threads=0, report=None))]
+#[pyo3(signature = (indptr, indices, vectors, *, theta_co=3, theta_sem=0.65, threads=0, report=None))]
 #[allow(clippy::too_many_arguments)]
 fn concept_graph<'py>(
     py: Python<'py>,
@@ -64,17 +54,15 @@ fn concept_graph<'py>(
     vectors: PyReadonlyArray2<'py, f32>,
     theta_co: u32,
     theta_sem: f64,
-    quantile: Option<f64>,
     threads: usize,
     report: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<GraphArrays<'py>> {
-    let closeness = quantile.map_or(Closeness::AtLeast(theta_sem), Closeness::Quantile);
     let (indptr, indices) = (slice(&indptr, "indptr")?, slice(&indices, "indices")?);
     let (values, rows, dim) = matrix(&vectors, "vectors")?;
     let made = long(py, report, |progress| {
         let chunks = CsrView::new(indptr, indices, rows)?;
         let bounds = (theta_co, pairs::MOST_EDGES);
-        pairs::concept_graph(chunks, &Vectors::new(values, dim)?, bounds, closeness, threads, progress)
+        pairs::concept_graph(chunks, &Vectors::new(values, dim)?, bounds, theta_sem, threads, progress)
     })?;
     Ok((
         csr_out(py, made.edges),
@@ -87,26 +75,19 @@ fn concept_graph<'py>(
 
 /// Return the chunks selected by concepts with these ranks, best first.
 #[pyfunction]
-#[pyo3(signature = (indptr, indices, ranks, count, *, score="sum", report=None))]
+#[pyo3(signature = (indptr, indices, ranks, count, *, report=None))]
 fn select_by_concepts<'py>(
     py: Python<'py>,
     indptr: PyReadonlyArray1<'py, u64>,
     indices: PyReadonlyArray1<'py, u32>,
     ranks: PyReadonlyArray1<'py, f64>,
     count: usize,
-    score: &str,
     report: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<U32s<'py>> {
-    let score = match score {
-        "sum" => Score::Sum,
-        "max" => Score::Max,
-        "mean" => Score::Mean,
-        other => return Err(wrong(format!("score must be sum, max or mean, not {other:?}"))),
-    };
     let (indptr, indices) = (slice(&indptr, "indptr")?, slice(&indices, "indices")?);
     let ranks = slice(&ranks, "ranks")?;
     let chosen = long(py, report, |progress| {
-        choose_chunks(CsrView::new(indptr, indices, ranks.len())?, ranks, score, count, progress)
+        choose_chunks(CsrView::new(indptr, indices, ranks.len())?, ranks, count, progress)
     })?;
     Ok(chosen.into_pyarray(py))
 }
@@ -116,7 +97,7 @@ type Units<'py> = (U32s<'py>, Bound<'py, PyArray1<f64>>, U32s<'py>);
 
 /// Return the units that concepts bring in, in order; 2**32 - 1 means several concepts together.
 #[pyfunction]
-#[pyo3(signature = (vectors, edges_indptr, edges_indices, units_indptr, units_indices, unit_vectors, query, wanted, *, seeds=25, depth=2, most=None, order="local"))]
+#[pyo3(signature = (vectors, edges_indptr, edges_indices, units_indptr, units_indices, unit_vectors, query, wanted, *, seeds=25, depth=2, order="local"))]
 #[allow(clippy::too_many_arguments)]
 fn concept_search<'py>(
     py: Python<'py>,
@@ -130,7 +111,6 @@ fn concept_search<'py>(
     wanted: usize,
     seeds: usize,
     depth: usize,
-    most: Option<usize>,
     order: &str,
 ) -> PyResult<Units<'py>> {
     let (values, concepts, dim) = matrix(&vectors, "vectors")?;
@@ -138,9 +118,9 @@ fn concept_search<'py>(
     let edges = (slice(&edges_indptr, "edges_indptr")?, slice(&edges_indices, "edges_indices")?);
     let rows = (slice(&units_indptr, "units_indptr")?, slice(&units_indices, "units_indices")?);
     let query = slice(&query, "query")?;
-    let named = || wrong(format!("order is local, turns or naive, not {order:?}"));
+    let named = || wrong(format!("order is local or turns, not {order:?}"));
     let order = search::Order::by_name(order).ok_or_else(named)?;
-    let options = search::Options { seeds, depth, most, order };
+    let options = search::Options { seeds, depth, order };
     let found = long(py, None, |progress| {
         let index = ConceptIndex {
             vectors: if concepts == 0 { None } else { Some(Vectors::new(values, dim)?) },

@@ -82,9 +82,6 @@ class SharedSettings:
     gleanings: int = setting(
         0, "extra extraction rounds for entities missed", low=0, high=8, topic="reading", flag=True
     )
-    terse_replies: bool = setting(
-        True, "ask for extraction replies as arrays, which cost fewer tokens than objects", topic="reading"
-    )
     summaries: Literal["joined", "model"] = setting(
         "joined",
         "descriptions of one entity from several chunks: concatenated, or condensed by the LLM",
@@ -193,7 +190,7 @@ class SharedSettings:
     )
     answer_llm: str | None = setting(
         None,
-        "model for answers and mode hyde (default: llm); native:FOLDER quotes a span; none: no model",
+        "model for answers (default: llm); native:FOLDER quotes a span; none: no model",
         concerns="query",
         topic="writing",
         flag=True,

@@ -109,13 +109,7 @@ def _reply_tokens_by_rules(title: str, text: str, options: PromptOptions) -> flo
     found = extract(title, text, options.language)
     entities = [list(entity) for entity in found.entities]
     relations = [list(relation) for relation in found.relations]
-    value: object = {"e": entities, "r": relations}
-    if not options.terse:
-        names = (("name", "type", "description"), ("source", "target", "description", "strength"))
-        value = {
-            "entities": [dict(zip(names[0], row, strict=False)) for row in entities],
-            "relations": [dict(zip(names[1], row, strict=False)) for row in relations],
-        }
+    value = {"e": entities, "r": relations}
     return float(_count([json.dumps(value, ensure_ascii=False, separators=(",", ":"))])[0])
 
 

@@ -99,7 +99,7 @@ KNN = Stage(
         "knn_repeats",
         "knn_zero",
         "ann",
-        "knn_ann_from",
+        "ann_from",
         "seed",
     ),
     run=f"{_HERE}.knn:run",
@@ -114,7 +114,7 @@ KNN = Stage(
         **graph("unit_graph", "knn_nodes", "knn_nodes", optional=True),
     },
     edges={"knn": ("graph_indices", 2)},
-    large=("chunks", "knn_nodes", "knn_ann_from"),
+    large=("chunks", "knn_nodes", "ann_from"),
     seconds=lambda size: 3e-11 * size.get("chunks", 0) ** 2 * size.get("dimension", 256),
     growth=1.7,
 )
@@ -270,7 +270,6 @@ CHANNELS = (
         help="tables of the entities nearest to the query and of their relations, then their units",
         vector="yes",
         searches=("entities",),
-        settings=("seed_entities",),
     ),
 )
 

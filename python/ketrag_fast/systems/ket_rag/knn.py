@@ -41,7 +41,7 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
     )
     semantic_k = own.knn_k - lexical_k
     exclude = None if rules.knn_repeats else _rows(lexical)
-    if choose(len(nodes), settings.ann, own.knn_ann_from, is_hnswlib_installed()) == "hnsw":
+    if choose(len(nodes), settings.ann, settings.ann_from, is_hnswlib_installed()) == "hnsw":
         semantic, similarity = nearest_rows(
             nodes,
             semantic_k,
@@ -69,7 +69,7 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
 def kind_of_graph(inputs: StageInputs, settings: Settings, _: StageContext) -> str:
     """Return the variant of the stage: whether hnswlib is used."""
     nodes = _nodes(inputs, settings.of(KetRules).core_unit == "subchunk")
-    return kind(len(nodes), settings, settings.of(KetRagSettings).knn_ann_from)
+    return kind(len(nodes), settings, settings.ann_from)
 
 
 def _nodes(inputs: StageInputs, of_units: bool) -> NDArray[np.float32]:

@@ -20,23 +20,10 @@ class KetRagSettings:
         "selection of core chunks: by PageRank, or uniformly at random",
         choices=("pagerank", "uniform"),
     )
-    knn_ann_from: int = setting(
-        500_000,
-        "number of chunks from which ann = auto builds the KNN graph with hnswlib",
-        low=1,
-        high=2**32 - 1,
-    )
     kg_share: float = setting(
         0.4,
         "share of the budget for the entity graph in modes ket and g2cons; texts get the rest",
         concerns="query",
         low=0.0,
         high=1.0,
-    )
-    seed_entities: int = setting(
-        10,
-        "number of entities nearest to the query that the tables start from",
-        concerns="query",
-        low=1,
-        high=10_000,
     )

@@ -20,6 +20,7 @@ class KetRules:
         core_rank: whether PageRank ends at convergence, or as early as that of networkx.
         knn_repeats: whether a semantic neighbour may also be a lexical one.
         knn_zero: whether a lexical neighbour may share no word.
+        seed_entities: number of entities nearest to the query that tables begin with.
         seed_keywords: maximum number of keywords that bring in units.
         ket_rollover: which of the tables and the texts gets the budget that the other leaves.
         tables: form and token counts of tables: fixed columns and sums over parts, or whole rows.
@@ -31,6 +32,7 @@ class KetRules:
     core_rank: Literal["converged", "networkx"]
     knn_repeats: bool
     knn_zero: bool
+    seed_entities: int
     seed_keywords: int | None
     ket_rollover: Literal["texts", "graph"]
     tables: Literal["own", "published"]
@@ -43,6 +45,7 @@ DEFAULT: Final = KetRules(
     core_rank="converged",
     knn_repeats=False,
     knn_zero=False,
+    seed_entities=10,
     seed_keywords=None,
     ket_rollover="texts",
     tables="own",
@@ -54,6 +57,7 @@ REFERENCE: Final = KetRules(
     core_rank="networkx",
     knn_repeats=True,
     knn_zero=True,
+    seed_entities=20,
     seed_keywords=1000,
     ket_rollover="graph",
     tables="published",
@@ -77,7 +81,6 @@ PRESETS: Final[Mapping[str, Mapping[str, Any]]] = {
         **_SETTINGS,
         "language": "english",
         "overlap": 100,
-        "seed_entities": 20,
         "oversize_policy": "drop",
     },
 }

@@ -151,7 +151,6 @@ class Recipe:
         join: "shares" (each channel prints within its share), "fuse" (by reciprocal rank), or "vote"
             (tables of the first channel, then units of the second, those first that both would print).
         rollover: the setting or rule that decides which channel gets the unused budget.
-        rewrite: "module:function" that rewrites the query with a language model before ranking.
         automatic: its rank among the modes that `auto` tries, 0 first; None if `auto` never chooses it.
         usual: whether builds include it by default.
         around: the graph neighbourhood to add to ranked units.
@@ -165,7 +164,6 @@ class Recipe:
     help: str
     join: Join = "shares"
     rollover: str | None = None
-    rewrite: str | None = None
     automatic: int | None = None
     usual: bool = False
     around: Around | None = None

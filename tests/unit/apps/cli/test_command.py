@@ -51,8 +51,8 @@ class LittleIndex:
     def retrieve(self, question: str, *, explain: bool = False) -> Context:
         if not question.strip():
             raise EmptyQuery("the question is empty")
-        if self.settings.mode == "hyde":
-            raise ModeUnavailable("hyde needs a language model", hint="give one with --llm")
+        if self.settings.mode == "ket":
+            raise ModeUnavailable("mode ket needs a skeleton", hint="give one with --llm")
         budget = self.settings.budget
         if "nothing" in question:
             return Context(question, "walk", budget, 0, "", reason="no_match", warnings=("no vectors",))
@@ -185,7 +185,7 @@ def test_retrieve(capsys: Run) -> None:
     assert (code, out) == (0, "")
     assert "no passages: nothing in the index matches the query" in err
     assert "no vectors" in err
-    code, _, err = ketrag(capsys, "retrieve", "Ada?", "--mode", "hyde")
+    code, _, err = ketrag(capsys, "retrieve", "Ada?", "--mode", "ket")
     assert code == 4
     assert "hint: give one with --llm" in err
 

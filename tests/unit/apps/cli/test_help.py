@@ -197,7 +197,7 @@ def test_help_of_settings_is_one_short_line() -> None:
         (["ketrag", "retr"], {"retrieve"}),
         (["ketrag", "index", "--emb"], {"--embedder"}),
         (["ketrag", "retrieve", "--mode", "cg-rag-s"], {"cg-rag-sparse"}),
-        (["ketrag", "index", "-o", "knn_a"], {"knn_ann_from="}),
+        (["ketrag", "index", "-o", "knn_"], {"knn_k="}),
         (["ketrag", "config", "sh"], {"show"}),
         (["ketrag", "bench", "systems", "--systems"], {"--systems"}),
         (["ketrag", "completion", "f"], {"fish"}),
@@ -227,7 +227,7 @@ def shell_path(name: str) -> str:
         ("ketrag con", {"config"}),
         ("ketrag config sh", {"show"}),
         ("ketrag retrieve --mod", {"--mode"}),
-        ("ketrag index -o knn_a", {"knn_ann_from="}),
+        ("ketrag index -o knn_", {"knn_k="}),
         ("ketrag retrieve --mode noder", {"noderag"}),
     ],
 )
@@ -273,7 +273,7 @@ def keystrokes(argv: list[str], typed: list[str], wanted: str, env: dict[str, st
         ("ketrag completion f", "ketrag completion fish"),
         ("ketrag config sh", "ketrag config show"),
         ("ketrag retrieve --mode noder", "ketrag retrieve --mode noderag"),
-        ("ketrag index -o knn_a", "ketrag index -o knn_ann_from="),
+        ("ketrag index -o knn_", "ketrag index -o knn_k="),
     ],
 )
 def test_zsh_completes_on_a_terminal(typed: str, completed: str, capsys: Run, tmp_path: Path) -> None:

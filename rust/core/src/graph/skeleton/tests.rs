@@ -6,12 +6,7 @@ struct Told {
     relations: Vec<(&'static str, &'static str, &'static str, f64)>,
 }
 
-fn fold_of(
-    told: &[Told],
-    units: &[&[&str]],
-    limit: usize,
-    threads: usize,
-) -> Result<Skeleton> {
+fn fold_of(told: &[Told], units: &[&[&str]], limit: usize, threads: usize) -> Result<Skeleton> {
     let ends = |lengths: Vec<usize>| {
         let mut sum = 0u64;
         std::iter::once(0)
