@@ -40,6 +40,17 @@ _SETTINGS: Final[Mapping[str, Any]] = {
     "concept_weights": True,
     "concept_score": "sum",
     "theta_quantile": None,
+    "entity_core": "kcore",
+    "entity_rounding": "down",
+    "min_entity_weight": 2,
+    "relation_repeats": "weigh",
+    "link_relations": False,
+    "generated_tokens": 400,
+    "semantic_match": "auto",
+    "semantic_neighbours": 25,
+    "balanced_edges": True,
+    "inter_top_n": 4,
+    "max_in_degree": None,
 }
 """By name, the value that every index of a `default` variant has now."""
 

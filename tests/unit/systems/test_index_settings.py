@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -59,16 +60,18 @@ def test_nothing_is_known_of_nothing(tmp_path: Path) -> None:
         ({"system": "ket-rag-p-150"}, "the preset ket-rag-p-150", "--system ket-rag`"),
         ({"system": "g2cons-150"}, "the preset g2cons-150", "--system g2cons`"),
         ({"words": "published"}, "words = published, which no longer exists", "--rebuild"),
+        ({"balanced_edges": False}, "balanced_edges = False, which no longer exists", "--rebuild"),
+        ({"inter_top_n": 9}, "inter_top_n = 9, which no longer exists", "--rebuild"),
     ],
 )
 def test_an_index_of_a_variant_that_no_longer_exists(
-    changes: dict[str, str], message: str, instead: str, tmp_path: Path
+    changes: dict[str, Any], message: str, instead: str, tmp_path: Path
 ) -> None:
     """It says how to build it again, and `--rebuild` builds it. Other values of old settings do no harm."""
     Index.build(DOCUMENTS, tmp_path / "i").close()
     path = Layout(tmp_path / "i").generation(1) / MANIFEST
 
-    def store(more: dict[str, str]) -> None:
+    def store(more: dict[str, Any]) -> None:
         manifest = read_manifest(path)
         path.write_text(json.dumps(replace(manifest, settings={**manifest.settings, **more}).sealed()))
 
