@@ -18,8 +18,7 @@ from typing import Final
 from ketrag_fast.base.config import Setting, Settings, catalogue
 from ketrag_fast.systems.planning import required_stages
 from ketrag_fast.systems.registry import registry
-from ketrag_fast.systems.spec.system import System
-from ketrag_fast.systems.spec.system import Recipe
+from ketrag_fast.systems.spec.system import Recipe, System
 
 DOCS: Final = Path(__file__).parent
 PAGES: Final = ("settings.md", "reference/all-settings.md", "reference/presets.md", "modes.md")

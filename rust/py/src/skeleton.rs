@@ -1,7 +1,7 @@
 //! Bindings of the merge of replies into a skeleton.
 
 use super::arrays::{csr_out, matrix, slice, strings_out};
-use super::door::{long, to_python, wrong};
+use super::door::{long, to_python};
 use ketrag_base::sparse::Csr;
 use ketrag_core::graph::skeleton::{fold, ChunkUnits, Options, PrintedRows, Replies, Skeleton};
 use ketrag_text::bpe::Encoding;
