@@ -19,7 +19,6 @@ from ketrag_fast.errors import InputError
 from ketrag_fast.kernels.text import unpack
 from ketrag_fast.lab.eval import metrics
 from ketrag_fast.systems.noderag.graph import Heterograph
-from ketrag_fast.systems.noderag.settings import NodeRagSettings
 from ketrag_fast.systems.noderag.units import key_of
 from tests.oracles import skeleton as folded
 from tests.process import POLAR, environment
@@ -68,7 +67,7 @@ def test_02_a_balanced_edge_weighs_one_part_of_its_fuller_end(nodes: Index) -> N
 
 
 def test_03_messages_of_numbers_equal_the_products_of_messages_of_vectors() -> None:
-    """s = q . (M^K C) with M = diag(1 / (neighbours + 1)) (I + alpha A) diag(weight), K = 3."""
+    """s = q . (C + M (C + M C)) with M = share diag(1 / neighbours) alpha A and C = diag(weight) V, K = 2."""
     chance = np.random.default_rng(3)
     rows = [[1, 2], [0], [0, 1, 3], []]
     indptr, indices = graph(rows)
@@ -76,15 +75,14 @@ def test_03_messages_of_numbers_equal_the_products_of_messages_of_vectors() -> N
     alphas, weights = chance.random(len(indices)), chance.random(4)
     once = np.zeros((4, 4))
     for row, (start, end) in enumerate(zip(indptr.tolist()[:-1], indptr.tolist()[1:], strict=True)):
-        once[row, row] = weights[row]
         for at in range(start, end):
-            once[row, indices[at]] += np.float32(alphas[at]) * weights[indices[at]]
-        once[row] /= end - start + 1
+            once[row, indices[at]] += 0.5 * np.float32(alphas[at]) / (end - start)
+    own = weights[:, None] * values
     kinds = np.ones(len(indices), np.uint8)
     inputs = ((indptr, indices), kinds, alphas.astype(np.float32), weights, values @ question)
-    found = kernels.pass_messages(*inputs, layers=3)
-    np.testing.assert_allclose(found, np.linalg.matrix_power(once, 3) @ values @ question, atol=1e-12)
-    alone = kernels.pass_messages(*inputs, layers=1)[3]
+    found = kernels.pass_messages(*inputs, share=0.5, layers=2)
+    np.testing.assert_allclose(found, (own + once @ (own + once @ own)) @ question, atol=1e-12)
+    alone = kernels.pass_messages(*inputs, share=0.5, layers=1)[3]
     assert alone == pytest.approx(weights[3] * (values[3] @ question), abs=1e-15)
 
 
@@ -187,11 +185,9 @@ def test_14_threads_and_the_order_of_rows() -> None:
 
 
 KEYS = """
-from ketrag_fast.base.config import Settings
 from ketrag_fast.kernels.text import unpack
 from ketrag_fast.systems.noderag.graph import Heterograph, whole_graph
-from ketrag_fast.systems.noderag.settings import NodeRagSettings
-graph = Heterograph(Settings(system="noderag").of(NodeRagSettings))
+graph = Heterograph(weigh=True)
 graph.add(0, "one", ["Paris"], [("Paris", "lies in", "France"), ("France", "has", "Paris")])
 graph.add(1, "two", [], [("France", "rules", "PARIS")])
 arrays = whole_graph(graph)
@@ -239,7 +235,7 @@ def test_16_an_empty_term_matches_nothing(nodes: Index) -> None:
     """A question without a word enters the graph nowhere, and a name without a letter is no entity."""
     found = nodes.retrieve("?! ... --", mode="noderag")
     assert (found.text, found.reason, len(found.passages)) == ("", "no_match", 0)
-    graph = Heterograph(Settings(system="noderag").of(NodeRagSettings))
+    graph = Heterograph(weigh=True)
     graph.add(0, "one", ["", "  ", "Paris"], [("", "is", "Paris")])
     assert list(graph.entities.ids) == [key_of("Paris")]
     assert not graph.ends
