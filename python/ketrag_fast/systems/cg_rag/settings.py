@@ -32,7 +32,7 @@ class CgRagSettings:
         "cited_to_citing", "direction in which messages pass along citations", concerns="query"
     )
     lesegr_share: float = setting(
-        0.1,
+        0.05,
         "share of its neighbours' mean message that a text adds to its own",
         concerns="query",
         low=0.0,
