@@ -83,7 +83,7 @@ def test_full_help_adds_the_other_shared_settings(capsys: Run) -> None:
     _, full, _ = ended(capsys, "index", "--help")
     assert "--record" not in short and "--record FILE" in full
     assert "overlap=N" in full and "knn_k" not in full.partition("examples:")[0]
-    assert "systems: default, walk" in full and "presets: ket-rag" in full
+    assert "systems: default, ket-rag" in full and "presets: ket-rag:reference" in full
     assert "ketrag config list {ket-rag,g2cons,noderag,cg-rag}" in full
 
 
@@ -148,11 +148,11 @@ def test_o_reports_wrong_use(argv: tuple[str, ...], message: str, capsys: Run) -
 
 
 def test_config_list_knows_presets_and_systems_without_settings(capsys: Run) -> None:
-    _, out, _ = ended(capsys, "config", "list", "noderag:reference")
-    assert out == ended(capsys, "config", "list", "noderag")[1]
-    code, out, err = ended(capsys, "config", "list", "walk")
+    _, out, _ = ended(capsys, "config", "list", "ket-rag:reference")
+    assert out == ended(capsys, "config", "list", "ket-rag")[1]
+    code, out, err = ended(capsys, "config", "list", "default")
     assert (code, out) == (2, "")
-    assert "the system walk has no settings besides the shared ones" in err and "noderag" in err
+    assert "the system plain has no settings besides the shared ones" in err and "noderag" in err
 
 
 def test_config_list(capsys: Run) -> None:
