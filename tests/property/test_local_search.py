@@ -1,4 +1,4 @@
-"""Local search against its plain twin, and its promises (90-acceptance 11 to 13)."""
+"""Local search against its plain twin, and its promises."""
 
 from __future__ import annotations
 
