@@ -487,10 +487,9 @@ def pass_messages(
     weights: _F64,
     values: _F64,
     *,
+    share: float,
     layers: int = 2,
     wanted: int = 255,
-    share: float | None = None,
-    residual: float = 0.0,
     report: _Report = None,
 ) -> _F64: ...
 def concepts(
@@ -500,10 +499,6 @@ def concepts(
     vocabulary: _Strings,
     *,
     most: int = 50,
-    idf: str = "smooth",
-    min_df: int = 1,
-    max_df_ratio: float = 1.0,
-    min_chars: int = 2,
     threads: int = 0,
     report: _Report = None,
 ) -> tuple[_U32, _Csr]: ...
@@ -514,12 +509,11 @@ def concept_graph(
     *,
     theta_co: int = 3,
     theta_sem: float = 0.65,
-    quantile: float | None = None,
     threads: int = 0,
     report: _Report = None,
 ) -> tuple[_Csr, _U32, _F32, _F64, float]: ...
 def select_by_concepts(
-    indptr: _U64, indices: _U32, ranks: _F64, count: int, *, score: str = "sum", report: _Report = None
+    indptr: _U64, indices: _U32, ranks: _F64, count: int, *, report: _Report = None
 ) -> _U32: ...
 
 # Ranks, the keyword graph, and the printed context (rust/py/src/rank.rs).
@@ -814,7 +808,6 @@ def keyword_means_by_words(
     sent_words: _Csr,
     word_sents: _Csr,
     *,
-    unit: bool = False,
     room: int = ...,
     threads: int = 0,
     report: _Report = None,
@@ -875,7 +868,6 @@ def fold_skeleton(
     unit_spans: _U32,
     encoding: str,
     *,
-    rewire: str = "all",
     description_tokens: int = 500,
     threads: int = 0,
     report: _Report = None,

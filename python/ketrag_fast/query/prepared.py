@@ -35,7 +35,7 @@ def front_type() -> type[Front] | None:
 def prepare_plan(opened: Opened, path: Path, query: Query, write: Write) -> Plan | None:
     """Return a plan that answers queries like this one with JSON, without the interpreter.
 
-    None if their contexts need Python: explanations, rewriting, reranking, channels in Python, printed graph
+    None if their contexts need Python: explanations, reranking, channels in Python, printed graph
     nodes, neighbours, or approximate search. Raises what `plan_query` raises.
     """
     plan = plan_of_core(opened, path, query)
@@ -81,7 +81,6 @@ def _is_plain(plan: QueryPlan, *, embeds: bool) -> bool:
         or plan.neighbourhoods
         or approximate
         or plan.settings.rerank is not None
-        or recipe.rewrite is not None
         or any(channel.rank is not None or channel.cite is not None for channel in channels)
     )
 
