@@ -1,7 +1,7 @@
 //! Bindings of the concepts, of their graph, and of the chunks that they select.
 
 use super::arrays::{csr_out, matrix, slice, CsrArrays};
-use super::door::{long, wrong};
+use super::door::long;
 use ketrag_base::sparse::CsrView;
 use ketrag_core::graph::concepts::extract;
 use ketrag_core::graph::concepts::pairs;
