@@ -26,7 +26,6 @@ from tests.unit.apps.server.conftest import QUESTION, TEXTS, documents
 
 pytestmark = [
     pytest.mark.usefixtures("loopback"),
-    pytest.mark.skipif(not hasattr(socket, "AF_UNIX"), reason="the front needs a Unix system"),
 ]
 
 HEAD = b"POST /v1/retrieve HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"

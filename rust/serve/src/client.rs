@@ -1,0 +1,163 @@
+//! One connection of a client: each request is answered by a worker, or by the application as if there were no front.
+
+use crate::limits::respond;
+use crate::queue::Job;
+use crate::reply::{Busy, Reply, Request};
+use crate::request::{plain_body, plain_head, Plain};
+use crate::shared::{lock, Shared};
+use crate::socket::LINGER;
+use hyper::body::Incoming;
+use hyper::client::conn::http1::{handshake, SendRequest};
+use hyper::header::{HeaderName, HeaderValue, EXPECT};
+use hyper::http::request::Parts;
+use hyper::{Response, StatusCode, Version};
+use hyper_util::rt::TokioIo;
+use ketrag_base::progress::Progress;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+#[cfg(windows)]
+use tokio::net::TcpStream as Stream;
+#[cfg(unix)]
+use tokio::net::UnixStream as Stream;
+use tokio::sync::oneshot;
+use tokio::task::AbortHandle;
+use tokio::time::timeout_at;
+
+/// The header with the deadline in seconds of a request whose deadline has passed.
+const LATE: HeaderName = HeaderName::from_static("x-ketrag-late");
+
+pub struct Client {
+    pub shared: Arc<Shared>,
+    /// Whether a request is answered.
+    pub busy: Arc<AtomicBool>,
+    /// The connection to the application, while no request uses it.
+    pub idle: Mutex<Option<Application>>,
+}
+
+/// A connection to the application. Dropping it closes it, so that the application stops what nobody waits for.
+pub struct Application {
+    sender: SendRequest<Request>,
+    task: AbortHandle,
+}
+
+impl Drop for Application {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// A request in the hands of workers. Dropping it stops them.
+struct Waiting<'a> {
+    shared: &'a Shared,
+    progress: Arc<Progress>,
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.progress.stop();
+        self.shared.queue.drop_ended();
+    }
+}
+
+/// What became of a plain request.
+enum Outcome {
+    Replied(Response<Reply>),
+    /// The application must answer; its deadline in seconds if it has passed.
+    Passed(Option<f64>),
+}
+
+impl Client {
+    /// Return the reply to a request.
+    pub async fn answer(&self, request: hyper::Request<Incoming>) -> Response<Reply> {
+        let busy = Busy::new(&self.busy);
+        let (sent, answered) = oneshot::channel();
+        let (head, body) = request.into_parts();
+        let read = self.shared.limits.read;
+        // A body that does not come soon is the application's, which has the words for it.
+        let mut body = Request::new(body, read / 4);
+        let mut late = None;
+        if let Some(length) = plain_head(&head, &self.shared.rules) {
+            let bytes = body.whole(length).await;
+            if let Some(plain) = bytes.and_then(|bytes| plain_body(&bytes, &self.shared.rules)) {
+                match self.retrieve(plain).await {
+                    Outcome::Replied(response) => return response.map(|reply| reply.hold(busy, sent)),
+                    Outcome::Passed(over) => late = over,
+                }
+            }
+        }
+        body.wait(read + LINGER, answered);
+        self.pass(head, body, late).await.map(|reply| reply.hold(busy, sent))
+    }
+
+    /// Have a worker answer, unless the reply is cached.
+    async fn retrieve(&self, request: Plain) -> Outcome {
+        let (shared, arrived) = (&*self.shared, Instant::now());
+        let plan = shared.known_plan(&request.fields);
+        if let Some(Some(plan)) = &plan {
+            if let Some(reply) = shared.cache.get(plan.id(), &request.question) {
+                shared.counters.answered(arrived.elapsed(), true);
+                return Outcome::Replied(self.context(reply));
+            }
+        } else if plan.is_some() {
+            return Outcome::Passed(None);
+        }
+        let seconds = request.seconds;
+        let until = arrived + Duration::from_secs_f64(seconds);
+        let progress = Arc::new(Progress::with_deadline(until));
+        let (reply, replied) = oneshot::channel();
+        let plan = plan.flatten();
+        let job = Job { request, reply, arrived, until, progress: progress.clone(), plan, embedded: None };
+        if !shared.queue.add(job, shared.limits.queue) {
+            let (waiting, mean) = shared.queue.load();
+            let wait = (waiting as f64 * mean / shared.limits.workers as f64) as usize;
+            let busy = &shared.limits.errors.busy;
+            shared.counters.refused(arrived.elapsed());
+            return Outcome::Replied(busy[wait.min(busy.len() - 1)].response());
+        }
+        let waiting = Waiting { shared, progress };
+        if let Ok(Ok(reply)) = timeout_at(until.into(), replied).await {
+            std::mem::forget(waiting); // nothing is left to stop
+            return Outcome::Replied(self.context(reply));
+        }
+        Outcome::Passed((until <= Instant::now()).then_some(seconds))
+    }
+
+    fn context(&self, body: Vec<u8>) -> Response<Reply> {
+        respond(StatusCode::OK, self.shared.limits.headers.clone(), body)
+    }
+
+    /// Have the application answer.
+    async fn pass(&self, mut head: Parts, body: Request, late: Option<f64>) -> Response<Reply> {
+        let errors = &self.shared.limits.errors;
+        head.version = Version::HTTP_11;
+        head.headers.remove(EXPECT); // the body is sent in any case
+        head.headers.remove(LATE);
+        if let Some(late) = late.and_then(|seconds| HeaderValue::try_from(seconds.to_string()).ok()) {
+            head.headers.insert(LATE, late);
+        }
+        let idle = lock(&self.idle).take();
+        let Some(mut application) = self.connected(idle).await else { return errors.stopping.response() };
+        match application.sender.send_request(hyper::Request::from_parts(head, body)).await {
+            Ok(response) => {
+                *lock(&self.idle) = Some(application);
+                response.map(Reply::passed)
+            }
+            Err(error) if error.is_user() => errors.broken.response(),
+            Err(_) => errors.stopping.response(),
+        }
+    }
+
+    /// Return a connection to the application: the idle one, if it is still open.
+    async fn connected(&self, idle: Option<Application>) -> Option<Application> {
+        if let Some(mut application) = idle {
+            if application.sender.ready().await.is_ok() {
+                return Some(application);
+            }
+        }
+        let stream = Stream::connect(&self.shared.application).await.ok()?;
+        let (sender, connection) = handshake(TokioIo::new(stream)).await.ok()?;
+        let task = tokio::spawn(connection).abort_handle();
+        Some(Application { sender, task })
+    }
+}
