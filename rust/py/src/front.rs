@@ -105,8 +105,7 @@ impl PyFront {
             broken: whole(broken)?,
             stopping: whole(stopping)?,
         };
-        let (read, idle, headers) =
-            (seconds("read", read)?, seconds("idle", idle)?, self::headers(headers)?);
+        let (read, idle, headers) = (seconds("read", read)?, seconds("idle", idle)?, self::headers(headers)?);
         let limits =
             Limits { workers, connections, queue, batch, cache, read, idle, headers, errors, counts };
         let rules = Rules { hosts, token, body, question, seconds: deadline };

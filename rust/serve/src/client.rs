@@ -2,26 +2,25 @@
 
 use crate::limits::respond;
 use crate::queue::Job;
-use crate::reply::{Busy, Reply, Request};
+use crate::reply::{Busy, Exchange, Reply, Request};
 use crate::request::{plain_body, plain_head, Plain};
-use crate::shared::{lock, Shared};
+use crate::shared::Shared;
 use crate::socket::LINGER;
 use hyper::body::Incoming;
-use hyper::client::conn::http1::{handshake, SendRequest};
+use hyper::client::conn::http1::handshake;
 use hyper::header::{HeaderName, HeaderValue, EXPECT};
 use hyper::http::request::Parts;
 use hyper::{Response, StatusCode, Version};
 use hyper_util::rt::TokioIo;
 use ketrag_base::progress::Progress;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 #[cfg(windows)]
 use tokio::net::TcpStream as Stream;
 #[cfg(unix)]
 use tokio::net::UnixStream as Stream;
 use tokio::sync::oneshot;
-use tokio::task::AbortHandle;
 use tokio::time::timeout_at;
 
 /// The header with the deadline in seconds of a request whose deadline has passed.
@@ -31,20 +30,6 @@ pub struct Client {
     pub shared: Arc<Shared>,
     /// Whether a request is answered.
     pub busy: Arc<AtomicBool>,
-    /// The connection to the application, while no request uses it.
-    pub idle: Mutex<Option<Application>>,
-}
-
-/// A connection to the application. Dropping it closes it, so that the application stops what nobody waits for.
-pub struct Application {
-    sender: SendRequest<Request>,
-    task: AbortHandle,
-}
-
-impl Drop for Application {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
 }
 
 /// A request in the hands of workers. Dropping it stops them.
@@ -136,28 +121,23 @@ impl Client {
         if let Some(late) = late.and_then(|seconds| HeaderValue::try_from(seconds.to_string()).ok()) {
             head.headers.insert(LATE, late);
         }
-        let idle = lock(&self.idle).take();
-        let Some(mut application) = self.connected(idle).await else { return errors.stopping.response() };
-        match application.sender.send_request(hyper::Request::from_parts(head, body)).await {
-            Ok(response) => {
-                *lock(&self.idle) = Some(application);
-                response.map(Reply::passed)
-            }
-            Err(error) if error.is_user() => errors.broken.response(),
+        match self.exchange(hyper::Request::from_parts(head, body)).await {
+            Ok(response) => response,
+            Err(Some(error)) if error.is_user() => errors.broken.response(),
             Err(_) => errors.stopping.response(),
         }
     }
 
-    /// Return a connection to the application: the idle one, if it is still open.
-    async fn connected(&self, idle: Option<Application>) -> Option<Application> {
-        if let Some(mut application) = idle {
-            if application.sender.ready().await.is_ok() {
-                return Some(application);
-            }
-        }
-        let stream = Stream::connect(&self.shared.application).await.ok()?;
-        let (sender, connection) = handshake(TokioIo::new(stream)).await.ok()?;
-        let task = tokio::spawn(connection).abort_handle();
-        Some(Application { sender, task })
+    /// Send a request to the application, on a connection of its own: tens of thousands of clients may be idle. Return
+    /// the beginning of its reply; no error if it does not accept the connection.
+    async fn exchange(
+        &self,
+        request: hyper::Request<Request>,
+    ) -> Result<Response<Reply>, Option<hyper::Error>> {
+        let stream = Stream::connect(&self.shared.application).await.map_err(|_| None)?;
+        let (mut sender, connection) = handshake(TokioIo::new(stream)).await?;
+        let exchange = Exchange::new(tokio::spawn(connection).abort_handle());
+        let response = sender.send_request(request).await?;
+        Ok(response.map(|body| Reply::passed(body, exchange)))
     }
 }

@@ -198,7 +198,7 @@ async fn serve(shared: Arc<Shared>, stream: TcpStream, mut stages: watch::Receiv
     let busy = Arc::new(AtomicBool::new(false));
     let socket = Socket::new(stream, busy.clone(), shared.limits.idle);
     let read = shared.limits.read;
-    let client = Arc::new(Client { shared, busy, idle: Mutex::default() });
+    let client = Arc::new(Client { shared, busy });
     let service = service_fn(move |request| {
         let client = client.clone();
         async move { Ok::<_, Infallible>(client.answer(request).await) }

@@ -7,9 +7,10 @@ use std::io::{Error, ErrorKind};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{ready, Context, Poll};
 use std::time::Duration;
 use tokio::sync::oneshot;
+use tokio::task::AbortHandle;
 use tokio::time::{sleep, Instant, Sleep};
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
@@ -23,7 +24,28 @@ pub struct Reply {
 
 enum Content {
     Whole(Option<Bytes>),
-    Passed(Incoming),
+    Passed(Incoming, Exchange),
+}
+
+/// A request that the application answers. Dropping it before the end of the reply closes the connection, so that the
+/// application stops what nobody waits for.
+pub struct Exchange {
+    connection: AbortHandle,
+    is_over: bool,
+}
+
+impl Exchange {
+    pub fn new(connection: AbortHandle) -> Self {
+        Self { connection, is_over: false }
+    }
+}
+
+impl Drop for Exchange {
+    fn drop(&mut self) {
+        if !self.is_over {
+            self.connection.abort();
+        }
+    }
 }
 
 /// Marks a connection as busy while it exists.
@@ -47,8 +69,9 @@ impl Reply {
         Self { content: Content::Whole(Some(bytes.into())), held: None }
     }
 
-    pub fn passed(body: Incoming) -> Self {
-        Self { content: Content::Passed(body), held: None }
+    pub fn passed(body: Incoming, mut exchange: Exchange) -> Self {
+        exchange.is_over = body.is_end_stream();
+        Self { content: Content::Passed(body, exchange), held: None }
     }
 
     /// Hold `busy` until the reply is taken for sending, and let `sent` know then.
@@ -68,21 +91,25 @@ impl Body for Reply {
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
         match &mut self.get_mut().content {
             Content::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
-            Content::Passed(body) => Pin::new(body).poll_frame(cx),
+            Content::Passed(body, exchange) => {
+                let frame = ready!(Pin::new(&mut *body).poll_frame(cx));
+                exchange.is_over = frame.is_none() || body.is_end_stream();
+                Poll::Ready(frame)
+            }
         }
     }
 
     fn is_end_stream(&self) -> bool {
         match &self.content {
             Content::Whole(bytes) => bytes.is_none(),
-            Content::Passed(body) => body.is_end_stream(),
+            Content::Passed(body, _) => body.is_end_stream(),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match &self.content {
             Content::Whole(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, |b| b.len() as u64)),
-            Content::Passed(body) => body.size_hint(),
+            Content::Passed(body, _) => body.size_hint(),
         }
     }
 }
@@ -130,10 +157,7 @@ impl Body for Request {
     type Data = Bytes;
     type Error = Failure;
 
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Failure>>> {
+    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Failure>>> {
         let this = self.get_mut();
         if let Some(read) = this.read.take() {
             return Poll::Ready(Some(Ok(Frame::data(read))));

@@ -1,6 +1,8 @@
 //! Which requests are plain: the core can answer them, and nothing about them needs a decision.
 
-use hyper::header::{HeaderName, AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, HOST, ORIGIN, TRANSFER_ENCODING, UPGRADE};
+use hyper::header::{
+    HeaderName, AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, HOST, ORIGIN, TRANSFER_ENCODING, UPGRADE,
+};
 use hyper::http::request::Parts;
 use hyper::Method;
 use serde_json::{Map, Value};

@@ -87,8 +87,8 @@ fn answer(shared: &Shared, job: Job, plan: &dyn Plan) {
     let began = Instant::now();
     let question = job.request.question.as_str();
     let mut out = Vec::new();
-    let answered =
-        reserve::keep().and_then(|()| caught(|| plan.answer(question, job.vector(), &job.progress, &mut out)));
+    let answered = reserve::keep()
+        .and_then(|()| caught(|| plan.answer(question, job.vector(), &job.progress, &mut out)));
     match answered {
         Ok(Answer::Cached) => shared.cache.add(plan.id(), question, &out),
         Ok(Answer::Once) => {}
