@@ -1,8 +1,9 @@
 //! One connection of a client: each request is answered by a worker, or by the application as if there were no front.
 
+use crate::application::{Application, Exchange};
 use crate::limits::respond;
 use crate::queue::Job;
-use crate::reply::{Busy, Exchange, Reply, Request};
+use crate::reply::{Busy, Reply, Request};
 use crate::request::{plain_body, plain_head, Plain};
 use crate::shared::Shared;
 use crate::socket::LINGER;
@@ -128,16 +129,22 @@ impl Client {
         }
     }
 
-    /// Send a request to the application, on a connection of its own: tens of thousands of clients may be idle. Return
-    /// the beginning of its reply; no error if it does not accept the connection.
+    /// Send a request to the application, and return the beginning of its reply; no error if it does not accept a
+    /// connection.
     async fn exchange(
         &self,
         request: hyper::Request<Request>,
     ) -> Result<Response<Reply>, Option<hyper::Error>> {
-        let stream = Stream::connect(&self.shared.application).await.map_err(|_| None)?;
-        let (mut sender, connection) = handshake(TokioIo::new(stream)).await?;
-        let exchange = Exchange::new(tokio::spawn(connection).abort_handle());
-        let response = sender.send_request(request).await?;
+        let mut exchange = match self.shared.applications.take() {
+            Some(application) => Exchange::new(&self.shared, application),
+            None => {
+                let stream = Stream::connect(&self.shared.address).await.map_err(|_| None)?;
+                let (sender, connection) = handshake(TokioIo::new(stream)).await?;
+                let task = tokio::spawn(connection).abort_handle();
+                Exchange::new(&self.shared, Application { sender, task })
+            }
+        };
+        let response = exchange.send(request).await?;
         Ok(response.map(|body| Reply::passed(body, exchange)))
     }
 }

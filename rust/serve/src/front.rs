@@ -1,5 +1,6 @@
 //! The front: it accepts connections until it is stopped, and hyper serves them.
 
+use crate::application::Applications;
 use crate::backend::Backend;
 use crate::cache::Cache;
 use crate::client::Client;
@@ -56,11 +57,11 @@ enum Stage {
 }
 
 impl Front {
-    /// Serve the connections of a listening socket. `application` is the address of the application: a path, on
-    /// Windows an address of TCP.
+    /// Serve the connections of a listening socket. `address` is that of the application: a path, on Windows an
+    /// address of TCP.
     pub fn start(
         listener: std::net::TcpListener,
-        application: String,
+        address: String,
         limits: Limits,
         rules: Rules,
         backend: Box<dyn Backend>,
@@ -75,7 +76,8 @@ impl Front {
         let shared = Arc::new(Shared {
             rules,
             backend,
-            application,
+            address,
+            applications: Applications::default(),
             queue: Queue::new(workers, limits.workers),
             cache: Cache::new(limits.cache),
             counters: Counters::new(limits.counts.as_deref())?,
@@ -93,6 +95,7 @@ impl Front {
         let shared = front.shared.clone();
         front.spawn("ketrag-front".into(), move || {
             runtime.block_on(accept(&shared, listener, stages));
+            shared.applications.close();
             drop(runtime);
             shared.queue.close();
             drop(end);

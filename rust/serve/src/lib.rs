@@ -5,9 +5,10 @@
 //! small body of known length, and fields that a [`Backend`] has planned. Anything else (an error, a page of another
 //! site, another path) goes to the application, so there is one place that words errors and keeps rules.
 //!
-//! [`request`] tells plain requests, [`queue`] holds those that wait, [`worker`] answers them, [`client`] passes the
-//! others on, [`socket`] and [`reply`] keep the time limits of clients, and [`front`] accepts connections.
+//! [`request`] tells plain requests, [`queue`] holds those that wait, `worker` answers them, `client` passes the others to
+//! `application`, `socket` and `reply` keep the time limits of clients, and [`front`] accepts connections.
 
+mod application;
 pub mod backend;
 pub mod cache;
 mod client;

@@ -1,5 +1,6 @@
 //! The bodies of requests and replies.
 
+use crate::application::Exchange;
 use crate::socket::LINGER;
 use hyper::body::{Body, Bytes, Frame, Incoming, SizeHint};
 use std::future::{poll_fn, Future};
@@ -10,7 +11,6 @@ use std::sync::Arc;
 use std::task::{ready, Context, Poll};
 use std::time::Duration;
 use tokio::sync::oneshot;
-use tokio::task::AbortHandle;
 use tokio::time::{sleep, Instant, Sleep};
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
@@ -25,27 +25,6 @@ pub struct Reply {
 enum Content {
     Whole(Option<Bytes>),
     Passed(Incoming, Exchange),
-}
-
-/// A request that the application answers. Dropping it before the end of the reply closes the connection, so that the
-/// application stops what nobody waits for.
-pub struct Exchange {
-    connection: AbortHandle,
-    is_over: bool,
-}
-
-impl Exchange {
-    pub fn new(connection: AbortHandle) -> Self {
-        Self { connection, is_over: false }
-    }
-}
-
-impl Drop for Exchange {
-    fn drop(&mut self) {
-        if !self.is_over {
-            self.connection.abort();
-        }
-    }
 }
 
 /// Marks a connection as busy while it exists.

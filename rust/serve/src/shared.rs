@@ -1,5 +1,6 @@
 //! What the connections, the workers and the owner of the front share.
 
+use crate::application::Applications;
 use crate::backend::{Backend, Plan};
 use crate::cache::Cache;
 use crate::counters::Counters;
@@ -23,8 +24,9 @@ pub struct Shared {
     pub queue: Queue,
     pub cache: Cache,
     pub counters: Counters,
-    /// Address of the application.
-    pub application: String,
+    /// Address of the application, and connections to it.
+    pub address: String,
+    pub applications: Applications,
     /// Whether running work must stop.
     pub aborting: AtomicBool,
     /// Number of times that the plans were dropped, and the plans by fields.
