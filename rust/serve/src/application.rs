@@ -1,7 +1,7 @@
 //! Connections to the application. Few are open, however many clients there are: one serves them in turn.
 
 use crate::reply::Request;
-use crate::shared::{lock, Shared};
+use crate::shared::lock;
 use hyper::body::Incoming;
 use hyper::client::conn::http1::SendRequest;
 use hyper::Response;
@@ -16,7 +16,7 @@ pub struct Application {
     pub task: AbortHandle,
 }
 
-/// The connections that wait for a request.
+/// The connections of one thread that wait for a request.
 #[derive(Default)]
 pub struct Applications(Mutex<Vec<Application>>);
 
@@ -35,23 +35,19 @@ impl Applications {
             idle.push(application); // without room it ends by itself
         }
     }
-
-    pub fn close(&self) {
-        lock(&self.0).clear();
-    }
 }
 
 /// A request that the application answers. Dropping it before the end of the reply closes the connection, so that the
 /// application stops what nobody waits for.
 pub struct Exchange {
-    shared: Arc<Shared>,
+    idle: Arc<Applications>,
     application: Option<Application>,
     pub is_over: bool,
 }
 
 impl Exchange {
-    pub fn new(shared: &Arc<Shared>, application: Application) -> Self {
-        Self { shared: shared.clone(), application: Some(application), is_over: false }
+    pub fn new(idle: &Arc<Applications>, application: Application) -> Self {
+        Self { idle: idle.clone(), application: Some(application), is_over: false }
     }
 
     /// Send a request, and return the beginning of its reply; no error if there is no connection.
@@ -67,7 +63,7 @@ impl Exchange {
 impl Drop for Exchange {
     fn drop(&mut self) {
         match self.application.take() {
-            Some(application) if self.is_over => self.shared.applications.put_back(application),
+            Some(application) if self.is_over => self.idle.put_back(application),
             Some(application) => application.task.abort(),
             None => {}
         }

@@ -7,9 +7,10 @@ use crate::client::Client;
 use crate::counters::Counters;
 use crate::limits::Limits;
 use crate::queue::Queue;
+use crate::reply::LINGER;
 use crate::request::Rules;
 use crate::shared::{lock, Shared};
-use crate::socket::{Socket, LINGER};
+use crate::socket::Socket;
 use crate::worker;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -17,13 +18,14 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use std::convert::Infallible;
 use std::io::{Error, ErrorKind, Result};
 use std::pin::pin;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{channel, Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime;
+use tokio::sync::mpsc::{unbounded_channel, UnboundedReceiver, UnboundedSender};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
@@ -70,17 +72,16 @@ impl Front {
             return Err(Error::new(ErrorKind::InvalidInput, "the limits of the front are invalid"));
         }
         listener.set_nonblocking(true)?;
-        let runtime = runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
-        let listener = runtime.block_on(async { TcpListener::from_std(listener) })?;
+        let threads = limits.workers;
         let workers = limits.workers * 2 + SPARE;
         let shared = Arc::new(Shared {
             rules,
             backend,
             address,
-            applications: Applications::default(),
             queue: Queue::new(workers, limits.workers),
             cache: Cache::new(limits.cache),
             counters: Counters::new(limits.counts.as_deref())?,
+            open: AtomicUsize::new(0),
             aborting: AtomicBool::new(false),
             plans: Mutex::default(),
             limits,
@@ -92,14 +93,20 @@ impl Front {
             let shared = front.shared.clone();
             front.spawn(format!("ketrag-answer-{n}"), move || worker::run(&shared, n))?;
         }
-        let shared = front.shared.clone();
-        front.spawn("ketrag-front".into(), move || {
-            runtime.block_on(accept(&shared, listener, stages));
-            shared.applications.close();
-            drop(runtime);
-            shared.queue.close();
-            drop(end);
-        })?;
+        let mut others = Vec::new();
+        for n in 0..threads {
+            let (other, streams) = unbounded_channel();
+            others.push(other);
+            let (shared, stages, end) = (front.shared.clone(), front.stage.subscribe(), end.clone());
+            let runtime = new_runtime()?;
+            front.spawn(format!("ketrag-front-{n}"), move || {
+                runtime.block_on(serve_all(&shared, streams, stages));
+                drop(end);
+            })?;
+        }
+        let runtime = new_runtime()?;
+        let listener = runtime.block_on(async { TcpListener::from_std(listener) })?;
+        front.spawn("ketrag-accept".into(), move || runtime.block_on(accept(listener, &others, stages)))?;
         Ok(front)
     }
 
@@ -143,6 +150,7 @@ impl Front {
         if lock(&self.ended).recv_timeout(time) == Err(RecvTimeoutError::Timeout) {
             return false;
         }
+        self.shared.queue.close();
         for thread in std::mem::take(&mut *lock(&self.threads)) {
             let _ = thread.join();
         }
@@ -153,37 +161,56 @@ impl Front {
 impl Drop for Front {
     fn drop(&mut self) {
         self.abort();
+        self.shared.queue.close();
     }
 }
 
-/// Serve connections until the front is stopped and they are closed.
-async fn accept(shared: &Arc<Shared>, listener: TcpListener, mut stages: watch::Receiver<Stage>) {
-    let mut tasks = JoinSet::new();
-    let admitted = Arc::new(()); // each admitted connection has a clone, which counts it
-    while *stages.borrow() == Stage::Serving {
+fn new_runtime() -> Result<runtime::Runtime> {
+    runtime::Builder::new_current_thread().enable_io().enable_time().build()
+}
+
+/// Accept connections until the front is stopped, and distribute them.
+async fn accept(
+    listener: TcpListener,
+    threads: &[UnboundedSender<std::net::TcpStream>],
+    mut stages: watch::Receiver<Stage>,
+) {
+    for thread in threads.iter().cycle() {
         tokio::select! {
             accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => {
                     let _ = stream.set_nodelay(true);
-                    if Arc::strong_count(&admitted) <= shared.limits.connections {
-                        let (shared, admitted) = (shared.clone(), admitted.clone());
-                        let stages = stages.clone();
-                        tasks.spawn(async move {
-                            serve(shared, stream, stages).await;
-                            drop(admitted);
-                        });
-                    } else {
-                        tasks.spawn(refuse(shared.clone(), stream));
-                    }
+                    let _ = stream.into_std().map(|stream| thread.send(stream));
                 }
                 Err(error) if error.kind() == ErrorKind::ConnectionAborted => {}
                 Err(_) => sleep(PAUSE).await,
             },
-            Some(_) = tasks.join_next() => {}
-            _ = stages.changed() => {}
+            _ = stages.wait_for(|stage| *stage != Stage::Serving) => return,
         }
     }
-    drop(listener);
+}
+
+/// Serve connections until the front is stopped and they are closed.
+async fn serve_all(
+    shared: &Arc<Shared>,
+    mut streams: UnboundedReceiver<std::net::TcpStream>,
+    mut stages: watch::Receiver<Stage>,
+) {
+    let mut tasks = JoinSet::new();
+    let applications = Arc::new(Applications::default());
+    loop {
+        tokio::select! {
+            stream = streams.recv() => {
+                let Some(stream) = stream else { break };
+                let Ok(stream) = TcpStream::from_std(stream) else { continue };
+                match Admitted::new(shared) {
+                    Some(admitted) => tasks.spawn(serve(admitted, applications.clone(), stream, stages.clone())),
+                    None => tasks.spawn(refuse(shared.clone(), stream)),
+                };
+            }
+            Some(_) = tasks.join_next() => {}
+        }
+    }
     let all = async { while tasks.join_next().await.is_some() {} };
     let aborted = async {
         // The front itself holds the sender.
@@ -196,12 +223,34 @@ async fn accept(shared: &Arc<Shared>, listener: TcpListener, mut stages: watch::
     }
 }
 
+/// A connection within the limit on their number.
+struct Admitted(Arc<Shared>);
+
+impl Admitted {
+    fn new(shared: &Arc<Shared>) -> Option<Self> {
+        let one = Self(shared.clone());
+        (shared.open.fetch_add(1, Ordering::Relaxed) < shared.limits.connections).then_some(one)
+    }
+}
+
+impl Drop for Admitted {
+    fn drop(&mut self) {
+        self.0.open.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 /// Serve a connection until its end.
-async fn serve(shared: Arc<Shared>, stream: TcpStream, mut stages: watch::Receiver<Stage>) {
+async fn serve(
+    admitted: Admitted,
+    applications: Arc<Applications>,
+    stream: TcpStream,
+    mut stages: watch::Receiver<Stage>,
+) {
+    let shared = admitted.0.clone();
     let busy = Arc::new(AtomicBool::new(false));
     let socket = Socket::new(stream, busy.clone(), shared.limits.idle);
     let read = shared.limits.read;
-    let client = Arc::new(Client { shared, busy });
+    let client = Arc::new(Client { shared, applications, busy });
     let service = service_fn(move |request| {
         let client = client.clone();
         async move { Ok::<_, Infallible>(client.answer(request).await) }

@@ -15,6 +15,8 @@ use tokio::sync::oneshot;
 
 /// How much the last request counts in the mean.
 const SMOOTH: f64 = 0.05;
+/// The mean before the first requests.
+const START: f64 = 0.001;
 /// A request is slow if it takes this long, and this many times the mean.
 const SLOW: f64 = 0.02;
 const SLOWER: f64 = 5.0;
@@ -85,7 +87,7 @@ impl Queue {
             cores,
             timing: false,
             closed: false,
-            mean: 0.0,
+            mean: START,
         };
         Self { state: Mutex::new(state), ready: Condvar::new() }
     }

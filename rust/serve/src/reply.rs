@@ -1,7 +1,6 @@
 //! The bodies of requests and replies.
 
 use crate::application::Exchange;
-use crate::socket::LINGER;
 use hyper::body::{Body, Bytes, Frame, Incoming, SizeHint};
 use std::future::{poll_fn, Future};
 use std::io::{Error, ErrorKind};
@@ -12,6 +11,9 @@ use std::task::{ready, Context, Poll};
 use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::{sleep, Instant, Sleep};
+
+/// How long the rest of a request is read after its reply, so that the reply is not lost.
+pub const LINGER: Duration = Duration::from_secs(1);
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 

@@ -1,6 +1,5 @@
 //! What the connections, the workers and the owner of the front share.
 
-use crate::application::Applications;
 use crate::backend::{Backend, Plan};
 use crate::cache::Cache;
 use crate::counters::Counters;
@@ -8,7 +7,7 @@ use crate::limits::Limits;
 use crate::queue::Queue;
 use crate::request::Rules;
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Instant;
 
@@ -24,9 +23,10 @@ pub struct Shared {
     pub queue: Queue,
     pub cache: Cache,
     pub counters: Counters,
-    /// Address of the application, and connections to it.
+    /// Address of the application.
     pub address: String,
-    pub applications: Applications,
+    /// Number of connections of clients.
+    pub open: AtomicUsize,
     /// Whether running work must stop.
     pub aborting: AtomicBool,
     /// Number of times that the plans were dropped, and the plans by fields.

@@ -14,7 +14,7 @@ use tokio::time::{sleep, Sleep};
 
 /// How long a client that sends no more may wait for its reply. hyper takes the end of what a client sends for a lost
 /// connection, but a client may end its side and read on.
-pub const LINGER: Duration = Duration::from_secs(1);
+const PATIENCE: Duration = Duration::from_secs(3);
 
 pub struct Socket {
     stream: TcpStream,
@@ -56,7 +56,7 @@ impl AsyncRead for Socket {
             }
         }
         if this.busy.load(Ordering::Relaxed) || this.unsent {
-            ready!(this.ended.get_or_insert_with(|| Box::pin(sleep(LINGER))).as_mut().poll(cx));
+            ready!(this.ended.get_or_insert_with(|| Box::pin(sleep(PATIENCE))).as_mut().poll(cx));
         }
         Poll::Ready(Ok(()))
     }

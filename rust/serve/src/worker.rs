@@ -1,9 +1,10 @@
 //! The threads that answer requests. A request that they drop is answered by the application.
 
-use crate::backend::{Answer, Model, Plan, Vectors};
+use crate::backend::{Answer, Model, Plan, Vector, Vectors};
 use crate::queue::Job;
 use crate::shared::Shared;
 use ketrag_base::error::caught;
+use ketrag_base::progress::Progress;
 use ketrag_base::reserve;
 use std::sync::Arc;
 use std::time::Instant;
@@ -82,21 +83,35 @@ fn reply_cached(shared: &Shared, job: Job, plan: &dyn Plan) -> Option<Job> {
     None
 }
 
-/// Answer, unless that fails: the application then meets the error again and reports it.
 fn answer(shared: &Shared, job: Job, plan: &dyn Plan) {
-    let began = Instant::now();
     let question = job.request.question.as_str();
+    let reply = compute(shared, plan, question, job.vector(), &job.progress, job.arrived);
+    if let Some(reply) = reply {
+        let _ = job.reply.send(reply);
+    }
+}
+
+/// Return the reply to a question, unless that fails: the application then meets the error again and reports it.
+pub fn compute(
+    shared: &Shared,
+    plan: &dyn Plan,
+    question: &str,
+    vector: Option<Vector<'_>>,
+    progress: &Progress,
+    arrived: Instant,
+) -> Option<Vec<u8>> {
+    let began = Instant::now();
     let mut out = Vec::new();
-    let answered = reserve::keep()
-        .and_then(|()| caught(|| plan.answer(question, job.vector(), &job.progress, &mut out)));
+    let answered =
+        reserve::keep().and_then(|()| caught(|| plan.answer(question, vector, progress, &mut out)));
     match answered {
         Ok(Answer::Cached) => shared.cache.add(plan.id(), question, &out),
         Ok(Answer::Once) => {}
-        Ok(Answer::Pass) | Err(_) => return,
+        Ok(Answer::Pass) | Err(_) => return None,
     }
-    shared.counters.answered(job.arrived.elapsed(), false);
-    let _ = job.reply.send(out);
+    shared.counters.answered(arrived.elapsed(), false);
     shared.queue.took(began.elapsed());
+    Some(out)
 }
 
 /// Return whether a request does not have to be answered any more.

@@ -474,8 +474,8 @@ def test_ambiguous_headers(served: Any, lines: bytes) -> None:
     ],
 )
 def test_a_length_and_chunks(served: Any, lines: bytes) -> None:
-    """The chunks count (RFC 9112, 6.3). The connection ends with the reply: a proxy that reads the length may see
-    another request behind it.
+    """The chunks count (RFC 9112, 6.3). The connection ends with the reply: a proxy that reads the length may
+    see another request behind it.
     """
     smuggled = b"GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n"
     head = HEAD + lines + b"\r\n"
