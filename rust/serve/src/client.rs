@@ -60,8 +60,7 @@ enum Outcome {
 
 impl Client {
     /// Return the reply to a request.
-    pub async fn answer(&self, request: hyper::Request<Incoming>) -> Response<Reply> {
-        let busy = Busy::new(&self.busy);
+    pub async fn answer(&self, request: hyper::Request<Incoming>, busy: Busy) -> Response<Reply> {
         let (sent, answered) = oneshot::channel();
         let (head, body) = request.into_parts();
         let read = self.shared.limits.read;

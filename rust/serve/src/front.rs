@@ -7,7 +7,7 @@ use crate::client::Client;
 use crate::counters::Counters;
 use crate::limits::Limits;
 use crate::queue::Queue;
-use crate::reply::LINGER;
+use crate::reply::{Busy, LINGER};
 use crate::request::Rules;
 use crate::shared::{lock, Shared};
 use crate::socket::Socket;
@@ -253,7 +253,8 @@ async fn serve(
     let client = Arc::new(Client { shared, applications, busy });
     let service = service_fn(move |request| {
         let client = client.clone();
-        async move { Ok::<_, Infallible>(client.answer(request).await) }
+        let busy = Busy::new(&client.busy); // before the connection is read again
+        async move { Ok::<_, Infallible>(client.answer(request, busy).await) }
     });
     let mut connection = pin!(builder(read).serve_connection(TokioIo::new(socket), service));
     tokio::select! {
