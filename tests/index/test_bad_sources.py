@@ -406,7 +406,7 @@ def test_every_script_is_found_in_every_mode(tmp_path: Path, script: str) -> Non
 
 
 def test_one_document(tmp_path: Path) -> None:
-    for system in ("default", "ket-rag-p", "ket-rag-p-150", "knn-rag"):
+    for system in ("default", "ket-rag", "g2cons"):
         settings = Settings(system=system)
         with Index.build([Document("only", GOOD)], tmp_path / system, settings=settings) as index:
             for mode in index.modes:

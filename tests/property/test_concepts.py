@@ -18,7 +18,6 @@ from ketrag_fast.kernels.text import pack
 
 Csr = tuple[np.ndarray, np.ndarray]
 WORDS = ["a", "aa", "b", "bb", "ccc", "dd", "é", "中", "中文", "zz"]
-SCORES = ["sum", "max", "mean"]
 
 
 def csr(rows: list[list[int]]) -> Csr:
@@ -45,32 +44,27 @@ def unit_vectors(seed: int, count: int, distinct: int = 4) -> np.ndarray:
 @given(
     st.lists(st.dictionaries(st.sampled_from(WORDS), st.integers(1, 4)), max_size=9),
     st.integers(1, 6),
-    st.sampled_from(["smooth", "ramos"]),
-    st.integers(1, 3),
-    st.sampled_from([0.3, 0.5, 1.0]),
 )
-def test_concepts_are_the_best_words_of_each_chunk(
-    chunks: list[dict[str, int]], most: int, idf: str, min_df: int, share: float
-) -> None:
+def test_concepts_are_the_best_words_of_each_chunk(chunks: list[dict[str, int]], most: int) -> None:
     vocabulary = sorted(WORDS, key=str.encode)
     rows = [sorted(vocabulary.index(word) for word in chunk) for chunk in chunks]
     counts = [chunk[vocabulary[word]] for chunk, row in zip(chunks, rows, strict=True) for word in row]
-    options: dict[str, Any] = {"most": most, "idf": idf, "min_df": min_df, "max_df_ratio": share}
+    options: dict[str, Any] = {"most": most}
 
     def found(threads: int) -> tuple[list[str], list[list[str]]]:
         packed = pack(vocabulary)
         counted = np.array(counts, np.uint32)
-        words, named = kernels.concepts(csr(rows), counted, packed, min_chars=1, threads=threads, **options)
+        words, named = kernels.concepts(csr(rows), counted, packed, threads=threads, **options)
         names = [vocabulary[word] for word in words.tolist()]
         return names, [[names[concept] for concept in row] for row in rows_of(named)]
 
-    assert found(1) == plain.concepts(chunks, min_chars=1, **options)
+    assert found(1) == plain.concepts(chunks, **options)
     assert found(2) == found(1)
 
 
 def test_one_letter_is_a_concept_only_in_scripts_without_spaces() -> None:
     vocabulary = ["a", "bc", "é", "中"]
-    words, _ = _core.concepts(*csr([[0, 1, 2, 3]]), np.ones(4, np.uint32), pack(vocabulary), min_chars=2)
+    words, _ = _core.concepts(*csr([[0, 1, 2, 3]]), np.ones(4, np.uint32), pack(vocabulary))
     assert [vocabulary[word] for word in words.tolist()] == ["bc", "中"]
 
 
@@ -93,52 +87,14 @@ def test_the_graph_joins_what_meets_and_is_close(
         assert (one[1][place], one[2][place], one[3][place]) == (shared, np.float32(cosine), weight)
 
 
-@given(rows_below(9, 12), st.integers(0, 99), st.integers(1, 3), st.sampled_from([0.0, 0.25, 0.5, 0.9, 1.0]))
-def test_a_quantile_is_a_threshold(rows: list[list[int]], seed: int, theta_co: int, part: float) -> None:
-    vectors = unit_vectors(seed, 9)
-    made = _core.concept_graph(*csr(rows), vectors, theta_co=theta_co, quantile=part)
-    want = plain.quantile(rows, vectors, theta_co, part)
-    assert made[4] == pytest.approx(want, abs=0)
-    same = kernels.concept_graph(csr(rows), vectors, theta_co=theta_co, theta_sem=want)
-    assert rows_of(made[0]) == rows_of(same.edges)
-
-
 @given(
     rows_below(6, 14),
     st.lists(st.sampled_from([0.0, 0.1, 0.1 + 1e-15, 0.25, 2.0]), min_size=6, max_size=6),
-    st.sampled_from(SCORES),
     st.integers(0, 16),
 )
-def test_chunks_are_chosen_by_their_concepts(
-    rows: list[list[int]], ranks: list[float], score: str, count: int
-) -> None:
-    got = kernels.select_by_concepts(csr(rows), ranks, count, score=score)
-    assert got.tolist() == plain.choose_chunks(rows, ranks, score, count)
-
-
-@given(
-    st.integers(0, 10_000),
-    st.integers(0, 30),
-    st.integers(0, 3),
-    st.none() | st.integers(0, 6),
-    st.sampled_from(["local", "turns", "naive"]),
-)
-def test_search_follows_concepts(seed: int, seeds: int, depth: int, most: int | None, order: str) -> None:
-    random = np.random.default_rng(seed)
-    count, units = int(random.integers(0, 12)), int(random.integers(1, 40))
-    pairs = {(a, b) for a in range(count) for b in range(a) if random.random() < 0.2}
-    edges = [sorted({b for a, b in pairs if a == i} | {a for a, b in pairs if b == i}) for i in range(count)]
-    own = [sorted(np.flatnonzero(random.random(units) < 0.15).tolist()) for _ in range(count)]
-    vectors, texts = unit_vectors(seed, count), unit_vectors(seed + 1, units, 9)
-    query = unit_vectors(seed + 2, 1)[0]
-    options: dict[str, Any] = {"seeds": seeds, "depth": depth, "most": most, "order": order}
-    want = plain.search(vectors, edges, own, texts, query, **options)
-    for wanted in (0, 1, 5, units):
-        got, scores, _ = kernels.concept_search(
-            vectors, csr(edges), csr(own), texts, query, wanted, **options
-        )
-        assert got.tolist() == want[:wanted]
-        assert scores.tolist() == [plain.dot(texts[unit], query) for unit in got.tolist()]
+def test_chunks_are_chosen_by_their_concepts(rows: list[list[int]], ranks: list[float], count: int) -> None:
+    got = kernels.select_by_concepts(csr(rows), ranks, count)
+    assert got.tolist() == plain.choose_chunks(rows, ranks, count)
 
 
 def test_what_does_not_fit_is_refused() -> None:
@@ -148,7 +104,7 @@ def test_what_does_not_fit_is_refused() -> None:
     with pytest.raises(InputError, match="not strictly ascending"):
         _core.concept_graph(*csr([[1, 0]]), vectors)
     with pytest.raises(InputError, match="threshold"):
-        _core.concept_graph(*csr([[0, 1]]), vectors, quantile=1.5)
+        _core.concept_graph(*csr([[0, 1]]), vectors, theta_sem=float("nan"))
     with pytest.raises(InputError, match="rank 0"):
         _core.select_by_concepts(*csr([[0]]), np.array([np.nan]), 1)
     with pytest.raises(InputError, match="counts"):
@@ -171,25 +127,3 @@ def test_a_million_concepts() -> None:
     assert ranks.sum() == pytest.approx(1)
     chosen = _core.select_by_concepts(*rows, ranks, 10).tolist()
     assert chosen == list(range(10))  # the concepts that meet weigh more, and their ties fall to the first
-    units = np.arange(count + 1, dtype=np.uint64), np.arange(count, dtype=np.uint32) // np.uint32(each)
-    query = np.ones(1, np.float32)
-    found, _, by = _core.concept_search(
-        vectors, *edges, *units, vectors[: count // each], query, 5, order="turns"
-    )
-    assert found.tolist() == [0, 1, 2, 3, 4]
-    assert by.tolist() == [0, 4, 8, 12, 16]
-
-
-def test_turns_give_each_concept_a_unit() -> None:
-    """By hand: concept 0 has units 0 to 2, concept 1 has 1 and 3; unit 1 is brought by the first."""
-    vectors = np.array([[1.0], [1.0]], np.float32)
-    units = np.array([[0.5], [0.9], [0.7], [0.1]], np.float32)
-    rows = csr([[0, 1, 2], [1, 3]])
-    none = csr([[], []])
-    query = np.ones(1, np.float32)
-    orders = {"local": [1, 2, 0, 3], "turns": [1, 3, 2, 0], "naive": [1, 2, 0, 3]}
-    for order, want in orders.items():
-        found, _, _ = _core.concept_search(vectors, *none, *rows, units, query, 9, order=order)
-        assert found.tolist() == want
-    with pytest.raises(InputError, match="order is local, turns or naive"):
-        _core.concept_search(vectors, *none, *rows, units, query, 9, order="best")

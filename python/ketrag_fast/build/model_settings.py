@@ -100,7 +100,7 @@ def settings_for(base: Generation | None, settings: Settings, rebuild: bool) -> 
 
     Raises if they invalidate earlier work and `rebuild` is False, or name a new model that is missing.
     """
-    stored = to_build_on(settings_of(base.manifest), settings) if base else None
+    stored = to_build_on(settings_of(base.manifest), settings, rebuild) if base else None
     settings = with_modes(settings, stored, only=rebuild)
     resolved = resolve(flags=settings.given, index=stored, presets=registry().table)
     heavy = resolved.needs_rebuild

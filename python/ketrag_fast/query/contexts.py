@@ -86,10 +86,8 @@ def _build_passages(plan: QueryPlan, printed: _core.Printed) -> list[Passage]:
     kind = "subchunk" if split else "chunk"
     if len(sections) == 1:
         channels = [sections[0][1]] * len(spans)
-        rewritten = plan.mode.recipe.rewrite is not None
     else:  # a row belongs to the last section that begins before it
         channels = [next(s[1] for s in reversed(sections) if s[3] <= start) for start, _ in spans]
-        rewritten = False
     units, nodes = printed.units.tolist(), printed.nodes.tolist() or [NO_NODE] * len(spans)
     rows = [row for row, node in enumerate(nodes) if node == NO_NODE]
     places = dict(
@@ -109,7 +107,7 @@ def _build_passages(plan: QueryPlan, printed: _core.Printed) -> list[Passage]:
         place = places.get(row)
         if place is not None:  # positional arguments: this runs for every passage
             chunk, document, title, start, end, text = place
-            channel = plan.mode.name if rewritten else channels[row]
+            channel = channels[row]
             about = (row + 1, kind, units[row], chunk, document, title, start, end)
             location = opened.places.of_unit(units[row], start, end)
             page = location.get("page")

@@ -31,7 +31,7 @@ Front = _core.Front
 def prepare_plan(opened: Opened, path: Path, query: Query, write: Write) -> Plan | None:
     """Return a plan that answers queries like this one with JSON, without the interpreter.
 
-    None if their contexts need Python: explanations, rewriting, reranking, channels in Python, printed graph
+    None if their contexts need Python: explanations, reranking, channels in Python, printed graph
     nodes, neighbours, or approximate search. Raises what `plan_query` raises.
     """
     plan = plan_of_core(opened, path, query)
@@ -77,7 +77,6 @@ def _is_plain(plan: QueryPlan, *, embeds: bool) -> bool:
         or plan.neighbourhoods
         or approximate
         or plan.settings.rerank is not None
-        or recipe.rewrite is not None
         or any(channel.rank is not None or channel.cite is not None for channel in channels)
     )
 

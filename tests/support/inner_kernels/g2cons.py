@@ -17,7 +17,6 @@ from ketrag_fast.kernels.arrays import (
     callback,
     number,
     real,
-    text,
 )
 from ketrag_fast.kernels.arrays import (
     count as counted,
@@ -41,36 +40,25 @@ class ConceptGraph(NamedTuple):
     threshold: float
 
 
-class ConceptUnits(NamedTuple):
-    """Units in the order in which they were added, their cosines, and the concept of each (or `MANY`)."""
-
-    units: U32
-    scores: F64
-    concepts: U32
-
-
 def concept_graph(
     chunk_concepts: Csr,
     vectors: ArrayLike,
     *,
     theta_co: int = 3,
     theta_sem: float = 0.65,
-    quantile: float | None = None,
     threads: int = 0,
     report: Report = None,
 ) -> ConceptGraph:
     """Link concepts that share at least `theta_co` chunks and have a cosine of at least `theta_sem`.
 
-    `vectors` [concepts, dimension] have unit length. With `quantile` the threshold is that quantile of the
-    cosines of pairs with enough common chunks. More than 2^27 edges are refused. Source: G2ConS,
-    section 3.2.
+    `vectors` [concepts, dimension] have unit length. More than 2^27 edges are refused.
+    Source: G2ConS, section 3.2.
     """
     edges, shared, cosines, weights, threshold = _core.concept_graph(
         *arrays.rows(chunk_concepts, "chunk_concepts"),
         arrays.vectors(vectors, "vectors"),
         theta_co=counted(theta_co, "theta_co", 2**32 - 1),
         theta_sem=number(theta_sem, "theta_sem"),
-        quantile=None if quantile is None else number(quantile, "quantile"),
         threads=counted(threads, "threads"),
         report=callback(report),
     )
@@ -82,55 +70,15 @@ def select_by_concepts(
     ranks: ArrayLike,
     count: int,
     *,
-    score: str = "sum",
     report: Report = None,
 ) -> U32:
-    """Return the `count` chunks whose concepts rank highest, best first.
+    """Return the `count` chunks with the largest sum of the ranks of their concepts, best first.
 
-    `ranks` [concepts] are finite and not negative; `score` adds those of a chunk ("sum"), compares the best
-    ones in turn ("max") or their mean ("mean"). Source: G2ConS, section 3.2.
+    `ranks` [concepts] are finite and not negative. Source: G2ConS, section 3.2.
     """
     return _core.select_by_concepts(
         *arrays.rows(chunk_concepts, "chunk_concepts"),
         real(ranks, "ranks"),
         counted(count, "count"),
-        score=text(score, "score"),
         report=callback(report),
     )
-
-
-def concept_search(
-    vectors: ArrayLike,
-    edges: Csr,
-    concept_units: Csr,
-    unit_vectors: ArrayLike,
-    query: ArrayLike,
-    wanted: int,
-    *,
-    seeds: int = 25,
-    depth: int = 2,
-    most: int | None = None,
-    order: str = "local",
-) -> ConceptUnits:
-    """Return the first `wanted` units of the `seeds` concepts nearest to the query, then those of concepts
-    within `depth` edges of them.
-
-    `vectors` [concepts, dimension], `unit_vectors` [units, dimension] and `query` [dimension] have unit
-    length; `concept_units` holds the units of each concept, ascending. `order`: concept by concept ("local"),
-    each concept's nearest unit in turn ("turns"), or all in one list ("naive"). `most` bounds the concepts
-    reached by edges. A zero query returns nothing. Source: G2ConS, section 3.3 and ablation D; "turns"
-    is new here.
-    """
-    found = _core.concept_search(
-        arrays.vectors(vectors, "vectors"),
-        *arrays.rows(edges, "edges"),
-        *arrays.rows(concept_units, "concept_units"),
-        arrays.vectors(unit_vectors, "unit_vectors"),
-        arrays.vectors(query, "query", 1),
-        counted(wanted, "wanted"),
-        seeds=counted(seeds, "seeds"),
-        depth=counted(depth, "depth"),
-        most=None if most is None else counted(most, "most"),
-        order=text(order, "order"),
-    )
-    return ConceptUnits(*found)

@@ -16,7 +16,7 @@ from ketrag_fast.errors import InputError
 from ketrag_fast.kernels.arrays import MOST, Report, callback, count, table
 from ketrag_fast.kernels.arrays import text as checked
 from ketrag_fast.kernels.arrays import texts as checked_all
-from ketrag_fast.systems.shared.nltk_data import PUNKT_FILES
+from ketrag_fast.systems.ket_rag.nltk_data import PUNKT_FILES
 
 
 class Sentence(NamedTuple):
@@ -117,8 +117,3 @@ def _items(values: Iterable[Any], name: str) -> list[Any]:
     if isinstance(values, str | bytes) or not isinstance(values, Iterable):
         raise InputError(f"{name} must be a list of texts, not a {type(values).__name__}")
     return list(values)
-
-
-def treebank_words(sentence: str) -> list[str]:
-    """Return what NLTK's `NLTKWordTokenizer().tokenize(sentence)` returns."""
-    return _core.treebank_words(checked(sentence, "sentence"))

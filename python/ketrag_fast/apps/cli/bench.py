@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ketrag_fast.apps.cli import advise, bench_train, options, output
+from ketrag_fast.apps.cli import advise, options, output
 from ketrag_fast.base.config import Settings, parse
 from ketrag_fast.errors import ConfigError, DocumentError, ReadOnly
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ketrag_fast.lab.comparison.running import Answers
 
 _BUDGETS = "12000,6000,3000"
-_SYSTEMS = "text-rag,knn-rag,keyword-rag,ket-rag-u,ket-rag-p,default"
+_SYSTEMS = "default,ket-rag,g2cons,noderag,cg-rag"
 _ALL_FAILED = 1
 _EXAMPLES = {
     "builds": (
@@ -81,7 +81,6 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
     )
     sweep.add_argument("--grid", action="store_true", help="every combination, not one setting at a time")
     advise.add(kinds, shared)
-    bench_train.add(kinds, shared)
     parser.set_defaults(json=False)
 
 

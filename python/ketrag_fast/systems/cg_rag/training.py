@@ -1,7 +1,7 @@
 """Training LeSeGR on questions with judged documents (CG-RAG); the only module that needs torch.
 
 The output of the network is added to the scores of LeSeGR and is 0 at first, so an untrained network ranks as
-`cg-rag` does. Encoders are not changed.
+`cg-rag:reference` does. Encoders are not changed.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def _torch() -> Any:
     except ImportError as error:
         raise BackendMissing(
             f"training needs torch: {error}",
-            hint="pip install 'ketrag-fast[score]'; only training needs it",
+            hint="pip install 'ketrag-fast[embed]'; only training needs it",
         ) from error
     return torch
 

@@ -284,9 +284,9 @@ impl<'a> Parts<'a> {
 
     fn make_keywords(&self) -> Result<KeywordChannel<'a>> {
         let arrays = self.arrays;
-        // Keywords of the reference implementation's profile are raw tokens with a separate vocabulary.
-        let (vocabulary, graph) = match arrays.has("words.keyword_vocabulary_blob") {
-            true => ("words.keyword_vocabulary_offsets", "words.keyword_units"),
+        // Keywords of the reference implementation are raw tokens with a separate vocabulary.
+        let (vocabulary, graph) = match arrays.has("reference_words.keyword_vocabulary_blob") {
+            true => ("reference_words.keyword_vocabulary_offsets", "reference_words.keyword_units"),
             false => ("words.vocabulary_offsets", "words.word_units"),
         };
         let words = arrays.shape(vocabulary)?.0.saturating_sub(1);

@@ -3,7 +3,7 @@
 
 use crate::error::{Error, Result};
 use crate::progress::Progress;
-use crate::sparse::{leaves, rank_order, CsrView, Mask, Scored};
+use crate::sparse::{leaves, CsrView, Mask, Scored};
 use crate::vector::quantised::QuantisedView;
 use crate::vector::simd::Level;
 use crate::vector::{self, Filter, Vectors};
@@ -29,8 +29,6 @@ pub struct Options {
     pub seeds: usize,
     /// Number of steps in the graph.
     pub depth: usize,
-    /// Maximum number of concepts reached, by level, then by cosine.
-    pub most: Option<usize>,
     pub order: Order,
 }
 
@@ -41,16 +39,14 @@ pub enum Order {
     Local,
     /// The nearest remaining unit of each concept, then the next of each, and so on.
     Turns,
-    /// All units of all concepts, including reached ones, in one list by cosine (the paper's ablation D).
-    Naive,
 }
 
 impl Order {
-    pub const NAMES: [&'static str; 3] = ["local", "turns", "naive"];
+    pub const NAMES: [&'static str; 2] = ["local", "turns"];
 
     pub fn by_name(name: &str) -> Option<Self> {
         let place = Self::NAMES.iter().position(|known| *known == name)?;
-        Some([Self::Local, Self::Turns, Self::Naive][place])
+        Some([Self::Local, Self::Turns][place])
     }
 }
 
@@ -120,16 +116,14 @@ impl<'a> ConceptIndex<'a> {
                 progress.check()?;
                 let own = self.units.row(seed.id as usize).iter().copied();
                 pool.extend(own.filter(|&unit| leaves(self.mask, unit) && insert(taken, unit)));
-                if options.order == Order::Local {
-                    let left = wanted - found.len();
-                    found.extend(self.best(&pool, query, left, seed.id, level, scoring)?);
-                    pool.clear();
-                }
+                let left = wanted - found.len();
+                found.extend(self.best(&pool, query, left, seed.id, level, scoring)?);
+                pool.clear();
             }
         }
         if found.len() < wanted {
             let seeds: Vec<u32> = seeds.iter().map(|seed| seed.id).collect();
-            for concept in self.expanded(&concepts, &seeds, query, options, reached, progress)? {
+            for concept in self.expanded(&seeds, options.depth, reached, progress)? {
                 let own = self.units.row(concept as usize).iter().copied();
                 pool.extend(own.filter(|&unit| leaves(self.mask, unit) && insert(taken, unit)));
             }
@@ -195,21 +189,19 @@ impl<'a> ConceptIndex<'a> {
     /// Return the concepts that the graph reaches from the seeds, without the seeds.
     fn expanded(
         &self,
-        concepts: &Vectors<'_>,
         seeds: &[u32],
-        query: &[f32],
-        options: Options,
+        depth: usize,
         reached: &mut Vec<u64>,
         progress: &Progress,
     ) -> Result<Vec<u32>> {
         reached.clear();
-        reached.resize(concepts.len().div_ceil(64), 0);
+        reached.resize(self.edges.rows().div_ceil(64), 0);
         for &id in seeds {
             insert(reached, id);
         }
         let mut all = Vec::new();
         let mut level = seeds.to_vec();
-        for _ in 0..options.depth {
+        for _ in 0..depth {
             progress.check()?;
             let mut next = Vec::new();
             for &from in &level {
@@ -220,17 +212,52 @@ impl<'a> ConceptIndex<'a> {
                 break;
             }
             next.sort_unstable();
-            if let Some(room) = options.most.map(|most| most.saturating_sub(all.len())) {
-                if next.len() > room {
-                    let mut scored: Vec<Scored> = concepts.score_many(&next, query);
-                    scored.sort_unstable_by(rank_order);
-                    all.extend(scored.iter().take(room).map(|s| s.id));
-                    break;
-                }
-            }
             all.extend(&next);
             level = next;
         }
         Ok(all)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sparse::Csr;
+
+    /// Concepts 0 and 1 are near the query, 2 and 3 follow in a path from 1.
+    fn search(order: Order, depth: usize, wanted: usize, query: f32) -> Vec<(u32, u32)> {
+        let edges = Csr::from_rows(&[vec![], vec![2u32], vec![1, 3], vec![2]], 4).unwrap();
+        let units = Csr::from_rows(&[vec![0u32, 1, 2], vec![1, 3], vec![3, 4, 5], vec![6]], 7).unwrap();
+        let index = ConceptIndex {
+            vectors: Some(Vectors::new(&[0.9, 0.8, 0.2, 0.1], 1).unwrap()),
+            codes: None,
+            edges: edges.view(),
+            units: units.view(),
+            unit_vectors: Vectors::new(&[0.5, 0.9, 0.7, 0.1, 0.3, 0.6, 0.8], 1).unwrap(),
+            unit_codes: None,
+            mask: None,
+        };
+        let options = Options { seeds: 2, depth, most: None, order };
+        let (level, scratch) = (Level::best(), &mut Scratch::default());
+        let found = index.search(&[query], options, wanted, level, scratch, &Progress::none()).unwrap();
+        found.iter().map(|one| (one.unit, one.concept)).collect()
+    }
+
+    #[test]
+    fn concepts_bring_their_units_in_order_or_in_turns() {
+        assert_eq!(search(Order::Local, 0, 9, 1.0), [(1, 0), (2, 0), (0, 0), (3, 1)]);
+        assert_eq!(search(Order::Turns, 0, 9, 1.0), [(1, 0), (3, 1), (2, 0), (0, 0)]);
+        for order in [Order::Local, Order::Turns] {
+            assert_eq!(search(order, 0, 2, 1.0), search(order, 0, 9, 1.0)[..2]);
+            assert_eq!(search(order, 2, 9, 0.0), []);
+        }
+    }
+
+    #[test]
+    fn concepts_that_the_graph_reaches_bring_theirs_together() {
+        let reached = |depth| search(Order::Local, depth, 9, 1.0)[4..].to_vec();
+        assert_eq!(reached(1), [(5, TOGETHER), (4, TOGETHER)]);
+        assert_eq!(reached(2), [(6, TOGETHER), (5, TOGETHER), (4, TOGETHER)]);
+        assert_eq!(reached(3), reached(2));
     }
 }

@@ -42,7 +42,7 @@ pytestmark = pytest.mark.usefixtures("loopback")
         (b'{"questions": ["a", 1]}', 422, "bad_request"),
         (b'{"questions": ["a", "\\n"]}', 400, "empty_query"),
         (b'{"question": "a", "mode": "no-such"}', 400, "config"),
-        (b'{"question": "a", "mode": "ms-graph/../../x"}', 400, "config"),
+        (b'{"question": "a", "mode": "skeleton/../../x"}', 400, "config"),
         (b'{"question": "a", "budget": -1}', 422, "bad_request"),
         (b'{"question": "a", "budget": 1e30}', 422, "bad_request"),
         (b'{"question": "a", "budget": true}', 422, "bad_request"),
@@ -101,9 +101,9 @@ def test_other_types_methods_and_paths(client: Any, folder: Path) -> None:
 def test_no_error_shows_a_path(client: Any, folder: Path) -> None:
     reply = client.post("/v1/retrieve", json={"question": "a", "mode": "knn"})
     assert reply.status_code in (200, 422)
-    reply = client.post("/v1/retrieve", json={"question": "a", "mode": "hyde"})
+    reply = client.post("/v1/retrieve", json={"question": "a", "mode": "cg-rag"})
     assert reply.json()["code"] == "mode_unavailable"
-    for mode in ("noderag", "concepts", "hyde", "g2cons"):
+    for mode in ("noderag", "cg-rag", "g2cons"):
         text = client.post("/v1/retrieve", json={"question": "a", "mode": mode}).text
         assert str(folder) not in text
         assert str(folder.parent) not in text
