@@ -25,7 +25,6 @@ mod door;
 mod drawing;
 mod encode;
 mod files;
-#[cfg(unix)]
 mod front;
 mod json_lines;
 mod kmeans;
@@ -59,7 +58,6 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     drawing::register(m)?;
     encode::register(m)?;
     files::register(m)?;
-    #[cfg(unix)]
     front::register(m)?;
     json_lines::register(m)?;
     kmeans::register(m)?;
