@@ -112,10 +112,14 @@ def run(args: argparse.Namespace) -> int:
 
 
 def has_index(path: Path) -> bool:
-    """Return whether a build has begun in a folder; `ketrag estimate -i` alone is none."""
-    from ketrag_fast.lab.cost.history import has_only_estimate
+    """Return whether a build or a merge has begun in a folder."""
+    from ketrag_fast.storage.layout import MERGE, Layout
+    from ketrag_fast.systems.index_settings import begun_settings
 
-    return (path / "index.sqlite").exists() and not has_only_estimate(path)
+    layout = Layout(path)
+    if layout.generations() or (layout.work / MERGE).is_file():
+        return True
+    return begun_settings(layout) is not None
 
 
 def _explain_unserved(index: Index, settings: Settings) -> Iterator[str]:
@@ -234,6 +238,8 @@ def tell(args: argparse.Namespace, report: BuildReport) -> None:
     for warning in report.warnings:
         output.warn(complete_hint(warning, index_of(args)))
     if args.verbose:
+        for file in report.skipped:
+            output.say(inline(f"  skipped {file.document}: {file.message}"))
         for stage in report.stages:
             output.say(
                 f"  {stage.name:<16} {stage.how:<8} {stage.seconds:8.3f} s  {output.size_text(stage.bytes)}"

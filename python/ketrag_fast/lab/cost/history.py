@@ -117,7 +117,7 @@ def has_only_estimate(path: Path) -> bool:
         return False
     try:
         with Tables(layout.tables, read_only=True) as tables:
-            return not tables.sources() and reading.last_estimate(layout) is not None
+            return not tables.settings() and reading.last_estimate(layout) is not None
     except KetragError:  # the tables are damaged, which other errors report
         return False
 
