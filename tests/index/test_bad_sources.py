@@ -186,7 +186,7 @@ BAD_FILES = {
         "line 2 is not JSON",
     ),
     "no object": ("bad.jsonl", b"[1, 2]\n", "line 1 is not a JSON object"),
-    "no text": ("bad.jsonl", b'{"_id": "x"}\n', "line 1: there is no 'text'; its fields are '_id'"),
+    "no text": ("bad.jsonl", b'{"_id": "x"}\n', "line 1: the field 'text' is missing (found: _id)"),
     "deep": ("bad.jsonl", b"[" * 200_000 + b"\n", "line 1 is not"),
     "huge number": ("bad.jsonl", b'{"_id":"x","text":"a","metadata":{"n":' + b"9" * 9999 + b"}}\n", "line 1"),
     "lone surrogate": ("bad.jsonl", b'{"_id": "x", "text": "a \\ud800 b"}\n', "lone surrogate"),

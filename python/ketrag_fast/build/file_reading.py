@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
 from collections.abc import Callable, Iterator
 from itertools import chain
 from pathlib import Path
@@ -12,12 +11,16 @@ from typing import Final
 from ketrag_fast.base.config import Settings
 from ketrag_fast.build.sources import Sources, absolute, split_sources
 from ketrag_fast.build.unchanged import UnchangedFiles
+from ketrag_fast.build.unique_ids import UniqueIds
 from ketrag_fast.errors import DocumentError
 from ketrag_fast.readers import Item, SourceFile, SourceFiles, find, is_glob, known_kind
+from ketrag_fast.readers.generated import reason
+from ketrag_fast.readers.notes import FORMAT, GENERATED
 from ketrag_fast.readers.ocr import check_ocr
 from ketrag_fast.readers.sandbox import UNCHANGED, Apart, ReadJob
 from ketrag_fast.storage.document_hashes import content_of
 from ketrag_fast.storage.source_files import FileReading
+from ketrag_fast.storage.source_table import SourceRow
 from ketrag_fast.storage.tables import Tables
 from ketrag_fast.types import Document, Failure
 from ketrag_fast.types.locations import problem_of
@@ -37,6 +40,7 @@ def read_sources(sources: Sources, settings: Settings, index: Tables | None = No
     paths, documents = split_sources(sources)
     seen: set[str] = set()
     read: set[str] = set()
+    ids = UniqueIds()
 
     def again(real: str) -> bool:
         is_known = real in read
@@ -44,19 +48,22 @@ def read_sources(sources: Sources, settings: Settings, index: Tables | None = No
         return is_known
 
     with sandbox_pool(settings) as sandbox:
-        for path in paths:
-            files = find_files(absolute(path), settings)
+        for number, path in enumerate(paths):
+            row = SourceRow(number, "path", path, absolute(path))
+            files = ids.rename(row, find_files(row.spec, settings))
             yield from files.failures
             others: list[Failure] = []
+            skipped: list[Failure] = []
             reused: dict[str, FileReading] = {}
-            is_unchanged = _unchanged_in(index, absolute(path), settings, reused)
-            jobs = read_jobs(files, settings, again, others, Counter(), is_unchanged=is_unchanged)
+            is_unchanged = _unchanged_in(index, row.spec, settings, reused)
+            jobs = read_jobs(files, settings, again, others, skipped, is_unchanged=is_unchanged)
             for file, items in sandbox.read(jobs):
                 if index is not None and file.id in reused:
                     row = reused[file.id]
                     items = chain(row.failures, index.by_ids(row.documents))
                 yield from (_usable(item, seen) for item in items)
             yield from others
+            yield from (one for one in skipped if one.code == GENERATED)
     yield from (_usable(item, seen) for item in documents or ())
 
 
@@ -121,7 +128,7 @@ def read_jobs(
     settings: Settings,
     again: Callable[[str], object],
     others: list[Failure],
-    skipped: Counter[str],
+    skipped: list[Failure],
     named: str | None = None,
     elsewhere: Callable[[SourceFile, str], bool] = lambda *_: False,
     is_unchanged: Callable[[SourceFile], bool] = lambda _: False,
@@ -129,15 +136,22 @@ def read_jobs(
 ) -> Iterator[ReadJob]:
     """Yield the files that a reader supports, with their kinds; `is_unchanged` decides which need no reader.
 
-    `skipped` counts files of unknown formats by suffix, if `is_counted` returns True for them. Unreadable
-    files, and an unsupported file that is the source itself, are added to `others` as failures.
+    Files of unknown formats and generated files are added to `skipped`, if `is_counted` returns True for
+    them. Unreadable files, and an unsupported file that is the source itself, are added to `others`.
     """
     for name, path in files.files:
         file = SourceFile(
-            path, name, settings.fallback_encoding, follow_links=settings.follow_links, ocr=settings.ocr
+            path,
+            name,
+            settings.fallback_encoding,
+            follow_links=settings.follow_links,
+            ocr=settings.ocr,
+            hidden=settings.hidden == "read",
+            generated=settings.generated == "read",
         )
         try:
             kind = UNCHANGED if is_unchanged(file) else known_kind(file)
+            why = None if kind in (None, UNCHANGED) or file.generated else reason(file, kind)
         except DocumentError as error:
             others.append(file.failure(str(error)))
             continue
@@ -146,12 +160,17 @@ def read_jobs(
             continue
         if kind is None:
             if name == named:
-                kind_of_file = f"{path.suffix} files" if path.suffix else "a file without a suffix"
-                others.append(file.failure(f"no reader for {kind_of_file}"))
+                others.append(file.failure(f"no reader for {_format_of(path)}"))
             elif is_counted(path):
-                skipped[path.suffix.lower()] += 1
+                skipped.append(Failure(name, FORMAT, f"no reader for {_format_of(path)}"))
+        elif why is not None:
+            skipped.append(Failure(name, GENERATED, why))
         elif not again(os.path.realpath(path)) and not elsewhere(file, kind):
             yield file, kind
+
+
+def _format_of(path: Path) -> str:
+    return f"{path.suffix} files" if path.suffix else "a file without a suffix"
 
 
 def sandbox_pool(settings: Settings) -> Apart:

@@ -24,6 +24,7 @@ mod delta;
 mod door;
 mod drawing;
 mod encode;
+mod encodings;
 mod files;
 #[cfg(unix)]
 mod front;
@@ -59,6 +60,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     delta::register(m)?;
     drawing::register(m)?;
     encode::register(m)?;
+    encodings::register(m)?;
     files::register(m)?;
     #[cfg(unix)]
     front::register(m)?;
