@@ -81,7 +81,10 @@ def test_ctrl_c_then_the_command_without_settings(docs: Path, tmp_path: Path) ->
     """The settings of the first command are those of the second, which may change some."""
     with pytest.raises(Cancelled):
         Index.build(
-            docs, tmp_path / "ix", settings=Settings(chunk_tokens=50), progress=lambda event: event.stage != "units"
+            docs,
+            tmp_path / "ix",
+            settings=Settings(chunk_tokens=50),
+            progress=lambda event: event.stage != "units",
         )
     done = command("index", "-i", "ix", "-o", "builtin_dim=16", "--json", cwd=tmp_path)
     assert done.code == 0, done.err
@@ -130,9 +133,7 @@ def test_a_second_command_that_fails_keeps_the_settings(docs: Path, tmp_path: Pa
     (tmp_path / "empty").mkdir()
     broken = Document("x", "text", metadata={"of": {1}})
     with pytest.raises(DocumentError):
-        Index.build(
-            [docs, broken], place, settings=Settings(chunk_tokens=70, on_error="stop")
-        )
+        Index.build([docs, broken], place, settings=Settings(chunk_tokens=70, on_error="stop"))
     begun = begun_settings(Layout(place))
     assert begun is not None
     assert begun["chunk_tokens"] == 50

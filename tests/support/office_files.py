@@ -77,9 +77,7 @@ def shape(texts: Sequence[str], place: str = "") -> str:
     return f"<p:sp>{kind}<p:txBody>{rows}</p:txBody></p:sp>"
 
 
-def pptx(
-    slides: Sequence[str], notes: Mapping[int, str] | None = None, hidden: Sequence[int] = ()
-) -> bytes:
+def pptx(slides: Sequence[str], notes: Mapping[int, str] | None = None, hidden: Sequence[int] = ()) -> bytes:
     """`notes` by the number of their slide, from 1, and those `hidden`. The slides' files count backwards."""
     members: dict[str, str | bytes] = {
         "_rels/.rels": rels([("r1", "officeDocument", "ppt/presentation.xml")]),

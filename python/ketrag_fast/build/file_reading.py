@@ -15,7 +15,6 @@ from ketrag_fast.build.unique_ids import UniqueIds
 from ketrag_fast.errors import DocumentError
 from ketrag_fast.readers import Item, SourceFile, SourceFiles, find, is_glob, known_kind
 from ketrag_fast.readers.generated import reason
-from ketrag_fast.readers.notes import FORMAT, GENERATED
 from ketrag_fast.readers.ocr import check_ocr
 from ketrag_fast.readers.sandbox import UNCHANGED, Apart, ReadJob
 from ketrag_fast.storage.document_hashes import content_of
@@ -24,6 +23,7 @@ from ketrag_fast.storage.source_table import SourceRow
 from ketrag_fast.storage.tables import Tables
 from ketrag_fast.types import Document, Failure
 from ketrag_fast.types.locations import problem_of
+from ketrag_fast.types.notes import FORMAT, GENERATED
 
 _LARGEST: Final = 1_000_000_000  # SQLite's limit for one text
 _MOST_PROCESSES: Final = 16
@@ -49,13 +49,13 @@ def read_sources(sources: Sources, settings: Settings, index: Tables | None = No
 
     with sandbox_pool(settings) as sandbox:
         for number, path in enumerate(paths):
-            row = SourceRow(number, "path", path, absolute(path))
-            files = ids.rename(row, find_files(row.spec, settings))
+            source = SourceRow(number, "path", path, absolute(path))
+            files = ids.rename(source, find_files(source.spec, settings))
             yield from files.failures
             others: list[Failure] = []
             skipped: list[Failure] = []
             reused: dict[str, FileReading] = {}
-            is_unchanged = _unchanged_in(index, row.spec, settings, reused)
+            is_unchanged = _unchanged_in(index, source.spec, settings, reused)
             jobs = read_jobs(files, settings, again, others, skipped, is_unchanged=is_unchanged)
             for file, items in sandbox.read(jobs):
                 if index is not None and file.id in reused:

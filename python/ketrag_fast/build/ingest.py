@@ -11,8 +11,8 @@ from __future__ import annotations
 import dataclasses
 import fnmatch
 import json
-from collections.abc import Iterable, Mapping, Sequence
 from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Any, Final
@@ -33,11 +33,11 @@ from ketrag_fast.build.sources import Others, Sources, are_paths, list_sources, 
 from ketrag_fast.build.unchanged import UnchangedFiles
 from ketrag_fast.errors import Cancelled, DocumentError, InputError
 from ketrag_fast.readers import is_glob
-from ketrag_fast.readers.notes import FORMAT, GENERATED, HIDDEN
 from ketrag_fast.storage.document_hashes import hash_purged_id, metadata_json
 from ketrag_fast.storage.tables import Known, Tables
 from ketrag_fast.systems.spec.ahead import Ahead, columns_of
 from ketrag_fast.types import Document, Failure
+from ketrag_fast.types.notes import FORMAT, GENERATED, HIDDEN
 
 _FEW: Final = 5
 _TOGETHER: Final = 512
@@ -350,11 +350,19 @@ def _summarise(comparison: SourceComparison, done: Ingested) -> None:
     if unknown:
         suffixes = Counter(PurePosixPath(one.document).suffix.lower() for one in unknown)
         kinds = ", ".join(f"{suffix or 'no suffix'} ({n})" for suffix, n in suffixes.most_common(_FEW))
-        files = "1 file of an unknown format" if len(unknown) == 1 else f"{len(unknown):,} files of unknown formats"
+        files = (
+            "1 file of an unknown format"
+            if len(unknown) == 1
+            else f"{len(unknown):,} files of unknown formats"
+        )
         done.warnings.append(f"skipped {files}: {kinds}")
     written = [one for one in comparison.skipped if one.code == GENERATED]
     if written:
-        files = "1 minified or generated file" if len(written) == 1 else f"{len(written):,} minified or generated files"
+        files = (
+            "1 minified or generated file"
+            if len(written) == 1
+            else f"{len(written):,} minified or generated files"
+        )
         named = _named(f"{one.document} ({one.message})" for one in written)
         done.warnings.append(f"skipped {files}: {named}; -o generated=read reads them")
     hidden = [one for one in comparison.skipped if one.code == HIDDEN]
@@ -364,7 +372,9 @@ def _summarise(comparison: SourceComparison, done: Ingested) -> None:
     if comparison.unsure:
         files = "1 file" if len(comparison.unsure) == 1 else f"{len(comparison.unsure):,} files"
         named = _named(f"{one.document} ({one.message})" for one in comparison.unsure)
-        done.warnings.append(f"the encoding of {files} is not sure: {named}; -o fallback_encoding=NAME sets it")
+        done.warnings.append(
+            f"the encoding of {files} is not sure: {named}; -o fallback_encoding=NAME sets it"
+        )
 
 
 def _named(names: Iterable[str]) -> str:

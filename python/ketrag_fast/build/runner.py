@@ -130,20 +130,14 @@ def build(
         is_open = opened is not None and is_newest(layout, opened)
         base = _published(layout, opened if is_open else newest_whole(layout), rebuild)
         is_current = base is not None and base.number == current_number(layout)
-        begun = begun_settings(layout) if base is None else None
-        given, reads = plan(
-            settings or Settings(), base, layout, rebuild=rebuild, partial=partial, begun=begun
-        )
-        resolved = settings_for(base, given, rebuild, begun)
+        resolved, reads = _plan_settings(settings or Settings(), base, layout, rebuild, partial)
         require_some_mode(resolved.settings)
         own = Trust.of(layout, settings or Settings())
         noted = own.keep(resolved.settings) if trust is None else []
         used = Used()
         callback = Limited(progress, resolved.settings.limit_seconds, start)
         with Tables(layout.tables) as tables:
-            beginning = begin_change(
-                tables, Change(listed, others, remove, where, purge), resolved.settings
-            )
+            beginning = begin_change(tables, Change(listed, others, remove, where, purge), resolved.settings)
             change = beginning.change
             is_small = is_current and not (rebuild or partial or purge or fold)
             deltas = start_deltas(layout, tables, base, resolved, stages) if is_small else None
@@ -167,6 +161,15 @@ def build(
             remember(tables, report)
         _drop_leftovers(layout, resolved.settings, used if purge else None, report)
     return report
+
+
+def _plan_settings(
+    given: Settings, base: Generation | None, layout: Layout, rebuild: bool, partial: bool
+) -> tuple[Resolved, ReadingPlan]:
+    """Return the settings of a build, those of an unfinished first build among them, and the reading plan."""
+    begun = begun_settings(layout) if base is None else None
+    planned, reads = plan(given, base, layout, rebuild=rebuild, partial=partial, begun=begun)
+    return settings_for(base, planned, rebuild, begun), reads
 
 
 def _published(layout: Layout, base: Generation | None, rebuild: bool) -> Generation | None:

@@ -20,7 +20,6 @@ from ketrag_fast.build.unique_ids import UniqueIds
 from ketrag_fast.errors import Cancelled, DocumentError
 from ketrag_fast.readers import ALONE, Item, SourceFile, is_glob, single
 from ketrag_fast.readers.file_types import BY_SUFFIX
-from ketrag_fast.readers.notes import ENCODING, NOTES
 from ketrag_fast.readers.sandbox import UNCHANGED, Apart, ReadJob
 from ketrag_fast.storage.document_hashes import hash_purged_id
 from ketrag_fast.storage.source_files import FileReading
@@ -28,6 +27,7 @@ from ketrag_fast.storage.source_table import SourceRow
 from ketrag_fast.storage.tables import Known
 from ketrag_fast.types import Document, Failure
 from ketrag_fast.types.document_batch import DocumentBatch
+from ketrag_fast.types.notes import ENCODING, NOTES
 
 _LONGEST_NAME: Final = 40
 _NAMED_ALIKE: Final = ALONE | {UNCHANGED}

@@ -49,7 +49,8 @@ def decode(data: bytes, fallback: str | None = None, declared: str | None = None
     """Return the text. All offsets count its code points; line ends are kept.
 
     The encoding is that of the byte order mark, else UTF-8 if the bytes are valid, else `fallback`, else what
-    is `declared` if nearly all bytes are valid in it, else a guess. In a text that is UTF-8 but for a few bytes, only these are read in another way.
+    is `declared` if nearly all bytes are valid in it, else a guess. In a text that is UTF-8 but for a few
+    bytes, only these are read in another way.
     """
     length, encoding = mark_of(data)
     if encoding is not None:
@@ -73,9 +74,7 @@ def _decode_as(data: bytes, fallback: str) -> Decoded:
         wrong = len(_ESCAPED.findall(mixed))
         if len(_BEYOND_ASCII.findall(mixed)) - wrong >= _FEW_WRONG * wrong:
             return Decoded(
-                _ESCAPED.sub(
-                    lambda found: str(found[0].encode("utf-8", "surrogateescape"), fallback), mixed
-                )
+                _ESCAPED.sub(lambda found: str(found[0].encode("utf-8", "surrogateescape"), fallback), mixed)
             )
         return Decoded(str(data, fallback), fallback)
     except (UnicodeDecodeError, LookupError) as error:

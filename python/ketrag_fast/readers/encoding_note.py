@@ -1,4 +1,4 @@
-"""Documents whose encoding was assumed: it is in their metadata and locations, and a weak guess is reported."""
+"""Note the assumed encoding of a document in its metadata and locations, and report a weak guess."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from ketrag_fast.readers.notes import ENCODING
 from ketrag_fast.readers.protocol import Items, SourceFile
 from ketrag_fast.types import Document, Failure
 from ketrag_fast.types.locations import Locator
+from ketrag_fast.types.notes import ENCODING
 
 
 def with_encoding(file: SourceFile, items: Iterator[Items]) -> Iterator[Items]:

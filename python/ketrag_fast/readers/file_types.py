@@ -90,7 +90,9 @@ _NO_TEXT = frozenset(
     )
 )
 """Suffixes of binary files, and of texts that are not written for readers."""
-_PLAIN = frozenset(("text", "markdown", "rst", "table", "jsonl", "json", "mail", "mbox", "mht", "xml", "code"))
+_PLAIN = frozenset(
+    ("text", "markdown", "rst", "table", "jsonl", "json", "mail", "mbox", "mht", "xml", "code")
+)
 
 
 def kind_of(file: SourceFile) -> str | None:

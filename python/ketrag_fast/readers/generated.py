@@ -33,7 +33,9 @@ _GENERATED: Final = re.compile(
     rb"|\bdo not (?:edit|modify|change)\b.*\n?.*\bgenerated\b",
     re.I,
 )
-_ONLY_MARK: Final = re.compile(rb"\W*do not (?:edit|modify)(?: this file)?(?: (?:by hand|manually))?\W*", re.I)
+_ONLY_MARK: Final = re.compile(
+    rb"\W*do not (?:edit|modify)(?: this file)?(?: (?:by hand|manually))?\W*", re.I
+)
 
 
 def reason(file: SourceFile, kind: str) -> str | None:

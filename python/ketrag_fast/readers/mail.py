@@ -21,11 +21,11 @@ from ketrag_fast.readers.archives import DEEPEST
 from ketrag_fast.readers.decode import Decoded, decode
 from ketrag_fast.readers.encoding_note import unsure
 from ketrag_fast.readers.html import page_of
-from ketrag_fast.readers.notes import ENCODING
 from ketrag_fast.readers.protocol import Item, SourceFile
 from ketrag_fast.readers.text_builder import TextWriter
 from ketrag_fast.types import Document
 from ketrag_fast.types.locations import Locator
+from ketrag_fast.types.notes import ENCODING
 
 LARGEST: Final = 100_000_000
 """Maximum size of a message in bytes."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from email import message_from_bytes, policy
 from email.message import EmailMessage, Message
 from typing import Any, Final
@@ -40,13 +40,17 @@ def read_mht(file: SourceFile) -> Iterator[Item]:
         yield file.failure("the page has no text")
         return
     metadata: dict[str, Any] = dict(page.metadata)
-    address = _header(message, _ADDRESSES[0]) or _header(main, _ADDRESSES[1]) or _header(message, _ADDRESSES[1])
+    address = (
+        _header(message, _ADDRESSES[0]) or _header(main, _ADDRESSES[1]) or _header(message, _ADDRESSES[1])
+    )
     if address.startswith(("http:", "https:")):
         metadata["url"] = address
-    yield Document(file.id, page.text, page.title or _header(message, "Subject"), metadata, tuple(page.locators))
+    yield Document(
+        file.id, page.text, page.title or _header(message, "Subject"), metadata, tuple(page.locators)
+    )
 
 
-def _main_part(message: Message, parts: list[Message]) -> Message | None:
+def _main_part(message: Message, parts: Sequence[Message]) -> Message | None:
     """Return the part with the page: the one that the header names, else the first with HTML."""
     pages = [part for part in parts if part.get_content_type() in ("text/html", "application/xhtml+xml")]
     start = message.get_param("start")

@@ -20,24 +20,76 @@ _TOKEN: Final = re.compile(
 )
 _SKIPPED: Final = frozenset(
     (
-        *("fonttbl", "colortbl", "stylesheet", "listtable", "listoverridetable", "revtbl", "rsidtbl", "generator"),
-        *("pict", "object", "objdata", "themedata", "colorschememapping", "datastore", "latentstyles", "xmlnstbl"),
+        *(
+            "fonttbl",
+            "colortbl",
+            "stylesheet",
+            "listtable",
+            "listoverridetable",
+            "revtbl",
+            "rsidtbl",
+            "generator",
+        ),
+        *(
+            "pict",
+            "object",
+            "objdata",
+            "themedata",
+            "colorschememapping",
+            "datastore",
+            "latentstyles",
+            "xmlnstbl",
+        ),
         *("header", "headerl", "headerr", "headerf", "footer", "footerl", "footerr", "footerf", "filetbl"),
-        *("fldinst", "bkmkstart", "bkmkend", "pgptbl", "mmathPr", "template", "nonshppict", "atnid", "atnauthor"),
+        *(
+            "fldinst",
+            "bkmkstart",
+            "bkmkend",
+            "pgptbl",
+            "mmathPr",
+            "template",
+            "nonshppict",
+            "atnid",
+            "atnauthor",
+        ),
         *("annotation", "atrfstart", "atrfend", "listtext", "pntext", "wgrffmtfilter", "shpinst", "sp", "do"),
     )
 )
 """Destinations without text of the document."""
 _SYMBOLS: Final = {
-    **{"tab": "\t", "line": "\n", "emdash": "—", "endash": "–", "emspace": " ", "enspace": " ", "qmspace": " "},
-    **{"bullet": "•", "lquote": "‘", "rquote": "’", "ldblquote": "“", "rdblquote": "”"},
+    "tab": "\t",
+    "line": "\n",
+    "emdash": "—",
+    "endash": "–",
+    "emspace": " ",
+    "enspace": " ",
+    "qmspace": " ",
+    "bullet": "•",
+    "lquote": "‘",
+    "rquote": "’",
+    "ldblquote": "“",
+    "rdblquote": "”",
 }
 _MARKS: Final = {"~": "\xa0", "_": "-", "\\": "\\", "{": "{", "}": "}"}
 _BREAKS: Final = frozenset(("par", "sect", "page", "column"))
 _CHARSETS: Final = {
-    **{0: "cp1252", 77: "mac_roman", 128: "cp932", 129: "cp949", 130: "johab", 134: "gbk", 136: "cp950"},
-    **{161: "cp1253", 162: "cp1254", 163: "cp1258", 177: "cp1255", 178: "cp1256", 186: "cp1257", 204: "cp1251"},
-    **{222: "cp874", 238: "cp1250", 255: "cp437"},
+    0: "cp1252",
+    77: "mac_roman",
+    128: "cp932",
+    129: "cp949",
+    130: "johab",
+    134: "gbk",
+    136: "cp950",
+    161: "cp1253",
+    162: "cp1254",
+    163: "cp1258",
+    177: "cp1255",
+    178: "cp1256",
+    186: "cp1257",
+    204: "cp1251",
+    222: "cp874",
+    238: "cp1250",
+    255: "cp437",
 }
 _ABOUT: Final = {"title": "title", "author": "author", "subject": "subject", "keywords": "keywords"}
 
@@ -50,7 +102,7 @@ def read_rtf(file: SourceFile) -> Iterator[Item]:
     if not text.startswith("{\\rtf"):
         raise DocumentError("not RTF: it does not begin with {\\rtf")
     writer = TextWriter()
-    reading = _Reading(writer)
+    reading = _RtfText(writer)
     reading.read(text)
     title = str(reading.about.pop("title", ""))
     if not writer.text():
@@ -74,7 +126,7 @@ class _State:
     encoding: str = ""
 
 
-class _Reading:
+class _RtfText:
     """Reads tokens and writes paragraphs and rows."""
 
     def __init__(self, writer: TextWriter) -> None:

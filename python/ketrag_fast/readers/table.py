@@ -165,7 +165,11 @@ def row_document(
             value = as_number(cell.strip()) if numeric is None or place in numeric else None
             metadata[key] = cell if value is None else value
     title, name = cells.pop("title", ""), cells.pop("_id", "")
-    text = cells["text"] if "text" in cells else "\n".join(f"{key}: {cell}" for key, cell in cells.items() if cell)
+    text = (
+        cells["text"]
+        if "text" in cells
+        else "\n".join(f"{key}: {cell}" for key, cell in cells.items() if cell)
+    )
     record = {"_id": name or f"{file.id}#{number}", "title": title, "text": text, "metadata": metadata}
     return document_of(file, number, record)
 

@@ -92,7 +92,8 @@ def _with_units(head: Sequence[str], below: Sequence[str], values: Sequence[str]
         if place >= len(head) or not is_unit or not _NUMBER.match(value):
             return None
     return [
-        f"{name} ({below[place].strip('()[]')})" if place in units else name for place, name in enumerate(head)
+        f"{name} ({below[place].strip('()[]')})" if place in units else name
+        for place, name in enumerate(head)
     ]
 
 

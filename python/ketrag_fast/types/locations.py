@@ -35,8 +35,8 @@ _LONGEST: Final = 60
 class Locator:
     """`document.text[start:end]` is at `value` in the source.
 
-    `value` is a number for a page, slide or line, `HH:MM:SS` for a time, a list of names for a heading or a symbol, a list of
-    four numbers (left, top, right, bottom, in points) for a box, else a text.
+    `value` is a number for a page, slide or line, `HH:MM:SS` for a time, a list of names for a heading or a
+    symbol, a list of four numbers (left, top, right, bottom, in points) for a box, else a text.
 
     Examples:
         >>> from ketrag_fast import Document

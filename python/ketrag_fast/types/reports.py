@@ -67,8 +67,8 @@ class BuildReport:
     """The result of a build. `changed` is False when there was nothing to do.
 
     `skipped` are files that were left out, with the reason: no reader has their format ("format"), a program
-    wrote them ("generated"), or something in them is hidden ("hidden"). `extraction` counts the core chunks: read, already read (`hits`), failed, pending, and what `stopped`
-    it; None if nothing reads them.
+    wrote them ("generated"), or something in them is hidden ("hidden"). `extraction` counts the core chunks:
+    read, already read (`hits`), failed, pending, and what `stopped` it; None if nothing reads them.
 
     Examples:
         >>> report = index.report

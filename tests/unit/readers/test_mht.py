@@ -7,7 +7,9 @@ import pytest
 from tests.support.reading import read_all, read_one
 
 PARAGRAPH = "The Fram drifted with the ice for three years and came back to Norway. " * 5
-PAGE = f"<html><head><title>Fram</title></head><body><h1>Fram</h1><p>{PARAGRAPH}</p><p>Größe</p></body></html>"
+PAGE = (
+    f"<html><head><title>Fram</title></head><body><h1>Fram</h1><p>{PARAGRAPH}</p><p>Größe</p></body></html>"
+)
 SAVED = f"""From: <Saved by Blink>
 Snapshot-Content-Location: https://example.org/fram
 Subject: Fram - Example

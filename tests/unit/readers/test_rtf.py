@@ -6,7 +6,8 @@ import pytest
 
 from tests.support.reading import at, read_all, read_one
 
-LETTER = rb"""{\rtf1\ansi\ansicpg1252\deff0{\fonttbl{\f0\fswiss Arial;}{\f1\fcharset204 Arial Cyr;}{\f2\fcharset128 Mincho;}}
+LETTER = rb"""{\rtf1\ansi\ansicpg1252\deff0{\fonttbl{\f0\fswiss Arial;}{\f1\fcharset204 Arial Cyr;}
+{\f2\fcharset128 Mincho;}}
 {\colortbl;\red0\green0\blue0;}{\stylesheet{\s1 heading 1;}}
 {\info{\title The letter}{\author R. Amundsen}{\*\userprops x}}
 {\header Page 1}\pard\outlinelevel0 The ship\par

@@ -113,13 +113,9 @@ def run(args: argparse.Namespace) -> int:
 
 def has_index(path: Path) -> bool:
     """Return whether a build or a merge has begun in a folder."""
-    from ketrag_fast.storage.layout import MERGE, Layout
-    from ketrag_fast.systems.index_settings import begun_settings
+    from ketrag_fast.lab.cost.history import has_begun
 
-    layout = Layout(path)
-    if layout.generations() or (layout.work / MERGE).is_file():
-        return True
-    return begun_settings(layout) is not None
+    return has_begun(path)
 
 
 def _explain_unserved(index: Index, settings: Settings) -> Iterator[str]:

@@ -10,9 +10,9 @@ from typing import Any, Final
 from ketrag_fast.apps.cli import options, output
 from ketrag_fast.apps.cli.terminal_text import inline
 from ketrag_fast.errors import DocumentError
-from ketrag_fast.readers.notes import NOTES
 from ketrag_fast.types import Document, Failure
 from ketrag_fast.types.locations import describe_location, location_of, sort_locators
+from ketrag_fast.types.notes import NOTES
 
 _DIVIDING: Final = ("part", "sheet", "slide", "page", "heading", "symbol")
 """Locators that divide the printed text; boxes, lines and paths are in the JSON only."""
@@ -35,7 +35,9 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--characters", type=int, metavar="N", help="maximum characters to print of each document"
     )
-    options.setting(parser, "follow_links", "exclude", "gitignore", "ocr", "generated", "hidden", "fallback_encoding")
+    options.setting(
+        parser, "follow_links", "exclude", "gitignore", "ocr", "generated", "hidden", "fallback_encoding"
+    )
     parser.set_defaults(run=run, go_on="run the same command again")
 
 

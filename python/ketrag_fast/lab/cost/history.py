@@ -11,10 +11,10 @@ from typing import Any, Final
 from ketrag_fast.base.config import names
 from ketrag_fast.errors import KetragError
 from ketrag_fast.storage import read_only as reading
-from ketrag_fast.storage.layout import Layout
+from ketrag_fast.storage.layout import MERGE, Layout
 from ketrag_fast.storage.lock import builder_lock
 from ketrag_fast.storage.tables import Tables
-from ketrag_fast.systems.index_settings import stored_settings
+from ketrag_fast.systems.index_settings import begun_settings, stored_settings
 from ketrag_fast.types import BuildReport, Usage
 
 _OTHER_KIND: Final = frozenset({"seed", "core_ratio", "core_selection", "system", "entity_types"})
@@ -108,6 +108,14 @@ def save_estimate(path: Path, estimate: Mapping[str, Any], *, create: bool) -> b
         Tables(layout.tables).close()  # creates the tables that a build expects
         reading.keep_estimate(layout, json.dumps(dict(estimate)))
     return True
+
+
+def has_begun(path: Path) -> bool:
+    """Return whether a build has stored its settings in a folder, or a merge has begun there."""
+    layout = Layout(path)
+    if layout.generations() or (layout.work / MERGE).is_file():
+        return True
+    return begun_settings(layout) is not None
 
 
 def has_only_estimate(path: Path) -> bool:

@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ketrag_fast.readers.notes import NOTES
 from ketrag_fast.storage.document_hashes import content_of
 from ketrag_fast.types import Document, Failure
+from ketrag_fast.types.notes import NOTES
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,13 +11,13 @@ from typing import Final
 
 from ketrag_fast.base.safe_xml import Handler, steps
 from ketrag_fast.errors import DocumentError
-from ketrag_fast.readers.notes import HIDDEN
 from ketrag_fast.readers.protocol import Item, SourceFile
 from ketrag_fast.readers.table import header_of, row_document
 from ketrag_fast.readers.table_head import Row, split_head
 from ketrag_fast.readers.zip_xml import Package, open_package, relations
 from ketrag_fast.types import Document, Failure
 from ketrag_fast.types.locations import Locator
+from ketrag_fast.types.notes import HIDDEN
 
 MOST_STRINGS: Final = 150_000_000
 """Maximum size of the shared strings in bytes, which are kept in memory."""
@@ -71,7 +71,9 @@ def read_xlsx(file: SourceFile) -> Iterator[Item]:
 def _sheet(file: SourceFile, name: str, handler: _SheetRows, package: Package, path: str) -> Iterator[Item]:
     above, names, rows = split_head(_used_rows(handler, package, path))
     for number, cells in above:
-        yield _located(row_document(file, number, ["text"], [" ".join(filter(None, cells))]), name, number, cells)
+        yield _located(
+            row_document(file, number, ["text"], [" ".join(filter(None, cells))]), name, number, cells
+        )
     header = header_of([" ".join(cell.split()) for cell in names])
     for number, cells in rows:
         if len(cells) > len(header):

@@ -1,4 +1,4 @@
-"""Codes of what readers report besides failures: files and parts that were left out, and guessed encodings."""
+"""Codes of what readers report besides failures: what was left out, and guessed encodings."""
 
 from __future__ import annotations
 
