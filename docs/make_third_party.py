@@ -29,7 +29,7 @@ PREFERRED: Final = ("Apache-2.0", "MIT", "BSD-2-Clause", "BSD-3-Clause", "Zlib",
 TEXTS: Final = {
     "MIT": r"licen[cs]e([-_.]mit)?(\.md|\.txt)?",
     "BSD-2-Clause": r"licen[cs]e([-_.]bsd)?(\.md|\.txt)?",
-    "BSD-3-Clause": r"licen[cs]e([-_.]bsd)?(\.md|\.txt)?",
+    "BSD-3-Clause": r"licen[cs]e([-_.](bsd|whatwg))?(\.md|\.txt)?",
     "Zlib": r"licen[cs]e([-_.]zlib)?(\.md|\.txt)?",
     "Unicode-3.0": r"licen[cs]e[-_.]unicode(\.md|\.txt)?",
 }

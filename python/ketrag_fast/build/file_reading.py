@@ -22,8 +22,8 @@ from ketrag_fast.storage.source_files import FileReading
 from ketrag_fast.storage.source_table import SourceRow
 from ketrag_fast.storage.tables import Tables
 from ketrag_fast.types import Document, Failure
+from ketrag_fast.types.documents import FORMAT, GENERATED
 from ketrag_fast.types.locations import problem_of
-from ketrag_fast.types.notes import FORMAT, GENERATED
 
 _LARGEST: Final = 1_000_000_000  # SQLite's limit for one text
 _MOST_PROCESSES: Final = 16

@@ -37,7 +37,7 @@ from ketrag_fast.storage.document_hashes import hash_purged_id, metadata_json
 from ketrag_fast.storage.tables import Known, Tables
 from ketrag_fast.systems.spec.ahead import Ahead, columns_of
 from ketrag_fast.types import Document, Failure
-from ketrag_fast.types.notes import FORMAT, GENERATED, HIDDEN
+from ketrag_fast.types.documents import FORMAT, GENERATED, HIDDEN
 
 _FEW: Final = 5
 _TOGETHER: Final = 512

@@ -17,7 +17,7 @@ from ketrag_fast.readers.generated import reason
 from ketrag_fast.readers.protocol import Item, SourceFile
 from ketrag_fast.readers.zip_xml import open_package, safe_name
 from ketrag_fast.types import Failure
-from ketrag_fast.types.notes import GENERATED
+from ketrag_fast.types.documents import GENERATED
 
 DEEPEST: Final = 3
 """Maximum nesting of archives in archives and messages in messages."""

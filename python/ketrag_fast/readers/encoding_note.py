@@ -8,8 +8,8 @@ from typing import Any
 
 from ketrag_fast.readers.protocol import Items, SourceFile
 from ketrag_fast.types import Document, Failure
+from ketrag_fast.types.documents import ENCODING
 from ketrag_fast.types.locations import Locator
-from ketrag_fast.types.notes import ENCODING
 
 
 def with_encoding(file: SourceFile, items: Iterator[Items]) -> Iterator[Items]:

@@ -24,8 +24,8 @@ from ketrag_fast.readers.html import page_of
 from ketrag_fast.readers.protocol import Item, SourceFile
 from ketrag_fast.readers.text_builder import TextWriter
 from ketrag_fast.types import Document
+from ketrag_fast.types.documents import ENCODING
 from ketrag_fast.types.locations import Locator
-from ketrag_fast.types.notes import ENCODING
 
 LARGEST: Final = 100_000_000
 """Maximum size of a message in bytes."""

@@ -129,7 +129,8 @@ fn looks_right(text: &str, encoding: &'static Encoding) -> bool {
         }
         let is_within = before.0.is_alphabetic() && char.is_alphabetic();
         let is_symbol = !before.1.is_ascii() && !before.1.is_alphanumeric() && !joins_letters(before.1);
-        let is_capital = before.1.is_lowercase() && char.is_uppercase() && !(before.1.is_ascii() && char.is_ascii());
+        let is_capital =
+            before.1.is_lowercase() && char.is_uppercase() && !(before.1.is_ascii() && char.is_ascii());
         if (is_within && is_symbol) || is_capital {
             odd += 1;
         }
@@ -191,7 +192,11 @@ fn lines(data: &[u8]) -> impl Iterator<Item = &[u8]> {
 }
 
 fn line_start(data: &[u8], at: usize) -> usize {
-    data[..at].iter().rposition(|byte| *byte == b'\n').map_or(0, |found| found + 1).max(at.saturating_sub(SAMPLE / 2))
+    data[..at]
+        .iter()
+        .rposition(|byte| *byte == b'\n')
+        .map_or(0, |found| found + 1)
+        .max(at.saturating_sub(SAMPLE / 2))
 }
 
 /// Decode UTF-8 with some wrong bytes, which are read as windows-1252.
@@ -271,7 +276,12 @@ mod tests {
 
     #[test]
     fn symbols_of_western_texts_are_no_polish_letters() {
-        for text in ["Temperature 20 °C ± 2", "a tolerance of ±5 µm", "© 2019, § 5", "It’s “quoted” – and that’s that."] {
+        for text in [
+            "Temperature 20 °C ± 2",
+            "a tolerance of ±5 µm",
+            "© 2019, § 5",
+            "It’s “quoted” – and that’s that.",
+        ] {
             let found = decode(&encoded(text, "windows-1252"), None);
             assert_eq!((found.text.as_str(), found.is_sure), (text, true));
         }
@@ -280,7 +290,10 @@ mod tests {
     #[test]
     fn encodings_that_no_web_page_has_are_unsure() {
         // "Die Straße führt über die Brücke" in code page 437, and in that of old Macs
-        for data in [&b"Die Stra\xe1e f\x81hrt \x81ber die Br\x81cke"[..], b"Die Stra\xa7e f\x9fhrt \x9fber die Br\x9fcke"] {
+        for data in [
+            &b"Die Stra\xe1e f\x81hrt \x81ber die Br\x81cke"[..],
+            b"Die Stra\xa7e f\x9fhrt \x9fber die Br\x9fcke",
+        ] {
             assert!(!decode(data, None).is_sure);
         }
     }

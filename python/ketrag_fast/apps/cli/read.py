@@ -11,8 +11,8 @@ from ketrag_fast.apps.cli import options, output
 from ketrag_fast.apps.cli.terminal_text import inline
 from ketrag_fast.errors import DocumentError
 from ketrag_fast.types import Document, Failure
+from ketrag_fast.types.documents import NOTES
 from ketrag_fast.types.locations import describe_location, location_of, sort_locators
-from ketrag_fast.types.notes import NOTES
 
 _DIVIDING: Final = ("part", "sheet", "slide", "page", "heading", "symbol")
 """Locators that divide the printed text; boxes, lines and paths are in the JSON only."""

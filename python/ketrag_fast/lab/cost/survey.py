@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ketrag_fast.storage.document_hashes import content_of
 from ketrag_fast.types import Document, Failure
-from ketrag_fast.types.notes import NOTES
+from ketrag_fast.types.documents import NOTES
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,8 @@ from ketrag_fast.readers.table import header_of, row_document
 from ketrag_fast.readers.table_head import Row, split_head
 from ketrag_fast.readers.zip_xml import Package, open_package, relations
 from ketrag_fast.types import Document, Failure
+from ketrag_fast.types.documents import HIDDEN
 from ketrag_fast.types.locations import Locator
-from ketrag_fast.types.notes import HIDDEN
 
 MOST_STRINGS: Final = 150_000_000
 """Maximum size of the shared strings in bytes, which are kept in memory."""

@@ -10,7 +10,7 @@ from ketrag_fast.readers.protocol import Item, SourceFile
 from ketrag_fast.readers.text_builder import TextWriter, repeated
 from ketrag_fast.readers.zip_xml import Package, core_properties, open_package, relations
 from ketrag_fast.types import Failure
-from ketrag_fast.types.notes import HIDDEN
+from ketrag_fast.types.documents import HIDDEN
 
 _LISTED = 10
 _TITLES = ("title", "ctrTitle")
