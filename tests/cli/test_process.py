@@ -77,7 +77,7 @@ def test_a_question_without_an_endpoint_loads_no_client(tmp_path: Path) -> None:
         "with Index.build([Document('d', 'The Fram sailed.')], 'index') as index:\n"
         "    assert index.retrieve('Fram').passages\n"
         "http = 'ketrag_fast.models.http'\n"
-        "client = {'h11', 'http.client', f'{http}.connection', f'{http}.client'}\n"
+        "client = {'httpcore', 'http.client', f'{http}.connections', f'{http}.client'}\n"
         "assert not client & set(sys.modules), client & set(sys.modules)\n"
     )
     env = {**os.environ, "PYTHONPATH": str(ROOT / "python")}
