@@ -12,6 +12,7 @@
 
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use encoding_rs::{Encoding, ISO_2022_JP, REPLACEMENT, UTF_16BE, UTF_16LE, UTF_8, WINDOWS_1252};
+use std::collections::HashSet;
 
 /// Bytes that the guess depends on.
 const SAMPLE: usize = 1 << 20;
@@ -20,7 +21,8 @@ const FEW_WRONG: usize = 4;
 /// Lines that are not UTF-8 for each that is and not ASCII, up to which the lines are of two encodings. In other encodings
 /// hardly any line is valid UTF-8 by chance.
 const MANY_WRONG_LINES: usize = 4;
-/// Letters beyond ASCII below which a single-byte encoding other than windows-1252 is not a sure guess.
+/// Different letters beyond ASCII below which no single-byte encoding but windows-1252 is guessed if that fits, and letters
+/// below which another one is not sure.
 const FEW_LETTERS: usize = 4;
 /// Of this many letters beyond ASCII one may be at a place where a wrong guess puts it.
 const PER_ODD: usize = 12;
@@ -91,7 +93,8 @@ fn damaged(text: &str) -> usize {
     text.matches('\u{fffd}').count()
 }
 
-/// Return the encoding that the detector guesses. Few letters do not make a text Baltic, Polish or Turkish.
+/// Return the encoding that the detector guesses. One or two words with a letter beyond ASCII do not make a text Baltic, Polish
+/// or Turkish.
 fn guess(parts: &[&[u8]], is_whole: bool) -> &'static Encoding {
     let mut detector = EncodingDetector::new(Iso2022JpDetection::Allow);
     for part in parts {
@@ -102,20 +105,17 @@ fn guess(parts: &[&[u8]], is_whole: bool) -> &'static Encoding {
     }
     let found = detector.guess(None, Utf8Detection::Deny);
     if found.is_single_byte() && found != WINDOWS_1252 {
-        let letters = |encoding: &'static Encoding| -> usize {
-            let decoded = parts.iter().map(|part| encoding.decode_without_bom_handling(part).0);
-            decoded.map(|text| letters_beyond_ascii(&text)).sum()
+        let texts = |encoding: &'static Encoding| -> String {
+            parts.iter().map(|part| encoding.decode_without_bom_handling(part).0).collect()
         };
-        let few = letters(found);
-        if few < FEW_LETTERS && letters(WINDOWS_1252) < few {
+        let own = texts(found);
+        let letters: HashSet<char> =
+            own.chars().filter(|char| !char.is_ascii() && char.is_alphabetic()).collect();
+        if letters.len() < FEW_LETTERS && looks_right(&texts(WINDOWS_1252), WINDOWS_1252) {
             return WINDOWS_1252;
         }
     }
     found
-}
-
-fn letters_beyond_ascii(text: &str) -> usize {
-    text.chars().filter(|char| !char.is_ascii() && char.is_alphabetic()).count()
 }
 
 /// Return whether a decoded text has its letters where languages have them: no control characters and few symbols or capitals
@@ -281,6 +281,7 @@ mod tests {
             "a tolerance of ±5 µm",
             "© 2019, § 5",
             "It’s “quoted” – and that’s that.",
+            "A naïve reader of a naïve text is naïve",
         ] {
             let found = decode(&encoded(text, "windows-1252"), None);
             assert_eq!((found.text.as_str(), found.is_sure), (text, true));
