@@ -273,7 +273,7 @@ class _SlicedSocket(httpcore.NetworkStream):
         return self
 
     def get_extra_info(self, info: str) -> Any:
-        """Return whether an idle connection has anything to read (its end, or what nobody asked for), or
+        """Return whether an idle connection has anything to read (its end, or an unrequested reply), or
         whether a request is still held back.
         """
         if info == "is_unsent":
