@@ -51,6 +51,7 @@ __all__ = [
     "corpus",
     "cosine_knn",
     "count_tokens",
+    "decode_text",
     "delta_patches",
     "detect_language",
     "edge_alphas",
@@ -575,6 +576,9 @@ def spread(
     lazy: bool = False,
     report: _Report = None,
 ) -> tuple[_I64, _F64]: ...
+
+# Text that is not UTF-8 (rust/py/src/encodings.rs).
+def decode_text(data: bytes, declared: str | None = None) -> tuple[str, str | None, bool, bool]: ...
 
 # Web pages (rust/py/src/web.rs).
 def web_page(

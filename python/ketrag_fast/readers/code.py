@@ -11,7 +11,6 @@ from importlib import import_module
 from itertools import accumulate
 from typing import Any, Final
 
-from ketrag_fast.readers.decode import decode
 from ketrag_fast.readers.file_types import BY_SUFFIX
 from ketrag_fast.readers.protocol import Item, SourceFile
 from ketrag_fast.types import Document
@@ -84,7 +83,7 @@ def _read(file: SourceFile, symbols_of: Callable[[str, str], Iterable[Locator]])
     data = file.read_bytes()
     if not data.strip():  # such as an `__init__.py`: nothing is wrong with it
         return
-    text = decode(data, file.fallback_encoding)
+    text = file.text(data)
     language = BY_SUFFIX.get(file.suffix, "code")
     locators = [Locator(start, end, "line", number) for number, start, end in _lines(text)]
     if language in _GRAMMARS and len(text) <= LARGEST:

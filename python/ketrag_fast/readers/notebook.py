@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from ketrag_fast.errors import DocumentError
-from ketrag_fast.readers.decode import decode
 from ketrag_fast.readers.headings import Heading, sections
 from ketrag_fast.readers.plain_text import markdown_headings
 from ketrag_fast.readers.protocol import Item, SourceFile
@@ -24,7 +23,7 @@ def read_notebook(file: SourceFile) -> Iterator[Item]:
     if file.size() > LARGEST:
         raise DocumentError(f"the notebook is larger than {LARGEST:,} bytes")
     try:
-        data = json.loads(decode(file.read_bytes(), file.fallback_encoding))
+        data = json.loads(file.text())
     except (ValueError, RecursionError) as error:
         raise DocumentError(f"not a notebook: {error}") from None
     cells = data.get("cells") if isinstance(data, dict) else None

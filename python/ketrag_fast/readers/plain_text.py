@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from ketrag_fast.readers.decode import decode
 from ketrag_fast.readers.front_matter import front_matter
 from ketrag_fast.readers.headings import Heading, sections, without_closing
 from ketrag_fast.readers.protocol import Item, SourceFile
@@ -62,7 +61,7 @@ def read_text(file: SourceFile, about: Callable[[str], About]) -> Iterator[Item]
     if not data:
         yield file.failure("the file is empty")
         return
-    text = decode(data, file.fallback_encoding)
+    text = file.text(data)
     if text.isspace() or not text:
         yield file.failure("the file has only white space")
         return

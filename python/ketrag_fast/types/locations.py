@@ -23,6 +23,8 @@ Location = Mapping[str, Any]
 KINDS: Final = ("part", "sheet", "slide", "page", "cell", "heading", "symbol", "path", "line", "box")
 """In the order in which a location tells them; kinds of other readers follow."""
 
+PAUSE: Final = 60
+"""Seconds between the times of two locators from which on the second begins another section."""
 _COUNTED: Final = {"page": "pages", "slide": "slides", "line": "lines"}
 _TITLED: Final = frozenset(("heading", "symbol"))
 _DEEPEST: Final = 6
@@ -33,8 +35,8 @@ _LONGEST: Final = 60
 class Locator:
     """`document.text[start:end]` is at `value` in the source.
 
-    `value` is a number for a page, slide or line, a list of names for a heading or a symbol, a list of
-    four numbers (left, top, right, bottom, in points) for a box, else a text.
+    `value` is a number for a page, slide or line, `HH:MM:SS` for a time, a list of names for a heading or a
+    symbol, a list of four numbers (left, top, right, bottom, in points) for a box, else a text.
 
     Examples:
         >>> from ketrag_fast import Document
@@ -48,6 +50,19 @@ class Locator:
     end: int
     kind: str
     value: Any
+
+
+def seconds_of(time: Any) -> int:
+    """Return the seconds of a locator of kind "time"; 0 if it has another form.
+
+    >>> seconds_of("00:12:30"), seconds_of("12:30"), seconds_of("noon")
+    (750, 750, 0)
+    """
+    try:
+        hours, minutes, seconds = map(int, f"0:{time}".split(":")[-3:])
+    except ValueError:
+        return 0
+    return 3600 * hours + 60 * minutes + seconds
 
 
 def sort_locators(locators: Iterable[Locator]) -> tuple[Locator, ...]:

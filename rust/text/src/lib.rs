@@ -11,7 +11,7 @@
 //!    recognises the language; [`names`] finds the names that a text mentions.
 //!
 //! [`treebank`], [`punkt`] and [`published`] reproduce the tokenisation of reference implementations exactly.
-//! [`strings`] stores many texts in one buffer.
+//! [`encodings`] decodes what is not UTF-8, [`strings`] stores many texts in one buffer.
 //!
 //! # Example
 //!
@@ -35,6 +35,7 @@ pub mod classes;
 pub mod corpus;
 pub mod cut;
 pub mod detection;
+pub mod encodings;
 pub mod folding;
 pub mod gaps;
 pub mod interner;

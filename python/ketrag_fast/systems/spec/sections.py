@@ -1,7 +1,7 @@
 """Cutting long documents at their headings before they are cut into units.
 
 A unit then never spans two sections, and is searched and printed under its heading and the headings above it.
-Functions and classes of source code are sections too.
+Functions and classes of source code are sections too, and so is what is spoken between two long pauses.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
-from ketrag_fast.types.locations import Locator
+from ketrag_fast.types.locations import PAUSE, Locator, seconds_of, sort_locators
 
 _KINDS: Final = ("heading", "symbol")
 SHORT: Final = 1_200
@@ -34,7 +34,14 @@ class SectionSpan:
 
 
 def parts_of(text: str, title: str, locators: Sequence[Locator]) -> list[SectionSpan]:
-    """Return the sections of a document, in order and without gaps; a short document is one section."""
+    """Return the sections of a document, in order and without gaps; a short document is one section.
+
+    Subtitles are cut at long pauses.
+    """
+    times = [one for one in sort_locators(locators) if one.kind == "time"]
+    if times:
+        later = (b.start for a, b in pairwise(times) if seconds_of(b.value) - seconds_of(a.value) > PAUSE)
+        return [SectionSpan(start, end, title) for start, end in pairwise((0, *later, len(text)))]
     marks = [one for one in locators if one.kind in _KINDS and isinstance(one.value, list) and one.value]
     if not marks or len(text) < SHORT:
         return [SectionSpan(0, len(text), title)]
