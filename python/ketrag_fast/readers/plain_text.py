@@ -47,7 +47,16 @@ def without_front_matter(document: Document) -> Document:
     if not found.is_whole or not text or text.isspace():
         return document
     cut = len(document.text) - len(text)
-    locators = tuple(replace(one, start=one.start - cut, end=one.end - cut) for one in document.locators)
+    lines = document.text.count("\n", 0, cut)
+    locators = tuple(
+        replace(
+            one,
+            start=max(one.start - cut, 0),
+            end=one.end - cut,
+            value=one.value + lines if one.kind == "lines" else one.value,
+        )
+        for one in document.locators
+    )
     return replace(document, text=text, locators=locators)
 
 
@@ -67,7 +76,8 @@ def read_text(file: SourceFile, about: Callable[[str], About]) -> Iterator[Item]
         yield file.failure("the file has only white space")
         return
     title, metadata, locators = about(text)
-    yield Document(file.id, text, title, metadata, tuple(locators))
+    lines = Locator(0, len(text), "lines", 1)
+    yield Document(file.id, text, title, metadata, (*locators, lines))
 
 
 def about_markdown(text: str) -> About:
@@ -77,7 +87,7 @@ def about_markdown(text: str) -> About:
     named = next((value for name, value in metadata.items() if name.lower() == "title"), "")
     title = str(named).strip() or next((h.name for h in headings[:1] if h.start < _HEAD), "")
     rest = {name: value for name, value in metadata.items() if name.lower() != "title"}
-    return title, rest, sections(headings, len(text), title)
+    return title, rest, [Locator(0, len(text), "markdown", 0), *sections(headings, len(text), title)]
 
 
 def markdown_headings(text: str, start: int = 0) -> Iterator[Heading]:

@@ -31,6 +31,8 @@ class SectionSpan:
     start: int
     end: int
     title: str
+    lines: int = 0
+    """Line ends before it."""
 
 
 def parts_of(text: str, title: str, locators: Sequence[Locator]) -> list[SectionSpan]:
@@ -38,10 +40,13 @@ def parts_of(text: str, title: str, locators: Sequence[Locator]) -> list[Section
     marks = [one for one in locators if one.kind in _KINDS and isinstance(one.value, list) and one.value]
     if not marks or len(text) < SHORT:
         return [SectionSpan(0, len(text), title)]
-    return [
-        SectionSpan(start, end, _title(title, path))
-        for start, end, path in _merge_short(list(_stretches(text, marks)))
-    ]
+    found: list[SectionSpan] = []
+    lines = at = 0
+    for start, end, path in _merge_short(list(_stretches(text, marks))):
+        lines += text.count("\n", at, start)
+        at = start
+        found.append(SectionSpan(start, end, _title(title, path), lines))
+    return found
 
 
 def _stretches(text: str, marks: Sequence[Locator]) -> Iterator[tuple[int, int, Path]]:
