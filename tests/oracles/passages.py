@@ -45,7 +45,7 @@ class _Chunker:
         for number, block in enumerate(self.blocks):
             if block[2] == NONE:
                 self.add(number, self.most)
-        groups = self.balanced(self.joined(self.filled()))
+        groups = self.joined(self.balanced(self.filled()))
         return [(self.span(group), self.before(group[0]), self.after(group[-1])) for group in groups]
 
     def size(self, start: int, end: int) -> int:
@@ -227,8 +227,7 @@ class _Chunker:
         while len(first) > 1 and first[-1][1] == block:
             longer = [first[-1], *last]
             size = self.size(*self.span(longer))
-            rest = self.size(*self.span(first[:-1]))
-            if size > self.most or size >= max(rest, self.size(*self.span(last))):
+            if size > self.most or size >= max(self.size(*self.span(first)), self.size(*self.span(last))):
                 break
             first, last = first[:-1], longer
         return [*groups[:-2], first, last]

@@ -15,7 +15,7 @@ from ketrag_fast.readers.front_matter import front_matter
 from ketrag_fast.readers.headings import Heading, sections, without_closing
 from ketrag_fast.readers.protocol import Item, SourceFile
 from ketrag_fast.types import Document
-from ketrag_fast.types.locations import Locator
+from ketrag_fast.types.locations import Locator, sort_locators
 
 _HEAD = 20_000  # a heading further down is not the title
 _FENCE = re.compile(r" {0,3}(```+|~~~+)")
@@ -77,7 +77,7 @@ def read_text(file: SourceFile, about: Callable[[str], About]) -> Iterator[Item]
         return
     title, metadata, locators = about(text)
     lines = Locator(0, len(text), "lines", 1)
-    yield Document(file.id, text, title, metadata, (*locators, lines))
+    yield Document(file.id, text, title, metadata, sort_locators([*locators, lines]))
 
 
 def about_markdown(text: str) -> About:

@@ -26,7 +26,8 @@ KINDS: Final = ("part", "sheet", "slide", "page", "cell", "heading", "symbol", "
 MARKS: Final = ("markdown", "code", "lines")
 """Kinds of locators that tell how to cut a stretch of the text, in the order of the core's numbers.
 
-`markdown` and `code` have the value 0, and `lines`, for a copy of lines of the source, the first number.
+`markdown` has the value 0, `code` the number of first lines that are repeated with each part, and `lines`,
+for a copy of lines of the source, the number of the first.
 """
 
 _COUNTED: Final = {"page": "pages", "slide": "slides", "line": "lines"}

@@ -260,7 +260,8 @@ impl PySearcher {
             return Err(wrong("units and lengths must be equally many"));
         }
         let place = |parts: &Parts<'_>, unit: u32, length: usize| {
-            let Place { chunk, document, title, start, end, text, before } = printed_place(parts, unit, length)?;
+            let Place { chunk, document, title, start, end, text, before } =
+                printed_place(parts, unit, length)?;
             let context = before.to_owned();
             Ok((chunk, document.to_owned(), title.to_owned(), start, end, text.to_owned(), context))
         };

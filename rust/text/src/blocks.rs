@@ -79,9 +79,14 @@ impl Block {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mark {
     Markdown,
-    Code,
+    /// Code whose first lines say so, such as a directive.
+    Code {
+        heads: u32,
+    },
     /// The stretch is a copy of lines of the source; the first has this number.
-    Lines { first: u32 },
+    Lines {
+        first: u32,
+    },
 }
 
 impl Mark {
@@ -89,7 +94,7 @@ impl Mark {
     pub fn numbered(kind: u32, value: u32) -> Option<Self> {
         match kind {
             0 => Some(Self::Markdown),
-            1 => Some(Self::Code),
+            1 => Some(Self::Code { heads: value }),
             2 => Some(Self::Lines { first: value }),
             _ => None,
         }
@@ -109,7 +114,7 @@ pub fn find_blocks(text: &str, from: usize, marks: &[(Span, Mark)], progress: &P
         add_plain(text, (at, start), &mut blocks);
         match mark {
             Mark::Markdown => add_markdown(text, (start, end), &mut blocks),
-            Mark::Code => push(&mut blocks, text, Kind::Code, (start, end), NONE),
+            Mark::Code { heads } => add_code(text, (start, end), heads as usize, &mut blocks),
             Mark::Lines { .. } => {}
         }
         at = end;
@@ -125,6 +130,24 @@ pub(crate) fn push(blocks: &mut Vec<Block>, text: &str, kind: Kind, span: Span, 
     if let Some(span) = trimmed(text, span.0, span.1) {
         blocks.push(Block::new(kind, span, parent));
     }
+}
+
+fn add_code(text: &str, span: Span, heads: usize, blocks: &mut Vec<Block>) {
+    let before = blocks.len();
+    push(blocks, text, Kind::Code, span, NONE);
+    if let Some(block) = blocks.get_mut(before) {
+        block.head = (block.span.0, lines_end(text, block.span, heads));
+    }
+}
+
+/// Return the end of the first lines of a span.
+pub(crate) fn lines_end(text: &str, span: Span, lines: usize) -> usize {
+    let part = &text[span.0..span.1];
+    let end = match lines {
+        0 => 0,
+        _ => part.match_indices('\n').nth(lines - 1).map_or(part.len(), |(at, _)| at),
+    };
+    span.0 + part[..end].trim_end().len()
 }
 
 /// Set `next`, give every stretch that is not blank to the innermost block after it, and let the blocks that hold
@@ -197,7 +220,8 @@ fn introduces(words: &str, kind: Kind) -> bool {
         return true;
     }
     let bare = words.trim_start_matches(['*', '_', ' ']);
-    let is_caption = ["Table", "Tab.", "Tabelle", "Tableau", "Tabla"].iter().any(|word| bare.starts_with(word));
+    let is_caption =
+        ["Table", "Tab.", "Tabelle", "Tableau", "Tabla"].iter().any(|word| bare.starts_with(word));
     kind == Kind::Table && is_caption && words.len() <= LEAD
 }
 
@@ -237,7 +261,8 @@ mod tests {
         let text = "# Title\n\nSteps:\n\n1. One\n   * inner\n2. Two\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n```py\nx = 1\n```\n\n> said\n";
         let found = shown(text, &[((0, text.len()), Mark::Markdown)]);
         let kinds: Vec<&str> = found.iter().map(|(kind, _)| *kind).collect();
-        let wanted = ["heading", "paragraph", "list", "item", "paragraph", "list", "item", "item", "table", "code"];
+        let wanted =
+            ["heading", "paragraph", "list", "item", "paragraph", "list", "item", "item", "table", "code"];
         assert_eq!(kinds, [&wanted[..], &["quote", "paragraph"]].concat());
         let blocks = find_blocks(text, 0, &[((0, text.len()), Mark::Markdown)], &Progress::none());
         let of = |span: Span| &text[span.0..span.1];
@@ -250,8 +275,10 @@ mod tests {
     #[test]
     fn marks_of_readers() {
         let text = "Before\n\nA\tB\n1\t2\n\nx = 1\n\ny = 2\n\n- after";
-        let found = shown(text, &[((17, 29), Mark::Code)]);
+        let found = shown(text, &[((17, 29), Mark::Code { heads: 1 })]);
         assert_eq!(found[1..3], [("table", "A\tB\n1\t2"), ("code", "x = 1\n\ny = 2")]);
+        let blocks = find_blocks(text, 0, &[((17, 29), Mark::Code { heads: 1 })], &Progress::none());
+        assert_eq!(blocks[2].head, (17, 22));
     }
 
     #[test]

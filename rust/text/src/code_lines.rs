@@ -50,7 +50,10 @@ fn is_closing(line: &str) -> bool {
 
 /// Return whether a line cannot begin a definition.
 fn is_aside(line: &str) -> bool {
-    is_closing(line) || line.starts_with(['#', '*', '@', '"', '\'']) || line.starts_with("//") || line.starts_with("/*")
+    is_closing(line)
+        || line.starts_with(['#', '*', '@', '"', '\''])
+        || line.starts_with("//")
+        || line.starts_with("/*")
 }
 
 /// Split lines where definitions begin: at lines without indent after a blank one.
@@ -105,7 +108,10 @@ mod tests {
     fn definitions_and_blank_lines() {
         let lines = code_lines(CODE, (0, CODE.len()));
         let starts = |parts: Vec<Range<usize>>| {
-            parts.into_iter().map(|part| &CODE[lines[part.start].text..lines[part.start].span.1]).collect::<Vec<_>>()
+            parts
+                .into_iter()
+                .map(|part| &CODE[lines[part.start].text..lines[part.start].span.1])
+                .collect::<Vec<_>>()
         };
         assert_eq!(starts(at_definitions(&lines, 0..lines.len())), ["import a", "class B:", "def d():"]);
         assert_eq!(starts(at_blank_lines(&lines, 1..6)), ["class B:", "return x"]);

@@ -27,7 +27,13 @@ impl<'a> Contexts<'a> {
 
     /// Return the lines to print before a passage that begins at `at`, inside or at the beginning of `block`.
     /// `definitions` are those around its first line, if this is code.
-    pub(crate) fn before(&mut self, block: u32, at: usize, definitions: &[Span], counter: &mut Counter) -> String {
+    pub(crate) fn before(
+        &mut self,
+        block: u32,
+        at: usize,
+        definitions: &[Span],
+        counter: &mut Counter,
+    ) -> String {
         let mut out = String::new();
         for index in self.around(block) {
             let Block { span, kind, lead, head, .. } = self.blocks[index as usize];
@@ -58,8 +64,10 @@ impl<'a> Contexts<'a> {
         }
         let fence = &self.text[head.0..head.1];
         let marks = fence.trim_start_matches(|c| c != '`' && c != '~');
-        let length = marks.bytes().take_while(|&b| b == marks.as_bytes()[0]).count();
-        format!("\n{}", &marks[..length])
+        match marks.chars().next() {
+            Some(mark) => format!("\n{}", &marks[..marks.len() - marks.trim_start_matches(mark).len()]),
+            None => String::new(), // a directive ends with the indent
+        }
     }
 
     /// Return the most tokens of the context of a passage that begins inside `block`.

@@ -95,7 +95,8 @@ impl Corpus {
         self.unit_span.extend(other.unit_span);
         self.unit_chars.extend(other.unit_chars);
         self.unit_tokens.extend(other.unit_tokens);
-        (0..other.unit_before.len()).for_each(|unit| self.unit_before.push(other.unit_before.view().get(unit)));
+        (0..other.unit_before.len())
+            .for_each(|unit| self.unit_before.push(other.unit_before.view().get(unit)));
         (0..other.unit_after.len()).for_each(|unit| self.unit_after.push(other.unit_after.view().get(unit)));
         self.unit_lines.extend(other.unit_lines);
         self.sent_chunk.extend(other.sent_chunk.iter().map(|c| c + chunks as u32));
@@ -229,7 +230,8 @@ fn add_document(
             let own = &text[span.0..span.1];
             let tokens = match (before, after) {
                 ("", "") => counter.titled(head, title, own, plain),
-                _ => counter.count(&[title, if title.is_empty() { "" } else { "\n" }, before, own, after].concat()),
+                _ => counter
+                    .count(&[title, if title.is_empty() { "" } else { "\n" }, before, own, after].concat()),
             };
             out.unit_before.push(before);
             out.unit_after.push(after);
@@ -408,7 +410,8 @@ mod tests {
     fn wrong_lengths_are_refused() {
         let (one, two): (StringsBuf, StringsBuf) =
             (["a"].into_iter().collect(), ["a", "b"].into_iter().collect());
-        let built = build_corpus(one.view(), two.view(), &[], &CorpusSettings::default(), 1, &Progress::none());
+        let built =
+            build_corpus(one.view(), two.view(), &[], &CorpusSettings::default(), 1, &Progress::none());
         assert!(matches!(built, Err(Error::Input(_))));
     }
 

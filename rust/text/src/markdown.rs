@@ -1,6 +1,6 @@
 //! Blocks of Markdown, by CommonMark and the tables and footnotes of GitHub.
 
-use super::blocks::{push, Block, Kind, Span, DEEPEST, NONE};
+use super::blocks::{lines_end, push, Block, Kind, Span, DEEPEST, NONE};
 use super::plain_blocks::add_plain;
 use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
 
@@ -39,7 +39,9 @@ impl Reader<'_> {
             Event::Start(_) if self.inside > 0 => self.inside += 1,
             Event::End(_) if self.inside > 0 => self.inside -= 1,
             Event::Start(tag) => self.start(&tag, span),
-            Event::End(TagEnd::List(_) | TagEnd::Item | TagEnd::BlockQuote(_) | TagEnd::FootnoteDefinition) => {
+            Event::End(
+                TagEnd::List(_) | TagEnd::Item | TagEnd::BlockQuote(_) | TagEnd::FootnoteDefinition,
+            ) => {
                 self.end();
             }
             Event::End(_) | Event::Rule => {}
@@ -72,10 +74,7 @@ impl Reader<'_> {
             Tag::Table(_) => 2,
             _ => return,
         };
-        let (start, end) = block.span;
-        let ends = self.text[start..end].match_indices('\n').map(|(at, _)| start + at);
-        let head = ends.take(lines).last().unwrap_or(end);
-        block.head = (start, start + self.text[start..head].trim_end().len());
+        block.head = (block.span.0, lines_end(self.text, block.span, lines));
     }
 
     fn begin(&mut self, kind: Kind, span: Span) {

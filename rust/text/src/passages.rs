@@ -3,7 +3,8 @@
 //! A block that fits is never cut. One that does not is cut where its kind allows: a text between sentences, a table
 //! between rows, code between definitions, then at blank lines, then between lines, a list between items. What cannot be
 //! cut otherwise is cut into windows of tokens. A heading, and the header of a table, stay with what follows. A passage
-//! of less than a quarter of the size joins a neighbour if both together have at most 1.25 times the size.
+//! of less than a quarter of the size joins a neighbour if both together have at most 1.25 times the size, unless the
+//! sentences of a text can be shared out between the last two.
 
 use super::blocks::{find_blocks, Block, Kind, Mark, Span, NONE};
 use super::bpe::{Counter, Tally};
@@ -56,8 +57,8 @@ pub(crate) fn cut_blocks(
         at = block.next as usize;
     }
     let mut firsts = cutter.fill()?;
-    cutter.join_short(&mut firsts);
     cutter.balance(&mut firsts);
+    cutter.join_short(&mut firsts);
     Ok(cutter.pieces(&firsts))
 }
 
@@ -235,7 +236,9 @@ impl Cutter<'_, '_> {
             }
             let (start, end) = (self.atoms[first].span.0, self.atoms[at].span.1);
             let is_open = !firsts.is_empty();
-            if is_open && (context + (end - start) <= self.most || context + self.count(start, end) <= self.most) {
+            if is_open
+                && (context + (end - start) <= self.most || context + self.count(start, end) <= self.most)
+            {
                 at += 1;
                 continue;
             }

@@ -19,7 +19,10 @@ fn a_table_repeats_its_header_and_caption() {
     let shown = markdown(&text, 100);
     assert!(shown.len() > 5);
     for (n, passage) in shown.iter().enumerate() {
-        let start = format!("Table 1: the stock.{}| Name | Quantity | Colour |\n|---|---|---|\n| item-", if n == 0 { "\n\n" } else { "\n" });
+        let start = format!(
+            "Table 1: the stock.{}| Name | Quantity | Colour |\n|---|---|---|\n| item-",
+            if n == 0 { "\n\n" } else { "\n" }
+        );
         assert!(passage.starts_with(&start) && passage.ends_with("red |"), "{passage}");
         assert!(Encoding::Cl100k.count(passage) <= 125);
     }
@@ -28,11 +31,15 @@ fn a_table_repeats_its_header_and_caption() {
 #[test]
 fn code_keeps_its_fence_and_the_definition_around_it() {
     let body: String = (0..40).map(|n| format!("        x{n} = {n} + 1\n\n")).collect();
-    let text = format!("```py\nclass A:\n    def f(self):\n{body}\ndef g():\n    pass\n```\n\nThe end of it.");
+    let text =
+        format!("```py\nclass A:\n    def f(self):\n{body}\ndef g():\n    pass\n```\n\nThe end of it.");
     let shown = markdown(&text, 100);
     assert!(shown.len() > 3);
     for passage in &shown[..shown.len() - 1] {
-        assert!(passage.starts_with("```py\nclass A:\n    def f(self):\n        x") && passage.ends_with("\n```"), "{passage}");
+        assert!(
+            passage.starts_with("```py\nclass A:\n    def f(self):\n        x") && passage.ends_with("\n```"),
+            "{passage}"
+        );
     }
 }
 
@@ -50,7 +57,11 @@ fn a_list_repeats_what_introduces_it() {
 
 #[test]
 fn blocks_that_fit_are_whole_and_short_ones_join() {
-    let text = format!("{}\n\n{}\n\nA short end.", "One two three four. ".repeat(20), "Five six seven eight. ".repeat(20));
+    let text = format!(
+        "{}\n\n{}\n\nA short end.",
+        "One two three four. ".repeat(20),
+        "Five six seven eight. ".repeat(20)
+    );
     let pieces = cut(&text, &[], 110);
     let starts: Vec<&str> = pieces.iter().map(|p| &text[p.span.0..p.span.0 + 4]).collect();
     assert_eq!(starts, ["One ", "Five"]);
@@ -59,7 +70,11 @@ fn blocks_that_fit_are_whole_and_short_ones_join() {
 
 #[test]
 fn a_heading_stays_with_what_follows() {
-    let text = format!("{}\n\n## A heading\n\n{}", "One two three four. ".repeat(18), "Five six seven eight. ".repeat(16));
+    let text = format!(
+        "{}\n\n## A heading\n\n{}",
+        "One two three four. ".repeat(18),
+        "Five six seven eight. ".repeat(16)
+    );
     let shown = markdown(&text, 100);
     assert!(shown.len() == 2 && shown[1].starts_with("## A heading\n"), "{shown:?}");
 }
@@ -81,7 +96,7 @@ fn hostile_ones_take_linear_time_and_are_cut_by_tokens() {
         (&table, whole(&table, Mark::Markdown)),
         (&cell, whole(&cell, Mark::Markdown)),
         (&deep, whole(&deep, Mark::Markdown)),
-        (&lines, whole(&lines, Mark::Code)),
+        (&lines, whole(&lines, Mark::Code { heads: 0 })),
     ] {
         let pieces = cut(text, &marks, 200);
         assert!(pieces.len() > 9);
@@ -99,7 +114,7 @@ proptest! {
     ) {
         let text = parts.concat();
         prop_assume!(!text.trim().is_empty());
-        let mark = [Some(Mark::Markdown), Some(Mark::Code), None][kind as usize];
+        let mark = [Some(Mark::Markdown), Some(Mark::Code { heads: 0 }), None][kind as usize];
         let marks: Vec<_> = mark.into_iter().map(|mark| ((0, text.len()), mark)).collect();
         let mut reached = 0;
         for piece in cut(&text, &marks, most) {

@@ -183,7 +183,8 @@ mod tests {
         for line in ["- a", "* a", "• a", "1. a", "12) a", "(3) a", "a) b", "(b) c"] {
             assert!(item_mark(line).is_some(), "{line}");
         }
-        for line in ["-a", "- ", "1984. It was", "A. Smith", "1.5 is", "(see) it", "a b", "-", "– said he"] {
+        for line in ["-a", "- ", "1984. It was", "A. Smith", "1.5 is", "(see) it", "a b", "-", "– said he"]
+        {
             assert!(item_mark(line).is_none(), "{line}");
         }
     }
@@ -209,6 +210,9 @@ mod tests {
         let mut blocks = Vec::new();
         let text = "It was built in the year\n12. Nobody knows why.\n1. But this is an item";
         add_plain(text, (0, text.len()), &mut blocks);
-        assert_eq!(blocks.iter().map(|b| b.kind).collect::<Vec<_>>(), [Kind::Paragraph, Kind::List, Kind::Item]);
+        assert_eq!(
+            blocks.iter().map(|b| b.kind).collect::<Vec<_>>(),
+            [Kind::Paragraph, Kind::List, Kind::Item]
+        );
     }
 }

@@ -200,7 +200,8 @@ fn unit_arrays(
 fn has_lines(arrays: &Arrays, new: &[u64], units: &Level) -> Result<bool> {
     let lines = arrays.lazy::<u32>("units.unit_lines")?;
     let stays = |unit: usize| units.gone.binary_search(&(unit as u32)).is_err();
-    Ok(new.iter().any(|&line| line > 0) || (0..lines.len() / 2).any(|unit| lines[2 * unit] > 0 && stays(unit)))
+    Ok(new.iter().any(|&line| line > 0)
+        || (0..lines.len() / 2).any(|unit| lines[2 * unit] > 0 && stays(unit)))
 }
 
 /// Return the patches of all arrays, or `None` if the index must be computed as a whole: see [`Delta::new`].
