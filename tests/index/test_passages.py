@@ -125,3 +125,11 @@ def test_changes_give_what_a_whole_build_gives(tmp_path: Path) -> None:
     index = Index.build([sources], tmp_path / "index")
     whole = Index.build([sources], tmp_path / "whole")
     assert index.digest == whole.digest
+
+
+def test_a_column_with_a_long_name_is_cut(tmp_path: Path) -> None:
+    (tmp_path / "sources").mkdir()
+    (tmp_path / "sources" / "a.csv").write_text(f"{'name ' * 50_000},size\n" + "cup,5\n" * 20)
+    index = Index.build([tmp_path / "sources"], tmp_path / "index")
+    for passage in index.retrieve("cup", mode="bm25").passages:
+        assert len(passage.text) < 250 and passage.text.endswith("size: 5")

@@ -23,6 +23,7 @@ _ATX = re.compile(r" {0,3}(#{1,6})[ \t]")
 _SETEXT = re.compile(r" {0,3}(=+|-+)[ \t]*")
 _ADORNMENT = re.compile(r"([!-/:-@\[-`{-~])\1{2,}[ \t]*")
 _FIELD = re.compile(r":([A-Za-z][\w -]{0,40}):[ \t]+(\S.*)")
+_DIRECTIVE = re.compile(r"^\.\. (?:code-block|code|sourcecode)::[^\n]*\n(?:[ \t]+[^\n]*\n?|\n)+", re.M)
 _MOST_HEADINGS = 100_000
 
 About = tuple[str, dict[str, Any], list[Locator]]
@@ -124,7 +125,11 @@ def about_rst(text: str) -> About:
             metadata[field[1].strip().lower()] = field[2].strip()
         elif metadata or number > 5:
             break
-    return title, metadata, sections(headings, len(text), title)
+    code = [
+        Locator(found.start(), found.start() + len(found[0].rstrip()), "code", 1)
+        for found in _DIRECTIVE.finditer(text)
+    ]
+    return title, metadata, [*code, *sections(headings, len(text), title)]
 
 
 def rst_headings(text: str) -> Iterator[Heading]:

@@ -15,6 +15,7 @@ from ketrag_fast.readers.protocol import Item, SourceFile
 from ketrag_fast.readers.record import ID_NAMES, document_of
 
 _LONGEST_CELL = 2**31 - 1  # the largest C long on every platform; the library's default is 131,072
+_LONGEST_NAME = 200  # names are repeated in every row
 _DELIMITERS = ",;\t|"
 _LINE = re.compile(r"[^\r\n]*(?:\r\n?|\n)|[^\r\n]+")
 _MOST_COLUMNS = 16_384  # as in a sheet: every row gets all of them
@@ -82,7 +83,7 @@ def header_of(row: Sequence[str]) -> list[str]:
     names: dict[str, None] = {}
     numbers: Counter[str] = Counter()
     for place, cell in enumerate(row, 1):
-        own = name = _column(cell, place)
+        own = name = _column(cell, place)[:_LONGEST_NAME]
         numbers[own] += 1
         while name in names:
             name = f"{own} ({numbers[own]})"

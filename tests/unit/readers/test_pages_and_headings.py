@@ -102,6 +102,22 @@ More.
 """
 
 
+def test_code_in_markup_is_marked() -> None:
+    for name, text, code in [
+        ("a.org", "* A\n#+BEGIN_SRC py\nx=1\n#+END_SRC\nmore", "#+BEGIN_SRC py\nx=1\n#+END_SRC"),
+        (
+            "a.tex",
+            "\\section{A}\n\\begin{verbatim}\nx\n\\end{verbatim}\nb",
+            "\\begin{verbatim}\nx\n\\end{verbatim}",
+        ),
+        ("a.adoc", "= T\n\n----\ncode\n----\n\ntext", "----\ncode\n----"),
+        ("a.rst", "T\n=\n\n.. code-block:: py\n\n   x\n\n   y\n\ntext", ".. code-block:: py\n\n   x\n\n   y"),
+    ]:
+        found = read_one(name, text.encode())
+        marked = [one for one in found.locators if one.kind == "code"]
+        assert [(found.text[one.start : one.end], one.value) for one in marked] == [(code, 1)]
+
+
 def test_markdown_keeps_its_text_and_gains_headings() -> None:
     found = read_one("a.md", MARKDOWN.encode())
     assert found.text == MARKDOWN[MARKDOWN.index("# The Ship") :]

@@ -166,7 +166,7 @@ def cut_new_documents(
     cut, _ = cut_documents(documents, settings, context.threads, context.report)
     more = {"document_hashes": documents.hashes()}
     if "unit_lines" in published:
-        more |= {"unit_lines": lines_of(cut)}
+        cut = {**cut, "unit_lines": lines_of(cut)}
     if "document_metadata_offsets" in published:
         rows = len(cut["document_ids_offsets"]) - 1
         more |= strings_out("document_metadata", _metadata_of(cut, rows))
