@@ -46,7 +46,7 @@ fn code_keeps_its_fence_and_the_definition_around_it() {
 #[test]
 fn a_list_repeats_what_introduces_it() {
     let inner: String = (0..30).map(|n| format!("   - do the thing number {n} with care\n")).collect();
-    let text = format!("First a word. Run these steps:\n\n1. Begin\n2. Go on:\n{inner}3. End");
+    let text = format!("A few words come first here. Run these steps:\n\n1. Begin\n2. Go on:\n{inner}3. End");
     let shown = markdown(&text, 80);
     assert!(shown.len() > 3);
     for passage in &shown[1..shown.len() - 1] {
