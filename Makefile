@@ -14,7 +14,7 @@ DEMO   := examples/polar
 SOURCES := $(shell find rust -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock pyproject.toml
 
 .PHONY: demo test checks lint rust-lint python-lint mypy mypy-windows stubs docs rust-test python-test processors soak \
-	soak-tests peers bench bench-llm wheel free-wheel sdist release clean
+	soak-tests peers figures bench-llm wheel free-wheel sdist release constraints clean
 
 demo: $(VENV)/.demo
 	@rm -rf demo-index
@@ -39,14 +39,15 @@ REAL := MAKEFLAGS= PIP_NO_COMPILE=1 PIP_DISABLE_PIP_VERSION_CHECK=1 HNSWLIB_NO_N
 	CMAKE_ARGS='-DLLAVA_BUILD=OFF -DGGML_NATIVE=OFF -DCMAKE_PROJECT_llama_cpp_INCLUDE="$(CURDIR)/.ci/llama-cpp.cmake" \
 	-DCMAKE_C_FLAGS_RELEASE="-O1 -DNDEBUG" -DCMAKE_CXX_FLAGS_RELEASE="-O1 -DNDEBUG"'
 # Profile `develop` of Cargo.toml: release without link-time optimisation, so that a change is rebuilt in seconds.
-DEVELOP := $(BIN)/maturin develop --quiet --profile develop --extras
+DEVELOP := $(BIN)/maturin develop --quiet --profile develop
 
 # The package as its developers use it: the sources in place, the checks' tools and the real parts beside it.
 # Where these cannot be had their tests are skipped, but never in continuous integration (CI=true).
 $(VENV)/.dev: $(SOURCES)
-	$(PYTHON) -m venv $(VENV)
+	$(PYTHON) -m venv --upgrade-deps $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'maturin>=1.9,<2'
-	{ $(REAL) $(DEVELOP) dev,all,real && $(BIN)/ketrag models install all-MiniLM-L6-v2; } || { test "$$CI" != true && $(DEVELOP) dev && \
+	{ $(REAL) $(DEVELOP) --extras all --group checks,real && $(BIN)/ketrag models install all-MiniLM-L6-v2; } || \
+		{ test "$$CI" != true && $(DEVELOP) --group checks && \
 		echo 'the real parts could not be installed (see above): their tests will be skipped'; }
 	@touch $@ && rm -f $(VENV)/.demo
 
@@ -71,6 +72,10 @@ $(DENY): $(VENV)/.dev
 # What checks use in the environment. In continuous integration all of it is installed before the first of them begins.
 TOOLS := $(VENV)/.dev $(if $(CI),$(DENY) $(VENV)/.docs)
 
+# Any message of systemd about the unit is an error. The program that it starts is not installed here, so another takes its place.
+UNIT := sed 's|^ExecStart=[^ ]*|ExecStart=/bin/true|' examples/service/ketrag.service > $(VENV)/ketrag.service && \
+	! systemd-analyze verify --man=no $(VENV)/ketrag.service 2>&1 | grep .
+
 lint: rust-lint python-lint mypy mypy-windows stubs
 
 # Each crate is checked once, with the features that the extension module has; `cargo test` compiles all others without.
@@ -80,14 +85,12 @@ rust-lint:
 
 python-lint: $(TOOLS) $(DENY)
 	$(BIN)/python docs/make_third_party.py --check
-	$(BIN)/python .ci/check_msrv.py
 	$(DENY) --locked check licenses bans sources
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
 	$(BIN)/zizmor --offline --quiet --pedantic .github
 	$(BIN)/hadolint examples/service/Dockerfile
 	if command -v shellcheck > /dev/null; then shellcheck .ci/run .ci/aarch64 .ci/windows; fi
-	if command -v systemd-analyze > /dev/null; then $(BIN)/python .ci/check_unit.py; fi
-	$(BIN)/python benches/stamps.py --check
+	if command -v systemd-analyze > /dev/null; then $(UNIT); fi
 	$(BIN)/python .ci/check_idioms.py
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -97,21 +100,21 @@ mypy: $(TOOLS)
 	$(BIN)/mypy
 mypy-windows: $(TOOLS)
 	$(BIN)/mypy --platform win32 --cache-dir .mypy_cache/win32
+# Python sees a buffer by this name from 3.12 on.
 stubs: $(TOOLS)
-	$(BIN)/python -m mypy.stubtest ketrag_fast._core --mypy-config-file pyproject.toml \
-		--allowlist .ci/stubtest-allowlist.txt --ignore-unused-allowlist
+	echo 'ketrag_fast._core.MappedFile.__buffer__' | $(BIN)/python -m mypy.stubtest ketrag_fast._core \
+		--mypy-config-file pyproject.toml --allowlist /dev/stdin --ignore-unused-allowlist
 
 # All of `make test` but the tests of Python, the documentation, and the environments of other programs, for `make --jobs 2`.
 checks: lint rust-test docs $(VENV)/.dev $(PEERS)
 
 # The documentation site in site/, from docs/ and the pages that mkdocs.yml adds. It fails on a broken link, a page outside
-# the navigation, and anything that a browser would load from another host. Once the extra is installed no network is used.
+# the navigation, and anything that a browser would load from another host. Once the group is installed no network is used.
 docs: $(TOOLS) $(VENV)/.docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 
 $(VENV)/.docs: $(VENV)/.dev pyproject.toml $(if $(CI),$(DENY))
-	$(BIN)/python -c "import tomllib; print('\n'.join(tomllib.load(open('pyproject.toml', 'rb'))['project']['optional-dependencies']['docs']))" \
-		| xargs -d '\n' $(BIN)/python -m pip install --quiet --disable-pip-version-check
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --group docs
 	@touch $@
 
 rust-test:
@@ -122,9 +125,9 @@ peers: $(VENV)/.dev $(PEERS)
 	$(WITH_PEERS) $(BIN)/python -m pytest -q tests/unit/lab/interchange/test_peers.py
 
 # A process for each core, four at most: each holds the models that its tests load. The tests of a file share one.
-# tests/conftest.py puts the longest files first.
+# tests/conftest.py puts the longest files first. The twenty slowest tests are listed.
 python-test: $(VENV)/.dev $(if $(CI),$(PEERS))
-	$(if $(CI),$(WITH_PEERS)) $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
+	$(if $(CI),$(WITH_PEERS)) $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder --durations=20
 
 # The tests of everything that has a choice of instructions, once for each set that this processor can hide: AVX-512 without
 # tiles, without BF16, without VNNI, AVX2 with and without VNNI, and none. `make test` hides them in its own processes too.
@@ -145,11 +148,13 @@ soak: $(VENV)/.dev
 soak-tests: $(VENV)/.dev
 	$(BIN)/python docs/make_soak_table.py
 
-# The sections of benches/BENCHMARKS.md that were not measured with the present code, with the question sets at hand.
-bench: $(VENV)/.dev
+# Measures every section of benches/BENCHMARKS.md with the question sets at hand, and writes the pages that show the results:
+# hours of two cores, for a release. ONLY='build polar' measures these sections alone.
+ONLY ?=
+figures: $(VENV)/.dev
 	$(BIN)/maturin develop --quiet --release
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check scipy igraph networkx bm25s pypdf pdfminer.six trafilatura lxml-html-clean
-	$(BIN)/python benches/all.py
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --group bench
+	$(BIN)/python benches/all.py $(ONLY)
 
 # Speed of extraction with llama.cpp, printed: with random weights in several formats, then with Gemma 3 270M; more than an
 # hour. The library is compiled for speed and for this very processor, next to the one of the tests (10 minutes of two cores).
@@ -164,15 +169,15 @@ bench-llm: $(VENV)/.dev
 	-DCMAKE_CXX_FLAGS_RELEASE="$(SPEED)"' $(BIN)/python -m pip install --disable-pip-version-check --no-cache-dir \
 	--no-deps --target $(LLAMA) "$$($(BIN)/python -m pip freeze | grep -i '^llama.cpp.python==')"
 	$(BIN)/maturin develop --quiet --release
-	PYTHONPATH=$(LLAMA) $(BIN)/python benches/extraction_speed.py --chunks 8 --compiled '$(SPEED), GGML_NATIVE=$(NATIVE)'
-	PYTHONPATH=$(LLAMA) $(BIN)/python benches/extraction_speed.py --chunks 8 --compiled '$(SPEED), GGML_NATIVE=$(NATIVE)' --gemma
+	PYTHONPATH=$(LLAMA) $(BIN)/python benches/extraction.py speed --chunks 8 --compiled '$(SPEED), GGML_NATIVE=$(NATIVE)'
+	PYTHONPATH=$(LLAMA) $(BIN)/python benches/extraction.py speed --chunks 8 --compiled '$(SPEED), GGML_NATIVE=$(NATIVE)' --gemma
 
 # What a release uploads, in dist/. The tools have an environment of their own, because they are not needed to develop.
 RELEASE := $(VENV)-release
 RELEASE_BIN := $(RELEASE)/bin
-$(RELEASE)/.tools: .ci/release-requirements.txt
-	$(PYTHON) -m venv $(RELEASE)
-	$(RELEASE_BIN)/python -m pip install --quiet --disable-pip-version-check -r .ci/release-requirements.txt
+$(RELEASE)/.tools: pyproject.toml
+	$(PYTHON) -m venv --upgrade-deps $(RELEASE)
+	$(RELEASE_BIN)/python -m pip install --quiet --disable-pip-version-check --group release
 	@touch $@
 
 # A wheel for Linux with glibc 2.17 or newer: zig links against that version whatever the system has. TARGET is a target of
@@ -202,12 +207,20 @@ sdist: $(RELEASE)/.tools
 
 # Everything but the upload. DRAFT=1 accepts uncommitted changes and a changelog without a date.
 DRAFT ?=
+VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
 release: lint wheel sdist
-	$(RELEASE_BIN)/python .ci/check_version.py $(if $(DRAFT),--draft)
+	grep '^## \[$(VERSION)\] - $(if $(DRAFT),,20..-..-..$$)' CHANGELOG.md
+	$(if $(DRAFT),,test -z "$$(git status --porcelain)")
 	$(PYTHON) .ci/smoke_test.py $(WHEEL)
 	$(PYTHON) .ci/smoke_test.py dist/ketrag_fast-*.tar.gz
 	cd dist && rm -f SHA256SUMS && sha256sum ketrag_fast-* > SHA256SUMS
 	@echo 'dist/ is complete; a pushed tag uploads what .github/workflows/release.yml builds'
+
+# constraints.txt: the newest versions of the extra `all` that fit together. The weekly workflow tests with them.
+constraints: $(VENV)/.dev
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
+	$(BIN)/uv pip compile --quiet --upgrade --extra all --python-version 3.11 --no-annotate \
+		--custom-compile-command 'make constraints' --output-file constraints.txt pyproject.toml
 
 clean:
 	rm -rf $(VENV) $(RELEASE) $(VENV)-llama-* target dist demo-index

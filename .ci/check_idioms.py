@@ -1,20 +1,15 @@
-"""Count the idioms of .ci/idioms.txt and fail if a kind of text has more than .ci/idioms-limits.json allows.
+"""Print idioms that readers trip over, with what to write instead; exit with 1 if there are any.
 
-    python .ci/check_idioms.py              # counts against limits; exit code 1 if a kind has more
-    python .ci/check_idioms.py -v [KIND]    # every match with its line and what to write instead
-    python .ci/check_idioms.py --ratchet    # lower the limits to the present counts; never raises one
+    python .ci/check_idioms.py
 
-Kinds: `prose` (README, docs, examples, benches), `docstring`, `comment` and `message` (strings with a space,
-help included, prompts for models excluded) of python/ketrag_fast, and `rust` (comments in rust/). It counts
-the texts that have a match.
+It reads prose (README, docs, examples, benches), docstrings, comments and messages (strings with a space,
+help included, prompts for models excluded) of python/ketrag_fast, and comments in rust/.
 """
 
 from __future__ import annotations
 
-import argparse
 import ast
 import io
-import json
 import re
 import sys
 import tokenize
@@ -24,9 +19,35 @@ from pathlib import Path
 from typing import Final
 
 ROOT: Final = Path(__file__).resolve().parents[1]
-LIST: Final = ROOT / ".ci" / "idioms.txt"
-LIMITS: Final = ROOT / ".ci" / "idioms-limits.json"
-KINDS: Final = ("prose", "docstring", "comment", "message", "rust")
+IDIOMS: Final = {
+    r"\bwhere (?:there|it|that|they|this|one|nobody|nothing) (?:is|are|has|was|have)\b": "if ..., when ...",
+    r"\bwhere no \w+ (?:is|are|has|was)\b": "if no ...",
+    r"(?<!\bthere )\b(?:is|are|was|were) no (?!longer\b|more\b|less\b|\w\b)\w+": "is not a ..., has no ...",
+    r"\b(?:is|are) (?:not )?there\b(?! (?:a|an|any|no)\b)": "exists, is missing",
+    r"\bstands?\b(?! alone| for| in for)": "is, is stored in",
+    r"\blies\b": "is, is stored in",
+    r"\bis said\b|\b(?:is|are) told\b": "is reported, is documented",
+    r"\bwho asks\b|\bis asked\b|\basked (?:for|of)\b": "the query, the caller, requested",
+    r"\banew\b": "again, rebuilt",
+    r"\bbeside\b": "next to, in addition to",
+    r"\bso many\b": "N",
+    r", at most(?=\s*(?:[.;,:)|\]]|$))": "at most N ...",
+    r"\bgo(?:es)? by\b": "uses",
+    r"\btakes up\b": "switches to",
+    r"\bfor want of\b": "because there is no ...",
+    r"\bsuffices?\b": "is enough",
+    r"\b(?:is|are) due\b": "is expected",
+    r"\bmend(?:s|ed|ing)?\b": "fix, fixed",
+    r"\bmakes? no sense\b": "say what is wrong: must be between 0 and 1, got 3",
+    r"\bwhoever\b|\bwho (?:changes|has|does|calls|reads|gets|sees|may)\b": "callers that ...",
+    r"\bof (?:its|their|one's|his) own\b|\b\w+'s own\b": "name the thing",
+    r"\bpublished code\b": "reference implementation",
+    r"\btaken over\b": "reused",
+    r"\bas far as\b": "if, to the extent",
+    r"\bmodel (?:that )?reads the chunks\b": "an LLM extracts entities and relations from the chunks",
+    r"\bspecs? \d|\b\d\d-[a-z]+ \d": "cite the paper or a page in docs/",
+}
+"""Regular expressions, whose case is ignored, and what to write instead."""
 PROSE: Final = ("*.md", "docs/**/*.md", "examples/**/*.md", "benches/*.md", "integrations/*/README.md")
 NOT_PROSE: Final = ("THIRD-PARTY.md", "articles")
 """Files and folders: generated notices, and the articles of an example, which are data."""
@@ -56,12 +77,6 @@ class Text:
     path: Path
     line: int
     content: str
-
-
-def idioms(text: str) -> list[tuple[re.Pattern[str], str]]:
-    """Return the patterns of a list with what to write instead."""
-    rows = [line.split("\t") for line in text.splitlines() if line and not line.startswith("#")]
-    return [(re.compile(pattern, re.IGNORECASE), instead) for pattern, instead in rows]
 
 
 def python_texts(path: Path) -> Iterator[Text]:
@@ -114,35 +129,17 @@ def texts(root: Path = ROOT) -> Iterator[Text]:
         yield from rust_texts(path)
 
 
-def main(argv: list[str]) -> int:
-    """Run the command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("-v", "--verbose", nargs="?", const="all", choices=["all", *KINDS])
-    parser.add_argument("--ratchet", action="store_true")
-    args = parser.parse_args(argv)
-    patterns = idioms(LIST.read_text("utf-8"))
-    limits: dict[str, int] = json.loads(LIMITS.read_text("utf-8"))
-    counts, totals = dict.fromkeys(KINDS, 0), dict.fromkeys(KINDS, 0)
+def main() -> int:
+    """Print every match; return 1 if there are any."""
+    patterns = [(re.compile(idiom, re.IGNORECASE), instead) for idiom, instead in IDIOMS.items()]
+    count = 0
     for text in texts():
-        totals[text.kind] += 1
-        matches = [
-            (match[0], instead) for pattern, instead in patterns if (match := pattern.search(text.content))
-        ]
-        counts[text.kind] += bool(matches)
-        if args.verbose in ("all", text.kind):
-            for found, instead in matches:
-                print(f"{text.path.relative_to(ROOT)}:{text.line}: {text.kind}: {found!r}: {instead}")
-    for kind in KINDS:
-        share = 100 * counts[kind] / max(totals[kind], 1)
-        excess = "" if counts[kind] <= limits[kind] else ": too many, see -v"
-        print(f"{kind}: {counts[kind]} of {totals[kind]} ({share:.1f} %), limit {limits[kind]}{excess}")
-    if args.ratchet:
-        lowered = {kind: min(limits[kind], counts[kind]) for kind in KINDS}
-        LIMITS.write_text(json.dumps(lowered, indent=1) + "\n", "utf-8")
-    return 1 if any(counts[kind] > limits[kind] for kind in KINDS) else 0
+        for pattern, instead in patterns:
+            if match := pattern.search(text.content):
+                count += 1
+                print(f"{text.path.relative_to(ROOT)}:{text.line}: {text.kind}: {match[0]!r}: {instead}")
+    return 1 if count else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

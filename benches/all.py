@@ -1,12 +1,12 @@
-"""Measure what the benchmarks' page shows, store it, and write the page: benches/BENCHMARKS.md.
+"""Measure the sections of the benchmarks' page, store the results, and write the pages that show them.
 
-    python benches/all.py                       # what was not measured with the present code, quality first
-    python benches/all.py --quality             # quality only, or --times
-    python benches/all.py --only build,polar    # these runs; --again measures them although they are current
-    python benches/all.py --smoke               # every run at tiny sizes; stores nothing
+    python benches/all.py                   # every section: `make figures`
+    python benches/all.py build polar       # these sections alone: `make figures ONLY='build polar'`
+    python benches/all.py --pages           # measure nothing, write the pages from the stored results
+    python benches/all.py --smoke polar     # tiny sizes; prints the tables, stores nothing
 
-It stops between runs without loss, and a run that fails keeps its last result. Question sets are read from `$KETRAG_DATA`.
-Peers come from the extra `bench`, all-MiniLM-L6-v2 from `ketrag models install all-MiniLM-L6-v2`.
+It can be stopped between runs without loss, and a run that fails keeps its last result. Question sets are read from `$KETRAG_DATA`.
+Peers come from the group `bench`, all-MiniLM-L6-v2 from `ketrag models install all-MiniLM-L6-v2`.
 """
 
 from __future__ import annotations
@@ -22,16 +22,13 @@ from pathlib import Path
 from typing import Any
 
 import claims
-import figures
 from common import PEERS, PLACE, RESULT, ROOT
-from page import page, table_lines
-from sections import Run, runs
-from stamps import PAGE, RESULTS, digest, read_results, stale_runs
+from page import PAGE, RESULTS, SCORES, benchmarks_page, read_results, scores_page, table_lines
+from sections import SECTIONS, Run
 
 
 def measure(run: Run, *, smoke: bool) -> dict[str, Any]:
     """Return the result of a run. Raises RuntimeError with the last line of its output if it fails."""
-    code = digest(run.globs)
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "result.json"
         command = [sys.executable, str(ROOT / "benches" / run.command[0]), *run.command[1:]]
@@ -49,16 +46,11 @@ def measure(run: Run, *, smoke: bool) -> dict[str, Any]:
             last = done.stderr.strip().splitlines()[-1:] or [f"exit {done.returncode}"]
             raise RuntimeError(last[0])
         result: dict[str, Any] = json.loads(out.read_text("utf-8"))
-    return {
-        "command": " ".join(("python", f"benches/{run.command[0]}", *run.command[1:])),
-        "seconds": round(time.monotonic() - started, 1),
-        "digest": code,
-        **result,
-    }
+    return {"seconds": round(time.monotonic() - started, 1), **result}
 
 
 def store(name: str, result: dict[str, Any]) -> None:
-    """Write a result, a line for each row, and the page."""
+    """Write a result, a line for each row, and the pages."""
     RESULTS.mkdir(exist_ok=True)
     tables = []
     for table in result["tables"]:
@@ -72,15 +64,15 @@ def store(name: str, result: dict[str, Any]) -> None:
     fresh.write_text(text + "\n ]\n}\n", "utf-8")
     json.loads(fresh.read_text("utf-8"))
     fresh.replace(path)
-    write_page()
+    write_pages()
 
 
-def write_page() -> None:
-    """Render the page, the table of all modes, the README's table and its figure from the stored results."""
+def write_pages() -> None:
+    """Render the benchmarks, the scores of all modes, the README's table and its figure from the stored results."""
     results = read_results()
-    PAGE.write_text(page(results, stale_runs(results)), "utf-8")
+    PAGE.write_text(benchmarks_page(results), "utf-8")
+    SCORES.write_text(scores_page(results), "utf-8")
     claims.write()
-    figures.write()
 
 
 def main() -> int:
@@ -88,41 +80,32 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--quality", action="store_true", help="the sections on quality")
-    parser.add_argument("--times", action="store_true", help="the sections on time and memory")
-    parser.add_argument("--only", metavar="NAME,NAME", help="these runs; an empty list renders the page only")
-    parser.add_argument("--again", action="store_true", help="measure what is current, too")
+    parser.add_argument("sections", nargs="*", metavar="NAME", help="sections to measure; default: all")
+    parser.add_argument("--pages", action="store_true", help="write the pages from the stored results")
     parser.add_argument("--smoke", action="store_true", help="tiny sizes; prints the tables, stores nothing")
     args = parser.parse_args()
-    known = runs()
-    only = None if args.only is None else [name for name in args.only.split(",") if name]
-    unknown = [name for name in only or () if name not in known]
+    known = {section.name: section for section in SECTIONS}
+    unknown = [name for name in args.sections if name not in known]
     if unknown:
-        parser.error(f"unknown run {unknown[0]}; known are {', '.join(known)}")
-    old = read_results()
-    outdated = stale_runs(old)
+        parser.error(f"unknown section {unknown[0]}; known are {', '.join(known)}")
+    if args.pages:
+        write_pages()
+        return 0
     failed = 0
-    for name, (section, run) in known.items():
-        if only is not None and name not in only:
-            continue
-        if args.quality != args.times and section.is_time != args.times:
-            continue
-        if not (args.again or args.smoke or name not in old or name in outdated):
-            continue
-        print(name, end=" ", file=sys.stderr, flush=True)
-        try:
-            result = measure(run, smoke=args.smoke)
-        except RuntimeError as error:
-            failed += 1
-            print(f"failed: {error}", file=sys.stderr, flush=True)
-            continue
-        print(f"{result['seconds']:,.0f} s", file=sys.stderr, flush=True)
-        if args.smoke:
-            print("\n\n".join("\n".join(table_lines(table)) for table in result["tables"]), flush=True)
-        else:
-            store(name, result)
-    if not args.smoke:
-        write_page()
+    for section in [known[name] for name in args.sections] or SECTIONS:
+        for run in section.runs:
+            print(run.name, end=" ", file=sys.stderr, flush=True)
+            try:
+                result = measure(run, smoke=args.smoke)
+            except RuntimeError as error:
+                failed += 1
+                print(f"failed: {error}", file=sys.stderr, flush=True)
+                continue
+            print(f"{result['seconds']:,.0f} s", file=sys.stderr, flush=True)
+            if args.smoke:
+                print("\n\n".join("\n".join(table_lines(table)) for table in result["tables"]), flush=True)
+            else:
+                store(run.name, result)
     return 1 if failed else 0
 
 

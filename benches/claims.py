@@ -12,7 +12,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from stamps import read_results
+from page import read_results
 
 ROOT = Path(__file__).resolve().parent.parent
 OUT = ROOT / "docs" / "claims.svg"

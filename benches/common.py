@@ -90,12 +90,8 @@ def machine() -> str:
     """Return processor, cores, system and versions in one line."""
     import numpy as np
 
-    import ketrag_fast
-
-    return (
-        f"{processor()}, {os.cpu_count()} cores, {platform.system()}; Python {platform.python_version()}, "
-        f"numpy {np.__version__}, ketrag-fast {ketrag_fast.__version__}"
-    )
+    cores = f"{os.cpu_count()} cores, {platform.system()}"
+    return f"{processor()}, {cores}; Python {platform.python_version()}, numpy {np.__version__}"
 
 
 def load() -> float:
@@ -103,7 +99,7 @@ def load() -> float:
     return round(os.getloadavg()[0], 1) if hasattr(os, "getloadavg") else 0.0
 
 
-def code_version() -> str:
+def commit() -> str:
     """Return the short commit, with a plus sign if files differ from it."""
 
     def git(*argv: str) -> str:
@@ -121,9 +117,12 @@ def result_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any
 
 def publish(tables: Sequence[dict[str, Any]], data: str, notes: Sequence[str] = ()) -> None:
     """Store the result of a benchmark for the page, or print its tables if it was started by hand."""
+    import ketrag_fast
+
     result = {
+        "version": ketrag_fast.__version__,
         "date": dt.datetime.now(dt.UTC).date().isoformat(),
-        "code": code_version(),
+        "commit": commit(),
         "machine": machine(),
         "load": _load_at_start,
         "data": data,
@@ -133,7 +132,8 @@ def publish(tables: Sequence[dict[str, Any]], data: str, notes: Sequence[str] = 
     if _out:
         Path(_out).write_text(json.dumps(result, ensure_ascii=False) + "\n", "utf-8")
         return
-    print(f"{result['machine']}. {result['date']}, load {result['load']} at the start. {data}")
+    origin = f"ketrag-fast {result['version']} at {result['commit']}, {result['date']}"
+    print(f"{result['machine']}. {origin}, load {result['load']} at the start. {data}")
     print("\n".join(f"- {note}" for note in notes))
     for each in tables:
         print("\n" + "\n".join(table_lines(each)))
@@ -145,7 +145,17 @@ _load_at_start = load()
 def header(title: str, notes: Sequence[str]) -> None:
     """Print the title of a tool's output with machine, date and notes."""
     when = dt.datetime.now(dt.UTC).date().isoformat()
-    print("\n".join([f"# {title}", "", f"{machine()}. {when}.", *(f"- {note}" for note in notes), ""]))
+    print(
+        "\n".join(
+            [
+                f"# {title}",
+                "",
+                f"{machine()}. {when}, commit {commit()}.",
+                *(f"- {note}" for note in notes),
+                "",
+            ]
+        )
+    )
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[Any]], about: str = "") -> None:

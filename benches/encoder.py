@@ -1,6 +1,11 @@
 """The built-in encoder and `SentenceTransformer.encode` with its defaults: tokens a second, and equality of vectors.
 
-python benches/encoder.py --peers venv/bin/python    # instead, next to onnxruntime and OpenVINO, which that Python has
+    python benches/encoder.py
+    python benches/encoder.py --rerank    # instead the time that a cross-encoder adds to a question
+
+The cross-encoder has MiniLM's size and reads 30 passages. It is all-MiniLM-L6-v2 with a random output, because its time does not
+depend on its weights; `auto` would choose f32 for such scores, so each precision is measured. All are measured on one thread, without
+an embedding model, over the passages of musique-dev.
 """
 
 from __future__ import annotations
@@ -8,17 +13,18 @@ from __future__ import annotations
 import importlib.util
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from common import arguments, median, publish, require_data, require_model, target
+from common import WORK, arguments, median, publish, require_data, require_model, seconds, target
 from common import result_table as table
-from encoder_peers import AVX2, THREADS, Peers, is_limited, peers
-from encoder_peers import clock as peers_clock
+from ketrag_fast import Index, Settings, _core
 from ketrag_fast.errors import InputError
 from ketrag_fast.kernels.encoder import Encoder, kernels
+from ketrag_fast.lab.eval import load_dataset
 
 QUESTION = "Who was the father of the architect that designed the railway station of the town on the lake?"
 FORMS = {
@@ -31,6 +37,11 @@ FORMS = {
     "amx": ("bf16", "int8"),
 }
 """The precisions that each kernel has instructions for."""
+SET = "musique-dev"
+PASSAGES = 30
+PRECISIONS = ("fp32", "bf16", "int8")
+TILES_MS, MOST_MS = 30, 120
+"""Milliseconds that reranking may add on a core with matrix tiles, and on others."""
 
 
 def texts_of(count: int) -> dict[str, list[str]]:
@@ -42,11 +53,11 @@ def texts_of(count: int) -> dict[str, list[str]]:
     return {"passages": passages[:count], "sentences": [part for part in pieces if part][: 3 * count]}
 
 
-def clock(work: Callable[[], Any], now: Callable[[], float] = time.perf_counter) -> float:
+def clock(work: Callable[[], Any]) -> float:
     """Return the seconds of a call."""
-    started = now()
+    started = time.perf_counter()
     work()
-    return now() - started
+    return time.perf_counter() - started
 
 
 def nearest(vectors: np.ndarray[Any, Any], k: int = 10) -> list[set[int]]:
@@ -114,78 +125,68 @@ def by_kernel(folder: str, texts: list[str], runs: int) -> list[list[Any]]:
     return rows
 
 
-def against_peers(python: str, folder: str, texts: list[str], runs: int) -> list[list[Any]]:
-    """Return a row for each library and for each form of the encoder, in turns on one core and on two.
+def cross_encoder(folder: Path) -> Path:
+    """Write all-MiniLM-L6-v2 with one random output, as transformers saves it, and return the folder."""
+    import transformers
 
-    First with all instructions of this processor, then, if these are more than AVX2, with AVX2 alone where a library can
-    be limited to it.
-    """
-    exact = Encoder.open(folder, precision="f32").encode(texts)
-    tokens = float(Encoder.open(folder).lengths(texts).sum())
-    wide = [name for name in kernels() if name not in ("portable", "avx2", "avx-vnni")]
-    narrow = [name for name in kernels() if name == "avx2"]
-    forms = {"all": wide, "AVX2": narrow} if wide else {"all": narrow}
-    rows: list[list[Any]] = []
-    for instructions, names in forms.items():
-        own = {
-            f"this encoder, {precision} ({name})": Encoder.open(folder, precision=precision, kernel=name)
-            for name in names
-            for precision in FORMS[name]
-        }
-        with peers(python, folder, texts, AVX2 if instructions == "AVX2" else {}) as process:
-            others = [name for name in process.names if instructions == "all" or is_limited(name)]
-            for threads in THREADS:
-                took = in_turns(own, process, others, texts, runs, threads)
-                base = took.get("sentence-transformers, f32")
-                library = tokens / median(base) if base else float("nan")
-                for name, seconds in took.items():
-                    vectors = own[name].encode(texts) if name in own else process.vectors[name]
-                    lowest, same = compared(vectors, exact)
-                    rate = tokens / median(seconds)
-                    rows.append([instructions, name, threads, rate, rate / library, f"{lowest:.6f}", same])
-    return rows
+    if not (folder / "model.safetensors").exists():
+        model = transformers.AutoModelForSequenceClassification.from_pretrained(
+            str(require_model()), num_labels=1, local_files_only=True, use_safetensors=True
+        )
+        model.save_pretrained(str(folder))
+        (folder / "tokenizer.json").write_bytes((require_model() / "tokenizer.json").read_bytes())
+    return folder
 
 
-def in_turns(
-    own: dict[str, Encoder], process: Peers, others: list[str], texts: list[str], runs: int, threads: int
-) -> dict[str, list[float]]:
-    """Return the seconds of each run of the encoder's forms and of the other libraries."""
-    took: dict[str, list[float]] = {name: [] for name in (*own, *others)}
-    for _ in range(runs):
-        for name, encoder in own.items():
-            took[name].append(clock(lambda e=encoder: e.encode(texts, threads=threads), peers_clock(threads)))
-        for name in others:
-            took[name].append(process.seconds(name, threads))
-    return took
+def times(place: Path, questions: Sequence[str], rerank: str | None, precision: str = "auto") -> list[float]:
+    """Return the milliseconds of each question in mode walk."""
+    with Index.open(place, settings=Settings(rerank=rerank, precision=precision, threads=1)) as index:
+        index.retrieve(questions[0], mode="walk", budget=4_000)  # opens the model and chooses its kernel
+        return [
+            1e3 * value
+            for question in questions
+            for value in seconds(lambda q=question: index.retrieve(q, mode="walk", budget=4_000), 1, 0)
+        ]
 
 
-def peers_table(python: str, folder: str, texts: list[str], runs: int) -> dict[str, Any]:
-    """Return the table of the other libraries that a Python has."""
-    columns = [
-        "instructions",
-        "library, precision",
-        "cores",
-        "tokens/s (one core: of its time)",
-        "of sentence-transformers",
-        "lowest cosine to f32",
-        "same top 10, %",
+def publish_reranking(smoke: bool) -> None:
+    """Measure the time that a cross-encoder adds."""
+    folder = require_data(SET)
+    questions = [q.text for q in load_dataset(folder).questions[: 2 if smoke else 20]]
+    place = WORK / "rerank-index"
+    Index.build(folder, place, settings=Settings(modes="walk")).close()
+    read = f"cross-encoder of MiniLM's size, {PASSAGES} passages"
+    cross = f"native:{cross_encoder(WORK / 'rerank-cross')}"
+    found = {
+        "none": times(place, questions, None),
+        **{f"{read}, {precision}": times(place, questions, cross, precision) for precision in PRECISIONS},
+    }
+    most = TILES_MS if "amx" in _core.encoder_kernels() else MOST_MS
+    plain = median(found["none"])
+    rows = [
+        [
+            name,
+            median(own),
+            median(own) - plain,
+            "" if name == "none" else target(median(own) - plain, most=most),
+        ]
+        for name, own in found.items()
     ]
-    head = f"Next to other libraries, in turns: {len(texts)} passages"
-    return table(head, columns, against_peers(python, folder, texts, runs))
+    about = f"{SET}, {len(questions)} questions, one thread, contexts of 4,000 tokens."
+    publish([table("", ["reranker", "ms a question", "added ms", "target"], rows)], about)
 
 
 def main() -> None:
     """Measure the tables."""
     parser = arguments(__doc__)
-    parser.add_argument("--peers", metavar="PYTHON", help="compare with the libraries of this Python alone")
+    parser.add_argument("--rerank", action="store_true", help="measure a cross-encoder instead")
     args = parser.parse_args()
+    if args.rerank:
+        publish_reranking(args.smoke)
+        return
     folder = str(require_model())
     texts = texts_of(20 if args.smoke else 200)
     runs = 1 if args.smoke else 3
-    if args.peers:
-        few = texts["passages"][: 12 if args.smoke else 48]
-        publish([peers_table(args.peers, folder, few, runs)], "Texts of musique-train100.", [])
-        return
     encoder = Encoder.open(folder)
     library = against_library(encoder, folder, texts, runs)
     columns = ["texts", "number", "threads", "encoder, tokens/s", "sentence-transformers, tokens/s"]

@@ -1,9 +1,9 @@
 """First place and first five on the parallel questions of XQuAD, in twelve languages and without a model.
 
     python benches/languages.py [--sets xquad-ar,jsquad-ja] [--lower 2wiki-dev] [--encoder de,ru,zh]
+    python benches/data/make_language_sets.py    # makes sets of other languages
 
-Sets whose folder `$KETRAG_DATA` lacks are skipped; `benches/language_sets.py` makes them, and further ones: Japanese, Thai,
-and languages without questions that were asked by people. A set ends with the code of its language. Next to it bm25s
+Sets whose folder `$KETRAG_DATA` lacks are skipped. A set ends with the code of its language. Next to it bm25s
 with the Snowball stemmer of the language (pip install bm25s PyStemmer). Before anything is
 measured, keywords and names of the core are compared with those of the slow oracle on all passages and questions. A second
 table shows how many passages of these sets, and of the English development sets, get the right language; a third one what
@@ -34,7 +34,7 @@ from common import DATA, ROOT, header, require_data, table
 from ketrag_fast import Document, Index, Settings, _core
 from ketrag_fast.kernels import links as kernel
 from ketrag_fast.lab.eval import Question, load_dataset
-from walk_quality import Corpus, passages
+from walk import Corpus, passages
 
 sys.path.insert(0, str(ROOT))
 from tests.oracles import lexical as oracle

@@ -3,6 +3,7 @@
     python benches/scale.py                                  # 30,000 and 100,000 passages
     python benches/scale.py --passages 300000,1000000 --memory 2000
     python benches/scale.py --scaling                        # one core against all
+    python benches/scale.py --odd all                        # sources of unusual shape at full size
     python benches/scale.py --peers PYTHON                   # an interpreter with tantivy and bm25s; default: $KETRAG_PEERS
 
 Every build is a process that reads the same JSON lines. With `--scaling` one more is bound to one core, because
@@ -20,7 +21,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -263,6 +264,78 @@ def measure_size(args: argparse.Namespace, count: int) -> list[list[Any]]:
     return [rows, stages, scaling, first]
 
 
+_ODD_BUILD = """
+import json, sys
+from ketrag_fast import Index, KetragError, Settings
+try:
+    with Index.build(sys.argv[1], sys.argv[2], settings=Settings(modes="auto")) as index:
+        print(json.dumps({"documents": index.stats()["counts"]["documents"]}))
+except KetragError as error:
+    print(json.dumps({"error": f"{type(error).__name__}: {error}"[:200]}))
+"""
+Record = dict[str, str]
+
+
+def one_word(size: float) -> Iterator[Record]:
+    """Documents of one word, the same in all."""
+    return ({"id": f"{at:07}", "text": "word"} for at in range(int(1_000_000 * size)))
+
+
+def equal(size: float) -> Iterator[Record]:
+    """Equal documents of some twenty words with different ids."""
+    text = "The expedition reached the pole in December. Its ship was the Fram, and its leader was Roald Amundsen."
+    return ({"id": f"{at:07}", "text": text} for at in range(int(1_000_000 * size)))
+
+
+def one_document(size: float) -> Iterator[Record]:
+    """One document of 1 GB among ten short ones."""
+    sentence = "Sentence {} of the long document is about w{:x} and N{:x}. "
+    text = "".join(sentence.format(at, at % 50_000, at % 9_000) for at in range(int(19_500_000 * size)))
+    yield {"id": "long", "text": text}
+    for at in range(10):
+        yield {"id": f"short{at}", "text": f"A short document about w{at:x}."}
+
+
+def rare_words(size: float) -> Iterator[Record]:
+    """Documents of a hundred words that occur once: ten million distinct ones."""
+    for at in range(int(100_000 * size)):
+        yield {"id": f"{at:06}", "text": " ".join(f"w{word:x}" for word in range(100 * at, 100 * at + 100))}
+
+
+def long_ids(size: float) -> Iterator[Record]:
+    """Documents whose ids have a million characters."""
+    return (
+        {"id": f"{at:06}" + "x" * 1_000_000, "text": f"Document {at}."} for at in range(int(1_000 * size))
+    )
+
+
+SHAPES: dict[str, tuple[str, Callable[[float], Iterator[Record]]]] = {
+    "one-word": ("1,000,000 documents of one word", one_word),
+    "equal": ("1,000,000 equal documents", equal),
+    "rare-words": ("100,000 documents with 10,000,000 distinct words", rare_words),
+    "one-document": ("one document of 1 GB and ten short ones", one_document),
+    "long-ids": ("1,000 ids of 1 MB", long_ids),
+}
+
+
+def measure_odd(args: argparse.Namespace) -> None:
+    """Build each shape. A row ends with what the build reported: the number of documents in the index, or its error."""
+    rows: list[list[Any]] = []
+    for name, (shown, records) in SHAPES.items():
+        if args.odd not in ("all", name):
+            continue
+        with tempfile.TemporaryDirectory(dir=args.folder) as folder:
+            source, place = Path(folder) / "documents.jsonl", Path(folder) / "index"
+            with source.open("w", encoding="utf-8") as out:
+                out.writelines(f"{json.dumps(record)}\n" for record in records(0.001 if args.smoke else 1.0))
+            built = measure([sys.executable, "-c", _ODD_BUILD, str(source), str(place)])
+            size = sum(file.stat().st_size for file in place.rglob("*") if file.is_file())
+            cells = [source.stat().st_size / 1e6, built.wall, built.peak, built.own, size / 1e6]
+            rows.append([shown, *cells, next(iter(built.printed.values()))])
+    columns = ["source", "MB", "s", "peak MB", "own MB", "MB on disk", "documents, or the error"]
+    publish([table("", columns, rows)], "Sources of unusual shape, two threads, one build each.")
+
+
 def main() -> None:
     """Measure each size."""
     parser = arguments(__doc__)
@@ -277,7 +350,11 @@ def main() -> None:
     )
     parser.add_argument("--no-peers", action="store_true", help="ketrag-fast alone")
     parser.add_argument("--folder", help="where corpora and indexes are written; default: the system's")
+    parser.add_argument("--odd", choices=("all", *SHAPES), help="build sources of unusual shape instead")
     args = parser.parse_args()
+    if args.odd:
+        measure_odd(args)
+        return
     sizes = [300] if args.smoke else [int(size) for size in args.passages.split(",")]
     rows, stages, scaling, first = [], [], [], []
     for count in sizes:

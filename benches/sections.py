@@ -1,4 +1,4 @@
-"""The sections of benches/BENCHMARKS.md: what each shows, the commands that measure it, and the code they depend on."""
+"""The sections of benches/BENCHMARKS.md: what each shows, and the commands that measure it."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from typing import Final
 
 PREFACE: Final = """# Benchmarks
 
-`python benches/all.py` makes this page: it runs the command of each section, stores the rows in `benches/results`, and renders
-the tables from there. It skips what was measured with the present code, so it can be stopped and started again; `--again`
-measures it once more, `--quality`, `--times` and `--only NAME,NAME` select, `--smoke` tries everything at tiny sizes. A
-section that is older than its code is marked *stale* (`python benches/stamps.py --check`).
+`make figures` makes this page: it runs the commands of each section, stores the rows in `benches/results`, and renders the tables
+from there; `make figures ONLY=NAME` measures one section. The figures belong to a release: those of a section are of the version,
+the commit, the date and the machine that are named below it, and are not measured again when the code changes.
 
 **Quality** does not depend on the load of a machine. With MiniLM the last digits can differ between processors, because the
 encoder chooses its arithmetic (four cells of hotpotqa-dev differ by at most 0.3 between an EPYC with AVX2 and a Xeon with AMX).
@@ -24,83 +23,20 @@ less on your own data.
 **Times** depend on the machine and on what else it did: each section names both. A column `target` has the project's goal.
 """
 
-_RANKING: Final = (
-    "python/ketrag_fast/lab/eval/**/*.py",
-    "python/ketrag_fast/systems/**/*.py",
-    "rust/core/src/assemble/**/*.rs",
-    "rust/core/src/channels/**/*.rs",
-    "rust/core/src/embed/**/*.rs",
-    "rust/core/src/graph/**/*.rs",
-    "rust/core/src/rank/**/*.rs",
-    "rust/core/src/search/**/*.rs",
-    "rust/core/src/vector/**/*.rs",
-    "rust/text/src/**/*.rs",
-    "!python/ketrag_fast/lab/eval/table.py",  # prints what was measured
-    "!python/ketrag_fast/systems/*/inspection.py",  # prints one node of a graph
-    # Only changes and merges use these. Tests compare the result with that of a fresh build, which benchmarks of quality ask.
-    "!python/ketrag_fast/systems/shared/row_reuse.py",
-    "!python/ketrag_fast/systems/shared/units_update.py",
-    "!rust/core/src/graph/links_delta.rs",
-    "!rust/core/src/graph/links_earlier.rs",
-    "!rust/core/src/graph/links_search.rs",
-    "!rust/core/src/graph/links_things.rs",
-    "!rust/core/src/graph/links_update.rs",
-)
-_READING: Final = (*_RANKING, "python/ketrag_fast/models/extraction/**/*.py")
-_BUILDING: Final = (
-    "python/ketrag_fast/build/**/*.py",
-    "python/ketrag_fast/storage/**/*.py",
-    "python/ketrag_fast/systems/**/*.py",
-    "rust/base/src/**/*.rs",
-    "rust/core/src/embed/**/*.rs",
-    "rust/core/src/graph/**/*.rs",
-    "rust/core/src/vector/**/*.rs",
-    "rust/text/src/**/*.rs",
-)
-_ASKING: Final = (
-    "python/ketrag_fast/query/**/*.py",
-    "!python/ketrag_fast/query/answer/**/*.py",  # answers are made after retrieval
-    "!python/ketrag_fast/query/graph_view.py",  # the nodes and edges of a drawing
-    "!python/ketrag_fast/query/inspect.py",  # shows documents and nodes without a question
-    "rust/core/src/assemble/**/*.rs",
-    "rust/core/src/channels/**/*.rs",
-    "rust/core/src/rank/**/*.rs",
-    "rust/core/src/search/**/*.rs",
-    "rust/core/src/vector/**/*.rs",
-)
-_ENCODING: Final = (
-    "rust/encode/src/**/*.rs",
-    "!rust/encode/src/classifier.rs",  # scores pairs for a reranker
-    "!rust/encode/src/extractor.rs",  # quotes answers
-)
-_SERVING: Final = (
-    *_ASKING,
-    "python/ketrag_fast/apps/server/**/*.py",
-    "!python/ketrag_fast/apps/server/mcp_*.py",  # tools of assistants
-    "!python/ketrag_fast/apps/server/inspect.py",  # statistics and documents
-    "!python/ketrag_fast/apps/server/graph_views.py",
-    "rust/serve/src/**/*.rs",
-)
-
 
 @dataclass(frozen=True)
 class Run:
-    """One command whose result is stored under its name; `files` are globs of the code it depends on."""
+    """One command whose result is stored under its name."""
 
     name: str
     command: tuple[str, ...]
-    files: tuple[str, ...]
-
-    @property
-    def globs(self) -> tuple[str, ...]:
-        """The files that make its result stale: its script and `files`."""
-        return (f"benches/{self.command[0]}", *self.files)
 
 
 @dataclass(frozen=True)
 class Section:
-    """A section of the page."""
+    """A section of the page. `make figures ONLY=NAME` measures it alone."""
 
+    name: str
     title: str
     text: str
     runs: tuple[Run, ...]
@@ -110,16 +46,16 @@ class Section:
 def _quality(name: str, title: str, text: str, *, rules: bool = True) -> Section:
     """Return the section of a question set: without a model, with MiniLM, and the modes that rules can build."""
     runs = [
-        Run(name, ("quality.py", name), _RANKING),
-        Run(f"{name}-minilm", ("quality.py", name, "--model"), (*_RANKING, *_ENCODING)),
+        Run(name, ("quality.py", "modes", name)),
+        Run(f"{name}-minilm", ("quality.py", "modes", name, "--model")),
     ]
     if rules:
-        runs.append(Run(f"{name}-rules", ("quality.py", name, "--rules"), _READING))
-    return Section(title, text, tuple(runs))
+        runs.append(Run(f"{name}-rules", ("quality.py", "modes", name, "--rules")))
+    return Section(name, title, text, tuple(runs))
 
 
-def _time(name: str, title: str, text: str, script: str, files: tuple[str, ...]) -> Section:
-    return Section(title, text, (Run(name, (script,), files),), is_time=True)
+def _time(name: str, title: str, text: str, *command: str) -> Section:
+    return Section(name, title, text, (Run(name, command),), is_time=True)
 
 
 _RULES: Final = (
@@ -171,61 +107,63 @@ SECTIONS: Final = (
         "`examples/polar`: 56 articles, of which questions combine up to four. Small and clean: a check, not evidence.",
     ),
     Section(
+        "technical",
         "Technical documentation",
         "Questions on 1,859 pages of documentation of eleven Debian packages (Apache httpd, APT, BIND, D-Bus, Exim, HAProxy, Lua, Postfix,"
         " PostgreSQL, SQLite, zsh), no model. `python benches/technical.py --fetch` gets the packages; this repository has only the"
         " questions and where their answers are. `plain` questions avoid the terms of the text, so few are found; `expert` questions"
         " use the terms of the field. Some need two sections: their answer is in the context if both passages are. The rank is"
         " that of the first right passage, `recall@5` counts passages. Nothing was chosen by the questions `aside`.",
-        (Run("technical", ("technical.py",), (*_RANKING, "python/ketrag_fast/readers/**/*.py")),),
+        (Run("technical", ("technical.py",)),),
     ),
     Section(
+        "technical-links",
         "Links as citations",
         "CG-RAG takes the links between the pages of the technical documentation for citations, next to `text` and `fused`, which it"
         " starts from, and next to itself without them (`citation_direction=none`). Vectors are fitted on the corpus, or MiniLM's.",
         tuple(
-            Run(
-                f"technical-links{suffix}",
-                ("technical.py", "--links", *option),
-                (*_RANKING, *_ENCODING, "python/ketrag_fast/readers/**/*.py"),
-            )
+            Run(f"technical-links{suffix}", ("technical.py", "--links", *option))
             for suffix, option in (("", ()), ("-minilm", ("--model",)))
         ),
     ),
     Section(
+        "recorded",
         "KET-RAG with a recorded extraction, and its reference implementation",
         "100 questions of MuSiQue's train split over 1,890 passages. The entities and relations were extracted by GPT-3.5 and"
         " recorded by HippoRAG's authors, so no LLM runs. `parity` compares the preset of this name with the reference functions"
         " (KET-RAG at c632ff4) on the passages as one shuffled document: questions of 100 with an answer in the context.",
         (
-            Run("recorded", ("recorded.py",), _READING),
-            Run("parity", ("parity.py",), (*_RANKING, *_ENCODING)),
+            Run("recorded", ("quality.py", "recorded", "musique-train100")),
+            Run("parity", ("parity.py",)),
         ),
     ),
     Section(
+        "hops",
         "By the number of hops",
         "MuSiQue's questions by the number of hops that they name, over the pool of the section MuSiQue, with its caveat.",
         (
-            Run("hops", ("hops.py", "musique-dev"), _RANKING),
-            Run("hops-minilm", ("hops.py", "musique-dev", "--model"), (*_RANKING, *_ENCODING)),
+            Run("hops", ("quality.py", "hops", "musique-dev")),
+            Run("hops-minilm", ("quality.py", "hops", "musique-dev", "--model")),
         ),
     ),
     Section(
+        "systems",
         "Every system at equal tokens",
         "Each system's best mode next to `text`, `fused` and `walk`, with entities and relations by rules, or as GPT-3.5 extracted them"
         " (`musique-train100`, recorded by HippoRAG's authors). The rule of NodeRAG's paper prints a fixed number of nodes (`node_fill=none`);"
         " then the rest of the budget is filled in the order of its walk with chunks, the default, or with nodes of every type.",
         tuple(
-            Run(f"systems-{name}{suffix}", ("systems.py", name, *option), (*_READING, *_ENCODING))
+            Run(f"systems-{name}{suffix}", ("quality.py", "systems", name, *option))
             for name in ("musique-dev", "2wiki-dev", "hotpotqa-dev", "musique-train100")
-            for suffix, option in (("", ()), ("-plain", ("--plain",)))
+            for suffix, option in (("", ("--model",)), ("-plain", ()))
         ),
     ),
     Section(
+        "advice",
         "Advice without labels",
         "What `ketrag bench advise` recommends from questions that it makes of the passages, next to the labelled questions of the same"
         " set, which it does not read. `direct` and `linked` are the shares of made questions answered in the first five.",
-        (Run("advice", ("advice.py",), (*_RANKING, "python/ketrag_fast/lab/advice/**/*.py")),),
+        (Run("advice", ("advice.py",)),),
     ),
     _time(
         "build",
@@ -233,7 +171,6 @@ SECTIONS: Final = (
         "Wall clock of a whole build in a fresh process from sources to a published index, and its peak memory. `default` are the"
         " modes that need nothing extra.",
         "build.py",
-        _BUILDING,
     ),
     _time(
         "retrieval",
@@ -241,7 +178,7 @@ SECTIONS: Final = (
         "Contexts of 4,000 tokens, no embedding model. `bm25s` is the Python package with its numba backend off; it returns the ten"
         " best passages and prints no context.",
         "retrieval.py",
-        _ASKING,
+        "modes",
     ),
     _time(
         "serving",
@@ -249,18 +186,12 @@ SECTIONS: Final = (
         "`ketrag serve` with one worker on the same machine as the load, contexts of 1,500 tokens. With the reply cache (the"
         " default) a repeated question is answered without a search.",
         "serving.py",
-        _SERVING,
     ),
     Section(
+        "serving-memory",
         "The service during minutes at twice its capacity",
         "Default options, with the reply cache on and every question new. Replies are 200 or 429; anything else is an error.",
-        (
-            Run(
-                "serving-memory",
-                ("serving.py", "--endurance", "10"),
-                _SERVING,
-            ),
-        ),
+        (Run("serving-memory", ("serving.py", "--endurance", "10")),),
         is_time=True,
     ),
     _time(
@@ -268,14 +199,13 @@ SECTIONS: Final = (
         "The encoder and sentence-transformers",
         "all-MiniLM-L6-v2 on the same texts in the same process, taking turns. Rates are tokens a second of text, without padding.",
         "encoder.py",
-        _ENCODING,
     ),
     _time(
         "ann",
         "Vector search and hnswlib",
         "Nearest 10 of made-up unit vectors of 384 dimensions in 1,000 clusters, one question at a time on one core.",
-        "ann.py",
-        ("python/ketrag_fast/models/ann/**/*.py", "rust/core/src/vector/**/*.rs"),
+        "kernels.py",
+        "vectors",
     ),
     _time(
         "changes",
@@ -283,28 +213,22 @@ SECTIONS: Final = (
         "One document of many is changed or removed: seconds until the new generation is published. `equal`: the index has the"
         " digest of a build of the same documents with every stage run.",
         "changes.py",
-        _BUILDING,
     ),
     _time(
         "filters",
         "Filters",
         "Milliseconds of a question with a filter that leaves a share of the documents, without a model, and the median ratio to"
         " the same question without a filter.",
-        "filters.py",
-        (*_ASKING, "python/ketrag_fast/base/filters/**/*.py"),
+        "retrieval.py",
+        "filters",
     ),
     Section(
+        "scale",
         "Growing corpora, next to tantivy and bm25s",
         "`auto` without a model (`bm25`, `walk`) over generated passages of 90 words, which are read from JSON lines; tantivy stores"
         " the texts, too, and bm25s saves them with its index. `own MB` is the peak without pages of mapped files. `KETRAG_PEERS` may"
         " name another interpreter that has them.",
-        (
-            Run(
-                "scale",
-                ("scale.py", "--passages", "100000,300000", "--scaling"),
-                (*_BUILDING, *_ASKING, "python/ketrag_fast/readers/jsonl.py"),
-            ),
-        ),
+        (Run("scale", ("scale.py", "--passages", "100000,300000", "--scaling")),),
         is_time=True,
     ),
     _time(
@@ -312,13 +236,8 @@ SECTIONS: Final = (
         "Opening an index",
         "A fresh process opens an index of generated documents and asks a question; files are in the page cache. `blocks`, the"
         " default of `verify`, checks each block when it is first read.",
-        "opening.py",
-        (
-            "python/ketrag_fast/query/**/*.py",
-            "python/ketrag_fast/storage/**/*.py",
-            "rust/base/src/**/*.rs",
-            "rust/core/src/generation/**/*.rs",
-        ),
+        "retrieval.py",
+        "opening",
     ),
     _time(
         "documents",
@@ -326,33 +245,22 @@ SECTIONS: Final = (
         "Pages are generated from the demo's articles, so that their text is known. Order is the F1 of the longest common subsequence"
         " of words. PDFium is not safe in threads: one process reads one page at a time.",
         "documents.py",
-        ("python/ketrag_fast/readers/**/*.py", "rust/layout/src/**/*.rs", "rust/web/src/**/*.rs"),
     ),
     Section(
+        "pdf-tables",
         "Tables of PDFs",
         "Real files. A cell is right if its text is in the row and the column of the hand-made truth: 7 tables of filings and 25"
         " of a competition. Of pdfplumber both ways to find tables are shown; pymupdf4llm finds tables with a model.",
-        (
-            Run(
-                "pdf-tables",
-                ("pdf_tables.py",),
-                ("python/ketrag_fast/readers/pdf/**/*.py", "rust/layout/src/**/*.rs"),
-            ),
-        ),
+        (Run("pdf-tables", ("pdf_tables.py",)),),
     ),
     Section(
+        "web-pages",
         "Main text of saved web pages",
         "Two public collections of pages with a hand-made truth, which this repository does not have; one is that on which trafilatura"
         " was developed. A page of the first has one article; the scores are of runs of four words. Of the second, parts that"
         " belong to the text and parts that do not are counted. The differences are paired, by page, with a 95 % interval."
         " The rules of ketrag-fast were written with both in sight; no page was set aside.",
-        (
-            Run(
-                "web-pages",
-                ("web_pages.py",),
-                ("python/ketrag_fast/readers/html*.py", "rust/web/src/**/*.rs"),
-            ),
-        ),
+        (Run("web-pages", ("web_pages.py",)),),
     ),
     _time(
         "web-documentation",
@@ -360,12 +268,6 @@ SECTIONS: Final = (
         "The documentation of Python and Git, and Debian's policy and references, as their packages install them"
         " (`python benches/web_documentation.py --fetch` gets them). The true links were read by another parser.",
         "web_documentation.py",
-        (
-            "python/ketrag_fast/build/**/*.py",
-            "python/ketrag_fast/readers/**/*.py",
-            "python/ketrag_fast/systems/cg_rag/**/*.py",
-            "rust/web/src/**/*.rs",
-        ),
     ),
     _time(
         "workbench",
@@ -373,29 +275,20 @@ SECTIONS: Final = (
         "Positions and communities are computed in Rust. The browser opens a page without a server that holds the whole graph; it"
         " is driven over its own protocol, and draws in software.",
         "workbench.py",
-        (
-            "python/ketrag_fast/lab/workbench/**/*.py",
-            "python/ketrag_fast/query/graph_view.py",
-            "python/ketrag_fast/types/graph_views.py",
-            "rust/core/src/graph/communities.rs",
-            "rust/core/src/graph/layout/**/*.rs",
-            "rust/core/src/graph/neighbourhood.rs",
-        ),
     ),
     _time(
         "interchange",
         "Export and import",
         "Exports of a skeleton, and an import of a working directory of LightRAG, each in a separate process.",
         "interchange.py",
-        ("python/ketrag_fast/lab/interchange/**/*.py",),
     ),
     _time(
         "kernels",
         "Kernels and other libraries",
         "The same result from this package's kernels and from public libraries, on graphs of made-up texts with the word"
         " statistics of real ones.",
-        "kernel_speed.py",
-        ("rust/core/src/graph/**/*.rs", "rust/core/src/rank/**/*.rs", "rust/text/src/**/*.rs"),
+        "kernels.py",
+        "graphs",
     ),
 )
 """In the order of the page."""

@@ -73,6 +73,11 @@ TESTS: Final = """\
 | tests/data/musique-train100 | MuSiQue (Trivedi et al. 2022), HippoRAG, KET-RAG, graphrag | CC BY 4.0, MIT |
 | tests/data/lightrag | files that LightRAG 1.5.7 wrote for two texts of this project | MIT |
 | tests/data/walk | MuSiQue (Trivedi et al. 2022), HotpotQA (Yang et al. 2018) | CC BY 4.0, CC BY-SA 4.0 |
+| benches/data/musique | MuSiQue | CC BY 4.0 |
+| benches/data/2wiki | 2WikiMultihopQA (Ho et al. 2020) | Apache-2.0 |
+| benches/data/hotpotqa, benches/data/xquad-en | HotpotQA, XQuAD (Artetxe et al. 2020) | CC BY-SA 4.0 |
+| benches/data/lihua-world | LiHua-World, published with MiniRAG (Fan et al. 2025) | MIT |
+| benches/data/cosqa | CoSQA (Huang et al. 2021) | MIT |
 
 ## Licence texts
 

@@ -109,7 +109,7 @@ def passages() -> Path:
 @pytest.fixture(scope="session")
 def llama_cpp() -> Any:
     """The library that runs GGUF models, or a skip that says it is absent."""
-    part("gguf", "dev")
+    part("gguf", "checks")
     return part("llama_cpp", "llm")
 
 

@@ -66,7 +66,7 @@ def test_the_image_is_built_and_has_the_command() -> None:
 def test_the_file_passes_hadolint() -> None:
     linter = shutil.which("hadolint", path=str(Path(sys.executable).parent)) or shutil.which("hadolint")
     if linter is None:
-        missing("hadolint is not installed (pip install 'ketrag-fast[dev]')")
+        missing("hadolint is not installed (pip install --group checks)")
     assert output(linter, str(FILE)) == ""
 
 

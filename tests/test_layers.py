@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
@@ -32,7 +31,6 @@ LAYERS: tuple[frozenset[str], ...] = (
 LAYER = {part: level for level, parts in enumerate(LAYERS) for part in parts}
 # The package itself hands out public names of any layer, when they are first used.
 FACADE = ""
-MOST_PARTS, MOST_EDGES = 17, 84
 # The command and the server use `Index` as any program does.
 BEHIND_THE_INDEX = {"storage", "build", "_core"}
 # Systems and shared stages are plug-ins: they must not know each other.
@@ -113,7 +111,6 @@ def is_allowed(module: str, target: str) -> bool:
 def test_the_table_names_the_parts_that_exist() -> None:
     on_disk = {part_of(name) for name in modules() if name} | {"_core"}
     assert on_disk == set(LAYER)
-    assert len(on_disk - {"_core"}) <= MOST_PARTS
     assert {
         part_of(name.removeprefix("systems.")) for name in modules() if name.startswith("systems.")
     } >= SHARED
@@ -132,11 +129,6 @@ def test_no_module_imports_one_that_imports_it() -> None:
         assert free, f"these modules import each other: {sorted(waiting)}"
         for name in free:
             del waiting[name]
-
-
-def test_few_edges_between_parts() -> None:
-    edges = {(part_of(name), part_of(target)) for name, targets in graph().items() for target in targets}
-    assert len({(a, b) for a, b in edges if a != b}) <= MOST_EDGES
 
 
 @pytest.mark.parametrize(
@@ -160,23 +152,6 @@ def test_few_edges_between_parts() -> None:
 )
 def test_the_check_itself(module: str, target: str, good: bool) -> None:
     assert is_allowed(module, target) is good
-
-
-def test_no_class_name_is_used_twice() -> None:
-    homes = defaultdict(list)
-    for name, path in modules().items():
-        for node in tree(path).body:
-            if isinstance(node, ast.ClassDef):
-                homes[node.name].append(name)
-    assert not {name: found for name, found in homes.items() if len(found) > 1}
-
-
-def test_functions_are_short() -> None:
-    for path in modules().values():
-        for node in nodes(path):
-            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-                lines = (node.end_lineno or 0) - node.lineno + 1
-                assert lines <= 80, f"{path.relative_to(ROOT)}: {node.name} has {lines} lines"
 
 
 def test_nothing_dangerous_is_imported_or_called() -> None:

@@ -44,7 +44,6 @@ __all__ = [
     "citation_candidates",
     "citation_links",
     "concept_graph",
-    "concept_search",
     "concepts",
     "cooccurrence_kernels",
     "cooccurrence_knn",
@@ -57,7 +56,6 @@ __all__ = [
     "detect_language",
     "edge_alphas",
     "embed_rows",
-    "encode_tokens",
     "encoder_kernels",
     "encoder_refusal",
     "fill",
@@ -65,7 +63,6 @@ __all__ = [
     "fold_skeleton",
     "fuse_ranks",
     "graph_communities",
-    "graph_layer",
     "graph_layout",
     "graph_neighbourhood",
     "hash_file",
@@ -75,18 +72,14 @@ __all__ = [
     "keyword_pool",
     "kmeans",
     "knn_graph",
-    "knn_order",
     "languages",
     "lexical_keywords",
     "links_bm25",
     "links_build",
     "links_build_runs",
     "links_weights",
-    "local_search",
     "merge_hashes",
     "merge_strings",
-    "normalise_vectors",
-    "pack_array",
     "pack_file",
     "pagerank",
     "pass_messages",
@@ -113,10 +106,8 @@ __all__ = [
     "string_gaps",
     "take_strings",
     "text_blocks",
-    "token_windows",
     "tokenise",
     "transpose",
-    "treebank_words",
     "truncate",
     "unpack_array",
     "vector_top_k",
@@ -248,9 +239,6 @@ class Searcher:
     ) -> list[_Reason]: ...
     def sample(self, length: int) -> str | None: ...
     def read_ahead(self, most: int, *, report: _Report = None) -> int: ...
-    def candidates(
-        self, request: Request, question: str, most: int, *, vector: _F32 | None = None
-    ) -> tuple[_U32, _U32, _F64]: ...
     def places(self, units: Sequence[int], lengths: Sequence[int]) -> list[_Place]: ...
 
 # Queries that the core answers alone, and the HTTP front (rust/py/src/plan.rs, front.rs).
@@ -392,9 +380,6 @@ def delta_patches(
 ): ...
 def hash_file(path: str | PathLike[str]) -> tuple[str, bytes]: ...
 def merge_hashes(hashes: bytes, size: int) -> str | None: ...
-def pack_array(
-    data: NDArray[np.uint8], dtype: str, shape: Sequence[int], *, threads: int = 0
-) -> bytes | None: ...
 def pack_file(
     data: NDArray[np.uint8],
     dtype: str,
@@ -459,17 +444,6 @@ def citation_links(
     report: _Report = None,
 ) -> tuple[_Csr, _F64, _F64]: ...
 def edge_alphas(edges: _Csr, vectors: _F32, *, threads: int = 0, report: _Report = None) -> _F32: ...
-def graph_layer(
-    h: _F32,
-    edges: _Csr,
-    factors: _F32,
-    weights: _F32,
-    matrices: tuple[_Weights, _Weights, _Weights, _Weights],
-    *,
-    heads: int,
-    relu: bool,
-    threads: int = 0,
-) -> _F32: ...
 def citation_candidates(
     vectors: _F32,
     vector: _F32,
@@ -547,21 +521,6 @@ def concept_graph(
     threads: int = 0,
     report: _Report = None,
 ) -> tuple[_Csr, _U32, _F32, _F64, float]: ...
-def concept_search(
-    vectors: _F32,
-    edges_indptr: _U64,
-    edges_indices: _U32,
-    units_indptr: _U64,
-    units_indices: _U32,
-    unit_vectors: _F32,
-    query: _F32,
-    wanted: int,
-    *,
-    seeds: int = 25,
-    depth: int = 2,
-    most: int | None = None,
-    order: str = "local",
-) -> tuple[_U32, _F64, _U32]: ...
 def select_by_concepts(
     indptr: _U64, indices: _U32, ranks: _F64, count: int, *, score: str = "sum", report: _Report = None
 ) -> _U32: ...
@@ -750,8 +709,6 @@ class Punkt:
         self, stop_words: list[str], texts: list[str], *, threads: int = 0, report: _Report = None
     ) -> list[list[tuple[str, list[str]]]]: ...
 
-def treebank_words(sentence: str) -> list[str]: ...
-
 # Words, tokens, windows, sentences, the corpus and its vocabulary (rust/py/src/text.rs).
 class _Corpus(TypedDict):
     chunk_doc: _U32
@@ -794,11 +751,7 @@ def stop_words(language: str = "english") -> tuple[list[str], str]: ...
 def count_tokens(
     texts: _Strings, encoding: str = "cl100k_base", threads: int = 0, *, report: _Report = None
 ) -> _U32: ...
-def encode_tokens(text: str, encoding: str = "cl100k_base") -> _U32: ...
 def truncate(text: str, tokens: int, encoding: str = "cl100k_base") -> int: ...
-def token_windows(
-    text: str, size: int, overlap: int = 0, encoding: str = "cl100k_base", *, report: _Report = None
-) -> _U64: ...
 def sentence_spans(text: str, splitter: str = "standard", *, report: _Report = None) -> _U64: ...
 def corpus(
     titles: _Strings,
@@ -848,7 +801,6 @@ def vector_top_k(
     threads: int = 0,
     report: _Report = None,
 ) -> tuple[_U32, _F64]: ...
-def normalise_vectors(vectors: _F32) -> _F32: ...
 def quantise_vectors(vectors: _F32, *, threads: int = 0, report: _Report = None) -> _Codes: ...
 def cosine_knn(
     vectors: _F32,
@@ -914,16 +866,6 @@ def keyword_pool(
     codes: _Codes | None = None,
     simd: str = "auto",
 ) -> tuple[_U32, _F64, _U32, _U32, _F64, int]: ...
-def knn_order(
-    units: _F32,
-    indptr: _U64,
-    indices: _U32,
-    unit_tokens: _U32,
-    query: _F32,
-    limit: int,
-    *,
-    simd: str = "auto",
-) -> tuple[_U32, _F64, _U32]: ...
 def fuse_ranks(lists: list[_U32], *, constant: float = 60.0) -> tuple[_U32, _F64]: ...
 def simd_levels() -> list[str]: ...
 
@@ -964,20 +906,6 @@ def skeleton_row_tokens(
 ) -> tuple[_U32, _U32]: ...
 
 # Local search: the tables around chosen entities (rust/py/src/local.rs).
-def local_search(
-    entities: tuple[_Strings, _Strings, _U32, _Csr, _U32],
-    relations: tuple[_U32, _U32, _Strings, _F64, _U32, _Csr, _U32],
-    units: tuple[_Strings, _U32],
-    selected: _U32,
-    budget: int,
-    *,
-    relations_per_entity: int = 10,
-    published: bool = False,
-    rollover: bool = False,
-    skip: bool = False,
-    truncate: bool = True,
-    encoding: str = "cl100k_base",
-) -> tuple[str, int, list[tuple[str, int, int, int]], _U32, _U32, _U32, _U64]: ...
 
 # The native sentence encoder
 @final

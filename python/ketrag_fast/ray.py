@@ -1,6 +1,6 @@
-"""Build an index on Ray: one task for each shard of the documents, then a merge. Needs the extra `ray`.
+"""Build an index on Ray: one task for each shard of the documents, then a merge. Needs `ray[client]`.
 
-`search_application` answers queries on Ray Serve. It needs the extra `ray-serve`.
+`search_application` answers queries on Ray Serve. It needs `ray[client,serve]`.
 """
 
 from __future__ import annotations

@@ -5,14 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from tests.cli.test_end_to_end import ketrag
 from tests.process import ROOT
 from tests.support.llama_server import LlamaServer
-
-from ketrag_fast.kernels.text import count_tokens
 
 MODEL = "tiny"
 LIMITS = ("--llm-tokens", "48", "--on-barren", "continue", "--threads", "1")
@@ -82,55 +79,6 @@ def test_local_against_api(place: Path, tiny_gguf: Path, server: LlamaServer) ->
     page = (place / "page.html").read_text("utf-8")
     assert "gone" in page
     assert "What the graphs have in common" in page
-
-
-def _estimate(place: Path, llm: str, *more: str, of: str = "set") -> dict[str, Any]:
-    code, out, err = ketrag("estimate", of, "--llm", llm, *LIMITS, *more, "--json", cwd=place)
-    assert code == 0, err
-    found: dict[str, Any] = json.loads(out)
-    return found
-
-
-def test_an_estimate_times_the_model_and_learns_from_the_build(place: Path, tiny_gguf: Path) -> None:
-    llm = f"llama-cpp:{tiny_gguf}"
-    said = _estimate(place, llm, "-i", "idx", "--calls", "2")
-    assert said["basis"]["tokens_in"] == "from timed calls"
-    assert said["seconds"] > said["stages"]["language model"] > 0
-    code, out, err = ketrag("index", "set", "-i", "idx", "--llm", llm, *LIMITS, "--json", cwd=place)
-    assert code in (0, 3), err
-    report = json.loads(out)
-    rows = {row["name"]: row for row in report["estimate"]}
-    assert rows["core_chunks"]["off_percent"] == 0
-    assert abs(rows["tokens_in"]["off_percent"]) < 15
-    same = _estimate(place, llm, "-i", "idx")
-    assert (same["calls"], same["tokens_in"], same["core_chunks"]) == (0, 0, report["usage"]["core_chunks"])
-    (place / "other").mkdir()
-    for line in (place / "set" / "corpus.jsonl").read_text("utf-8").splitlines():
-        row = json.loads(line)
-        with (place / "other" / "corpus.jsonl").open("a", encoding="utf-8") as file:
-            file.write(json.dumps(row | {"_id": f"other {row['_id']}"}) + "\n")
-    again = _estimate(place, llm, "-i", "idx", of="other")
-    assert again["basis"]["tokens_in"] == "from the last build"
-    for name in ("calls", "tokens_in", "tokens_out"):
-        assert again[name] == pytest.approx(report["usage"][name], rel=0.15), name
-
-
-def test_an_endpoint_is_asked_only_when_told(place: Path, server: LlamaServer) -> None:
-    llm = f"openai:{MODEL}@{server.url}"
-    before = len(server.requests)
-    said = _estimate(place, llm)
-    assert len(server.requests) == before
-    assert said["seconds"] is None
-    told = _estimate(place, llm, "--spend", "--calls", "9")  # more than there are chunks: all are sent
-    assert told["seconds"] is not None
-    assert told["basis"]["tokens_in"] == "from timed calls"
-    assert told["calls"] == said["calls"] > 0
-    bodies = [body for path, body in server.requests[before:] if path.endswith("/chat/completions")]
-    sent = ["".join(message["content"] for message in body["messages"]) for body in bodies]
-    assert len(sent) == said["calls"]
-    # Counted in cl100k tokens, with a few for the form of a chat.
-    counted = int(count_tokens(sent).sum())
-    assert counted < said["tokens_in"] <= counted + 20 * len(sent)
 
 
 def test_a_sweep_reads_no_chunk_twice_and_tells_each_point_its_own(place: Path, server: LlamaServer) -> None:

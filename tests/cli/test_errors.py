@@ -87,11 +87,10 @@ def test_several_indexes_and_the_default_one_are_not_named(place: Path, tmp_path
     assert done.code == 4 and "`ketrag index SOURCE...`" in done.err
 
 
-def test_a_folder_of_a_trained_reranker_needs_its_form(place: Path) -> None:
+def test_the_folder_of_a_reranker_needs_its_form(place: Path) -> None:
     done = command("retrieve", "Fram", "--rerank", "my-reranker", "-i", "my notes", cwd=place)
     assert done.code == 2
-    assert "must be native:FOLDER, walk-features:FOLDER or none, got 'my-reranker'" in done.err
-    assert "hint: a folder of `ketrag bench train reranker` is walk-features:FOLDER" in done.err
+    assert "must be native:FOLDER or none, got 'my-reranker'" in done.err
 
 
 @pytest.mark.parametrize("modes", ["auto,ket", "+ket"])
@@ -141,12 +140,6 @@ def test_a_form_of_answer_needs_a_model(place: Path, argv: tuple[str, ...]) -> N
     assert f"{' '.join(argv[:2]) if argv[0] == '--kind' else '--option'} needs a language model" in done.err
     assert "--answer-llm SPEC" in done.err
     assert command("ask", "Who built the Fram?", "-i", "my notes", "--kind", "free", cwd=place).code == 0
-
-
-def test_what_trains_a_reranker(place: Path) -> None:
-    done = command("train", "reranker", "docs", "-i", "my notes", cwd=place)
-    assert done.code == 2
-    assert "hint: `ketrag bench train reranker` trains it" in done.err
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""`ketrag estimate` through the real command, and the report of the build that follows it."""
+"""`ketrag estimate` through the real command."""
 
 from __future__ import annotations
 
@@ -18,45 +18,33 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_an_estimate_then_the_build_then_both(place: Path) -> None:
-    code, out, err = ketrag("estimate", "docs", "-i", "idx", "--json", cwd=place)
-    assert code == 0, err
-    said = json.loads(out)
-    assert said["schema"] == "ketrag/estimate/1"
-    assert (said["documents"], said["chunks"]) == (5, 5)
-    assert said["usd"]["total"] == 0
-    assert "stored in idx" in err
-    code, out, err = ketrag("index", "docs", "-i", "idx", cwd=place)
-    assert code == 0, err
-    assert "estimated" in out
-    assert "seconds" in out
-    code, out, err = ketrag("index", "docs", "-i", "idx", "--json", cwd=place)
-    assert json.loads(out)["estimate"] == []  # nothing was done that could be compared
-
-
-def test_a_stored_estimate_is_not_an_unfinished_index(place: Path) -> None:
-    assert ketrag("estimate", "docs", "-i", "planned", "-q", cwd=place)[0] == 0
-    code, _, err = ketrag("stats", "-i", "planned", cwd=place)
-    assert code == 4
-    assert "no index in planned: only an estimate is stored there" in err
-    assert "`ketrag index -i planned SOURCE...`" in err
-    code, _, err = ketrag("index", "-i", "planned", cwd=place)
-    assert (code, "no source was named" in err) == (2, True)
-
-
-def test_without_an_index_nothing_is_left_behind(place: Path, tmp_path: Path) -> None:
-    code, out, err = ketrag("estimate", str(place / "docs"), cwd=tmp_path)
+@pytest.mark.parametrize("index", [(), ("-i", "planned")])
+def test_nothing_is_left_behind(place: Path, tmp_path: Path, index: tuple[str, ...]) -> None:
+    code, out, err = ketrag("estimate", str(place / "docs"), *index, cwd=tmp_path)
     assert (code, err) == (0, "")
+    rows = dict(line.rsplit("  ", 1) for line in out.splitlines())
+    assert {name.strip(): value for name, value in rows.items()}["documents"].strip() == "5"
     assert "time on this machine" in out
+    assert "per million words" in out
     assert list(tmp_path.iterdir()) == []
+
+
+def test_an_index_decides_what_is_not_said(place: Path) -> None:
+    assert ketrag("index", "docs", "-i", "idx", "--modes", "all", "-q", cwd=place)[0] == 0
+    for argv, has_knn in (((), False), (("-i", "idx"), True)):
+        code, out, err = ketrag("estimate", "docs", *argv, "--json", cwd=place)
+        assert code == 0, err
+        found = json.loads(out)
+        assert found["schema"] == "ketrag/estimate/1"
+        assert (found["documents"], found["sampled"], found["chunks"]) == (5, 5, 5)
+        assert found["usd"]["total"] == 0
+        assert ("knn" in found["stages"]) == has_knn
 
 
 @pytest.mark.parametrize(
     ("argv", "code", "word"),
     [
         (("nowhere",), 1, "nowhere"),
-        (("docs", "--sample", "0"), 2, "--sample"),
-        (("docs", "--calls", "many"), 2, "--calls"),
         (("docs", "--prices", "none.toml"), 2, "none.toml"),
         (("docs", "--llm", "best"), 2, "best"),
         ((), 2, "SOURCE"),
@@ -68,37 +56,17 @@ def test_bad_input_is_named(place: Path, argv: tuple[str, ...], code: int, word:
     assert word in err
 
 
-def test_prices_without_the_model_leave_usd_unknown_and_tokens_told(place: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("model", "is_known"), [("known", True), ("other", False)])
+def test_a_model_without_a_price_leaves_usd_unknown(
+    place: Path, tmp_path: Path, model: str, is_known: bool
+) -> None:
     table = tmp_path / "p.toml"
     table.write_text('date = "2026-01-02"\n[models.known]\ninput = 1.0\noutput = 2.0\n')
-    for model, total in (("known", None), ("other", "unknown")):
-        llm = f"openai:{model}@https://api.example.org/v1"
-        argv = ("estimate", "docs", "--llm", llm, "--prices", str(table), "--json")
-        code, out, err = ketrag(*argv, cwd=place)
-        assert code == 0, err
-        said = json.loads(out)
-        assert said["tokens_in"] > 0
-        assert said["seconds"] is None
-        assert "--spend" in said["notes"][0]
-        if total is None:
-            assert said["usd"]["total"] == pytest.approx((said["tokens_in"] + 2 * said["tokens_out"]) / 1e6)
-        else:
-            assert said["usd"]["total"] == total
-
-
-def test_no_row_says_where_an_unknown_number_comes_from(place: Path, tmp_path: Path) -> None:
-    table = tmp_path / "p.toml"
-    table.write_text('date = "2026-01-02"\n[models.known]\ninput = 1.0\noutput = 2.0\n')
-    llm = "openai:other@https://api.example.org/v1"
-    code, out, err = ketrag(
-        "estimate", "docs", "--llm", llm, "--prices", str(table), "--calls", "1", cwd=place
-    )
+    llm = f"openai:{model}@https://api.example.org/v1"
+    code, out, err = ketrag("estimate", "docs", "--llm", llm, "--prices", str(table), "--json", cwd=place)
     assert code == 0, err
-    rows = [line.split("  ") for line in out.splitlines()]
-    found = {row[0]: [cell.strip() for cell in row[1:] if cell.strip()] for row in rows}
-    parts = [line for line in out.splitlines() if line.startswith("  ")]
-    assert found["time on this machine"] == ["unknown", *(["known parts:"] if parts else [])]
-    assert found["USD"] == ["unknown", f"no price of {llm}"]
-    assert found["disk"][1] == found["memory"][1] == "measured"
-    assert found["chunks"] == ["5", "counted"]
-    assert out.splitlines()[-1] == (f"{llm} was not timed, because that may cost money: --spend times 1 call")
+    found = json.loads(out)
+    assert found["tokens_in"] > 0
+    assert f"without the time that {llm} takes" in found["notes"][0]
+    spent = (found["tokens_in"] + 2 * found["tokens_out"]) / 1e6
+    assert found["usd"]["total"] == (pytest.approx(spent) if is_known else "unknown")

@@ -34,19 +34,10 @@ def ketrag(*argv: str, cwd: Path, module: str = MODULE, **env: str) -> subproces
     )
 
 
-def test_help_names_the_commands(tmp_path: Path) -> None:
-    done = ketrag("--help", cwd=tmp_path)
-    assert done.returncode == 0
-    for command in ("index", "retrieve", "eval", "graph", "stats", "config"):
-        assert command in done.stdout
-
-
 @pytest.mark.parametrize(
     ("argv", "code"),
     [
-        (["--version"], 0),
         (["--help"], 0),
-        (["retrieve", "--budget", "many", "a"], 2),
         (["no-such-command"], 2),
         (["retrieve", "-i", "missing", "a"], 4),
     ],
@@ -77,25 +68,11 @@ def test_a_question_without_an_endpoint_loads_no_client(tmp_path: Path) -> None:
         "with Index.build([Document('d', 'The Fram sailed.')], 'index') as index:\n"
         "    assert index.retrieve('Fram').passages\n"
         "http = 'ketrag_fast.models.http'\n"
-        "client = {'h11', 'http.client', f'{http}.connection', f'{http}.client'}\n"
+        "client = {'httpcore', 'http.client', f'{http}.connections', f'{http}.client'}\n"
         "assert not client & set(sys.modules), client & set(sys.modules)\n"
     )
     env = {**os.environ, "PYTHONPATH": str(ROOT / "python")}
     subprocess.run([sys.executable, "-c", code], env=env, check=True, cwd=tmp_path)
-
-
-@pytest.mark.parametrize("command", ["index", "reembed", "retrieve", "eval", "stats", "config show"])
-def test_each_command_has_help(tmp_path: Path, command: str) -> None:
-    done = ketrag(*command.split(), "--help", cwd=tmp_path)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "--index" in done.stdout
-
-
-def test_wrong_usage(tmp_path: Path) -> None:
-    for argv in (["bogus"], ["index", "--nothing"], ["stats", "--progress", "loud"]):
-        done = ketrag(*argv, cwd=tmp_path)
-        assert (done.returncode, done.stdout) == (2, "")
-        assert "usage: ketrag" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -219,7 +196,7 @@ def _all_of(terminal: int) -> bytes:
 @pytest.mark.skipif(sys.platform == "win32", reason="no process can be sent SIGINT alone")
 @pytest.mark.parametrize("http", [False, True])
 def test_interrupt_ends_a_server_of_tools(tmp_path: Path, http: bool) -> None:
-    part("mcp", "mcp")
+    part("mcp", "server")
     (tmp_path / "a.md").write_text("The Fram sailed.\n", "utf-8")
     assert ketrag("index", "a.md", cwd=tmp_path).returncode == 0
     argv = ("mcp", *(("--http", "--port", "0") if http else ()))

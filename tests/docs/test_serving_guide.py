@@ -14,7 +14,7 @@ from tests.support.chat import Chat
 from tests.support.parts import part
 from tests.support.service import command
 
-part("openai", "dev")
+part("openai", "checks")
 
 ADDRESS = "127.0.0.1:8765"
 
@@ -68,7 +68,7 @@ def test_the_blocks_of_the_service_page_get_answers(tmp_path: Path) -> None:
 
 def test_the_reference_lists_every_field_and_tool() -> None:
     """docs/reference/chat-and-mcp.md has a row for each field and each parameter of a tool."""
-    part("mcp", "mcp")
+    part("mcp", "server")
     from ketrag_fast.apps.server.mcp_tools import _Tools
     from ketrag_fast.apps.server.openai_protocol import _RETRIEVAL, CHAT, EMBEDDINGS
 

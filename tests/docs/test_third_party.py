@@ -72,5 +72,6 @@ def test_data_in_the_repository_says_whose_it_is() -> None:
     names = ("abbreviations", "collocations", "starters", "contexts")
     assert f"{sum(len(golden[name]) for name in names)} entries of the English Punkt model" in page
     assert golden["licence"].startswith("MIT")
-    for folder in sorted(path.name for path in (ROOT / "tests" / "data").iterdir() if path.is_dir()):
-        assert f"tests/data/{folder}" in page
+    for data in ("tests/data", "benches/data"):
+        for folder in sorted(path.name for path in (ROOT / data).glob("[!_]*/")):
+            assert f"{data}/{folder}" in page

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import nltk
-from nltk.tokenize import NLTKWordTokenizer, punkt
+from nltk.tokenize import punkt
 
 WRITTEN = """\
 Good muffins cost $3.88 (roughly 3,36 euros)
@@ -163,11 +163,9 @@ def main() -> None:
     learnt.collocations = Noted(learnt.collocations)
     learnt.sent_starters = Noted(learnt.sent_starters)
     learnt.ortho_context = NotedMap(learnt.ortho_context)
-    words = NLTKWordTokenizer()
     cases = [
         {
             "text": text,
-            "treebank": words.tokenize(text),
             "sentences": nltk.sent_tokenize(text),
             "words": nltk.word_tokenize(text),
             "lower": nltk.word_tokenize(text.lower()),

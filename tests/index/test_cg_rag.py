@@ -303,7 +303,7 @@ def test_references_between_the_texts_of_a_document(tmp_path: Path) -> None:
 
 
 def test_a_bibliography_leads_to_documents(tmp_path: Path) -> None:
-    part("bibtexparser", "bib")
+    part("bibtexparser", "checks")
     bib = tmp_path / "refs.bib"
     bib.write_text("@misc{fram, doi = {10.1000/a}}\n@misc{lost, title = {Nowhere}}")
     papers = [

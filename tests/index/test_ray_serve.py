@@ -70,7 +70,7 @@ print("RESULT" + json.dumps(result))
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[RayCluster]:
-    part("ray.serve", "ray-serve")
+    part("ray.serve", "checks")
     with ray_cluster() as found:
         yield found
 
@@ -260,4 +260,4 @@ def test_what_an_application_refuses(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(importlib, "import_module", lacking)
     with pytest.raises(BackendMissing, match="No module named 'fastapi'") as caught:
         search_application(tmp_path)
-    assert caught.value.hint == "pip install 'ketrag-fast[ray-serve]'"
+    assert caught.value.hint == "pip install 'ray[client,serve]>=2.40'"

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from ketrag_fast import Index, Settings
-from ketrag_fast.apps.cli.main import main
 from ketrag_fast.build import unchanged
 from ketrag_fast.build.preview import preview
 from ketrag_fast.readers import SourceFile, sandbox
@@ -78,8 +77,6 @@ def test_nothing_is_parsed_twice(folder: Path, tmp_path: Path, parsed: list[str]
     assert parsed == hashed == []
     found = preview(tmp_path / "ix", (), (), Settings(threads=1), others="read")
     assert (found.documents, found.changes, parsed) == (6, False, [])
-    assert main(["estimate", str(folder), "-i", str(tmp_path / "ix"), "--sample", "3"]) == 0
-    assert parsed == []
 
 
 def test_changed_files_are_parsed(folder: Path, tmp_path: Path, parsed: list[str], hashed: list[str]) -> None:

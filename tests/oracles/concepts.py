@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from tests.oracles.vectors import F32, dot, ranked
+from tests.oracles.vectors import F32, dot
 
 Rows = Sequence[Sequence[int]]
 
@@ -82,58 +82,3 @@ def choose_chunks(chunk_concepts: Rows, ranks: Sequence[float], score: str, coun
         return [-level(total / max(len(row), 1) if score == "mean" else total)], chunk
 
     return sorted(range(len(chunk_concepts)), key=key)[:count]
-
-
-def search(
-    vectors: F32,
-    edges: Rows,
-    concept_units: Rows,
-    units: F32,
-    query: F32,
-    *,
-    seeds: int = 25,
-    depth: int = 2,
-    most: int | None = None,
-    order: str = "local",
-) -> list[int]:
-    """All units in the order in which they come in."""
-    if not query.any() or not len(vectors):
-        return []
-    scores = {concept: dot(row, query) for concept, row in enumerate(vectors)}
-    direct = [concept for concept, _ in ranked(scores, seeds)]
-    reached, level, expanded = set(direct), list(direct), []
-    for _ in range(depth):
-        level = sorted({to for concept in level for to in edges[concept]} - reached)
-        reached |= set(level)
-        expanded += [
-            concept for concept, _ in ranked({concept: scores[concept] for concept in level}, len(level))
-        ]
-    expanded = expanded if most is None else expanded[:most]
-
-    taken: list[int] = []
-
-    def add(concepts: Sequence[int]) -> None:
-        fresh = {unit for concept in concepts for unit in concept_units[concept]} - set(taken)
-        taken.extend(
-            unit for unit, _ in ranked({unit: dot(units[unit], query) for unit in fresh}, len(fresh))
-        )
-
-    if order == "naive":
-        add([*direct, *expanded])
-        return taken
-    if order == "turns":
-        lists = []
-        for concept in direct:
-            own = {unit: dot(units[unit], query) for unit in concept_units[concept]}
-            lists.append([unit for unit, _ in ranked(own, len(own))])
-        while any(lists):
-            for rest in lists:
-                while rest and rest[0] in taken:
-                    rest.pop(0)
-                if rest:
-                    taken.append(rest.pop(0))
-    else:
-        for concept in direct:
-            add([concept])
-    add(expanded)
-    return taken

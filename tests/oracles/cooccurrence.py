@@ -39,26 +39,6 @@ def cooccurrence_knn(
     return ids, counts
 
 
-def published_pairs(texts: Sequence[Iterable[int]], k: int) -> list[tuple[int, int]]:
-    """The published loop as it is written, for measuring: all pairs are kept, then sorted a row.
-
-    For each pair (i, j) the size of the intersection goes into a list a text; each list is then
-    sorted and its first `k` entries become edges. Time and memory grow with the square of the texts.
-    """
-    sets = [set(text) for text in texts]
-    rows: list[list[tuple[int, int]]] = [[] for _ in sets]
-    for i in range(len(sets)):
-        for j in range(i + 1, len(sets)):
-            common = len(sets[i] & sets[j])
-            rows[i].append((j, common))
-            rows[j].append((i, common))
-    edges: list[tuple[int, int]] = []
-    for i, row in enumerate(rows):
-        row.sort(key=lambda pair: pair[1], reverse=True)
-        edges.extend((i, j) for j, _ in row[:k])
-    return edges
-
-
 def knn_graph(lexical: NDArray[np.uint32], semantic: NDArray[np.uint32]) -> list[list[int]]:
     """For each node its neighbours, ascending: all pairs named by either list, once, without loops."""
     nodes: list[set[int]] = [set() for _ in range(len(lexical))]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 F32 = NDArray[np.float32]
 Rows = Sequence[Sequence[int]]
@@ -18,6 +18,13 @@ def dot(a: F32, b: F32) -> float:
     for x, y in zip(a.tolist(), b.tolist(), strict=True):
         total += x * y
     return total
+
+
+def normalise(vectors: ArrayLike) -> F32:
+    """Rows scaled to length 1, each sum in order; rows shorter than 1e-12 become zero."""
+    rows = np.asarray(vectors, np.float32).astype(np.float64)
+    lengths = np.sqrt(np.cumsum(rows**2, axis=1)[:, -1:]) if rows.shape[1] else np.zeros((len(rows), 1))
+    return np.where(lengths < 1e-12, 0, rows / np.maximum(lengths, 1e-12)).astype(np.float32)
 
 
 def ranked(scores: dict[int, float], k: int) -> Ranked:
@@ -64,18 +71,6 @@ def keyword_pool(
             used += unit_tokens[unit]
             pool[unit] = score
     return ranked(pool, len(pool))
-
-
-def knn_order(units: F32, neighbours: Rows, query: F32) -> list[int]:
-    """KNNG-RAG (KET-RAG 1.6): each seed, then its neighbours not emitted yet."""
-    order: list[int] = []
-    for seed, _ in top_k(units, query, len(units)):
-        if seed in order:
-            continue
-        order.append(seed)
-        near = {j: dot(units[j], query) for j in neighbours[seed] if j not in order}
-        order += [j for j, _ in ranked(near, len(near))]
-    return order
 
 
 def fuse_ranks(lists: Sequence[Sequence[int]], constant: float = 60.0) -> Ranked:

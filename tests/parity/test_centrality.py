@@ -43,7 +43,7 @@ def test_core_numbers_by_their_definition(rows: Rows) -> None:
 
 
 def test_core_numbers_of_a_larger_graph_are_those_of_networkx() -> None:
-    networkx = part("networkx", "dev")
+    networkx = part("networkx", "checks")
     graph = networkx.barabasi_albert_graph(3000, 4, seed=1)
     graph.add_edges_from(networkx.gnm_random_graph(500, 9000, seed=2).edges)
     rows = both_ways(graph.number_of_nodes(), list(graph.edges))
@@ -93,7 +93,7 @@ def test_betweenness_by_its_definition(rows: Rows, pivots: list[int]) -> None:
 
 
 def test_betweenness_from_all_nodes_is_twice_that_of_networkx() -> None:
-    networkx = part("networkx", "dev")
+    networkx = part("networkx", "checks")
     graph = networkx.barabasi_albert_graph(300, 2, seed=4)
     rows = both_ways(300, list(graph.edges))
     want = networkx.betweenness_centrality(graph, normalized=False)

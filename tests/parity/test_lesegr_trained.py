@@ -47,25 +47,6 @@ def single(pair: tuple[Any, Any]) -> tuple[Any, Any]:
     return pair[0].astype(np.float32), pair[1].astype(np.float32)
 
 
-@pytest.mark.parametrize("heads", [1, 3, 4])
-@pytest.mark.parametrize("relu", [False, True])
-def test_a_layer_is_as_written_out(heads: int, relu: bool) -> None:
-    for seed in range(8):
-        rows, factors, weights, h, matrices = drawn(seed)
-        slow = transformer.layer(h, rows, factors, weights.tolist(), matrices, heads, relu=relu)
-        fast = _core.graph_layer(
-            h.astype(np.float32),
-            packed(rows),
-            np.array([f for row in factors for f in row], np.float32),
-            weights.astype(np.float32),
-            tuple(single(matrices[name]) for name in ("own", "value", "query", "key")),  # type: ignore[arg-type]
-            heads=heads,
-            relu=relu,
-            threads=1 + seed % 2,
-        )
-        assert np.allclose(fast, slow, atol=1e-4)
-
-
 def network(seed: int, sizes: list[int]) -> tuple[Any, Any]:
     """(three matrices that weigh edges, for each layer its four), in f64."""
     rng = np.random.default_rng(seed)
@@ -176,7 +157,7 @@ def ranked(path: Path, weights: Path, question: str) -> dict[str, float]:
 
 
 def test_what_is_learned_ranks_better_and_nothing_published_changes(index: Index, tmp_path: Path) -> None:
-    part("torch", "score")
+    part("torch", "embed")
     digest, out = index.digest, tmp_path / "w.safetensors"
     losses: list[float] = []
     # Those that are kept apart ask in other words for what is trained on.
@@ -203,7 +184,7 @@ def test_what_is_learned_ranks_better_and_nothing_published_changes(index: Index
 
 
 def test_the_same_numbers_in_torch_and_in_the_core(index: Index, tmp_path: Path) -> None:
-    torch = part("torch", "score")
+    torch = part("torch", "embed")
     out = tmp_path / "w.safetensors"
     learn(index, out)
     weights, arrays = read_weights(out), index.inspect.arrays()
@@ -253,7 +234,7 @@ def found_by_layers(found: Any, vector: Any, arrays: Any, tensors: Any) -> Any:
 
 
 def test_without_learning_it_ranks_as_cg_rag_does(index: Index, tmp_path: Path) -> None:
-    part("torch", "score")
+    part("torch", "embed")
     out = tmp_path / "w.safetensors"
     learn(index, out, rate=1e-12, epochs=1, wanted=10)
     for question, _ in QUESTIONS:
@@ -263,7 +244,7 @@ def test_without_learning_it_ranks_as_cg_rag_does(index: Index, tmp_path: Path) 
 
 
 def test_a_training_that_was_stopped_goes_on(index: Index, tmp_path: Path) -> None:
-    part("torch", "score")
+    part("torch", "embed")
     whole, stopped = tmp_path / "whole.safetensors", tmp_path / "stopped.safetensors"
     learn(index, whole)
     with pytest.raises(Cancelled):
@@ -279,7 +260,7 @@ def test_a_training_that_was_stopped_goes_on(index: Index, tmp_path: Path) -> No
 
 
 def test_a_loss_that_is_no_number_stops_and_keeps_the_best(index: Index, tmp_path: Path) -> None:
-    part("torch", "score")
+    part("torch", "embed")
     out = tmp_path / "w.safetensors"
     outcome = learn(index, out, rate=1e30, epochs=8)
     assert outcome.stopped is not None
@@ -287,7 +268,7 @@ def test_a_loss_that_is_no_number_stops_and_keeps_the_best(index: Index, tmp_pat
 
 
 def test_labels_that_cannot_be_learned_from(index: Index, tmp_path: Path) -> None:
-    part("torch", "score")
+    part("torch", "embed")
     out = tmp_path / "w.safetensors"
     with pytest.raises(ConfigError, match="0 of 2 questions"):
         train(index, "cg-rag", [("whale?", ["nowhere"]), ("seal?", ["none"])], out, **OPTIONS)
@@ -310,7 +291,7 @@ def test_labels_that_cannot_be_learned_from(index: Index, tmp_path: Path) -> Non
 
 
 def test_weights_that_do_not_serve(index: Index, tmp_path: Path) -> None:
-    part("torch", "score")
+    part("torch", "embed")
     good, bad = tmp_path / "w.safetensors", tmp_path / "bad.safetensors"
     learn(index, good, epochs=1)
     path = tmp_path / "ix"

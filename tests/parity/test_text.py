@@ -36,11 +36,9 @@ PROSE = st.lists(st.sampled_from(PHRASES), max_size=30).map("".join)
 
 
 @pytest.mark.parametrize("encoding", ["cl100k_base", "o200k_base"])
-def test_counts_and_tokens_are_those_of_tiktoken(encoding: str) -> None:
+def test_counts_are_those_of_tiktoken(encoding: str) -> None:
     texts = [row["text"] for row in GOLDEN]
     assert kernel.count_tokens(texts, encoding).tolist() == [row[encoding]["count"] for row in GOLDEN]
-    for row in GOLDEN:
-        assert kernel.encode_tokens(row["text"], encoding).tolist()[:12] == row[encoding]["first"]
 
 
 @settings(max_examples=50)
@@ -59,22 +57,10 @@ def test_words_start_where_they_say(text: str) -> None:
 
 
 @settings(max_examples=50)
-@given(TEXTS, st.integers(1, 12), st.integers(0, 6))
-def test_windows_are_the_text(text: str, size: int, overlap: int) -> None:
-    spans = kernel.token_windows(text, size)
-    assert "".join(text[a:b] for a, b in spans) == text
-    for a, b in kernel.token_windows(text, size, min(overlap, size - 1)):
-        assert 0 <= a < b <= len(text)
+@given(TEXTS, st.integers(1, 12))
+def test_a_truncated_text_is_a_prefix_that_fits(text: str, size: int) -> None:
     short = kernel.truncate(text, size)
     assert text.startswith(short) and kernel.count_tokens([short])[0] <= size
-
-
-def test_chinese_windows_tear_nothing() -> None:
-    text = "中文文本没有空格𠮷野家👩‍👩‍👧‍👦🇩🇪 e\u0301" * 20
-    spans = kernel.token_windows(text, 3)
-    parts = [text[a:b] for a, b in spans]
-    assert "".join(parts) == text and not any("\ufffd" in part for part in parts)
-    assert not any(part.startswith(("\u0301", "\u200d")) for part in parts)
 
 
 @settings(max_examples=50)
@@ -219,10 +205,7 @@ def test_wrong_arguments_raise() -> None:
         lambda: kernel.count_tokens((blob[:1], np.array([0, 1], np.uint64))),
         lambda: kernel.count_tokens((np.zeros(2, np.float32), np.array([0, 2], np.uint64))),
         lambda: kernel.count_tokens(["\ud800"]),
-        lambda: kernel.encode_tokens("\ud800"),
         lambda: kernel.truncate("x", -1),
-        lambda: kernel.token_windows("x", 0),
-        lambda: kernel.token_windows("x", 3, 3),
         lambda: kernel.sentence_spans("x", "punkt"),
         lambda: kernel.corpus(["a", "b"], ["x"]),
         lambda: kernel.corpus(["a"], ["x"], tokens=0),

@@ -116,31 +116,6 @@ def test_chunks_are_chosen_by_their_concepts(
     assert got.tolist() == plain.choose_chunks(rows, ranks, score, count)
 
 
-@given(
-    st.integers(0, 10_000),
-    st.integers(0, 30),
-    st.integers(0, 3),
-    st.none() | st.integers(0, 6),
-    st.sampled_from(["local", "turns", "naive"]),
-)
-def test_search_follows_concepts(seed: int, seeds: int, depth: int, most: int | None, order: str) -> None:
-    random = np.random.default_rng(seed)
-    count, units = int(random.integers(0, 12)), int(random.integers(1, 40))
-    pairs = {(a, b) for a in range(count) for b in range(a) if random.random() < 0.2}
-    edges = [sorted({b for a, b in pairs if a == i} | {a for a, b in pairs if b == i}) for i in range(count)]
-    own = [sorted(np.flatnonzero(random.random(units) < 0.15).tolist()) for _ in range(count)]
-    vectors, texts = unit_vectors(seed, count), unit_vectors(seed + 1, units, 9)
-    query = unit_vectors(seed + 2, 1)[0]
-    options: dict[str, Any] = {"seeds": seeds, "depth": depth, "most": most, "order": order}
-    want = plain.search(vectors, edges, own, texts, query, **options)
-    for wanted in (0, 1, 5, units):
-        got, scores, _ = kernels.concept_search(
-            vectors, csr(edges), csr(own), texts, query, wanted, **options
-        )
-        assert got.tolist() == want[:wanted]
-        assert scores.tolist() == [plain.dot(texts[unit], query) for unit in got.tolist()]
-
-
 def test_what_does_not_fit_is_refused() -> None:
     vectors = unit_vectors(1, 3)
     with pytest.raises(InputError, match="below"):
@@ -171,25 +146,3 @@ def test_a_million_concepts() -> None:
     assert ranks.sum() == pytest.approx(1)
     chosen = _core.select_by_concepts(*rows, ranks, 10).tolist()
     assert chosen == list(range(10))  # the concepts that meet weigh more, and their ties fall to the first
-    units = np.arange(count + 1, dtype=np.uint64), np.arange(count, dtype=np.uint32) // np.uint32(each)
-    query = np.ones(1, np.float32)
-    found, _, by = _core.concept_search(
-        vectors, *edges, *units, vectors[: count // each], query, 5, order="turns"
-    )
-    assert found.tolist() == [0, 1, 2, 3, 4]
-    assert by.tolist() == [0, 4, 8, 12, 16]
-
-
-def test_turns_give_each_concept_a_unit() -> None:
-    """By hand: concept 0 has units 0 to 2, concept 1 has 1 and 3; unit 1 is brought by the first."""
-    vectors = np.array([[1.0], [1.0]], np.float32)
-    units = np.array([[0.5], [0.9], [0.7], [0.1]], np.float32)
-    rows = csr([[0, 1, 2], [1, 3]])
-    none = csr([[], []])
-    query = np.ones(1, np.float32)
-    orders = {"local": [1, 2, 0, 3], "turns": [1, 3, 2, 0], "naive": [1, 2, 0, 3]}
-    for order, want in orders.items():
-        found, _, _ = _core.concept_search(vectors, *none, *rows, units, query, 9, order=order)
-        assert found.tolist() == want
-    with pytest.raises(InputError, match="order is local, turns or naive"):
-        _core.concept_search(vectors, *none, *rows, units, query, 9, order="best")

@@ -67,8 +67,8 @@ def test_a_path_and_two_isolated_nodes() -> None:
 
 
 def test_as_networkx_stops_it() -> None:
-    networkx = part("networkx", "dev")
-    part("scipy", "dev")
+    networkx = part("networkx", "checks")
+    part("scipy", "checks")
     graph = networkx.gnm_random_graph(60, 90, seed=3)
     matrix = networkx.to_numpy_array(graph)
     want = networkx.pagerank(graph, alpha=0.85)

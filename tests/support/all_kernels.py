@@ -45,23 +45,18 @@ from tests.support.inner_kernels.context import FilledContext, render, split_bud
 from tests.support.inner_kernels.cooccurrence import KnnGraph, knn_graph
 from tests.support.inner_kernels.g2cons import (
     ConceptGraph,
-    ConceptUnits,
     concept_graph,
-    concept_search,
     select_by_concepts,
 )
 from tests.support.inner_kernels.graphs import core_count, renumber, select_ranked, select_uniform, transpose
 from tests.support.inner_kernels.published import PublishedTokenizer
-from tests.support.inner_kernels.skeleton import LocalContext, local_search
-from tests.support.inner_kernels.text import encode_tokens, stop_words, token_windows, truncate
+from tests.support.inner_kernels.text import stop_words, truncate
 from tests.support.inner_kernels.vectors import (
     KeywordPool,
     embed_rows,
     fit_embedder,
     keyword_means,
     keyword_pool,
-    knn_order,
-    normalise,
 )
 
 __all__ = [
@@ -70,7 +65,6 @@ __all__ = [
     "Clusters",
     "Codes",
     "ConceptGraph",
-    "ConceptUnits",
     "Concepts",
     "CooccurrenceNeighbours",
     "Corpus",
@@ -78,7 +72,6 @@ __all__ = [
     "InducedEdges",
     "KeywordPool",
     "KnnGraph",
-    "LocalContext",
     "Neighbourhood",
     "PublishedTokenizer",
     "Reached",
@@ -93,7 +86,6 @@ __all__ = [
     "code_points",
     "communities",
     "concept_graph",
-    "concept_search",
     "concepts",
     "cooccurrence_kernels",
     "cooccurrence_knn",
@@ -104,7 +96,6 @@ __all__ = [
     "count_tokens",
     "edge_alphas",
     "embed_rows",
-    "encode_tokens",
     "fill",
     "fit_embedder",
     "fold_skeleton",
@@ -114,11 +105,8 @@ __all__ = [
     "keyword_pool",
     "kmeans",
     "knn_graph",
-    "knn_order",
     "layout",
-    "local_search",
     "neighbourhood",
-    "normalise",
     "pack",
     "pagerank",
     "pass_messages",
@@ -134,7 +122,6 @@ __all__ = [
     "split_budget",
     "spread",
     "stop_words",
-    "token_windows",
     "tokenise",
     "tokenise_many",
     "top_k",

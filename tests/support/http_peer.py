@@ -13,7 +13,7 @@ from typing import Any, Self
 
 from ketrag_fast.models.http.addresses import address
 from ketrag_fast.models.http.client import Client
-from ketrag_fast.models.http.connection_pool import Connections
+from ketrag_fast.models.http.connections import Connections
 from ketrag_fast.models.http.retry import Patience
 
 LIMIT = 1_000_000
@@ -125,6 +125,11 @@ class Server:
 
 def pool_of(server: Server) -> Connections:
     return Connections(address(server.url))
+
+
+def idle_sockets(pool: Connections) -> list[socket.socket]:
+    """The sockets of a pool that wait for a request."""
+    return [kept._connection._network_stream._sock for kept in pool._pool.connections]  # type: ignore[attr-defined]
 
 
 def client_of(pool: Connections, attempts: int = 1) -> Client:

@@ -38,9 +38,7 @@ GOOD: dict[str, dict[str, Any]] = {
     "tokenise_many": {"texts": TEXTS},
     "stop_words": {},
     "count_tokens": {"texts": TEXTS},
-    "encode_tokens": {"text": TEXTS[0]},
     "truncate": {"text": TEXTS[0], "tokens": 2},
-    "token_windows": {"text": TEXTS[0], "size": 3, "overlap": 1},
     "sentence_spans": {"text": TEXTS[1]},
     "code_points": {"text": TEXTS[0], "offsets": np.array([0, 3], np.uint64)},
     "pack": {"texts": TEXTS},
@@ -58,14 +56,6 @@ GOOD: dict[str, dict[str, Any]] = {
     },
     "concept_graph": {"chunk_concepts": (INDPTR, INDICES), "vectors": VECTORS, "theta_co": 1},
     "select_by_concepts": {"chunk_concepts": (INDPTR, INDICES), "ranks": np.ones(3), "count": 2},
-    "concept_search": {
-        "vectors": VECTORS,
-        "edges": (np.array([0, 1, 2, 2], np.uint64), np.array([1, 0], np.uint32)),
-        "concept_units": (INDPTR, INDICES),
-        "unit_vectors": VECTORS,
-        "query": VECTORS[0],
-        "wanted": 3,
-    },
     "citation_links": {
         "first_text": np.array([0, 1, 3], np.uint64),
         "vectors": VECTORS,
@@ -118,7 +108,6 @@ GOOD: dict[str, dict[str, Any]] = {
     "core_count": {"n": 9, "core_ratio": 0.8},
     "select_ranked": {"scores": np.arange(3.0), "count": 2},
     "select_uniform": {"n": 9, "count": 3},
-    "normalise": {"vectors": VECTORS},
     "quantise": {"vectors": VECTORS},
     "top_k": {
         "vectors": VECTORS,
@@ -140,13 +129,6 @@ GOOD: dict[str, dict[str, Any]] = {
         "query": VECTORS[0],
         "limit": 9,
     },
-    "knn_order": {
-        "units": VECTORS,
-        "neighbours": (INDPTR, INDICES),
-        "unit_tokens": TOKENS,
-        "query": VECTORS[0],
-        "limit": 9,
-    },
     "fuse_ranks": {"lists": [np.array([0, 2], np.uint32), np.array([1], np.uint32)]},
     "build_links": {"titles": ["a"], "texts": ["Oslo."], "sentences": [["Oslo."]]},
     "bm25": {"links": LINKS, "questions": ["Oslo?"], "top": 3},
@@ -162,8 +144,8 @@ GOOD: dict[str, dict[str, Any]] = {
     "render": {"candidates": [1, 0], "texts": TEXTS, "n_tokens": TOKENS, "token_budget": 50},
 }
 """Arguments that each kernel takes."""
-# Their arguments are whole tables; tests/property compares them with their oracles on generated ones.
-ELSEWHERE = {"fold_skeleton", "local_search"}
+# Its arguments are whole tables; tests/property compares it with its oracle on generated ones.
+ELSEWHERE = {"fold_skeleton"}
 
 SCALARS = (-1, 0, 1, 3, 2**20, 2**31, 2**32 - 1, 2**32, 2**43, 2**63, 2**64, -(2**32), 10**400, True, 0.9)
 SCALARS += (float("nan"), float("inf"), -0.5, 1e308, None, "x", "", "\ud800", b"x", "auto", [], {}, object())

@@ -16,19 +16,27 @@ def strict() -> bool:
     return os.environ.get("CI", "").lower() in ("1", "true", "yes")
 
 
-def part(module: str, extra: str) -> Any:
+_GROUPS = ("checks", "real")
+
+
+def how_to_install(source: str) -> str:
+    """How to get the packages of an extra or of a group of developers."""
+    return f"pip install --group {source}" if source in _GROUPS else f"pip install 'ketrag-fast[{source}]'"
+
+
+def part(module: str, source: str) -> Any:
     """The module; without it the test is skipped, or fails in CI, and says how to get it."""
     try:
         return importlib.import_module(module)
     except ImportError as error:
-        missing(f"{module} is not installed (pip install 'ketrag-fast[{extra}]'): {error}")
+        missing(f"{module} is not installed ({how_to_install(source)}): {error}")
 
 
-def folder_of(module: str, extra: str) -> Path:
+def folder_of(module: str, source: str) -> Path:
     """The folder of a package that holds a model, found without running its code; else as `part`."""
     found = importlib.util.find_spec(module)
     if found is None or found.origin is None:
-        missing(f"{module} is not installed (pip install 'ketrag-fast[{extra}]')")
+        missing(f"{module} is not installed ({how_to_install(source)})")
     return Path(found.origin).parent
 
 

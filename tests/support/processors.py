@@ -8,16 +8,8 @@ import numpy as np
 
 CPU_VARIABLE = "KETRAG_CPU_WITHOUT"
 
-HIDDEN = {
-    "all": "",
-    "bf16 without amx": "amx",
-    "avx512 without bf16": "avx512bf16",
-    "avx512 without bf16 and vnni": "avx512bf16,avx512vnni",
-    "avx2 with vnni": "avx512",
-    "avx2 alone": "avx512,avxvnni",
-    "portable": "avx",
-}
-"""By name, what is hidden from the package; on a processor that lacks a set two of them are the same."""
+PORTABLE = "avx"
+"""What hides every set of instructions."""
 
 _GLIBC = "-AVX2,-AVX2_Usable,-FMA,-FMA_Usable,-FMA4,-AVX512F"
 

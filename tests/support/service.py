@@ -14,7 +14,7 @@ from tests.support.parts import part
 part("starlette", "server")
 part("uvicorn", "server")
 part("prometheus_client", "server")
-httpx = part("httpx", "dev")
+httpx = part("httpx", "checks")
 
 from ketrag_fast.apps.server.app import create_app  # noqa: E402
 from ketrag_fast.apps.server.options import ServerOptions  # noqa: E402

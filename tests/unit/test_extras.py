@@ -1,25 +1,39 @@
-"""The extras of the package: what their names promise, and no name of the package itself."""
+"""The extras of the package and the groups of its developers: what their names promise."""
 
 from __future__ import annotations
 
+import re
 import tomllib
-from pathlib import Path
 
-PROJECT = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text("utf-8"))["project"]
-EXTRAS = {name: set(needs) for name, needs in PROJECT["optional-dependencies"].items()}
+from tests.process import ROOT
 
-
-def test_local_is_all_that_runs_models_on_this_machine() -> None:
-    named = EXTRAS["embed"] | EXTRAS["ann"] | EXTRAS["llm"]
-    assert named < EXTRAS["local"]
-    assert {need.split(">")[0] for need in EXTRAS["local"] - named} == {"tiktoken", "nltk"}
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+EXTRAS = {name: set(needs) for name, needs in PYPROJECT["project"]["optional-dependencies"].items()}
+GROUPS = PYPROJECT["dependency-groups"]
+_NAMED = re.compile(r"(?:ketrag-fast|'\.)\[([\w,-]+)\]")
+_SEARCHED = ("python", "docs", "tests", "integrations", "examples")
 
 
-def test_all_is_every_extra_of_a_user() -> None:
-    """Not what tests and benchmarks need, and not what brings a program under the GPL."""
-    others = ("all", "dev", "bench", "docs", "real", "ray-serve")
-    users = [needs for name, needs in EXTRAS.items() if name not in others]
-    assert set().union(*users) == EXTRAS["all"]
+def test_all_is_every_other_extra() -> None:
+    assert set().union(*(needs for name, needs in EXTRAS.items() if name != "all")) == EXTRAS["all"]
+
+
+def test_no_extra_brings_a_program_under_the_gpl() -> None:
+    """Ray Serve brings HAProxy."""
+    assert not [need for needs in EXTRAS.values() for need in needs if need.startswith("ray")]
+
+
+def test_extras_and_groups_have_different_names() -> None:
+    assert not EXTRAS.keys() & GROUPS.keys()
+
+
+def test_every_extra_that_is_named_exists() -> None:
+    """In hints, pages and tests; a name in braces is put in by the code."""
+    files = [ROOT / "README.md", *(path for top in _SEARCHED for path in (ROOT / top).rglob("*"))]
+    texts = [path.read_text("utf-8") for path in files if path.suffix in (".py", ".md")]
+    named = {extra for text in texts for names in _NAMED.findall(text) for extra in names.split(",")}
+    assert len(named) > 5
+    assert named <= EXTRAS.keys()
 
 
 def test_no_extra_brings_the_model_s_package_with_its_dependencies() -> None:
@@ -29,4 +43,5 @@ def test_no_extra_brings_the_model_s_package_with_its_dependencies() -> None:
 
 
 def test_no_extra_names_the_package_itself() -> None:
-    assert not [need for needs in EXTRAS.values() for need in needs if need.startswith(PROJECT["name"])]
+    name = PYPROJECT["project"]["name"]
+    assert not [need for needs in EXTRAS.values() for need in needs if need.startswith(name)]

@@ -13,7 +13,7 @@ SLOW: Final = {
     "concurrent",
     "email",
     "filelock",
-    "h11",
+    "httpcore",
     "http",
     "logging",
     "multiprocessing",

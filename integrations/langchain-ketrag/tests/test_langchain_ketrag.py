@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from tests.support.parts import part
 
-part("langchain_core", "dev")
-part("langchain_tests", "dev")
+part("langchain_core", "checks")
+part("langchain_tests", "checks")
 
 from langchain_core.documents import Document  # noqa: E402
 from langchain_core.runnables import RunnableLambda  # noqa: E402

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.support.parts import part
 
-part("llama_index.core", "dev")
+part("llama_index.core", "checks")
 
 from llama_index.core import get_response_synthesizer  # noqa: E402
 from llama_index.core.llms import MockLLM  # noqa: E402

@@ -5,20 +5,16 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator
-from itertools import chain
 from pathlib import Path
 from typing import Final
 
 from ketrag_fast.base.config import Settings
 from ketrag_fast.build.sources import Sources, absolute, split_sources
-from ketrag_fast.build.unchanged import UnchangedFiles
 from ketrag_fast.errors import DocumentError
 from ketrag_fast.readers import Item, SourceFile, SourceFiles, find, is_glob, known_kind
 from ketrag_fast.readers.ocr import check_ocr
 from ketrag_fast.readers.sandbox import UNCHANGED, Apart, ReadJob
 from ketrag_fast.storage.document_hashes import content_of
-from ketrag_fast.storage.source_files import FileReading
-from ketrag_fast.storage.tables import Tables
 from ketrag_fast.types import Document, Failure
 from ketrag_fast.types.locations import problem_of
 
@@ -28,11 +24,10 @@ _NAMED: Final = 3
 """Files that the error about ignored files names."""
 
 
-def read_sources(sources: Sources, settings: Settings, index: Tables | None = None) -> Iterator[Item]:
+def read_sources(sources: Sources, settings: Settings) -> Iterator[Item]:
     """Yield the documents and failures that a build would read from `sources`, without storing anything.
 
-    Documents of files that have not changed since `index` read them come from there. Raises DocumentError if
-    a source is missing.
+    Raises DocumentError if a source is missing.
     """
     paths, documents = split_sources(sources)
     seen: set[str] = set()
@@ -48,16 +43,10 @@ def read_sources(sources: Sources, settings: Settings, index: Tables | None = No
             files = find_files(absolute(path), settings)
             yield from files.failures
             others: list[Failure] = []
-            reused: dict[str, FileReading] = {}
-            is_unchanged = _unchanged_in(index, absolute(path), settings, reused)
-            jobs = read_jobs(files, settings, again, others, Counter(), is_unchanged=is_unchanged)
-            for file, items in sandbox.read(jobs):
-                if index is not None and file.id in reused:
-                    row = reused[file.id]
-                    items = chain(row.failures, index.by_ids(row.documents))
-                yield from (_usable(item, seen) for item in items)
+            for _, items in sandbox.read(read_jobs(files, settings, again, others, Counter())):
+                yield from (usable_item(item, seen) for item in items)
             yield from others
-    yield from (_usable(item, seen) for item in documents or ())
+    yield from (usable_item(item, seen) for item in documents or ())
 
 
 def find_files(spec: str, settings: Settings) -> SourceFiles:
@@ -88,25 +77,8 @@ def _all_ignored(spec: str, settings: Settings) -> DocumentError:
     )
 
 
-def _unchanged_in(
-    index: Tables | None, spec: str, settings: Settings, reused: dict[str, FileReading]
-) -> Callable[[SourceFile], bool]:
-    """Return a function that adds a file to `reused` if the index has its documents."""
-    numbers = [source.number for source in index.sources() if source.spec == spec] if index else []
-    if index is None or not numbers:
-        return lambda _: False
-    files, known = UnchangedFiles(index.file_readings(), settings), index.known()
-
-    def is_unchanged(file: SourceFile) -> bool:
-        row = files.find(numbers[0], file, known, ())
-        if row is not None:
-            reused[file.id] = row
-        return row is not None
-
-    return is_unchanged
-
-
-def _usable(item: Item, seen: set[str]) -> Item:
+def usable_item(item: Item, seen: set[str]) -> Item:
+    """Return an item that can be indexed, or why it cannot; `seen` are the ids so far."""
     if isinstance(item, Failure):
         return item
     problem = check_document(item)[1] or ("the id is already in use" if item.id in seen else None)

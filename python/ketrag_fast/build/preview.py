@@ -26,7 +26,7 @@ from ketrag_fast.types import Failure
 class Preview:
     """The documents after a change, and how many are added, updated and removed.
 
-    `characters` counts the text of new and changed documents, `total` of all.
+    `characters` counts the text of new and changed documents.
     """
 
     documents: int
@@ -34,7 +34,6 @@ class Preview:
     updated: int
     removed: int
     characters: int
-    total: int
     failures: tuple[Failure, ...]
 
     @property
@@ -53,7 +52,6 @@ class Preview:
                 "updated": self.updated,
             },
             "characters": self.characters,
-            "total_characters": self.total,
             "failures": [failure.to_json() for failure in self.failures],
         }
 
@@ -99,10 +97,7 @@ def preview(
                         for name, one in tables.known().items()
                         if name not in before or before[name].content != one.content
                     )
-                    total = tables.characters()
                     raise _Back(read)
             except _Back as back:
                 read = back.read
-    return Preview(
-        read.documents, read.added, read.updated, read.removed, characters, total, tuple(read.failures)
-    )
+    return Preview(read.documents, read.added, read.updated, read.removed, characters, tuple(read.failures))

@@ -9,14 +9,16 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
+import httpcore
+
 from ketrag_fast.errors import BackendError, IndexDamaged, KetragError
 from ketrag_fast.models.http.addresses import Address, endpoint
-from ketrag_fast.models.http.connection import FAULTS, Wire
+from ketrag_fast.models.http.connections import FAULTS, Connections, RequestClock, Stopped, reason_phrase
 from ketrag_fast.models.http.openai_endpoint import token_for
 from ketrag_fast.storage.bundle import unbundle
 from ketrag_fast.storage.checksum import text_digest
@@ -32,16 +34,13 @@ _PASSING: Final = (409, 429, 503)
 _ATTEMPTS: Final = 5
 _SHOWN: Final = 200
 
-Look = Callable[[], object]
-"""Raises to end the wait."""
-
 
 def is_service(name: str) -> bool:
     """Return whether a part is the address of a service."""
     return name.startswith(("http://", "https://"))
 
 
-def state_of(url: str, *, offline: bool, look: Look) -> tuple[str, int]:
+def state_of(url: str, *, offline: bool, look: Stopped) -> tuple[str, int]:
     """Return digest and generation of the index that a service shares.
 
     Raises:
@@ -64,7 +63,7 @@ def state_of(url: str, *, offline: bool, look: Look) -> tuple[str, int]:
         raise _wrong(url) from None
 
 
-def copy_of(url: str, digest: str, home: Path, *, offline: bool, look: Look) -> Path:
+def copy_of(url: str, digest: str, home: Path, *, offline: bool, look: Stopped) -> Path:
     """Return the folder of a copy of the index that a service shares; fetch it if it is missing.
 
     Raises as `state_of`, and StorageFull.
@@ -95,52 +94,46 @@ def _wrong(url: str) -> IndexDamaged:
 
 
 @contextmanager
-def _reply(place: Address, tail: str, seconds: float | None, look: Look) -> Iterator[Iterator[bytes]]:
+def _reply(place: Address, tail: str, seconds: float | None, look: Stopped) -> Iterator[Iterator[bytes]]:
     """Yield the pieces of a reply: all within `seconds`, or none later than a minute after the one before."""
     where = f"{place.scheme}://{place.netloc}{place.base}"
-    end = [time.monotonic() + (_SILENT_SECONDS if seconds is None else seconds)]
+    late = f"no {'reply' if seconds else 'data'} in time"
+    clock = RequestClock(_SILENT_SECONDS if seconds is None else seconds, look, late)
+    connections = Connections(place)
 
-    def check() -> None:
-        look()
-        if time.monotonic() > end[0]:
-            raise TimeoutError(f"no {'reply' if seconds else 'data'} in time")
-
-    def pieces(wire: Wire) -> Iterator[bytes]:
-        for piece in wire.body(check):
+    def pieces(reply: httpcore.Response) -> Iterator[bytes]:
+        for piece in reply.iter_stream():
             if seconds is None:
-                end[0] = time.monotonic() + _SILENT_SECONDS
+                clock.restart(_SILENT_SECONDS, look)
             yield piece
 
-    wire: Wire | None = None
     fault = ""
     try:
-        wire = _asked(place, tail, check, where)
-        yield pieces(wire)
+        yield pieces(_asked(connections, tail, clock, where))
     except KetragError:
         raise  # some are OSErrors, too
     except FAULTS as error:
         fault = f"{type(error).__name__}: {error}"[:_SHOWN]
     finally:
-        if wire is not None:
-            wire.close()
+        connections.close()
     if fault:
         raise BackendError(f"{where} cannot be searched: {fault}", hint="start the service, or try again")
 
 
-def _asked(place: Address, tail: str, check: Callable[[], None], where: str) -> Wire:
-    """Send a request and return the connection, with the head of a good reply read."""
+def _asked(connections: Connections, tail: str, clock: RequestClock, where: str) -> httpcore.Response:
+    """Send a request until the service is ready, and return a good reply."""
+    place = connections.place
     key = token_for(place.host, place.scheme)
     for attempt in range(_ATTEMPTS):
-        wire = Wire(place, check)
-        head = wire.ask("GET", place.path(tail), None, "*/*", key, b"", check)
-        if head.status == 200:
-            return wire
-        wire.close()
-        if head.status not in _PASSING or attempt == _ATTEMPTS - 1:
-            hint = "set its token in KETRAG_TOKEN" if head.status == 401 else "start it with --share"
-            raise BackendError(f"{where} answered {head.status} {head.reason[:80]}", hint=hint)
+        reply = connections.ask("GET", place.path(tail), key, b"", clock)
+        if reply.status == 200:
+            return reply
+        reply.close()
+        if reply.status not in _PASSING or attempt == _ATTEMPTS - 1:
+            hint = "set its token in KETRAG_TOKEN" if reply.status == 401 else "start it with --share"
+            raise BackendError(f"{where} answered {reply.status} {reason_phrase(reply)}", hint=hint)
         until = time.monotonic() + 0.2 * 2**attempt
         while time.monotonic() < until:
-            check()
+            clock.check()
             time.sleep(0.05)
     raise BackendError(f"{where} does not answer")

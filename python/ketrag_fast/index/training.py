@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from ketrag_fast.base.memory import enough_memory
 from ketrag_fast.index.index import Index
-from ketrag_fast.query.training_data import candidates_with_documents, train_system
+from ketrag_fast.query.training_data import train_system
 
 if TYPE_CHECKING:
-    from ketrag_fast.query.walk_features import WalkCandidates
     from ketrag_fast.systems.spec.system import OnEpoch, Trained
 
 
@@ -46,13 +45,3 @@ def train(
     """
     opened = index._opened
     return train_system(opened, system, questions, Path(out), share, on_epoch, options)
-
-
-def walk_candidates(index: Index, questions: Sequence[str]) -> list[tuple[list[str], WalkCandidates]]:
-    """Return for each question the documents of the walk's first candidates, and their features.
-
-    Raises:
-        ModeUnavailable: The index was not built for mode walk.
-        BackendMissing, BackendError, NetworkForbidden: The embedding model cannot be used.
-    """
-    return candidates_with_documents(index._opened, index.path, questions)

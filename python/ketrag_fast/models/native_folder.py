@@ -22,12 +22,7 @@ def path_of(spec: str, setting: str) -> Path:
     """Return the folder of a spec. Raises ConfigError, which names the setting, if it has another form."""
     folder = spec.removeprefix(FORM)
     if folder == spec or not folder.strip():
-        ranks = setting == "rerank"
-        raise ConfigError(
-            f"{setting} must be native:FOLDER{', walk-features:FOLDER' if ranks else ''} or none, "
-            f"got {spec!r}",
-            hint="a folder of `ketrag bench train reranker` is walk-features:FOLDER" if ranks else None,
-        )
+        raise ConfigError(f"{setting} must be native:FOLDER or none, got {spec!r}")
     return Path(folder).expanduser()
 
 

@@ -17,12 +17,10 @@ from ketrag_fast.errors import ExtensionError, IndexDamaged, KetragError
 from ketrag_fast.kernels.text import unpack
 from ketrag_fast.models.endpoint_trust import Trust
 from ketrag_fast.models.llms.open_models import Models
-from ketrag_fast.models.walk_reranker import WalkReranker, is_walk_reranker, load_walk_reranker
 from ketrag_fast.query.availability import UNREAD, missing_of, reads
 from ketrag_fast.query.document_metadata import DocumentMetadata
 from ketrag_fast.query.hyde import Hyde, writer_of
 from ketrag_fast.query.passage_locations import Places
-from ketrag_fast.query.walk_features import FEATURES
 from ketrag_fast.storage.checksum import text_digest
 from ketrag_fast.storage.generation import Generation, open_current, open_generation
 from ketrag_fast.storage.layout import Layout
@@ -112,13 +110,11 @@ class Opened:
         self.models.close()
 
     @cached_property
-    def reranker(self) -> CrossEncoder | WalkReranker | None:
+    def reranker(self) -> CrossEncoder | None:
         """The reranker of the settings, loaded with the first query."""
         spec = self.settings.rerank
         if spec is None or spec == "none":
             return None
-        if is_walk_reranker(spec):
-            return load_walk_reranker(spec, FEATURES)
         from ketrag_fast.models.reranker import CrossEncoder
 
         return CrossEncoder(spec, precision=self.settings.precision, threads=self.settings.threads)

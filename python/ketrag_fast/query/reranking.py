@@ -1,4 +1,4 @@
-"""Ranking by the core, and reranking of the first passages by a cross-encoder or by the walk's features."""
+"""Ranking by the core, and reranking of the first passages by a cross-encoder."""
 
 from __future__ import annotations
 
@@ -10,12 +10,9 @@ import numpy as np
 
 from ketrag_fast import _core
 from ketrag_fast.errors import ConfigError
-from ketrag_fast.models.walk_reranker import WalkReranker
 from ketrag_fast.query.open_generation import Opened
 from ketrag_fast.query.plan import QueryPlan
 from ketrag_fast.query.preparation import Prepared
-from ketrag_fast.query.walk_features import DEPTH as CANDIDATES
-from ketrag_fast.query.walk_features import candidates_of
 
 if TYPE_CHECKING:
     from ketrag_fast.models.reranker import CrossEncoder
@@ -49,18 +46,12 @@ def rank(
             f"rerank: mode {plan.mode.name} prints tables or several lists; a cross-encoder orders one list",
             hint="use a mode of passages (bm25, text, fused, walk, ...) or leave out rerank",
         )
-    if isinstance(model, WalkReranker):
-        _check_walk(plan, model, prepared)
-    depth = CANDIDATES if isinstance(model, WalkReranker) else DEPTH
-    request = plan.request([max(plan.budgets, default=0) + depth * _LONG])
+    request = plan.request([max(plan.budgets, default=0) + DEPTH * _LONG])
     replies = _run(plan.opened, request, prepared, threads)
-    if isinstance(model, WalkReranker):
-        rankings = [_reorder(plan, model, prepared, row, reply) for row, reply in enumerate(replies)]
-    else:
-        rankings = [
-            _rerank(plan, model, question, reply, threads)
-            for question, reply in zip(questions, replies, strict=True)
-        ]
+    rankings = [
+        _rerank(plan, model, question, reply, threads)
+        for question, reply in zip(questions, replies, strict=True)
+    ]
     settings = plan.settings
     final = _core.Request(
         plan.mode.name,
@@ -73,39 +64,6 @@ def rank(
     )
     reordered = replace(prepared, near={}, rankings={_NAME: rankings})
     return request, _run(plan.opened, final, reordered, threads)
-
-
-def _check_walk(plan: QueryPlan, model: WalkReranker, prepared: Prepared) -> None:
-    """Raise ConfigError if the mode is not the walk, or the vectors are not as in training."""
-    if [share.channel for share in plan.mode.recipe.shares] != ["walk"]:
-        raise ConfigError(
-            f"rerank: {model.spec} reorders mode walk, not mode {plan.mode.name}",
-            hint="use --mode walk, or leave out rerank",
-        )
-    if model.vectors != (prepared.vectors is not None):
-        trained, here = ("with", "without") if model.vectors else ("without", "with")
-        raise ConfigError(
-            f"rerank: {model.spec} was trained {trained} an embedding model, this index is used {here} one",
-            hint="train it with the embedder of the index: ketrag bench train reranker --embedder SPEC",
-        )
-
-
-def _reorder(
-    plan: QueryPlan, model: WalkReranker, prepared: Prepared, row: int, reply: _core.Reply
-) -> Ranking:
-    """Return the units of a reply with the candidates of the walk in the order of their adjusted scores."""
-    printed = reply.contexts[0]
-    vector = None if prepared.vectors is None else prepared.vectors[row]
-    opened = plan.opened
-    found = candidates_of(
-        opened.searcher, opened.generation.stages, plan.request(), prepared.texts[row], vector
-    )
-    scores = found.scores + model.adjustments(found.features)
-    order = np.argsort(-scores, kind="stable")  # equal scores keep the order of the walk
-    others = ~np.isin(printed.units, found.units)
-    ids = np.concatenate([found.units[order], printed.units[others]])
-    rest = np.asarray(printed.scores, np.float64)[others]
-    return ids.astype(np.uint32), np.concatenate([scores[order], rest])
 
 
 def _rerank(

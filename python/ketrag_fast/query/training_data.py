@@ -12,11 +12,7 @@ from ketrag_fast.errors import ConfigError, ModeUnavailable
 from ketrag_fast.kernels.text import unpack
 from ketrag_fast.query.limits import check_text, core_text
 from ketrag_fast.query.open_generation import Opened
-from ketrag_fast.query.plan import plan_query
-from ketrag_fast.query.preparation import prepare
 from ketrag_fast.query.python_channels import fitted_vectors
-from ketrag_fast.query.query import Query
-from ketrag_fast.query.walk_features import WalkCandidates, candidates_of
 from ketrag_fast.systems.registry import registry
 from ketrag_fast.systems.shared.rows import strings
 from ketrag_fast.systems.spec.function_ref import resolve
@@ -59,22 +55,3 @@ def train_system(
     assert system.train is not None  # noqa: S101 - `trainable` checked
     trained: Trained = resolve(system.train.run)(opened.generation.stages, judged, out, options, on_epoch)
     return trained
-
-
-def candidates_with_documents(
-    opened: Opened, path: Path, questions: Sequence[str]
-) -> list[tuple[list[str], WalkCandidates]]:
-    """Return for each question the documents of the walk's first candidates, and their features."""
-    texts = [core_text(check_text(text, at)) for at, text in enumerate(questions)]
-    if not texts:
-        return []
-    plan = plan_query(opened, path, Query(texts[0], mode="walk"), count=len(texts))
-    prepared = prepare(plan, texts)
-    stages, request = opened.generation.stages, plan.request()
-    rows, names = stages["units"]["unit_document"], unpack(*strings(stages["units"], "document_ids"))
-    found = []
-    for at, text in enumerate(texts):
-        vector = None if prepared.vectors is None else prepared.vectors[at]
-        one = candidates_of(opened.searcher, stages, request, text, vector)
-        found.append(([names[rows[unit]] for unit in one.units.tolist()], one))
-    return found

@@ -43,12 +43,6 @@ def contents(layout: Layout) -> frozenset[str]:
     return frozenset(str(row[0]) for row in _rows(layout, "SELECT lower(hex(content)) FROM documents"))
 
 
-def changing_runs(layout: Layout, most: int) -> list[str]:
-    """Return the reports (JSON) of the latest builds that changed something, the latest first."""
-    query = "SELECT report FROM runs WHERE changed = 1 ORDER BY number DESC LIMIT ?"
-    return [str(row[0]) for row in _rows(layout, query, most)]
-
-
 def runs(layout: Layout, most: int) -> list[tuple[str, float, int, str]]:
     """Return start, seconds, generation and report (JSON) of the latest builds, the latest first.
 
@@ -72,23 +66,6 @@ def keep_examples(layout: Layout, questions: Sequence[str]) -> None:
         )
         db.execute("DELETE FROM examples")
         db.executemany("INSERT INTO examples (question) VALUES (?)", ((text,) for text in questions))
-
-
-def last_estimate(layout: Layout) -> str | None:
-    """Return the estimate (JSON) that was stored last."""
-    rows = _rows(layout, "SELECT estimate FROM estimates ORDER BY number DESC LIMIT 1")
-    return str(rows[0][0]) if rows else None
-
-
-def keep_estimate(layout: Layout, estimate: str) -> None:
-    """Store one estimate (JSON) in the tables. The caller holds the builder's lock."""
-    require_own_file(layout.tables)
-    with writing(layout.tables), closing(sqlite3.connect(layout.tables)) as db, db:
-        db.execute(
-            "CREATE TABLE IF NOT EXISTS estimates (number INTEGER PRIMARY KEY, estimate TEXT NOT NULL) STRICT"
-        )
-        db.execute("DELETE FROM estimates")
-        db.execute("INSERT INTO estimates (estimate) VALUES (?)", (estimate,))
 
 
 def _rows(layout: Layout, query: str, *values: str | int) -> list[tuple[Any, ...]]:

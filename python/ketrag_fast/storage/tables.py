@@ -442,8 +442,7 @@ class Tables(SourceTable):
         return sum(int(self._db.execute(query, (key,)).fetchone()[0]) for key in keys)
 
     def purge(self, vectors: Iterable[tuple[int, str, bytes]], replies: Iterable[bytes]) -> bool:
-        """Delete all other vectors and replies, the log of builds, estimates, and sources that name a purged
-        document.
+        """Delete all other vectors and replies, the log of builds, and sources that name a purged document.
 
         Only hashes remain of the ids that were removed. Returns whether the deleted data is erased from the
         file and its log; it is not while another connection reads an earlier state (waits 5 s for it).
@@ -462,7 +461,7 @@ class Tables(SourceTable):
                         f"DELETE FROM {name} WHERE ({keys}) NOT IN (SELECT {keys} FROM temp.used)"  # noqa: S608
                     )
                     self._db.execute("DROP TABLE temp.used")
-            for name in ("runs", "failures", "estimates", "file_readings"):
+            for name in ("runs", "failures", "file_readings"):
                 if name in there:
                     self._db.execute(f"DELETE FROM {name}")  # noqa: S608 - ours
             plain = [name for name in self.removed() if not name.startswith(PURGED)]

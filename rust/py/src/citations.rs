@@ -1,16 +1,16 @@
 //! Bindings of the citation graph: its edges, and the messages passed along them.
 
-use super::arrays::{csr_out, matrix, matrix_out, slice, CsrArrays};
+use super::arrays::{csr_out, matrix, slice, CsrArrays};
 use super::door::{long, to_python, wrong};
 use ketrag_base::sparse::CsrView;
 use ketrag_core::graph::citations::{self as graph, Texts};
 use ketrag_core::rank::messages::{pass, Aggregate, Buffers, Carried, Graph, Settings};
 use ketrag_core::search::candidates::{candidates, Wanted};
 use ketrag_core::vector::Vectors;
-use ketrag_encode::graph_layer::{Layer, Messages, Rows as Values};
+use ketrag_encode::graph_layer::{Layer, Messages};
 use ketrag_encode::graph_matrix::Matrix;
 use ketrag_encode::graph_network::Network;
-use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2};
+use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 
 type F64s<'py> = Bound<'py, PyArray1<f64>>;
@@ -158,34 +158,6 @@ fn packed_layer(given: &LayerWeights<'_>, heads: usize) -> PyResult<Layer> {
     Layer::new([packed(own)?, packed(value)?, packed(query)?, packed(key)?], heads).map_err(to_python)
 }
 
-/// One layer of a graph transformer: (own, value, query, key), each with its bias.
-#[pyfunction]
-#[pyo3(signature = (h, edges, factors, weights, matrices, *, heads, relu, threads=0))]
-#[allow(clippy::too_many_arguments)]
-fn graph_layer<'py>(
-    py: Python<'py>,
-    h: PyReadonlyArray2<'py, f32>,
-    edges: Rows<'py>,
-    factors: PyReadonlyArray1<'py, f32>,
-    weights: PyReadonlyArray1<'py, f32>,
-    matrices: LayerWeights<'py>,
-    heads: usize,
-    relu: bool,
-    threads: usize,
-) -> PyResult<Bound<'py, PyArray2<f32>>> {
-    let (values, rows, width) = matrix(&h, "h")?;
-    let (indptr, indices) = (slice(&edges.0, "edges")?, slice(&edges.1, "edges")?);
-    let (factors, weights) = (slice(&factors, "factors")?, slice(&weights, "weights")?);
-    let layer = packed_layer(&matrices, heads)?;
-    let outputs = layer.outputs();
-    let out = long(py, None, move |progress| {
-        let messages = Messages::new(CsrView::new(indptr, indices, rows)?, factors, weights)?;
-        let all: Vec<u32> = (0..rows as u32).collect();
-        layer.run(Values { values, width, places: None }, messages, &all, (relu, threads), progress)
-    })?;
-    matrix_out(py, out, [rows, outputs])
-}
-
 /// A trained LeSeGR model with its weights packed: edge weights, and scores of texts.
 #[pyclass(frozen, module = "ketrag_fast._core")]
 pub struct GraphNetwork(Network);
@@ -259,7 +231,6 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<GraphNetwork>()?;
     m.add_function(wrap_pyfunction!(citation_links, m)?)?;
     m.add_function(wrap_pyfunction!(citation_candidates, m)?)?;
-    m.add_function(wrap_pyfunction!(graph_layer, m)?)?;
     m.add_function(wrap_pyfunction!(edge_alphas, m)?)?;
     m.add_function(wrap_pyfunction!(pass_messages, m)?)
 }

@@ -6,8 +6,6 @@ use ketrag_base::sparse::CsrView;
 use ketrag_core::graph::concepts::extract::{self, Idf};
 use ketrag_core::graph::concepts::pairs::{self, Closeness};
 use ketrag_core::graph::concepts::select::{choose_chunks, Score};
-use ketrag_core::search::concepts::{self as search, ConceptIndex};
-use ketrag_core::vector::simd::Level;
 use ketrag_core::vector::Vectors;
 use ketrag_text::strings::Strings;
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1, PyReadonlyArray2};
@@ -111,58 +109,8 @@ fn select_by_concepts<'py>(
     Ok(chosen.into_pyarray(py))
 }
 
-/// (units, scores, concepts that brought them).
-type Units<'py> = (U32s<'py>, Bound<'py, PyArray1<f64>>, U32s<'py>);
-
-/// Return the units that concepts bring in, in order; 2**32 - 1 means several concepts together.
-#[pyfunction]
-#[pyo3(signature = (vectors, edges_indptr, edges_indices, units_indptr, units_indices, unit_vectors, query, wanted, *, seeds=25, depth=2, most=None, order="local"))]
-#[allow(clippy::too_many_arguments)]
-fn concept_search<'py>(
-    py: Python<'py>,
-    vectors: PyReadonlyArray2<'py, f32>,
-    edges_indptr: PyReadonlyArray1<'py, u64>,
-    edges_indices: PyReadonlyArray1<'py, u32>,
-    units_indptr: PyReadonlyArray1<'py, u64>,
-    units_indices: PyReadonlyArray1<'py, u32>,
-    unit_vectors: PyReadonlyArray2<'py, f32>,
-    query: PyReadonlyArray1<'py, f32>,
-    wanted: usize,
-    seeds: usize,
-    depth: usize,
-    most: Option<usize>,
-    order: &str,
-) -> PyResult<Units<'py>> {
-    let (values, concepts, dim) = matrix(&vectors, "vectors")?;
-    let (unit_values, units, unit_dim) = matrix(&unit_vectors, "unit_vectors")?;
-    let edges = (slice(&edges_indptr, "edges_indptr")?, slice(&edges_indices, "edges_indices")?);
-    let rows = (slice(&units_indptr, "units_indptr")?, slice(&units_indices, "units_indices")?);
-    let query = slice(&query, "query")?;
-    let named = || wrong(format!("order is local, turns or naive, not {order:?}"));
-    let order = search::Order::by_name(order).ok_or_else(named)?;
-    let options = search::Options { seeds, depth, most, order };
-    let found = long(py, None, |progress| {
-        let index = ConceptIndex {
-            vectors: if concepts == 0 { None } else { Some(Vectors::new(values, dim)?) },
-            codes: None,
-            edges: CsrView::new(edges.0, edges.1, concepts)?,
-            units: CsrView::new(rows.0, rows.1, units)?,
-            unit_vectors: Vectors::new(unit_values, unit_dim)?,
-            unit_codes: None,
-            mask: None,
-        };
-        index.units.require_sorted()?;
-        index.search(query, options, wanted, Level::best(), &mut search::Scratch::default(), progress)
-    })?;
-    let units: Vec<u32> = found.iter().map(|f| f.unit).collect();
-    let scores: Vec<f64> = found.iter().map(|f| f.score).collect();
-    let concepts: Vec<u32> = found.iter().map(|f| f.concept).collect();
-    Ok((units.into_pyarray(py), scores.into_pyarray(py), concepts.into_pyarray(py)))
-}
-
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(concepts, m)?)?;
     m.add_function(wrap_pyfunction!(concept_graph, m)?)?;
-    m.add_function(wrap_pyfunction!(concept_search, m)?)?;
     m.add_function(wrap_pyfunction!(select_by_concepts, m)?)
 }

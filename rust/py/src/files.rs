@@ -6,7 +6,7 @@ use ketrag_base::error::{Error, Result};
 use ketrag_base::progress::Progress;
 use ketrag_base::store::patch::{Numbering, Patch, Piece};
 use ketrag_base::store::{
-    file_tree, pack, pack_to, root, Kind, MappedArray, MappedFile, Patched, Shape, Tree, Value,
+    file_tree, pack_to, root, Kind, MappedArray, MappedFile, Patched, Shape, Tree, Value,
 };
 use ketrag_core::generation::Held;
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1, PyReadonlyArray2};
@@ -176,25 +176,9 @@ impl File {
     }
 }
 
-/// Return the packed form of an array of unsigned integers, given as its bytes in little-endian order, or None
-/// if its type is not packed.
-#[pyfunction]
-#[pyo3(signature = (data, dtype, shape, *, threads=0))]
-fn pack_array<'py>(
-    py: Python<'py>,
-    data: PyReadonlyArray1<'py, u8>,
-    dtype: &str,
-    shape: Vec<usize>,
-    threads: usize,
-) -> PyResult<Option<Bound<'py, PyBytes>>> {
-    let data = slice(&data, "data")?;
-    let Some(shape) = shape_of(dtype, &shape) else { return Ok(None) };
-    let packed = quick(py, || pack(shape, data, threads, &Progress::none()))?;
-    Ok(packed.map(|packed| PyBytes::new(py, &packed)))
-}
-
-/// Write the packed form to a new file, a few chunks at a time, and return its size; None, and no file, if the type is
-/// not packed. Chunks that the packed array `earlier` has, too, are copied from it.
+/// Write the packed form of an array of unsigned integers, given as its bytes in little-endian order, to a new file,
+/// a few chunks at a time, and return its size; None, and no file, if the type is not packed. Chunks that the packed
+/// array `earlier` has, too, are copied from it.
 #[pyfunction]
 #[pyo3(signature = (data, dtype, shape, path, *, earlier=None, threads=0))]
 fn pack_file<'py>(
@@ -280,7 +264,6 @@ fn merge_hashes(hashes: &[u8], size: usize) -> PyResult<Option<String>> {
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<File>()?;
     m.add_function(wrap_pyfunction!(hash_file, m)?)?;
-    m.add_function(wrap_pyfunction!(pack_array, m)?)?;
     m.add_function(wrap_pyfunction!(pack_file, m)?)?;
     m.add_function(wrap_pyfunction!(unpack_array, m)?)?;
     m.add_function(wrap_pyfunction!(read_bytes, m)?)?;

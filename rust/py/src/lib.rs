@@ -30,7 +30,6 @@ mod front;
 mod json_lines;
 mod kmeans;
 mod links_runs;
-mod local;
 mod pdf;
 mod plan;
 mod published;
@@ -65,7 +64,6 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     json_lines::register(m)?;
     kmeans::register(m)?;
     links_runs::register(m)?;
-    local::register(m)?;
     pdf::register(m)?;
     plan::register(m)?;
     published::register(m)?;

@@ -5,7 +5,6 @@ use super::door::{long, quick, to_python};
 use ketrag_base::parallel::map_ranges;
 use ketrag_text::published as profiles;
 use ketrag_text::punkt::Parameters;
-use ketrag_text::treebank;
 use pyo3::prelude::*;
 use std::collections::HashSet;
 
@@ -72,14 +71,7 @@ impl Punkt {
     }
 }
 
-/// Tokenise one sentence with NLTK's `NLTKWordTokenizer`.
-#[pyfunction]
-fn treebank_words(py: Python<'_>, sentence: &str) -> PyResult<Vec<String>> {
-    quick(py, || Ok(treebank::tokenize(sentence)))
-}
-
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<Punkt>()?;
-    m.add_function(wrap_pyfunction!(treebank_words, m)?)?;
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! Bindings of an opened generation: queries in, contexts out, with the interpreter released in between.
 
-use super::arrays::{matrix, matrix_out, slice};
+use super::arrays::{matrix, slice};
 use super::context_json::printed_place;
 use super::door::{long, of_index, quick, to_python, wrong};
 use super::files::FileIn;
@@ -11,11 +11,11 @@ use ketrag_base::parallel::map_ranges;
 use ketrag_base::priority;
 use ketrag_base::progress::Progress;
 use ketrag_core::assemble::{Reply, Searcher};
-use ketrag_core::channels::{Candidate, Question, Ranking};
+use ketrag_core::channels::{Question, Ranking};
 use ketrag_core::generation::{Arrays, Parts, Place};
 use ketrag_core::rank::walk::explain::{Bridge, Reason, Step};
 use ketrag_text::bpe::Encoding;
-use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2};
+use numpy::{PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -38,15 +38,6 @@ type StepOut = (u32, f64, Vec<BridgeOut>);
 /// The partner; and of a pair the one to which the unit is linked, the other one, and the bridges between the
 /// two
 type ReasonOut = (Option<StepOut>, Option<(StepOut, u32, Vec<BridgeOut>)>);
-
-/// (units, partners, terms of each)
-type CandidatesOut<'py> = (Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<u32>>, Bound<'py, PyArray2<f64>>);
-const TERMS: usize = 11;
-
-fn terms(one: &Candidate) -> [f64; TERMS] {
-    let Candidate { score, sum, direct, stage1, rest, step, named, subject, length, pair, chain, .. } = *one;
-    [score, sum, direct, stage1, rest, step, named, subject, length, pair, chain]
-}
 
 fn bridges_out(bridges: Vec<Bridge>) -> Vec<BridgeOut> {
     bridges.into_iter().map(|b| (b.kind.name(), b.text, b.units, b.rarity)).collect()
@@ -228,30 +219,6 @@ impl PySearcher {
             self.inner.read_ahead(most, progress)
         });
         read.map_err(|e| of_index(py, e))
-    }
-
-    /// Return the first `most` candidates of the walk in their order: the partner of each in its best pair,
-    /// and the terms of its score: score, sum, direct, stage1, rest, step, named, subject, length, pair,
-    /// chain.
-    #[pyo3(signature = (request, question, most, *, vector=None))]
-    fn candidates<'py>(
-        &self,
-        py: Python<'py>,
-        request: &PyRequest,
-        question: &str,
-        most: usize,
-        vector: Option<PyReadonlyArray1<'py, f32>>,
-    ) -> PyResult<CandidatesOut<'py>> {
-        let vector = vector.as_ref().map(|vector| slice(vector, "vector")).transpose()?;
-        let question = Question { text: question, vector, ..Question::default() };
-        let progress = Progress::with_deadline(Instant::now() + request.deadline);
-        let found = quick(py, || self.inner.candidates(&request.inner, question, most, &progress));
-        let found = found.map_err(|e| of_index(py, e))?;
-        let units: Vec<u32> = found.iter().map(|one| one.unit).collect();
-        let partners: Vec<u32> = found.iter().map(|one| one.partner).collect();
-        let terms: Vec<f64> = found.iter().flat_map(terms).collect();
-        let terms = matrix_out(py, terms, [found.len(), TERMS])?;
-        Ok((units.into_pyarray(py), partners.into_pyarray(py), terms))
     }
 
     /// Return the source locations of units. `lengths` are the printed bytes of each unit's text.

@@ -123,34 +123,12 @@ fn count_tokens<'py>(
     Ok(counts.into_pyarray(py))
 }
 
-#[pyfunction]
-#[pyo3(signature = (text, encoding="cl100k_base"))]
-fn encode_tokens<'py>(py: Python<'py>, text: &str, encoding: &str) -> PyResult<Array<'py, u32>> {
-    let encoding = settled(Encoding::by_name(encoding))?;
-    Ok(quick(py, || Ok(encoding.encode(text)))?.into_pyarray(py))
-}
-
 /// Return the byte at which the longest prefix of whole graphemes within `tokens` ends.
 #[pyfunction]
 #[pyo3(signature = (text, tokens, encoding="cl100k_base"))]
 fn truncate(py: Python<'_>, text: &str, tokens: usize, encoding: &str) -> PyResult<usize> {
     let encoding = settled(Encoding::by_name(encoding))?;
     quick(py, || Ok(windows::truncate(encoding, text, tokens)))
-}
-
-#[pyfunction]
-#[pyo3(signature = (text, size, overlap=0, encoding="cl100k_base", *, report=None))]
-fn token_windows<'py>(
-    py: Python<'py>,
-    text: &str,
-    size: usize,
-    overlap: usize,
-    encoding: &str,
-    report: Option<&Bound<'py, PyAny>>,
-) -> PyResult<Bound<'py, PyArray2<u64>>> {
-    let encoding = settled(Encoding::by_name(encoding))?;
-    let spans = long(py, report, |progress| windows::windows(encoding, text, size, overlap, progress))?;
-    spans_out(py, spans)
 }
 
 /// Splitting this many bytes into sentences takes less time than starting a thread.
@@ -377,9 +355,7 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(tokenise, m)?)?;
     m.add_function(wrap_pyfunction!(stop_words, m)?)?;
     m.add_function(wrap_pyfunction!(count_tokens, m)?)?;
-    m.add_function(wrap_pyfunction!(encode_tokens, m)?)?;
     m.add_function(wrap_pyfunction!(truncate, m)?)?;
-    m.add_function(wrap_pyfunction!(token_windows, m)?)?;
     m.add_function(wrap_pyfunction!(sentence_spans, m)?)?;
     m.add_function(wrap_pyfunction!(corpus, m)?)?;
     m.add_function(wrap_pyfunction!(text_blocks, m)?)?;

@@ -7,11 +7,11 @@ use ketrag_base::sparse::{CsrView, Scored};
 use ketrag_core::embed::builtin::{self, Options};
 use ketrag_core::embed::keyword_means as means;
 use ketrag_core::graph::cosine_knn as cosine;
+use ketrag_core::search::fusion;
 use ketrag_core::search::keyword::{KeywordChannel, PoolScratch};
-use ketrag_core::search::{fusion, knn};
 use ketrag_core::vector::quantised::{Quantised, QuantisedView};
 use ketrag_core::vector::simd::Level;
-use ketrag_core::vector::{self as search, Filter, Scratch, Vectors};
+use ketrag_core::vector::{self as search, Filter, Vectors};
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 
@@ -78,19 +78,6 @@ fn vector_top_k<'py>(
     let shape = [count, found];
     use numpy::PyArrayMethods;
     Ok((ids.into_pyarray(py).reshape(shape)?, scores.into_pyarray(py).reshape(shape)?))
-}
-
-#[pyfunction]
-fn normalise_vectors<'py>(py: Python<'py>, vectors: Matrix<'py, f32>) -> PyResult<Out2<'py, f32>> {
-    let (values, rows, d) = matrix(&vectors, "vectors")?;
-    let done = quick(py, || {
-        Vectors::new(values, d)?;
-        let mut done = values.to_vec();
-        search::normalise_rows(&mut done, d);
-        Ok(done)
-    })?;
-    use numpy::PyArrayMethods;
-    done.into_pyarray(py).reshape([rows, d])
 }
 
 #[pyfunction]
@@ -273,32 +260,6 @@ fn keyword_pool<'py>(
 }
 
 #[pyfunction]
-#[pyo3(signature = (units, indptr, indices, unit_tokens, query, limit, *, simd="auto"))]
-#[allow(clippy::too_many_arguments)]
-fn knn_order<'py>(
-    py: Python<'py>,
-    units: Matrix<'py, f32>,
-    indptr: Array<'py, u64>,
-    indices: Array<'py, u32>,
-    unit_tokens: Array<'py, u32>,
-    query: Array<'py, f32>,
-    limit: u64,
-    simd: &str,
-) -> PyResult<(Out<'py, u32>, Out<'py, f64>, Out<'py, u32>)> {
-    let (values, rows, d) = matrix(&units, "units")?;
-    let (indptr, indices) = (slice(&indptr, "indptr")?, slice(&indices, "indices")?);
-    let (tokens, query) = (slice(&unit_tokens, "unit_tokens")?, slice(&query, "query")?);
-    let order = quick(py, || {
-        let graph = CsrView::new(indptr, indices, rows)?;
-        let how = (Level::named(simd)?, &mut Scratch::default());
-        knn::knn_order(&Vectors::new(values, d)?, None, graph, tokens, query, limit, None, how)
-    })?;
-    let column = |of: fn(&knn::Visited) -> u32| order.iter().map(of).collect::<Vec<_>>().into_pyarray(py);
-    let scores: Vec<f64> = order.iter().map(|v| v.score).collect();
-    Ok((column(|v| v.unit), scores.into_pyarray(py), column(|v| v.seed)))
-}
-
-#[pyfunction]
 #[pyo3(signature = (lists, *, constant=60.0))]
 fn fuse_ranks<'py>(
     py: Python<'py>,
@@ -317,7 +278,6 @@ fn simd_levels() -> Vec<&'static str> {
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(vector_top_k, m)?)?;
-    m.add_function(wrap_pyfunction!(normalise_vectors, m)?)?;
     m.add_function(wrap_pyfunction!(quantise_vectors, m)?)?;
     m.add_function(wrap_pyfunction!(cosine_knn, m)?)?;
     m.add_function(wrap_pyfunction!(keyword_means, m)?)?;
@@ -325,7 +285,6 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(fit_embedder, m)?)?;
     m.add_function(wrap_pyfunction!(embed_rows, m)?)?;
     m.add_function(wrap_pyfunction!(keyword_pool, m)?)?;
-    m.add_function(wrap_pyfunction!(knn_order, m)?)?;
     m.add_function(wrap_pyfunction!(fuse_ranks, m)?)?;
     m.add_function(wrap_pyfunction!(simd_levels, m)?)
 }

@@ -102,17 +102,8 @@ fn token_end(counter: &mut Counter, text: &str, tokens: usize) -> Option<(usize,
 /// moved back to grapheme boundaries. The last window reaches the end of the text (the reference
 /// implementation adds one more inside it). Without overlap the concatenated spans are the text. A grapheme
 /// of more than `size` tokens is a window by itself.
-pub fn windows(
-    encoding: Encoding,
-    text: &str,
-    size: usize,
-    overlap: usize,
-    progress: &Progress,
-) -> Result<Vec<(usize, usize)>> {
-    windows_with(&mut Counter::new(encoding), text, size, overlap, progress)
-}
-
-/// Like [`windows`], with a counter that is reused for many texts.
+///
+/// The counter is reused for many texts.
 pub(crate) fn windows_with(
     counter: &mut Counter,
     text: &str,
@@ -181,6 +172,10 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    fn windows(text: &str, size: usize, overlap: usize) -> Result<Vec<(usize, usize)>> {
+        windows_with(&mut Counter::new(Encoding::Cl100k), text, size, overlap, &Progress::none())
+    }
+
     const TEXT: &str =
         "([a-z]{1,9}|[ .,\n]|\r\n|é|e\u{301}|中文字|👩‍👧‍👦|🇩🇪|กำ|\u{1100}\u{1161}|\u{0}|[^\u{0}]){0,60}";
 
@@ -202,9 +197,9 @@ mod tests {
         #[test]
         fn windows_give_the_text_back(text in TEXT, size in 1usize..9, overlap in 0usize..4) {
             let overlap = overlap.min(size - 1);
-            let whole = windows(Encoding::Cl100k, &text, size, 0, &Progress::none()).unwrap();
+            let whole = windows(&text, size, 0).unwrap();
             prop_assert_eq!(whole.iter().map(|&(a, b)| &text[a..b]).collect::<String>(), text.clone());
-            let spans = windows(Encoding::Cl100k, &text, size, overlap, &Progress::none()).unwrap();
+            let spans = windows(&text, size, overlap).unwrap();
             let mut reached = 0;
             for &(a, b) in &spans {
                 prop_assert!(a <= reached && b > reached);
@@ -227,19 +222,19 @@ mod tests {
     #[test]
     fn plain_windows_hold_their_tokens() {
         let text = "one two three four five six seven";
-        let spans = windows(Encoding::Cl100k, text, 3, 1, &Progress::none()).unwrap();
+        let spans = windows(text, 3, 1).unwrap();
         let parts: Vec<&str> = spans.iter().map(|&(a, b)| &text[a..b]).collect();
         assert_eq!(parts, ["one two three", " three four five", " five six seven"]);
-        assert!(windows(Encoding::Cl100k, text, 3, 3, &Progress::none()).is_err());
-        assert!(windows(Encoding::Cl100k, text, 0, 0, &Progress::none()).is_err());
-        assert_eq!(windows(Encoding::Cl100k, "", 3, 0, &Progress::none()).unwrap(), []);
+        assert!(windows(text, 3, 3).is_err());
+        assert!(windows(text, 0, 0).is_err());
+        assert_eq!(windows("", 3, 0).unwrap(), []);
     }
 
     #[test]
     fn endless_graphemes_and_flags_take_linear_time() {
         for text in ["\u{301}".repeat(60_000), "🇩🇪".repeat(20_000), "中".repeat(30_000), "x".repeat(300_000)]
         {
-            let spans = windows(Encoding::Cl100k, &text, 200, 0, &Progress::none()).unwrap();
+            let spans = windows(&text, 200, 0).unwrap();
             assert!(spans.len() > 20, "{} {}", spans.len(), &text[..12]);
             assert!(spans.iter().all(|&(a, b)| b - a < 60_000 && a < b));
         }

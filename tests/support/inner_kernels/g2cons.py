@@ -41,14 +41,6 @@ class ConceptGraph(NamedTuple):
     threshold: float
 
 
-class ConceptUnits(NamedTuple):
-    """Units in the order in which they were added, their cosines, and the concept of each (or `MANY`)."""
-
-    units: U32
-    scores: F64
-    concepts: U32
-
-
 def concept_graph(
     chunk_concepts: Csr,
     vectors: ArrayLike,
@@ -97,40 +89,3 @@ def select_by_concepts(
         score=text(score, "score"),
         report=callback(report),
     )
-
-
-def concept_search(
-    vectors: ArrayLike,
-    edges: Csr,
-    concept_units: Csr,
-    unit_vectors: ArrayLike,
-    query: ArrayLike,
-    wanted: int,
-    *,
-    seeds: int = 25,
-    depth: int = 2,
-    most: int | None = None,
-    order: str = "local",
-) -> ConceptUnits:
-    """Return the first `wanted` units of the `seeds` concepts nearest to the query, then those of concepts
-    within `depth` edges of them.
-
-    `vectors` [concepts, dimension], `unit_vectors` [units, dimension] and `query` [dimension] have unit
-    length; `concept_units` holds the units of each concept, ascending. `order`: concept by concept ("local"),
-    each concept's nearest unit in turn ("turns"), or all in one list ("naive"). `most` bounds the concepts
-    reached by edges. A zero query returns nothing. Source: G2ConS, section 3.3 and ablation D; "turns"
-    is new here.
-    """
-    found = _core.concept_search(
-        arrays.vectors(vectors, "vectors"),
-        *arrays.rows(edges, "edges"),
-        *arrays.rows(concept_units, "concept_units"),
-        arrays.vectors(unit_vectors, "unit_vectors"),
-        arrays.vectors(query, "query", 1),
-        counted(wanted, "wanted"),
-        seeds=counted(seeds, "seeds"),
-        depth=counted(depth, "depth"),
-        most=None if most is None else counted(most, "most"),
-        order=text(order, "order"),
-    )
-    return ConceptUnits(*found)

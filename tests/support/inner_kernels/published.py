@@ -117,8 +117,3 @@ def _items(values: Iterable[Any], name: str) -> list[Any]:
     if isinstance(values, str | bytes) or not isinstance(values, Iterable):
         raise InputError(f"{name} must be a list of texts, not a {type(values).__name__}")
     return list(values)
-
-
-def treebank_words(sentence: str) -> list[str]:
-    """Return what NLTK's `NLTKWordTokenizer().tokenize(sentence)` returns."""
-    return _core.treebank_words(checked(sentence, "sentence"))

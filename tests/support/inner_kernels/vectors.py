@@ -25,11 +25,6 @@ class KeywordPool(NamedTuple):
     tokens: int
 
 
-def normalise(vectors: ArrayLike) -> F32:
-    """Scale rows to length 1; rows shorter than 1e-12 become zero."""
-    return _core.normalise_vectors(arrays.vectors(vectors, "vectors"))
-
-
 def keyword_means(
     word_sentences: Csr, sentences: ArrayLike, *, unit: bool = False, threads: int = 0, report: Report = None
 ) -> F32:
@@ -124,27 +119,4 @@ def keyword_pool(
             codes=None if codes is None else arrays.codes(codes),
             simd=text(simd, "simd"),
         )
-    )
-
-
-def knn_order(
-    units: ArrayLike,
-    neighbours: Csr,
-    unit_tokens: ArrayLike,
-    query: ArrayLike,
-    limit: int,
-    *,
-    simd: str = "auto",
-) -> tuple[U32, F64, U32]:
-    """Return KNNG-RAG's order: units, similarities, and the seed that each one followed.
-
-    The list ends with the first unit at which the sum of tokens exceeds `limit`.
-    """
-    return _core.knn_order(
-        arrays.vectors(units, "units"),
-        *arrays.rows(neighbours, "neighbours"),
-        whole(unit_tokens, np.uint32, "unit_tokens"),
-        arrays.vectors(query, "query", 1),
-        count(limit, "limit"),
-        simd=text(simd, "simd"),
     )

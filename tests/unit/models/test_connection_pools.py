@@ -10,13 +10,14 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from ketrag_fast.models.embedders.openai import OpenAIEmbedder
-from ketrag_fast.models.http import connection_pool as connections
+from ketrag_fast.models.http import connections
 from tests.support.http_peer import (
     Peer,
     Server,
     client_of,
     content_of,
     framed,
+    idle_sockets,
     pool_of,
     post,
 )
@@ -46,7 +47,7 @@ def test_no_more_connections_are_kept_than_a_model_uses(monkeypatch: pytest.Monk
         list(threads.map(lambda n: post(client_of(pool), n), range(5)))
         for _ in range(3):
             assert server.ended.acquire(timeout=60)
-        assert len(pool._idle) == 2
+        assert len(idle_sockets(pool)) == 2
         pool.close()
 
 
@@ -83,7 +84,7 @@ def test_a_child_process_opens_connections_of_its_own(forked: Callable[[Callable
         def work() -> None:
             assert post(client, 1) == 1
 
-        with pool._lock:  # as a thread that is not there in the child may
+        with pool._pool._optional_thread_lock:  # as a thread that is not there in the child may
             forked(work)
         assert server.accepted == 2
         assert post(client, 2) == 2

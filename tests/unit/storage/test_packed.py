@@ -62,10 +62,13 @@ def test_the_same_values_have_the_same_bytes(tmp_path: Path) -> None:
     for name, array in ARRAYS.items():
         if name in PACKED:
             flat = array.reshape(-1).view(np.uint8)
-            made = {_core.pack_array(flat, array.dtype.str, array.shape, threads=n) for n in (1, 2, 5)}
-            assert len(made) == 1, name
-    assert _core.pack_array(np.zeros(8, np.uint8), "<f8", (1,)) is None
-    assert _core.pack_array(np.zeros(8, np.uint8), "<u4", (3,)) is None
+            made = [tmp_path / f"{name}-{threads}" for threads in (1, 2, 5)]
+            for path, threads in zip(made, (1, 2, 5), strict=True):
+                _core.pack_file(flat, array.dtype.str, array.shape, path, threads=threads)
+            assert len({path.read_bytes() for path in made}) == 1, name
+    assert _core.pack_file(np.zeros(8, np.uint8), "<f8", (1,), tmp_path / "none") is None
+    assert not (tmp_path / "none").exists()
+    assert _core.pack_file(np.zeros(8, np.uint8), "<u4", (3,), tmp_path / "none") is None
 
 
 @pytest.mark.parametrize("name", sorted(PACKED))

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ketrag_fast.apps.cli import advise, bench_train, options, output
+from ketrag_fast.apps.cli import advise, options, output
 from ketrag_fast.base.config import Settings, parse
 from ketrag_fast.errors import ConfigError, DocumentError, ReadOnly
 
@@ -81,7 +81,6 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
     )
     sweep.add_argument("--grid", action="store_true", help="every combination, not one setting at a time")
     advise.add(kinds, shared)
-    bench_train.add(kinds, shared)
     parser.set_defaults(json=False)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from ketrag_fast.apps.cli import cost_preview, index, options, output
+from ketrag_fast.apps.cli import dry_run, index, options, output
 from ketrag_fast.apps.cli.terminal_text import inline
 
 GO_ON = "finished work is kept: run the same command again to continue"
@@ -13,7 +13,7 @@ GO_ON = "finished work is kept: run the same command again to continue"
 
 def declare(parser: argparse.ArgumentParser) -> None:
     """Add the options of both commands."""
-    cost_preview.declare(parser)
+    dry_run.declare(parser)
     options.topic(parser, "running", "running")
     options.model(parser)
 
@@ -28,7 +28,7 @@ def run(
 ) -> int:
     """Change the documents of an index and publish it."""
     if args.dry_run:
-        return cost_preview.run(args, sources=sources, remove=remove, where=where)
+        return dry_run.run(args, sources=sources, remove=remove, where=where)
     from ketrag_fast.index import Index
 
     path, _ = options.index_path(args)

@@ -12,7 +12,7 @@ from ketrag_fast.apps.cli import options
 from ketrag_fast.base.config import catalogue
 from ketrag_fast.base.config.sources import PREFIX
 from ketrag_fast.base.folders import folders_of
-from ketrag_fast.errors import IndexMissing, KetragError
+from ketrag_fast.errors import KetragError
 
 # Not after "alone (": documents that are to be indexed alone belong into another index.
 _COMMAND: Final = re.compile(
@@ -29,9 +29,6 @@ _OF_SEVERAL: Final = ("merge", "diff")
 def add_context(error: KetragError, args: argparse.Namespace) -> KetragError:
     """Return an error with the origin of a wrong setting, and a hint that names the index of the command."""
     message, hint = error.message, error.hint
-    if isinstance(error, IndexMissing) and "never finished" in message and _has_only_estimate(args, message):
-        message = f"no index in {options.index_path(args)[0]}: only an estimate is stored there"
-        hint = "build one with `ketrag index SOURCE...`"
     origin = _origin(error, args)
     error.message = f"{origin}: {message}" if origin else message
     error.hint = None if hint is None else complete_hint(hint, index_of(args))
@@ -84,11 +81,3 @@ def _origin(error: KetragError, args: argparse.Namespace) -> str | None:
     if name in environment:
         return f"environment variable {PREFIX}{name.upper()}"
     return str(options.settings_file(args)) if name in file else None
-
-
-def _has_only_estimate(args: argparse.Namespace, message: str) -> bool:
-    """Return whether the missing index is a folder in which `ketrag estimate -i` has stored its result."""
-    from ketrag_fast.lab.cost.history import has_only_estimate
-
-    path, _ = options.index_path(args)
-    return str(path) in message and has_only_estimate(path)

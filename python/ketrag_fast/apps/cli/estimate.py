@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ketrag_fast.apps.cli import options, output
-from ketrag_fast.base.config import Settings, parse
-from ketrag_fast.errors import ConfigError, IndexLocked, ReadOnly
+
+if TYPE_CHECKING:
+    from ketrag_fast.lab.cost.estimate import Estimate
 
 
 def add(commands: Any, shared: argparse.ArgumentParser) -> None:
@@ -15,10 +16,9 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
     parser = commands.add_parser(
         "estimate",
         parents=[shared],
-        description="Predict what a build takes: read the documents, build a sample in a temporary "
-        "folder, and extrapolate. A local model is timed on a few chunks; an endpoint is "
-        "called only with --spend. With -i DIR, earlier builds of DIR are used, and its next "
-        "build report shows the estimate.",
+        description="Predict what a build takes: read documents for some seconds, build a sample of them in "
+        "a temporary folder, and multiply. No LLM and no endpoint is called; an embedding model on this "
+        "machine is timed. With -i DIR, the settings and documents of that index count.",
         examples=(
             "ketrag estimate docs/",
             "ketrag estimate docs/ --llm openai:MODEL@URL --prices prices.toml",
@@ -26,13 +26,6 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
         ),
     )
     parser.add_argument("sources", nargs="+", metavar="SOURCE", help="file, folder, glob or .jsonl data set")
-    parser.add_argument(
-        "--sample", metavar="N", default="2000", help="documents in the sample (default 2000)"
-    )
-    parser.add_argument("--calls", metavar="N", default="3", help="LLM calls to time (default 3)")
-    parser.add_argument(
-        "--spend", action="store_true", help="allow calls of an endpoint, which may cost money"
-    )
     parser.add_argument("--prices", metavar="FILE", help="price table (default ./prices.toml if it exists)")
     options.topic(
         parser,
@@ -47,49 +40,52 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
-    from ketrag_fast.lab.cost.estimate import render
-    from ketrag_fast.lab.cost.history import save_estimate
-    from ketrag_fast.lab.cost.predicting import Wish, predict
+    from ketrag_fast.lab.cost.estimate import estimate
     from ketrag_fast.lab.cost.prices import read_prices
 
-    path, origin = options.index_path(args)
-    wish = Wish(
-        sample=_number("--sample", args.sample),
-        calls=_number("--calls", args.calls),
-        spend=args.spend,
-        index=path,
+    found = estimate(
+        args.sources,
+        options.build_settings_of(args),
+        index=options.index_path(args)[0],
         prices=read_prices(args.prices),
         progress=options.progress(args),
     )
-    estimate = predict(args.sources, _settings(args), wish)
-    kept = False
-    try:
-        kept = save_estimate(path, estimate.to_json(), create=origin != "default")
-    except (IndexLocked, ReadOnly) as error:
-        output.warn(f"the estimate was not stored: {error.message}")
     if args.json:
-        output.write_json(estimate.to_json())
+        output.write_json(found.to_json())
     else:
-        output.write(render(estimate))
+        output.write(_render(found))
     if not args.quiet:
-        if not estimate.documents and not estimate.failures:
+        if not found.documents and not found.failures:
             output.warn(f"no document found in {', '.join(args.sources)}: check the path")
-        if estimate.failures:
-            output.warn(f"{estimate.failures:,} documents cannot be read; `ketrag index` lists them")
-        if kept:
-            output.say(f"stored in {path}: the build report will compare it with the build")
+        if found.failures:
+            output.warn(f"{found.failures:,} documents cannot be read; `ketrag index` lists them")
     return 0
 
 
-def _settings(args: argparse.Namespace) -> Settings:
-    return options.build_settings_of(args)
+def _render(found: Estimate) -> str:
+    """Return the estimate as text: a number for each line, then the notes."""
+    from ketrag_fast.lab.cost.prices import usd_text
+
+    longest = sorted(found.stages.items(), key=lambda part: -part[1])[:4]
+    names = ("documents", "words", "chunks", "calls", "tokens_in", "tokens_out", "embedding_tokens")
+    labels = {"calls": "calls of the LLM", "tokens_in": "tokens in", "tokens_out": "tokens out"}
+    labels["embedding_tokens"] = "tokens embedded"
+    rows = [
+        *((labels.get(name, name), f"{getattr(found, name):,}") for name in names),
+        ("USD", usd_text(found.usd.total)),
+        ("time on this machine", _time(found.seconds)),
+        *((f"  {name}", _time(seconds)) for name, seconds in longest if seconds >= 0.05),
+        ("disk", output.size_text(found.disk)),
+        ("per million words", _time(found.seconds_per_million_words)),
+        ("", output.size_text(found.bytes_per_million_words)),
+    ]
+    wide = [max(len(row[column]) for row in rows) for column in (0, 1)]
+    return "\n".join([*(f"{name:<{wide[0]}}  {value:>{wide[1]}}" for name, value in rows), *found.notes])
 
 
-def _number(flag: str, text: str) -> int:
-    try:
-        value = Settings(top=parse("top", text)).top
-    except ConfigError:
-        value = None
-    if not value:
-        raise ConfigError(f"{flag} {text!r} is not a whole number from 1 up")
-    return value
+def _time(seconds: float) -> str:
+    """Return seconds as text: `2 h 05 min`, `41 s`, `0.8 s`."""
+    if seconds < 120:
+        return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 120 else f"{minutes // 60} h {minutes % 60:02} min"

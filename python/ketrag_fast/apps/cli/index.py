@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ketrag_fast.apps.cli import cost_preview, options, output, ray_build
+from ketrag_fast.apps.cli import dry_run, options, output, ray_build
 from ketrag_fast.apps.cli.error_context import complete_hint, index_of
 from ketrag_fast.apps.cli.terminal_text import inline
 from ketrag_fast.base.config import Settings
-from ketrag_fast.errors import ConfigError, IndexMissing, InternalError, KetragError, ModeUnavailable
+from ketrag_fast.errors import ConfigError, IndexMissing, InternalError, ModeUnavailable
 from ketrag_fast.types.wording import counted
 
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ _GO_ON = (
 
 _LISTS = ("auto", "all")
 """Names of several modes."""
-_SIDES = ("estimate", "actual")
 _DELTA = "delta"
 """The only stage of a change that is stored next to the published files."""
 
@@ -57,7 +56,7 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--examples", metavar="FILE", help="questions that the page of the index offers, one per line"
     )
-    cost_preview.declare(parser)
+    dry_run.declare(parser)
     parser.add_argument(
         "--publish-partial",
         action="store_true",
@@ -89,7 +88,7 @@ def run(args: argparse.Namespace) -> int:
                 f"no index in {path}",
                 hint="`ketrag estimate SOURCE...` predicts what building one takes",
             )
-        return cost_preview.run(args, sources=args.sources, reread=True, replace=args.replace)
+        return dry_run.run(args, sources=args.sources, reread=True, replace=args.replace)
     from ketrag_fast.index import Index
 
     index = Index.build(
@@ -112,10 +111,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def has_index(path: Path) -> bool:
-    """Return whether a build has begun in a folder; `ketrag estimate -i` alone is none."""
-    from ketrag_fast.lab.cost.history import has_only_estimate
-
-    return (path / "index.sqlite").exists() and not has_only_estimate(path)
+    """Return whether a build has begun in a folder."""
+    return (path / "index.sqlite").exists()
 
 
 def _explain_unserved(index: Index, settings: Settings) -> Iterator[str]:
@@ -141,35 +138,13 @@ def examples_of(args: argparse.Namespace) -> tuple[str, ...] | None:
 def show_report(args: argparse.Namespace, path: Path, report: BuildReport) -> int:
     """Print the report of a build, and return the exit code."""
     args.code = output.PARTIAL if report.failures or _cut_short(args, report) else 0
-    compared = _against_estimate(path, report)
     if args.json:
-        output.write_json({**report.to_json(), "index": str(path), "estimate": compared})
+        output.write_json({**report.to_json(), "index": str(path)})
     else:
-        output.write("\n".join([summary(report, inline(path)), *_estimate_lines(compared)]))
+        output.write(summary(report, inline(path)))
     if not args.quiet:
         tell(args, report)
     return int(args.code)
-
-
-def _against_estimate(path: Path, report: BuildReport) -> list[dict[str, Any]]:
-    """Return the rows that compare an earlier `ketrag estimate -i` with this build."""
-    from ketrag_fast.lab.cost.history import compare_estimate
-
-    try:
-        return compare_estimate(path, report)
-    except KetragError:  # a failed comparison must not fail the build
-        return []
-
-
-def _estimate_lines(compared: Sequence[dict[str, Any]]) -> list[str]:
-    if not compared:
-        return []
-    lines = [f"  {'estimated':<18} {'estimate':>14} {'actual':>14}"]
-    for row in compared:
-        numbers = [f"{row[side]:,.1f}" if row["name"] == "seconds" else f"{row[side]:,}" for side in _SIDES]
-        off = "" if row["off_percent"] is None else f"  {row['off_percent']:+.0f} %"
-        lines.append(f"  {row['name']:<18} {numbers[0]:>14} {numbers[1]:>14}{off}")
-    return lines
 
 
 def _cut_short(args: argparse.Namespace, report: BuildReport) -> bool:

@@ -85,7 +85,7 @@ def _serve(args: argparse.Namespace) -> int:
     except ImportError as error:
         raise BackendMissing(
             f"ketrag mcp needs the package {error.name}, which is not installed",
-            hint="pip install 'ketrag-fast[mcp]'",
+            hint="pip install 'ketrag-fast[server]'",
         ) from None
     if not 0 <= args.port <= _MOST_PORT:
         raise ConfigError(f"--port must be from 0 to {_MOST_PORT:,}, got {args.port}")

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from ketrag_fast.apps.cli import options, output
-from ketrag_fast.apps.cli.bench_train import TRAINED
 from ketrag_fast.errors import ConfigError
 from ketrag_fast.systems.registry import registry
 
@@ -44,10 +43,6 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
-    if args.system in TRAINED:
-        raise ConfigError(
-            f"train: {args.system} is not a system", hint=f"`ketrag bench train {args.system}` trains it"
-        )
     path, _ = options.index_path(args)
     from ketrag_fast.index import Index
     from ketrag_fast.index.training import train

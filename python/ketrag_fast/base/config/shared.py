@@ -230,7 +230,7 @@ class SharedSettings:
     )
     rerank: str | None = setting(
         None,
-        "reranks the first passages: cross-encoder native:FOLDER, or trained weights walk-features:FOLDER",
+        "reranks the first passages: cross-encoder native:FOLDER",
         concerns="query",
         flag=True,
         metavar="SPEC",

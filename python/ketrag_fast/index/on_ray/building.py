@@ -370,7 +370,7 @@ def _check_node(address: str, found: Mapping[str, Any], folder: Path, own: str) 
         has = f"version {found['version']}" if found["version"] else f"no usable version ({found['problem']})"
         raise ConfigError(
             f"the Ray worker on {address} has {has} of ketrag-fast, and this machine has {own}",
-            hint=f"pip install 'ketrag-fast[ray]=={own}' on every machine of the cluster",
+            hint=f"pip install ketrag-fast=={own} on every machine of the cluster",
         )
     if not found["shared"]:
         raise ConfigError(f"the Ray worker on {address} cannot read or write {folder}", hint=_SHARED)

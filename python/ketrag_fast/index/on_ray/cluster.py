@@ -126,7 +126,7 @@ def _module() -> Any:
         return importlib.import_module("ray")
     except ImportError as error:
         raise BackendMissing(
-            f"Ray is not installed ({error})", hint="pip install 'ketrag-fast[ray]'"
+            f"Ray is not installed ({error})", hint="pip install 'ray[client]>=2.40'"
         ) from error
 
 

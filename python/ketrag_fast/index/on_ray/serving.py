@@ -41,7 +41,7 @@ class SearchReplica:
         if version != __version__:
             raise ConfigError(
                 f"a Ray worker has version {__version__} of ketrag-fast, and the deployment {version}",
-                hint=f"pip install 'ketrag-fast[ray-serve]=={version}' on every machine of the cluster",
+                hint=f"pip install ketrag-fast=={version} on every machine of the cluster",
             )
         path = names[0] if len(names) == 1 and not is_service(names[0]) else list(names)
         self._index = Index.open(path, settings=Settings(**settings))
@@ -150,5 +150,5 @@ def _serve() -> Any:
     except ImportError as error:
         raise BackendMissing(
             f"Ray Serve is not installed ({error.msg.partition('.')[0]})",
-            hint="pip install 'ketrag-fast[ray-serve]'",
+            hint="pip install 'ray[client,serve]>=2.40'",
         ) from error

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ketrag_fast.lab.comparison.overlap import Graph, Overlap
-from ketrag_fast.lab.cost.bill import Bill
+from ketrag_fast.lab.cost.prices import Bill
 from ketrag_fast.lab.eval.question import Question
 from ketrag_fast.lab.eval.results import Result
 from ketrag_fast.lab.eval.rows import ResultRow

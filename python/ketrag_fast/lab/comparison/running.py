@@ -26,9 +26,8 @@ from ketrag_fast.index import Index
 from ketrag_fast.lab.comparison.configurations import Configuration, units_of
 from ketrag_fast.lab.comparison.outcome import COUNTED, BuildCost, Outcome
 from ketrag_fast.lab.comparison.overlap import graph_of
-from ketrag_fast.lab.cost.bill import bill
 from ketrag_fast.lab.cost.embedded import Rate, embedded_bytes, rate_of
-from ketrag_fast.lab.cost.prices import Prices
+from ketrag_fast.lab.cost.prices import Prices, bill
 from ketrag_fast.lab.eval import Collected, DataSet, collect
 from ketrag_fast.lab.eval.run import Answerer
 from ketrag_fast.systems.planning import embedding_stages

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ketrag_fast.lab.comparison.outcome import Outcome, Report
-from ketrag_fast.lab.cost.bill import usd_text
+from ketrag_fast.lab.cost.prices import usd_text
 from ketrag_fast.lab.eval.rows import ResultRow
 
 _ABSENT = "-"

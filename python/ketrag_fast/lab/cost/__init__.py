@@ -1,1 +1,1 @@
-"""Costs of a build: user prices, the formula of the KET-RAG paper, and predictions before money is spent."""
+"""Costs of a build: user prices, and a prediction before money is spent."""

@@ -38,7 +38,7 @@ class BertScore:
             transformers: Any = importlib.import_module("transformers")
         except ImportError as error:
             raise BackendMissing(
-                f"BERTScore needs the package {error.name}", hint="pip install 'ketrag-fast[score]'"
+                f"BERTScore needs the package {error.name}", hint="pip install 'ketrag-fast[embed]'"
             ) from error
         path = Path(folder)
         if not (path / "config.json").is_file():

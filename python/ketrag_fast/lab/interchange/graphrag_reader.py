@@ -14,7 +14,7 @@ from ketrag_fast.lab.interchange.extracted import (
     ExtractedRelation,
     SourcePassage,
 )
-from ketrag_fast.lab.interchange.graphrag_tables import EXTRA, OWN_ID
+from ketrag_fast.lab.interchange.graphrag_tables import OWN_ID
 from ketrag_fast.models.embedders.quiet_imports import import_quietly
 from ketrag_fast.models.extraction.graphrag import tables_below
 from ketrag_fast.types import Document
@@ -31,7 +31,7 @@ def read_graphrag(folder: Path) -> Extracted:
 
     Raises BackendMissing without pyarrow, DocumentError if a table is missing or damaged, or lacks columns.
     """
-    import_quietly("pyarrow.parquet", EXTRA)
+    import_quietly("pyarrow.parquet")
     if not folder.is_dir():
         raise DocumentError(f"{folder} is not a folder", hint="give the root or output folder of GraphRAG")
     tables = tables_below(folder)
@@ -162,7 +162,7 @@ def _ids(row: Row) -> list[str]:
 
 def _rows(path: Path, needed: set[str], wanted: set[str]) -> Iterator[Row]:
     """Yield rows with some columns, a batch at a time."""
-    arrow, parquet = import_quietly("pyarrow", EXTRA), import_quietly("pyarrow.parquet", EXTRA)
+    arrow, parquet = import_quietly("pyarrow"), import_quietly("pyarrow.parquet")
     try:
         with parquet.ParquetFile(path) as file:
             names = file.schema_arrow.names

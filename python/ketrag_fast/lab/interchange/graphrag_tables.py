@@ -22,7 +22,6 @@ from ketrag_fast.lab.interchange.graph_part import BATCH, GraphPart, Tick
 from ketrag_fast.lab.interchange.passages import Passages
 from ketrag_fast.models.embedders.quiet_imports import import_quietly
 
-EXTRA: Final = "interchange"
 OWN_ID: Final = "ketrag_id"
 """The field of a document's metadata that keeps its id, because the tables have UUIDs."""
 TABLES: Final = (
@@ -109,8 +108,8 @@ class TableWriter:
     """Writes the tables of one export, each in row groups."""
 
     def __init__(self, folder: Path, version: int) -> None:
-        self._arrow = import_quietly("pyarrow", EXTRA)
-        self._parquet = import_quietly("pyarrow.parquet", EXTRA)
+        self._arrow = import_quietly("pyarrow")
+        self._parquet = import_quietly("pyarrow.parquet")
         self._folder = folder
         self._schemas = schemas(version)
 
@@ -414,4 +413,4 @@ def _slices(
 
 def require_arrow() -> None:
     """Raise BackendMissing unless pyarrow is installed."""
-    import_quietly("pyarrow.parquet", EXTRA)
+    import_quietly("pyarrow.parquet")

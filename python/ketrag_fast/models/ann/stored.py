@@ -27,7 +27,7 @@ LEAST_WIDTH: Final = 256
 """A budget of 4,000 tokens needs about 100 passages; twice as many are fetched."""
 LINKS: Final = 16
 BUILD_WIDTH: Final = 200
-"""Half the time of 24 and 300 at the same recall on 100,000 vectors of 384 dimensions (benches/ann.py)."""
+"""Half the time of 24 and 300, equal recall on 100,000 vectors of 384 dimensions (benches/kernels.py)."""
 
 
 def write(

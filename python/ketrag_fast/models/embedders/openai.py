@@ -33,7 +33,7 @@ from ketrag_fast.models.embedders.protocol import (
 from ketrag_fast.models.embedders.windows import average
 from ketrag_fast.models.http.addresses import endpoint
 from ketrag_fast.models.http.client import Client
-from ketrag_fast.models.http.connection_pool import Connections
+from ketrag_fast.models.http.connections import Connections
 from ketrag_fast.models.http.http_errors import RefusedError, TooLongError
 from ketrag_fast.models.http.openai_endpoint import LETTERS, WEIGHT, key_for, parts_of, weight
 from ketrag_fast.models.http.retry import Patience

@@ -22,8 +22,8 @@ _OFFLINE: Final = {
 }
 
 
-def import_quietly(module: str, extra: str) -> ModuleType:
-    """Import an optional package. Raises BackendMissing, which names the extra to install."""
+def import_quietly(module: str, extra: str | None = None) -> ModuleType:
+    """Import an optional package. Raises BackendMissing, which names the extra or else the package."""
     try:
         return importlib.import_module(module)
     except ImportError as error:
@@ -32,7 +32,7 @@ def import_quietly(module: str, extra: str) -> ModuleType:
             f"{name} is not installed"
             if getattr(error, "name", None) == name
             else f"{name} cannot be loaded: {error}",
-            hint=f"pip install 'ketrag-fast[{extra}]'",
+            hint=f"pip install {name}" if extra is None else f"pip install 'ketrag-fast[{extra}]'",
         ) from error
 
 

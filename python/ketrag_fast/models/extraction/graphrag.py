@@ -160,7 +160,7 @@ def tables_below(folder: Path) -> dict[str, Path] | None:
 
 
 def _rows(path: Path) -> list[dict[str, Any]]:
-    arrow, parquet = import_quietly("pyarrow", "graphrag"), import_quietly("pyarrow.parquet", "graphrag")
+    arrow, parquet = import_quietly("pyarrow"), import_quietly("pyarrow.parquet")
     wanted = {"id", "title", "name", "type", "description", "source", "target", "weight", "text", "chunk"}
     try:
         with parquet.ParquetFile(path) as file:

@@ -6,7 +6,7 @@ matches "Curie's", and "January 1960" matches "from January to March 1960". A na
 ("The On") must occur literally. Punctuation inside words is ignored ("E-mail", "U.S.A."), if the match begins
 and ends at word boundaries; names in scripts without blanks (Chinese, Japanese, Thai, ...) match anywhere.
 
-Names that a model expands or abbreviates ("UN" for "United Nations") are rejected; benches/heuristic.py
+Names that a model expands or abbreviates ("UN" for "United Nations") are rejected; benches/extraction.py
 prints how many names of a real model this drops.
 """
 

@@ -3,8 +3,8 @@
 Entities are the document title, names (runs of capitalised words, including "of the" and the like), dates,
 and noun phrases: predicates ("is a peer-reviewed journal") and runs of ordinary words that a passage repeats.
 Relations connect the subject of a sentence, and the title, to the other entities of the sentence, which is
-their description. Nothing is ranked, so unimportant names are included; benches/heuristic.py prints precision
-and recall against the extraction of a model.
+their description. Nothing is ranked, so unimportant names are included; benches/extraction.py prints
+precision and recall against the extraction of a model.
 
 In other languages than English, function words of the language tell names from other words (in German,
 a noun after an article is not a name either), and `name_runs` finds names in scripts without capitals.

@@ -10,12 +10,22 @@ from __future__ import annotations
 import json
 import random
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any, Final, TypeVar
 
+import httpcore
+
 from ketrag_fast.errors import BackendError, ConfigError
-from ketrag_fast.models.http.connection import FAULTS, Head, Wire
-from ketrag_fast.models.http.connection_pool import Connections
+from ketrag_fast.models.http.connections import (
+    FAULTS,
+    SLICE,
+    Connections,
+    RequestClock,
+    Stopped,
+    reason_phrase,
+)
 from ketrag_fast.models.http.http_errors import (
     SHOWN,
     RefusedError,
@@ -32,6 +42,8 @@ _PASSING: Final = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 _LONGEST_WAIT: Final = 300.0
 _REASON_BYTES: Final = 1 << 16
 _STREAM: Final = "text/event-stream"
+_END_SECONDS: Final = 0.1
+"""How long the end of a stream is awaited after `[DONE]`; without it, the connection cannot be used again."""
 T = TypeVar("T")
 
 
@@ -44,96 +56,66 @@ class _PassingError(Exception):
         self.nobody = nobody
 
 
-Stopped = Callable[[], None]
-"""Raises to cancel the work; called several times a second while waiting."""
-
-
 class Client:
-    """Sends requests to one path, one at a time; each thread has its own client, and all share `connections`.
-
-    `timeout` is in seconds per attempt, from connecting to the last byte, and may be set before each request.
-    `spent` is the duration of attempts since it was set to 0, without the pauses between them.
-    """
+    """Sends requests to one path, one at a time; each thread has its own client and shares `connections`."""
 
     def __init__(self, connections: Connections, path: str, key: Key | None, patience: Patience) -> None:
         self._connections = connections
-        self._place = connections.place
+        self._where = f"{connections.place.scheme}://{connections.place.netloc}{path}"
         self._path = path
         self._key = key
         self._patience = patience
-        self._wire: Wire | None = None
         self._began: float | None = None
         self._before = 0.0
-        self.timeout = patience.timeout
 
     @property
     def spent(self) -> float:
-        """See the class."""
+        """The duration of all attempts, without the pauses between them."""
         return self._before + (0.0 if self._began is None else time.monotonic() - self._began)
-
-    @spent.setter
-    def spent(self, seconds: float) -> None:
-        self._before, self._began = seconds, None
-
-    def close(self) -> None:
-        """Close the connection of the request in progress."""
-        wire, self._wire = self._wire, None
-        if wire is not None:
-            wire.close()
-
-    def _keep(self) -> None:
-        """Return the connection to the pool."""
-        wire, self._wire = self._wire, None
-        if wire is not None:
-            self._connections.give(wire)
 
     def post(self, body: Mapping[str, Any], limit: int, stopped: Stopped) -> Any:
         """Return the JSON of the reply, of up to `limit` bytes; `stopped` raises to cancel."""
-        return self._patiently(lambda: self._once("POST", _encode_body(body), limit, stopped), stopped)
+        data = _encode_body(body)
+        return self._patiently(lambda clock: self._whole(self._reply("POST", data, clock), limit), stopped)
 
     def get(self, limit: int, stopped: Stopped) -> Any:
         """Return the JSON at the address."""
-        return self._patiently(lambda: self._once("GET", b"", limit, stopped), stopped)
+        return self._patiently(lambda clock: self._whole(self._reply("GET", b"", clock), limit), stopped)
 
     def events(self, body: Mapping[str, Any], limit: int, stopped: Stopped) -> Iterator[Any]:
         """Yield the JSON of each event of a streamed reply; a reply that is not streamed is one event.
 
         Retried until the first event; later faults are final.
         """
-        first = self._patiently(lambda: self._opened_stream(body, limit, stopped), stopped)
-        whole = False
+        data = _encode_body(body)
+
+        def once(clock: RequestClock) -> Iterator[Any]:
+            reply = self._reply("POST", data, clock)
+            if _header(reply, b"content-type") == _STREAM:
+                return self._streamed(reply, limit, clock)
+            return iter([self._whole(reply, limit)])
+
+        broken = ""
         try:
-            broken = ""
-            try:
-                yield from first
-                whole = True
-            except _PassingError as fault:
-                broken = str(fault)
-            if broken:
-                raise BackendError(f"{self._where} broke off: {broken}", hint="ask again")
-        finally:
-            self._settle()
-            if whole:
-                self._keep()
-            else:
-                self.close()  # unread data would precede the next reply
+            yield from self._patiently(once, stopped)
+        except _PassingError as fault:
+            broken = str(fault)
+        if broken:
+            raise BackendError(f"{self._where} broke off: {broken}", hint="ask again")
 
     # ------------------------------------------------------------ attempts
 
-    def _patiently(self, once: Callable[[], T], stopped: Stopped) -> T:
+    def _patiently(self, once: Callable[[RequestClock], T], stopped: Stopped) -> T:
         patience = self._patience
         for attempt in range(1, patience.attempts + 1):
             stopped()
+            self._began = time.monotonic()
             try:
-                return once()
+                return once(RequestClock(patience.timeout, stopped))
             except _PassingError as error:
                 fault, wait, nobody = str(error), error.wait, error.nobody
-            except BaseException:
-                self.close()
-                raise
             finally:
-                self._settle()
-            self.close()
+                self._before, self._began = self.spent, None
             stopped()
             if attempt == patience.attempts:
                 times = "once" if attempt == 1 else f"{attempt} times, last"
@@ -144,9 +126,6 @@ class Client:
                 raise BackendError(text, hint="see the server's log; finished work is kept")
             self._wait(attempt, wait, stopped)
         raise ConfigError("an endpoint needs at least one attempt")
-
-    def _settle(self) -> None:
-        self._before, self._began = self.spent, None
 
     def _wait(self, attempt: int, asked: float | None, stopped: Stopped) -> None:
         jitter = 0.5 + random.random()  # noqa: S311 - spreads retries, protects nothing
@@ -161,116 +140,62 @@ class Client:
         until = time.monotonic() + pause
         while (left := until - time.monotonic()) > 0:
             stopped()
-            time.sleep(min(left, 0.1))
+            time.sleep(min(left, SLICE))
 
     # ------------------------------------------------------------ one attempt
 
-    def _once(self, method: str, data: bytes, limit: int, stopped: Stopped) -> Any:
-        look = self._clock(stopped)
-        found = self._json(self._head(method, data, limit, look), limit, look)
-        self._keep()
-        return found
-
-    def _opened_stream(self, body: Mapping[str, Any], limit: int, stopped: Stopped) -> Iterator[Any]:
-        """Read the head of a reply (and the content, if not streamed) and return its events."""
-        look = self._clock(stopped)
-        head = self._head("POST", _encode_body(body), limit, look)
-        if head.kind != _STREAM:
-            return iter([self._json(head, limit, look)])
-        return self._streamed(limit, look)
-
-    def _clock(self, stopped: Stopped) -> Stopped:
-        self._began = time.monotonic()
-        end = self._began + self.timeout
-
-        def look() -> None:
-            stopped()
-            if time.monotonic() > end:
-                raise TimeoutError(f"no complete reply after {self.timeout:g} s")
-
-        return look
-
-    def _on_wire(self, work: Callable[[], T]) -> T:
-        """Run `work` on the connection; raise its faults without frames and causes."""
+    def _reply(self, method: str, data: bytes, clock: RequestClock) -> httpcore.Response:
+        """Return a reply with status 200 and a readable encoding, of which only the head was read."""
+        reply = _on_wire(lambda: self._connections.ask(method, self._path, self._key, data, clock))
         try:
-            return work()
-        except FAULTS as error:
-            fault = f"{type(error).__name__}: {redact_all(str(error))}"[:SHOWN]
-            ended: BaseException = _PassingError(fault, nobody=isinstance(error, ConnectionRefusedError))
-        except BaseException as error:  # noqa: BLE001 - raised again, from here
-            ended = error
-        raise ended.with_traceback(None)
+            if reply.status != 200:
+                raise self._refused(reply, reason_of(_on_wire(lambda: _content(reply, _REASON_BYTES)) or b""))
+            encoding = _header(reply, b"content-encoding")
+            if encoding not in ("identity", ""):
+                raise BackendError(f"{self._where} answered with unrequested encoding {encoding[:40]}")
+        except BaseException:
+            reply.close()
+            raise
+        return reply
 
-    def _head(self, method: str, data: bytes, limit: int, look: Stopped) -> Head:
-        """Return the head of a reply with status 200 and a readable encoding; raise for others."""
-        head = self._on_wire(lambda: self._asked(method, data, look))
-        if head.status != 200:
-            content = self._on_wire(lambda: self._content(min(limit, _REASON_BYTES), look))
-            if content is None:
-                self.close()
-            raise self._refused(head, reason_of(content or b""))
-        if head.encoding not in ("identity", ""):
-            self.close()
-            raise BackendError(f"{self._where} answered with unrequested encoding {head.encoding[:40]}")
-        return head
-
-    def _asked(self, method: str, data: bytes, look: Stopped) -> Head:
-        self._wire, used = self._connections.take(look)
+    def _whole(self, reply: httpcore.Response, limit: int) -> Any:
         try:
-            return self._sent(self._wire, method, data, look)
-        except ConnectionError:
-            # The server closed a connection that was idle just as the request left.
-            if not used or not self._wire.unprocessed:
-                raise
-        self.close()
-        self._wire, _ = self._connections.take(look, fresh=True)
-        return self._sent(self._wire, method, data, look)
-
-    def _sent(self, wire: Wire, method: str, data: bytes, look: Stopped) -> Head:
-        kind = "application/json" if data else None
-        return wire.ask(method, self._path, kind, f"application/json, {_STREAM}", self._key, data, look)
-
-    def _content(self, limit: int, look: Stopped) -> bytes | None:
-        """Return the content with keys redacted, or None if it is longer than `limit`."""
-        assert self._wire is not None  # noqa: S101 - its head was read
-        parts, size = [], 0
-        for part in self._wire.body(look):
-            parts.append(part)
-            size += len(part)
-            if size > limit:
-                return None
-        return redact_bytes(b"".join(parts))
-
-    def _json(self, head: Head, limit: int, look: Stopped) -> Any:
-        content = self._on_wire(lambda: self._content(limit, look))
+            content = _on_wire(lambda: _content(reply, limit))
+        finally:
+            reply.close()
         if content is None:
-            self.close()
             raise BackendError(f"{self._where} sent more than {limit:,} bytes for this request")
-        if head.kind != "application/json" and not head.kind.endswith("+json"):
+        kind = _header(reply, b"content-type")
+        if kind != "application/json" and not kind.endswith("+json"):
             raise BackendError(
-                f"{self._where} sent {head.kind[:80] or 'no content type'}, expected application/json",
+                f"{self._where} sent {kind[:80] or 'no content type'}, expected application/json",
                 hint="check the address: it should end in /v1",
             )
         return _decode_body(content, "a reply")
 
-    def _streamed(self, limit: int, look: Stopped) -> Iterator[Any]:
+    def _streamed(self, reply: httpcore.Response, limit: int, clock: RequestClock) -> Iterator[Any]:
         """Yield the events of `text/event-stream`: lines with "data:", up to "[DONE]" or the end."""
-        lines = self._lines(limit, look)
-        while True:
-            line = self._on_wire(lambda: next(lines, None))
-            if line is None:
-                raise _PassingError("the stream ended before it was done")
-            name, _, value = line.partition(b":")
-            if name != b"data":
-                continue
-            if value.strip() == b"[DONE]":
-                return  # does not wait for trailing data: see `Wire.ready`
-            yield _decode_body(redact_bytes(value), "an event")
+        pieces = reply.iter_stream()
+        lines = self._lines(pieces, limit, clock)
+        try:
+            while (line := _on_wire(lambda: next(lines, None))) is not None:
+                name, _, value = line.partition(b":")
+                if name != b"data":
+                    continue
+                if value.strip() == b"[DONE]":
+                    clock.restart(_END_SECONDS, lambda: None)
+                    with suppress(*FAULTS):
+                        deque(pieces, maxlen=0)
+                    return
+                yield _decode_body(value, "an event")
+            raise _PassingError("the stream ended before it was done")
+        finally:
+            reply.close()
 
-    def _lines(self, limit: int, look: Stopped) -> Iterator[bytes]:
-        assert self._wire is not None  # noqa: S101 - its head was read
+    def _lines(self, pieces: Iterator[bytes], limit: int, clock: RequestClock) -> Iterator[bytes]:
+        """Yield lines with keys redacted."""
         held, size = bytearray(), 0
-        for part in self._wire.body(look):
+        for part in pieces:
             size += len(part)
             if size > limit:
                 raise BackendError(f"{self._where} sent more than {limit:,} bytes for this request")
@@ -281,26 +206,50 @@ class Client:
             *whole, rest = bytes(held).split(b"\n")
             held = bytearray(rest)
             for line in whole:
-                look()
-                yield line
+                clock.check()
+                yield redact_bytes(line)
         if held:
-            yield bytes(held)
+            yield redact_bytes(bytes(held))
 
-    def _refused(self, head: Head, text: str) -> Exception:
-        if head.status in _PASSING:
-            return _PassingError(f"status {head.status}: {text}", wait_of(head.retry_after))
-        reason = " ".join(head.reason.split())[:80]
-        message = f"{self._where} answered {head.status} {reason}: {text}"
-        if head.status in (400, 413, 422) and about_length(text):
+    def _refused(self, reply: httpcore.Response, text: str) -> Exception:
+        if reply.status in _PASSING:
+            return _PassingError(f"status {reply.status}: {text}", wait_of(_header(reply, b"retry-after")))
+        message = f"{self._where} answered {reply.status} {reason_phrase(reply)}: {text}"
+        if reply.status in (400, 413, 422) and about_length(text):
             return TooLongError(message)
         hint = "check address and model name"
-        if head.status in (401, 403):
+        if reply.status in (401, 403):
             hint = "set the key in KETRAG_OPENAI_API_KEY (or OPENAI_API_KEY)"
-        return RefusedError(message, head.status, hint=hint)
+        return RefusedError(message, reply.status, hint=hint)
 
-    @property
-    def _where(self) -> str:
-        return f"{self._place.scheme}://{self._place.netloc}{self._path}"
+
+def _on_wire(work: Callable[[], T]) -> T:
+    """Run `work` on a connection; raise its faults without frames and causes."""
+    try:
+        return work()
+    except FAULTS as error:
+        fault = f"{type(error).__name__}: {redact_all(str(error))}"[:SHOWN]
+        ended: BaseException = _PassingError(fault, nobody=isinstance(error, ConnectionRefusedError))
+    except BaseException as error:  # noqa: BLE001 - raised again, from here
+        ended = error
+    raise ended.with_traceback(None)
+
+
+def _content(reply: httpcore.Response, limit: int) -> bytes | None:
+    """Return the content with keys redacted, or None if it is longer than `limit`."""
+    parts, size = [], 0
+    for part in reply.iter_stream():
+        parts.append(part)
+        size += len(part)
+        if size > limit:
+            return None
+    return redact_bytes(b"".join(parts))
+
+
+def _header(reply: httpcore.Response, name: bytes) -> str:
+    """Return a header without parameters, in lower case and with keys redacted."""
+    values = [value for other, value in reply.headers if other.lower() == name]
+    return redact_all(values[-1].decode("latin-1").split(";")[0].strip().lower()) if values else ""
 
 
 def _encode_body(body: Mapping[str, Any]) -> bytes:

@@ -76,9 +76,7 @@ def key_for(host: str, scheme: str) -> Key | None:
     or would be sent unencrypted.
     """
     key = _read_key(KEY_VARIABLES[0]) or (_read_key(KEY_VARIABLES[1]) if host == "api.openai.com" else None)
-    if key is not None and scheme != "https" and not is_loopback(host):
-        raise ConfigError(f"the API key would be sent to {host} unencrypted", hint="use an https address")
-    return key
+    return _sendable(key, "API key", host, scheme)
 
 
 def token_for(host: str, scheme: str) -> Key | None:
@@ -86,10 +84,13 @@ def token_for(host: str, scheme: str) -> Key | None:
 
     Raises ConfigError, without showing the token, if it has invalid characters or would be sent unencrypted.
     """
-    token = _read_key(SERVICE_VARIABLE)
-    if token is not None and scheme != "https" and not is_loopback(host):
-        raise ConfigError(f"the token would be sent to {host} unencrypted", hint="use an https address")
-    return token
+    return _sendable(_read_key(SERVICE_VARIABLE), "token", host, scheme)
+
+
+def _sendable(key: Key | None, name: str, host: str, scheme: str) -> Key | None:
+    if key is not None and scheme != "https" and not is_loopback(host):
+        raise ConfigError(f"the {name} would be sent to {host} unencrypted", hint="use an https address")
+    return key
 
 
 def _read_key(variable: str) -> Key | None:

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """Number of attempts, first pause in seconds (then doubled), and timeout of a reply in seconds."""
+    """Number of attempts, first pause in seconds (then doubled), and timeout of each attempt in seconds, from
+    connecting to the last byte.
+    """
 
     attempts: int = 6
     pause: float = 0.5

@@ -18,7 +18,7 @@ from typing import Final
 from ketrag_fast.errors import BackendError, Cancelled, ConfigError
 from ketrag_fast.models.http.addresses import endpoint
 from ketrag_fast.models.http.client import Client
-from ketrag_fast.models.http.connection_pool import Connections
+from ketrag_fast.models.http.connections import Connections
 from ketrag_fast.models.http.http_errors import RefusedError, TooLongError, UnreachableError
 from ketrag_fast.models.http.openai_endpoint import key_for, options_of, parts_of, weight
 from ketrag_fast.models.http.retry import Patience
@@ -77,10 +77,9 @@ class OpenAIModel:
             raise ConfigError(f"{spec[:200]!r}: a language model has no options after #")
         place = endpoint(url, offline=options.offline)
         place = replace(place, base=place.base.removesuffix("/chat/completions"))
-        key = key_for(place.host, place.scheme)
+        self._key = key_for(place.host, place.scheme)
         self._patience = options.patience or Patience()
         self.connections = Connections(place)
-        self._key = key
         self._path, self._models_path = place.path("/chat/completions"), place.path("/models")
         self.account = options.account or Account()
         self._slots = options.slots or CONCURRENCY
@@ -325,8 +324,6 @@ class OpenAIModel:
             return (), None
         except BackendError:
             return (), None
-        finally:
-            client.close()
         data = found.get("data") if isinstance(found, dict) else None
         entries = [entry for entry in data if isinstance(entry, dict)] if isinstance(data, list) else []
         named = {str(entry.get("id")): entry for entry in entries if entry.get("id")}
@@ -359,9 +356,8 @@ class OpenAIModel:
             raise Cancelled("the model was closed")
 
     def _client(self, limits: Limits) -> Client:
-        client = Client(self.connections, self._path, self._key, self._patience)
-        client.timeout = LONGEST_SECONDS if limits.seconds is None else max(limits.seconds, LOOK_SECONDS)
-        return client
+        seconds = LONGEST_SECONDS if limits.seconds is None else max(limits.seconds, LOOK_SECONDS)
+        return Client(self.connections, self._path, self._key, replace(self._patience, timeout=seconds))
 
     def _weight(self, prompt: Prompt) -> int:
         parts = [prompt.instructions, prompt.text, *(part for turn in prompt.turns for part in turn)]

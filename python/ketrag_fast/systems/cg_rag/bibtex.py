@@ -1,4 +1,4 @@
-"""BibTeX through bibtexparser (extra `bib`), loaded when a bibliography needs it."""
+"""BibTeX through bibtexparser, loaded when a bibliography needs it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def parse(text: str) -> Iterator[tuple[str, Mapping[str, str]]]:
     except ImportError as error:
         raise BackendMissing(
             f"a bibliography in BibTeX needs bibtexparser: {error}",
-            hint="pip install 'ketrag-fast[bib]', or give the bibliography as CSL-JSON",
+            hint="pip install 'bibtexparser>=2', or give the bibliography as CSL-JSON",
         ) from error
     logger = logging.getLogger("bibtexparser")
     if not logger.handlers:  # it logs broken entries, which Python prints without a handler

@@ -117,7 +117,7 @@ def _torch() -> Any:
     except ImportError as error:
         raise BackendMissing(
             f"training needs torch: {error}",
-            hint="pip install 'ketrag-fast[score]'; only training needs it",
+            hint="pip install 'ketrag-fast[embed]'; only training needs it",
         ) from error
     return torch
 

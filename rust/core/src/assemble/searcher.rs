@@ -2,10 +2,7 @@
 
 use super::join::Task;
 use super::request::Request;
-use crate::channels::{
-    candidates, find, Candidate, Channel, Given, Printed, Printers, Query, Question, Reason, Scratch,
-    CHANNELS,
-};
+use crate::channels::{find, Channel, Given, Printed, Printers, Query, Question, Reason, Scratch, CHANNELS};
 use crate::error::{caught, Error, Result};
 use crate::generation::{Arrays, Parts};
 use crate::progress::Progress;
@@ -149,26 +146,6 @@ impl Searcher {
             let (options, policy, mask) = (&request.options, request.policy, request.mask.as_deref());
             let query = Query::new(name, question, parts, &self.printers, options, policy, mask);
             channel.explain(&query, units, progress)
-        })
-    }
-
-    /// Return the first `most` candidates of the walk for a query, with the terms of their scores; none
-    /// without the arrays of the walk.
-    pub fn candidates(
-        &self,
-        request: &Request,
-        question: Question<'_>,
-        most: usize,
-        progress: &Progress,
-    ) -> Result<Vec<Candidate>> {
-        self.with_parts(|parts| {
-            if parts.is_empty() || !parts.has_links() {
-                return Ok(Vec::new());
-            }
-            let name = request.recipe.name();
-            let (options, policy, mask) = (&request.options, request.policy, request.mask.as_deref());
-            let query = Query::new(name, question, parts, &self.printers, options, policy, mask);
-            candidates(&query, most, progress)
         })
     }
 

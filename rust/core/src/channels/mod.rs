@@ -24,10 +24,8 @@ pub use options::{Options, Value};
 pub use print::{print_ranked, List, Printed, Room, Section};
 pub use query::{Printers, Query, Question, Ranking};
 pub use scratch::Scratch;
-pub use walk::candidates;
 
 pub use crate::rank::walk::explain::Reason;
-pub use crate::rank::walk::trace::Candidate;
 
 /// All channels of the core.
 pub static CHANNELS: &[&dyn Channel] = &[

@@ -9,7 +9,7 @@ use crate::progress::Progress;
 use crate::rank::question::Question;
 use crate::rank::walk;
 use crate::rank::walk::explain::{explain, Reason};
-use crate::rank::walk::trace::{Candidate, Trace};
+use crate::rank::walk::trace::Trace;
 use crate::sparse::Scored;
 
 pub struct Walk;
@@ -25,14 +25,6 @@ fn dense<'a>(query: &'a Query<'_, '_>) -> Result<Option<walk::Dense<'a>>> {
         dim: units.dim(),
         query: vector,
     }))
-}
-
-/// Return the first `most` candidates of a query in their final order, with the terms of their scores.
-pub fn candidates(query: &Query<'_, '_>, most: usize, progress: &Progress) -> Result<Vec<Candidate>> {
-    let mut scratch = Scratch::default();
-    scratch.of::<walk::Scratch>().trace.most = most;
-    Walk.rank(query, most, 0, &mut scratch, progress)?;
-    Ok(std::mem::take(&mut scratch.of::<walk::Scratch>().trace.candidates))
 }
 
 impl Channel for Walk {

@@ -234,3 +234,46 @@ impl<'a> ConceptIndex<'a> {
         Ok(all)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sparse::Csr;
+
+    /// Concepts 0 and 1 are near the query, 2 and 3 follow in a path from 1.
+    fn search(order: Order, depth: usize, wanted: usize, query: f32) -> Vec<(u32, u32)> {
+        let edges = Csr::from_rows(&[vec![], vec![2u32], vec![1, 3], vec![2]], 4).unwrap();
+        let units = Csr::from_rows(&[vec![0u32, 1, 2], vec![1, 3], vec![3, 4, 5], vec![6]], 7).unwrap();
+        let index = ConceptIndex {
+            vectors: Some(Vectors::new(&[0.9, 0.8, 0.2, 0.1], 1).unwrap()),
+            codes: None,
+            edges: edges.view(),
+            units: units.view(),
+            unit_vectors: Vectors::new(&[0.5, 0.9, 0.7, 0.1, 0.3, 0.6, 0.8], 1).unwrap(),
+            unit_codes: None,
+            mask: None,
+        };
+        let options = Options { seeds: 2, depth, most: None, order };
+        let (level, scratch) = (Level::best(), &mut Scratch::default());
+        let found = index.search(&[query], options, wanted, level, scratch, &Progress::none()).unwrap();
+        found.iter().map(|one| (one.unit, one.concept)).collect()
+    }
+
+    #[test]
+    fn concepts_bring_their_units_in_order_or_in_turns() {
+        assert_eq!(search(Order::Local, 0, 9, 1.0), [(1, 0), (2, 0), (0, 0), (3, 1)]);
+        assert_eq!(search(Order::Turns, 0, 9, 1.0), [(1, 0), (3, 1), (2, 0), (0, 0)]);
+        for order in [Order::Local, Order::Turns] {
+            assert_eq!(search(order, 0, 2, 1.0), search(order, 0, 9, 1.0)[..2]);
+            assert_eq!(search(order, 2, 9, 0.0), []);
+        }
+    }
+
+    #[test]
+    fn concepts_that_the_graph_reaches_bring_theirs_together() {
+        let reached = |depth| search(Order::Local, depth, 9, 1.0)[4..].to_vec();
+        assert_eq!(reached(1), [(5, TOGETHER), (4, TOGETHER)]);
+        assert_eq!(reached(2), [(6, TOGETHER), (5, TOGETHER), (4, TOGETHER)]);
+        assert_eq!(reached(3), reached(2));
+    }
+}

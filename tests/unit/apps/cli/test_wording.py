@@ -6,11 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ketrag_fast.apps.cli.export import _of_graphs
-from ketrag_fast.apps.cli.index import summary
 from ketrag_fast.apps.cli.main import main
-from ketrag_fast.systems.g2cons.inspection import Concept, Neighbour
-from ketrag_fast.types import BuildReport, Entity, Relation, Span, StageReport
 
 
 @pytest.fixture
@@ -20,18 +16,6 @@ def notes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder.mkdir()
     (folder / "ship.md").write_text("# Ship\n\nThe Fram sailed.\n", "utf-8")
     return folder
-
-
-def report(*stages: StageReport) -> BuildReport:
-    return BuildReport(2, True, "", 2, stages=stages, seconds=1.5)
-
-
-def test_one_stage_is_not_stages_and_a_delta_has_no_size() -> None:
-    run, kept = StageReport("units", "ran", 1.0, 2000), StageReport("links", "reused", 0.0, 500)
-    assert summary(report(run, kept), "ix").endswith("2.5 kB, 1.50 s (1 stage run, 1 kept)")
-    assert summary(report(run, run), "ix").endswith("4.0 kB, 1.50 s (2 stages run, 0 kept)")
-    delta = summary(report(StageReport("delta", "ran", 1.0, 0)), "ix")
-    assert delta.endswith("generation 2, 1.50 s (stored as a delta)")
 
 
 def test_chunks_that_are_read_by_two_systems_are_counted_once(
@@ -44,14 +28,6 @@ def test_chunks_that_are_read_by_two_systems_are_counted_once(
     assert "  extraction: 2 of 2 core chunks read (1 in 2 passes), 2 replies in" in capsys.readouterr().out
     assert main(["stats", "-i", "two"]) == 0
     assert "cg-rag:\n" not in capsys.readouterr().out
-
-
-@pytest.mark.parametrize(
-    ("names", "words"),
-    [("walk", "of the graph walk"), ("walk knn", "of the graphs walk, knn"), ("", "of no graph")],
-)
-def test_the_graphs_of_an_export(names: str, words: str) -> None:
-    assert _of_graphs(names) == words
 
 
 def test_a_failure_in_the_statistics_is_a_sentence(notes: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -103,13 +79,6 @@ def test_wrong_values_are_named_in_plain_words(
     assert words in capsys.readouterr().err
 
 
-def test_one_relation_is_not_relations() -> None:
-    span = Span("d", "", 0, 8, "A met B.")
-    relation = Relation("A", "B", "met", 1.0, 1, (span,))
-    lines = list(Entity("A", "", "", 1, (1,), (relation,), (span, span)).lines())
-    assert lines[0] == "A: 1 relation, 1 chunk" and "named in 2 sentences:" in lines
-
-
 def test_ctrl_c_while_the_command_is_imported(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -128,10 +97,3 @@ def test_a_bundle_that_does_not_exist_is_not_a_damaged_index(
     found = capsys.readouterr().err
     assert "no such file" in found and "`ketrag bundle FILE -i DIR` writes one" in found
     assert not Path("copy").exists()
-
-
-def test_one_neighbour_is_not_neighbours() -> None:
-    near, span = Neighbour("ice", 0.5, 1, 0.25), Span("d", "", 0, 8, "A met B.")
-    lines = list(Concept("fram", None, (near,), (1, 2), (span,)).lines())
-    assert lines[0] == "fram (concept): 1 neighbour, 2 chunks" and "in 1 unit:" in lines
-    assert lines[1] == "- ice  (weight 0.500: 1 chunk together, cosine 0.250)"

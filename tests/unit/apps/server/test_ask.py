@@ -175,7 +175,7 @@ def test_a_model_file_that_cannot_be_used_is_said_at_the_start(folder: Path, tmp
 
 
 def test_the_official_client_lists_embeds_and_chats(asking: Running) -> None:
-    openai = part("openai", "dev")
+    openai = part("openai", "checks")
     client = openai.OpenAI(base_url=f"{asking.url}/v1", api_key="none", max_retries=0)
     assert [one.id for one in client.models.list()] == ["ketrag"]
     assert client.models.retrieve("ketrag").owned_by == "ketrag"
@@ -218,7 +218,7 @@ def test_the_official_client_lists_embeds_and_chats(asking: Running) -> None:
 
 @pytest.mark.parametrize("where", ["letters=4 and not letters=3", {"letters": {"$gte": 4, "$lte": 4}}])
 def test_the_official_client_filters(asking: Running, model: Chat, where: Any) -> None:
-    openai = part("openai", "dev")
+    openai = part("openai", "checks")
     client = openai.OpenAI(base_url=f"{asking.url}/v1", api_key="none", max_retries=0)
     user = [{"role": "user", "content": "Which odd text names Colin Archer?"}]
     create = client.chat.completions.create
@@ -244,7 +244,7 @@ def test_the_official_client_filters(asking: Running, model: Chat, where: Any) -
 
 
 def test_the_official_client_gets_its_own_errors(asking: Running, client: Any) -> None:
-    openai = part("openai", "dev")
+    openai = part("openai", "checks")
     made = openai.OpenAI(base_url=f"{asking.url}/v1", api_key="none", max_retries=0)
     user = [{"role": "user", "content": QUESTION}]
     with pytest.raises(openai.NotFoundError, match="unknown index"):
@@ -268,7 +268,7 @@ def test_the_official_client_gets_its_own_errors(asking: Running, client: Any) -
 
 def test_a_local_model_answers_by_every_way(folder: Path, tiny_gguf: Path) -> None:
     """The weights are random: what is looked at is that text comes, whole and in pieces."""
-    openai = part("openai", "dev")
+    openai = part("openai", "checks")
     with running(folder, settings={"answer_llm": f"llama-cpp:{tiny_gguf}", "threads": 1}) as service:
         client = openai.OpenAI(base_url=f"{service.url}/v1", api_key="none", max_retries=0)
         user = [{"role": "user", "content": QUESTION}]

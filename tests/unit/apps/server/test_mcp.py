@@ -22,7 +22,7 @@ TOKEN = "0123456789abcdef0123456789abcdef"
 
 
 def over_pipes(folder: Path, use: Callable[[Any], Awaitable[None]]) -> None:
-    part("mcp", "mcp")
+    part("mcp", "server")
     from mcp.client.client import Client
     from mcp.client.stdio import StdioServerParameters, stdio_client
 
@@ -103,7 +103,7 @@ def searched(number: Any, **given: Any) -> str:
 
 def test_lines_over_pipes_that_cannot_be_read_get_a_reply(folder: Path) -> None:
     """Without one the client waits for ever."""
-    part("mcp", "mcp")
+    part("mcp", "server")
     about = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
     hello = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": about}
     lines: list[tuple[str, Any, str]] = [
@@ -144,7 +144,7 @@ def test_lines_over_pipes_that_cannot_be_read_get_a_reply(folder: Path) -> None:
 
 def test_requests_are_answered_although_the_input_has_ended(folder: Path) -> None:
     """As from a shell: `printf '...' | ketrag mcp`."""
-    part("mcp", "mcp")
+    part("mcp", "server")
     about = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
     lines = [
         json.dumps({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": about}),
@@ -161,7 +161,7 @@ def test_requests_are_answered_although_the_input_has_ended(folder: Path) -> Non
 
 
 def test_a_request_that_the_client_has_cancelled_is_not_waited_for() -> None:
-    part("mcp", "mcp")
+    part("mcp", "server")
     from ketrag_fast.apps.server.mcp_pipes import _OpenRequests
 
     async def wait() -> None:
@@ -181,8 +181,8 @@ def test_a_request_that_the_client_has_cancelled_is_not_waited_for() -> None:
 
 
 def test_the_tools_over_http_with_a_token(folder: Path) -> None:
-    part("mcp", "mcp")
-    httpx2 = part("httpx2", "mcp")
+    part("mcp", "server")
+    httpx2 = part("httpx2", "server")
     from mcp.client.client import Client
     from mcp.client.streamable_http import streamable_http_client
 

@@ -19,7 +19,7 @@ sys.exit(main([sys.argv[2], "-i", sys.argv[3], "--json"]))
 
 @pytest.mark.parametrize(
     ("module", "command", "extra"),
-    [("starlette", "serve", "server"), ("orjson", "serve", "server"), ("mcp", "mcp", "mcp")],
+    [("starlette", "serve", "server"), ("orjson", "serve", "server"), ("mcp", "mcp", "server")],
 )
 def test_the_extra_is_named(folder: Path, tmp_path: Path, module: str, command: str, extra: str) -> None:
     done = python(CODE, module, command, str(folder), cwd=tmp_path, timeout=60)

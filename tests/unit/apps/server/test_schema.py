@@ -17,7 +17,7 @@ from tests.support.parts import part
 from tests.support.service import running
 from tests.unit.apps.server.conftest import documents
 
-schemathesis = part("schemathesis", "dev")
+schemathesis = part("schemathesis", "checks")
 from schemathesis import GenerationMode  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("loopback")

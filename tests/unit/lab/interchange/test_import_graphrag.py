@@ -21,7 +21,7 @@ UNITS = ["Marie Curie was born in Warsaw. In 1903", "In 1903 she shared the Nobe
 
 
 def write(folder: Path, name: str, rows: list[dict[str, Any]]) -> None:
-    arrow, parquet = part("pyarrow", "interchange"), part("pyarrow.parquet", "interchange")
+    arrow, parquet = part("pyarrow", "checks"), part("pyarrow.parquet", "checks")
     folder.mkdir(exist_ok=True)
     parquet.write_table(arrow.Table.from_pylist(rows), folder / f"{name}.parquet")
 

@@ -71,8 +71,8 @@ def test_a_cache_becomes_a_recording(tmp_path: Path, capsys: pytest.CaptureFixtu
 
 @pytest.mark.parametrize("names", [("entities", "relationships", "text_units"), None])
 def test_tables_become_a_recording(tmp_path: Path, names: tuple[str, str, str] | None) -> None:
-    arrow = part("pyarrow", "graphrag")
-    parquet = part("pyarrow.parquet", "graphrag")
+    arrow = part("pyarrow", "checks")
+    parquet = part("pyarrow.parquet", "checks")
     old = names is None
     names = names or ("create_final_entities", "create_final_relationships", "create_final_text_units")
     folder = tmp_path / "root" / "output" / "artifacts"

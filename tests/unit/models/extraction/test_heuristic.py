@@ -101,7 +101,7 @@ def test_any_text_gives_clean_records_from_the_text(title: str, text: str) -> No
 
 
 def test_precision_and_recall_against_a_recorded_model(passages: Path) -> None:
-    """What the rules find of the names that GPT-3.5 declared; benches/heuristic.py measures all passages."""
+    """What the rules find of the names that GPT-3.5 declared; benches/extraction.py measures all passages."""
     folder = passages
     recorded = {}
     for line in (folder / "openie.gpt-3.5-turbo-1106.jsonl").read_text("utf-8").splitlines():

@@ -63,7 +63,7 @@ def test_no_damage_of_the_head_is_anything_but_an_error_or_a_head(
 
 
 def test_the_sizes_of_blocks_are_those_of_the_format() -> None:
-    constants = part("gguf.constants", "dev")
+    constants = part("gguf.constants", "checks")
     for kind, sizes in constants.GGML_QUANT_SIZES.items():
         if int(kind) in _BLOCKS:
             assert _BLOCKS[int(kind)] == sizes, kind

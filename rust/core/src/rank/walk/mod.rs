@@ -58,7 +58,7 @@ pub use plan::Plan;
 use pool::{reach, step_from, stepped, PoolScratch, Reach, TINY};
 use subjects::Subjects;
 use ties::round_score;
-use trace::{Candidate, Trace};
+use trace::Trace;
 
 /// Subtracted from the score of units that are not candidates.
 const OUTSIDE_POOL: f64 = 1e4;
@@ -87,27 +87,6 @@ struct Row {
     length: f64,
     pair: f64,
     chain: f64,
-}
-
-impl Row {
-    fn candidate(&self, partner: u32, direct: f64, score: f64, sum: f64) -> Candidate {
-        let Self { unit, stage1, rest, step, named, subject, length, pair, chain } = *self;
-        Candidate {
-            unit,
-            partner,
-            score,
-            sum,
-            direct,
-            stage1,
-            rest,
-            step,
-            named,
-            subject,
-            length,
-            pair,
-            chain,
-        }
-    }
 }
 
 /// The lengths of units.
@@ -203,28 +182,7 @@ pub fn rank(
     rows.retain(|row| leaves(mask, row.unit));
     trace.keep(&columns, &pairs.bonus, plan.worth(), || chains.kept());
     trace.chain_cover = plan.chain_cover;
-    let found = finish(links, dense, plan, &rows, &order, top);
-    let sum = |row: &Row| weighted_sum(plan, dense.is_some(), row);
-    keep_candidates(trace, &found, &rows, &mut pairs, &columns, &stage1, sum);
-    Ok(found)
-}
-
-/// Keep the partners and the terms of the first candidates, as many as the trace asks for.
-fn keep_candidates(
-    trace: &mut Trace,
-    found: &[Scored],
-    rows: &[Row],
-    pairs: &mut Pairs<'_>,
-    columns: &[u32],
-    stage1: &Reach<'_>,
-    sum: impl Fn(&Row) -> f64,
-) {
-    trace.candidates.clear();
-    for one in found.iter().take(rows.len().min(trace.most)) {
-        let Some(row) = rows.iter().find(|row| row.unit == one.id) else { break };
-        let (partner, direct) = (best_partner(pairs, row.unit, columns), stage1.f(row.unit));
-        trace.candidates.push(row.candidate(partner, direct, one.score, sum(row)));
-    }
+    Ok(finish(links, dense, plan, &rows, &order, top))
 }
 
 /// Input of a ranking.

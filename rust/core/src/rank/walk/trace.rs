@@ -12,27 +12,6 @@ pub(crate) struct Pair {
     pub covered: Vec<f64>,
 }
 
-/// One candidate in the final order and the terms of its score.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Candidate {
-    pub unit: u32,
-    /// The other unit of its best pair.
-    pub partner: u32,
-    /// The reported score, and the weighted sum of the terms alone.
-    pub score: f64,
-    pub sum: f64,
-    /// The direct match without the walk.
-    pub direct: f64,
-    pub stage1: f64,
-    pub rest: f64,
-    pub step: f64,
-    pub named: f64,
-    pub subject: f64,
-    pub length: f64,
-    pub pair: f64,
-    pub chain: f64,
-}
-
 /// The partners of the last ranking, their contributions to a pair, and the pairs that were extended.
 #[derive(Debug, Default)]
 pub struct Trace {
@@ -43,9 +22,6 @@ pub struct Trace {
     pub(crate) pairs: Vec<Pair>,
     /// Weight of what a third unit covers beyond a pair.
     pub(crate) chain_cover: f64,
-    /// How many of the first candidates are recorded.
-    pub most: usize,
-    pub candidates: Vec<Candidate>,
 }
 
 impl Trace {

@@ -181,3 +181,112 @@ impl LocalContext {
         self.sections.push(Section { name, tokens, start, end: self.text.len() });
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::graph::SkeletonArrays;
+    use super::*;
+    use crate::search::fill::FillPolicy;
+    use crate::sparse::Csr;
+    use crate::text::bpe::Encoding;
+    use crate::text::strings::StringsBuf;
+
+    /// Search a skeleton of relations (source, target, unit), whose ranks are the degrees of both ends.
+    fn search(
+        relations: &[(u32, u32, u32)],
+        selected: &[u32],
+        budget: u64,
+        options: Options<'_>,
+    ) -> Result<LocalContext> {
+        let entities = relations.iter().map(|r| r.0.max(r.1) + 1).max().unwrap_or(0);
+        let count = relations.iter().map(|r| r.2 as usize + 1).max().unwrap_or(0);
+        let degree = |e: u32| relations.iter().filter(|r| r.0 == e || r.1 == e).count() as u32;
+        let own = |e: u32| {
+            let mut units: Vec<u32> =
+                relations.iter().filter(|r| r.0 == e || r.1 == e).map(|r| r.2).collect();
+            units.sort_unstable();
+            units.dedup();
+            units
+        };
+        let names: StringsBuf = (0..entities).map(|e| format!("E{e}")).collect();
+        let texts: StringsBuf = (0..count).map(|u| format!("unit {u}")).collect();
+        let descriptions: StringsBuf = (0..entities).map(|_| String::new()).collect();
+        let relation_descriptions: StringsBuf = relations.iter().map(|_| String::new()).collect();
+        let column = |of: fn(&(u32, u32, u32)) -> u32| relations.iter().map(of).collect::<Vec<_>>();
+        let (sources, targets) = (column(|r| r.0), column(|r| r.1));
+        let ranks: Vec<u32> = (0..entities).map(degree).collect();
+        let relation_ranks: Vec<u32> = relations.iter().map(|r| degree(r.0) + degree(r.1)).collect();
+        let units = Csr::from_rows(&(0..entities).map(own).collect::<Vec<_>>(), count)?;
+        let rows: Vec<Vec<u32>> = relations.iter().map(|r| vec![r.2]).collect();
+        let relation_units = Csr::from_rows(&rows, count)?;
+        let (row_tokens, unit_tokens) = (vec![6; entities as usize], vec![3u32; count]);
+        let (weights, relation_row_tokens) = (vec![1.0; relations.len()], vec![9; relations.len()]);
+        let graph = EntityGraph::new(SkeletonArrays {
+            names: names.view(),
+            descriptions: descriptions.view(),
+            ranks: &ranks,
+            units: units.view(),
+            row_tokens: &row_tokens,
+            sources: &sources,
+            targets: &targets,
+            relation_descriptions: relation_descriptions.view(),
+            weights: &weights,
+            relation_ranks: &relation_ranks,
+            relation_units: relation_units.view(),
+            relation_row_tokens: &relation_row_tokens,
+        })?;
+        let units = Units::new(texts.view(), None, &unit_tokens)?;
+        Tables::new(Encoding::Cl100k, false).search(
+            &graph,
+            &units,
+            selected,
+            budget,
+            options,
+            &Progress::none(),
+        )
+    }
+
+    #[test]
+    fn relations_inside_come_first_then_by_links_and_rank_up_to_the_cap() {
+        // 0 and 31 are selected; 30 of the others are joined to 0, of which one also to 31.
+        let mut relations: Vec<(u32, u32, u32)> = (1..31).map(|e| (0, e, 0)).collect();
+        relations.extend([(31, 30, 0), (4, 32, 0), (0, 31, 0)]);
+        let found = search(&relations, &[0, 31], 100_000, Options::default()).unwrap();
+        // The one between both, the two of the entity that both are joined to, then the best rank.
+        assert_eq!(found.relations[..4], [32, 29, 30, 3]);
+        assert_eq!(found.relations.len(), 1 + 2 * 10);
+        let fewer = Options { relations_per_entity: 2, ..Options::default() };
+        assert_eq!(search(&relations, &[0, 31], 100_000, fewer).unwrap().relations.len(), 1 + 2 * 2);
+    }
+
+    #[test]
+    fn a_unit_of_two_entities_is_printed_once() {
+        let found = search(&[(0, 1, 0), (0, 2, 1)], &[0, 1, 2], 100_000, Options::default()).unwrap();
+        let mut units: Vec<u32> = found.sources.iter().map(|row| row.unit).collect();
+        units.sort_unstable();
+        assert_eq!(units, [0, 1]);
+        assert_eq!(found.text.matches("unit 0").count(), 1);
+    }
+
+    #[test]
+    fn no_budget_is_exceeded_and_the_sections_are_the_text() {
+        let relations: Vec<(u32, u32, u32)> = (0..9).map(|e| (e, (e + 2) % 9, e % 4)).collect();
+        for budget in 0..250 {
+            for policy in [FillPolicy::FirstOverflowStops, FillPolicy::SkipAndContinue] {
+                let options = Options { policy, ..Options::default() };
+                let found = search(&relations, &[3, 0, 7], budget, options).unwrap();
+                assert!(found.tokens <= budget, "{budget}");
+                assert_eq!(found.tokens, found.sections.iter().map(|s| s.tokens).sum::<u64>());
+                for section in &found.sections {
+                    let part = &found.text[section.start..section.end];
+                    assert!(part.to_lowercase().starts_with(&format!("-----{}-----\n", section.name)));
+                    assert!(part.ends_with('\n'));
+                }
+            }
+        }
+        let nothing = search(&relations, &[], 100, Options::default()).unwrap();
+        assert_eq!(nothing.text, "");
+        let error = search(&relations, &[9], 100, Options::default()).unwrap_err();
+        assert!(error.to_string().contains("entity 9 does not exist"));
+    }
+}

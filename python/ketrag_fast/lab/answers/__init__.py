@@ -1,1 +1,0 @@
-"""Training of a model that quotes answers, and its scores next to the best sentence."""
