@@ -94,7 +94,7 @@ def from_rows(rows: Any) -> tuple[Locator, ...]:
 
 
 def is_mark(one: Locator) -> bool:
-    """Return whether a locator tells how to cut the text, and not where it is in the source."""
+    """Return whether a locator tells how to cut the text, instead of giving its position in the source."""
     return one.kind in MARKS and type(one.value) is int
 
 

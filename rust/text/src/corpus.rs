@@ -309,7 +309,7 @@ impl<'a> CodePoints<'a> {
         self.chars as u32
     }
 
-    /// Return the byte before which there are so many code points, for ascending queries; `None` beyond the text.
+    /// Return the byte after the first `chars` code points, for ascending queries; `None` beyond the text.
     fn byte_of(&mut self, chars: u32) -> Option<usize> {
         let wanted = chars as usize;
         if self.ascii {

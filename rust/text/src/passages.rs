@@ -375,7 +375,7 @@ impl CodeParts<'_> {
     fn definitions(&mut self, text: &str, line: usize) -> Vec<Span> {
         let mut around = Vec::new();
         while self.read <= line {
-            // The opening fence is no definition.
+            // The opening fence is not a definition.
             if self.read > 0 || !self.is_fenced {
                 around = self.enclosing.read(text, &self.lines[self.read]);
             }
