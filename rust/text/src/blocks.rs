@@ -162,18 +162,18 @@ fn complete(text: &str, from: usize, blocks: &mut Vec<Block>) {
         }
     }
     let mut at = from;
-    for index in 0..blocks.len() {
-        if blocks[index].is_leaf(index) {
-            let end = blocks[index].span.1.max(at);
+    for (index, block) in blocks.iter_mut().enumerate() {
+        if block.is_leaf(index) {
+            let end = block.span.1.max(at);
             let mut span = trimmed(text, at, end).unwrap_or((end, end));
-            if blocks[index].kind == Kind::Table {
+            if block.kind == Kind::Table {
                 // The first cells of its first row may be empty.
                 span.0 = at + text[at..span.0].trim_end_matches('\t').len();
             }
-            blocks[index].span = span;
+            block.span = span;
             at = end;
         } else {
-            blocks[index].span = (usize::MAX, 0);
+            block.span = (usize::MAX, 0);
         }
     }
     for index in (0..blocks.len()).rev() {
