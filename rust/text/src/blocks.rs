@@ -4,102 +4,19 @@
 //! whose blocks are found by blank lines, indents, list marks and tabs ([`super::plain_blocks`]); those of Markdown are
 //! found by its grammar ([`super::markdown`]).
 
+use super::block::{lines_end, push};
 use super::markdown::add_markdown;
 use super::pieces::char_floor;
 use super::plain_blocks::add_plain;
 use super::sentences::{trimmed, Splitter};
 use crate::progress::Progress;
 
-/// Byte offsets of a stretch of the text.
-pub type Span = (usize, usize);
+pub use super::block::{Block, Kind, Mark, Span, NONE};
 
-/// No block: the parent of blocks at the top level.
-pub const NONE: u32 = u32::MAX;
-/// Containers are not nested more deeply; what they hold belongs to the innermost one that is left.
-pub(crate) const DEEPEST: usize = 24;
 /// Characters of a lead-in that are repeated.
 const LEAD: usize = 300;
 /// Bytes before the end of a paragraph that are searched for its last sentence.
 const NEAR: usize = 2_000;
-
-/// What a block is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    Heading,
-    Paragraph,
-    List,
-    Item,
-    /// One line for each row.
-    Table,
-    Code,
-    Quote,
-}
-
-impl Kind {
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Heading => "heading",
-            Self::Paragraph => "paragraph",
-            Self::List => "list",
-            Self::Item => "item",
-            Self::Table => "table",
-            Self::Code => "code",
-            Self::Quote => "quote",
-        }
-    }
-}
-
-/// A block of a text. Blocks are listed before those inside them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Block {
-    /// Without blanks at its ends. The spans of the innermost blocks cover everything but blanks.
-    pub span: Span,
-    pub kind: Kind,
-    pub parent: u32,
-    /// Index after the last block inside it.
-    pub next: u32,
-    /// What introduces a list or a table: the sentence before it, or the text of the item that holds it; may be empty.
-    pub lead: Span,
-    /// The header rows of a table, which may be those of the table before it; the opening fence of code; may be empty.
-    pub head: Span,
-}
-
-impl Block {
-    pub(crate) fn new(kind: Kind, span: Span, parent: u32) -> Self {
-        Self { span, kind, parent, next: 0, lead: (0, 0), head: (0, 0) }
-    }
-
-    /// Return whether no other blocks are inside it; `index` is its own.
-    pub fn is_leaf(&self, index: usize) -> bool {
-        self.next as usize == index + 1
-    }
-}
-
-/// What a reader says about a stretch of the text.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mark {
-    Markdown,
-    /// Code whose first lines say so, such as a directive.
-    Code {
-        heads: u32,
-    },
-    /// The stretch is a copy of lines of the source; the first has this number.
-    Lines {
-        first: u32,
-    },
-}
-
-impl Mark {
-    /// Return the mark that has this number and value.
-    pub fn numbered(kind: u32, value: u32) -> Option<Self> {
-        match kind {
-            0 => Some(Self::Markdown),
-            1 => Some(Self::Code { heads: value }),
-            2 => Some(Self::Lines { first: value }),
-            _ => None,
-        }
-    }
-}
 
 /// Return the blocks of `text[from..]`, given marks in ascending order. Marks that overlap an earlier one, and those of
 /// lines, are ignored.
@@ -125,29 +42,12 @@ pub fn find_blocks(text: &str, from: usize, marks: &[(Span, Mark)], progress: &P
     blocks
 }
 
-/// Append a block if its span is not blank.
-pub(crate) fn push(blocks: &mut Vec<Block>, text: &str, kind: Kind, span: Span, parent: u32) {
-    if let Some(span) = trimmed(text, span.0, span.1) {
-        blocks.push(Block::new(kind, span, parent));
-    }
-}
-
 fn add_code(text: &str, span: Span, heads: usize, blocks: &mut Vec<Block>) {
     let before = blocks.len();
     push(blocks, text, Kind::Code, span, NONE);
     if let Some(block) = blocks.get_mut(before) {
         block.head = (block.span.0, lines_end(text, block.span, heads));
     }
-}
-
-/// Return the end of the first lines of a span.
-pub(crate) fn lines_end(text: &str, span: Span, lines: usize) -> usize {
-    let part = &text[span.0..span.1];
-    let end = match lines {
-        0 => 0,
-        _ => part.match_indices('\n').nth(lines - 1).map_or(part.len(), |(at, _)| at),
-    };
-    span.0 + part[..end].trim_end().len()
 }
 
 /// Set `next`, give every stretch that is not blank to the innermost block after it, and let the blocks that hold

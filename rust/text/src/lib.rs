@@ -58,6 +58,7 @@ pub mod words;
 
 mod abbreviations;
 mod ascii_sentences;
+mod block;
 mod clusters;
 mod code_lines;
 mod context;
@@ -65,6 +66,7 @@ mod markdown;
 mod marks;
 pub mod merged;
 mod merges;
+mod piece;
 mod pieces;
 mod plain_blocks;
 mod scripts;

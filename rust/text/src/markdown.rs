@@ -1,6 +1,6 @@
 //! Blocks of Markdown, by CommonMark and the tables and footnotes of GitHub.
 
-use super::blocks::{lines_end, push, Block, Kind, Span, DEEPEST, NONE};
+use super::block::{lines_end, push, Block, Kind, Span, DEEPEST, NONE};
 use super::plain_blocks::add_plain;
 use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
 

@@ -10,7 +10,7 @@ use super::blocks::{find_blocks, Block, Kind, Mark, Span, NONE};
 use super::bpe::{Counter, Tally};
 use super::code_lines::{at_blank_lines, at_definitions, code_lines, Enclosing, Line};
 use super::context::Contexts;
-use super::cut::{cut_sentence, Piece};
+use super::piece::{cut_sentence, Piece};
 use super::sentences::{trimmed, Splitter};
 use crate::error::Result;
 use crate::progress::Progress;

@@ -1,7 +1,7 @@
 //! Blocks of plain text: paragraphs between blank lines, lists by the marks at the beginnings of lines, and tables, whose
 //! cells have tabs between them.
 
-use super::blocks::{push, Block, Kind, Span, NONE};
+use super::block::{push, Block, Kind, Span, NONE};
 
 /// Digits of the number of an item; a year at the beginning of a line is none.
 const DIGITS: usize = 3;
