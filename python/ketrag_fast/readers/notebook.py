@@ -37,7 +37,9 @@ def read_notebook(file: SourceFile) -> Iterator[Item]:
         if not isinstance(cell, dict) or not (text := _cell_text(cell)):
             continue
         length += 2 if parts else 0
-        if cell.get("cell_type") == "markdown":
+        is_markdown = cell.get("cell_type") == "markdown"
+        locators.append(Locator(length, length + len(text), "markdown" if is_markdown else "code", 0))
+        if is_markdown:
             headings += [Heading(one.start + length, one.level, one.name) for one in markdown_headings(text)]
         locators.append(Locator(length, length + len(text), "cell", number))
         parts.append(text)

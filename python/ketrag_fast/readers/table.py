@@ -17,6 +17,7 @@ from ketrag_fast.readers.table_head import split_head
 from ketrag_fast.types import Failure
 
 _LONGEST_CELL = 2**31 - 1  # the largest C long on every platform; the library's default is 131,072
+_LONGEST_NAME = 200  # names are repeated in every row
 _DELIMITERS = ",;\t|"
 _LINE = re.compile(r"[^\r\n]*(?:\r\n?|\n)|[^\r\n]+")
 _MOST_COLUMNS = 16_384  # as in a sheet: every row gets all of them
@@ -137,7 +138,7 @@ def header_of(row: Sequence[str]) -> list[str]:
     names: dict[str, None] = {}
     numbers: Counter[str] = Counter()
     for place, cell in enumerate(row, 1):
-        own = name = _column(cell, place)
+        own = name = _column(cell, place)[:_LONGEST_NAME]
         numbers[own] += 1
         while name in names:
             name = f"{own} ({numbers[own]})"

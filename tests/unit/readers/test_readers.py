@@ -304,8 +304,11 @@ def test_rst_titles(text: str, title: str) -> None:
 
 def test_text_is_kept_as_read(read: Read) -> None:
     text = "Body é\r\n\r\n more \r\n"
-    assert read("a.md", text)[0] == [Document("a.md", text)]
-    assert read("a.md", f"---\r\ntitle: T\r\n---\r\n\r\n{text}")[0] == [Document("a.md", text, "T")]
+    marks = Locator(0, len(text), "lines", 1), Locator(0, len(text), "markdown", 0)
+    assert read("a.md", text)[0] == [Document("a.md", text, locators=marks)]
+    marks = Locator(0, len(text), "lines", 5), marks[1]
+    whole = f"---\r\ntitle: T\r\n---\r\n\r\n{text}"
+    assert read("a.md", whole)[0] == [Document("a.md", text, "T", locators=marks)]
 
 
 def tree(root: Path, *names: str) -> None:
