@@ -12,7 +12,6 @@ from ketrag_fast.errors import ConfigError, IndexDamaged, IndexIncompatible, Ket
 from ketrag_fast.storage.generation import MANIFEST, Generation, current_number
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.manifest import Manifest, read_json, read_manifest
-from ketrag_fast.storage.tables import Tables, has_tables
 from ketrag_fast.systems.planning import AUTO, combine_modes, modes_of
 from ketrag_fast.systems.registry import LISTS, registry
 from ketrag_fast.systems.removed_variants import require_known_variant
@@ -40,6 +39,8 @@ def stored_settings(path: Path) -> Mapping[str, Any] | None:
 
 def begun_settings(layout: Layout) -> Mapping[str, Any] | None:
     """Return the settings of the build that began last, whether it ended or not; None if none has begun."""
+    from ketrag_fast.storage.tables import Tables, has_tables  # SQLite: an open index needs none of it
+
     if not has_tables(layout.tables):
         return None
     with Tables(layout.tables, read_only=True) as tables:
