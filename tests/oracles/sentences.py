@@ -49,6 +49,10 @@ UNSPACED = (
     "\uf900-\ufaff\uff66-\uff9f\U0001aff0-\U0001b16f\U00020000-\U0003ffff]"
 )
 MARKER = re.compile(r"(?:[0-9]{1,3}(?:\.[0-9]{1,3})*|[A-Za-z]|[ivxlc]{1,5})(?:\.\)?|\))")
+ITEM = re.compile(
+    rf"(?:\(?(?:[0-9]{{1,3}}|[A-Za-z]|[ivxlc]{{1,5}})\)|(?:[a-z]|[ivxlc]{{1,5}})\.(?![{SPACES}][^\W\d_]\.))"
+    rf"(?:[{SPACES}]|\Z)"
+)
 
 
 class End(NamedTuple):
@@ -229,10 +233,13 @@ def _goes_on(text: str, before: Stretch, stretch: Stretch) -> bool:
     opening = after.lstrip(OPENING)
     if not opening:
         return False
-    if opening[0].islower():
-        return True
     broken = _is_broken(text[before.end : stretch.start])
     mark = before.after.mark
+    last = text[before.start : before.end].rstrip(CLOSING + EITHER_SIDE)[-1:]
+    if broken and (mark is not None or last in ",:;") and ITEM.match(after):
+        return False
+    if opening[0].islower():
+        return True
     if mark is not None:
         if not broken and after[0] in GOES_ON:
             return True
@@ -243,7 +250,7 @@ def _goes_on(text: str, before: Stretch, stretch: Stretch) -> bool:
         return not broken and after[0] != "`" and _is_lower(after)
     if not broken:
         return False
-    if text[before.start : before.end].rstrip(CLOSING + EITHER_SIDE)[-1:] in ("", "…", ":", ";"):
+    if last in ("", "…", ":", ";"):
         return False
     line = re.split(f"[{BREAKS}]", text[: before.end])[-1].lstrip(SPACES)
     return len(line.encode()) >= WRAPPED and not _opens_an_item(after)
@@ -308,5 +315,7 @@ def _is_abbreviated(before: str, after: str) -> bool:
             and (after[0].isupper() or _is_number(after[0]))
             and not starts
         )
+    if rest.rstrip(SPACES).endswith("°"):
+        return False  # 30 °C
     initials = all(len(part) == 1 and (part.isupper() or "\u05d0" <= part <= "\u064a") for part in last.split("."))
     return (initials or lower in EITHER) and not starts

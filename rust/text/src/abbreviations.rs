@@ -31,6 +31,9 @@ pub(super) fn goes_on_after(stem: &str, after: &str) -> bool {
                 && before_blank(rest).is_some_and(|rest| has(BEFORE_ORDINALS, last_word(rest, |_| false)))
                 && !starts_a_sentence(after));
     }
+    if rest.trim_end().ends_with('°') {
+        return false;
+    }
     let is_initial = |part: &str| {
         let mut letters = part.chars();
         // Hebrew and Arabic have no upper case.
@@ -182,10 +185,11 @@ const NUMBERED: &[&str] = &[
 /// The sentence continues unless the next word opens one.
 const EITHER: &[&str] = &[
     "a.d", "a.k.a", "a.m", "al", "anon", "approx", "apr", "ariz", "assn", "assoc", "aug", "ave", "b.c",
-    "blvd", "bros", "calif", "co", "colo", "conn", "corp", "cu", "dec", "dept", "dist", "div", "ed", "eds",
-    "esq", "est", "etc", "feb", "fl", "fla", "ft", "gal", "geb", "gest", "hrsg", "inc", "intl", "jan", "jr",
-    "jul", "jun", "lb", "lbs", "ltd", "mar", "mfg", "mich", "min", "minn", "misc", "natl", "nov", "oct",
-    "okla", "oz", "p.m", "ph.d", "phd", "rd", "sep", "sept", "sq", "sr", "tenn", "trans", "univ",
+    "blvd", "bros", "calif", "co", "colo", "comm", "conn", "corp", "cu", "dec", "dept", "dist", "div", "ed",
+    "eds", "esq", "est", "etc", "feb", "fl", "fla", "ft", "gal", "geb", "gest", "hrsg", "inc", "intl", "jan",
+    "jr", "jul", "jun", "lb", "lbs", "ltd", "mar", "mfg", "mich", "min", "minn", "misc", "natl", "nov",
+    "oct", "okla", "oz", "p.m", "ph.d", "phd", "proc", "rd", "sep", "sept", "sq", "sr", "tenn", "trans",
+    "univ", "дж",
 ];
 
 const STARTERS: &[&str] = &[
@@ -243,6 +247,7 @@ mod tests {
         assert!(goes_on_after("see vol", "IV of it"));
         assert!(!goes_on_after("no", "Nobody"));
         assert!(!goes_on_after("it ends", "Nobody"));
+        assert!(!goes_on_after("at 30 °C", "Nobody"));
         assert!(!goes_on_after(".", "Nobody"));
     }
 

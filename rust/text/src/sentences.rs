@@ -366,10 +366,18 @@ impl Paragraph<'_> {
         let after = &self.0[stretch.start..stretch.end];
         let opening = after.trim_start_matches(opens_a_word);
         let (Some(first), Some(next)) = (after.chars().next(), opening.chars().next()) else { return false };
+        let is_broken = self.is_broken(before.end, stretch.start);
+        let whole = &self.0[before.start..before.end];
+        let bare = whole.trim_end_matches(|c| closes(c) || CLOSES_OR_OPENS.contains(&c));
+        if is_broken
+            && (before.mark.is_some() || bare.is_empty() || bare.ends_with([',', ':', ';']))
+            && begins_with_marker(after)
+        {
+            return false;
+        }
         if next.is_lowercase() {
             return true;
         }
-        let is_broken = self.is_broken(before.end, stretch.start);
         if let Some(mark) = before.mark {
             if !is_broken && continues(first) {
                 return true;
@@ -381,8 +389,6 @@ impl Paragraph<'_> {
         if !is_broken {
             return false;
         }
-        let whole = &self.0[before.start..before.end];
-        let bare = whole.trim_end_matches(|c| closes(c) || CLOSES_OR_OPENS.contains(&c));
         if bare.is_empty() || bare.ends_with(['…', ':', ';']) {
             return false;
         }
@@ -528,6 +534,34 @@ fn is_marker(text: &str) -> bool {
         || (core.len() == 1 && core.bytes().all(|b| b.is_ascii_alphabetic()))
         || (matches!(core.len(), 1..=5)
             && core.bytes().all(|b| matches!(b, b'i' | b'v' | b'x' | b'l' | b'c')))
+}
+
+/// Return whether a line begins with the marker of a list: `1)`, `(1)`, `a)`, `(iv)` or `a.`, but not `z. B.`.
+fn begins_with_marker(line: &str) -> bool {
+    let is_roman = |core: &str| {
+        matches!(core.len(), 1..=5) && core.bytes().all(|b| matches!(b, b'i' | b'v' | b'x' | b'l' | b'c'))
+    };
+    let inner = line.strip_prefix('(').unwrap_or(line);
+    let core = &inner[..inner.bytes().take(6).take_while(u8::is_ascii_alphanumeric).count()];
+    let mut rest = inner[core.len()..].chars();
+    let mark = rest.next();
+    let rest = rest.as_str();
+    let mut following = rest.chars();
+    if !following.next().is_none_or(char::is_whitespace) {
+        return false;
+    }
+    match mark {
+        Some(')') => {
+            is_roman(core)
+                || (core.len() == 1 && core.bytes().all(|b| b.is_ascii_alphabetic()))
+                || (matches!(core.len(), 1..=3) && core.bytes().all(|b| b.is_ascii_digit()))
+        }
+        Some('.') if inner.len() == line.len() => {
+            let is_pair = following.next().is_some_and(char::is_alphabetic) && following.next() == Some('.');
+            !is_pair && (is_roman(core) || (core.len() == 1 && core.bytes().all(|b| b.is_ascii_lowercase())))
+        }
+        _ => false,
+    }
 }
 
 fn shorter(text: &str) -> bool {
