@@ -24,7 +24,7 @@ def _list(name: str) -> frozenset[str]:
 TITLES, NUMBERED, EITHER = _list("TITLES"), _list("NUMBERED"), _list("EITHER")
 STARTERS, MONTHS, BEFORE_ORDINALS = _list("STARTERS"), _list("MONTHS"), _list("BEFORE_ORDINALS")
 
-SHORTEST, WRAPPED, CODE, REFERENCE, FAR, STEM = 15, 50, 400, 24, 64, 13
+SHORTEST, WRAPPED, CODE, TICKS, REFERENCE, FAR, JUNK, STEM = 15, 50, 400, 16, 24, 64, 64, 13
 BREAKS = "\n\r\x85\u2028\u2029"
 # A no-break space ends no sentence.
 BLANKS = " \t\x0b\x0c\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2008\u2009\u200a\u205f\u3000" + BREAKS
@@ -35,7 +35,7 @@ STOPS = ".․．﹒"
 MARKS = STOPS + WIDE + "!?։؝؞؟۔܀܁܂߹।॥።፧፨᙮᠃᠉‼‽⁇⁈⁉⸮꓿"
 IGNORED = (
     "\xad\u200b\u200c\u200d\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2060\u2066\u2067\u2068\u2069"
-    "\ufe0e\ufe0f\ufeff\u0300\u0301\u0302\u0303\u0308"
+    "\ufe0e\ufe0f\ufeff"
 )
 CLOSING = "\"')]}”’»›」』）】》〉〕］｝〗〙¹²³⁰⁴⁵⁶⁷⁸⁹" + IGNORED
 EMPHASIS = "*_~"
@@ -141,17 +141,19 @@ def _stretches(text: str) -> list[Stretch]:
 
 def _ends(text: str) -> list[End]:
     ends: list[End] = []
-    at = 0
+    at = junk = 0
     while at < len(text):
         if text[at] == "`":
-            at = _code_end(text, at)
-        elif text[at] in BREAKS:
-            at += 1
-            ends.append(End(at, None))
+            at, junk = _code_end(text, at), 0
         elif text[at] in MARKS:
             end, at = _mark_end(text, at)
+            junk = 0
             ends += [] if end is None else [end]
         else:
+            junk = 0 if text[at].isalnum() else junk + 1
+            if text[at] in BREAKS or junk == JUNK:
+                junk = 0
+                ends.append(End(at + 1, None))
             at += 1
     return ends
 
@@ -173,9 +175,9 @@ def _mark_end(text: str, first: int) -> tuple[End | None, int]:
             closed = True
         is_near = is_near and reference is None and text[at] not in EITHER_SIDE
         at = reference.end() if reference else at + 1
-        beyond += not is_near
         if is_near:
             near, near_end = at, End(at, mark, closed)
+        beyond += not (is_near and mark == at)
     if re.match(rf"[\xa0\u2007\u202f]*(?:[{BLANKS}]|\Z)", text[at:]):
         return End(at, mark, closed), at
     after = text[near : near + 1]
@@ -206,8 +208,8 @@ def _code_end(text: str, at: int) -> int:
     is_fence = inner - at > 2 and (not line or line[-1] in BREAKS)
     if is_fence or (before and (before[-1].isalnum() or before[-1] == "\\")):
         return inner
-    end = inner
-    while end < len(text) and len(text[inner:end].encode()) < CODE:
+    end, ticks = inner, 0
+    while end < len(text) and ticks < TICKS and len(text[inner:end].encode()) < CODE:
         if text[end] == "`":
             after = end + _run(text, end)
             # As in `this' and ``that'', quotes of TeX.
@@ -215,6 +217,7 @@ def _code_end(text: str, at: int) -> int:
             if after - end == inner - at and not opens:
                 return after
             end = after
+            ticks += 1
         elif inner - at == 2 and text.startswith("''", end):
             break
         elif text[end] in BREAKS:
@@ -238,15 +241,21 @@ def _goes_on(text: str, before: Stretch, stretch: Stretch) -> bool:
     last = text[before.start : before.end].rstrip(CLOSING + EITHER_SIDE)[-1:]
     if broken and (mark is not None or last in ",:;") and ITEM.match(after):
         return False
-    if opening[0].islower():
+    is_abbreviated = (
+        mark is not None
+        and text[mark - 1] == "."
+        and not before.after.closed
+        and _is_abbreviated(text[before.start : mark - 1], opening)
+    )
+    if is_abbreviated:
         return True
+    if opening[0].islower():
+        return mark is None or not _is_marker(after)
     if mark is not None:
         if not broken and after[0] in GOES_ON:
             return True
         if text[mark - 1] != ".":
             return False
-        if not before.after.closed and _is_abbreviated(text[before.start : mark - 1], opening):
-            return True
         return not broken and after[0] != "`" and _is_lower(after)
     if not broken:
         return False

@@ -30,12 +30,14 @@ pub const SHORTEST: usize = 15;
 const WRAPPED: usize = 50;
 /// Maximum length of a code span in bytes: a backtick that is never closed protects nothing, and costs little.
 const CODE: usize = 400;
+/// Maximum number of runs of backticks inside a code span.
+const TICKS: usize = 16;
 /// Maximum length of a reference in brackets after a mark, and of a list marker.
 const REFERENCE: usize = 24;
 /// Maximum number of characters to look ahead.
 const FAR: usize = 64;
-/// [`Splitter::Uax29`]: a sentence ends after this many characters without letter or digit. This also keeps the
-/// search for boundaries linear, since it looks ahead from each blank after a full stop.
+/// A sentence ends after this many characters without letter or digit. This also keeps the search for boundaries of
+/// UAX #29 linear, since it looks ahead from each blank after a full stop.
 const JUNK: usize = 64;
 /// Bytes searched for boundaries between two checks of the progress. A longer sentence is cut.
 const STEP: usize = 1 << 20;
@@ -241,30 +243,27 @@ impl Paragraph<'_> {
     /// Call `see` with the places where a sentence may end, in order.
     fn each_end(self, progress: &Progress, mut see: impl FnMut(End)) -> Result<()> {
         let bytes = self.0.as_bytes();
-        let (mut at, mut checked) = (0, 0);
+        let (mut at, mut checked, mut junk) = (0, 0, 0);
         while let Some(&byte) = bytes.get(at) {
             if at - checked >= STEP {
                 progress.check()?;
                 checked = at;
             }
-            match byte {
-                b'`' => at = self.code_end(at),
-                b'\n' | b'\r' => {
-                    at += 1;
+            if byte.is_ascii_alphanumeric() {
+                (at, junk) = (at + 1, 0);
+                continue;
+            }
+            let Some(c) = self.0[at..].chars().next() else { break };
+            if c == '`' {
+                (at, junk) = (self.code_end(at), 0);
+            } else if is_mark(c) {
+                (at, junk) = (self.mark_end(at, &mut see), 0);
+            } else {
+                at += c.len_utf8();
+                junk = if c.is_alphanumeric() { 0 } else { junk + 1 };
+                if is_break(c) || junk == JUNK {
+                    junk = 0;
                     see(End { at, mark: None });
-                }
-                b'.' | b'!' | b'?' => at = self.mark_end(at, &mut see),
-                0..0x80 => at += 1,
-                _ => {
-                    let Some(c) = self.0[at..].chars().next() else { break };
-                    if is_mark(c) {
-                        at = self.mark_end(at, &mut see);
-                    } else {
-                        at += c.len_utf8();
-                        if is_break(c) {
-                            see(End { at, mark: None });
-                        }
-                    }
                 }
             }
         }
@@ -297,9 +296,8 @@ impl Paragraph<'_> {
                 near = End { at, mark: Some(mark) };
                 last = c;
                 is_wide |= is_wide_mark(c);
-            } else {
-                beyond += 1;
             }
+            beyond += usize::from(!is_near || !is_mark(c));
         }
         let rest = text[at..].trim_start_matches(is_no_break_space);
         if rest.chars().next().is_none_or(char::is_whitespace) {
@@ -327,8 +325,8 @@ impl Paragraph<'_> {
         if is_fence || before.is_some_and(|c| c.is_alphanumeric() || c == '\\') {
             return inner;
         }
-        let (mut end, mut previous) = (inner, '`');
-        while end - inner < CODE {
+        let (mut end, mut previous, mut ticks) = (inner, '`', 0);
+        while end - inner < CODE && ticks < TICKS {
             let Some(c) = text[end..].chars().next() else { break };
             if c == '`' {
                 let after = end + run(&text[end..]);
@@ -339,6 +337,7 @@ impl Paragraph<'_> {
                     return after;
                 }
                 end = after;
+                ticks += 1;
             } else if inner - at == 2 && text[end..].starts_with("''") {
                 break;
             } else if is_break(c) {
@@ -375,16 +374,17 @@ impl Paragraph<'_> {
         {
             return false;
         }
-        if next.is_lowercase() {
+        let stem = before.mark.and_then(|mark| self.0[before.start..mark.at].strip_suffix('.'));
+        let is_closed = before.mark.is_some_and(|mark| mark.closed);
+        if stem.is_some_and(|stem| !is_closed && goes_on_after(stem, opening)) {
             return true;
         }
-        if let Some(mark) = before.mark {
-            if !is_broken && continues(first) {
-                return true;
-            }
-            let Some(stem) = self.0[before.start..mark.at].strip_suffix('.') else { return false };
-            return (!mark.closed && goes_on_after(stem, opening))
-                || (!is_broken && first != '`' && begins_lower(after));
+        if next.is_lowercase() {
+            return before.mark.is_none() || !is_marker(after);
+        }
+        if before.mark.is_some() {
+            return !is_broken
+                && (continues(first) || (stem.is_some() && first != '`' && begins_lower(after)));
         }
         if !is_broken {
             return false;
@@ -424,10 +424,10 @@ fn is_mark(c: char) -> bool {
             | '᠃' | '᠉' | '‼' | '‽' | '⁇'..='⁉' | '⸮' | '꓿')
 }
 
-/// Characters that are not seen, and accents that were put on a mark.
+/// Characters that are not visible.
 fn is_ignored(c: char) -> bool {
     matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}' | '\u{2066}'..='\u{2069}'
-        | '\u{fe0e}' | '\u{fe0f}' | '\u{feff}' | '\u{300}'..='\u{303}' | '\u{308}')
+        | '\u{fe0e}' | '\u{fe0f}' | '\u{feff}')
 }
 
 fn is_emphasis(c: char) -> bool {
@@ -676,7 +676,7 @@ mod tests {
         ] {
             assert_eq!(split(&format!("{first} {second}")), [first, second]);
         }
-        let far = format!("A ` begins here and is far. {} There is another ` now.", "word ".repeat(CODE / 4));
+        let far = format!("A ` begins here and is far. {} There is another ` now.", "Word ".repeat(CODE / 4));
         assert_eq!(split(&far).len(), 2);
     }
 
@@ -698,10 +698,10 @@ mod tests {
             ["**This is a longer note.**", "Next comes another sentence."],
             ["He said that it is so.[1][note 2]", "Then he left the building."],
             ["Er sagte: „Das ist nun einmal so.“", "Dann ging er nach Hause."],
-            ["Look at this picture of it! \u{200f}", "Another one is shown below."],
+            ["Look at this picture of it!\u{200f}", "Another one is shown below."],
         ] {
             let text = format!("{first} {second}");
-            assert_eq!(split(&text), [first.trim_end(), second], "{text}");
+            assert_eq!(split(&text), [first, second], "{text}");
         }
         assert_eq!(
             split("西马路上的罗马城墙仍然可见，直到今天。“罗马城墙”的路线可以向东追溯到沃尔森德。").len(),
