@@ -1,4 +1,4 @@
-"""Plain version of the sentence splitter `standard`: expressions on code points, and slices without care for time.
+"""Plain version of the sentence splitter `standard`: expressions on code points, without care for time.
 
 The lists of abbreviations are read from the Rust source, because a second copy would test nothing.
 """
@@ -56,7 +56,10 @@ ITEM = re.compile(
 
 
 class End(NamedTuple):
-    """A place where a sentence may end: its offset, that after the last mark, and whether a quote or bracket follows."""
+    """A place where a sentence may end.
+
+    `mark` is the offset after the last mark, `closed` whether a quote, bracket or reference follows it.
+    """
 
     at: int
     mark: int | None
@@ -99,7 +102,7 @@ def _of_paragraph(text: str) -> list[Span]:
 
 
 def _belong(text: str, found: list[Stretch], current: Stretch, stretch: Stretch) -> bool:
-    """Return whether a stretch continues the current one, also after a list marker or a short start of a line."""
+    """Return whether a stretch continues the current one; one does after a list marker."""
     if _goes_on(text, current, stretch):
         return True
     if _is_broken(text[current.end : stretch.start]):
@@ -282,7 +285,9 @@ def _opens_an_item(line: str) -> bool:
     if _is_number(line[0]):
         digits = next((i for i, c in enumerate(line) if not _is_number(c)), len(line))
         rest = line[digits:]
-        return rest[:1] in ("|", "\t") or (digits <= 3 and re.match(rf"[.)](?:[{SPACES}]|\Z)", rest) is not None)
+        return rest[:1] in ("|", "\t") or (
+            digits <= 3 and re.match(rf"[.)](?:[{SPACES}]|\Z)", rest) is not None
+        )
     if line[0].isalnum() or line[0] in "(\"“'‘«„‚¿¡$€£¥`@/\\":
         return False
     if line[0] == "[":
@@ -291,7 +296,7 @@ def _opens_an_item(line: str) -> bool:
 
 
 def _is_abbreviated(before: str, after: str) -> bool:
-    """Return whether the full stop after `before` belongs to an abbreviation, initial or ordinal that goes on."""
+    """Return whether a sentence goes on after a full stop: of an abbreviation, initial or ordinal."""
     word = re.search(rf"(?:[^\W_]|\.){{0,{STEM}}}\Z", before)
     assert word is not None
     rest = before[: word.start()]
@@ -326,5 +331,7 @@ def _is_abbreviated(before: str, after: str) -> bool:
         )
     if rest.rstrip(SPACES).endswith("°"):
         return False  # 30 °C
-    initials = all(len(part) == 1 and (part.isupper() or "\u05d0" <= part <= "\u064a") for part in last.split("."))
+    initials = all(
+        len(part) == 1 and (part.isupper() or "\u05d0" <= part <= "\u064a") for part in last.split(".")
+    )
     return (initials or lower in EITHER) and not starts
