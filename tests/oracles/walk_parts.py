@@ -99,7 +99,7 @@ def round_mass(mass: Array) -> Array:
 def saturation(links: Arrays) -> Array:
     """tf / (tf + k1 (1 - b + b length / mean length)), units by keywords; k1 = 1.2, b = .75."""
     tf = rows_of(links, "unit_keywords", len(vocabulary(links, "keywords")), "unit_keywords_tf")
-    length = tf.sum(axis=1, keepdims=True)
+    length = links["unit_length"][:, None].astype(float)
     result: Array = tf / (tf + 1.2 * (1 - 0.75 + 0.75 * length / max(float(length.mean()), 1e-9)))
     return result
 

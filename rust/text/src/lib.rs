@@ -37,6 +37,7 @@ pub mod cut;
 pub mod detection;
 pub mod folding;
 pub mod gaps;
+mod identifiers;
 pub mod interner;
 pub mod json_lines;
 pub mod languages;

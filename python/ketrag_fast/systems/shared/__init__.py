@@ -92,7 +92,7 @@ WORDS = Stage(
 
 LINKS = Stage(
     "links",
-    version=7,
+    version=8,
     needs=(DOCUMENTS, "units"),
     settings=("language",),
     run=f"{_HERE}.links:run",
