@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,7 +13,8 @@ from hypothesis import strategies as st
 from ketrag_fast import Document, Index, Settings, _core
 from ketrag_fast.kernels import links as kernel
 from tests.oracles import lexical as oracle
-from tests.oracles import walk_parts
+from tests.oracles import walk, walk_parts
+from tests.oracles.walk_local import Local
 
 UTIL = '''def snake_case_name(x):
     """Convert CamelCase to snake_case."""
@@ -72,17 +75,19 @@ def test_prose_with_a_name_is_found_in_every_style(tmp_path: Path, mode: str, wr
     documents = [Document(str(k), text) for k, text in enumerate(texts)]
     with Index.build(documents, tmp_path / "index", settings=Settings(modes=mode)) as index:
         for asked in ("HTTP retry policy", *NAMED):
-            assert index.retrieve(asked, mode=mode).passages[0].id == "4"
+            assert index.retrieve(asked, mode=mode).passages[0].document == "4"
 
 
-@pytest.mark.parametrize("mode", MODES)
-def test_a_whole_name_comes_before_its_parts(tmp_path: Path, mode: str) -> None:
+@pytest.mark.parametrize("count", [1, 2, 6])
+@pytest.mark.parametrize(("mode", "more"), [("walk", 0), ("bm25", 0), ("bm25", 60)])
+def test_a_whole_name_comes_before_its_parts(tmp_path: Path, mode: str, count: int, more: int) -> None:
     parts = "An HTTP policy. Retry, retry: the HTTP retry policy of HTTP servers is a retry policy."
-    named = "The class HttpRetryPolicy is configured in the settings of the client, next to its other limits."
-    documents = [Document(f"parts{k}", f"{parts} Number {k}.") for k in range(6)]
-    documents += [Document("named", named), *(Document(name, text) for name, text in OTHERS.items())]
+    named = "The class HttpRetryPolicy is configured in the settings of the client. "
+    documents = [Document(f"parts{k}", f"{parts} Number {k}.") for k in range(count)]
+    documents += [Document("named", named + " ".join(f"setting{k} limit{k}" for k in range(more)))]
+    documents += [Document(f"other{k}", f"Filler {k} speaks of matter{k % 7} here.") for k in range(50)]
     with Index.build(documents, tmp_path / "index", settings=Settings(modes=mode)) as index:
-        found = [passage.id for passage in index.retrieve("HttpRetryPolicy", mode=mode).passages]
+        found = [passage.document for passage in index.retrieve("HttpRetryPolicy", mode=mode).passages]
     assert found[0] == "named" and "parts0" in found
 
 
@@ -129,9 +134,26 @@ NAMES = ["HttpRetryPolicy", "http_retry", "retry", "http", "policies", "os.path"
 SENTENCE = st.lists(st.sampled_from(NAMES), min_size=1, max_size=7).map(" ".join)
 
 
+def known(links: kernel.Links, question: str) -> walk_parts.WalkQuestion:
+    """What the index knows of a question, with the weights of its keywords."""
+    keywords, names, subjects = (
+        walk_parts.vocabulary(links, name) for name in ("keywords", "names", "subjects")
+    )
+    shares = oracle.shares(question, set(keywords))
+    words = re.findall("[a-z]+", question.lower())
+    phrases = {" ".join(words[a : a + k]) for a in range(len(words)) for k in range(1, 9)}
+    ids = sorted(keywords.index(word) for word in shares)
+    return walk_parts.WalkQuestion(
+        ids,
+        [k for k, name in enumerate(names) if name in phrases],
+        [k for k, subject in enumerate(subjects) if subject in phrases],
+        tuple(shares[keywords[k]] for k in ids),
+    )
+
+
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.lists(SENTENCE, min_size=1, max_size=3), min_size=1, max_size=30), SENTENCE)
-def test_bm25_of_code_equals_the_slow_form(units: list[list[str]], question: str) -> None:
+def test_ranks_of_code_equal_those_of_the_slow_form(units: list[list[str]], question: str) -> None:
     args = [""] * len(units), [". ".join(unit) for unit in units], units
     links = kernel.build_links(*args, threads=1)
     for name, array in kernel.build_links(*args, threads=3).items():
@@ -143,11 +165,17 @@ def test_bm25_of_code_equals_the_slow_form(units: list[list[str]], question: str
     assert links["unit_length"].tolist() == [
         sum(len(oracle.keywords_of_word(word, "english")) for word in unit) for unit in plain
     ]
-    asked = sorted({words.index(word) for word in oracle.keywords(question) if word in words})
+    asked = known(links, question)
     [(ids, scores)] = kernel.bm25(links, [question], 1000)
-    direct = walk_parts.bm25(links, asked)
+    direct = walk_parts.bm25(links, asked.keywords, asked.weights)
     assert set(ids.tolist()) == set((direct > 0).nonzero()[0].tolist())
     assert abs(scores - direct[ids]).max(initial=0.0) < 1e-9
+    if asked.keywords:
+        lengths = np.log1p([len(text) for text in args[1]])
+        [(ids, scores)] = kernel.walk(links, [question], 1000, lengths=lengths)
+        order, values = walk.walk(links, asked, lengths, sizes=walk.PRODUCT, local=Local())
+        assert sorted(ids.tolist()) == sorted(order)
+        np.testing.assert_allclose(scores[: len(values)], values, rtol=1e-7, atol=1e-7)
 
 
 def test_a_reason_names_the_parts(mixed: Path) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Container
 from functools import cache
 from itertools import dropwhile, groupby, pairwise
 
@@ -295,8 +296,8 @@ def connection(first: str, gap: str, second: str) -> str:
     return gap[0] if connects else ""
 
 
-def added_words(text: str) -> list[str]:
-    """Return what the names in code of a text add to its words: wholes and parts, in lower case."""
+def connected_words(text: str) -> list[tuple[list[str], list[str]]]:
+    """Return the runs of words that may be one name; each word has what connects it to the one before it."""
     folded = fold(text)
     words, at = [], 0
     for within, run in groupby(folded, is_word_character):
@@ -308,7 +309,7 @@ def added_words(text: str) -> list[str]:
         connection(spelled[k - 1], folded[words[k - 1][1] : words[k][0]], spelled[k]) if k else ""
         for k in range(len(words))
     ]
-    found: list[str] = []
+    found: list[tuple[list[str], list[str]]] = []
     first = 0
     while first < len(words):
 
@@ -321,21 +322,44 @@ def added_words(text: str) -> list[str]:
         is_option = re.search(r"(^|[^\w-]|_)--\Z", before)
         if is_option or before.endswith("`") or after.startswith("="):
             end = long
-        found += added_by(spelled[first:end], links[first:end])
+        found.append((spelled[first:end], links[first:end]))
         first = end
     return found
 
 
-def added_by(name: list[str], links: list[str]) -> list[str]:
-    """Return the words that one name in code adds; `links` connects each word with the one before it."""
-    added = []
+def added_by(name: list[str], links: list[str]) -> tuple[list[str], list[str]]:
+    """Return the wholes and the parts that a name in code adds to its words, in lower case."""
+    wholes = []
     if len(name) > 1 and any(c.isalpha() for c in "".join(name)):
         starts = [k for k, link in enumerate(links) if not k or link != "_"]
         runs = [name[a:b] for a, b in pairwise([*starts, len(name)])]
-        added = ["".join(word.lower() for word in run) for run in [*runs, name]]
-    added += [part.lower() for word in name for part in parts(word)]
+        wholes = ["".join(word.lower() for word in run) for run in [*runs, name]]
+    smaller = [part.lower() for word in name for part in parts(word)]
     own = [word.lower() for word in name]
-    return [word for word in dict.fromkeys(added) if word not in own and len(word) > 1]
+    new = [word for word in dict.fromkeys([*wholes, *smaller]) if word not in own and len(word) > 1]
+    return [word for word in new if word in wholes], [word for word in new if word not in wholes]
+
+
+def shares(question: str, known: Container[str]) -> dict[str, float]:
+    """Return the known keywords of an English question with their weights.
+
+    The parts of a name of which the index knows a whole have a tenth of the weight of a word, together.
+    """
+    found: dict[str, float] = {}
+    for name, links in connected_words(question):
+        wholes, smaller = added_by(name, links)
+        whole_words = [word.lower() for word in name if any(c.isupper() for c in word[1:])]
+        is_name = whole_words or (len(name) > 1 and any(c.isalpha() for c in "".join(name)))
+        of_parts = [word.lower() for word in name if word.lower() not in whole_words] + smaller
+
+        def known_of(words: list[str]) -> list[str]:
+            return [key for word in words for key in keywords_of_word(word, "english") if key in known]
+
+        some, others = known_of(whole_words + wholes), known_of(of_parts)
+        share = 0.1 / max(len(others), 1) if is_name and some else 1.0
+        for key, weight in [*((key, 1.0) for key in some), *((key, share) for key in others)]:
+            found[key] = max(found.get(key, 0.0), weight)
+    return found
 
 
 def keywords(text: str, language: str = "english") -> list[str]:
@@ -347,8 +371,9 @@ def keywords(text: str, language: str = "english") -> list[str]:
             bare = fold(written).lower().replace("đ", "d")
             forms = list(dict.fromkeys([*forms, f"{bare}@vi"]))
         found += forms
-    for word in added_words(text):
-        found += keywords_of_word(word, language)
+    for name, links in connected_words(text):
+        for words in added_by(name, links):
+            found += [key for word in words for key in keywords_of_word(word, language)]
     return found
 
 

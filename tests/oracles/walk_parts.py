@@ -25,6 +25,12 @@ class WalkQuestion:
     keywords: list[int]
     names: list[int]
     subjects: list[int]
+    shares: tuple[float, ...] = ()
+
+    @property
+    def weights(self) -> Array:
+        """The weight of each keyword; 1 unless `shares` has others."""
+        return np.array(self.shares or [1.0] * len(self.keywords))
 
 
 def vocabulary(links: Arrays, name: str) -> list[str]:
@@ -104,10 +110,10 @@ def saturation(links: Arrays) -> Array:
     return result
 
 
-def bm25(links: Arrays, keywords: list[int]) -> Array:
+def bm25(links: Arrays, keywords: list[int], weights: Array | float = 1.0) -> Array:
     """The score of every unit for distinct keyword ids."""
     part = saturation(links)
-    result: Array = (part * to_idf(part))[:, keywords].sum(axis=1)
+    result: Array = ((part * to_idf(part))[:, keywords] * weights).sum(axis=1)
     return result
 
 

@@ -44,6 +44,14 @@ pub struct Word {
     lower: (usize, usize),
 }
 
+/// What a keyword of a query is: a word, or of a name in code, given by its number, the whole or a part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    Word,
+    Whole(usize),
+    Part(usize),
+}
+
 /// Characters of a text that are read first for its language: most English texts show it in them.
 const GLANCE: usize = 240;
 
@@ -133,27 +141,28 @@ impl Lexer {
         }
     }
 
-    /// Return the words that a name in code adds to its own, in lower case: runs with underscores and the name as a whole,
+    /// Return the words that a name in code adds to its own, in lower case, and whether they are parts: runs with underscores and the name as a whole,
     /// without what connects them, and the parts of words in camel case. Each is returned once, and only if it is not a
     /// word of the name; single characters are left out.
-    fn added_words(&self, words: Range<usize>) -> Vec<String> {
-        let mut added: Vec<String> = Vec::new();
-        let mut add = |word: String| {
+    fn added_words(&self, words: Range<usize>) -> Vec<(String, bool)> {
+        let mut added: Vec<(String, bool)> = Vec::new();
+        let mut add = |word: String, is_part: bool| {
             let is_own = words.clone().any(|k| self.lower(k) == word);
-            if !is_own && !added.contains(&word) && word.chars().nth(1).is_some() {
-                added.push(word);
+            let is_new = || added.iter().all(|(one, _)| *one != word);
+            if !is_own && word.chars().nth(1).is_some() && is_new() {
+                added.push((word, is_part));
             }
         };
         let mut first = words.start;
         for end in words.start + 1..=words.end {
             if end == words.end || self.link_before(end) != Some(Link::Underscore) {
-                add((first..end).map(|k| self.lower(k)).collect());
+                add((first..end).map(|k| self.lower(k)).collect(), false);
                 first = end;
             }
         }
-        add(words.clone().map(|k| self.lower(k)).collect());
+        add(words.clone().map(|k| self.lower(k)).collect(), false);
         for k in words.clone() {
-            each_part(self.raw(k), |part| add(part.to_lowercase()));
+            each_part(self.raw(k), |part| add(part.to_lowercase(), true));
         }
         added
     }
@@ -253,7 +262,7 @@ impl Lexer {
     pub fn keywords_of_names(&self, language: Language, mut each: impl FnMut(&str)) {
         let mut buffer = String::new();
         for words in &self.identifiers {
-            for word in self.added_words(words.clone()) {
+            for (word, _) in self.added_words(words.clone()) {
                 analyse(&word, language, || None, &mut buffer, &mut each);
             }
         }
@@ -291,15 +300,36 @@ impl Lexer {
     /// Call `each` with the keywords of a query, each word in the analysis of every language of an index (none:
     /// English). A function word of the language in which the query is written is dropped from all of them.
     pub fn query_keywords(&self, languages: &[Language], mut each: impl FnMut(&str)) {
+        self.query_roles(languages, |word, _| each(word));
+    }
+
+    /// Like [`Lexer::query_keywords`], with what each keyword is.
+    pub fn query_roles(&self, languages: &[Language], mut each: impl FnMut(&str, Role)) {
+        let added = || {
+            let names = self.identifiers.iter().enumerate();
+            names.flat_map(|(number, words)| {
+                let role = move |is_part| if is_part { Role::Part(number) } else { Role::Whole(number) };
+                self.added_words(words.clone()).into_iter().map(move |(word, is_part)| (word, role(is_part)))
+            })
+        };
+        let mut buffer = String::new();
         if languages.is_empty() {
-            return self.keywords(each);
+            let mut written = Written::new(&self.source);
+            for k in 0..self.words.len() {
+                let role = self.role(k);
+                self.keyword(k, Language::ENGLISH, &mut written, &mut buffer, &mut |word| each(word, role));
+            }
+            for (word, role) in added() {
+                analyse(&word, Language::ENGLISH, || None, &mut buffer, &mut |word| each(word, role));
+            }
+            return;
         }
         let own = detect(self.lowers(0));
         let dropped = |word: &str| match own {
             Language::ENGLISH => stop_words().has(word),
             _ => languages.contains(&own) && own.drops(word),
         };
-        let (mut buffer, mut seen) = (String::new(), Vec::new());
+        let mut seen: Vec<String> = Vec::new();
         let mut written: Vec<Written<'_>> = languages.iter().map(|_| Written::new(&self.source)).collect();
         let mut spelling = languages.iter().any(|one| one.keeps_marks()).then(|| Written::new(&self.source));
         for k in 0..self.words.len() {
@@ -309,29 +339,26 @@ impl Lexer {
             if dropped(self.lower(k)) && marked.is_none_or(|word| word.is_ascii()) {
                 continue;
             }
-            seen.clear();
             for (&language, written) in languages.iter().zip(&mut written) {
-                self.keyword(k, language, written, &mut buffer, &mut |word| {
-                    if !seen.iter().any(|one| one == word) {
-                        seen.push(word.to_owned());
-                    }
-                });
+                self.keyword(k, language, written, &mut buffer, &mut |word| add_new(&mut seen, word));
             }
-            seen.iter().for_each(|word| each(word));
+            seen.drain(..).for_each(|word| each(&word, self.role(k)));
         }
-        for word in self.identifiers.iter().flat_map(|words| self.added_words(words.clone())) {
-            if dropped(&word) {
-                continue;
-            }
-            seen.clear();
+        for (word, role) in added().filter(|(word, _)| !dropped(word)) {
             for &language in languages {
-                analyse(&word, language, || None, &mut buffer, &mut |word| {
-                    if !seen.iter().any(|one| one == word) {
-                        seen.push(word.to_owned());
-                    }
-                });
+                analyse(&word, language, || None, &mut buffer, &mut |word| add_new(&mut seen, word));
             }
-            seen.iter().for_each(|word| each(word));
+            seen.drain(..).for_each(|word| each(&word, role));
+        }
+    }
+
+    /// Return what word `k` is.
+    fn role(&self, k: usize) -> Role {
+        let number = self.identifiers.partition_point(|words| words.end <= k);
+        match self.identifiers.get(number).filter(|words| words.contains(&k)) {
+            None => Role::Word,
+            Some(_) if has_inner_capital(self.raw(k)) => Role::Whole(number),
+            Some(_) => Role::Part(number),
         }
     }
 
@@ -346,6 +373,12 @@ impl Lexer {
     ) {
         let spelled = || if self.source.is_empty() { None } else { written.word(self.words[k]) };
         analyse(self.lower(k), language, spelled, buffer, each);
+    }
+}
+
+fn add_new(seen: &mut Vec<String>, word: &str) {
+    if !seen.iter().any(|one| one == word) {
+        seen.push(word.to_owned());
     }
 }
 
@@ -502,6 +535,24 @@ mod tests {
             query("RetryPolicy", &["en", "de"]),
             ["retrypolicy", "retrypolicy@de", "retry", "retry@de", "policy", "policy@de"]
         );
+    }
+
+    #[test]
+    fn keywords_of_names_in_queries_have_roles() {
+        let mut lexer = Lexer::default();
+        lexer.read("Why net.RetryPolicy, a_b?");
+        let mut found = Vec::new();
+        lexer.query_roles(&[], |word, role| found.push((word.to_owned(), role)));
+        let expected = [
+            ("net", Role::Part(0)),
+            ("retrypolicy", Role::Whole(0)),
+            ("b", Role::Part(1)),
+            ("netretrypolicy", Role::Whole(0)),
+            ("retry", Role::Part(0)),
+            ("policy", Role::Part(0)),
+            ("ab", Role::Whole(1)),
+        ];
+        assert_eq!(found, expected.map(|(word, role)| (word.to_owned(), role)));
     }
 
     #[test]
