@@ -1,4 +1,4 @@
-"""The preset `parity` next to the reference functions of KET-RAG, on one shuffled document.
+"""The preset `ket-rag:reference` next to the reference functions of KET-RAG, on one shuffled document.
 
     python benches/parity.py [--nltk-data FOLDER]
 
@@ -49,7 +49,7 @@ def main() -> None:
         dataset = replace(dataset, questions=dataset.questions[:3])
     rows = []
     for units, own, mode, reference in REFERENCE[-1:] if args.smoke else REFERENCE:
-        settings = Settings(system="parity", modes="text,keyword", precision="fp32", **own)
+        settings = Settings(system="ket-rag:reference", modes="text,keyword", precision="fp32", **own)
         settings = settings.having(**{} if args.smoke else {"embedder": f"native:{require_model()}"})
         settings = settings.having(**{"nltk_data": args.nltk_data} if args.nltk_data else {})
         place = WORK / "parity"
@@ -60,7 +60,7 @@ def main() -> None:
             rows.append([units, mode, budget, ours, theirs])
         shutil.rmtree(place)
     publish(
-        [table("Preset `parity`", ["units", "channel", "tokens", "parity", "reference"], rows)],
+        [table("Preset `ket-rag:reference`", ["units", "channel", "tokens", "parity", "reference"], rows)],
         f"{SET} as one document, shuffled with seed 0.",
         [
             "The order of the document alone moves a cell by up to nine questions; with given units and vectors every context"

@@ -22,8 +22,8 @@ from ketrag_fast import Index, Settings
 from ketrag_fast.lab.eval import METRICS, DataSet, collect, load_dataset
 from ketrag_fast.lab.eval.metrics import all_gold, bootstrap_interval, recall
 
-PLAIN = ("bm25", "text", "fused", "walk", "keyword", "knn", "concepts", "cg-rag", "cg-rag-fused")
-RULES = ("skeleton", "ket", "ket-walk", "hybrid", "g2cons", "noderag")
+PLAIN = ("bm25", "text", "fused", "walk", "keyword", "knn", "g2cons", "cg-rag")
+RULES = ("skeleton", "ket", "g2cons", "noderag")
 SHORT = ("bm25", "text", "fused", "walk")
 """Modes of the sets in several languages."""
 LANGUAGES = ("en", "de", "ru", "ar", "hi", "zh")
@@ -40,15 +40,10 @@ RECORDED = (
     "keyword",
     "skeleton",
     "ket",
-    "ket-walk",
-    "hybrid",
-    "concepts",
     "g2cons",
 )
 """Modes on a recorded extraction."""
-SYSTEMS = ("text", "fused", "walk", "concepts", "cg-rag", "ket-walk", "g2cons")
-FILLS = ("none", "chunks", "nodes")
-"""Ways in which noderag fills the rest of its budget; `none` is the rule of the paper."""
+SYSTEMS = ("text", "fused", "walk", "cg-rag", "g2cons")
 
 Value = tuple[float, float, float]
 
@@ -198,11 +193,10 @@ def publish_systems(args: argparse.Namespace) -> None:
     settings = Settings(modes=",".join(SYSTEMS), **common)
     with Index.build(folder, place, settings=settings, rebuild=True) as index:
         out += [coverage_row(index, dataset, mode, mode) for mode in SYSTEMS]
-    nodes = Settings(system="noderag", modes="noderag", **common)
-    Index.build(folder, place, settings=nodes, rebuild=True).close()  # of other units; the vectors are kept
-    for fill in FILLS:
-        with Index.open(place, settings=Settings(node_fill=fill)) as index:
-            out.append(coverage_row(index, dataset, "noderag", f"noderag, node_fill={fill}"))
+    for system in ("noderag", "noderag:reference"):
+        nodes = Settings(system=system, modes="noderag", **common)
+        with Index.build(folder, place, settings=nodes, rebuild=True) as index:  # the vectors are kept
+            out.append(coverage_row(index, dataset, "noderag", system))
             passages = index.stats()["counts"]["documents"]
     heads = [f"answer at {budget:,}" for budget in BUDGETS[:3]]
     columns = ["set", "vectors", "mode", *heads, f"tokens of {BUDGETS[0]:,}"]

@@ -120,7 +120,8 @@ SECTIONS: Final = (
         "technical-links",
         "Links as citations",
         "CG-RAG takes the links between the pages of the technical documentation for citations, next to `text` and `fused`, which it"
-        " starts from, and next to itself without them (`citation_direction=none`). Vectors are fitted on the corpus, or MiniLM's.",
+        " starts from, and next to itself without them (`citation_direction=none`), without messages (`lesegr_share=0`), and with the"
+        " numbers of the paper. Vectors are fitted on the corpus, or MiniLM's.",
         tuple(
             Run(f"technical-links{suffix}", ("technical.py", "--links", *option))
             for suffix, option in (("", ()), ("-minilm", ("--model",)))
@@ -130,7 +131,7 @@ SECTIONS: Final = (
         "recorded",
         "KET-RAG with a recorded extraction, and its reference implementation",
         "100 questions of MuSiQue's train split over 1,890 passages. The entities and relations were extracted by GPT-3.5 and"
-        " recorded by HippoRAG's authors, so no LLM runs. `parity` compares the preset of this name with the reference functions"
+        " recorded by HippoRAG's authors, so no LLM runs. `parity` compares the preset `ket-rag:reference` with the reference functions"
         " (KET-RAG at c632ff4) on the passages as one shuffled document: questions of 100 with an answer in the context.",
         (
             Run("recorded", ("quality.py", "recorded", "musique-train100")),
@@ -150,8 +151,8 @@ SECTIONS: Final = (
         "systems",
         "Every system at equal tokens",
         "Each system's best mode next to `text`, `fused` and `walk`, with entities and relations by rules, or as GPT-3.5 extracted them"
-        " (`musique-train100`, recorded by HippoRAG's authors). The rule of NodeRAG's paper prints a fixed number of nodes (`node_fill=none`);"
-        " then the rest of the budget is filled in the order of its walk with chunks, the default, or with nodes of every type.",
+        " (`musique-train100`, recorded by HippoRAG's authors). NodeRAG's reference prints a fixed number of nodes;"
+        " `noderag` fills the rest of the budget with chunks in the order of its walk.",
         tuple(
             Run(f"systems-{name}{suffix}", ("quality.py", "systems", name, *option))
             for name in ("musique-dev", "2wiki-dev", "hotpotqa-dev", "musique-train100")

@@ -35,14 +35,14 @@ from ketrag_fast.types.contexts import Passage
 
 TRUTH = Path(__file__).with_name("truth") / "technical.json"
 MODES = ("bm25", "fused", "walk")
-NO_CITATIONS = "no citations"
+NO_CITATIONS, NO_MESSAGES = "no citations", "no messages"
 LINKED = {
     "cg-rag": "text",
-    "cg-rag-fused": "fused",
     f"cg-rag, {NO_CITATIONS}": "text",
-    f"cg-rag-fused, {NO_CITATIONS}": "fused",
+    f"cg-rag, {NO_MESSAGES}": "text",
+    "cg-rag:reference": "text",
 }
-"""Modes that follow links, and the mode without links that each is compared with."""
+"""Ways to follow links, and the mode without links that each is compared with."""
 DEPTH, BUDGET = 24_000, 3_000
 """Tokens of the context in which ranks are counted, and of the context that is to hold the answer."""
 DOCS = ROOT / "target" / "benches" / "technical"
@@ -167,7 +167,7 @@ def measure(
     docs: Path, questions: Sequence[Mapping[str, Any]], *, links: bool, model: bool
 ) -> tuple[Scores, dict[str, Any]]:
     """Index the packages and return the scores by mode and question, and the counts of the index."""
-    modes = ("text", "fused", "cg-rag", "cg-rag-fused") if links else MODES
+    modes = ("bm25", "text", "fused", "cg-rag") if links else MODES
     settings = Settings(modes=",".join(modes))
     if model:
         settings = settings.having(embedder=f"native:{require_model()}")
@@ -175,10 +175,14 @@ def measure(
     with Index.build(docs, place, settings=settings) as index:
         counts = dict(index.stats()["counts"])
         found = {mode: {q["id"]: scores(index, mode, q) for q in questions} for mode in modes}
-    if links:
-        with Index.open(place, settings=Settings(citation_direction="none")) as index:
-            for mode in modes[2:]:
-                found[f"{mode}, {NO_CITATIONS}"] = {q["id"]: scores(index, mode, q) for q in questions}
+    ways: dict[str, dict[str, Any]] = {
+        f"cg-rag, {NO_CITATIONS}": {"citation_direction": "none"},
+        f"cg-rag, {NO_MESSAGES}": {"lesegr_share": 0.0},
+        "cg-rag:reference": {"lesegr_share": 0.75, "lesegr_epsilon": 0.1},
+    }
+    for way, given in ways.items() if links else ():
+        with Index.open(place, settings=Settings(**given)) as index:
+            found[way] = {q["id"]: scores(index, "cg-rag", q) for q in questions}
     return found, counts
 
 

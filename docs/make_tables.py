@@ -18,7 +18,7 @@ from typing import Final
 from ketrag_fast.base.config import Setting, Settings, catalogue
 from ketrag_fast.systems.planning import required_stages
 from ketrag_fast.systems.registry import registry
-from ketrag_fast.systems.spec.system import Recipe
+from ketrag_fast.systems.spec.system import Recipe, System
 
 DOCS: Final = Path(__file__).parent
 PAGES: Final = ("settings.md", "reference/all-settings.md", "reference/presets.md", "modes.md")
@@ -62,8 +62,15 @@ def presets_table() -> str:
     for system in registry().systems:
         for name, row in system.presets.items():
             values = ", ".join(f"{setting} = {shown(value)}" for setting, value in row.items())
-            body.append((f"`{name}`", system.name, values or "nothing: the defaults"))
-    return rows(("preset", "system", "sets"), body)
+            body.append((f"`{name}`", system.name, values or "nothing: the defaults", _rules(name, system)))
+    return rows(("preset", "system", "sets", "rules that differ from the default variant"), body)
+
+
+def _rules(preset: str, system: System) -> str:
+    if preset not in system.rules:
+        return ""
+    found, usual = vars(system.rules[preset]), vars(system.rules[system.name])
+    return ", ".join(f"{rule} = {shown(value)}" for rule, value in found.items() if value != usual[rule])
 
 
 def modes_table() -> str:
@@ -97,8 +104,7 @@ def _settings(recipe: Recipe) -> list[str]:
     names = [share.of for share in recipe.shares if isinstance(share.of, str) and share.of != "rest"]
     if recipe.join == "shares":
         names += [name for channel in recipe.channels for name in registry().channels[channel].settings]
-    more = (recipe.rollover, "answer_llm" if recipe.rewrite else None)
-    names += [name for name in more if name is not None]
+    names += [recipe.rollover] if recipe.rollover in catalogue() else []
     return list(dict.fromkeys(names))
 
 

@@ -35,7 +35,7 @@ FACADE = ""
 BEHIND_THE_INDEX = {"storage", "build", "_core"}
 # Systems and shared stages are plug-ins: they must not know each other.
 STRANGERS = ("systems",)
-SHARED = {"spec", "shared", "registry", "planning", "index_settings"}
+SHARED = {"spec", "shared", "registry", "planning", "index_settings", "removed_variants"}
 
 
 @cache

@@ -30,19 +30,19 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_systems(place: Path) -> None:
     code, out, err = ketrag(
-        "bench", "systems", "set", "--systems", "text-rag,keyword-rag,default", "--budget", "200,60",
+        "bench", "systems", "set", "--systems", "g2cons,cg-rag,default", "--budget", "200,60",
         "--html", "page.html", "--json", cwd=place,
     )  # fmt: skip
     assert code == 0, err
     data = json.loads(out)
     assert data["schema"] == "ketrag/bench/1"
-    assert [c["name"] for c in data["configurations"]] == ["text-rag", "keyword-rag", "default"]
-    assert [c["rows"][0]["mode"] for c in data["configurations"]] == ["text", "keyword", "auto"]
+    assert [c["name"] for c in data["configurations"]] == ["g2cons", "cg-rag", "default"]
+    assert [c["rows"][0]["mode"] for c in data["configurations"]] == ["g2cons", "cg-rag", "auto"]
     assert all(c["cost"]["usd"]["total"] == 0 for c in data["configurations"])
     assert all(c["counts"]["documents"] == 5 for c in data["configurations"])
     page = (place / "page.html").read_text("utf-8")
     assert page.startswith("<!doctype html>")
-    assert "keyword-rag" in page
+    assert "cg-rag" in page
 
 
 def test_builds_apart_and_one_that_cannot_run(place: Path) -> None:

@@ -98,7 +98,7 @@ def test_systems_are_judged_by_the_answers_of_a_model(place: Path, server: Llama
     """Random weights answer nothing sensible: their answers are asked for, kept, and scored all the same."""
     before = len(server.requests)
     llm = f"openai:{MODEL}@{server.url}"
-    argv = ("bench", "systems", "set", "--systems", "text-rag,keyword-rag", "--budget", "300")
+    argv = ("bench", "systems", "set", "--systems", "default,g2cons", "--budget", "300")
     code, out, err = ketrag(*argv, "--answer-with", llm, "--html", "answers.html", "--json", cwd=place)
     assert code == 0, err
     asked = [path for path, _ in server.requests[before:] if path.endswith("/chat/completions")]

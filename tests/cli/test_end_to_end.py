@@ -89,7 +89,7 @@ def test_each_mode_finds_the_passages(place: Path, mode: str) -> None:
     assert "Charles Babbage" in data["context"]
 
 
-@pytest.mark.parametrize("mode", ["skeleton", "ket", "ms-graph", "hybrid", "hyde"])
+@pytest.mark.parametrize("mode", ["skeleton", "ket"])
 def test_modes_that_need_a_model_say_so(place: Path, mode: str) -> None:
     code, out, err = ketrag("retrieve", "Who?", "--mode", mode, "--json", cwd=place)
     assert (code, out) == (4, "")

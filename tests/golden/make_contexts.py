@@ -29,13 +29,12 @@ POLAR = ROOT / "examples" / "polar"
 FILE = Path(__file__).with_name("contexts.json")
 BUDGETS = (2000, 600, 90, 12)
 PLAIN = ("bm25", "text", "fused", "knn", "keyword", "walk")
-TABLES = ("skeleton", "ket", "ms-graph", "hybrid")
-OTHERS = ("ket-walk", "concepts", "g2cons", "cg-rag", "cg-rag-fused", "noderag")
+TABLES = ("skeleton", "ket")
+OTHERS = ("g2cons", "cg-rag", "noderag")
 MODES = (*PLAIN, *TABLES, *OTHERS)
 # What a network of floats computes differs between processors in the last bit, and these print what it ranks.
 # Each is compared with a slow form of its own.
 OF_A_MODEL: Mapping[str, str] = {
-    "hyde": "tests/unit/test_hyde.py",
     "cg-rag-sparse": "tests/index/test_cg_rag_sparse.py",
     "cg-rag-trained": "tests/parity/test_lesegr_trained.py",
 }
@@ -43,22 +42,14 @@ OF_A_MODEL: Mapping[str, str] = {
 # Each variant: what the index is built with, and for each mode (or all) what it is asked with.
 BUILDS: Mapping[str, Mapping[str, Any]] = {
     "default": {"llm": "heuristic"},
-    "ket-rag-p": {"system": "ket-rag-p", "llm": "heuristic", "chunk_tokens": 240},
+    "ket-rag": {"system": "ket-rag", "llm": "heuristic", "chunk_tokens": 240},
     "brought": {"llm": "heuristic", "core_ratio": 1.0},
 }
 # Vectors are brought for units, titles, sentences and entities; NodeRAG embeds other texts too.
 NOT_BUILT: Mapping[str, tuple[str, ...]] = {"brought": ("noderag",)}
 ASKED: Mapping[str, Mapping[str, Any]] = {
     "as it is": {},
-    "rollover none": {"rollover": "none"},
-    "rollover graph": {"rollover": "graph", "kg_share": 0.7},
-    "published": {
-        "tables": "published",
-        "row_count": "whole",
-        "seed_entities": 20,
-        "oversize_policy": "drop",
-    },
-    "few": {"top": 3, "fill_policy": "skip_and_continue", "seed_keywords": 5},
+    "few": {"top": 3, "fill_policy": "skip_and_continue"},
 }
 
 

@@ -25,8 +25,7 @@ BUILDS: Mapping[str, tuple[Mapping[str, Any], tuple[str, ...]]] = {
     # All that a build made before it could be asked for less, core chunks that nobody reads among it: the
     # same digest as then.
     "default, as it was": ({"modes": _MODES}, ("core",)),
-    "ket-rag-p": ({"system": "ket-rag-p", "modes": _MODES}, ("core",)),
-    "ket-rag-u-150": ({"system": "ket-rag-u-150", "modes": _MODES}, ()),
+    "ket-rag": ({"system": "ket-rag", "modes": _MODES}, ("core",)),
     "bm25 alone": ({"modes": "bm25"}, ()),
 }
 """Settings, and stages that no mode asks for."""

@@ -7,8 +7,8 @@ same replies and vectors (`noderag_pipeline.py`); its pipeline is run class by c
 
 What is fixed, so that both can be compared: the reference implementation takes our ten pivots and our
 communities (both draw at random), and its HNSW is exact. Vectors come from a function of the text. Our
-settings are those of the preset `noderag-parity`. No relation and no unit of the replies is malformed beyond
-what a model puts right, and none has an empty, repeated or colliding text: `make_noderag.py` has those.
+settings are those of the preset `noderag:reference`. No relation and no unit of the replies is malformed
+beyond what a model puts right, and none has an empty, repeated or colliding text (see `make_noderag.py`).
 """
 
 from __future__ import annotations

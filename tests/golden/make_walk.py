@@ -77,8 +77,9 @@ def main() -> None:
     """Write the rankings next to this file, and the texts into tests/data/walk."""
     prototype, data = sys.argv[1:]
     sys.path.insert(0, prototype)
-    import walk
     import walk2
+
+    import walk
 
     out: dict[str, Any] = {}
     for name in SETS:

@@ -26,7 +26,7 @@ WORD = r"[A-ZÀ-Þ]\w*"
 NAME = re.compile(rf"{WORD}(?:(?: of(?: the)?)? {WORD})*")
 PORTRAIT = " is named in "
 """Occurs in each attribute and in no unit."""
-SETTINGS: dict[str, Any] = {"system": "noderag-parity", "threads": 2}
+SETTINGS: dict[str, Any] = {"system": "noderag:reference", "threads": 2}
 
 # A question with the names that a model finds in it: whole names, which are no part of longer names.
 QUESTIONS: list[tuple[str, list[str]]] = [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from ketrag_fast import Document, Index, Settings
 from ketrag_fast.apps.cli.main import main
 from ketrag_fast.errors import ConfigError, DeadlineExceeded
 from ketrag_fast.query.answer import summary
+from ketrag_fast.systems.registry import registry
 from ketrag_fast.types import Context
 from tests.support.chat import Chat
 
@@ -157,13 +159,21 @@ def test_what_does_not_help_is_left_out_and_what_fails_is_told(folder: Path) -> 
         assert any("summaries were not written" in warning for warning in found.warnings)
 
 
-def test_a_summary_reads_so_much_and_no_more(folder: Path, server: Chat) -> None:
-    with opened(folder, subgraphs=1, summary_input_tokens=100, citation_direction="both") as index:
+def test_a_summary_reads_so_much_and_no_more(
+    folder: Path, server: Chat, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recipes = registry().recipes
+    around = recipes["cg-rag"].around
+    assert around is not None
+    little = replace(recipes["cg-rag"], around=replace(around, tokens=100))
+    monkeypatch.setitem(recipes, "cg-rag", little)
+    with opened(folder, subgraphs=1, citation_direction="both") as index:
         index.ask("Who was Colin Archer?", llm=f"openai:mini@{server.url}")
         text = server.requests[0]["messages"][1]["content"]
         assert TEXTS["archer"] in text
         small = [name for name in ("fram", "larvik") if TEXTS[name] in text]
     server.requests.clear()
+    monkeypatch.undo()
     with opened(folder, subgraphs=1, citation_direction="both") as index:
         index.ask("Who was Colin Archer?", llm=f"openai:mini@{server.url}")
         text = server.requests[0]["messages"][1]["content"]

@@ -307,7 +307,7 @@ def test_a_changed_bit_that_a_stage_meets_is_damage(index: Path) -> None:
     data = bytearray(file.read_bytes())
     data[-1] ^= 0x20  # the top byte of the last end
     file.write_bytes(data)
-    settings = Settings(verify="sizes", keyword_norm="unit")
+    settings = Settings(verify="sizes", concepts_per_chunk=40)
     with pytest.raises(IndexDamaged, match="stage words is damaged: indptr") as caught:
         Index.build([], index, settings=settings)
     assert "--verify full" in str(caught.value.hint)

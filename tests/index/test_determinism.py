@@ -20,7 +20,7 @@ from tests.golden.make_digest import BUILDS, DIGESTS, digest_of
 from tests.process import POLAR, ketrag, python, start
 from tests.support.effort import ended_after
 
-SPLIT = Settings(system="ket-rag-p", chunk_tokens=200)
+SPLIT = Settings(system="ket-rag", chunk_tokens=200)
 READ = Settings(llm="heuristic")
 STAGES = stages_for(READ, True)
 

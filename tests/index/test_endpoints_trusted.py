@@ -196,21 +196,19 @@ def test_the_rest_of_the_settings_is_not_the_indexs(foreign: Path, server: Endpo
 
 
 def test_the_language_model_of_the_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Mode hyde would take the model that read the chunks."""
+    """An answer would come from the model that read the chunks."""
     place = tmp_path / "ix"
-    Index.build(DOCUMENTS, place, settings=Settings(modes="auto,hyde")).close()
+    Index.build(DOCUMENTS, place, settings=Settings(modes="auto")).close()
     monkeypatch.setenv("KETRAG_OPENAI_API_KEY", KEY)
     with Chat(lambda _: "w3 w4 w5 harbour") as chat:
         alter(place, lambda data: data["settings"].update(llm=f"openai:mini@{chat.url}"))
-        with Index.open(place) as index:
-            with pytest.raises(EndpointNotConfirmed, match=r"language model.*query would be sent") as caught:
-                index.retrieve(QUESTION, mode="hyde")
-            with pytest.raises(EndpointNotConfirmed):
-                index.inspect.hyde_model()
+        message = r"language model.*query would be sent"
+        with Index.open(place) as index, pytest.raises(EndpointNotConfirmed, match=message) as caught:
+            index.ask(QUESTION)
         assert not chat.requests and not chat.keys and not chat.listings
         assert main(command_of(caught.value)) == 0
         with Index.open(place) as index:
-            assert index.retrieve(QUESTION, mode="hyde").passages
+            assert index.ask(QUESTION).text
         assert QUESTION in json.dumps(chat.requests) and f"Bearer {KEY}" in chat.keys
 
 

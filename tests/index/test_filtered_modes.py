@@ -13,15 +13,10 @@ RANKED = ("bm25", "text", "knn", "cg-rag", "keyword")
 """Their filtered list is the whole one without the others."""
 ALL = (
     *RANKED,
-    "concepts",
     "fused",
-    "cg-rag-fused",
     "walk",
     "skeleton",
     "ket",
-    "ket-walk",
-    "ms-graph",
-    "hybrid",
     "g2cons",
     "noderag",
 )
@@ -88,8 +83,10 @@ def test_the_ranking_is_the_whole_one_without_the_others(
 def test_concepts_bring_what_fits_in_turns(index: Index) -> None:
     """The units are those of the whole list; each concept's turn goes to its nearest unit that fits."""
     wanted = fitting("de", 1925)
-    whole = index.retrieve(QUESTION, mode="concepts", budget=1_000_000)
-    some = index.retrieve(QUESTION, mode="concepts", budget=1_000_000, filter="lang=de and year>=1925")
+    settings = Settings(kg_share=0.0)
+    with Index.open(index.path, settings=settings) as texts:
+        whole = texts.retrieve(QUESTION, mode="g2cons", budget=1_000_000)
+        some = texts.retrieve(QUESTION, mode="g2cons", budget=1_000_000, filter="lang=de and year>=1925")
     assert {p.document for p in some.passages} == {p.document for p in whole.passages} & wanted
     score = {p.document: p.score for p in whole.passages}
     assert all(p.score == score[p.document] for p in some.passages)

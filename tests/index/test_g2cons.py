@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from ketrag_fast import Context, Document, Index, Settings
-from ketrag_fast.errors import ConfigError, InputError, ModeUnavailable
+from ketrag_fast.errors import InputError, ModeUnavailable
 from ketrag_fast.kernels.text import unpack
 from tests.oracles import concepts as plain
 from tests.process import POLAR, ketrag
@@ -19,7 +19,7 @@ from tests.support.chat import Chat
 
 QUESTION = "Which ship did Amundsen sail to the Ross Ice Shelf, and who built her?"
 SYSTEM = ("--system", "g2cons", "--llm", "heuristic")
-SMALL = {"system": "g2cons-150", "theta_sem": 0.3}
+SMALL = {"system": "g2cons", "chunk_tokens": 150, "theta_sem": 0.3}
 
 
 def built(folder: Path, documents: Any = POLAR / "articles", **settings: Any) -> Index:
@@ -54,21 +54,20 @@ def test_the_command_builds_and_answers(tmp_path: Path) -> None:
     index = str(tmp_path / "index")
     done = ketrag("index", str(POLAR / "articles"), "-i", index, *SYSTEM, cwd=tmp_path)
     assert done.code == 0, done.err
-    for mode in ("concepts", "g2cons"):
-        done = ketrag("retrieve", QUESTION, "-i", index, "--mode", mode, "--json", cwd=tmp_path)
-        assert done.code == 0, done.err
-        found = json.loads(done.out)
-        assert found["mode"] == mode
-        assert found["passages"]
-        assert found["warnings"] == []
-        assert ("-----Entities-----" in found["context"]) == (mode == "g2cons")
+    done = ketrag("retrieve", QUESTION, "-i", index, "--json", cwd=tmp_path)
+    assert done.code == 0, done.err
+    found = json.loads(done.out)
+    assert found["mode"] == "g2cons"
+    assert found["passages"]
+    assert found["warnings"] == []
+    assert "-----Entities-----" in found["context"]
 
 
-def test_without_a_skeleton_the_mode_is_concepts_alone_and_says_so(unread: Path) -> None:
-    alone, both = (ask(unread, mode, 900) for mode in ("concepts", "g2cons"))
-    assert alone.text == both.text != ""
-    assert not alone.warnings
-    assert "core-graph is empty" in both.warnings[0]
+def test_without_a_skeleton_texts_get_the_budget_and_the_mode_says_so(unread: Path) -> None:
+    found = ask(unread, "g2cons", 900)
+    assert found.passages
+    assert "-----Entities-----" not in found.text
+    assert "core-graph is empty" in found.warnings[0]
 
 
 def test_the_skeleton_is_of_the_chunks_that_concepts_chose(read: Path) -> None:
@@ -80,7 +79,7 @@ def test_the_skeleton_is_of_the_chunks_that_concepts_chose(read: Path) -> None:
     rows = [flat[a:b] for a, b in pairwise(indptr)]
     ranks = core["concept_rank"].tolist()
     assert sum(ranks) == pytest.approx(1)
-    assert core["core"].tolist() == plain.choose_chunks(rows, ranks, "sum", (len(rows) + 1) // 2)
+    assert core["core"].tolist() == plain.choose_chunks(rows, ranks, (len(rows) + 1) // 2)
     assert set(stages["replies"]["reply_chunk"].tolist()) <= set(core["core"].tolist())
 
 
@@ -93,18 +92,17 @@ def test_a_context_holds_each_unit_once_and_keeps_to_its_budget(
     assert found.tokens <= budget
     assert sum(section.tokens for section in found.sections) == found.tokens
     assert len(set(units(found))) == len(units(found))
-    if share == 0.0:
-        assert found.text == ask(read, "concepts", budget).text
+    alone = ask(read, "g2cons", budget, kg_share=0.0).text
     if share == 1.0:
         assert found.text == ask(read, "skeleton", budget).text
     if not ask(read, "skeleton", budget).text:  # nothing of the tables fits
-        assert found.text == ask(read, "concepts", budget).text
+        assert found.text == alone
 
 
 def test_what_both_would_print_comes_first(read: Path) -> None:
     budget = 2000
     tables = units(ask(read, "skeleton", budget))
-    texts = units(ask(read, "concepts", budget))
+    texts = units(ask(read, "g2cons", budget, kg_share=0.0))
     common = sorted(set(tables) & set(texts), key=lambda unit: (tables.index(unit) + texts.index(unit), unit))
     found = ask(read, "g2cons", budget, kg_share=0.6)
     assert common, "the test needs a unit that both print"
@@ -112,25 +110,22 @@ def test_what_both_would_print_comes_first(read: Path) -> None:
     assert set(units(found)) <= set(tables) | set(texts)
 
 
-def test_a_search_is_the_plain_one(unread: Path) -> None:
-    context = ask(unread, "concepts", 100_000, seed_concepts=5, bfs_depth=1)
-    naive = ask(unread, "concepts", 100_000, seed_concepts=5, bfs_depth=1, concept_rerank="naive")
-    assert sorted(units(context)) == sorted(units(naive)) != []
-    scores = [passage.score for passage in naive.passages]
-    assert scores == sorted(scores, reverse=True)
-    assert [passage.score for passage in context.passages] != scores
+def test_the_variants_order_units_differently(unread: Path, tmp_path: Path) -> None:
+    """In turns over 60 concepts, or concept by concept over 25; what is stored is the same."""
+    with built(tmp_path / "paper", system="g2cons:reference") as paper, Index.open(unread) as index:
+        assert paper.digest == index.digest
+        one, other = (i.retrieve(QUESTION, mode="g2cons", budget=2000) for i in (index, paper))
+    assert units(one) != units(other)
+    assert set(units(one)) & set(units(other))
 
 
 def test_edges_of_a_question(unread: Path) -> None:
-    whole = ask(unread, "concepts", 100_000, seed_concepts=10_000, bfs_depth=0)
-    assert len(whole.passages) > 100  # every chunk has a concept
-    nothing = ask(unread, "concepts", 900, "xyzzy plugh")
+    nothing = ask(unread, "g2cons", 900, "xyzzy plugh")
     assert (nothing.text, nothing.reason) == ("", "no_match")
-    assert ask(unread, "concepts", 900, seed_concepts=0).reason == "no_match"
-    cut = ask(unread, "concepts", 20)
+    cut = ask(unread, "g2cons", 20)
     assert cut.text
     assert cut.tokens <= 20
-    drop = ask(unread, "concepts", 20, oversize_policy="drop")
+    drop = ask(unread, "g2cons", 20, oversize_policy="drop")
     assert (drop.text, drop.reason) == ("", "budget_too_small")
 
 
@@ -141,44 +136,29 @@ def test_edges_of_a_question(unread: Path) -> None:
         (["Amundsen sailed the Fram."], {}),
         (["the of and"], {}),  # no concept at all
         (["ice ice"] * 5, {}),  # one concept, in every chunk
-        (["ice ice"] * 5, {"concept_idf": "ramos"}),  # which is then none
         (["Fram sailed south.", "Fram sailed north.", "Maud sailed."], {"theta_sem": 1.0}),  # no edge
         (["Fram sailed south.", "Fram sailed north.", "Maud sailed."], {"theta_sem": -1.0, "theta_co": 0}),
         (["Fram sailed south.", "Fram sailed north."], {"core_ratio": 0.0}),
-        (["Fram sailed south.", "Fram sailed north."], {"core_ratio": 1.0, "concept_rank": "degree"}),
-        (
-            ["Fram sailed south. " * 40, "Fram went north. " * 40],
-            {"split_level": 2, "concept_chunks": "origin"},
-        ),
-        (
-            ["Fram sailed south. " * 40, "Fram went north. " * 40],
-            {"split_level": 2, "concept_vectors": "chunks"},
-        ),
-        (["Fram sailed south. Fram went.", "Fram went north."], {"concept_level": "sentence", "theta_co": 2}),
-        (["Fram sailed south.", "Fram sailed north."], {"theta_quantile": 0.5, "theta_co": 1}),
+        (["Fram sailed south.", "Fram sailed north."], {"core_ratio": 1.0}),
+        (["Fram sailed south. " * 40, "Fram went north. " * 40], {"split_level": 2}),
     ],
 )
 def test_edges_of_a_corpus(tmp_path: Path, texts: list[str], settings: dict[str, Any]) -> None:
     documents = [Document(f"d{i}", text) for i, text in enumerate(texts)]
     with built(tmp_path / "index", documents, llm="heuristic", **settings) as index:
-        for mode in ("concepts", "g2cons"):
-            found = index.retrieve("Fram ice sailed", mode=mode, budget=500)
-            words = " ".join(texts)
-            expected = (
-                any(word in words for word in ("Fram", "ice")) and settings.get("concept_idf") != "ramos"
-            )
-            assert bool(found.text) == expected, (mode, found)
+        found = index.retrieve("Fram ice sailed", mode="g2cons", budget=500)
+        assert bool(found.text) == any(word in " ".join(texts) for word in ("Fram", "ice")), found
 
 
 def test_the_same_bytes_on_any_number_of_threads(tmp_path: Path) -> None:
     digests = set()
     for threads in (1, 2, 5):
-        with built(tmp_path / str(threads), threads=threads, theta_quantile=0.6) as index:
+        with built(tmp_path / str(threads), threads=threads) as index:
             digests.add(index.digest)
     assert len(digests) == 1
 
 
-@pytest.mark.parametrize("system", ["ket-rag-p-150", "ms-graph-rag-150"])
+@pytest.mark.parametrize("system", ["ket-rag", "default"])
 def test_other_systems_choose_by_concepts_too(tmp_path: Path, system: str) -> None:
     with Index.build(
         POLAR / "articles",
@@ -189,11 +169,6 @@ def test_other_systems_choose_by_concepts_too(tmp_path: Path, system: str) -> No
         chunks = len(stages["units"]["chunk_document"])
         assert len(stages["core_concept"]["core"]) == -(-3 * chunks // 10)
         assert index.retrieve(QUESTION, budget=900).text
-
-
-def test_subchunks_cannot_be_chosen_by_concepts(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="core_selection = concept needs core_unit = chunk"):
-        built(tmp_path / "index", core_unit="subchunk")
 
 
 def test_a_concept_is_shown_with_its_neighbours_and_units(read: Path, unread: Path, tmp_path: Path) -> None:
@@ -241,8 +216,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 COMMANDS = {
     "estimate": ("estimate", str(POLAR / "articles"), *SYSTEM, "--json"),
     "stats": ("stats", "-i", "INDEX", "--json"),
-    "eval": ("eval", str(POLAR), "-i", "INDEX", "--mode", "concepts,g2cons", "--budget", "900", "--json"),
-    "bench": ("bench", "systems", str(POLAR), "--systems", "g2cons-150", "--llm", "heuristic", "--json"),
+    "eval": ("eval", str(POLAR), "-i", "INDEX", "--mode", "bm25,g2cons", "--budget", "900", "--json"),
+    "bench": ("bench", "systems", str(POLAR), "--systems", "g2cons", "--llm", "heuristic", "--json"),
     "config": ("config", "show", "--system", "g2cons", "--json"),
 }
 
@@ -255,18 +230,18 @@ def test_every_command_knows_the_system(command: str, read: Path, place: Path) -
     if command == "estimate":
         assert {"concepts", "concept_graph", "core_concept"} <= set(found["stages"])
     if command == "stats":
-        assert {"concepts", "g2cons"} <= set(found["modes"])
+        assert "g2cons" in found["modes"]
         assert found["counts"]["concepts"] > 0
         assert found["edges"]["concept"] > 0
     if command == "eval":
-        assert [row["mode"] for row in found["rows"]] == ["concepts", "g2cons"]
+        assert [row["mode"] for row in found["rows"]] == ["bm25", "g2cons"]
         assert all(row["coverage"] > 0 for row in found["rows"])
     if command == "bench":
         (row,) = found["configurations"]
         assert row["rows"][0]["mode"] == "g2cons"
         assert row["counts"]["core_chunks"] > 0
     if command == "config":
-        assert "concept_rerank" in done.out
+        assert "theta_sem" in done.out
 
 
 @pytest.mark.usefixtures("loopback")

@@ -119,7 +119,7 @@ def test_what_it_costs_on_disk(tmp_path: Path, capsys: pytest.CaptureFixture[str
         }
     ]
     # A generation that shares files with another costs what it has alone, and removing it frees just that.
-    with Index.build([], place, settings=Settings(modes="auto,concepts")) as index:
+    with Index.build([], place, settings=Settings(modes="auto,g2cons")) as index:
         disk = index.stats()["disk"]
     first, second = disk["generations"]
     assert 0 < first["own"] < first["bytes"] - 20_000 and second["own"] < second["bytes"]

@@ -39,7 +39,7 @@ def documents() -> list[Document]:
 
 @pytest.fixture(scope="module")
 def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Index]:
-    settings = Settings(threads=1, llm="heuristic", modes="auto,walk,ket,knn,concepts,cg-rag,noderag")
+    settings = Settings(threads=1, llm="heuristic", modes="auto,walk,ket,knn,g2cons,cg-rag,noderag")
     with Index.build(documents(), tmp_path_factory.mktemp("drawn") / "index", settings=settings) as built:
         yield built
 

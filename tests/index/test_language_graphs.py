@@ -57,11 +57,11 @@ def build(path: Path, code: str, **settings: object) -> Index:
 
 
 @pytest.mark.parametrize("code", SETS)
-@pytest.mark.parametrize("mode", ["text", "keyword", "concepts"])
+@pytest.mark.parametrize("mode", ["text", "keyword", "g2cons"])
 def test_other_forms_of_a_word_are_found_by_graphs_and_the_fitted_space(
     tmp_path: Path, code: str, mode: str
 ) -> None:
-    with build(tmp_path, code, modes=("text", "keyword", "concepts"), concept_min_df=1) as index:
+    with build(tmp_path, code, modes=("text", "keyword", "g2cons")) as index:
         for expected, query in SETS[code][1].items():
             passages = index.retrieve(query, mode=mode).passages
             assert passages and passages[0].document == expected, (query, passages)
@@ -70,7 +70,7 @@ def test_other_forms_of_a_word_are_found_by_graphs_and_the_fitted_space(
 @pytest.mark.parametrize("code", SETS)
 def test_concepts_are_found_by_any_form_and_shown_as_written(tmp_path: Path, code: str) -> None:
     form, shown = SETS[code][2]
-    with build(tmp_path, code, modes=("concepts",), concept_min_df=1) as index:
+    with build(tmp_path, code, modes=("g2cons",)) as index:
         concept = index.inspect.node(form, kind="concept")
         assert isinstance(concept, Concept) and concept.name == shown
         assert all("@" not in near.name for near in concept.neighbours)
@@ -90,11 +90,11 @@ def test_languages_are_stored_with_the_words_only_if_not_all_are_english(tmp_pat
         assert "languages" not in index._opened.generation.stages["words"]
 
 
-@pytest.mark.parametrize("modes", ["keyword,concepts", "noderag,skeleton"])
+@pytest.mark.parametrize("modes", ["keyword,g2cons", "noderag,skeleton"])
 def test_an_update_equals_a_build(tmp_path: Path, modes: str) -> None:
     every = [Document(f"{code}-{name}", text) for code in SETS for name, text in SETS[code][0]]
     every.append(Document("en", "The houses of the old town were built by craftsmen and are not large."))
-    own = Settings(modes=modes, llm="heuristic", concept_min_df=1)
+    own = Settings(modes=modes, llm="heuristic")
     with (
         Index.build(every[:4], tmp_path / "a", settings=own) as index,
         Index.build([*every[:1], *every[2:]], tmp_path / "b", settings=own) as again,

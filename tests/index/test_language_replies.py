@@ -55,7 +55,7 @@ def build(server: Chat, code: str, path: Path, modes: str, **more: Any) -> Index
 @pytest.mark.parametrize("language", RECORDED)
 def test_a_skeleton_is_built_and_queried(server: Chat, language: str, tmp_path: Path) -> None:
     names, (entity, neighbours), (question, document) = EXPECTED[language]
-    with build(server, language, tmp_path, "skeleton,ket,ms-graph") as index:
+    with build(server, language, tmp_path, "skeleton,ket") as index:
         assert all("Write descriptions in the language of the passage" in words(r) for r in server.requests)
         report = index.report
         assert report is not None and not report.failures
@@ -64,7 +64,7 @@ def test_a_skeleton_is_built_and_queried(server: Chat, language: str, tmp_path: 
         assert isinstance(found, Entity)
         ends = {name for one in found.relations for name in (one.source, one.target)}
         assert ends - {found.name} == neighbours
-        for mode in ("skeleton", "ket", "ms-graph"):
+        for mode in ("skeleton", "ket"):
             context = index.retrieve(question, mode=mode)
             assert context.text and context.passages, mode
             for passage in context.passages:

@@ -25,7 +25,7 @@ MIXED = [
 MODES = ("bm25", "walk")
 
 
-EVERY = "bm25,walk,text,keyword,skeleton,ms-graph,concepts,noderag"
+EVERY = "bm25,walk,text,keyword,skeleton,g2cons,noderag"
 
 
 @pytest.fixture(scope="module")

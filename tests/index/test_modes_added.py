@@ -20,11 +20,11 @@ DOCUMENTS = [Document(f"d{n}", f"The ship number {n} sailed south with a crew of
     ("stored", "given", "modes"),
     [
         ("auto", "+knn", "auto,knn"),
-        ("auto,concepts", "+knn,+concepts", "auto,concepts,knn"),
+        ("auto,g2cons", "+knn,+g2cons", "auto,g2cons,knn"),
         ("bm25", "+walk", "bm25,walk"),
-        ("auto,concepts", "auto,knn", "auto,concepts,knn"),
-        ("auto,concepts", "auto", "auto"),
-        ("auto,concepts", "bm25, walk", "bm25,walk"),
+        ("auto,g2cons", "auto,knn", "auto,g2cons,knn"),
+        ("auto,g2cons", "auto", "auto"),
+        ("auto,g2cons", "bm25, walk", "bm25,walk"),
         ("auto", "all", "all"),
     ],
 )
@@ -33,8 +33,8 @@ def test_combined_modes(stored: str, given: str, modes: str) -> None:
 
 
 def test_an_exact_list_for_a_rebuild() -> None:
-    assert combine_modes("auto,concepts", "auto,knn", only=True) == "auto,knn"
-    assert combine_modes("auto,concepts", "+knn", only=True) == "auto,concepts,knn"
+    assert combine_modes("auto,g2cons", "auto,knn", only=True) == "auto,knn"
+    assert combine_modes("auto,g2cons", "+knn", only=True) == "auto,g2cons,knn"
 
 
 def modes_of(place: Path, **settings: Any) -> list[str]:
@@ -46,14 +46,14 @@ def modes_of(place: Path, **settings: Any) -> list[str]:
 def test_an_index_keeps_its_modes(tmp_path: Path) -> None:
     place = tmp_path / "ix"
     usual = modes_of(place)
-    assert {*usual, "concepts"} <= {*modes_of(place, modes="+concepts")}
+    assert {*usual, "g2cons"} <= {*modes_of(place, modes="+g2cons")}
     with_knn = modes_of(place, modes="auto,knn")
-    assert {*usual, "concepts", "knn"} <= {*with_knn}
+    assert {*usual, "g2cons", "knn"} <= {*with_knn}
     assert modes_of(place) == with_knn
     with Index.open(place) as index:
-        assert index.stats()["settings"]["modes"] == "auto,concepts,knn"
-    assert not {"concepts", "knn"} & {*modes_of(place, modes="bm25")}
-    assert {*usual, "concepts"} <= {*modes_of(tmp_path / "new", modes="+concepts")}
+        assert index.stats()["settings"]["modes"] == "auto,g2cons,knn"
+    assert not {"g2cons", "knn"} & {*modes_of(place, modes="bm25")}
+    assert {*usual, "g2cons"} <= {*modes_of(tmp_path / "new", modes="+g2cons")}
 
 
 def test_a_mode_that_does_not_exist(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -64,5 +64,5 @@ def test_a_mode_that_does_not_exist(tmp_path: Path, capsys: pytest.CaptureFixtur
     (tmp_path / "a.txt").write_text("The ship sailed south.")
     place = str(tmp_path / "ix")
     assert main(["index", str(tmp_path / "a.txt"), "-i", place, "--modes", "+knn"]) == 0
-    assert main(["estimate", str(tmp_path / "a.txt"), "-i", place, "--modes", "+concepts"]) == 0
-    assert main(["index", "-i", place, "--modes", "+concepts", "--dry-run"]) == 0
+    assert main(["estimate", str(tmp_path / "a.txt"), "-i", place, "--modes", "+g2cons"]) == 0
+    assert main(["index", "-i", place, "--modes", "+g2cons", "--dry-run"]) == 0

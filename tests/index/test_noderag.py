@@ -14,9 +14,11 @@ from ketrag_fast.systems.noderag.unit_rules import by_rules
 from ketrag_fast.types import Passage
 from tests.process import POLAR, ketrag
 from tests.support.chat import Chat
+from tests.support.rules import rules
 
 QUESTION = "Which ship did Roald Amundsen sail to the Ross Ice Shelf, and who built the Fram?"
-SMALL = {"system": "noderag-150", "modes": "bm25,noderag"}
+SMALL = {"system": "noderag", "chunk_tokens": 150, "modes": "bm25,noderag"}
+OPTIONS = ("--system", "noderag", "--chunk-tokens", "150")
 KINDS = {"chunk", "semantic_unit", "attribute", "high_level_element", "relationship"}
 
 
@@ -33,7 +35,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_command_builds_answers_and_shows(tmp_path: Path) -> None:
     index = str(tmp_path / "index")
-    done = ketrag("index", str(POLAR / "articles"), "-i", index, "--system", "noderag-150", cwd=tmp_path)
+    done = ketrag("index", str(POLAR / "articles"), "-i", index, *OPTIONS, cwd=tmp_path)
     assert done.code == 0, done.err
     done = ketrag("retrieve", QUESTION, "-i", index, "--json", cwd=tmp_path)
     assert done.code == 0, done.err
@@ -47,7 +49,7 @@ def test_the_command_builds_answers_and_shows(tmp_path: Path) -> None:
     assert done.code != 0 and "FRAM" in done.err
     done = ketrag("stats", "-i", index, "--json", cwd=tmp_path)
     assert json.loads(done.out)["systems"]["noderag"]["decomposed_chunks"] > 50
-    done = ketrag("estimate", str(POLAR / "articles"), "--system", "noderag-150", cwd=tmp_path)
+    done = ketrag("estimate", str(POLAR / "articles"), *OPTIONS, cwd=tmp_path)
     assert done.code == 0, done.err
 
 
@@ -130,13 +132,16 @@ def test_threads_and_additions_make_the_same_bytes(tmp_path: Path) -> None:
         assert index.digest == first and not index.report.changed
 
 
-def test_elements_go_by_clusters_where_they_are_told_to(path: Path, tmp_path: Path) -> None:
-    with built(tmp_path / "ix", semantic_match="always") as index, Index.open(path) as whole:
+def test_elements_go_by_clusters_if_these_are_large(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ketrag_fast.systems.noderag.edges.CLUSTER", 0)
+    with built(tmp_path / "ix") as index, Index.open(path) as whole:
         few, many = (ix.stats()["edges"]["node"] for ix in (index, whole))
         assert few < many
         assert index.retrieve(QUESTION, mode="noderag", budget=500).passages
         digest = index.digest
-    with built(tmp_path / "again", semantic_match="always", threads=3) as index:
+    with built(tmp_path / "again", threads=3) as index:
         assert index.digest == digest
 
 
@@ -169,18 +174,18 @@ def test_limits_of_nothing(path: Path) -> None:
         ("node_hits", "cross_nodes", "cross_entities", "cross_relations", "cross_titles"), 0
     )
     nothing["node_fill"] = "none"
-    with Index.open(path, settings=Settings(**nothing)) as index:
+    with Index.open(path) as index, rules(**nothing):
         assert index.retrieve("zzz", mode="noderag", budget=500).reason == "no_match"
         assert index.retrieve(QUESTION, mode="noderag", budget=500).text == ""
-    with Index.open(path, settings=Settings(**nothing | {"cross_entities": 10})) as index:
+    with Index.open(path) as index, rules(**nothing | {"cross_entities": 10}):
         found = index.retrieve("Fram", mode="noderag", budget=2000)
         assert {passage.kind for passage in found.passages} == {"attribute"}
-    with Index.open(path, settings=Settings(**nothing | {"node_fill": "chunks"})) as index:
+    with Index.open(path) as index, rules(**nothing | {"node_fill": "chunks"}):
         found = index.retrieve("Fram", mode="noderag", budget=2000)
         assert {passage.kind for passage in found.passages} == {"chunk"}
         assert len(index.retrieve("Fram", mode="noderag", budget=200).passages) < len(found.passages)
     for steps in (0, 1, 7):
-        with Index.open(path, settings=Settings(node_steps=steps)) as index:
+        with Index.open(path) as index, rules(node_steps=steps):
             assert index.retrieve(QUESTION, mode="noderag", budget=500).passages
 
 

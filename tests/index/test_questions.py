@@ -146,7 +146,7 @@ def test_modes_that_are_none(index: Index, place: Path) -> None:
     done = command("retrieve", QUESTION, "--mode", "magic", cwd=place)
     assert (done.code, done.out) == (2, "")
     assert "walk" in done.err
-    for mode in ("skeleton", "ket", "ms-graph", "hybrid", "hyde"):
+    for mode in ("skeleton", "ket"):
         with pytest.raises(ModeUnavailable, match=f"mode {mode} needs"):
             index.retrieve(QUESTION, mode=mode)
         done = command("retrieve", QUESTION, "--mode", mode, cwd=place)

@@ -56,7 +56,7 @@ def test_a_reader_of_another_process_outlives_publications(tmp_path: Path, graph
     if graphs:
         part("hnswlib", "ann")
         folder = small_model.save(tmp_path / "model", small_model.config(max_position_embeddings=66))
-        more = {"embedder": f"native:{folder}", "ann": "hnsw", "knn_ann_from": 1}
+        more = {"embedder": f"native:{folder}", "ann": "hnsw"}
     path = tmp_path / "index"
     settings = Settings(threads=1, llm="heuristic", modes="all", **more)
     articles = [

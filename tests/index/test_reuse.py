@@ -73,10 +73,10 @@ MODEL = "small model"
     [
         (Settings(), 1),
         (Settings(modes="bm25,walk", chunk_tokens=40), 2),
-        (Settings(system="ket-rag-p", chunk_tokens=60), 3),
+        (Settings(system="ket-rag", chunk_tokens=60), 3),
         (Settings(modes="all", llm="heuristic", cut="windows", chunk_tokens=30, overlap=7), 4),
         (Settings(modes="keyword,walk,text", embedder=MODEL), 5),
-        (Settings(modes="keyword", embedder=MODEL, system="ket-rag-p", chunk_tokens=60), 6),
+        (Settings(modes="keyword", embedder=MODEL, system="ket-rag", chunk_tokens=60), 6),
     ],
     ids=["default", "walk", "split", "windows", "model", "split by a model"],
 )

@@ -81,14 +81,6 @@ def test_another_core_ratio_reads_what_is_new_alone(whole: Path, tmp_path: Path)
     assert how(more)["vectors"] == "reused"
 
 
-def test_a_changed_graph_setting_that_changes_no_reply_keeps_the_skeleton(
-    whole: Path, tmp_path: Path
-) -> None:
-    place = copied(whole, tmp_path)
-    report = built(place, "-o", "keyword_norm=unit")
-    assert [how(report)[name] for name in ("keywords", *SKELETON)] == ["ran", "reused", "reused", "reused"]
-
-
 def test_an_index_without_a_reader_has_no_skeleton(tmp_path: Path) -> None:
     report = built(tmp_path, str(POLAR / "articles"))
     assert not set(how(report)) & set(SKELETON)

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from ketrag_fast import Index, Settings
-from ketrag_fast.storage.generation import open_current
-from ketrag_fast.storage.layout import Layout
 from tests.process import POLAR, command
 from tests.support.inner_kernels.context import split_budget
 
@@ -22,7 +18,7 @@ QUESTIONS = [
     "On which island did Shackleton's men wait for rescue?",
 ]
 GRAPH = ["entities", "relationships", "sources"]
-TABLES = {"skeleton": GRAPH, "ms-graph": GRAPH, "ket": [*GRAPH, "text"], "hybrid": [*GRAPH, "text"]}
+TABLES = {"skeleton": GRAPH, "ket": [*GRAPH, "text"]}
 BUILD = Settings(llm="heuristic", split_level=1, core_ratio=1.0)
 
 
@@ -64,18 +60,17 @@ def test_every_mode_answers_within_its_budget(
             said = articles[passage.document][passage.start : passage.end]
             assert said == passage.text != ""
             assert passage.text in context.text
-        if mode in ("ket", "hybrid"):
+        if mode == "ket":
             graph = sum(section.tokens for section in context.sections if section.name != "text")
             first, rest = split_budget(budget, Settings().value("kg_share"))
             assert graph <= first
             assert budget < 1000 or context.tokens - graph > rest // 2  # and what the skeleton leaves
 
 
-@pytest.mark.parametrize("mode", ["ket", "hybrid"])
 @pytest.mark.parametrize(("share", "names"), [(0.0, ["text"]), (1.0, GRAPH)])
-def test_a_share_of_all_or_nothing(place: Path, mode: str, share: float, names: list[str]) -> None:
+def test_a_share_of_all_or_nothing(place: Path, share: float, names: list[str]) -> None:
     with Index.open(place / ".ketrag", settings=Settings(kg_share=share)) as opened:
-        context = opened.retrieve(QUESTIONS[0], mode=mode, budget=12000)
+        context = opened.retrieve(QUESTIONS[0], mode="ket", budget=12000)
     found = [section.name for section in context.sections]
     assert found == names
     assert context.passages
@@ -95,45 +90,3 @@ def test_ask_without_a_model_quotes_the_passages(place: Path) -> None:
         passage = context.passages[quote["number"] - 1]
         assert quote["text"] in passage.text
         assert f"[{passage.rank}] {passage.document}:" in done.out
-
-
-def arrays(folder: Path) -> dict[str, dict[str, Any]]:
-    """By stage: every array of the published generation."""
-    found = open_current(Layout(folder)).stages
-    return {stage: {name: array.tolist() for name, array in found[stage].items()} for stage in CHANGED}
-
-
-CHANGED = ("replies", "skeleton", "units")
-
-
-def test_an_entity_may_lead_to_the_units_that_name_it_alone(tmp_path: Path) -> None:
-    """Chunks of two units: `rewire` decides which of them an entity leads to, and asks nobody anew."""
-    target = tmp_path / ".ketrag"
-    Index.build(POLAR / "articles", target, settings=BUILD).close()
-    before = arrays(target)
-    done = command("index", "-o", "rewire=mention", "--json", cwd=tmp_path)
-    assert done.code == 0, done.err
-    report = json.loads(done.out)
-    assert report["extraction"]["asked"] == 0
-    after = arrays(target)
-    assert after["replies"] == before["replies"]
-    changed = {name for name, values in after["skeleton"].items() if values != before["skeleton"][name]}
-    assert {"entity_units_indices", "relation_units_indices"} <= changed
-    assert not any(name.endswith(("_blob", "_rank", "_weight")) for name in changed)
-    chunk_of, mention = before["units"]["unit_chunk"], after["skeleton"]
-    named: dict[int, set[int]] = {}
-    for entity, unit in zip(mention["mention_entity"], mention["mention_unit"], strict=True):
-        named.setdefault(entity, set()).add(unit)
-    ties = 0
-    for entity, (a, b) in enumerate(pairwise(mention["entity_units_indptr"])):
-        own = set(mention["entity_units_indices"][a:b])
-        by_chunk: dict[int, set[int]] = {}
-        a, b = before["skeleton"]["entity_units_indptr"][entity : entity + 2]
-        for unit in before["skeleton"]["entity_units_indices"][a:b]:
-            by_chunk.setdefault(chunk_of[unit], set()).add(unit)
-        expected: set[int] = set()
-        for units in by_chunk.values():
-            expected |= (units & named.get(entity, set())) or units
-        assert own == expected
-        ties += len(own)
-    assert 0 < ties < len(before["skeleton"]["entity_units_indices"])

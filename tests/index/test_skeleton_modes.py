@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
 
 from ketrag_fast import Index, Settings, _core
 from ketrag_fast.kernels.text import count_tokens
+from ketrag_fast.query import recipes
 from ketrag_fast.query.recipes import build_request, find_recipe
 from tests.oracles.skeleton import ChunkReply, FoldedEntity, FoldedRelation
 from tests.process import POLAR
@@ -55,10 +58,19 @@ def asked(
     *,
     share: float = 0.4,
     rollover: Any = "none",
+    rules: Mapping[str, Any] = MappingProxyType({}),
     **more: Any,
 ) -> _core.Printed:
-    settings = Settings(kg_share=share, rollover=rollover, **more)
-    reply = searcher.answer(build_request(settings, find_recipe(mode), [budget]), QUESTION)
+    settings, found = Settings(kg_share=share, **more), find_recipe(mode)
+    request = _core.Request(
+        mode,
+        recipes.split_budget(found, settings),
+        [budget],
+        rollover={"none": "none", "texts": "last", "graph": "first"}[rollover],
+        options={**settings.rules, **rules},
+        truncate=settings.oversize_policy == "truncate",
+    )
+    reply = searcher.answer(request, QUESTION)
     assert reply.reason is None
     return reply.contexts[0]
 
@@ -67,9 +79,7 @@ def asked(
     ("mode", "tables"),
     [
         ("skeleton", GRAPH),
-        ("ms-graph", GRAPH),
         ("ket", [*GRAPH, "text"]),
-        ("hybrid", [*GRAPH, "text"]),
     ],
 )
 @pytest.mark.parametrize("budget", [0, 20, 60, 300, 1000, 4000, 12000])
@@ -88,7 +98,7 @@ def test_tables_and_budgets(
     places = searcher.places(units.tolist(), [b - a for a, b in spans])
     for (a, b), place in zip(spans, places, strict=True):
         assert whole[a:b].decode() == place[5]
-    if mode in ("ket", "hybrid"):
+    if mode == "ket":
         graph = sum(table[2] for table in printed if table[1] == "kg")
         first, rest = split_budget(budget, 0.4)
         assert rollover == "graph" or graph <= first
@@ -114,11 +124,10 @@ def test_a_share_of_all_or_nothing(searcher: _core.Searcher, share: float, names
     assert printed.text == twin.text
 
 
-@pytest.mark.parametrize("mode", ["ket", "hybrid"])
 @pytest.mark.parametrize("rollover", ["texts", "graph"])
-def test_rollover_wastes_less(searcher: _core.Searcher, mode: str, rollover: str) -> None:
+def test_rollover_wastes_less(searcher: _core.Searcher, rollover: str) -> None:
     """The half that comes first is as it is without; the other has what that leaves."""
-    plain, rolled = asked(searcher, mode, 2000), asked(searcher, mode, 2000, rollover=rollover)
+    plain, rolled = asked(searcher, "ket", 2000), asked(searcher, "ket", 2000, rollover=rollover)
     assert 2000 >= rolled.tokens >= plain.tokens + (rollover == "texts")
     first = GRAPH if rollover == "texts" else ["text"]
     tables = [[table[2:3] for table in found.sections if table[0] in first] for found in (plain, rolled)]
@@ -146,7 +155,7 @@ def test_skeleton_alone_gives_its_sources_what_the_tables_leave(searcher: _core.
 
 def test_more_entities_begin_more_tables(searcher: _core.Searcher) -> None:
     def entities(count: int) -> int:
-        found = asked(searcher, "skeleton", 12_000, seed_entities=count)
+        found = asked(searcher, "skeleton", 12_000, rules={"seed_entities": count})
         _, _, _, a, b = found.sections[0]
         return found.text.encode()[a:b].decode().strip().count("\n") - 1
 
@@ -160,9 +169,11 @@ def test_published_tables(searcher: _core.Searcher) -> None:
     for budget in (300, 1000, 4000, 12_000):
         for mode in ("skeleton", "ket"):
             for rollover in ("none", "graph"):
-                found = asked(searcher, mode, budget, rollover=rollover, tables="published")
+                found = asked(searcher, mode, budget, rollover=rollover, rules={"tables": "published"})
                 assert count_tokens([found.text])[0] <= budget and found.tokens <= budget
-    own, published = (asked(searcher, "skeleton", 4000, tables=made).text for made in ("own", "published"))
+    own, published = (
+        asked(searcher, "skeleton", 4000, rules={"tables": made}).text for made in ("own", "published")
+    )
     assert own != published and published.startswith("-----Entities-----\n")
 
 
@@ -182,4 +193,4 @@ def test_a_question_that_matches_nothing(searcher: _core.Searcher) -> None:
 
 def test_what_is_missing_is_named(index: Path) -> None:
     with Index.open(index / "index") as opened:
-        assert not {"ket", "skeleton", "ms-graph", "hybrid"} & set(opened.modes)
+        assert not {"ket", "skeleton"} & set(opened.modes)

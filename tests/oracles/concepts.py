@@ -14,10 +14,6 @@ def concepts(
     chunks: Sequence[Mapping[str, int]],
     *,
     most: int = 50,
-    idf: str = "smooth",
-    min_df: int = 1,
-    max_df_ratio: float = 1.0,
-    min_chars: int = 2,
 ) -> tuple[list[str], list[list[str]]]:
     """The concepts, and those that each chunk named; a chunk is a count of each of its words."""
     n = len(chunks)
@@ -26,9 +22,9 @@ def concepts(
         for word in chunk:
             df[word] = df.get(word, 0) + 1
     weight = {
-        word: math.log((n + 1) / (count + 1)) + 1 if idf == "smooth" else math.log(n / count)
+        word: math.log((n + 1) / (count + 1)) + 1
         for word, count in df.items()
-        if count >= min_df and count <= math.floor(max_df_ratio * n + 1e-9) and len(word) >= min_chars
+        if len(word) >= 2 or word == "中"
     }
     named = []
     for chunk in chunks:
@@ -57,28 +53,13 @@ def concept_graph(
     return edges
 
 
-def quantile(chunk_concepts: Rows, vectors: F32, theta_co: int, part: float) -> float:
-    """The cosine that `part` of the pairs that meet often enough do not exceed; 1 where there are none."""
-    found = sorted(cosine for _, cosine, _ in concept_graph(chunk_concepts, vectors, theta_co, -1).values())
-    if not found:
-        return 1 - 1e-6
-    at = math.floor(part * (len(found) - 1) + 0.5)
-    return min(found[at], 1 - 1e-6)
+def choose_chunks(chunk_concepts: Rows, ranks: Sequence[float], count: int) -> list[int]:
+    """The chunks whose concepts have the largest sum of ranks, best first."""
 
-
-def choose_chunks(chunk_concepts: Rows, ranks: Sequence[float], score: str, count: int) -> list[int]:
-    """The chunks with the most of what is important, best first."""
-
-    def level(rank: float) -> int:
-        return math.floor(rank * 1e12 + 0.5)
-
-    def key(chunk: int) -> tuple[list[float], int]:
-        row = [ranks[concept] for concept in chunk_concepts[chunk]]
-        if score == "max":  # an end that comes after everything: of two that begin alike the longer is first
-            return [*(-level(rank) for rank in sorted(row, reverse=True)), math.inf], chunk
+    def key(chunk: int) -> tuple[int, int]:
         total = 0.0
-        for rank in row:
-            total += rank
-        return [-level(total / max(len(row), 1) if score == "mean" else total)], chunk
+        for concept in chunk_concepts[chunk]:
+            total += ranks[concept]
+        return -math.floor(total * 1e12 + 0.5), chunk
 
     return sorted(range(len(chunk_concepts)), key=key)[:count]

@@ -62,11 +62,9 @@ class EntityNode:
 def fold(
     replies: Sequence[ChunkReply],
     chunk_units: Sequence[Sequence[int]],
-    unit_texts: Sequence[str],
     count: Count,
     cut: Callable[[str, int], str],
     *,
-    mention: bool = False,
     description_tokens: int = 500,
 ) -> tuple[list[EntityNode], list[EntityNode], list[int]]:
     """(entities, relations, dropped); `replies` in ascending chunk id. `cut(text, n)`: its first n tokens."""
@@ -110,11 +108,7 @@ def fold(
         if ordered and not kept:
             kept = [cut(ordered[0], description_tokens)]
         node.description = "\n".join(kept)
-        mine = [node] if node.name else [names[i] for i in node.ends]
-        for chunk in node.chunks:
-            units = list(chunk_units[chunk])
-            naming = [u for u in units if all(occurrences(unit_texts[u], n.name) for n in mine)]
-            node.units += naming if mention and naming else units
+        node.units += [unit for chunk in node.chunks for unit in chunk_units[chunk]]
     return names, pairs, dropped
 
 

@@ -42,12 +42,11 @@ def drawn(seed: int) -> tuple[Rng, list[list[int]], list[list[int]], NDArray[np.
     seed=st.integers(0, 10_000),
     layers=st.integers(0, 4),
     epsilon=st.sampled_from([0.0, 0.1, 1.0]),
-    residual=st.sampled_from([0.0, 0.3, 1.0]),
     wanted=st.sampled_from([0, 1, 3, 7, 11, 15]),
-    share=st.sampled_from([None, 0.0, 0.5, 1.0]),
+    share=st.sampled_from([0.0, 0.5, 1.0]),
 )
 def test_one_number_a_text_is_as_good_as_a_vector(
-    seed: int, layers: int, epsilon: float, residual: float, wanted: int, share: float | None
+    seed: int, layers: int, epsilon: float, wanted: int, share: float
 ) -> None:
     rng, rows, kinds, vectors = drawn(seed)
     question = rng.normal(size=8)
@@ -55,7 +54,7 @@ def test_one_number_a_text_is_as_good_as_a_vector(
     weight = cg_rag.weights(matches, epsilon)
     alpha = cg_rag.alphas(rows, vectors)
     start = [float(np.asarray(vector, np.float64) @ question) for vector in vectors]
-    more = {"layers": layers, "residual": residual, "wanted": wanted, "share": share}
+    more = {"layers": layers, "wanted": wanted, "share": share}
     closed = cg_rag.messages(rows, kinds, alpha, weight, start, **more)
     whole = cg_rag.passed_vectors(rows, kinds, alpha, weight, vectors.astype(np.float64), question, **more)
     assert np.allclose(closed, whole, atol=1e-12)
@@ -66,13 +65,14 @@ def test_one_number_a_text_is_as_good_as_a_vector(
     assert np.allclose(fast, closed, atol=1e-6)
 
 
-def test_without_layers_and_without_neighbours() -> None:
-    """K = 0 is the similarity by vectors; one layer without neighbours multiplies it by the words."""
+def test_without_neighbours() -> None:
+    """The similarity is multiplied by the words."""
     none = packed([[], [], []])
     empty = np.zeros(0, np.uint8), np.zeros(0, np.float32)
     x, weight = [0.5, -0.25, 0.125], cg_rag.weights([2.0, 0.0, 1.0], 0.0)
-    assert pass_messages(none, *empty, weight, x, layers=0).tolist() == x
-    assert pass_messages(none, *empty, weight, x, layers=1).tolist() == [0.5, 0.0, 0.0625]
+    for layers in (0, 1, 2):
+        found = pass_messages(none, *empty, weight, x, layers=layers, share=1.0)
+        assert found.tolist() == [0.5, 0.0, 0.0625]
     assert cg_rag.weights([0.0, 0.0], 0.1) == [1.0, 1.0]  # no word is known: vectors alone
     assert cg_rag.weights([], 0.1) == []
 
@@ -112,16 +112,14 @@ def test_links_between_documents(seed: int, most: int, threads: int) -> None:
 def test_bad_arrays_are_refused() -> None:
     edges = packed([[1], [0]])
     ones = np.ones(2, np.float32)
-    good = {"layers": 1}
+    good = {"layers": 1, "share": 0.5}
     with pytest.raises(InputError, match="3 weights"):
         pass_messages(edges, [1, 1], ones, [1, 1, 1], [1, 1], **good)
     with pytest.raises(InputError, match=r"values\[1\]"):
         pass_messages(edges, [1, 1], ones, [1, 1], [1, np.nan], **good)
-    with pytest.raises(InputError, match="residual"):
-        pass_messages(edges, [1, 1], ones, [1, 1], [1, 1], residual=2)
     with pytest.raises(InputError, match="share"):
         pass_messages(edges, [1, 1], ones, [1, 1], [1, 1], share=2)
     with pytest.raises(InputError, match="layers"):
-        pass_messages(edges, [1, 1], ones, [1, 1], [1, 1], layers=10**9)
+        pass_messages(edges, [1, 1], ones, [1, 1], [1, 1], share=1, layers=10**9)
     with pytest.raises(InputError, match="not below"):
         edge_alphas((np.array([0, 1], np.uint64), np.array([1], np.uint32)), np.ones((1, 2), np.float32))

@@ -21,8 +21,9 @@ from tests.support.noderag_index import (
     stages_of,
     weights_of,
 )
+from tests.support.rules import rules
 
-from ketrag_fast import Index, Settings
+from ketrag_fast import Index
 from ketrag_fast.kernels.text import unpack
 from ketrag_fast.query.recipes import build_request, find_recipe
 from ketrag_fast.systems.shared.rows import strings
@@ -134,7 +135,7 @@ def test_the_scores_of_a_question(index: Index, number: int) -> None:
     """Every score of a walk is what its entry points make it: these are equal too."""
     row = golden()["questions"][number]
     wanted = {named([node])[0]: score for node, score in row["scores"]}
-    with Index.open(index.path, settings=Settings(**EVERYTHING)) as opened:
+    with Index.open(index.path) as opened, rules(**EVERYTHING):
         found = printed(opened, row["question"])
     shown = {name: score for name, score in wanted.items() if name[0] not in "NO"}
     assert set(found) == set(shown)

@@ -11,12 +11,13 @@ from hypothesis import strategies as st
 from tests.oracles import noderag as slow
 from tests.process import POLAR
 from tests.support.inner_kernels.text import stop_words
+from tests.support.rules import rules
 
 from ketrag_fast import Index, Settings
 from ketrag_fast.kernels.text import tokenise_many, unpack
 from ketrag_fast.systems.noderag.graph import Heterograph, symmetric
 from ketrag_fast.systems.noderag.importance import PIVOTS
-from ketrag_fast.systems.noderag.settings import NodeRagSettings
+from ketrag_fast.systems.noderag.variants import NodeRules
 from ketrag_fast.systems.shared.rows import csr, strings
 
 NAMES = st.sampled_from(["Fram", "fram ", "Maud", "Amundsen", "Roald  Amundsen", "ＭＡＵＤ", "", " "])
@@ -47,7 +48,7 @@ def test_the_graph_of_any_decompositions(chunks: list[list[Any]], weigh: bool) -
         lambda parts: None,
         switches,
     ).graph
-    fast = Heterograph(NodeRagSettings(relation_repeats="weigh" if weigh else "text"))
+    fast = Heterograph(weigh=weigh)
     for number, chunk in enumerate(chunks):
         for text, names, rows in chunk:
             fast.add(number, text, names, rows)
@@ -77,10 +78,10 @@ def test_rows_of_undirected_edges() -> None:
     assert symmetric(empty, empty, empty, 0)[0][0].tolist() == [0]
 
 
-@pytest.fixture(scope="module", params=["noderag-150", "noderag-parity"])
+@pytest.fixture(scope="module", params=["noderag", "noderag:reference"])
 def index(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Index:
-    own = Settings(system=request.param, chunk_tokens=150, semantic_neighbours=8)
-    return Index.build(POLAR / "articles", tmp_path_factory.mktemp(request.param) / "ix", settings=own)
+    own = Settings(system=request.param, chunk_tokens=150)
+    return Index.build(POLAR / "articles", tmp_path_factory.mktemp("nodes") / "ix", settings=own)
 
 
 def graph_of(index: Index) -> slow.Graph:
@@ -135,7 +136,7 @@ def test_important_entities(index: Index) -> None:
     for number, weight in enumerate(graph["entity_weight"].tolist()):
         plain.nodes[keys[s + number]].weight = weight
     pivots = np.sort(_core.select_uniform(len(keys), PIVOTS, 42, "betweenness")).tolist()
-    nearest = index._opened.settings.value("entity_rounding") == "nearest"
+    nearest = index._opened.settings.of(NodeRules).entity_rounding == "nearest"
     wanted = slow.important(plain, [keys[p] for p in pivots], switches=slow.Switches(floor=not nearest))
     assert [keys[s + number] for number in found["important"].tolist()] == wanted
     assert wanted
@@ -156,20 +157,18 @@ def test_weights_of_edges(index: Index) -> None:
 @pytest.mark.parametrize(
     ("limits", "fill"),
     [
-        ((10, 10, 10, 30, 10, False), "none"),
-        ((10, 10, 10, 30, 10, False), "chunks"),
-        ((3, 5, 2, 4, 1, True), "nodes"),
-        ((0, 9, 9, 9, 9, False), "chunks"),
+        ((10, 10, 10, 30, 10), "none"),
+        ((10, 10, 10, 30, 10), "chunks"),
+        ((3, 5, 2, 4, 1), "chunks"),
+        ((0, 9, 9, 9, 9), "chunks"),
     ],
 )
 def test_what_a_question_finds(index: Index, question: str, limits: tuple[int, ...], fill: str) -> None:
     """Entry points, walk, cross nodes and the list, from the printed rows of a context without a limit."""
-    hits, nodes, entities, relations, titles, each = limits
-    lazy = index._opened.settings.value("node_walk") == "lazy"
-    names = ("node_hits", "cross_nodes", "cross_entities", "cross_relations", "cross_titles", "cross_each")
-    walk = {"node_walk": "lazy" if lazy else "teleport", "node_fill": fill}
-    asked = Settings(**dict(zip(names, limits, strict=True)), **walk)
-    opened = Index.open(index.path, settings=asked)
+    hits, nodes, entities, relations, titles = limits
+    lazy = index._opened.settings.of(NodeRules).node_walk == "lazy"
+    names = ("node_hits", "cross_nodes", "cross_entities", "cross_relations", "cross_titles")
+    opened = Index.open(index.path)
     graph, keys = graph_of(opened), []
     keys = list(graph.nodes)
     near = nearest(opened, question, hits)
@@ -181,16 +180,15 @@ def test_what_a_question_finds(index: Index, question: str, limits: tuple[int, .
     order = slow.ranking({key: round(score, 9) for key, score in scores.items()})
     cross = slow.cross_nodes(
         graph, order, [keys[k] for k in near], names=entities, titles=titles, relations=relations,
-        others=nodes, per_type=bool(each),
+        others=nodes,
     )  # fmt: skip
     wanted = [*slow.retrieved(graph, [keys[k] for k in near], cross), *cross.relations]
-    kinds = {"none": "", "chunks": "T", "nodes": "TSAHR"}[fill]
-    rest = slow.fill(graph, order, wanted, kinds)
-    assert rest or fill != "nodes" or not scores
-    wanted += rest
-    context = opened.retrieve(question, mode="noderag", budget=1_000_000)
+    if fill == "chunks":
+        wanted += slow.fill(graph, order, wanted)
+    with rules(**dict(zip(names, limits, strict=True)), node_fill=fill):
+        context = opened.retrieve(question, mode="noderag", budget=1_000_000)
+        printed = printed_nodes(opened, question)
     chunks = len(opened._opened.generation.stages["units"]["chunk_document"])
-    printed = printed_nodes(opened, question)
     assert printed == [int(key[1]) for key in wanted]
     assert len(context.passages) == len(wanted)
     for passage, key in zip(context.passages, wanted, strict=True):

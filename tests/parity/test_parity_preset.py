@@ -1,4 +1,4 @@
-"""`ketrag index --system parity`, end to end, against what the published KET-RAG functions return.
+"""`ketrag index --system ket-rag:reference`, end to end, against what the published KET-RAG functions return.
 
 The same items as test_ketrag_reference.py, but of a whole index: every list is equal, in order and to the
 last unit. The vectors are the reference's own, brought by text, so that no difference comes from a model.
@@ -19,11 +19,11 @@ from tests.parity.test_ketrag_reference import GOLDEN, Reference
 
 from ketrag_fast import Index, Settings
 from ketrag_fast.build.runner import build
-from ketrag_fast.errors import BackendMissing, ConfigError
+from ketrag_fast.errors import BackendMissing
 from ketrag_fast.kernels.text import unpack
 from ketrag_fast.models.embedders.precomputed import write_vectors
+from ketrag_fast.systems.ket_rag.nltk_data import PUNKT, STOP_WORDS, digest
 from ketrag_fast.systems.planning import stages_for
-from ketrag_fast.systems.shared.nltk_data import PUNKT, STOP_WORDS, digest
 
 Arrays = Any
 
@@ -50,7 +50,7 @@ def nltk_folder(folder: Path, stop_words: list[str]) -> Path:
 
 @pytest.fixture(scope="module")
 def index(passages: Path, reference: Reference, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Index]:
-    folder = tmp_path_factory.mktemp("parity")
+    folder = tmp_path_factory.mktemp("reference")
     # Passages of one text have one vector; the reference embedded each by itself, and differs by rounding.
     rows = {
         **dict(zip((s["sentence"] for s in reference.sentences), reference.sentence_vectors, strict=True)),
@@ -59,7 +59,8 @@ def index(passages: Path, reference: Reference, tmp_path_factory: pytest.TempPat
     }
     write_vectors(folder / "vectors", list(rows), np.stack(list(rows.values())))
     settings = Settings(
-        system="parity",
+        system="ket-rag:reference",
+        modes="text,keyword",
         overlap=0,  # as the reference was made
         embedder=f"vectors:{folder / 'vectors'}",
         nltk_data=str(nltk_folder(folder / "nltk", reference.stop_words)),
@@ -90,7 +91,7 @@ def test_units(index: Index, reference: Reference) -> None:
 
 
 def test_words_of_the_cooccurrence(index: Index, reference: Reference) -> None:
-    found = rows(stage(index, "words"), "cooc")
+    found = rows(stage(index, "reference_words"), "cooc")
     assert [len(row) for row in found] == [row["words"] for row in reference.neighbours]
 
 
@@ -117,11 +118,13 @@ def test_pagerank_and_core(index: Index, reference: Reference) -> None:
 
 
 def test_sentences_as_embedded(index: Index, reference: Reference) -> None:
-    assert texts(stage(index, "words"), "keyword_texts") == [s["sentence"] for s in reference.sentences]
+    assert texts(stage(index, "reference_words"), "keyword_texts") == [
+        s["sentence"] for s in reference.sentences
+    ]
 
 
 def test_keywords_and_their_units(index: Index, reference: Reference) -> None:
-    words = stage(index, "words")
+    words = stage(index, "reference_words")
     names, units = texts(words, "keyword_vocabulary"), rows(words, "keyword_units")
     assert dict(zip(names, units, strict=True)) == {
         word: sorted(units) for word, units in reference.keywords.items()
@@ -130,12 +133,12 @@ def test_keywords_and_their_units(index: Index, reference: Reference) -> None:
 
 
 def test_keyword_means_count_every_occurrence(index: Index, reference: Reference) -> None:
-    words, means = stage(index, "words"), stage(index, "keywords")["vectors"]
+    words, means = stage(index, "reference_words"), stage(index, "keywords")["vectors"]
     counts = words["keyword_counts"]
     indptr = words["keyword_sentences_indptr"].astype(int)
     indices = words["keyword_sentences_indices"]
     assert counts.max() > 1
-    vectors = stage(index, "sentence_vectors")["keyword_text_vectors"].astype(np.float64)
+    vectors = stage(index, "reference_sentences")["keyword_text_vectors"].astype(np.float64)
     for word in range(0, len(means), 97):
         own = slice(indptr[word], indptr[word + 1])
         expected = np.average(vectors[indices[own]], axis=0, weights=counts[own])
@@ -177,10 +180,10 @@ def test_the_same_with_the_built_in_vectors(passages: Path, reference: Reference
         for n, t in enumerate(reference.texts[:30])
     ]
     (tmp_path / "some.jsonl").write_text("\n".join(lines), "utf-8")
-    settings = Settings(system="parity", nltk_data=folder)
+    settings = Settings(system="ket-rag:reference", nltk_data=folder)
     with Index.build(tmp_path / "some.jsonl", tmp_path / "index", settings=settings) as index:
         assert "keyword" in index.modes
-        words = stage(index, "words")
+        words = stage(index, "reference_words")
         assert "The" in texts(words, "keyword_vocabulary")
         assert len(stage(index, "keywords")["vectors"]) == len(texts(words, "keyword_vocabulary"))
         context = index.retrieve("Which district is in Bashkortostan?", mode="keyword", budget=400)
@@ -189,38 +192,9 @@ def test_the_same_with_the_built_in_vectors(passages: Path, reference: Reference
         assert index.retrieve("Which district?", mode="walk", budget=400).passages
 
 
-def test_switches_by_themselves(passages: Path, reference: Reference, tmp_path: Path) -> None:
-    """Each switch changes what it says, on the product's own words."""
-    joined = ["".join(reference.texts[n : n + 3]) for n in range(0, 60, 3)]
-    lines = [json.dumps({"_id": str(n), "text": text}) for n, text in enumerate(joined)]
-    source = tmp_path / "some.jsonl"
-    source.write_text("\n".join(lines), "utf-8")
-
-    def built(name: str, **settings: Any) -> Index:
-        own = Settings(**{"system": "ket-rag-p", "core_ratio": 0.77, "llm": "heuristic", **settings})
-        return Index.build(source, tmp_path / name, settings=own)
-
-    with built("plain") as plain, built("floor", core_rounding="down") as floor:
-        chunks = len(stage(plain, "units")["chunk_document"])
-        assert len(stage(plain, "core")["core"]) == int(chunks * 0.77) + 1
-        assert len(stage(floor, "core")["core"]) == int(chunks * 0.77)
-    with built("units", core_unit="subchunk") as of_units, built("repeats", knn_repeats=True) as repeats:
-        units = len(stage(of_units, "units")["unit_tokens"])
-        assert len(stage(of_units, "core")["pagerank"]) == units > chunks
-        chosen = stage(of_units, "core")["core_units"].tolist()
-        assert len(chosen) == -(-units * 77 // 100)
-        owner = stage(of_units, "units")["unit_chunk"].tolist()
-        assert stage(of_units, "core")["core"].tolist() == list(dict.fromkeys(owner[u] for u in chosen))
-        knn = stage(repeats, "knn")
-        assert (knn["lexical"][:, 0] == knn["semantic"][:, 0]).any()
-    with built("plain") as plain:
-        knn = stage(plain, "knn")
-        assert not (knn["lexical"][:, 0] == knn["semantic"][:, 0]).any()
-
-
 def test_without_nltks_data_it_says_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "a.txt").write_text("Ice is water.")
-    given = Settings(system="parity", nltk_data=str(tmp_path / "none"))
+    given = Settings(system="ket-rag:reference", nltk_data=str(tmp_path / "none"))
     with pytest.raises(BackendMissing, match=r"lacks tokenizers/punkt_tab/english/abbrev_types") as caught:
         Index.build(tmp_path / "a.txt", tmp_path / "index", settings=given)
     assert "nltk.downloader" in (caught.value.hint or "")
@@ -228,22 +202,23 @@ def test_without_nltks_data_it_says_what_is_missing(tmp_path: Path, monkeypatch:
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setattr("sys.prefix", str(tmp_path))
     with pytest.raises(BackendMissing, match="in none of its usual folders"):
-        Index.build(tmp_path / "a.txt", tmp_path / "index", settings=Settings(system="parity"))
+        Index.build(tmp_path / "a.txt", tmp_path / "index", settings=Settings(system="ket-rag:reference"))
     folder = nltk_folder(tmp_path / "nltk_data", ["the"])  # under HOME: one of the usual places
-    with Index.build(tmp_path / "a.txt", tmp_path / "index", settings=Settings(system="parity")) as index:
+    with Index.build(
+        tmp_path / "a.txt", tmp_path / "index", settings=Settings(system="ket-rag:reference")
+    ) as index:
         assert index.modes
     before = digest(None)
     (folder / STOP_WORDS).write_text("is")
     assert digest(str(folder)) != before
-    with Index.build(tmp_path / "a.txt", tmp_path / "index", settings=Settings(system="parity")) as index:
+    with Index.build(
+        tmp_path / "a.txt", tmp_path / "index", settings=Settings(system="ket-rag:reference")
+    ) as index:
         assert index.report is not None
         assert index.report.changed  # other data in the same folder are other words
-        assert "is" not in texts(stage(index, "words"), "keyword_vocabulary")
-    with Index.build(tmp_path / "a.txt", tmp_path / "index", settings=Settings(system="parity")) as index:
+        assert "is" not in texts(stage(index, "reference_words"), "keyword_vocabulary")
+    with Index.build(
+        tmp_path / "a.txt", tmp_path / "index", settings=Settings(system="ket-rag:reference")
+    ) as index:
         assert index.report is not None
         assert not index.report.changed
-
-
-def test_occurrences_need_the_published_words() -> None:
-    with pytest.raises(ConfigError, match="words = published"):
-        Settings(keyword_mean="occurrences", words="own")

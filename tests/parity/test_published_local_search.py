@@ -15,7 +15,6 @@ from ketrag_fast.kernels.vectors import quantise
 from ketrag_fast.query.recipes import build_request, find_recipe
 from ketrag_fast.storage.generation import open_current
 from ketrag_fast.storage.layout import Layout
-from ketrag_fast.systems.registry import registry
 
 FOLDER = ROOT / "tests" / "data" / "musique-train100" / "graphrag-local-search"
 
@@ -85,13 +84,11 @@ NUMBERS = ("entity_rank", "relation_source", "relation_target", "relation_rank")
 
 
 def test_a_question_to_an_index_gets_the_published_tables(searcher: _core.Searcher) -> None:
-    """From the question's vector to the text: the settings of preset `parity`, through the engine."""
+    """From the question's vector to the text: the rules of `ket-rag:reference`, through the engine."""
     queries = np.load(FOLDER / "vectors.npz")["queries"].astype(np.float32)
     contexts = lines("contexts.jsonl")
     names = list(dict.fromkeys(context["query"] for context in contexts))
-    preset = registry().presets["parity"]
-    named = {name: preset[name] for name in ("rollover", "seed_entities", "tables")}
-    settings = Settings(**named, oversize_policy="drop")
+    settings = Settings(system="ket-rag:reference", oversize_policy="drop")
     for context in contexts:
         vector = queries[names.index(context["query"])]
         request = build_request(settings, find_recipe("skeleton"), [context["budget"]])

@@ -21,8 +21,8 @@ QUESTIONS = st.lists(st.sampled_from(WORDS) | st.text(max_size=6), min_size=1, m
 ASKED = QUESTIONS.filter(lambda text: bool(text.strip()))
 PRESETS = {
     "default": Settings(modes="all"),
-    "ket-rag-p": Settings(system="ket-rag-p", modes="all"),
-    "ket-rag-p of 300": Settings(system="ket-rag-p", chunk_tokens=300, modes="all"),
+    "ket-rag": Settings(system="ket-rag", modes="all"),
+    "ket-rag of 300": Settings(system="ket-rag", chunk_tokens=300, modes="all"),
 }
 
 

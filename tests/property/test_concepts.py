@@ -18,7 +18,6 @@ from ketrag_fast.kernels.text import pack
 
 Csr = tuple[np.ndarray, np.ndarray]
 WORDS = ["a", "aa", "b", "bb", "ccc", "dd", "é", "中", "中文", "zz"]
-SCORES = ["sum", "max", "mean"]
 
 
 def csr(rows: list[list[int]]) -> Csr:
@@ -45,32 +44,27 @@ def unit_vectors(seed: int, count: int, distinct: int = 4) -> np.ndarray:
 @given(
     st.lists(st.dictionaries(st.sampled_from(WORDS), st.integers(1, 4)), max_size=9),
     st.integers(1, 6),
-    st.sampled_from(["smooth", "ramos"]),
-    st.integers(1, 3),
-    st.sampled_from([0.3, 0.5, 1.0]),
 )
-def test_concepts_are_the_best_words_of_each_chunk(
-    chunks: list[dict[str, int]], most: int, idf: str, min_df: int, share: float
-) -> None:
+def test_concepts_are_the_best_words_of_each_chunk(chunks: list[dict[str, int]], most: int) -> None:
     vocabulary = sorted(WORDS, key=str.encode)
     rows = [sorted(vocabulary.index(word) for word in chunk) for chunk in chunks]
     counts = [chunk[vocabulary[word]] for chunk, row in zip(chunks, rows, strict=True) for word in row]
-    options: dict[str, Any] = {"most": most, "idf": idf, "min_df": min_df, "max_df_ratio": share}
+    options: dict[str, Any] = {"most": most}
 
     def found(threads: int) -> tuple[list[str], list[list[str]]]:
         packed = pack(vocabulary)
         counted = np.array(counts, np.uint32)
-        words, named = kernels.concepts(csr(rows), counted, packed, min_chars=1, threads=threads, **options)
+        words, named = kernels.concepts(csr(rows), counted, packed, threads=threads, **options)
         names = [vocabulary[word] for word in words.tolist()]
         return names, [[names[concept] for concept in row] for row in rows_of(named)]
 
-    assert found(1) == plain.concepts(chunks, min_chars=1, **options)
+    assert found(1) == plain.concepts(chunks, **options)
     assert found(2) == found(1)
 
 
 def test_one_letter_is_a_concept_only_in_scripts_without_spaces() -> None:
     vocabulary = ["a", "bc", "é", "中"]
-    words, _ = _core.concepts(*csr([[0, 1, 2, 3]]), np.ones(4, np.uint32), pack(vocabulary), min_chars=2)
+    words, _ = _core.concepts(*csr([[0, 1, 2, 3]]), np.ones(4, np.uint32), pack(vocabulary))
     assert [vocabulary[word] for word in words.tolist()] == ["bc", "中"]
 
 
@@ -93,27 +87,14 @@ def test_the_graph_joins_what_meets_and_is_close(
         assert (one[1][place], one[2][place], one[3][place]) == (shared, np.float32(cosine), weight)
 
 
-@given(rows_below(9, 12), st.integers(0, 99), st.integers(1, 3), st.sampled_from([0.0, 0.25, 0.5, 0.9, 1.0]))
-def test_a_quantile_is_a_threshold(rows: list[list[int]], seed: int, theta_co: int, part: float) -> None:
-    vectors = unit_vectors(seed, 9)
-    made = _core.concept_graph(*csr(rows), vectors, theta_co=theta_co, quantile=part)
-    want = plain.quantile(rows, vectors, theta_co, part)
-    assert made[4] == pytest.approx(want, abs=0)
-    same = kernels.concept_graph(csr(rows), vectors, theta_co=theta_co, theta_sem=want)
-    assert rows_of(made[0]) == rows_of(same.edges)
-
-
 @given(
     rows_below(6, 14),
     st.lists(st.sampled_from([0.0, 0.1, 0.1 + 1e-15, 0.25, 2.0]), min_size=6, max_size=6),
-    st.sampled_from(SCORES),
     st.integers(0, 16),
 )
-def test_chunks_are_chosen_by_their_concepts(
-    rows: list[list[int]], ranks: list[float], score: str, count: int
-) -> None:
-    got = kernels.select_by_concepts(csr(rows), ranks, count, score=score)
-    assert got.tolist() == plain.choose_chunks(rows, ranks, score, count)
+def test_chunks_are_chosen_by_their_concepts(rows: list[list[int]], ranks: list[float], count: int) -> None:
+    got = kernels.select_by_concepts(csr(rows), ranks, count)
+    assert got.tolist() == plain.choose_chunks(rows, ranks, count)
 
 
 def test_what_does_not_fit_is_refused() -> None:
@@ -123,7 +104,7 @@ def test_what_does_not_fit_is_refused() -> None:
     with pytest.raises(InputError, match="not strictly ascending"):
         _core.concept_graph(*csr([[1, 0]]), vectors)
     with pytest.raises(InputError, match="threshold"):
-        _core.concept_graph(*csr([[0, 1]]), vectors, quantile=1.5)
+        _core.concept_graph(*csr([[0, 1]]), vectors, theta_sem=float("nan"))
     with pytest.raises(InputError, match="rank 0"):
         _core.select_by_concepts(*csr([[0]]), np.array([np.nan]), 1)
     with pytest.raises(InputError, match="counts"):

@@ -62,12 +62,11 @@ def rows(arrays: dict[str, Any], name: str) -> list[list[int]]:
         )
     ),
     st.sets(st.integers(0, 9)),
-    st.booleans(),
     st.sampled_from([0, 1, 4, 12, 500]),
     st.sampled_from([1, 3]),
 )
 def test_the_fold_is_that_of_the_oracle(
-    chunks: list[Any], unread: set[int], mention: bool, limit: int, threads: int
+    chunks: list[Any], unread: set[int], limit: int, threads: int
 ) -> None:
     texts = [text for units, _, _ in chunks for text in units]
     ends = np.cumsum([0, *(len(units) for units, _, _ in chunks)])
@@ -78,14 +77,11 @@ def test_the_fold_is_that_of_the_oracle(
         ends,
         texts,
         spans,
-        rewire="mention" if mention else "all",
         description_tokens=limit,
         threads=threads,
     )
     units = [range(a, b) for a, b in pairwise(ends)]
-    names, pairs, dropped = plain.fold(
-        replies, units, texts, count, cut, mention=mention, description_tokens=limit
-    )
+    names, pairs, dropped = plain.fold(replies, units, count, cut, description_tokens=limit)
     assert strings(got, "entity_name") == [n.name for n in names]
     assert strings(got, "entity_type") == [n.type for n in names]
     assert strings(got, "entity_description") == [n.description for n in names]
@@ -129,8 +125,6 @@ def test_bad_replies_are_named() -> None:
         blob, offsets = pack(["a", "b"])
         broken = {**good, "entity_type_blob": blob, "entity_type_offsets": offsets}
         kernels.fold_skeleton(broken, [0, 0], [], [])
-    with pytest.raises(InputError, match="rewire"):
-        kernels.fold_skeleton(good, [0, 0], [], [], rewire="some")
 
 
 def test_a_long_fold_can_be_stopped() -> None:

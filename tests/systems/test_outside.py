@@ -119,7 +119,7 @@ def test_a_package_that_cannot_be_loaded(install: Install, tmp_path: Path, sourc
     ("part", "said"),
     [
         ("PARTS['name'] = 'walk'", "the system walk already exists"),
-        ("PARTS['presets'] = {'parity': {}}", "the preset parity already exists"),
+        ("PARTS['presets'] = {'ket-rag:reference': {}}", "the preset ket-rag:reference already exists"),
         ("PARTS['presets'] = {'a b': {}}", "invalid name 'a b' for a preset"),
         ("PARTS['presets'] = {'mine': {'own_stat': 1}}", "the preset mine sets own_stat, which is not a setting"),
         ("PARTS['presets'] = {'mine': {'own_start': -1}}", "own_start: -1 is not a whole number from 0 up"),
@@ -159,7 +159,7 @@ def test_a_package_that_cannot_be_loaded(install: Install, tmp_path: Path, sourc
         ("PARTS['stages'] = (Stage('own', 1, ('units'), (), run, arrays={}),)", "needs='units'"),
         ("PARTS['stages'] = (Stage('own', 1, (), ('own_x',), run, arrays={}),)", "own_x, which does not exist"),
         ("PARTS['stages'] = (Stage('own', 1, (), ('own_share',), run, arrays={}),)", "concerns='query'"),
-        ("PARTS['stages'] = (Stage('own', 1, (), (), run, arrays={}, chosen_by=('words', 'mine')),)", "words = mine"),
+        ("PARTS['stages'] = (Stage('own', 1, (), (), run, arrays={}, chosen_by=('cut', 'mine')),)", "cut = mine"),
         ("PARTS['stages'] = (Stage('own', 1, (), (), run, arrays={}, counts={'chunks': 'x'}),)", "counts chunks"),
         ("PARTS['stages'] = (Stage('own', 1, (), (), run, arrays={}, edges={'e': ('x', 1)}),)", "edges by x"),
         ("OWN = Stage('own', 1, (), (), run, arrays={'order': array('u9', 1)})", "unknown array type 'u9'"),

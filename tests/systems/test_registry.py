@@ -21,8 +21,8 @@ from tests.process import POLAR
 ARTICLES = sorted((POLAR / "articles").glob("[a-e]*.md"))
 QUESTION = "Who built the Fram?"
 MODES = tuple(registry().recipes)
-NEED_MORE = {"hyde", "cg-rag-sparse", "cg-rag-trained"}
-"""A model that writes, and trained weights."""
+NEED_MORE = {"cg-rag-sparse", "cg-rag-trained"}
+"""A sparse encoder, and trained weights."""
 PLAIN = tuple(mode for mode in MODES if not needs_reader(registry(), mode, Settings()))
 
 
@@ -63,7 +63,7 @@ def test_what_is_made_from_the_registry() -> None:
     assert "walk" in (mode.value.hint or "")
     with pytest.raises(ConfigError, match="system: unknown system 'ket'") as preset:
         found.table["ket"]
-    assert "noderag: noderag, noderag-150, noderag-parity;" in (preset.value.hint or "")
+    assert "noderag: noderag, noderag:reference;" in (preset.value.hint or "")
     broken = Registry(found.systems, {"mine": "no licence"})
     with pytest.raises(ExtensionError, match="system mine cannot be used: no licence"):
         broken.table["mine"]
@@ -148,10 +148,8 @@ def test_auto_is_the_usual_modes_and_the_preset_s(tmp_path: Path) -> None:
     usual = {mode for mode in PLAIN if registry().recipes[mode].usual}
     assert usual == set(PLAIN) - {
         "knn",
-        "concepts",
         "g2cons",
         "cg-rag",
-        "cg-rag-fused",
         "cg-rag-sparse",
         "cg-rag-trained",
     }
@@ -162,14 +160,14 @@ def test_auto_is_the_usual_modes_and_the_preset_s(tmp_path: Path) -> None:
         assert set(ran(index)) == stages_of("bm25", "walk", "knn")
     assert set(wanted_modes(Settings(embedder="native:folder"), reads=False)) == usual
     assert set(wanted_modes(Settings(), reads=True)) > usual
-    with built(tmp_path / "preset", "auto", system="knn-rag") as index:
-        assert "knn" in index.modes
+    with built(tmp_path / "preset", "auto", system="g2cons") as index:
+        assert "g2cons" in index.modes
 
 
 def test_the_modes_of_the_skeleton_wait_for_a_reader(tmp_path: Path) -> None:
     found = registry()
     skeleton = tuple(mode for mode in MODES if mode not in PLAIN)
-    assert skeleton == ("skeleton", "ket", "ket-walk", "ms-graph", "hybrid", "noderag")
+    assert skeleton == ("skeleton", "ket", "noderag")
     assert wanted_modes(Settings(modes="all"), reads=False) == PLAIN
     assert wanted_modes(Settings(modes="all"), reads=True) == MODES
     assert wanted_modes(Settings(modes="skeleton"), reads=False) == ()

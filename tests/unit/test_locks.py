@@ -16,7 +16,6 @@ from ketrag_fast.errors import DeadlineExceeded
 from ketrag_fast.models.embedders.query_vectors import QueryEmbedder
 from ketrag_fast.models.llms.open_models import Models
 from ketrag_fast.query.answer.generation import answer_by
-from ketrag_fast.query.hyde import Hyde
 from ketrag_fast.storage.generation import open_current
 from ketrag_fast.storage.layout import Layout
 from tests.support.chat import Chat
@@ -58,46 +57,6 @@ def while_busy(gate: Gate, slow: Callable[[], Any], quick: Callable[[], Any]) ->
     finally:
         gate.opened.set()
         thread.join(60)
-
-
-@pytest.fixture
-def hyde(gate: Gate) -> Iterator[Hyde]:
-    def answer(request: dict[str, Any]) -> str:
-        question = request["messages"][-1]["content"]
-        gate.hold(question)
-        return f"A passage about {question}"
-
-    with Chat(answer) as server:
-        models = Models(Settings())
-        yield Hyde(f"openai:mini@{server.url}", models)
-        models.close()
-
-
-def test_remembered_passages(gate: Gate, hyde: Hyde) -> None:
-    first = hyde.passages(["one", "two"])
-    while_busy(
-        gate,
-        lambda: hyde.passages([SLOW]),
-        lambda: (first == hyde.passages(["one", "two"]) and hyde.about()) or pytest.fail("another passage"),
-    )
-    assert hyde.passages([SLOW])[0] == [f"A passage about {SLOW}"]
-
-
-def test_a_busy_model_is_waited_for_until_the_deadline(gate: Gate, hyde: Hyde) -> None:
-    def late() -> None:
-        with pytest.raises(DeadlineExceeded, match="busy with other queries"):
-            hyde.passages(["new"], 0.1)  # while_busy: the other call still waits
-
-    while_busy(gate, lambda: hyde.passages([SLOW]), late)
-    assert hyde.passages(["new"], 60)[0] == ["A passage about new"]
-
-
-def test_a_slow_passage_ends_at_the_deadline(gate: Gate, hyde: Hyde) -> None:
-    with pytest.raises(DeadlineExceeded, match="wrote 0 of 1 passages"):
-        hyde.passages([SLOW], 0.3)
-    assert gate.entered.is_set()
-    gate.opened.set()
-    assert hyde.passages([SLOW])[0] == [f"A passage about {SLOW}"]  # what failed is not remembered
 
 
 def test_remembered_vectors(gate: Gate, tmp_path: Path) -> None:

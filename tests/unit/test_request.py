@@ -16,7 +16,7 @@ from tests.process import POLAR
 
 QUESTION = "Who found the Fram?"
 OPTIONS: dict[str, bool | int | float | str | None] = {
-    "row_count": "parts",
+    "tables": "own",
     "seed_keywords": None,
 }
 
@@ -63,8 +63,8 @@ def ranking(*ids: int) -> tuple[NDArray[np.uint32], NDArray[np.float64]]:
         ),
         (
             ("m", [("text", 1.0)], [10]),
-            {"options": {"row_count": "half"}},
-            'channel text: the option row_count must be parts or whole, not "half"',
+            {"options": {"tables": "half"}},
+            'channel text: the option tables must be own or published, not "half"',
         ),
         (
             ("m", [("skeleton", 1.0)], [10]),

@@ -275,7 +275,7 @@ class Inspection:
     def prepared(self, write: Callable[[Any], bytes], **fields: Unpack[QueryFields]) -> Plan | None:
         """Return a plan whose questions the core answers with JSON, without the interpreter.
 
-        None if its contexts need Python (explanations, reranking, rewriting and the like). `write` returns a
+        None if its contexts need Python (explanations, reranking and the like). `write` returns a
         value as JSON; `fields` as in `Index.retrieve`, whose errors it raises.
 
         Examples:
@@ -366,8 +366,3 @@ class Inspection:
             opened.writer.open()
         else:
             opened.extractors.find(opened.answering)
-
-    def hyde_model(self) -> dict[str, Any] | None:
-        """Return the spec, fingerprint and prompt hash of the model that writes passages for mode hyde."""
-        writer = self._opened.writer
-        return None if writer is None else writer.about()

@@ -16,9 +16,7 @@ from ketrag_fast.kernels.arrays import (
     Packed,
     Report,
     callback,
-    number,
     pack_texts,
-    text,
     whole,
 )
 from ketrag_fast.kernels.arrays import (
@@ -46,22 +44,17 @@ def concepts(
     vocabulary: Sequence[str] | Packed,
     *,
     most: int = 50,
-    idf: str = "smooth",
-    min_df: int = 1,
-    max_df_ratio: float = 1.0,
-    min_chars: int = 2,
     threads: int = 0,
     report: Report = None,
 ) -> Concepts:
     """Return the `most` words of each chunk with the largest TF-IDF, and their union.
 
+    Words of one letter are not concepts, except in scripts without spaces.
+
     Args:
         chunk_words: the distinct words of each chunk, ascending.
         counts: how often the chunk contains each of these words.
         vocabulary: all words, in UTF-8 byte order.
-        min_df, max_df_ratio, min_chars: words of fewer than `min_df` chunks, of more than the share
-            `max_df_ratio` of them, or with fewer than `min_chars` letters (except in scripts without
-            spaces) are not concepts.
 
     Source: G2ConS, section 3.2; Ramos 2003.
 
@@ -75,10 +68,6 @@ def concepts(
         whole(counts, np.uint32, "counts"),
         pack_texts(vocabulary, "vocabulary"),
         most=counted(most, "most"),
-        idf=text(idf, "idf"),
-        min_df=counted(min_df, "min_df"),
-        max_df_ratio=number(max_df_ratio, "max_df_ratio"),
-        min_chars=counted(min_chars, "min_chars"),
         threads=counted(threads, "threads"),
         report=callback(report),
     )

@@ -32,7 +32,6 @@ def fold_skeleton(
     unit_spans: ArrayLike,
     *,
     encoding: str = "cl100k_base",
-    rewire: str = "all",
     description_tokens: int = 500,
     threads: int = 0,
     report: Report = None,
@@ -46,8 +45,6 @@ def fold_skeleton(
             `relation_description` (each `NAME_blob` and `NAME_offsets`) and `relation_strength`.
         chunk_units: the units of chunk `c` are `chunk_units[c]:chunk_units[c + 1]`.
         unit_spans: [units, 2], code points of their documents.
-        rewire: "mention" links an entity to the units that name it (to all of the chunk if none does) and
-            a relation to those that name both ends.
         description_tokens: limit of a description, which lists its distinct lines, most frequent first.
 
     Returns:
@@ -89,7 +86,6 @@ def fold_skeleton(
         pack_texts(unit_texts, "unit_texts"),
         spans.reshape(-1, 2),
         text(encoding, "encoding"),
-        rewire=text(rewire, "rewire"),
         description_tokens=count(description_tokens, "description_tokens"),
         threads=count(threads, "threads"),
         report=callback(report),

@@ -40,7 +40,7 @@ class Endpoint:
 
     def sentence(self) -> str:
         """Return what is sent there, in words."""
-        what = "embeds queries" if self.setting == "embedder" else "answers, and writes passages in mode hyde"
+        what = "embeds queries" if self.setting == "embedder" else "answers"
         state = "confirmed" if self.trusted else "not confirmed: nothing is sent there"
         return f"{self.address} {what} ({state})"
 

@@ -12,7 +12,6 @@ from ketrag_fast.systems.registry import registry
 from ketrag_fast.systems.spec.function_ref import resolve
 
 UNREAD = "chunks read by a language model that count among the documents that are allowed alone"
-WRITER = "a language model that writes a passage for each question"
 
 
 def reads(mode: str, settings: Settings) -> bool:
@@ -24,7 +23,7 @@ def reads(mode: str, settings: Settings) -> bool:
 
 
 def missing_of(
-    generation: Generation, settings: Settings, core: Mapping[str, str | None], writer: bool
+    generation: Generation, settings: Settings, core: Mapping[str, str | None]
 ) -> dict[str, str | None]:
     """Return for each mode the first part that it lacks, None if it can be used.
 
@@ -32,7 +31,6 @@ def missing_of(
         generation: The generation.
         settings: Settings of the query.
         core: What the channels of the core lack.
-        writer: Whether a language model writes passages.
     """
     found = registry()
     stages = generation.manifest.stages
@@ -53,8 +51,6 @@ def missing_of(
             if lack is None and channel.lacks is not None:
                 lack = resolve(channel.lacks)(settings)
             lacks[mode] = lacks[mode] or lack
-        if lacks[mode] is None and recipe.rewrite is not None and not writer:
-            lacks[mode] = WRITER
     return lacks
 
 

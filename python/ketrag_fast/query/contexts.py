@@ -86,10 +86,8 @@ def _build_passages(plan: QueryPlan, printed: _core.Printed) -> list[Passage]:
     kind = "subchunk" if split else "chunk"
     if len(sections) == 1:
         channels = [sections[0][1]] * len(spans)
-        rewritten = plan.mode.recipe.rewrite is not None
     else:  # a row belongs to the last section that begins before it
         channels = [next(s[1] for s in reversed(sections) if s[3] <= start) for start, _ in spans]
-        rewritten = False
     units, nodes = printed.units.tolist(), printed.nodes.tolist() or [NO_NODE] * len(spans)
     rows = [row for row, node in enumerate(nodes) if node == NO_NODE]
     places = dict(
@@ -108,14 +106,16 @@ def _build_passages(plan: QueryPlan, printed: _core.Printed) -> list[Passage]:
     for row, (begin, stop) in enumerate(spans):
         place = places.get(row)
         if place is not None:  # positional arguments: this runs for every passage
-            chunk, document, title, start, end, text = place
-            channel = plan.mode.name if rewritten else channels[row]
+            chunk, document, title, start, end, text, before = place
+            channel = channels[row]
             about = (row + 1, kind, units[row], chunk, document, title, start, end)
             location = opened.places.of_unit(units[row], start, end)
             page = location.get("page")
             metadata = opened.document_metadata.of_unit(units[row])
             rated = (scores[row], costs[row], channel, text)
-            passages.append(Passage(*about, *rated, page=page, location=location, metadata=metadata))
+            passages.append(
+                Passage(*about, *rated, page=page, location=location, metadata=metadata, context=before)
+            )
             continue
         node = cited[row]
         first = node.sources[0]

@@ -152,7 +152,7 @@ def embeds(opened: Opened, mode: str | None, path: Path) -> bool:
         chosen = choose_mode(opened, mode, path)
     except KetragError:
         return False
-    return chosen.recipe.rewrite is None and any(channel.vector != "no" for channel in chosen.channels)
+    return any(channel.vector != "no" for channel in chosen.channels)
 
 
 def vectors(

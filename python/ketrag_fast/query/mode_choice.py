@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ketrag_fast.errors import KetragError, ModeUnavailable
-from ketrag_fast.query.availability import UNREAD, WRITER, reads
+from ketrag_fast.query.availability import UNREAD, reads
 from ketrag_fast.query.open_generation import Opened
 from ketrag_fast.query.recipes import ModeRecipe, find_recipe
 from ketrag_fast.systems.planning import AUTO, modes_of, seconds_to_add
@@ -46,8 +46,6 @@ def _best_mode(opened: Opened) -> str:
 def _explain_lack(opened: Opened, mode: ModeRecipe, lack: str, path: Path) -> tuple[str, str]:
     """Return the message and the hint for a mode that cannot be used because of `lack`."""
     message = f"mode {mode.name} needs {lack}"
-    if lack == WRITER:
-        return message, "name one: --llm llama-cpp:PATH.gguf or openai:MODEL@URL"
     if lack == UNREAD:
         return message, "index these documents alone (`ketrag index SOURCE... --llm SPEC`) to have them read"
     checks = (channel.lacks for channel in mode.channels)

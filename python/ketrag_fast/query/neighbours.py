@@ -90,7 +90,7 @@ def add_summaries(
     every = _neighbourhoods(plan, context)
     if not every:
         return context, None
-    tokens = int(opened.settings.value(_around(plan).tokens))
+    tokens = _around(plan).tokens
     if model.identity.context is not None:
         tokens = max(min(tokens, model.identity.context - _OWN), 1)
     subjects = [_fill_surroundings(opened, context.question, one, tokens) for one in every]

@@ -17,9 +17,9 @@ from ketrag_fast.errors import ExtensionError, IndexDamaged, KetragError
 from ketrag_fast.kernels.text import unpack
 from ketrag_fast.models.endpoint_trust import Trust
 from ketrag_fast.models.llms.open_models import Models
+from ketrag_fast.query.answer_model import AnswerModel, answer_model_of
 from ketrag_fast.query.availability import UNREAD, missing_of, reads
 from ketrag_fast.query.document_metadata import DocumentMetadata
-from ketrag_fast.query.hyde import Hyde, writer_of
 from ketrag_fast.query.passage_locations import Places
 from ketrag_fast.storage.checksum import text_digest
 from ketrag_fast.storage.generation import Generation, open_current, open_generation
@@ -63,8 +63,8 @@ class Opened:
     settings: Settings
     questions: QueryEmbedder | None
     """Embeds queries with a model; None if the core embeds them in the fitted space."""
-    writer: Hyde | None
-    """Writes passages for mode hyde; None without a language model."""
+    writer: AnswerModel | None
+    """Writes answers; None without a language model."""
     models: Models
     """The language models of this index. Open ones are kept by `refresh`."""
     graphs: Mapping[str, StoredGraph]
@@ -232,7 +232,7 @@ class Opened:
     def missing(self) -> dict[str, str | None]:
         """Each mode with the part that it lacks in this generation, None if it can be used."""
         core = self.searcher.missing()
-        found = missing_of(self.generation, self.settings, core, self.writer is not None)
+        found = missing_of(self.generation, self.settings, core)
         if self.pending:
             found |= {mode: UNREAD for mode in found if reads(mode, self.settings)}
         return found
@@ -293,7 +293,7 @@ def load(path: Path, given: Settings, before: Opened | None = None, trust: Trust
         searcher,
         settings,
         _questions(generation, settings, models, before, trust),
-        writer_of(settings, models, partial(trust.require, "llm", what="the query")),
+        answer_model_of(settings, models, partial(trust.require, "llm", what="the query")),
         models,
         _graphs(generation),
         trust,

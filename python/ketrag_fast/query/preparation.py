@@ -1,4 +1,4 @@
-"""Preparation of queries for the core: rewritten texts, vectors, proposals and rankings in Python."""
+"""Preparation of queries for the core: vectors, proposals and rankings in Python."""
 
 from __future__ import annotations
 
@@ -10,12 +10,9 @@ from typing import TYPE_CHECKING, Final
 from ketrag_fast.errors import (
     BackendError,
     BackendMissing,
-    ExtensionError,
-    KetragError,
     NetworkForbidden,
 )
 from ketrag_fast.query.plan import QueryPlan
-from ketrag_fast.systems.spec.function_ref import resolve
 
 if TYPE_CHECKING:
     import numpy as np
@@ -55,16 +52,9 @@ def prepare(plan: QueryPlan, texts: list[str], threads: int = 0) -> Prepared:
 
     Raises:
         BackendMissing, BackendError, NetworkForbidden: The embedding model cannot be used.
-        ModeUnavailable: The model that rewrites queries is missing.
         DeadlineExceeded: Time is over.
     """
-    warnings: tuple[str, ...] = ()
-    started, seconds = time.perf_counter(), 0.0
-    if plan.mode.recipe.rewrite is not None and texts:
-        texts, warnings = _rewrite(plan, plan.mode.recipe.rewrite, texts)
-        seconds = time.perf_counter() - started
-    vectors, elapsed, failures = _embed(plan, texts)
-    seconds += elapsed
+    vectors, seconds, failures = _embed(plan, texts)
     # A filter makes hnswlib's proposals useless: the core then scans all vectors that match.
     narrowed = plan.mask is not None
     near, cautions = _propose(plan, None if narrowed else vectors, threads)
@@ -76,27 +66,7 @@ def prepare(plan: QueryPlan, texts: list[str], threads: int = 0) -> Prepared:
         rankings = rank_in_python(plan, texts, vectors, every_unit=narrowed)
         seconds += time.perf_counter() - started
     each = seconds * 1000 / max(len(texts), 1)
-    return Prepared(texts, vectors, near, rankings, each, (*warnings, *failures, *cautions))
-
-
-def _rewrite(plan: QueryPlan, rewrite: str, questions: list[str]) -> tuple[list[str], tuple[str, ...]]:
-    """Return a text to rank by for each question, and warnings. Raises ExtensionError."""
-    name = plan.mode.name
-    try:
-        texts, warnings = resolve(rewrite)(plan.opened, questions, plan.clock.left())
-        rewritten = [str(text) for text in texts]
-        messages = tuple(str(warning) for warning in warnings)
-    except KetragError:
-        raise
-    except Exception as error:
-        raise ExtensionError(
-            f"the rewriting of mode {name} failed: {type(error).__name__}: {error}"
-        ) from error
-    if len(rewritten) != len(questions):
-        raise ExtensionError(
-            f"the rewriting of mode {name} returned {len(rewritten)} texts for {len(questions)} questions"
-        )
-    return rewritten, messages
+    return Prepared(texts, vectors, near, rankings, each, (*failures, *cautions))
 
 
 def _embed(plan: QueryPlan, texts: list[str]) -> tuple[NDArray[np.float32] | None, float, tuple[str, ...]]:

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from ketrag_fast._core import Front as Front
     from ketrag_fast.models.embedders.query_vectors import QueryEmbedder
 
 Write = Callable[[Any], bytes]
@@ -25,17 +24,14 @@ Write = Callable[[Any], bytes]
 
 Plan = _core.Plan
 """Answers the questions of requests with equal fields."""
-
-
-def front_type() -> type[Front] | None:
-    """Return the core's HTTP front; None on systems without it (Windows)."""
-    return getattr(_core, "Front", None)
+Front = _core.Front
+"""Answers plain requests over HTTP by plans, and passes all others on."""
 
 
 def prepare_plan(opened: Opened, path: Path, query: Query, write: Write) -> Plan | None:
     """Return a plan that answers queries like this one with JSON, without the interpreter.
 
-    None if their contexts need Python: explanations, rewriting, reranking, channels in Python, printed graph
+    None if their contexts need Python: explanations, reranking, channels in Python, printed graph
     nodes, neighbours, or approximate search. Raises what `plan_query` raises.
     """
     plan = plan_of_core(opened, path, query)
@@ -81,7 +77,6 @@ def _is_plain(plan: QueryPlan, *, embeds: bool) -> bool:
         or plan.neighbourhoods
         or approximate
         or plan.settings.rerank is not None
-        or recipe.rewrite is not None
         or any(channel.rank is not None or channel.cite is not None for channel in channels)
     )
 

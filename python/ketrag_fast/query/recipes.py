@@ -13,7 +13,7 @@ from ketrag_fast.systems.registry import registry
 from ketrag_fast.systems.spec.system import REST, Channel, Recipe
 
 _ROLLOVER: Final = {"texts": "last", "graph": "first"}
-"""Values of the rollover setting (KET-RAG) in the core's terms."""
+"""Values of rules for rollover in the core's terms."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,16 +60,14 @@ def build_request(
     """
     recipe = mode.recipe
     rollover = "none" if recipe.rollover is None else str(settings.value(recipe.rollover))
-    options = [name for channel in mode.channels for name in channel.settings]
-    if len(recipe.shares) > 1:  # channels that share a context all print numbered rows
-        options.append("row_count")
+    options = {name: settings.value(name) for channel in mode.channels for name in channel.settings}
     return _core.Request(
         mode.name,
         split_budget(mode, settings),
         list(budgets),
         join=recipe.join,
         rollover=_ROLLOVER.get(rollover, rollover),
-        options={name: settings.value(name) for name in dict.fromkeys(options)},
+        options={**settings.rules, **options},
         top=top,
         skip=settings.fill_policy == "skip_and_continue",
         truncate=settings.oversize_policy == "truncate",

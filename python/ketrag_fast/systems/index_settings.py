@@ -8,16 +8,20 @@ from typing import Any
 
 from ketrag_fast.base.config import Settings, names, resolve
 from ketrag_fast.base.config.catalogue import about_broken
-from ketrag_fast.errors import ConfigError, IndexDamaged, ModelMismatch
+from ketrag_fast.errors import ConfigError, IndexDamaged, IndexIncompatible, KetragError, ModelMismatch
 from ketrag_fast.storage.generation import MANIFEST, Generation, current_number
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.manifest import Manifest, read_json, read_manifest
 from ketrag_fast.systems.planning import AUTO, combine_modes, modes_of
 from ketrag_fast.systems.registry import LISTS, registry
+from ketrag_fast.systems.removed_variants import require_known_variant
 
 
 def stored_settings(path: Path) -> Mapping[str, Any] | None:
-    """Return the build settings of the newest readable generation; None if there is none."""
+    """Return the build settings of the newest readable generation, else those of an unfinished build.
+
+    None if no build has begun.
+    """
     layout = Layout(path)
     number = current_number(layout)
     numbers = [number] if number is not None else list(reversed(layout.generations()))
@@ -26,7 +30,21 @@ def stored_settings(path: Path) -> Mapping[str, Any] | None:
             return understood(settings_of(read_manifest(layout.generation(candidate) / MANIFEST)))
         except IndexDamaged:
             continue
-    return None
+    try:
+        begun = begun_settings(layout)
+    except (KetragError, OSError):
+        return None  # the tables are damaged, which a build reports
+    return understood(begun) if begun is not None else None
+
+
+def begun_settings(layout: Layout) -> Mapping[str, Any] | None:
+    """Return the settings of the build that began last, whether it ended or not; None if none has begun."""
+    from ketrag_fast.storage.tables import Tables, has_tables  # SQLite: an open index needs none of it
+
+    if not has_tables(layout.tables):
+        return None
+    with Tables(layout.tables, read_only=True) as tables:
+        return tables.settings() or None
 
 
 def settings_of(manifest: Manifest) -> Mapping[str, Any]:
@@ -59,12 +77,19 @@ def with_modes(given: Settings, stored: Mapping[str, Any] | None, *, only: bool 
     return given.having(modes=combine_modes(before, modes, only=only))
 
 
-def to_build_on(stored: Mapping[str, Any], given: Settings) -> Mapping[str, Any]:
+def to_build_on(stored: Mapping[str, Any], given: Settings, rebuild: bool) -> Mapping[str, Any]:
     """Return the settings of an index for its next build.
 
+    Raises IndexIncompatible if it was built with a variant that no longer exists, unless `rebuild`.
     Raises ExtensionError or ConfigError if its system is not installed and `given` names no other, because
     the next generation would lose that system's stages.
     """
+    try:
+        require_known_variant(stored)
+    except IndexIncompatible:
+        if rebuild:
+            return understood(stored)
+        raise
     system = str(stored.get("system", "default"))
     if system in registry().presets:
         return stored
@@ -83,8 +108,10 @@ def to_build_on(stored: Mapping[str, Any], given: Settings) -> Mapping[str, Any]
 def reading_settings(given: Settings, generation: Generation) -> Settings:
     """Return the settings for queries: build settings come from the generation, the rest from `given`.
 
-    Raises ModelMismatch if a different embedder was given, ConfigError for any other build setting.
+    Raises ModelMismatch if a different embedder was given, ConfigError for any other build setting, and
+    IndexIncompatible if the index was built with a variant that no longer exists.
     """
+    require_known_variant(generation.manifest.settings)
     stored = understood(settings_of(generation.manifest))
     given = with_modes(given, stored)
     resolved = resolve(flags=given.given, index=stored, presets=registry().table)

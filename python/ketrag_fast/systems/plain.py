@@ -1,4 +1,4 @@
-"""Baseline retrieval: BM25, vectors, both fused, and HyDE."""
+"""Baseline retrieval: BM25, vectors, and both fused."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from ketrag_fast.systems.spec.system import Channel, Recipe, Share, System
 SYSTEM = System(
     name="plain",
     order=0,
-    source="BM25: Robertson, Zaragoza 2009; fusion: Cormack, Clarke, Buettcher 2009; HyDE: Gao et al. 2023",
-    help="baseline rankings: BM25, vectors, their fusion, HyDE",
+    source="BM25: Robertson, Zaragoza 2009; fusion: Cormack, Clarke, Buettcher 2009",
+    help="baseline rankings: BM25, vectors, their fusion",
     stages=(UNITS, WORDS, LINKS, VECTORS, UNIT_SEARCH),
     channels=(
         Channel("bm25", needs=("units", "links"), help="units that share rare terms with the query"),
@@ -19,7 +19,6 @@ SYSTEM = System(
             help="units nearest to the query vector",
             vector="yes",
             searches=("units",),
-            settings=("row_count",),
         ),
     ),
     recipes={
@@ -32,12 +31,6 @@ SYSTEM = System(
             "`bm25` and `text`, fused by reciprocal rank",
             join="fuse",
             automatic=1,
-            usual=True,
-        ),
-        "hyde": Recipe(
-            (Share("text"),),
-            "`text` with the vector of a passage that a language model writes as an answer to the query",
-            rewrite="ketrag_fast.query.rewriting:hyde",
             usual=True,
         ),
     },

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from ketrag_fast.base.config import Settings
 
-SUPPORT: Final = frozenset({"spec", "shared", "registry", "planning", "index_settings"})
+SUPPORT: Final = frozenset({"spec", "shared", "registry", "planning", "index_settings", "removed_variants"})
 """The modules of this package that are not systems; each other module has a `SYSTEM`."""
 GROUP: Final = "ketrag_fast.systems"
 OWN: Final = "ketrag-fast"
@@ -115,6 +115,23 @@ class Registry:
     def presets(self) -> Mapping[str, Mapping[str, Any]]:
         """The presets that `--system` accepts: values of settings by name."""
         return self.table
+
+    @cached_property
+    def _variants(self) -> Mapping[str | None, Mapping[str, Any]]:
+        """The rules by name under each preset; those of the default variants under None."""
+        return {
+            preset: {
+                rule.name: getattr(system.rules.get(preset or "", system.rules[system.name]), rule.name)
+                for system in self.systems
+                if system.rules
+                for rule in fields(system.rules[system.name])
+            }
+            for preset in (None, *self.presets)
+        }
+
+    def rules_of(self, preset: str) -> Mapping[str, Any]:
+        """Return the rules of all systems by name, under a preset."""
+        return self._variants.get(preset, self._variants[None])
 
     @cached_property
     def preset_owners(self) -> Mapping[str, str]:

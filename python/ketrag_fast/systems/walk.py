@@ -51,5 +51,4 @@ SYSTEM = System(
             usual=True,
         )
     },
-    presets={"walk": {"mode": "walk"}},
 )

@@ -4,7 +4,7 @@ use super::arrays::{csr_out, matrix, slice, CsrArrays};
 use super::door::{long, to_python, wrong};
 use ketrag_base::sparse::CsrView;
 use ketrag_core::graph::citations::{self as graph, Texts};
-use ketrag_core::rank::messages::{pass, Aggregate, Buffers, Carried, Graph, Settings};
+use ketrag_core::rank::messages::{pass, Buffers, Carried, Graph, Settings};
 use ketrag_core::search::candidates::{candidates, Wanted};
 use ketrag_core::vector::Vectors;
 use ketrag_encode::graph_layer::{Layer, Messages};
@@ -72,7 +72,7 @@ fn edge_alphas<'py>(
 
 /// Return the value of each text after `layers` rounds of messages.
 #[pyfunction]
-#[pyo3(signature = (edges, kinds, alphas, weights, values, *, layers=2, wanted=255, share=None, residual=0.0, report=None))]
+#[pyo3(signature = (edges, kinds, alphas, weights, values, *, share, layers=2, wanted=255, report=None))]
 #[allow(clippy::too_many_arguments)]
 fn pass_messages<'py>(
     py: Python<'py>,
@@ -81,10 +81,9 @@ fn pass_messages<'py>(
     alphas: PyReadonlyArray1<'py, f32>,
     weights: PyReadonlyArray1<'py, f64>,
     values: PyReadonlyArray1<'py, f64>,
+    share: f64,
     layers: usize,
     wanted: u8,
-    share: Option<f64>,
-    residual: f64,
     report: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<F64s<'py>> {
     let (indptr, indices) = (slice(&edges.0, "edges")?, slice(&edges.1, "edges")?);
@@ -100,8 +99,7 @@ fn pass_messages<'py>(
             return Err(wrong(format!("{name}[{at}] is not a finite number")));
         }
     }
-    let aggregate = share.map_or(Aggregate::Mean, Aggregate::Added);
-    let settings = Settings { aggregate, layers, residual };
+    let settings = Settings { share, layers };
     let state = long(py, report, move |progress| {
         let edges = CsrView::new(indptr, indices, indptr.len().saturating_sub(1))?;
         let carried = Carried::new(Graph::new(edges, kinds, alphas)?, wanted)?;

@@ -1,9 +1,9 @@
 //! Bindings of the merge of replies into a skeleton.
 
 use super::arrays::{csr_out, matrix, slice, strings_out};
-use super::door::{long, to_python, wrong};
+use super::door::{long, to_python};
 use ketrag_base::sparse::Csr;
-use ketrag_core::graph::skeleton::{fold, ChunkUnits, Options, PrintedRows, Replies, Rewire, Skeleton};
+use ketrag_core::graph::skeleton::{fold, ChunkUnits, Options, PrintedRows, Replies, Skeleton};
 use ketrag_text::bpe::Encoding;
 use ketrag_text::strings::{Strings, StringsBuf};
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1, PyReadonlyArray2};
@@ -23,7 +23,7 @@ fn packed<'a>(strings: &'a Packed<'_>, name: &str) -> PyResult<(&'a [u8], &'a [u
 #[pyfunction]
 #[pyo3(signature = (chunks, entities, names, types, descriptions, relations, sources, targets,
                     relation_descriptions, strengths, chunk_units, unit_texts, unit_spans, encoding, *,
-                    rewire="all", description_tokens=500, threads=0, report=None))]
+                    description_tokens=500, threads=0, report=None))]
 #[allow(clippy::too_many_arguments)] // a table's columns, one by one
 fn fold_skeleton<'py>(
     py: Python<'py>,
@@ -41,18 +41,12 @@ fn fold_skeleton<'py>(
     unit_texts: Packed<'py>,
     unit_spans: PyReadonlyArray2<'py, u32>,
     encoding: &str,
-    rewire: &str,
     description_tokens: usize,
     threads: usize,
     report: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let rewire = match rewire {
-        "all" => Rewire::All,
-        "mention" => Rewire::Mention,
-        other => return Err(wrong(format!("rewire must be all or mention, not {other:?}"))),
-    };
     let encoding = Encoding::by_name(encoding).map_err(to_python)?;
-    let options = Options { rewire, description_tokens, encoding };
+    let options = Options { description_tokens, encoding };
     let (chunks, strengths) = (slice(&chunks, "chunks")?, slice(&strengths, "strengths")?);
     let (entities, relations) = (slice(&entities, "entities")?, slice(&relations, "relations")?);
     let (names, types) = (packed(&names, "names")?, packed(&types, "types")?);

@@ -145,14 +145,13 @@ fn keyword_means<'py>(
 /// Like `keyword_means` of the vectors that `embed_rows` computes from the words of sentences, each counted
 /// once.
 #[pyfunction]
-#[pyo3(signature = (basis, sent_words, word_sents, *, unit=false, room=means::ROOM, threads=0, report=None))]
+#[pyo3(signature = (basis, sent_words, word_sents, *, room=means::ROOM, threads=0, report=None))]
 #[allow(clippy::too_many_arguments)]
 fn keyword_means_by_words<'py>(
     py: Python<'py>,
     basis: Matrix<'py, f32>,
     sent_words: Rows<'py>,
     word_sents: Rows<'py>,
-    unit: bool,
     room: usize,
     threads: usize,
     report: Option<&Bound<'py, PyAny>>,
@@ -163,7 +162,7 @@ fn keyword_means_by_words<'py>(
     let made = long(py, report, |progress| {
         let sentences = CsrView::new(ends, ids, words)?;
         let keywords = CsrView::new(turned, places, sentences.rows())?;
-        means::keyword_means_by_words(values, d, sentences, keywords, unit, room, threads, progress)
+        means::keyword_means_by_words(values, d, sentences, keywords, room, threads, progress)
     })?;
     matrix_out(py, made, [turned.len().saturating_sub(1), d])
 }

@@ -68,14 +68,14 @@ def messages(
     values: Sequence[float],
     *,
     layers: int,
+    share: float,
     wanted: int = 255,
-    share: float | None = None,
-    residual: float = 0.0,
 ) -> list[float]:
     """The closed form: one number a text. It is the passing of vectors of one dimension."""
     one = np.asarray(values, np.float64).reshape(-1, 1)
-    more = {"layers": layers, "wanted": wanted, "share": share, "residual": residual}
-    return passed_vectors(edges, kinds, alpha, weight, one, np.ones(1), **more)  # type: ignore[arg-type]
+    return passed_vectors(
+        edges, kinds, alpha, weight, one, np.ones(1), layers=layers, share=share, wanted=wanted
+    )
 
 
 def passed_vectors(
@@ -87,33 +87,25 @@ def passed_vectors(
     question: Values,
     *,
     layers: int,
+    share: float,
     wanted: int = 255,
-    share: float | None = None,
-    residual: float = 0.0,
 ) -> list[float]:
     """The form of the paper: whole vectors are passed, and multiplied with the question's at the end.
 
-    Without a `share` a text takes the mean of its own message and the others'; with one it adds this share of
-    the mean of the others to its own.
+    A text adds a share of the mean of the others' messages to its own.
     """
-    start = np.array(vectors, np.float64)
-    own = start * np.asarray(weight, np.float64).reshape(-1, 1)
+    own = np.array(vectors, np.float64) * np.asarray(weight, np.float64).reshape(-1, 1)
     carried = _carried(edges, kinds, alpha, wanted)
-    h = own if share is not None and layers else start
+    h = own
     for _ in range(layers):
-        message = h if share is not None else h * np.asarray(weight, np.float64).reshape(-1, 1)
-        h = np.array([_taken(own, message, text, row, share) for text, row in enumerate(carried)])
-        h = h.reshape(start.shape)
-    scores = (1 - residual) * (h @ question) + residual * (start @ question)
-    return [float(score) for score in scores]
+        h = np.array([_taken(own, h, text, row, share) for text, row in enumerate(carried)]).reshape(
+            own.shape
+        )
+    return [float(score) for score in h @ question]
 
 
-def _taken(
-    own: Values, message: Values, text: int, row: list[tuple[int, float]], share: float | None
-) -> Values:
+def _taken(own: Values, message: Values, text: int, row: list[tuple[int, float]], share: float) -> Values:
     others = sum((a * message[other] for other, a in row), np.zeros(own.shape[1]))
-    if share is None:
-        return np.asarray((message[text] + others) / (len(row) + 1))
     return np.asarray(own[text] + share * others / max(len(row), 1))
 
 

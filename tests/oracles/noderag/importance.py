@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from tests.oracles.noderag.graph import Graph, Key
 from tests.oracles.noderag.switches import OURS, Switches
 
+LEAST_MENTIONS = 2
+
 
 def default_core(graph: Graph, switches: Switches = OURS) -> int:
     """k0 of step 1."""
@@ -37,11 +39,6 @@ def core_numbers(graph: Graph) -> dict[Key, int]:
         numbers.update(dict.fromkeys(core, k))
         k += 1
     return numbers
-
-
-def degree_core(graph: Graph, k: int) -> list[Key]:
-    """All nodes with k neighbours or more (the paper's Algorithm 1)."""
-    return [key for key, row in graph.adjacent.items() if len(row) >= k]
 
 
 def betweenness(graph: Graph, pivots: Sequence[Key]) -> dict[Key, float]:
@@ -82,7 +79,6 @@ def important(
     graph: Graph,
     pivots: Sequence[Key],
     *,
-    min_entity_weight: int = 2,
     most: int | None = None,
     switches: Switches = OURS,
 ) -> list[Key]:
@@ -91,14 +87,13 @@ def important(
     mean = sum(scores.values()) / max(len(scores), 1)
     limit = mean * scale_of(len(scores), switches)
     chosen = {key for key, score in scores.items() if score > limit}
-    k = default_core(graph, switches)
-    if switches.core != "none":
-        chosen |= set(k_core(graph, k) if switches.core == "kcore" else degree_core(graph, k))
+    if switches.core == "kcore":
+        chosen |= set(k_core(graph, default_core(graph, switches)))
     nodes = graph.nodes
     found = [
         key
         for key in nodes
-        if key in chosen and nodes[key].kind == "N" and nodes[key].weight >= min_entity_weight
+        if key in chosen and nodes[key].kind == "N" and nodes[key].weight >= LEAST_MENTIONS
     ]
     if most is not None and len(found) > most:
         best = sorted(found, key=lambda key: -scores[key])[:most]

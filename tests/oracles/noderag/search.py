@@ -115,12 +115,8 @@ def cross_nodes(
     titles: int = 10,
     relations: int = 30,
     others: int = 10,
-    per_type: bool = False,
 ) -> Cross:
-    """The first nodes of each kind that are no vector hits (step 5).
-
-    `per_type`: `others` of each of S, A, H, T instead of all together.
-    """
+    """The first nodes of each kind that are no vector hits; `others` are S, A, H, T together (step 5)."""
     hits = set(vector_hits)
     cross = Cross([], [], [], [])
     taken: dict[str, int] = {}
@@ -130,7 +126,7 @@ def cross_nodes(
         if key in hits:
             continue
         kind = graph.nodes[key].kind
-        group = kind if kind in limits or per_type else "others"
+        group = kind if kind in limits else "others"
         if taken.get(group, 0) < limits.get(kind, others):
             taken[group] = taken.get(group, 0) + 1
             lists.get(kind, cross.others).append(key)
@@ -147,10 +143,10 @@ def retrieved(graph: Graph, vector_hits: Iterable[Key], cross: Cross) -> list[Ke
     return list(dict.fromkeys([*vector_hits, *cross.others, *attributes, *elements]))
 
 
-def fill(graph: Graph, order: Iterable[Key], found: Iterable[Key], kinds: str) -> list[Key]:
-    """Return what fills the rest of a budget: nodes of these kinds in walk order, not in `found`."""
+def fill(graph: Graph, order: Iterable[Key], found: Iterable[Key]) -> list[Key]:
+    """Return what fills the rest of a budget: chunks in walk order, not in `found`."""
     taken = set(found)
-    return [key for key in order if graph.nodes[key].kind in kinds and key not in taken]
+    return [key for key in order if graph.nodes[key].kind == "T" and key not in taken]
 
 
 def sections(graph: Graph, found: Iterable[Key], relations: Iterable[Key]) -> str:

@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Literal
 
-Core = Literal["kcore", "degree", "none"]
+Core = Literal["kcore", "none"]
 
 
 @dataclass(frozen=True)
 class Switches:
     """True is ours, False is the published code. The number is the section of the specification.
 
-    `core` has three sides: the true k-core, all nodes of degree k0 or more, or none. The published code
-    computes the true k-core and fails with a KeyError where it is not empty, so a run that ends used none.
+    `core`: the published code computes the true k-core and fails with a KeyError where it is not empty, so a
+    run that ends used none.
     """
 
     typed_keys: bool = True

@@ -75,19 +75,16 @@ def pass_messages(
     weights: ArrayLike,
     values: ArrayLike,
     *,
+    share: float,
     layers: int = 2,
     wanted: int = 255,
-    share: float | None = None,
-    residual: float = 0.0,
     report: Report = None,
 ) -> F64:
     """Pass messages along the edges of a citation graph and return the new values.
 
-    x'[i] = (m[i] + sum of alpha m[j] over in-neighbours j) / (their number + 1), with m = weights x.
-    With a `share` of 0 to 1 the others' messages are added to the text's value instead of averaged with it:
-    x'[i] = weights[i] values[i] + share (mean of alpha x[j]), starting with x = weights values.
-    `edges` are the in-neighbours of each text; `kinds` and `alphas` are parallel to their ids, and edges of
-    none of the `wanted` kinds (bits) are skipped. `residual` is the share of `values` in the result.
+    x'[i] = weights[i] values[i] + share (mean of alpha x[j] over in-neighbours j), starting with
+    x = weights values. `edges` are the in-neighbours of each text; `kinds` and `alphas` are parallel to their
+    ids, and edges of none of the `wanted` kinds (bits) are skipped.
     Source: CG-RAG without training, in the form that needs one number per text.
     """
     return _core.pass_messages(
@@ -98,7 +95,6 @@ def pass_messages(
         real(values, "values"),
         layers=counted(layers, "layers", 64),
         wanted=counted(wanted, "wanted", 255),
-        share=None if share is None else number(share, "share"),
-        residual=number(residual, "residual"),
+        share=number(share, "share"),
         report=callback(report),
     )

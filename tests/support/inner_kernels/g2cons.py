@@ -17,7 +17,6 @@ from ketrag_fast.kernels.arrays import (
     callback,
     number,
     real,
-    text,
 )
 from ketrag_fast.kernels.arrays import (
     count as counted,
@@ -47,22 +46,19 @@ def concept_graph(
     *,
     theta_co: int = 3,
     theta_sem: float = 0.65,
-    quantile: float | None = None,
     threads: int = 0,
     report: Report = None,
 ) -> ConceptGraph:
     """Link concepts that share at least `theta_co` chunks and have a cosine of at least `theta_sem`.
 
-    `vectors` [concepts, dimension] have unit length. With `quantile` the threshold is that quantile of the
-    cosines of pairs with enough common chunks. More than 2^27 edges are refused. Source: G2ConS,
-    section 3.2.
+    `vectors` [concepts, dimension] have unit length. More than 2^27 edges are refused.
+    Source: G2ConS, section 3.2.
     """
     edges, shared, cosines, weights, threshold = _core.concept_graph(
         *arrays.rows(chunk_concepts, "chunk_concepts"),
         arrays.vectors(vectors, "vectors"),
         theta_co=counted(theta_co, "theta_co", 2**32 - 1),
         theta_sem=number(theta_sem, "theta_sem"),
-        quantile=None if quantile is None else number(quantile, "quantile"),
         threads=counted(threads, "threads"),
         report=callback(report),
     )
@@ -74,18 +70,15 @@ def select_by_concepts(
     ranks: ArrayLike,
     count: int,
     *,
-    score: str = "sum",
     report: Report = None,
 ) -> U32:
-    """Return the `count` chunks whose concepts rank highest, best first.
+    """Return the `count` chunks with the largest sum of the ranks of their concepts, best first.
 
-    `ranks` [concepts] are finite and not negative; `score` adds those of a chunk ("sum"), compares the best
-    ones in turn ("max") or their mean ("mean"). Source: G2ConS, section 3.2.
+    `ranks` [concepts] are finite and not negative. Source: G2ConS, section 3.2.
     """
     return _core.select_by_concepts(
         *arrays.rows(chunk_concepts, "chunk_concepts"),
         real(ranks, "ranks"),
         counted(count, "count"),
-        score=text(score, "score"),
         report=callback(report),
     )

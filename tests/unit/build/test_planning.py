@@ -100,7 +100,7 @@ def test_needs_may_depend_on_settings() -> None:
 
 
 @pytest.mark.parametrize("reads", [False, True])
-@pytest.mark.parametrize("modes", ["auto", "all", "bm25", "text", "knn", "ket", "bm25,hybrid"])
+@pytest.mark.parametrize("modes", ["auto", "all", "bm25", "text", "knn", "ket", "bm25,skeleton"])
 @pytest.mark.parametrize("embedder", ["builtin", "local:model"])
 def test_every_plan_can_be_run(modes: str, embedder: str, reads: bool) -> None:
     settings = Settings(modes=modes, embedder=embedder)

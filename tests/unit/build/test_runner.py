@@ -404,7 +404,7 @@ def test_other_units_or_embedder_need_rebuild(paths: Paths) -> None:
 
 def test_presets_fill_what_was_not_given(paths: Paths) -> None:
     index, docs = paths
-    report = build(index, str(docs), STAGES, Settings(system="ket-rag-p", core_ratio=0.0))
+    report = build(index, str(docs), STAGES, Settings(system="ket-rag", core_ratio=0.0))
     settings = open_current(Layout(index)).manifest.settings
     assert (settings["chunk_tokens"], settings["split_level"], settings["core_ratio"]) == (1200, 3, 0.0)
     assert any("stages that need a reader are not" in warning for warning in report.warnings)

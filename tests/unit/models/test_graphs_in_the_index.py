@@ -105,13 +105,13 @@ def test_with_a_filter_every_answer_is_exact(build: Build, monkeypatch: pytest.M
 
 
 def test_equal_builds_give_equal_digests(build: Build) -> None:
-    first = build("a", ann="hnsw", knn_ann_from=1).digest
-    assert build("b", ann="hnsw", knn_ann_from=1).digest == first
+    first = build("a", ann="hnsw").digest
+    assert build("b", ann="hnsw").digest == first
 
 
 def test_the_knn_graph_by_proposals_is_the_exact_one_but_for_few(build: Build, tmp_path: Path) -> None:
     build("scan", ann="exact", knn_k=6).close()
-    build("graph", knn_ann_from=COUNT, knn_k=6).close()
+    build("graph", ann_from=COUNT, knn_k=6).close()
     one, two = (open_current(Layout(tmp_path / name)).stages["knn"] for name in ("scan", "graph"))
     assert np.array_equal(one["lexical"], two["lexical"])
     assert two["semantic"].shape == one["semantic"].shape and two["semantic"].dtype == np.uint32
@@ -199,7 +199,7 @@ def test_a_stop_while_the_graph_is_built_leaves_nothing_behind(
 
 
 def test_entities_have_a_graph_where_there_is_a_skeleton(tmp_path: Path) -> None:
-    """Modes with tables find by it what the scan finds, and `ket` and `hybrid` ask two graphs at once."""
+    """Modes with tables find by it what the scan finds, and `ket` asks two graphs at once."""
     said = [f"Captain Ann{n} of Port{n % 50} sailed the Ship{n % 90} to Cape{n % 40}." for n in range(300)]
     documents = [Document(f"d{n}", text) for n, text in enumerate(said)]
     with Index.build(
@@ -227,7 +227,7 @@ def test_entities_have_a_graph_where_there_is_a_skeleton(tmp_path: Path) -> None
         assert scan.stats()["search"]["entities"]["kind"] == "exact"
         assert graph.stats()["search"]["entities"]["kind"] == "hnsw"
         assert graph.stats()["search"]["entities"]["count"] == len(entities) > 200
-        for mode in ("skeleton", "ket", "hybrid"):
+        for mode in ("skeleton", "ket"):
             one, two = (index.retrieve_many(asked(), mode=mode, budget=600) for index in (scan, graph))
             assert np.mean([a.text == b.text for a, b in zip(one, two, strict=True)]) >= 0.9, mode
             assert graph.retrieve(asked()[0], mode=mode, budget=600).text == two[0].text

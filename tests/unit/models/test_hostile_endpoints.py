@@ -69,7 +69,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Folders]:
     """An index without a model, and one with that of an endpoint."""
     root = tmp_path_factory.mktemp("hostile")
     made = Folders(root / "plain", root / "embedded")
-    Index.build(DOCUMENTS, made.plain, settings=Settings(threads=1, modes="auto,hyde")).close()
+    Index.build(DOCUMENTS, made.plain, settings=Settings(threads=1, modes="auto")).close()
     yield made
 
 
@@ -105,13 +105,6 @@ def answers(server: Hostile, built: Folders) -> Any:
         return index.ask(QUESTION, llm=spec(server), mode="bm25", seconds=DEADLINE).to_json()
 
 
-def writes(server: Hostile, built: Folders) -> Any:
-    """A question that is ranked by a passage that an endpoint writes."""
-    settings = Settings(threads=1, answer_llm=spec(server), deadline=DEADLINE)
-    with Index.open(built.plain, settings=settings) as index:
-        return index.retrieve(QUESTION, mode="hyde").to_json()
-
-
 def reads(server: Hostile, built: Folders) -> Any:
     """Chunks that an endpoint reads for a skeleton, with no limit but that of each reply."""
     patience = Patience(attempts=2, pause=0.01, timeout=DEADLINE)
@@ -143,7 +136,6 @@ CALLS: dict[str, tuple[Call, str]] = {
     "opens": (opens, "/embeddings"),
     "asks": (asks, "/chat/completions"),
     "answers": (answers, "/chat/completions"),
-    "writes": (writes, "/chat/completions"),
     "reads": (reads, "/chat/completions"),
     "looks": (asks, "/models"),
 }

@@ -74,7 +74,7 @@ def test_a_second_build_with_another_graph_embeds_nothing_and_one_more_document_
 ) -> None:
     Index.build(DOCUMENTS, tmp_path / "i", settings=settings(server)).close()
     before = len(server.texts)
-    Index.build(DOCUMENTS, tmp_path / "i", settings=settings(server, knn_k=3, keyword_norm="unit")).close()
+    Index.build(DOCUMENTS, tmp_path / "i", settings=settings(server, knn_k=3)).close()
     assert len(server.texts) == before
     more = [*DOCUMENTS, Document("new", "A new sentence.", "")]
     Index.build(more, tmp_path / "i", settings=settings(server), replace=True).close()

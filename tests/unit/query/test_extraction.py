@@ -188,12 +188,3 @@ def test_the_command_says_that_it_quotes(where: Path, capsys: pytest.CaptureFixt
     assert told.out.startswith(NOTHING) and "no answer above the threshold" in told.err
     assert main([*line, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["quotes"][0]["text"] == "w7"
-
-
-def test_mode_hyde_still_needs_a_model_that_writes(where: Path) -> None:
-    from ketrag_fast.errors import ModeUnavailable
-
-    with Index.open(where / "index", settings=Settings(answer_llm=spec(where))) as index:
-        assert "hyde" not in index.modes
-        with pytest.raises(ModeUnavailable):
-            index.ask(QUESTION, mode="hyde")

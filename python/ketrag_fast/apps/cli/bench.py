@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ketrag_fast.lab.comparison.running import Answers
 
 _BUDGETS = "12000,6000,3000"
-_SYSTEMS = "text-rag,knn-rag,keyword-rag,ket-rag-u,ket-rag-p,default"
+_SYSTEMS = "default,ket-rag,g2cons,noderag,cg-rag"
 _ALL_FAILED = 1
 _EXAMPLES = {
     "builds": (

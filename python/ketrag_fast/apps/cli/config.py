@@ -24,7 +24,7 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
         examples=(
             "ketrag config list noderag",
             "ketrag config show -i docs-index",
-            "ketrag config show --system ket-rag-p -o seed=7 --json",
+            "ketrag config show --system ket-rag -o seed=7 --json",
         ),
     )
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
@@ -51,7 +51,7 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
         "system or default.",
         examples=(
             "ketrag config show -i docs-index",
-            "ketrag config show --system ket-rag-p",
+            "ketrag config show --system ket-rag",
             "KETRAG_SEED=7 ketrag config show --json",
         ),
     )

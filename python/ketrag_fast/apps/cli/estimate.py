@@ -22,7 +22,7 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
         examples=(
             "ketrag estimate docs/",
             "ketrag estimate docs/ --llm openai:MODEL@URL --prices prices.toml",
-            "ketrag estimate docs/ -i docs-index --system ket-rag-p",
+            "ketrag estimate docs/ -i docs-index --system ket-rag",
         ),
     )
     parser.add_argument("sources", nargs="+", metavar="SOURCE", help="file, folder, glob or .jsonl data set")

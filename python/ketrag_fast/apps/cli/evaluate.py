@@ -111,7 +111,7 @@ def run(args: argparse.Namespace) -> int:
             output.warn(warning)
     with _index(args, dataset) as index:
         if args.mode is None and args.compare is None:
-            modes = [mode for mode in index.modes if not _asks_a_model(mode)]
+            modes = list(index.modes)
         if args.answers == "":
             from ketrag_fast.lab.eval.model_answers import ModelAnswers
 
@@ -129,8 +129,6 @@ def run(args: argparse.Namespace) -> int:
         found, scorer = _bertscore(args, found, dataset)
         if args.save is not None:
             more = {"concatenated": seed, "substring": args.substring, "top": settings.top, **scorer}
-            if "hyde" in modes and "hyde" not in found.skipped:
-                more["hyde_model"] = index.inspect.hyde_model()
             if asked is not None:
                 more["answers"] = asked.about()
             save(Path(args.save), describe(dataset, index.stats(), **more), dataset, found)
@@ -172,12 +170,6 @@ def _modes(args: argparse.Namespace) -> list[str]:
                 hint="with a DATASET, --compare names two modes; without one, two saved runs",
             )
     return list(dict.fromkeys(modes))
-
-
-def _asks_a_model(mode: str) -> bool:
-    from ketrag_fast.systems.registry import registry
-
-    return registry().recipes[mode].rewrite is not None
 
 
 def _budgets(text: str) -> list[int]:

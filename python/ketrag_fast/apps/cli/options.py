@@ -159,7 +159,7 @@ def model(parser: argparse.ArgumentParser, shown: Collection[str] = ()) -> None:
 
 
 def answering(parser: argparse.ArgumentParser, shown: Collection[str] = ("llm",)) -> None:
-    """Add the settings of the language model that answers and that mode hyde uses."""
+    """Add the settings of the language model that answers."""
     group = parser.add_argument_group("language model")
     setting(group, *shown)
     rest = ("llm", "answer_llm", "llm_context")

@@ -40,6 +40,9 @@ class Declares(Protocol):
     def broken(self) -> Mapping[str, str]:
         """Systems that cannot be used, with the reason."""
 
+    def rules_of(self, preset: str) -> Mapping[str, Any]:
+        """Return the rules of all systems by name, under a preset."""
+
     def check(self, settings: Any) -> None:
         """Raise ConfigError if settings contradict each other."""
 

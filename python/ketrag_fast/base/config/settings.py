@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
@@ -53,6 +53,9 @@ class Settings(SharedSettings):
                     error.hint = about_broken(systems().broken).removeprefix("; ") or None
                 raise
             object.__setattr__(self, name, value)
+        object.__setattr__(self, "_rules", systems().rules_of(self.system))
+        for name, value in self.rules.items():
+            object.__setattr__(self, name, value)
         if self.overlap >= self.chunk_tokens:
             raise ConfigError(
                 f"overlap ({self.overlap}) must be below chunk_tokens ({self.chunk_tokens})",
@@ -72,20 +75,26 @@ class Settings(SharedSettings):
         found: dict[str, Any] = self.__dict__["_given"]
         return dict(found)
 
+    @property
+    def rules(self) -> Mapping[str, Any]:
+        """The rules of all systems by name, in the variant that the setting `system` chooses."""
+        found: Mapping[str, Any] = self.__dict__["_rules"]
+        return found
+
     def of(self, kind: type[T]) -> T:
-        """Return the settings of one system as its class."""
+        """Return the settings, or the rules, of one system as their class."""
         return kind(**{spec.name: self.__dict__[spec.name] for spec in fields(kind)})  # type: ignore[arg-type]
 
     def value(self, name: str) -> Any:
-        """Return the value of a setting by its name."""
-        return self.__dict__[catalogue()[name].name]
+        """Return the value of a setting or a rule by its name."""
+        return self.__dict__[name]
 
     def having(self, **changes: Any) -> Settings:
         """Return a copy with other values of some settings."""
         return Settings(**{**self.given, **changes})
 
     def only(self, names: Iterable[str]) -> dict[str, Any]:
-        """Return the values of these settings by name, for a fingerprint."""
+        """Return the values of these settings and rules by name, for a fingerprint."""
         return {name: self.value(name) for name in names}
 
     def __eq__(self, other: object) -> bool:

@@ -65,14 +65,6 @@ class SharedSettings:
     ann_from: int = setting(
         300_000, "number of vectors from which ann = auto uses hnswlib", low=1, high=2**32 - 1
     )
-    words: Literal["own", "published"] = setting(
-        "own",
-        "word and sentence splitting: built in, or as in the KET-RAG reference implementation (needs NLTK"
-        " data)",
-    )
-    core_unit: Literal["chunk", "subchunk"] = setting(
-        "chunk", "unit that the KNN graph links and the core is selected from"
-    )
     llm: str = setting(
         "none",
         "language model: none, heuristic (rules), llama-cpp:PATH.gguf, openai:MODEL@URL or replay:FILE.jsonl",
@@ -89,9 +81,6 @@ class SharedSettings:
     )
     gleanings: int = setting(
         0, "extra extraction rounds for entities missed", low=0, high=8, topic="reading", flag=True
-    )
-    terse_replies: bool = setting(
-        True, "ask for extraction replies as arrays, which cost fewer tokens than objects", topic="reading"
     )
     summaries: Literal["joined", "model"] = setting(
         "joined",
@@ -110,8 +99,8 @@ class SharedSettings:
         topic="build",
         metavar="FOLDER",
     )
-    fallback_encoding: str = setting(
-        "cp1252", "encoding of files that are not UTF-8", concerns="read", metavar="NAME"
+    fallback_encoding: str | None = setting(
+        None, "encoding of files that are not UTF-8; none: detect it", concerns="read", metavar="NAME"
     )
     ocr: str | None = setting(
         None,
@@ -184,6 +173,18 @@ class SharedSettings:
         concerns="read",
         topic="build",
     )
+    generated: Literal["skip", "read"] = setting(
+        "skip",
+        "minified and generated files of source folders: skip them, or read them",
+        concerns="read",
+        topic="build",
+    )
+    hidden: Literal["skip", "read"] = setting(
+        "skip",
+        "hidden sheets, rows, columns and slides: skip them, or read them",
+        concerns="read",
+        topic="build",
+    )
     follow_links: bool = setting(
         False,
         "follow symbolic links that lead out of a source folder",
@@ -201,7 +202,7 @@ class SharedSettings:
     )
     answer_llm: str | None = setting(
         None,
-        "model for answers and mode hyde (default: llm); native:FOLDER quotes a span; none: no model",
+        "model for answers (default: llm); native:FOLDER quotes a span; none: no model",
         concerns="query",
         topic="writing",
         flag=True,
@@ -222,11 +223,6 @@ class SharedSettings:
     )
     oversize_policy: Literal["truncate", "drop"] = setting(
         "truncate", "if not even the first passage fits: truncate or drop it", concerns="query"
-    )
-    row_count: Literal["parts", "whole"] = setting(
-        "parts",
-        "tokens of a table row: sum over its parts, or counted whole as in the reference implementation",
-        concerns="query",
     )
     rerank: str | None = setting(
         None,

@@ -4,12 +4,12 @@ embedder = "sentence-transformers:/models/minilm"     # default of all rows
 
 [[build]]
 name = "rules"
-system = "ket-rag-p"
+system = "ket-rag"
 llm = "heuristic"
 
 [[build]]
 name = "api"
-system = "ket-rag-p"
+system = "ket-rag"
 llm = "openai:gpt-4o-mini@https://api.openai.com/v1"
 """
 

@@ -245,14 +245,7 @@ def _tokens_of_calls(core: Sequence[tuple[str, str]], settings: Settings) -> tup
     for title, text in core[:: max(len(core) // _PROMPTS, 1)]:
         found = extract(title, text, options.language)
         entities, relations = [list(row) for row in found.entities], [list(row) for row in found.relations]
-        value: object = {"e": entities, "r": relations}
-        if not options.terse:
-            keys = (("name", "type", "description"), ("source", "target", "description", "strength"))
-            value = {
-                "entities": [dict(zip(keys[0], row, strict=False)) for row in entities],
-                "relations": [dict(zip(keys[1], row, strict=False)) for row in relations],
-            }
-        reply = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+        reply = json.dumps({"e": entities, "r": relations}, ensure_ascii=False, separators=(",", ":"))
         prompt = build_prompt(0, title, text, options)
         sent = said = 0
         for _ in range(1 + options.gleanings):

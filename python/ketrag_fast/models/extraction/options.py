@@ -24,13 +24,11 @@ class PromptOptions:
         language: language of the documents. If it is not English, as with `auto`, descriptions are requested
             in the language of the passage.
         gleanings: number of follow-up prompts for missed entities and relations.
-        terse: arrays instead of objects with keys, which need fewer tokens.
     """
 
     entity_types: tuple[str, ...] = ENTITY_TYPES
     language: str = "english"
     gleanings: int = 0
-    terse: bool = True
 
     def __post_init__(self) -> None:
         if len(self.entity_types) > MAX_TYPES or len(set(self.entity_types)) < len(self.entity_types):

@@ -52,11 +52,7 @@ Marie Curie was born in Warsaw. She shared the 1903 Nobel Prize in Physics with 
 Its reply:
 {example}"""
 
-_FORMS: Final = {
-    True: '{"e":[[name,type,description],...],"r":[[source,target,description,strength],...]}',
-    False: '{"entities":[{"name":...,"type":...,"description":...},...],'
-    '"relations":[{"source":...,"target":...,"description":...,"strength":...},...]}',
-}
+_FORM: Final = '{"e":[[name,type,description],...],"r":[[source,target,description,strength],...]}'
 _ENTITIES: Final = (
     ("Marie Curie", "person", "Marie Curie was born in Warsaw and shared a Nobel Prize with her husband."),
     ("Warsaw", "place", "Warsaw is where Marie Curie was born."),
@@ -81,7 +77,7 @@ def instructions(options: PromptOptions) -> str:
     return _TASK.format(
         types=f", one of: {names}" if names else ", in one word",
         language="English" if options.english else "the language of the passage",
-        form=_FORMS[options.terse],
+        form=_FORM,
         example=_example(options),
     )
 
@@ -121,14 +117,5 @@ def _example(options: PromptOptions) -> str:
     """Return the example reply; types that are not in the options are replaced by the first one."""
     known = options.entity_types
     entities = [(n, t if not known or t in known else known[0], d) for n, t, d in _ENTITIES]
-    value: object
-    if options.terse:
-        value = {"e": entities, "r": _RELATIONS}
-    else:
-        value = {
-            "entities": [dict(zip(("name", "type", "description"), e, strict=True)) for e in entities],
-            "relations": [
-                dict(zip(("source", "target", "description", "strength"), r, strict=True)) for r in _RELATIONS
-            ],
-        }
+    value = {"e": entities, "r": _RELATIONS}
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

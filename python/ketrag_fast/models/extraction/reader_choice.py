@@ -26,7 +26,7 @@ def prompt_options(settings: Settings) -> PromptOptions:
     """Return the prompt options of the settings."""
     listed = settings.entity_types.strip()
     types = () if listed.lower() == _ANY else tuple(name.strip() for name in listed.split(","))
-    return PromptOptions(types, settings.language, settings.gleanings, settings.terse_replies)
+    return PromptOptions(types, settings.language, settings.gleanings)
 
 
 def open_reader(settings: Settings, limit: SpendingLimit | None = None) -> ChunkReader:

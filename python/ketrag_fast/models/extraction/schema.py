@@ -1,4 +1,4 @@
-"""The JSON schema of a reply, terse or with keys.
+"""The JSON schema of a reply: arrays, which need fewer tokens than objects with keys.
 
 It does not limit lengths and counts: large limits make llama.cpp reject the grammar and reply without one,
 and small ones truncate names. Excess is dropped by the parser. Enumerations (types, strengths) are free and
@@ -18,16 +18,14 @@ _TEXT: Final = {"type": "string"}
 
 def reply_schema(options: PromptOptions) -> dict[str, Any]:
     """Return the schema of `{"e": [[name, type, description]], "r": [[source, target, description,
-    strength]]}` or, if not terse, `{"entities": [{name, type, description}], "relations": [{source, ...}]}`.
+    strength]]}`.
     """
     kind = {"enum": list(options.entity_types)} if options.entity_types else _TEXT
     strength = {"enum": list(STRENGTHS)}
     entity = {"name": _TEXT, "type": kind, "description": _TEXT}
     relation = {"source": _TEXT, "target": _TEXT, "description": _TEXT, "strength": strength}
-    form = _row if options.terse else _object
-    keys = ("e", "r") if options.terse else ("entities", "relations")
-    lists = [{"type": "array", "items": form(fields)} for fields in (entity, relation)]
-    return _object(dict(zip(keys, lists, strict=True)))
+    lists = [{"type": "array", "items": _row(fields)} for fields in (entity, relation)]
+    return _object(dict(zip(("e", "r"), lists, strict=True)))
 
 
 def _object(fields: Mapping[str, Any]) -> dict[str, Any]:

@@ -74,7 +74,7 @@ CITATION_GRAPH = Stage(
     "citation_graph",
     version=2,
     needs=_graph_needs,
-    settings=("inter_top_n", "max_in_degree"),
+    settings=(),
     run=f"{_HERE}.graph:run",
     unit="documents",
     arrays={
@@ -94,10 +94,7 @@ CHANNELS = (
         needs=("units", "links", "vectors", "citations", "citation_graph"),
         help="vector similarity, weighted by shared words and passed along citations",
         vector="yes",
-        settings=(
-            *("citation_direction", "lesegr_layers", "lesegr_aggregate", "lesegr_share"),
-            *("lesegr_epsilon", "lesegr_residual"),
-        ),
+        settings=("citation_direction", "lesegr_share", "lesegr_epsilon"),
         caution=f"{_HERE}.inspection:caution",
     ),
     Channel(
@@ -116,28 +113,19 @@ CHANNELS = (
         help="cg-rag with the weights of a sparse encoder instead of BM25",
         rank=f"{_HERE}.sparse:rank",
         vector="yes",
-        settings=(
-            *("citation_direction", "lesegr_layers", "lesegr_aggregate", "lesegr_share"),
-            *("lesegr_epsilon", "lesegr_residual"),
-        ),
+        settings=("citation_direction", "lesegr_share", "lesegr_epsilon"),
         caution=f"{_HERE}.inspection:caution",
         lacks=f"{_HERE}.sparse:lacks",
     ),
 )
 
-_AROUND = Around(f"{_HERE}.subgraphs:strongest_senders", count="subgraphs", tokens="summary_input_tokens")
+_AROUND = Around(f"{_HERE}.subgraphs:strongest_senders", count="subgraphs", tokens=8_000)
 
 RECIPES = {
     "cg-rag": Recipe(
         (Share("cg-rag"),),
         "vector similarity, weighted by the words that a unit shares with the query, and passed along "
         "citations, references and neighbouring units",
-        around=_AROUND,
-    ),
-    "cg-rag-fused": Recipe(
-        (Share("bm25"), Share("cg-rag")),
-        "`bm25` and `cg-rag`, fused by reciprocal rank: for indexes without an embedding model",
-        join="fuse",
         around=_AROUND,
     ),
     "cg-rag-sparse": Recipe(
@@ -152,15 +140,17 @@ RECIPES = {
     ),
 }
 
-_FREE: Mapping[str, Any] = {
+_SETTINGS: Mapping[str, Any] = {"mode": "cg-rag", "modes": "bm25,text,fused,walk,cg-rag"}
+_REFERENCE: Mapping[str, Any] = {
+    **_SETTINGS,
     "chunk_tokens": 512,
     "overlap": 0,
     "split_level": 0,
     "cut": "windows",
-    "mode": "cg-rag",
-    "modes": "bm25,text,fused,walk,cg-rag",
+    "lesegr_share": 0.75,
+    "lesegr_epsilon": 0.1,
 }
-"""Chunks of 512 tokens, for models such as MiniLM; the paper's 8,192 need models with longer inputs."""
+"""The paper. Chunks of 512 tokens, for models such as MiniLM; its 8,192 need models with longer inputs."""
 
 
 def describe(sizes: Sizes) -> Mapping[str, Any]:
@@ -189,15 +179,7 @@ SYSTEM = System(
     stages=(UNITS, WORDS, LINKS, VECTORS, CITATIONS, CITATION_SPARSE, CITATION_GRAPH),
     channels=CHANNELS,
     recipes=RECIPES,
-    presets={
-        "cg-rag": _FREE,
-        "cg-rag-mean": {**_FREE, "lesegr_aggregate": "mean"},
-        "cg-rag-trained": {
-            **_FREE,
-            "mode": "cg-rag-trained",
-            "modes": "bm25,text,fused,walk,cg-rag,cg-rag-trained",
-        },
-    },
+    presets={"cg-rag": _SETTINGS, "cg-rag:reference": _REFERENCE},
     describe=describe,
     details=f"{_HERE}.inspection:details",
     inspect=f"{_HERE}.inspection:CitationGraph",

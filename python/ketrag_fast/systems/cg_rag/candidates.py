@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ketrag_fast import _core
 from ketrag_fast.systems.cg_rag.edge_kinds import ADJACENT, CITED, CITING, REFERENCE
+from ketrag_fast.systems.cg_rag.settings import CgRagSettings
 from ketrag_fast.systems.shared.document_languages import languages_of
 from ketrag_fast.systems.shared.link_weights import link_weights
 from ketrag_fast.systems.shared.rows import F32, U32, U64, Arrays, lengths
@@ -21,6 +23,17 @@ DIRECTIONS = {
     "both": CITED | CITING,
     "none": 0,
 }
+
+
+EPSILON: Final = 0.6
+EPSILON_FITTED: Final = 0.1
+"""The usual `epsilon` with the vectors of a model, and with those fitted to the corpus, which say less."""
+
+
+def epsilon_of(settings: CgRagSettings, arrays: Mapping[str, Arrays]) -> float:
+    """Return the share of its message that a text without a query term sends."""
+    usual = EPSILON_FITTED if "basis" in arrays["vectors"] else EPSILON
+    return usual if settings.lesegr_epsilon is None else settings.lesegr_epsilon
 
 
 @dataclass(frozen=True, slots=True)

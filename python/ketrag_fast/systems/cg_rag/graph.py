@@ -21,12 +21,13 @@ Ids = NDArray[np.int64]
 Values = NDArray[np.float64]
 Edges = tuple[Ids, Ids, int, Values, Values]
 """(receiver, sender, kind, relevance, dot product)."""
+PASSAGES: Final = 4
+"""The number of texts of a cited document that each text of the citing one is linked to."""
 _BOTH: Final = ((CITED, False), (CITING, True))
 
 
 def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outputs:
     """Merge parallel edges into one with all their kinds and the largest relevance."""
-    own = settings.of(CgRagSettings)
     units, vectors = inputs["units"], inputs["vectors"]["unit_vectors"]
     count = len(units["unit_tokens"])
     cites = csr(inputs["citations"], "cites")
@@ -35,7 +36,7 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
         _nearest_edges(*own_edges, vectors, context)
         for own_edges in (_adjacent(units), _references(inputs["citations"]))
     ]
-    if own.sparse_model is None:
+    if settings.of(CgRagSettings).sparse_model is None:
         words, weights, vocabulary = _words(inputs["links"])
     else:
         sparse = inputs["citation_sparse"]
@@ -52,17 +53,13 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
             vocabulary,
             weights,
             senders,
-            own.inter_top_n,
+            PASSAGES,
             threads=context.threads,
             report=context.report,
         )
         receivers = np.repeat(np.arange(count), lengths(edges[0]))
         parts.append((receivers, edges[1].astype(np.int64), kind, relevance, near))
     receiver, sender, kinds, relevance, alphas = _merge_edges(parts, count)
-    if own.max_in_degree is not None:
-        kept = _strongest(receiver, sender, kinds, alphas, own.max_in_degree)
-        receiver, sender, kinds = receiver[kept], sender[kept], kinds[kept]
-        relevance, alphas = relevance[kept], alphas[kept]
     rows = offsets_of(receiver.astype(np.uint32), count)
     return {
         **csr_out("edges", (rows, sender.astype(np.uint32))),
@@ -139,19 +136,3 @@ def _merge_edges(
         np.maximum.reduceat(relevance[order], first),
         np.clip(near[order][first], 0.0, 1.0).astype(np.float32),
     )
-
-
-def _strongest(
-    receiver: Ids, sender: Ids, kinds: NDArray[np.uint8], alphas: NDArray[np.float32], most: int
-) -> NDArray[np.bool_]:
-    """Return a mask of edges that keeps at most `most` edges of each citation direction into a text.
-
-    Dropped kinds are removed from `kinds`; an edge without any kind is dropped.
-    """
-    for kind, _ in _BOTH:
-        own = np.flatnonzero(kinds & kind)
-        order = own[np.lexsort((sender[own], -alphas[own].astype(np.float64), receiver[own]))]
-        begins = np.searchsorted(receiver[order], receiver[order])
-        kinds[order[np.arange(len(order)) - begins >= most]] &= np.uint8(255 - kind)
-    kept: NDArray[np.bool_] = kinds != 0
-    return kept

@@ -201,7 +201,5 @@ def caution(stages: Mapping[str, Arrays]) -> str | None:
     """Return a warning if the graph has no edges."""
     graph = stages["citation_graph"]
     if not len(graph["edge_kind"]):
-        return (
-            "the graph of citations has no edge: units are ranked by their vectors alone, as mode text does"
-        )
+        return "the graph of citations has no edge: units are ranked by their vectors and words alone"
     return None

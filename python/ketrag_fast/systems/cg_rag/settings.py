@@ -1,4 +1,4 @@
-"""Settings of CG-RAG: sources of citations, the graph, and message passing."""
+"""Settings of CG-RAG: sources of citations, and message passing."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ketrag_fast.base.config.fields import setting
 
 @dataclass(frozen=True, kw_only=True)
 class CgRagSettings:
-    """Defaults of the paper; docs/cg-rag.md documents the values that it leaves open."""
+    """docs/cg-rag.md documents the values, and what was measured with others."""
 
     text_links: bool = setting(
         True,
@@ -28,29 +28,20 @@ class CgRagSettings:
         " graph and in mode cg-rag-sparse",
         metavar="SPEC",
     )
-    inter_top_n: int = setting(
-        4, "texts of a cited document that each text of the citing one is linked to", low=0, high=1000
-    )
-    max_in_degree: int | None = setting(
-        None, "maximum number of citation edges into one text, by nearest vectors", low=0
-    )
     citation_direction: Literal["cited_to_citing", "citing_to_cited", "both", "none"] = setting(
         "cited_to_citing", "direction in which messages pass along citations", concerns="query"
     )
-    lesegr_layers: int = setting(
-        2, "rounds of message passing; 0: same as mode text", concerns="query", low=0, high=16
-    )
-    lesegr_aggregate: Literal["added", "mean"] = setting(
-        "added",
-        "update of a text: add a share of its neighbours' mean message, or take the mean of all",
-        concerns="query",
-    )
     lesegr_share: float = setting(
-        0.75, "share of the neighbours if lesegr_aggregate = added", concerns="query", low=0.0, high=1.0
+        0.05,
+        "share of its neighbours' mean message that a text adds to its own",
+        concerns="query",
+        low=0.0,
+        high=1.0,
     )
-    lesegr_epsilon: float = setting(
-        0.1,
-        "share of its message sent by a text that has no query term",
+    lesegr_epsilon: float | None = setting(
+        None,
+        "share of its message sent by a text that has no query term; none: 0.6 with an embedding model, else"
+        " 0.1",
         concerns="query",
         low=0.0,
         high=1.0,
@@ -65,18 +56,4 @@ class CgRagSettings:
         concerns="query",
         low=0,
         high=100,
-    )
-    summary_input_tokens: int = setting(
-        8_000,
-        "maximum tokens of a passage and its neighbourhood for one summary",
-        concerns="query",
-        low=100,
-        high=1_000_000,
-    )
-    lesegr_residual: float = setting(
-        0.0,
-        "share of the plain vector similarity in the result",
-        concerns="query",
-        low=0.0,
-        high=1.0,
     )

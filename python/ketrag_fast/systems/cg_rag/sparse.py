@@ -13,7 +13,7 @@ from ketrag_fast import _core
 from ketrag_fast.base.config import Settings
 from ketrag_fast.errors import ModelMismatch
 from ketrag_fast.kernels.text import unpack
-from ketrag_fast.systems.cg_rag.candidates import DIRECTIONS
+from ketrag_fast.systems.cg_rag.candidates import DIRECTIONS, epsilon_of
 from ketrag_fast.systems.cg_rag.edge_kinds import ADJACENT, REFERENCE
 from ketrag_fast.systems.cg_rag.settings import CgRagSettings
 from ketrag_fast.systems.shared.rows import Arrays, csr, csr_out, lengths, strings
@@ -99,21 +99,17 @@ def rank(query: ChannelQuery, arrays: Mapping[str, Arrays]) -> tuple[NDArray[np.
         return np.zeros(0, np.int64), np.zeros(0)
     own = query.settings.of(CgRagSettings)
     graph = arrays["citation_graph"]
-    weights = by_terms(query.settings, query.question, arrays["citation_sparse"], own.lesegr_epsilon)
+    weights = by_terms(query.settings, query.question, arrays["citation_sparse"], epsilon_of(own, arrays))
     near = arrays["vectors"]["unit_vectors"].astype(np.float64) @ query.vector.astype(np.float64)
-    scores = near
-    if own.lesegr_layers and len(graph["edge_kind"]):
-        scores = _core.pass_messages(
-            (graph["edges_indptr"], graph["edges_indices"]),
-            graph["edge_kind"],
-            graph["edge_alpha"],
-            weights,
-            near,
-            layers=own.lesegr_layers,
-            wanted=DIRECTIONS[own.citation_direction] | ADJACENT | REFERENCE,
-            share=own.lesegr_share if own.lesegr_aggregate == "added" else None,
-            residual=own.lesegr_residual,
-        )
+    scores = _core.pass_messages(
+        (graph["edges_indptr"], graph["edges_indices"]),
+        graph["edge_kind"],
+        graph["edge_alpha"],
+        weights,
+        near,
+        share=own.lesegr_share,
+        wanted=DIRECTIONS[own.citation_direction] | ADJACENT | REFERENCE,
+    )
     order = np.lexsort((np.arange(len(scores)), -scores))[: query.wanted]
     return order, scores[order]
 

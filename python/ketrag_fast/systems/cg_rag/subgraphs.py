@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from ketrag_fast.systems.cg_rag.candidates import DIRECTIONS, by_words
+from ketrag_fast.systems.cg_rag.candidates import DIRECTIONS, by_words, epsilon_of
 from ketrag_fast.systems.cg_rag.edge_kinds import ADJACENT, REFERENCE
 from ketrag_fast.systems.cg_rag.settings import CgRagSettings
 from ketrag_fast.systems.shared.rows import Arrays
@@ -23,7 +23,7 @@ def strongest_senders(
     given = query.settings.of(CgRagSettings)
     graph = arrays["citation_graph"]
     wanted = DIRECTIONS[given.citation_direction] | ADJACENT | REFERENCE
-    weights = by_words(query.question, arrays, given.lesegr_epsilon)
+    weights = by_words(query.question, arrays, epsilon_of(given, arrays))
     indptr, indices = graph["edges_indptr"], graph["edges_indices"]
     found = []
     for unit in units:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from ketrag_fast.systems.g2cons.settings import G2ConsSettings, check
+from ketrag_fast.systems.g2cons.settings import G2ConsSettings
+from ketrag_fast.systems.g2cons.variants import PRESETS, RULES
 from ketrag_fast.systems.shared import (
-    CHUNK_VECTORS,
     SENTENCE_VECTORS,
     UNIT_SEARCH,
     UNITS,
@@ -28,8 +27,7 @@ _HERE = "ketrag_fast.systems.g2cons"
 
 def _concept_stages(settings: Settings) -> tuple[str, ...]:
     """Return the needs of the concepts: sentence vectors are stored only if a model computes them."""
-    of_chunks = settings.of(G2ConsSettings).concept_vectors == "chunks"
-    more = ("chunk_vectors",) if of_chunks else ("sentence_vectors",) if has_model(settings) else ()
+    more = ("sentence_vectors",) if has_model(settings) else ()
     return ("units", "words", "vectors", *more)
 
 
@@ -37,16 +35,7 @@ CONCEPTS = Stage(
     "concepts",
     version=1,
     needs=_concept_stages,
-    settings=(
-        "concepts_per_chunk",
-        "concept_idf",
-        "concept_min_df",
-        "concept_max_df",
-        "concept_chars",
-        "concept_chunks",
-        "concept_vectors",
-        "words",
-    ),
+    settings=("concepts_per_chunk",),
     run=f"{_HERE}.concepts:run",
     unit="concepts",
     arrays={
@@ -63,8 +52,8 @@ CONCEPTS = Stage(
 CONCEPT_GRAPH = Stage(
     "concept_graph",
     version=1,
-    needs=("words", "concepts"),
-    settings=("theta_co", "theta_sem", "theta_quantile", "concept_level"),
+    needs=("concepts",),
+    settings=("theta_co", "theta_sem"),
     run=f"{_HERE}.graph:run",
     unit="concepts",
     arrays={
@@ -82,14 +71,7 @@ CONCEPT_CORE = Stage(
     "core_concept",
     version=1,
     needs=("units", "concepts", "concept_graph"),
-    settings=(
-        "core_ratio",
-        "core_selection",
-        "core_rounding",
-        "concept_rank",
-        "concept_weights",
-        "concept_score",
-    ),
+    settings=("core_ratio", "core_selection"),
     run=f"{_HERE}.graph:core",
     unit="concepts",
     provides="core",
@@ -114,7 +96,6 @@ CHANNELS = (
         needs=("units", "vectors", "unit_search", "concepts", "concept_graph"),
         help="units of the concepts nearest to the query, then of concepts linked to these",
         vector="yes",
-        settings=("seed_concepts", "bfs_depth", "max_expanded", "concept_rerank"),
     ),
     Channel(
         "core-graph",
@@ -122,38 +103,18 @@ CHANNELS = (
         help="the skeleton of the core chunks, if there is a reader",
         vector="yes",
         searches=("entities",),
-        settings=("seed_entities", "tables"),
     ),
 )
 
 RECIPES = {
-    "concepts": Recipe(
-        (Share("concepts"),),
-        "units of the concepts nearest to the query, nearest first; then of concepts that share chunks and "
-        "meaning with these",
-    ),
     "g2cons": Recipe(
         (Share("core-graph", of="kg_share"), Share("concepts", of=REST)),
-        "tables of the core chunks' skeleton, then units by concepts; units that both would print come "
-        "first; without a skeleton it equals `concepts`",
+        "tables of the core chunks' skeleton, if there is one, then units of the concepts nearest to the "
+        "query and of concepts that share chunks and meaning with these; units that both would print come "
+        "first",
         join="vote",
-        rollover="rollover",
+        rollover="g2cons_rollover",
     ),
-}
-
-_PAPER: Mapping[str, Any] = {
-    "cut": "windows",
-    "chunk_tokens": 1200,
-    "overlap": 0,
-    "split_level": 0,
-    "core_ratio": 0.8,
-    "core_selection": "concept",
-    "gleanings": 1,
-    "kg_share": 0.6,
-    "rollover": "none",
-    "seed_concepts": 25,
-    "concept_rerank": "local",
-    "mode": "g2cons",
 }
 
 SYSTEM = System(
@@ -166,7 +127,7 @@ SYSTEM = System(
             "concepts",
             ("units", "words", "concepts", "concept_graph"),
             "important terms that share chunks and meaning",
-            add="ketrag index --modes auto,concepts",
+            add="ketrag index --modes auto,g2cons",
             read=f"{_HERE}.drawing:read_concepts",
             tables=f"{_HERE}.graph_tables:concepts",
             order=2,
@@ -177,7 +138,6 @@ SYSTEM = System(
         UNITS,
         WORDS,
         VECTORS,
-        CHUNK_VECTORS,
         SENTENCE_VECTORS,
         UNIT_SEARCH,
         CONCEPTS,
@@ -186,8 +146,8 @@ SYSTEM = System(
     ),
     channels=CHANNELS,
     recipes=RECIPES,
-    presets={"g2cons": _PAPER, "g2cons-150": {**_PAPER, "chunk_tokens": 150}},
+    presets=PRESETS,
+    rules=RULES,
     choices={"core_selection": ("concept",)},
-    check=check,
     inspect=f"{_HERE}.inspection:ConceptInspector",
 )

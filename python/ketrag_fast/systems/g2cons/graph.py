@@ -16,16 +16,11 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
     own = settings.of(G2ConsSettings)
     concepts = inputs["concepts"]
     rows = csr(concepts, "chunk_concepts")
-    if own.concept_level == "sentence":
-        words = inputs["words"]
-        known = len(words["vocabulary_offsets"]) - 1
-        rows = _core.renumber(*csr(words, "sent_words"), known, concepts["concept_word"])
     edges, shared, cosines, weights, threshold = _core.concept_graph(
         *rows,
         concepts["vectors"],
         theta_co=own.theta_co,
         theta_sem=own.theta_sem,
-        quantile=own.theta_quantile,
         threads=context.threads,
         report=context.report,
     )
@@ -40,17 +35,11 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
 
 def core(inputs: StageInputs, settings: Settings, context: StageContext) -> Outputs:
     """Return the core chunks in order of importance, in which the reader processes them."""
-    own = settings.of(G2ConsSettings)
     concepts, graph = inputs["concepts"], inputs["concept_graph"]
     edges = csr(graph, "edges")
-    if own.concept_rank == "degree":
-        ranks = np.diff(edges[0].astype(np.int64)).astype(np.float64)
-    else:
-        weights = graph["edge_weight"] if own.concept_weights else None
-        ranks = _core.pagerank(*edges, weights, threads=context.threads, report=context.report)
+    ranks = _core.pagerank(*edges, graph["edge_weight"], threads=context.threads, report=context.report)
     chunks = len(inputs["units"]["chunk_document"])
-    down = settings.value("core_rounding") == "down"
-    count = int(chunks * settings.core_ratio) if down else _core.core_count(chunks, settings.core_ratio)
+    count = _core.core_count(chunks, settings.core_ratio)
     rows = csr(concepts, "chunk_concepts")
-    chosen = _core.select_by_concepts(*rows, ranks, count, score=own.concept_score, report=context.report)
+    chosen = _core.select_by_concepts(*rows, ranks, count, report=context.report)
     return {"core": chosen, "concept_rank": ranks}

@@ -1,11 +1,12 @@
-"""KET-RAG (Huang, Zhang, Xiao 2025) with every solution that its paper compares."""
+"""KET-RAG (Huang, Zhang, Xiao 2025)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from ketrag_fast.systems.ket_rag.settings import KetRagSettings, check
+from ketrag_fast.systems.ket_rag.settings import KetRagSettings
+from ketrag_fast.systems.ket_rag.variants import PRESETS, RULES, KetRules
 from ketrag_fast.systems.shared import (
     CHUNK_VECTORS,
     LINKS,
@@ -29,21 +30,57 @@ _HERE = "ketrag_fast.systems.ket_rag"
 
 def _keyword_stages(settings: Settings) -> tuple[str, ...]:
     """Return the needs of the keywords: sentence vectors are stored only if a model computes them."""
+    if settings.of(KetRules).words == "published":
+        sentences = ("reference_sentences",) if has_model(settings) else ()
+        return ("words", "vectors", "reference_words", *sentences)
     by_model = ("units", "words", "vectors", "sentence_vectors")  # "units": to find unchanged rows
     return by_model if has_model(settings) else ("words", "vectors")
 
 
 def _knn_stages(settings: Settings) -> tuple[str, ...]:
     """Return the needs of the KNN graph: chunk vectors only if chunks are split and are its nodes."""
-    apart = ("chunk_vectors",) if settings.split_level and settings.core_unit == "chunk" else ()
-    return ("units", "words", "vectors", *apart)
+    rules = settings.of(KetRules)
+    apart = ("chunk_vectors",) if settings.split_level and rules.core_unit == "chunk" else ()
+    own = ("reference_words",) if rules.words == "published" else ()
+    return ("units", "words", "vectors", *apart, *own)
 
+
+REFERENCE_WORDS = Stage(
+    "reference_words",
+    version=1,
+    needs=("units", "words"),
+    settings=("language",),
+    run=f"{_HERE}.reference_words:run",
+    unit="units",
+    look=f"{_HERE}.reference_words:look",
+    arrays={
+        "cooc_indptr": array("u64", "units+1", rising=True),
+        "cooc_indices": array("u32", ANY),  # below `cooc_count`
+        "cooc_count": array("u64", 1),
+        **strings("keyword_vocabulary", "published_keywords"),
+        **graph("keyword_units", "published_keywords", "units"),
+        **graph("keyword_sentences", "published_keywords", "published_sentences"),
+        "keyword_counts": array("u32", ANY),
+        **strings("keyword_texts", "published_sentences"),
+        **graph("keyword_text_words", "published_sentences", "vocabulary"),
+    },
+)
+
+REFERENCE_SENTENCES = Stage(
+    "reference_sentences",
+    version=1,
+    needs=("reference_words",),
+    settings=("embedder",),
+    run=f"{_HERE}.reference_words:sentences",
+    unit="sentences",
+    arrays={"keyword_text_vectors": array("f32", "published_sentences", "dimension")},
+)
 
 KEYWORDS = Stage(
     "keywords",
     version=1,
     needs=_keyword_stages,
-    settings=("keyword_norm", "keyword_mean", "words"),
+    settings=("words",),
     run=f"{_HERE}.keywords:run",
     unit="keywords",
     arrays={"vectors": array("f32", "keyword_nodes", "dimension"), **codes("keyword", "keyword_nodes")},
@@ -62,7 +99,7 @@ KNN = Stage(
         "knn_repeats",
         "knn_zero",
         "ann",
-        "knn_ann_from",
+        "ann_from",
         "seed",
     ),
     run=f"{_HERE}.knn:run",
@@ -77,7 +114,7 @@ KNN = Stage(
         **graph("unit_graph", "knn_nodes", "knn_nodes", optional=True),
     },
     edges={"knn": ("graph_indices", 2)},
-    large=("chunks", "knn_nodes", "knn_ann_from"),
+    large=("chunks", "knn_nodes", "ann_from"),
     seconds=lambda size: 3e-11 * size.get("chunks", 0) ** 2 * size.get("dimension", 256),
     growth=1.7,
 )
@@ -144,7 +181,7 @@ SKELETON = Stage(
     "skeleton",
     version=2,
     needs=("units", "replies"),
-    settings=("encoding", "rewire", "summaries"),
+    settings=("encoding", "summaries"),
     run=f"{_HERE}.skeleton:run",
     unit="chunks",
     look=f"{_HERE}.skeleton:look",
@@ -226,7 +263,6 @@ CHANNELS = (
         help="units of the nearest keywords, up to twice the budget; of these the nearest by vector",
         vector="yes",
         searches=("keywords",),
-        settings=("seed_keywords", "row_count"),
     ),
     Channel(
         "skeleton",
@@ -234,7 +270,6 @@ CHANNELS = (
         help="tables of the entities nearest to the query and of their relations, then their units",
         vector="yes",
         searches=("entities",),
-        settings=("seed_entities", "tables"),
     ),
 )
 
@@ -248,86 +283,15 @@ RECIPES = {
     "skeleton": Recipe(
         (Share("skeleton"),),
         "tables of the entities nearest to the query and of their relations, then their units",
-        rollover="rollover",
+        rollover="ket_rollover",
         usual=True,
     ),
     "ket": Recipe(
         (Share("skeleton", of="kg_share"), Share("keyword", of=REST)),
         "`skeleton` within its share of the budget, then `keyword` with the rest",
-        rollover="rollover",
+        rollover="ket_rollover",
         usual=True,
     ),
-    # A tenth, because the walk uses the tokens of a larger share better.
-    "ket-walk": Recipe(
-        (Share("skeleton", of=0.1), Share("walk", of=REST)),
-        "`skeleton` within a tenth of the budget, then units by `walk`",
-        rollover="rollover",
-        usual=True,
-    ),
-    "ms-graph": Recipe(
-        (Share("skeleton"),),
-        "`skeleton`, under the name that papers use for a skeleton of all chunks (`--system ms-graph-rag`)",
-        rollover="rollover",
-        usual=True,
-    ),
-    "hybrid": Recipe(
-        (Share("skeleton", of="kg_share"), Share("text", of=REST)),
-        "`skeleton` within its share of the budget, then units by vectors",
-        rollover="rollover",
-        usual=True,
-    ),
-}
-
-_LOW_COST: Mapping[str, Any] = {
-    "cut": "windows",
-    "chunk_tokens": 1200,
-    "overlap": 0,
-    "knn_k": 2,
-    "rollover": "none",
-}
-_HIGH_PERFORMANCE = {**_LOW_COST, "chunk_tokens": 150}
-
-# One gleaning: the LLM is called a second time for missed entities, as in the reference implementation.
-_SPLIT = {"split_level": 3, "core_ratio": 0.8, "gleanings": 1}
-_WHOLE = {"split_level": 0, "core_ratio": 1.0, "gleanings": 1}
-
-_SOLUTIONS: Mapping[str, Mapping[str, Any]] = {
-    "ket-rag-p": {**_SPLIT, "core_selection": "pagerank", "mode": "ket"},
-    "ket-rag-u": {**_SPLIT, "core_selection": "uniform", "mode": "ket"},
-    "skeleton-rag": {**_SPLIT, "core_selection": "pagerank", "mode": "skeleton"},
-    "ms-graph-rag": {**_WHOLE, "mode": "ms-graph"},
-    "hybrid-rag": {**_WHOLE, "mode": "hybrid", "kg_share": 0.5},
-    "keyword-rag": {"split_level": 0, "core_ratio": 0.0, "mode": "keyword"},
-    "text-rag": {"split_level": 0, "core_ratio": 0.0, "mode": "text"},
-    "knn-rag": {"split_level": 0, "core_ratio": 0.0, "mode": "knn"},
-    "hyde": {"split_level": 0, "core_ratio": 0.0, "mode": "hyde"},
-}
-"""The settings of each solution of the paper except chunk sizes. The low-cost setting has chunks of 1,200
-tokens, split into 8 if at all; the high-performance setting (`-150`) has whole chunks of 150 tokens.
-"""
-
-PRESETS: Mapping[str, Mapping[str, Any]] = {
-    **{name: {**_LOW_COST, **own} for name, own in _SOLUTIONS.items()},
-    **{f"{name}-150": {**_HIGH_PERFORMANCE, **own, "split_level": 0} for name, own in _SOLUTIONS.items()},
-    "parity": {
-        **_LOW_COST,
-        **_SOLUTIONS["ket-rag-p"],
-        "language": "english",
-        "overlap": 100,
-        "words": "published",
-        "keyword_mean": "occurrences",
-        "core_unit": "subchunk",
-        "core_rounding": "down",
-        "core_rank": "networkx",
-        "knn_repeats": True,
-        "knn_zero": True,
-        "seed_keywords": 1000,
-        "row_count": "whole",
-        "rollover": "graph",
-        "seed_entities": 20,
-        "tables": "published",
-        "oversize_policy": "drop",
-    },
 }
 
 
@@ -342,7 +306,7 @@ def describe(sizes: Sizes) -> Mapping[str, Any]:
 SYSTEM = System(
     name="ket-rag",
     order=2,
-    source="Huang, Zhang, Xiao 2025: KET-RAG, sections 4 and 5; the settings named -150 are its Table 3",
+    source="Huang, Zhang, Xiao 2025: KET-RAG, sections 4 and 5",
     help="a skeleton of entities from the core chunks, and a keyword graph over all chunks",
     graphs=(
         GraphSource(
@@ -379,6 +343,8 @@ SYSTEM = System(
         VECTORS,
         CHUNK_VECTORS,
         SENTENCE_VECTORS,
+        REFERENCE_WORDS,
+        REFERENCE_SENTENCES,
         KEYWORDS,
         KEYWORD_SEARCH,
         KNN,
@@ -392,7 +358,7 @@ SYSTEM = System(
     channels=CHANNELS,
     recipes=RECIPES,
     presets=PRESETS,
-    check=check,
+    rules=RULES,
     describe=describe,
     inspect="ketrag_fast.systems.ket_rag.inspection:Skeleton",
 )

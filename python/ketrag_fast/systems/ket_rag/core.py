@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ketrag_fast import _core
 from ketrag_fast.base.config import Settings
-from ketrag_fast.systems.ket_rag.settings import KetRagSettings
+from ketrag_fast.systems.ket_rag.variants import KetRules
 from ketrag_fast.systems.shared.rows import csr
 from ketrag_fast.systems.spec.stage import Outputs, StageContext, StageInputs
 
@@ -17,10 +17,10 @@ from ketrag_fast.systems.spec.stage import Outputs, StageContext, StageInputs
 def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outputs:
     """Return the core chunks in order of importance, in which the reader processes them.
 
-    With `core_unit` = subchunk, units are selected (`core_units`, in order); a chunk is core if one of its
-    units is, and takes the position of the first.
+    With the rule `core_unit` = subchunk, units are selected (`core_units`, in order); a chunk is core if one
+    of its units is, and takes the position of the first.
     """
-    own = settings.of(KetRagSettings)
+    own = settings.of(KetRules)
     knn = inputs["knn"]
     name = "unit_graph" if "unit_graph_indptr" in knn else "graph"
     scores = _core.pagerank(
@@ -36,7 +36,7 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
 def uniform(inputs: StageInputs, settings: Settings, context: StageContext) -> Outputs:
     """Return randomly selected core chunks (KET-RAG-U), which needs no graph."""
     units = inputs["units"]
-    nodes = "unit_chunk" if settings.core_unit == "subchunk" else "chunk_document"
+    nodes = "unit_chunk" if settings.of(KetRules).core_unit == "subchunk" else "chunk_document"
     count = len(units[nodes])
     return core_chunks(
         _core.select_uniform(count, core_count(count, settings), settings.seed, "core"), inputs, settings
@@ -45,14 +45,14 @@ def uniform(inputs: StageInputs, settings: Settings, context: StageContext) -> O
 
 def core_count(nodes: int, settings: Settings) -> int:
     """Return the number of core nodes."""
-    if settings.of(KetRagSettings).core_rounding == "down":
+    if settings.of(KetRules).core_rounding == "down":
         return int(nodes * settings.core_ratio)
     return _core.core_count(nodes, settings.core_ratio)
 
 
 def core_chunks(core: NDArray[np.uint32], inputs: StageInputs, settings: Settings) -> dict[str, NDArray[Any]]:
     """Return the selected nodes as core chunks."""
-    if settings.core_unit != "subchunk":
+    if settings.of(KetRules).core_unit != "subchunk":
         return {"core": np.asarray(core)}
     chunks = inputs["units"]["unit_chunk"][core]
     return {"core": np.asarray(list(dict.fromkeys(chunks.tolist())), np.uint32), "core_units": core}

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from ketrag_fast import _core
 from ketrag_fast.base.config import Settings
 from ketrag_fast.errors import InternalError
-from ketrag_fast.systems.ket_rag.settings import KetRagSettings
+from ketrag_fast.systems.ket_rag.variants import KetRules
 from ketrag_fast.systems.shared.row_reuse import Changes, dense_of, sentence_rows
 from ketrag_fast.systems.shared.rows import U32, U64, csr, strings, take_rows
 from ketrag_fast.systems.spec.stage import Earlier, Outputs, StageContext, StageInputs
@@ -17,21 +17,20 @@ from ketrag_fast.systems.spec.stage import Earlier, Outputs, StageContext, Stage
 def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outputs:
     """Return the keyword vectors. In the fitted space the kernel computes sentence vectors on the fly."""
     words, vectors = inputs["words"], inputs["vectors"]
-    unit = settings.of(KetRagSettings).keyword_norm == "unit"
     threads, report = context.threads, context.report
-    if settings.words == "published":
-        rows, sentences = _reference_means(inputs, settings, context)
-        means = _core.keyword_means(*rows, sentences, unit=unit, threads=threads, report=report)
+    if settings.of(KetRules).words == "published":
+        rows, sentences = _reference_means(inputs, context)
+        means = _core.keyword_means(*rows, sentences, threads=threads, report=report)
         del rows, sentences  # the largest of the build: gone before the codes are made
     else:
         own = csr(words, "sent_words")
         turned = _core.transpose(*own, len(words["vocabulary_offsets"]) - 1, threads=threads)
         if "basis" in vectors:
             means = _core.keyword_means_by_words(
-                vectors["basis"], own, turned, unit=unit, threads=threads, report=report
+                vectors["basis"], own, turned, threads=threads, report=report
             )
         else:
-            means = _model_means(inputs, turned, unit, context)
+            means = _model_means(inputs, turned, context)
         del turned
     codes, scale, residual = _core.quantise_vectors(means, threads=context.threads)
     return {
@@ -42,16 +41,12 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
     }
 
 
-def _model_means(
-    inputs: StageInputs, turned: tuple[U64, U32], unit: bool, context: StageContext
-) -> NDArray[np.float32]:
+def _model_means(inputs: StageInputs, turned: tuple[U64, U32], context: StageContext) -> NDArray[np.float32]:
     """Return the keyword vectors, reusing those of keywords whose sentences did not change."""
     changed = _changed_keywords(inputs, context.earlier) if context.earlier is not None else None
     if context.earlier is None or changed is None:
         sentences = _sentence_vectors(inputs)
-        return _core.keyword_means(
-            *turned, sentences, unit=unit, threads=context.threads, report=context.report
-        )
+        return _core.keyword_means(*turned, sentences, threads=context.threads, report=context.report)
     words, rows = changed
     indptr, indices = take_rows(turned, words)
     used, own = np.unique(indices, return_inverse=True)
@@ -59,7 +54,7 @@ def _model_means(
     walk, titles = vectors["walk_sentence_vectors"], vectors["title_sentence_vectors"]
     some = dense_of(walk, titles, used)
     means = _core.keyword_means(
-        indptr, own.astype(np.uint32), some, unit=unit, threads=context.threads, report=context.report
+        indptr, own.astype(np.uint32), some, threads=context.threads, report=context.report
     )
     return dense_of(context.earlier.arrays["vectors"], means, rows)
 
@@ -109,19 +104,17 @@ def _sentence_vectors(inputs: StageInputs) -> NDArray[np.float32]:
 
 
 def _reference_means(
-    inputs: StageInputs, settings: Settings, context: StageContext
+    inputs: StageInputs, context: StageContext
 ) -> tuple[tuple[U64, U32], NDArray[np.float32]]:
-    """Return the keywords' sentences and their vectors, with one row for each occurrence if these count."""
-    words, vectors = inputs["words"], inputs["vectors"]
+    """Return the occurrences of each keyword, and the vector of the sentence of each."""
+    words, vectors = inputs["reference_words"], inputs["vectors"]
     indptr, indices = csr(words, "keyword_sentences")
     if "basis" in vectors:
         own = csr(words, "keyword_text_words")
         once = np.ones(len(own[1]), np.uint32)
         sentences = _core.embed_rows(vectors["basis"], *own, once, threads=context.threads)
     else:
-        sentences = inputs["sentence_vectors"]["keyword_text_vectors"]
-    if settings.of(KetRagSettings).keyword_mean == "sentences":
-        return (indptr, indices), sentences
+        sentences = inputs["reference_sentences"]["keyword_text_vectors"]
     counts = words["keyword_counts"]
     ends = np.concatenate([np.zeros(1, np.uint64), np.cumsum(counts, dtype=np.uint64)])
     flat = np.repeat(indices, counts)

@@ -10,6 +10,7 @@ from ketrag_fast.base.config import Settings
 from ketrag_fast.models.ann.choose import choose, is_hnswlib_installed
 from ketrag_fast.models.ann.neighbours import nearest_rows
 from ketrag_fast.systems.ket_rag.settings import KetRagSettings
+from ketrag_fast.systems.ket_rag.variants import KetRules
 from ketrag_fast.systems.shared.hnsw_proposals import kind
 from ketrag_fast.systems.shared.rows import csr, csr_out
 from ketrag_fast.systems.spec.stage import Outputs, StageContext, StageInputs
@@ -19,12 +20,13 @@ NONE = np.uint32(0xFFFFFFFF)
 
 def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outputs:
     """Return the KNN graph. With an odd k, the extra neighbour is semantic; no neighbour counts twice."""
-    own = settings.of(KetRagSettings)
+    own, rules = settings.of(KetRagSettings), settings.of(KetRules)
     words = inputs["words"]
-    of_units = settings.core_unit == "subchunk"
+    of_units = rules.core_unit == "subchunk"
     name = "chunk_words" if "chunk_words_indptr" in words and not of_units else "unit_words"
     count = len(words["vocabulary_offsets"]) - 1
-    if settings.words == "published":
+    if rules.words == "published":
+        words = inputs["reference_words"]
         name, count = "cooc", int(words["cooc_count"][0])
     nodes = _nodes(inputs, of_units)
     lexical_k = own.knn_k // 2
@@ -33,13 +35,13 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
         count,
         lexical_k,
         max_df_ratio=own.max_df_ratio,
-        allow_zero=own.knn_zero,
+        allow_zero=rules.knn_zero,
         threads=context.threads,
         report=context.report,
     )
     semantic_k = own.knn_k - lexical_k
-    exclude = None if own.knn_repeats else _rows(lexical)
-    if choose(len(nodes), settings.ann, own.knn_ann_from, is_hnswlib_installed()) == "hnsw":
+    exclude = None if rules.knn_repeats else _rows(lexical)
+    if choose(len(nodes), settings.ann, settings.ann_from, is_hnswlib_installed()) == "hnsw":
         semantic, similarity = nearest_rows(
             nodes,
             semantic_k,
@@ -66,8 +68,8 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
 
 def kind_of_graph(inputs: StageInputs, settings: Settings, _: StageContext) -> str:
     """Return the variant of the stage: whether hnswlib is used."""
-    nodes = _nodes(inputs, settings.core_unit == "subchunk")
-    return kind(len(nodes), settings, settings.of(KetRagSettings).knn_ann_from)
+    nodes = _nodes(inputs, settings.of(KetRules).core_unit == "subchunk")
+    return kind(len(nodes), settings, settings.ann_from)
 
 
 def _nodes(inputs: StageInputs, of_units: bool) -> NDArray[np.float32]:

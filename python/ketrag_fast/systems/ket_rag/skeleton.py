@@ -16,7 +16,6 @@ from ketrag_fast.errors import ConfigError, InternalError
 from ketrag_fast.kernels.text import count_tokens, pack, unpack
 from ketrag_fast.models.extraction.run import Reading
 from ketrag_fast.models.extraction.summaries import Summaries, Summary, summarise_descriptions, summary_of
-from ketrag_fast.systems.ket_rag.settings import KetRagSettings
 from ketrag_fast.systems.shared.rows import strings, strings_out
 from ketrag_fast.systems.spec.stage import Outputs, StageContext, StageInputs
 
@@ -114,7 +113,6 @@ def _fold(
         strings(units, "unit_texts"),
         units["unit_span"],
         settings.encoding,
-        rewire=settings.of(KetRagSettings).rewire,
         description_tokens=tokens,
         threads=context.threads,
         report=context.report,

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ketrag_fast.systems.noderag.settings import NodeRagSettings
+from ketrag_fast.systems.noderag.variants import PRESETS, RULES
 from ketrag_fast.systems.shared import CHUNK_VECTORS, UNITS, VECTORS, WORDS, has_model
 from ketrag_fast.systems.spec.arrays import ANY, Sizes, array, codes, graph, strings
 from ketrag_fast.systems.spec.drawing import GraphSource
@@ -46,7 +47,7 @@ GRAPH = Stage(
     "noderag_graph",
     version=1,
     needs=("units", "decompositions"),
-    settings=("relation_repeats", "link_relations"),
+    settings=("relation_repeats",),
     run=f"{_HERE}.graph:run",
     unit="chunks",
     reads=True,
@@ -75,7 +76,7 @@ IMPORTANCE = Stage(
     "noderag_importance",
     version=1,
     needs=("noderag_graph",),
-    settings=("entity_core", "entity_rounding", "min_entity_weight", "max_attributes", "seed"),
+    settings=("entity_rounding", "max_attributes", "seed"),
     run=f"{_HERE}.importance:run",
     unit="nodes",
     reads=True,
@@ -90,7 +91,7 @@ ATTRIBUTES = Stage(
     "noderag_attributes",
     version=1,
     needs=("noderag_graph", "noderag_importance"),
-    settings=("generated_texts", "generated_tokens", "encoding"),
+    settings=("generated_texts", "encoding"),
     run=f"{_HERE}.attributes:run",
     unit="entities",
     look=f"{_HERE}.attributes:look",
@@ -118,7 +119,7 @@ ELEMENTS = Stage(
     "noderag_elements",
     version=1,
     needs=("noderag_graph", "noderag_attributes", "noderag_communities"),
-    settings=("generated_texts", "generated_tokens", "encoding"),
+    settings=("generated_texts", "encoding"),
     run=f"{_HERE}.communities:elements",
     unit="communities",
     look=f"{_HERE}.communities:look",
@@ -163,7 +164,7 @@ EDGES = Stage(
         *("units", "noderag_graph", "noderag_attributes", "noderag_communities"),
         *("noderag_elements", "noderag_vectors"),
     ),
-    settings=("semantic_match", "semantic_neighbours", "balanced_edges", "seed", "encoding"),
+    settings=("seed", "encoding"),
     run=f"{_HERE}.edges:run",
     unit="nodes",
     reads=True,
@@ -191,10 +192,6 @@ CHANNELS = (
         ),
         help="a walk of two steps from the nodes nearest to the query and the nodes that it names",
         vector="yes",
-        settings=(
-            *("node_hits", "cross_nodes", "cross_entities", "cross_relations", "cross_titles", "cross_each"),
-            *("node_fill", "node_walk", "node_steps", "node_teleport"),
-        ),
         cite=f"{_HERE}.node_sources:node_sources",
     ),
 )
@@ -207,18 +204,6 @@ RECIPES = {
         "order of the walk",
     ),
 }
-
-_ALL: Mapping[str, Any] = {
-    "overlap": 0,
-    "split_level": 0,
-    "core_ratio": 1.0,
-    "core_selection": "uniform",
-    "llm": "heuristic",
-    "mode": "noderag",
-    "modes": "bm25,text,fused,walk,noderag",
-}
-_PAPER: Mapping[str, Any] = {**_ALL, "cut": "windows", "chunk_tokens": 1048}
-"""All chunks are read, by rules unless a model is given, and no skeleton is built."""
 
 
 def describe(sizes: Sizes) -> Mapping[str, Any]:
@@ -263,19 +248,8 @@ SYSTEM = System(
     ),
     channels=CHANNELS,
     recipes=RECIPES,
-    presets={
-        "noderag": _PAPER,
-        "noderag-150": {**_PAPER, "chunk_tokens": 150},
-        "noderag-parity": {
-            **_PAPER,
-            "language": "english",
-            "entity_rounding": "nearest",
-            "relation_repeats": "text",
-            "node_fill": "none",
-            "node_walk": "lazy",
-            "oversize_policy": "drop",
-        },
-    },
+    presets=PRESETS,
+    rules=RULES,
     describe=describe,
     inspect=f"{_HERE}.inspection:NodeGraph",
 )

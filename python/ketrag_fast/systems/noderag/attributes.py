@@ -13,8 +13,7 @@ from ketrag_fast.base.config import Settings
 from ketrag_fast.kernels.text import pack
 from ketrag_fast.systems.noderag.decompositions import reading_of
 from ketrag_fast.systems.noderag.evidence import INPUT, Statements, put_together, statements
-from ketrag_fast.systems.noderag.settings import NodeRagSettings
-from ketrag_fast.systems.noderag.writing import Portrait, writer_of
+from ketrag_fast.systems.noderag.writing import TOKENS, Portrait, writer_of
 from ketrag_fast.systems.shared.row_text import text_of
 from ketrag_fast.systems.shared.rows import csr, csr_out, strings_out
 from ketrag_fast.systems.spec.stage import Outputs, StageContext, StageInputs
@@ -44,7 +43,6 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
     """Return an attribute for each important entity with any units or relations, in entity order."""
     written: Sequence[str | None] | None = reading_of(context).scratch.pop(_KEPT, None)
     said = statements(inputs, settings.encoding, context)
-    tokens = settings.of(NodeRagSettings).generated_tokens
     graph = inputs["noderag_graph"]
     texts: list[str] = []
     owners: list[int] = []
@@ -52,7 +50,7 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
     for place, (entity, around) in enumerate(_neighbourhoods(inputs)):
         text = written[place] if written is not None else None
         if text is None:
-            text = portrait(text_of(graph, "node_entity", entity), said, around, tokens)
+            text = portrait(text_of(graph, "node_entity", entity), said, around)
         if text:
             texts.append(text)
             owners.append(entity)
@@ -67,9 +65,9 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
     }
 
 
-def portrait(name: str, said: Statements, around: NDArray[np.int64], tokens: int) -> str:
+def portrait(name: str, said: Statements, around: NDArray[np.int64]) -> str:
     """Return the attribute without a model: the name, then the strongest units that mention it."""
-    text = put_together(said, around, tokens)
+    text = put_together(said, around, TOKENS)
     return f"{name}: {text}" if text else ""
 
 

@@ -18,8 +18,7 @@ from ketrag_fast.errors import BackendMissing
 from ketrag_fast.kernels.text import pack
 from ketrag_fast.systems.noderag.decompositions import reading_of
 from ketrag_fast.systems.noderag.evidence import INPUT, Statements, put_together, statements
-from ketrag_fast.systems.noderag.settings import NodeRagSettings
-from ketrag_fast.systems.noderag.writing import Community, Element, writer_of
+from ketrag_fast.systems.noderag.writing import TOKENS, Community, Element, writer_of
 from ketrag_fast.systems.shared.row_text import text_of
 from ketrag_fast.systems.shared.rows import csr, csr_out, lengths, strings_out
 from ketrag_fast.systems.spec.stage import Outputs, StageContext, StageInputs
@@ -100,7 +99,6 @@ def elements(inputs: StageInputs, settings: Settings, context: StageContext) -> 
     """Return the high-level elements and their titles; a repeated element has the communities of both."""
     written = reading_of(context).scratch.pop(_KEPT, None)
     said = statements(inputs, settings.encoding, context)
-    tokens = settings.of(NodeRagSettings).generated_tokens
     described: dict[str, list[int]] = {}
     numbers: dict[str, int] = {}
     titled: dict[str, dict[int, None]] = {}
@@ -111,7 +109,7 @@ def elements(inputs: StageInputs, settings: Settings, context: StageContext) -> 
         found = written[place] if written is not None else None
         place += 1
         if found is None:
-            found = by_rule(inputs, said, units, attributes, tokens)
+            found = by_rule(inputs, said, units, attributes)
         for title, text in found:
             homes = described.setdefault(text, [])
             homes += [community] if community not in homes else []
@@ -125,16 +123,12 @@ def elements(inputs: StageInputs, settings: Settings, context: StageContext) -> 
 
 
 def by_rule(
-    inputs: StageInputs,
-    said: Statements,
-    units: NDArray[np.int64],
-    attributes: NDArray[np.int64],
-    tokens: int,
+    inputs: StageInputs, said: Statements, units: NDArray[np.int64], attributes: NDArray[np.int64]
 ) -> list[Element]:
     """Return the description without a model: the strongest units, titled by their most frequent entity."""
     if len(units) + len(attributes) < _LEAST:
         return []
-    text = put_together(said, units, tokens)
+    text = put_together(said, units, TOKENS)
     graph = inputs["noderag_graph"]
     indptr, indices = csr(graph, "mentions")
     last = said.units + len(graph["entity_weight"])

@@ -18,11 +18,12 @@ from ketrag_fast.base.config import Settings
 from ketrag_fast.kernels.text import count_tokens, pack, unpack
 from ketrag_fast.systems.noderag.communities import NONE
 from ketrag_fast.systems.noderag.graph import symmetric
-from ketrag_fast.systems.noderag.settings import NodeRagSettings
 from ketrag_fast.systems.noderag.vectors import TEXTS
 from ketrag_fast.systems.shared.rows import Arrays, csr, csr_out, lengths, strings, strings_out
 from ketrag_fast.systems.spec.stage import Outputs, StageContext, StageInputs
 
+NEIGHBOURS: Final = 25
+"""The number of nearest nodes by vector that each node is linked to."""
 CLUSTER: Final = 39
 """The minimum average cluster size; below it, elements are linked to their whole community."""
 Ids = NDArray[np.int64]
@@ -52,17 +53,14 @@ class Blocks:
 
 
 def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outputs:
-    """Return the graph. Parallel edges are added up; `edge_weight` is used by the walk."""
-    own = settings.of(NodeRagSettings)
+    """Return the graph with parallel edges added up; `edge_weight` is 1 / larger degree of its ends."""
     at = Blocks(inputs)
-    kinds = _text_edges(inputs, at) + _community_edges(inputs, at, own, settings.seed, context)
-    kinds.append(_nearest_edges(inputs["noderag_vectors"]["vectors"], own.semantic_neighbours, context))
+    kinds = _text_edges(inputs, at) + _community_edges(inputs, at, settings.seed, context)
+    kinds.append(_nearest_edges(inputs["noderag_vectors"]["vectors"], context))
     first, second, counts = (np.concatenate([kind[part] for kind in kinds]) for part in range(3))
     rows, weights = symmetric(first, second, counts, at.nodes)
-    effective = weights.astype(np.float64)
-    if own.balanced_edges:
-        degrees = lengths(rows[0])
-        effective = 1.0 / np.maximum(np.repeat(degrees, degrees), degrees[rows[1]])
+    degrees = lengths(rows[0])
+    effective = 1.0 / np.maximum(np.repeat(degrees, degrees), degrees[rows[1]])
     texts = {f"{name}_tokens": _tokens(inputs[stage], name, settings, context) for stage, name in _PRINTED}
     return {
         **csr_out("edges", rows),
@@ -101,9 +99,7 @@ def _text_edges(inputs: StageInputs, at: Blocks) -> Edges:
     ]
 
 
-def _community_edges(
-    inputs: StageInputs, at: Blocks, own: NodeRagSettings, seed: int, context: StageContext
-) -> Edges:
+def _community_edges(inputs: StageInputs, at: Blocks, seed: int, context: StageContext) -> Edges:
     """Return edges from elements to units and attributes of their community, or of their cluster."""
     graph = inputs["noderag_graph"]
     community = inputs["noderag_communities"]["community"].astype(np.int64)
@@ -121,7 +117,7 @@ def _community_edges(
     shift = np.repeat(starts - np.concatenate([[0], np.cumsum(sizes)[:-1]]) if len(sizes) else starts, sizes)
     found = members[order][shift + np.arange(len(shift))]
     owners = at.element + np.repeat(element, sizes)
-    if clusters and (own.semantic_match == "always" or count / clusters > CLUSTER):
+    if clusters and count / clusters > CLUSTER:
         rows = np.concatenate([members, np.arange(at.element, at.entity)])
         vectors = np.ascontiguousarray(inputs["noderag_vectors"]["vectors"][rows])
         labels, _ = _core.kmeans(vectors, clusters, seed=seed, threads=context.threads, report=context.report)
@@ -132,12 +128,10 @@ def _community_edges(
     return [_once(owners, found)]
 
 
-def _nearest_edges(
-    vectors: NDArray[np.float32], neighbours: int, context: StageContext
-) -> tuple[Ids, Ids, Ids]:
+def _nearest_edges(vectors: NDArray[np.float32], context: StageContext) -> tuple[Ids, Ids, Ids]:
     """Return the edges between each node and its nearest nodes by vector (NodeRAG, 3.9)."""
     known = np.flatnonzero(vectors.any(axis=1))
-    most = min(neighbours, max(len(known) - 1, 0))
+    most = min(NEIGHBOURS, max(len(known) - 1, 0))
     if not most:
         return _once(np.zeros(0, np.int64), np.zeros(0, np.int64))
     rows = np.ascontiguousarray(vectors[known])

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from ketrag_fast.base.config import Settings
 from ketrag_fast.kernels.text import pack, unpack
-from ketrag_fast.systems.noderag.settings import NodeRagSettings
 from ketrag_fast.systems.noderag.units import key_of
+from ketrag_fast.systems.noderag.variants import NodeRules
 from ketrag_fast.systems.shared.rows import csr_out, strings, strings_out
 from ketrag_fast.systems.spec.stage import Outputs, StageContext, StageInputs
 
@@ -49,16 +49,14 @@ class Nodes:
 
 
 class Heterograph:
-    """The graph under construction."""
+    """The graph under construction. A repeated relation adds weight and links (`weigh`), or only its text."""
 
-    def __init__(self, settings: NodeRagSettings) -> None:
-        self._weigh = settings.relation_repeats == "weigh"
-        self._link = settings.link_relations
+    def __init__(self, *, weigh: bool) -> None:
+        self._weigh = weigh
         self.units, self.entities, self.relations = Nodes(), Nodes(), Nodes()
         self.told: list[dict[str, None]] = []
         self.ends: list[tuple[int, int]] = []
         self.unit_entity: Pairs = Counter()
-        self.unit_relation: Pairs = Counter()
 
     def add(
         self, chunk: int, text: str, names: Iterable[str], triples: Iterable[tuple[str, str, str]]
@@ -84,14 +82,12 @@ class Heterograph:
             elif self._weigh:
                 members += [end for end in dict.fromkeys(ends) if end not in members]
             self.told[number][f"{source} {relation} {target}"] = None
-            if self._link:
-                self.unit_relation[unit, number] += 1
         self.unit_entity.update((unit, member) for member in members)
 
 
 def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outputs:
     """Return all nodes and edges of the decompositions, without calling a model."""
-    graph = Heterograph(settings.of(NodeRagSettings))
+    graph = Heterograph(weigh=settings.of(NodeRules).relation_repeats == "weigh")
     kept = inputs["decompositions"]
     texts, names = unpack(*strings(kept, "unit_text")), unpack(*strings(kept, "unit_entity"))
     triples = list(
@@ -122,7 +118,6 @@ def whole_graph(graph: Heterograph) -> Outputs:
     edges += [
         (s + end, s + n + number, 1) for number, ends in enumerate(graph.ends) for end in dict.fromkeys(ends)
     ]
-    edges += [(unit, s + n + number, count) for (unit, number), count in graph.unit_relation.items()]
     first = np.array(edges, np.int64).reshape(-1, 3)
     rows, counts = symmetric(first[:, 0], first[:, 1], first[:, 2], s + n + r)
     return {

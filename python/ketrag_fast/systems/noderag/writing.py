@@ -15,6 +15,8 @@ from ketrag_fast.models.tasks.task import Item, ParsedReply, S, Task, V
 from ketrag_fast.systems.noderag.settings import NodeRagSettings
 from ketrag_fast.systems.spec.stage import StageContext
 
+TOKENS: Final = 400
+"""The maximum number of tokens of an attribute, or of the elements of a community."""
 MAX_ELEMENTS: Final = 16
 _CHARACTERS: Final = 12
 """Approximate maximum characters of a token, to truncate texts that are too long."""
@@ -56,7 +58,6 @@ class DescriptionWriter:
     """Writes texts with the model that reads; without one, only stored texts exist."""
 
     reading: Reading
-    tokens: int
 
     def written(self, task: Task[S, V], subjects: Sequence[S], context: StageContext) -> list[V | None]:
         """Return the text about each subject; None if it does not exist yet."""
@@ -74,9 +75,7 @@ class DescriptionWriter:
         """Return the task that writes an attribute."""
         form = '{"text": "..."}'
         rules = (
-            _ATTRIBUTE.format(words=self.tokens // 2)
-            + _language_instruction(self.reading.reader.options)
-            + form
+            _ATTRIBUTE.format(words=TOKENS // 2) + _language_instruction(self.reading.reader.options) + form
         )
 
         def parse(one: Portrait, text: str, finish: str) -> ParsedReply[str] | None:
@@ -92,7 +91,7 @@ class DescriptionWriter:
             parse=parse,
             schema=_object({"text": _TEXT}),
             parts=lambda one: (one.name, "", *one.statements),
-            tokens=self.tokens + self.tokens // 4,
+            tokens=TOKENS + TOKENS // 4,
             seconds=self.reading.reader.limits.seconds,
             subject="what is known of an entity",
             activity="writing attributes",
@@ -104,7 +103,7 @@ class DescriptionWriter:
     def elements(self) -> Task[Community, list[Element]]:
         """Return the task that describes a community."""
         form = '{"high_level_elements": [{"title": "...", "description": "..."}, ...]}'
-        rules = _ELEMENTS.format(most=MAX_ELEMENTS // 2, words=self.tokens // 2)
+        rules = _ELEMENTS.format(most=MAX_ELEMENTS // 2, words=TOKENS // 2)
 
         def parse(one: Community, text: str, finish: str) -> ParsedReply[list[Element]] | None:
             value = read_json(text).value
@@ -122,7 +121,7 @@ class DescriptionWriter:
             parse=parse,
             schema=_object({"high_level_elements": {"type": "array", "items": item}}),
             parts=lambda one: one.statements,
-            tokens=self.tokens + self.tokens // 2,
+            tokens=TOKENS + TOKENS // 2,
             seconds=self.reading.reader.limits.seconds,
             subject="the community",
             activity="describing communities",
@@ -136,16 +135,16 @@ class DescriptionWriter:
         return Element(title, said) if title and said else None
 
     def _cut(self, value: Any) -> str:
-        return clean(value)[: self.tokens * _CHARACTERS]
+        return clean(value)[: TOKENS * _CHARACTERS]
 
 
 def writer_of(settings: Settings, context: StageContext) -> DescriptionWriter | None:
     """Return the writer; None if texts are assembled without a model."""
-    own = settings.of(NodeRagSettings)
     reading = context.reading
-    if reading is None or own.generated_texts == "rules" or not reading.reader.grounded:
+    by_rules = settings.of(NodeRagSettings).generated_texts == "rules"
+    if reading is None or by_rules or not reading.reader.grounded:
         return None
-    return DescriptionWriter(reading, own.generated_tokens)
+    return DescriptionWriter(reading)
 
 
 def _elements(text: str) -> list[Element] | None:

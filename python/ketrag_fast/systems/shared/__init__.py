@@ -17,7 +17,7 @@ def has_model(settings: Settings) -> bool:
 
 UNITS = Stage(
     "units",
-    version=5,
+    version=6,
     needs=(DOCUMENTS,),
     settings=("cut", "chunk_tokens", "overlap", "split_level", "encoding", "language", "even_chunks"),
     run=f"{_HERE}.units:run",
@@ -40,6 +40,11 @@ UNITS = Stage(
         "unit_span": array("u32", "units", 2),
         "unit_tokens": array("u32", "units"),
         **strings("unit_texts", "units"),
+        # Context of a block that the unit continues, and what closes it: printed before and after the text.
+        **strings("unit_before", "units"),
+        **strings("unit_after", "units"),
+        # The first and last line of the source, if a reader copies lines.
+        "unit_lines": array("u32", "units", 2, optional=True),
         "sent_chunk": array("u32", "text_sentences", below="chunks"),
         "sent_unit": array("u32", "text_sentences", below="units"),
         "sent_bytes": array("u32", "text_sentences", 2),
@@ -60,10 +65,9 @@ WORDS = Stage(
     "words",
     version=4,
     needs=(DOCUMENTS, "units"),
-    settings=("language", "words", "core_unit"),
+    settings=("language",),
     run=f"{_HERE}.words:run",
     unit="chunks",
-    look=f"{_HERE}.words:look",
     arrays={
         **strings("vocabulary", "vocabulary"),
         **graph("unit_words", "units", "vocabulary"),
@@ -74,16 +78,6 @@ WORDS = Stage(
         # If a chunk is not English: the numbers of all languages, and of each chunk's.
         "languages": array("u8", ANY, rising=True, optional=True),
         "chunk_language": array("u8", "chunks", optional=True),
-        # As in the reference implementation of KET-RAG.
-        "cooc_indptr": array("u64", "joined_texts+1", rising=True, optional=True),
-        "cooc_indices": array("u32", ANY, optional=True),  # below `cooc_count`
-        "cooc_count": array("u64", 1, optional=True),
-        **strings("keyword_vocabulary", "published_keywords", optional=True),
-        **graph("keyword_units", "published_keywords", "units", optional=True),
-        **graph("keyword_sentences", "published_keywords", "published_sentences", optional=True),
-        "keyword_counts": array("u32", ANY, optional=True),
-        **strings("keyword_texts", "published_sentences", optional=True),
-        **graph("keyword_text_words", "published_sentences", "vocabulary", optional=True),
     },
     counts={"keywords": "vocabulary"},
     edges={"keyword_unit": ("word_units_indices", 1)},
@@ -138,7 +132,7 @@ VECTORS = Stage(
     "vectors",
     version=2,
     needs=_vector_stages,
-    settings=("embedder", "builtin_dim", "seed", "core_unit"),
+    settings=("embedder", "builtin_dim", "seed"),
     run=f"{_HERE}.vectors:run",
     unit="steps",
     arrays={
@@ -161,23 +155,16 @@ CHUNK_VECTORS = Stage(
 )
 
 
-def _sentence_vector_stages(settings: Settings) -> tuple[str, ...]:
-    # `words = published` has a different set of sentences; the fitted space embeds them by their words.
-    published = ("words",) if settings.words == "published" and has_model(settings) else ()
-    return (*_further_vector_stages(settings), *published)
-
-
 SENTENCE_VECTORS = Stage(
     "sentence_vectors",
     version=1,
-    needs=_sentence_vector_stages,
-    settings=("embedder", "words"),
+    needs=_further_vector_stages,
+    settings=("embedder",),
     run=f"{_HERE}.vectors:sentences",
     unit="sentences",
     arrays={
         "walk_sentence_vectors": array("f32", ANY, "dimension", optional=True),
         "title_sentence_vectors": array("f32", ANY, "dimension", optional=True),
-        "keyword_text_vectors": array("f32", "published_sentences", "dimension", optional=True),
     },
     seconds=lambda size: 2e-5 * size.get("units", 0),
 )

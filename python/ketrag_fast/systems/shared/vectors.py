@@ -24,6 +24,7 @@ from ketrag_fast.systems.shared.rows import (
     documents_of,
     strings,
     take_rows,
+    texts_in_context,
     whole_chunks,
 )
 from ketrag_fast.systems.spec.documents import Documents
@@ -84,15 +85,15 @@ def _unit_vectors(units: Arrays, context: StageContext) -> NDArray[np.float32]:
     titles, owner, texts = (
         strings(units, "document_titles"),
         units["unit_document"],
-        strings(units, "unit_texts"),
+        texts_in_context(units),
     )
     if context.earlier is None:
-        return _embed_parts({"units": (titles, owner, texts)}, context)["units"]
+        return embed_parts({"units": (titles, owner, texts)}, context)["units"]
     rows = Changes.of(context.earlier, units).units
     before = context.earlier.arrays["unit_vectors"]
     new = np.flatnonzero(rows >= len(before)).astype(np.uint32)
     part: Part = titles, owner[new], _core.take_strings(texts, new)
-    return dense_of(before, _embed_parts({"units": part}, context)["units"], rows)
+    return dense_of(before, embed_parts({"units": part}, context)["units"], rows)
 
 
 def chunks(inputs: StageInputs, settings: Settings, context: StageContext) -> Outputs:
@@ -112,20 +113,16 @@ def chunks(inputs: StageInputs, settings: Settings, context: StageContext) -> Ou
 def _chunk_vectors(documents: Documents, units: Arrays, context: StageContext) -> NDArray[np.float32]:
     owner = units["chunk_document"]
     texts = _core.slice_strings(documents.packed("text"), owner, units["chunk_bytes"])
-    return _embed_parts({"chunks": (documents.packed("title"), owner, texts)}, context)["chunks"]
+    return embed_parts({"chunks": (documents.packed("title"), owner, texts)}, context)["chunks"]
 
 
 def sentences(inputs: StageInputs, settings: Settings, context: StageContext) -> Outputs:
     """Return the sentence vectors in the order of `sent_words`: sentences of texts, then each title once.
 
-    With `words = published` only its sentences are embedded, and the walk uses words alone. In the fitted
-    space sentence vectors are cheap, so they are not stored.
+    In the fitted space sentence vectors are cheap, so they are not stored.
     """
     if context.model is None:
         return {}
-    if settings.words == "published":
-        own = strings(inputs["words"], "keyword_texts")
-        return _embed_parts({"keyword_text_vectors": (None, None, own)}, context)
     units, earlier = inputs["units"], context.earlier
     if earlier is None:
         return _sentence_vectors(inputs.documents, units, context)
@@ -142,7 +139,7 @@ def _sentence_vectors(documents: Documents, units: Arrays, context: StageContext
         _WALK: (None, None, _core.slice_strings(documents.packed("text"), owner[:own], spans)),
         _TITLES: (None, None, _core.take_strings(documents.packed("title"), owner[own:])),
     }
-    return _embed_parts(parts, context)
+    return embed_parts(parts, context)
 
 
 def _join_sentences(changes: Changes, now: Arrays, before: Outputs, new: Outputs) -> Outputs:
@@ -171,7 +168,7 @@ def _searchable(units: NDArray[np.float32], context: StageContext) -> dict[str, 
     return {"unit_vectors": units, "unit_codes": codes, "unit_scale": scale, "unit_residual": residual}
 
 
-def _embed_parts(parts: Mapping[str, Part], context: StageContext) -> dict[str, NDArray[Any]]:
+def embed_parts(parts: Mapping[str, Part], context: StageContext) -> dict[str, NDArray[Any]]:
     """Embed all parts in one pass of the model, so that progress has one total."""
     counts = [len(packed[1]) - 1 for _, _, packed in parts.values()]
     model = context.model

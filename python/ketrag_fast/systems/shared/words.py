@@ -9,9 +9,6 @@ from numpy.typing import NDArray
 
 from ketrag_fast import _core
 from ketrag_fast.base.config import Settings
-from ketrag_fast.kernels.text import unpack
-from ketrag_fast.systems.shared.nltk_data import digest, load
-from ketrag_fast.systems.shared.reference_words import cooccurrence, keywords
 from ketrag_fast.systems.shared.row_reuse import (
     Changes,
     columns_in_use,
@@ -30,7 +27,6 @@ from ketrag_fast.systems.shared.rows import (
     strings_out,
     take_rows,
     whole_chunks,
-    word_rows,
 )
 from ketrag_fast.systems.spec.documents import Documents
 from ketrag_fast.systems.spec.stage import Earlier, Outputs, StageContext, StageInputs
@@ -39,16 +35,9 @@ from ketrag_fast.systems.spec.stage import Earlier, Outputs, StageContext, Stage
 def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outputs:
     """Return the vocabulary and its graphs, with sentences in `sentence_order`."""
     units = inputs["units"]
-    if context.earlier is not None and settings.words != "published":
+    if context.earlier is not None:
         return _update_words(inputs, context.earlier, settings, context)
     found = _find_words(inputs.documents, units, settings, context)
-    published: dict[str, NDArray[Any]] = {}
-    if settings.words == "published":
-        published = _reference_words(inputs, settings, context)
-        texts = strings(published, "keyword_texts")
-        languages = np.unique(found["chunk_language"]).tolist()
-        known = word_rows(texts, found["words"], settings.language, languages, context.threads)[:2]
-        published |= csr_out("keyword_text_words", known)
     words = found["words"]
     count = len(words[1]) - 1
     unit_words = found["unit_words"]
@@ -62,7 +51,6 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
         # If chunks are units, their words and vectors are stored only once.
         **({} if whole_chunks(units) else csr_out("chunk_words", found["chunk_words"])),
         **_languages(found["chunk_language"]),
-        **published,
     }
 
 
@@ -132,29 +120,3 @@ def _chunk_words(
     first = csr(earlier.arrays, "unit_words" if whole else "chunk_words")
     second = found["unit_words"] if whole_chunks(changes.new) else found["chunk_words"]
     return rows_of(first, second, changes.chunks, numbers)
-
-
-def look(inputs: StageInputs, settings: Settings, context: StageContext) -> str:
-    """Return a hash of NLTK's data, because their content may change while the folder stays the same."""
-    return digest(settings.nltk_data) if settings.words == "published" else "own"
-
-
-def _reference_words(
-    inputs: StageInputs, settings: Settings, context: StageContext
-) -> dict[str, NDArray[Any]]:
-    """Return the arrays with the tokenisation of the reference implementation, titles before texts."""
-    units = inputs["units"]
-    data = load(settings.nltk_data)
-    titles = unpack(*strings(units, "document_titles"))
-    texts = _prepend_titles(titles, units["unit_document"], unpack(*strings(units, "unit_texts")))
-    joined = texts
-    if settings.core_unit == "chunk" and settings.split_level:
-        owner, span = units["chunk_document"], units["chunk_bytes"]
-        cut = _core.slice_strings(inputs.documents.packed("text"), owner, span)
-        joined = _prepend_titles(titles, owner, unpack(*cut))
-    return {**cooccurrence(data, joined, context), **keywords(data, texts, context)}
-
-
-def _prepend_titles(titles: list[str], owner: NDArray[np.uint32], texts: list[str]) -> list[str]:
-    heads = (titles[document] for document in owner.tolist())
-    return [f"{head}\n{text}" if head else text for head, text in zip(heads, texts, strict=True)]

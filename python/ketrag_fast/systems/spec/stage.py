@@ -144,7 +144,7 @@ class Stage:
         name: an identifier, and the name of the stage's folder.
         version: raise it whenever the result changes.
         needs: the stages whose arrays it reads (by name or slot), or a function of the settings.
-        settings: the settings that change the result.
+        settings: the settings and rules that change the result.
         run: the function, or "module:function", so that a declaration imports nothing.
         unit: the unit of its progress.
         look: called in every build, for a stage whose result depends on data outside the arrays (stored

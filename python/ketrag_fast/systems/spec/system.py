@@ -1,4 +1,10 @@
-"""The declaration of a system: settings, stages, channels, recipes and presets under a published name."""
+"""The declaration of a system: settings, stages, channels, recipes and presets under a published name.
+
+A *rule* is a decision in which the variants of a system differ, and that users cannot set: what scores best,
+as in the preset `NAME`, or what the published code does, as in `NAME:reference`. The rules of a variant are a
+frozen dataclass. Stages name the rules that change their result next to their settings, and code reads both
+alike: `settings.of(MyRules)`. The core gets all rules with each query.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +19,7 @@ from ketrag_fast.systems.spec.stage import Needs, Stage
 
 if TYPE_CHECKING:
     import numpy as np
+    from _typeshed import DataclassInstance
     from numpy.typing import NDArray
 
     from ketrag_fast.base.config import Settings
@@ -126,12 +133,12 @@ class Around:
     Attributes:
         find: "module:function": (query, arrays, unit ids) to the neighbours of each unit, strongest first.
         count: the setting with the number of ranked units whose neighbourhood is read; 0 for none.
-        tokens: the setting with the maximum number of tokens that one summary reads.
+        tokens: the maximum number of tokens that one summary reads.
     """
 
     find: str
     count: str
-    tokens: str
+    tokens: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,8 +150,7 @@ class Recipe:
         help: one line for `--help` and docs/modes.md.
         join: "shares" (each channel prints within its share), "fuse" (by reciprocal rank), or "vote"
             (tables of the first channel, then units of the second, those first that both would print).
-        rollover: the setting that decides which channel gets the unused budget.
-        rewrite: "module:function" that rewrites the query with a language model before ranking.
+        rollover: the setting or rule that decides which channel gets the unused budget.
         automatic: its rank among the modes that `auto` tries, 0 first; None if `auto` never chooses it.
         usual: whether builds include it by default.
         around: the graph neighbourhood to add to ranked units.
@@ -158,7 +164,6 @@ class Recipe:
     help: str
     join: Join = "shares"
     rollover: str | None = None
-    rewrite: str | None = None
     automatic: int | None = None
     usual: bool = False
     around: Around | None = None
@@ -251,6 +256,8 @@ class System:
         recipes: its modes.
         graphs: the graphs that it stores, for pictures and exports.
         presets: values of settings under the names that `--system` takes.
+        rules: the rules of each variant of the system, by the name of its preset; the variant that is named
+            like the system holds under all other presets.
         choices: further values for settings that allow them (`core_selection`).
         check: raises ConfigError if settings contradict each other.
         describe: rows for `ketrag stats`, from the sizes of the arrays.
@@ -276,6 +283,7 @@ class System:
     recipes: Mapping[str, Recipe] = field(default_factory=dict)
     graphs: tuple[GraphSource, ...] = ()
     presets: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    rules: Mapping[str, DataclassInstance] = field(default_factory=dict)
     choices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     check: Callable[[Settings], None] | None = None
     describe: Callable[[Sizes], Mapping[str, Any]] | None = None

@@ -6,7 +6,8 @@ The author of a system sees every mistake immediately, instead of its users in a
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import fields, is_dataclass
 from typing import Any, Final, Protocol
 
 from ketrag_fast.base.config import Setting, Settings
@@ -21,17 +22,18 @@ from ketrag_fast.systems.spec.system import JOINS, REST, Channel, Recipe, System
 LISTS: Final = ("auto", "all")
 """The values of the setting `modes` in addition to names of modes."""
 _WORDS: Final = """
-allow_host allow_origin allow_write answer_queue answer_seconds answer_tokens answer_with answers apart base
-batch bertscore build builds cache_mb calls characters communities compare concatenate concurrency config
-count document documents dry_run endpoint epochs examples explain first forget graph grid heads help hidden
+allow_host allow_origin allow_write answer_queue answer_seconds answer_tokens answer_with answers apart
+batch bertscore build builds cache_mb characters communities compare concatenate concurrency config
+count document documents dry_run endpoint epochs examples explain first forget graph grid heads help
 hops host html http index json judge keep keep_shards kind layout limit max_body max_budget max_connections
-max_questions neighbourhood on only_named option out output port prefer prices progress publish_partial
-purge queries query questions queue quiet rate rebuild replace request_seconds sample save schema settle
-shards share shared spend substring systems texts token_file vary verbose version with_model workers
+max_questions neighbourhood on option out output port prefer prices progress publish_partial
+purge queries query questions queue quiet rate rebuild replace request_seconds save schema settle
+shards share shared substring systems texts token_file vary verbose version with_model workers
 """
 OPTIONS: Final = frozenset(_WORDS.split())
 """Options of the command that are not settings; no setting can have these names."""
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_PRESET: Final = re.compile(_NAME.pattern + "(:reference)?")
 _PLAIN: Final = re.compile(r"[a-z][a-z0-9_]*")
 
 
@@ -77,6 +79,7 @@ def check_system(before: Declared, system: System, *, outside: bool) -> None:
     specs = {**before.specs, **own}
     _check_choices(system, specs)
     specs |= {name: specs[name].extended(more) for name, more in system.choices.items()}
+    _check_rules(before, system, specs)
     _check_stages(before, system, specs)
     _names("channel", before.channels, [channel.name for channel in system.channels])
     for channel in system.channels:
@@ -84,19 +87,19 @@ def check_system(before: Declared, system: System, *, outside: bool) -> None:
     _names("mode", [*before.recipes, *LISTS], system.recipes)
     channels = {**before.channels, **{channel.name: channel for channel in system.channels}}
     for name, recipe in system.recipes.items():
-        _check_recipe(name, recipe, channels, specs)
+        _check_recipe(name, recipe, channels, specs, _rules_of([*before.systems, system]))
     _names("graph", before.graphs, [graph.name for graph in system.graphs])
-    _names("preset", before.presets, system.presets)
+    _names("preset", before.presets, system.presets, _PRESET)
     modes = (*LISTS, *before.recipes, *system.recipes)
     for name, row in system.presets.items():
         _check_preset(name, row, specs, modes)
 
 
-def _names(what: str, taken: Iterable[str], names: Iterable[str]) -> None:
+def _names(what: str, taken: Iterable[str], names: Iterable[str], form: re.Pattern[str] = _NAME) -> None:
     """Raise ExtensionError if a name is taken, repeated or invalid."""
     known = set(taken)
     for name in names:
-        if not isinstance(name, str) or not _NAME.fullmatch(name):
+        if not isinstance(name, str) or not form.fullmatch(name):
             raise ExtensionError(
                 f"invalid name {name!r} for a {what}",
                 hint="use letters, digits, hyphens, underscores and dots",
@@ -130,8 +133,29 @@ def _check_choices(system: System, specs: Mapping[str, Setting]) -> None:
             raise ExtensionError(f"further values of the setting {name} must be non-empty strings")
 
 
+def _rules_of(systems: Iterable[System]) -> set[str]:
+    return {rule.name for system in systems for record in system.rules.values() for rule in fields(record)}
+
+
+def _check_rules(before: Declared, system: System, specs: Mapping[str, Setting]) -> None:
+    """Raise ExtensionError unless the rules are one record for each of some presets, with new names."""
+    if not system.rules:
+        return
+    where = f"the rules of {system.name}"
+    absent = [name for name in (system.name, *system.rules) if name not in system.presets]
+    if absent or system.name not in system.rules:
+        raise ExtensionError(f"{where} lack the preset {[*absent, system.name][0]}")
+    records = list(system.rules.values())
+    if not is_dataclass(records[0]) or len({type(record) for record in records}) > 1:
+        raise ExtensionError(f"{where} must be records of one dataclass")
+    for name in _rules_of([system]):
+        if name in specs or name in _rules_of(before.systems) or hasattr(Settings, name):
+            raise ExtensionError(f"the name of the rule {name} is taken or reserved")
+
+
 def _check_stages(before: Declared, system: System, specs: Mapping[str, Setting]) -> None:
     known = {stage.name: stage for stage in before.stages}
+    rules = _rules_of([*before.systems, system])
     labels = {label for stage in before.stages for label in (*stage.counts, *stage.edges)}
     lists = {stage.proposes[0] for stage in before.stages if stage.proposes is not None}
     for stage in system.stages:
@@ -144,7 +168,7 @@ def _check_stages(before: Declared, system: System, specs: Mapping[str, Setting]
         known[stage.name] = stage
         where = f"the stage {stage.name}"
         _check_needs(where, stage.needs)
-        _check_names_of(where, stage.settings, specs, "build")
+        _check_names_of(where, stage.settings, specs, "build", rules)
         if stage.arrays is None:
             raise ExtensionError(f"{where} declares no arrays")
         for name, array in stage.arrays.items():
@@ -192,10 +216,14 @@ def _check_needs(where: str, needs: Any) -> None:
         raise ExtensionError(f"{where} has needs={needs!r}", hint='use a tuple of names, such as ("links",)')
 
 
-def _check_names_of(where: str, names: Any, specs: Mapping[str, Setting], concern: str) -> None:
+def _check_names_of(
+    where: str, names: Any, specs: Mapping[str, Setting], concern: str, rules: Container[str] = ()
+) -> None:
     if not isinstance(names, tuple):
         raise ExtensionError(f"{where} has settings={names!r}", hint="use a tuple of names")
     for name in names:
+        if name in rules:
+            continue
         if name not in specs:
             raise ExtensionError(f"{where} reads the setting {name}, which does not exist")
         if specs[name].concerns != concern:
@@ -206,7 +234,11 @@ def _check_names_of(where: str, names: Any, specs: Mapping[str, Setting], concer
 
 
 def _check_recipe(
-    name: str, recipe: Recipe, channels: Mapping[str, Channel], specs: Mapping[str, Setting]
+    name: str,
+    recipe: Recipe,
+    channels: Mapping[str, Channel],
+    specs: Mapping[str, Setting],
+    rules: Container[str],
 ) -> None:
     where = f"the mode {name}"
     if not recipe.shares:
@@ -215,7 +247,7 @@ def _check_recipe(
         raise ExtensionError(f"{where} has join={recipe.join!r}", hint="use one of " + ", ".join(JOINS))
     if not isinstance(recipe.automatic, (int, type(None))):
         raise ExtensionError(f"{where} has automatic={recipe.automatic!r}", hint="use an integer or None")
-    if recipe.rollover is not None and recipe.rollover not in specs:
+    if recipe.rollover is not None and recipe.rollover not in specs and recipe.rollover not in rules:
         raise ExtensionError(f"{where} reads the setting {recipe.rollover}, which does not exist")
     total = 0.0
     for place, share in enumerate(recipe.shares):

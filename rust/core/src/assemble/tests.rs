@@ -95,7 +95,7 @@ fn words(counts: &[usize]) -> Vec<String> {
 }
 
 fn options() -> Options {
-    Options::new([("row_count".to_owned(), Value::Text("parts".into()))].into())
+    Options::new([("tables".to_owned(), Value::Text("own".into()))].into())
 }
 
 fn request(

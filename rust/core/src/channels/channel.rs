@@ -39,7 +39,7 @@ pub trait Channel: Sync {
     fn style(&self, options: &Options, alone: bool) -> Result<Style> {
         match alone {
             true => Ok(Style::Cited),
-            false => Ok(if counts_whole_rows(self.name(), options)? { Style::Published } else { Style::Ket }),
+            false => Ok(if published(self.name(), options)? { Style::Published } else { Style::Ket }),
         }
     }
 
@@ -76,8 +76,8 @@ pub trait Channel: Sync {
     }
 }
 
-/// Return the option `row_count`: whether whole rows are counted and printed as in the reference
+/// Return the option `tables`: whether rows and tables are printed and counted as in the reference
 /// implementation.
-pub fn counts_whole_rows(channel: &str, options: &Options) -> Result<bool> {
-    Ok(options.choice(channel, "row_count", &["parts", "whole"])? == "whole")
+pub fn published(channel: &str, options: &Options) -> Result<bool> {
+    Ok(options.choice(channel, "tables", &["own", "published"])? == "published")
 }

@@ -8,17 +8,23 @@ use super::scratch::Scratch;
 use crate::error::Result;
 use crate::generation::Parts;
 use crate::progress::Progress;
-use crate::rank::messages::{Aggregate, Settings, ADJACENT, CITED, CITING, REFERENCE};
+use crate::rank::messages::{Settings, ADJACENT, CITED, CITING, REFERENCE};
 use crate::rank::walk::explain::{Bridge, Kind, Reason, Step};
 use crate::search::cited::{Buffers, CitedIndex, Options as Search};
 use crate::sparse::Scored;
 
 pub struct Cited;
 
+/// Rounds of messages, as in the paper.
+const LAYERS: usize = 2;
+/// The weight of a text without a word of the query, with the vectors of a model and with those fitted to the
+/// corpus, which say less (chosen on the development half of the technical documentation).
+const EPSILON: f64 = 0.6;
+const EPSILON_FITTED: f64 = 0.1;
 const DIRECTIONS: [&str; 4] = ["cited_to_citing", "citing_to_cited", "both", "none"];
 
 impl Cited {
-    fn options(&self, options: &Options) -> Result<Search> {
+    fn options(&self, options: &Options, parts: Option<&Parts<'_>>) -> Result<Search> {
         let name = self.name();
         let between = match options.choice(name, "citation_direction", &DIRECTIONS)? {
             "cited_to_citing" => CITED,
@@ -26,17 +32,10 @@ impl Cited {
             "both" => CITED | CITING,
             _ => 0,
         };
-        let aggregate = match options.choice(name, "lesegr_aggregate", &["added", "mean"])? {
-            "mean" => Aggregate::Mean,
-            _ => Aggregate::Added(options.real(name, "lesegr_share")?),
-        };
+        let usual = if parts.is_some_and(Parts::has_space) { EPSILON_FITTED } else { EPSILON };
         Ok(Search {
-            epsilon: options.real(name, "lesegr_epsilon")?,
-            messages: Settings {
-                aggregate,
-                layers: options.count(name, "lesegr_layers")?,
-                residual: options.real(name, "lesegr_residual")?,
-            },
+            epsilon: options.real_or_none(name, "lesegr_epsilon")?.unwrap_or(usual),
+            messages: Settings { share: options.real(name, "lesegr_share")?, layers: LAYERS },
             kinds: ADJACENT | REFERENCE | between,
         })
     }
@@ -65,7 +64,7 @@ impl Channel for Cited {
     }
 
     fn check(&self, options: &Options, _alone: bool) -> Result<()> {
-        self.options(options).map(drop)
+        self.options(options, None).map(drop)
     }
 
     fn rank(
@@ -80,7 +79,7 @@ impl Channel for Cited {
         if silent(vector) {
             return Ok(Vec::new());
         }
-        let options = self.options(query.options)?;
+        let options = self.options(query.options, Some(query.parts))?;
         let buffers = scratch.of::<Buffers>();
         self.index(query)?.search(
             query.question.text,
@@ -99,7 +98,7 @@ impl Channel for Cited {
         if silent(vector) {
             return Ok(Vec::new());
         }
-        let options = self.options(query.options)?;
+        let options = self.options(query.options, Some(query.parts))?;
         let text = query.question.text;
         let mut buffers = Buffers::default();
         let sent = self.index(query)?.senders((text, vector), &options, units, 1, &mut buffers, progress)?;

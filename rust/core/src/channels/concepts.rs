@@ -14,15 +14,13 @@ use crate::vector::simd::Level;
 
 pub struct Concepts;
 
+/// The number of edges that a search follows from its first concepts.
+const DEPTH: usize = 2;
+
 impl Concepts {
     fn options(&self, options: &Options) -> Result<Search> {
         let name = self.name();
-        Ok(Search {
-            seeds: options.count(name, "seed_concepts")?,
-            depth: options.count(name, "bfs_depth")?,
-            most: options.bound(name, "max_expanded")?,
-            order: self.order(options)?,
-        })
+        Ok(Search { seeds: options.count(name, "seed_concepts")?, depth: DEPTH, order: self.order(options)? })
     }
 
     fn order(&self, options: &Options) -> Result<Order> {

@@ -1,7 +1,7 @@
 //! The channel of KET-RAG's text-keyword graph (Algorithm 4): keywords near the query bring in the units that
 //! contain them.
 
-use super::channel::{counts_whole_rows, Channel};
+use super::channel::{published, Channel};
 use super::options::Options;
 use super::query::{need, Query};
 use super::scratch::Scratch;
@@ -43,7 +43,7 @@ impl Channel for Keyword {
     }
 
     fn style(&self, options: &Options, _alone: bool) -> Result<Style> {
-        Ok(if counts_whole_rows(self.name(), options)? { Style::Published } else { Style::Ket })
+        Ok(if published(self.name(), options)? { Style::Published } else { Style::Ket })
     }
 
     /// The pool holds twice the budget. It is filled from the keywords near the query if these are enough.

@@ -11,7 +11,7 @@ use crate::progress::Progress;
 use crate::rank::pagerank::Walk;
 use crate::rank::spread::Settings;
 use crate::search::nodes::print::{print, Room as Limits};
-use crate::search::nodes::{Buffers, Fill, Options as Search};
+use crate::search::nodes::{Buffers, Options as Search};
 
 pub struct NodeRag;
 
@@ -23,15 +23,10 @@ impl NodeRag {
         Ok(Search {
             hits: options.count(name, "node_hits")?,
             nodes: options.count(name, "cross_nodes")?,
-            each: options.flag(name, "cross_each")?,
             entities: options.count(name, "cross_entities")?,
             relations: options.count(name, "cross_relations")?,
             titles: options.count(name, "cross_titles")?,
-            fill: match options.choice(name, "node_fill", &["none", "chunks", "nodes"])? {
-                "chunks" => Fill::Chunks,
-                "nodes" => Fill::Nodes,
-                _ => Fill::Nothing,
-            },
+            fill: options.choice(name, "node_fill", &["chunks", "none"])? == "chunks",
             walk: Settings {
                 teleport: options.real(name, "node_teleport")?,
                 steps: u32::try_from(steps).unwrap_or(u32::MAX),

@@ -47,19 +47,20 @@ impl Options {
         }
     }
 
-    pub fn flag(&self, channel: &str, name: &str) -> Result<bool> {
-        match self.get(channel, name)? {
-            Value::Flag(flag) => Ok(*flag),
-            other => Err(refused(channel, name, "true or false", other)),
-        }
-    }
-
     /// Return a number from 0 to 1.
     pub fn real(&self, channel: &str, name: &str) -> Result<f64> {
         match self.get(channel, name)? {
             Value::Real(x) if (0.0..=1.0).contains(x) => Ok(*x),
             Value::Whole(n) if matches!(n, 0 | 1) => Ok(*n as f64),
             other => Err(refused(channel, name, "a number from 0 to 1", other)),
+        }
+    }
+
+    /// Return a number from 0 to 1, or `None` for nothing.
+    pub fn real_or_none(&self, channel: &str, name: &str) -> Result<Option<f64>> {
+        match self.get(channel, name)? {
+            Value::None => Ok(None),
+            _ => self.real(channel, name).map(Some),
         }
     }
 
@@ -99,12 +100,13 @@ mod tests {
         assert_eq!(options.bound("c", "most"), Ok(Some(3)));
         assert_eq!(options.bound("c", "all"), Ok(None));
         assert_eq!(options.count("c", "most"), Ok(3));
+        assert_eq!(options.real_or_none("c", "all"), Ok(None));
         assert_eq!(options.choice("c", "kind", &["published", "own"]), Ok("own"));
         let told = |found: Result<()>| found.unwrap_err().to_string();
         assert!(told(options.count("c", "all").map(drop))
             .contains("must be a whole number from 0 up, not nothing"));
         assert!(told(options.bound("c", "less").map(drop)).contains("not -1"));
-        assert!(told(options.bound("c", "flag").map(drop)).contains("option flag must be"));
+        assert!(told(options.bound("c", "flag").map(drop)).contains("option flag must be a whole number"));
         assert!(told(options.choice("c", "kind", &["a", "b"]).map(drop)).contains("a or b, not \"own\""));
         assert_eq!(
             told(options.count("walk", "depth").map(drop)),

@@ -1,7 +1,7 @@
 //! Local search over the skeleton (KET-RAG, Algorithm 2): tables of the entities nearest to the query, of
 //! their relations, and of the units to which they lead.
 
-use super::channel::Channel;
+use super::channel::{published, Channel};
 use super::options::Options;
 use super::print::{Printed, Room, Section};
 use super::query::{need, silent, Query};
@@ -27,11 +27,6 @@ fn seeds(options: &Options) -> Result<usize> {
     options.count("skeleton", "seed_entities")
 }
 
-/// The option `tables`: whether tables are formatted as in the reference implementation.
-fn published(options: &Options) -> Result<bool> {
-    Ok(options.choice("skeleton", "tables", &["own", "published"])? == "published")
-}
-
 impl Channel for Skeleton {
     fn name(&self) -> &str {
         "skeleton"
@@ -47,7 +42,7 @@ impl Channel for Skeleton {
 
     fn check(&self, options: &Options, _alone: bool) -> Result<()> {
         seeds(options)?;
-        published(options).map(drop)
+        published(self.name(), options).map(drop)
     }
 
     fn print(
@@ -70,7 +65,7 @@ impl Channel for Skeleton {
             return Ok(vec![Printed { no_match: true, ..Printed::default() }; room.budgets.len()]);
         }
         let selected: Vec<u32> = nearest.iter().map(|s| s.id).collect();
-        let tables = query.printers.tables(published(query.options)?);
+        let tables = query.printers.tables(published(self.name(), query.options)?);
         let options = local::Options {
             most_sources: room.units,
             rollover: room.rollover,

@@ -1,6 +1,6 @@
 //! The channel `text`: units ranked by their vectors.
 
-use super::channel::{counts_whole_rows, Channel};
+use super::channel::{published, Channel};
 use super::options::Options;
 use super::query::{need, silent, Query};
 use super::scratch::Scratch;
@@ -28,7 +28,7 @@ impl Channel for Text {
 
     /// The reference implementation prints this channel with headers even if it is alone.
     fn style(&self, options: &Options, alone: bool) -> Result<Style> {
-        Ok(match (counts_whole_rows(self.name(), options)?, alone) {
+        Ok(match (published(self.name(), options)?, alone) {
             (true, _) => Style::Published,
             (false, true) => Style::Cited,
             (false, false) => Style::Ket,

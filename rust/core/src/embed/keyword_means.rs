@@ -133,7 +133,6 @@ pub fn keyword_means_by_words(
     d: usize,
     sentence_words: CsrView,
     word_sentences: CsrView,
-    unit: bool,
     room: usize,
     threads: usize,
     progress: &Progress,
@@ -167,9 +166,6 @@ pub fn keyword_means_by_words(
         let out = &mut dense[..sentences * columns.len()];
         embed_columns(out, &mut squares, basis, d, sentence_words, columns.clone(), threads, progress)?;
         add_columns(&mut means, d, word_sentences, out, columns, threads, progress)?;
-    }
-    if unit {
-        to_unit(&mut means, d, threads)?;
     }
     Ok(means)
 }
@@ -256,19 +252,17 @@ mod tests {
         let none = Progress::none();
         let vectors =
             super::super::builtin::embed_rows(&basis, d, sentences.view(), &once, 1, &none).unwrap();
-        for unit in [false, true] {
-            let wanted =
-                keyword_means(words.view(), &Vectors::new(&vectors, d).unwrap(), unit, 1, &none).unwrap();
-            for (room, threads) in [(0, 1), (700 * 4 * 2 * LANES, 2), (ROOM, 3)] {
-                let (a, b) = (sentences.view(), words.view());
-                let found = keyword_means_by_words(&basis, d, a, b, unit, room, threads, &none).unwrap();
-                assert_eq!(found, wanted, "{room} {threads}");
-            }
+        let wanted =
+            keyword_means(words.view(), &Vectors::new(&vectors, d).unwrap(), false, 1, &none).unwrap();
+        for (room, threads) in [(0, 1), (700 * 4 * 2 * LANES, 2), (ROOM, 3)] {
+            let (a, b) = (sentences.view(), words.view());
+            let found = keyword_means_by_words(&basis, d, a, b, room, threads, &none).unwrap();
+            assert_eq!(found, wanted, "{room} {threads}");
         }
         let (a, b) = (sentences.view(), words.view());
-        assert!(keyword_means_by_words(&basis[1..], d, a, b, false, ROOM, 1, &none).is_err());
+        assert!(keyword_means_by_words(&basis[1..], d, a, b, ROOM, 1, &none).is_err());
         let foreign = Csr::from_rows(&[vec![700u32]], 701).unwrap();
-        assert!(keyword_means_by_words(&basis, d, a, foreign.view(), false, ROOM, 1, &none).is_err());
+        assert!(keyword_means_by_words(&basis, d, a, foreign.view(), ROOM, 1, &none).is_err());
     }
 
     proptest! {

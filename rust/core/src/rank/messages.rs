@@ -2,9 +2,9 @@
 //! in them, so instead of vectors the query's similarity to the result of K layers is passed along, one
 //! number per text.
 //!
-//! Mean: `x'[i] = (m[i] + sum of alpha[i, j] m[j]) / (|N(i)| + 1)` with `m[j] = weight[j] x[j]`, over the
-//! in-neighbours j of i. Added: `x'[i] = m[i] + share (sum of alpha[i, j] x[j]) / |N(i)|`, where m is
-//! computed once from the initial x, and is the first x. Each row is summed in the order of its edges.
+//! `x'[i] = m[i] + share (sum of alpha[i, j] x[j]) / |N(i)|` over the in-neighbours j of i, where
+//! `m[i] = weight[i] x[i]` is computed once from the initial x, and is the first x. Each row is summed in the
+//! order of its edges.
 
 use crate::error::{Error, Result};
 use crate::memory::room;
@@ -60,25 +60,12 @@ impl<'a> Graph<'a> {
         self.len() == 0
     }
 
-    /// Return whether there are any edges.
-    pub fn has_edges(&self) -> bool {
-        !self.kinds.is_empty()
-    }
-
     /// Iterate over (in-neighbour, kinds, alpha) of each edge into `text`.
     pub fn into_text(&self, text: usize) -> impl Iterator<Item = (u32, u8, f64)> + 'a {
         let range = self.edges.range(text);
         let Self { edges, kinds, alphas } = *self;
         range.map(move |at| (edges.indices[at], kinds[at], f64::from(alphas[at])))
     }
-}
-
-/// How a text combines its message with those of its neighbours.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Aggregate {
-    Mean,
-    /// Its message, plus this share of the mean of the others.
-    Added(f64),
 }
 
 /// The edges of some kinds, as a layer reads them.
@@ -124,10 +111,9 @@ impl Carried {
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Settings {
-    pub aggregate: Aggregate,
+    /// Share of the mean of the neighbours' messages that a text adds to its own.
+    pub share: f64,
     pub layers: usize,
-    /// Weight of each text's initial value in the result.
-    pub residual: f64,
 }
 
 /// Buffers of one thread.
@@ -135,11 +121,10 @@ pub struct Settings {
 pub struct Buffers {
     message: Vec<f64>,
     own: Vec<f64>,
-    start: Vec<f64>,
 }
 
 /// Pass messages along the selected edges: `state` holds x of each text, before and after. The messages of
-/// each text are multiplied by `weights`.
+/// each text are multiplied by `weights`; without layers this is all that happens.
 pub fn pass(
     carried: &Carried,
     weights: &[f64],
@@ -156,71 +141,35 @@ pub fn pass(
             state.len()
         )));
     }
-    if !(0.0..=1.0).contains(&settings.residual) {
-        return Err(Error::input(format!("residual must be between 0 and 1, not {}", settings.residual)));
+    let share = settings.share;
+    if !(0.0..=1.0).contains(&share) {
+        return Err(Error::input(format!("share must be between 0 and 1, not {share}")));
     }
-    let start = &mut buffers.start;
-    if let Aggregate::Added(share) = settings.aggregate {
-        if !(0.0..=1.0).contains(&share) {
-            return Err(Error::input(format!("share must be between 0 and 1, not {share}")));
-        }
-    }
-    start.clear();
-    if settings.residual > 0.0 {
-        start.extend_from_slice(state);
-    }
-    let Buffers { message, own, .. } = buffers;
-    if settings.layers > 0 && settings.aggregate != Aggregate::Mean {
-        own.clear();
-        own.extend(state.iter().zip(weights).map(|(x, w)| x * w));
-        state.copy_from_slice(own);
-    }
+    let Buffers { message, own } = buffers;
+    own.clear();
+    own.extend(state.iter().zip(weights).map(|(x, w)| x * w));
+    state.copy_from_slice(own);
     for _ in 0..settings.layers {
         message.clear();
-        match settings.aggregate {
-            Aggregate::Mean => message.extend(state.iter().zip(weights).map(|(x, w)| x * w)),
-            Aggregate::Added(_) => message.extend_from_slice(state),
-        }
-        for first in (0..n).step_by(ROWS) {
-            progress.check()?;
-            let rows = first..(first + ROWS).min(n);
-            match settings.aggregate {
-                Aggregate::Mean => layer(carried, message, rows, |row, sum, count| {
-                    state[row] = (message[row] + sum) / f64::from(count + 1);
-                }),
-                Aggregate::Added(share) => layer(carried, message, rows, |row, sum, count| {
-                    state[row] = own[row] + share * sum / f64::from(count.max(1));
-                }),
+        message.extend_from_slice(state);
+        for (row, x) in state.iter_mut().enumerate() {
+            if row % ROWS == 0 {
+                progress.check()?;
             }
+            let range = carried.starts[row] as usize..carried.starts[row + 1] as usize;
+            let (ids, alphas) = (&carried.ids[range.clone()], &carried.alphas[range]);
+            let mut sum = 0.0;
+            for (&id, &alpha) in ids.iter().zip(alphas) {
+                sum += f64::from(alpha) * message[id as usize];
+            }
+            *x = own[row] + share * sum / ids.len().max(1) as f64;
         }
     }
-    let start = &buffers.start;
-    let share = settings.residual;
-    state.iter_mut().zip(start.iter()).for_each(|(x, x0)| *x = (1.0 - share) * *x + share * x0);
     Ok(())
-}
-
-/// Return the sum and the number of the messages into each row.
-fn layer(
-    carried: &Carried,
-    message: &[f64],
-    rows: std::ops::Range<usize>,
-    mut put: impl FnMut(usize, f64, u32),
-) {
-    for row in rows {
-        let range = carried.starts[row] as usize..carried.starts[row + 1] as usize;
-        let (ids, alphas) = (&carried.ids[range.clone()], &carried.alphas[range]);
-        let mut sum = 0.0;
-        for (&id, &alpha) in ids.iter().zip(alphas) {
-            sum += f64::from(alpha) * message[id as usize];
-        }
-        put(row, sum, ids.len() as u32);
-    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::Aggregate::{Added, Mean};
     use super::*;
     use crate::sparse::Csr;
     use proptest::prelude::*;
@@ -243,14 +192,12 @@ mod tests {
     }
 
     #[test]
-    fn without_layers_nothing_moves_and_one_layer_without_edges_multiplies() {
+    fn without_layers_or_edges_each_text_has_its_own_message() {
         let rows = vec![vec![], vec![]];
-        let still = Settings { aggregate: Mean, layers: 0, residual: 0.0 };
-        assert_eq!(run(&rows, (&[], ALL), &[], &[0.5, -1.0], &[0.5, 0.25], still), [0.5, -1.0]);
-        let once = Settings { layers: 1, ..still };
-        assert_eq!(run(&rows, (&[], ALL), &[], &[0.5, -1.0], &[0.5, 0.25], once), [0.25, -0.25]);
-        let half = Settings { residual: 0.5, ..once };
-        assert_eq!(run(&rows, (&[], ALL), &[], &[0.5, -1.0], &[0.5, 0.25], half), [0.375, -0.625]);
+        for layers in [0, 1, 2] {
+            let settings = Settings { share: 0.5, layers };
+            assert_eq!(run(&rows, (&[], ALL), &[], &[0.5, -1.0], &[0.5, 0.25], settings), [0.25, -0.25]);
+        }
     }
 
     #[test]
@@ -259,18 +206,15 @@ mod tests {
         let rows = vec![vec![1u32, 2], vec![], vec![]];
         let (kinds, alphas) = ([CITED, ADJACENT], [0.5f32, 1.0]);
         let (x, w) = ([0.0, 1.0, 3.0], [1.0; 3]);
-        let run_with = |aggregate, kinds_wanted| {
-            let settings = Settings { aggregate, layers: 1, residual: 0.0 };
+        let run_with = |share, kinds_wanted| {
+            let settings = Settings { share, layers: 1 };
             run(&rows, (&kinds, kinds_wanted), &alphas, &x, &w, settings)[0]
         };
-        let with = |kinds_wanted| run_with(Mean, kinds_wanted);
-        assert_eq!(with(ALL), 3.5 / 3.0);
-        assert_eq!(with(CITED), 0.25);
-        assert_eq!(with(ADJACENT), 1.5);
-        assert_eq!(with(CITING), 0.0);
-        assert_eq!(run_with(Added(0.5), ALL), 0.5 * 3.5 / 2.0);
-        assert_eq!(run_with(Added(1.0), CITED), 0.5);
-        assert_eq!(run_with(Added(1.0), 0), 0.0);
+        assert_eq!(run_with(0.5, ALL), 0.5 * 3.5 / 2.0);
+        assert_eq!(run_with(1.0, CITED), 0.5);
+        assert_eq!(run_with(1.0, ADJACENT), 3.0);
+        assert_eq!(run_with(1.0, CITING), 0.0);
+        assert_eq!(run_with(1.0, 0), 0.0);
     }
 
     #[test]
@@ -281,17 +225,15 @@ mod tests {
         let wide = Csr::from_rows(&[[1u32]], 2).unwrap();
         assert!(Graph::new(wide.view(), &[1], &[1.0]).unwrap_err().to_string().contains("square"));
         let carried = Carried::new(Graph::new(csr.view(), &[1, 1], &[1.0, 1.0]).unwrap(), ALL).unwrap();
-        let settings = Settings { aggregate: Mean, layers: 1, residual: 0.0 };
+        let settings = Settings { share: 0.5, layers: 1 };
         let go = |x: usize, w: usize, settings: &Settings, progress: &Progress| {
             let (mut state, weights) = (vec![1.0; x], vec![1.0; w]);
             pass(&carried, &weights, &mut state, settings, &mut Buffers::default(), progress)
         };
         assert!(go(2, 1, &settings, &Progress::none()).unwrap_err().to_string().contains("1 weights"));
         assert!(go(1, 2, &settings, &Progress::none()).is_err());
-        let bad = Settings { aggregate: Added(2.0), ..settings };
+        let bad = Settings { share: 2.0, ..settings };
         assert!(go(2, 2, &bad, &Progress::none()).unwrap_err().to_string().contains("share"));
-        let bad = Settings { residual: 1.5, ..settings };
-        assert!(go(2, 2, &bad, &Progress::none()).unwrap_err().to_string().contains("residual"));
         let progress = Progress::none();
         progress.stop();
         assert_eq!(go(2, 2, &settings, &progress), Err(Error::Cancelled));
@@ -307,10 +249,8 @@ mod tests {
             question in prop::collection::vec(-1.0f64..1.0, 3),
             alpha in prop::collection::vec(0.0f32..=1.0, 64),
             layers in 0usize..4,
-            residual in 0.0f64..=1.0,
-            share in prop::option::of(0.0f64..=1.0),
+            share in 0.0f64..=1.0,
         ) {
-            let aggregate = share.map_or(Mean, Added);
             let n = rows.len();
             let rows: Vec<Vec<u32>> = rows
                 .iter()
@@ -320,28 +260,18 @@ mod tests {
             let edges: usize = rows.iter().map(Vec::len).sum();
             let alphas = &alpha[..edges];
             let dot = |h: &[f64]| h.iter().zip(&question).map(|(a, b)| a * b).sum::<f64>();
-            let mut h: Vec<Vec<f64>> = values.chunks(3).take(n).map(<[f64]>::to_vec).collect();
-            let start: Vec<f64> = h.iter().map(|h| dot(h)).collect();
+            let vectors: Vec<Vec<f64>> = values.chunks(3).take(n).map(<[f64]>::to_vec).collect();
+            let start: Vec<f64> = vectors.iter().map(|h| dot(h)).collect();
             let own: Vec<Vec<f64>> =
-                h.iter().zip(&weights).map(|(h, w)| h.iter().map(|x| w * x).collect()).collect();
-            if share.is_some() && layers > 0 {
-                h = own.clone();
-            }
+                vectors.iter().zip(&weights).map(|(h, w)| h.iter().map(|x| w * x).collect()).collect();
+            let mut h = own.clone();
             for _ in 0..layers {
                 let mut at = 0;
                 let mut next = Vec::new();
                 for (i, row) in rows.iter().enumerate() {
-                    let (self_by, by, all) = match share {
-                        None => (weights[i] / (row.len() + 1) as f64, 1.0, (row.len() + 1) as f64),
-                        Some(share) => (0.0, share, row.len().max(1) as f64),
-                    };
-                    let mut sum: Vec<f64> = h[i].iter().map(|x| self_by * x).collect();
-                    if share.is_some() {
-                        sum = own[i].clone();
-                    }
+                    let mut sum: Vec<f64> = own[i].clone();
                     for &j in row {
-                        let w = if share.is_some() { 1.0 } else { weights[j as usize] };
-                        let by = by * w * f64::from(alphas[at]) / all;
+                        let by = share * f64::from(alphas[at]) / row.len() as f64;
                         sum.iter_mut().zip(&h[j as usize]).for_each(|(s, x)| *s += by * x);
                         at += 1;
                     }
@@ -349,10 +279,10 @@ mod tests {
                 }
                 h = next;
             }
-            let settings = Settings { aggregate, layers, residual };
+            let settings = Settings { share, layers };
             let got = run(&rows, (&vec![CITED; edges], ALL), alphas, &start, &weights[..n], settings);
-            for ((h, x0), got) in h.iter().zip(&start).zip(got) {
-                let want = (1.0 - residual) * dot(h) + residual * x0;
+            for (h, got) in h.iter().zip(got) {
+                let want = dot(h);
                 prop_assert!((want - got).abs() < 1e-12, "{want} {got}");
             }
         }

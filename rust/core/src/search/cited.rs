@@ -5,13 +5,13 @@ use crate::error::{Error, Result};
 use crate::progress::Progress;
 use crate::rank::links_view::LinksView;
 use crate::rank::matches::Matches;
-use crate::rank::messages::{self, pass, Aggregate, Carried, Graph};
+use crate::rank::messages::{self, pass, Carried, Graph};
 use crate::sparse::{leaves, Leaders, Mask, Scored};
 use crate::text::lexical::Lexer;
 use crate::vector::bytes;
 use crate::vector::quantised::QuantisedView;
 use crate::vector::simd::Level;
-use crate::vector::{self, reference_dots_with, Filter, Vectors};
+use crate::vector::{reference_dots_with, Vectors};
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
@@ -65,7 +65,6 @@ impl<'a> CitedGraph<'a> {
 /// Buffers of one thread.
 #[derive(Debug, Default)]
 pub struct Buffers {
-    search: vector::Scratch,
     codes: bytes::Query,
     products: Vec<i32>,
     lexer: Lexer,
@@ -98,8 +97,7 @@ impl<'a> CitedIndex<'a> {
     }
 
     /// Return the best `wanted` texts for a query and its vector, of those that pass the filter, best first;
-    /// all texts send messages. Without layers, or if the graph has no edges, these are the nearest texts by
-    /// vector.
+    /// all texts send messages.
     #[allow(clippy::too_many_arguments)] // a question, what is wanted of it, and buffers
     pub fn search(
         &self,
@@ -113,18 +111,6 @@ impl<'a> CitedIndex<'a> {
     ) -> Result<Vec<Scored>> {
         if !(0.0..=1.0).contains(&options.epsilon) {
             return Err(Error::input(format!("epsilon must be between 0 and 1, not {}", options.epsilon)));
-        }
-        if options.messages.layers == 0 || !self.graph.graph.has_edges() {
-            let (vectors, codes) = (&self.vectors, self.codes);
-            return vector::top_k(
-                vectors,
-                codes,
-                vector,
-                wanted,
-                mask.map_or(Filter::All, |mask| Filter::Bits(mask.bits())),
-                Level::best(),
-                &mut buffers.search,
-            );
         }
         self.near(vector, buffers)?;
         self.words(question, options.epsilon, buffers, progress)?;
@@ -199,9 +185,6 @@ impl<'a> CitedIndex<'a> {
         buffers: &mut Buffers,
         progress: &Progress,
     ) -> Result<Vec<Vec<(u8, Scored)>>> {
-        if options.messages.layers == 0 || !self.graph.graph.has_edges() {
-            return Ok(vec![Vec::new(); texts.len()]);
-        }
         if let Some(text) = texts.iter().find(|&&text| text as usize >= self.graph.graph.len()) {
             return Err(Error::input(format!("text {text} does not exist")));
         }
@@ -209,23 +192,15 @@ impl<'a> CitedIndex<'a> {
         self.words(question, options.epsilon, buffers, progress)?;
         let Buffers { weights, state, messages, .. } = buffers;
         let before =
-            messages::Settings { layers: options.messages.layers - 1, residual: 0.0, ..options.messages };
+            messages::Settings { layers: options.messages.layers.saturating_sub(1), ..options.messages };
         let carried = self.graph.carried(options.kinds)?;
         pass(carried, weights, state, &before, messages, progress)?;
         let wanted = options.kinds;
-        // Added messages were weighted before the first layer, and are always passed on.
-        if let (Aggregate::Added(_), 0) = (options.messages.aggregate, before.layers) {
-            state.iter_mut().zip(weights.iter()).for_each(|(x, w)| *x *= w);
-        }
-        let weight = |id: u32| match options.messages.aggregate {
-            Aggregate::Mean => weights[id as usize],
-            Aggregate::Added(_) => 1.0,
-        };
         let of = |&text: &u32| {
             let edges = self.graph.graph.into_text(text as usize).filter(|edge| edge.1 & wanted != 0);
             let mut sent: Vec<(u8, Scored)> = edges
                 .map(|(id, kind, alpha)| {
-                    let score = alpha * weight(id) * state[id as usize];
+                    let score = alpha * state[id as usize];
                     (kind & wanted, Scored { id, score })
                 })
                 .collect();

@@ -3,7 +3,7 @@
 
 use crate::error::{Error, Result};
 use crate::progress::Progress;
-use crate::sparse::{leaves, rank_order, CsrView, Mask, Scored};
+use crate::sparse::{leaves, CsrView, Mask, Scored};
 use crate::vector::quantised::QuantisedView;
 use crate::vector::simd::Level;
 use crate::vector::{self, Filter, Vectors};
@@ -29,8 +29,6 @@ pub struct Options {
     pub seeds: usize,
     /// Number of steps in the graph.
     pub depth: usize,
-    /// Maximum number of concepts reached, by level, then by cosine.
-    pub most: Option<usize>,
     pub order: Order,
 }
 
@@ -41,16 +39,14 @@ pub enum Order {
     Local,
     /// The nearest remaining unit of each concept, then the next of each, and so on.
     Turns,
-    /// All units of all concepts, including reached ones, in one list by cosine (the paper's ablation D).
-    Naive,
 }
 
 impl Order {
-    pub const NAMES: [&'static str; 3] = ["local", "turns", "naive"];
+    pub const NAMES: [&'static str; 2] = ["local", "turns"];
 
     pub fn by_name(name: &str) -> Option<Self> {
         let place = Self::NAMES.iter().position(|known| *known == name)?;
-        Some([Self::Local, Self::Turns, Self::Naive][place])
+        Some([Self::Local, Self::Turns][place])
     }
 }
 
@@ -120,16 +116,14 @@ impl<'a> ConceptIndex<'a> {
                 progress.check()?;
                 let own = self.units.row(seed.id as usize).iter().copied();
                 pool.extend(own.filter(|&unit| leaves(self.mask, unit) && insert(taken, unit)));
-                if options.order == Order::Local {
-                    let left = wanted - found.len();
-                    found.extend(self.best(&pool, query, left, seed.id, level, scoring)?);
-                    pool.clear();
-                }
+                let left = wanted - found.len();
+                found.extend(self.best(&pool, query, left, seed.id, level, scoring)?);
+                pool.clear();
             }
         }
         if found.len() < wanted {
             let seeds: Vec<u32> = seeds.iter().map(|seed| seed.id).collect();
-            for concept in self.expanded(&concepts, &seeds, query, options, reached, progress)? {
+            for concept in self.expanded(&seeds, options.depth, reached, progress)? {
                 let own = self.units.row(concept as usize).iter().copied();
                 pool.extend(own.filter(|&unit| leaves(self.mask, unit) && insert(taken, unit)));
             }
@@ -195,21 +189,19 @@ impl<'a> ConceptIndex<'a> {
     /// Return the concepts that the graph reaches from the seeds, without the seeds.
     fn expanded(
         &self,
-        concepts: &Vectors<'_>,
         seeds: &[u32],
-        query: &[f32],
-        options: Options,
+        depth: usize,
         reached: &mut Vec<u64>,
         progress: &Progress,
     ) -> Result<Vec<u32>> {
         reached.clear();
-        reached.resize(concepts.len().div_ceil(64), 0);
+        reached.resize(self.edges.rows().div_ceil(64), 0);
         for &id in seeds {
             insert(reached, id);
         }
         let mut all = Vec::new();
         let mut level = seeds.to_vec();
-        for _ in 0..options.depth {
+        for _ in 0..depth {
             progress.check()?;
             let mut next = Vec::new();
             for &from in &level {
@@ -220,14 +212,6 @@ impl<'a> ConceptIndex<'a> {
                 break;
             }
             next.sort_unstable();
-            if let Some(room) = options.most.map(|most| most.saturating_sub(all.len())) {
-                if next.len() > room {
-                    let mut scored: Vec<Scored> = concepts.score_many(&next, query);
-                    scored.sort_unstable_by(rank_order);
-                    all.extend(scored.iter().take(room).map(|s| s.id));
-                    break;
-                }
-            }
             all.extend(&next);
             level = next;
         }

@@ -68,7 +68,7 @@ impl PoolScratch {
 }
 
 impl<'a> KeywordChannel<'a> {
-    /// `keywords`: means of sentences, not normalised unless the index was built with `keyword_norm = unit`;
+    /// `keywords`: means of sentences, not normalised;
     /// `quantised`: codes of the same; `word_units`: keyword -> units, ascending; `unit_tokens[i]`: cost of
     /// printing unit `i`, including title and row marks.
     pub fn new(

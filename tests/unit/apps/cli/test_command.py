@@ -51,8 +51,8 @@ class LittleIndex:
     def retrieve(self, question: str, *, explain: bool = False) -> Context:
         if not question.strip():
             raise EmptyQuery("the question is empty")
-        if self.settings.mode == "hyde":
-            raise ModeUnavailable("hyde needs a language model", hint="give one with --llm")
+        if self.settings.mode == "ket":
+            raise ModeUnavailable("mode ket needs a skeleton", hint="give one with --llm")
         budget = self.settings.budget
         if "nothing" in question:
             return Context(question, "walk", budget, 0, "", reason="no_match", warnings=("no vectors",))
@@ -185,7 +185,7 @@ def test_retrieve(capsys: Run) -> None:
     assert (code, out) == (0, "")
     assert "no passages: nothing in the index matches the query" in err
     assert "no vectors" in err
-    code, _, err = ketrag(capsys, "retrieve", "Ada?", "--mode", "hyde")
+    code, _, err = ketrag(capsys, "retrieve", "Ada?", "--mode", "ket")
     assert code == 4
     assert "hint: give one with --llm" in err
 
@@ -238,7 +238,7 @@ def test_config_show(capsys: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     (tmp_path / "ketrag.toml").write_text("knn-k = 0\nbudget = 100\n")
     monkeypatch.setenv("KETRAG_BUDGET", "0")
     monkeypatch.setenv("KETRAG_INDEX", "elsewhere")
-    code, out, _ = ketrag(capsys, "config", "show", "--system", "ket-rag-p", "--seed", "7", "--json")
+    code, out, _ = ketrag(capsys, "config", "show", "--system", "ket-rag", "--seed", "7", "--json")
     data = json.loads(out)
     assert code == 0
     assert data["index"] == {"path": "elsewhere", "origin": "environment"}
@@ -246,7 +246,7 @@ def test_config_show(capsys: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert found["knn_k"] == (0, "file")
     assert found["budget"] == (0, "environment")
     assert found["seed"] == (7, "flag")
-    assert found["chunk_tokens"] == (1200, "system ket-rag-p")
+    assert found["chunk_tokens"] == (1200, "system ket-rag")
     assert found["offline"] == (False, "default")
     ketrag(capsys, "index", "docs", "--core-ratio", "0")
     _, out, _ = ketrag(capsys, "config", "show")

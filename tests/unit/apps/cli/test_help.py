@@ -74,7 +74,7 @@ def test_full_help_adds_the_other_shared_settings(capsys: Run) -> None:
     _, full, _ = ended(capsys, "index", "--help")
     assert "--record" not in short and "--record FILE" in full
     assert "overlap=N" in full and "knn_k" not in full.partition("examples:")[0]
-    assert "systems: default, walk" in full and "presets: ket-rag-p" in full
+    assert "systems: default, ket-rag" in full and "presets: ket-rag:reference" in full
     assert "ketrag config list {ket-rag,g2cons,noderag,cg-rag}" in full
 
 
@@ -139,11 +139,11 @@ def test_o_reports_wrong_use(argv: tuple[str, ...], message: str, capsys: Run) -
 
 
 def test_config_list_knows_presets_and_systems_without_settings(capsys: Run) -> None:
-    _, out, _ = ended(capsys, "config", "list", "noderag-150")
-    assert out == ended(capsys, "config", "list", "noderag")[1]
-    code, out, err = ended(capsys, "config", "list", "walk")
+    _, out, _ = ended(capsys, "config", "list", "ket-rag:reference")
+    assert out == ended(capsys, "config", "list", "ket-rag")[1]
+    code, out, err = ended(capsys, "config", "list", "default")
     assert (code, out) == (2, "")
-    assert "the system walk has no settings besides the shared ones" in err and "noderag" in err
+    assert "the system plain has no settings besides the shared ones" in err and "noderag" in err
 
 
 def test_config_list(capsys: Run) -> None:
@@ -168,10 +168,10 @@ def test_config_list(capsys: Run) -> None:
     assert {line.split()[0] for line in lines[1:]} == {
         n for n, s in catalogue().items() if s.owner == "noderag"
     }
-    assert next(line for line in lines if line.startswith("node_steps")).split()[1:4] == [
+    assert next(line for line in lines if line.startswith("max_attributes")).split()[1:4] == [
         "integer",
-        "2",
-        "0..100",
+        "none",
+        "0..",
     ]
 
 
@@ -182,7 +182,7 @@ def test_config_list(capsys: Run) -> None:
         (["ketrag", "retr"], {"retrieve"}),
         (["ketrag", "index", "--emb"], {"--embedder"}),
         (["ketrag", "retrieve", "--mode", "cg-rag-s"], {"cg-rag-sparse"}),
-        (["ketrag", "index", "-o", "knn_a"], {"knn_ann_from="}),
+        (["ketrag", "index", "-o", "knn_"], {"knn_k="}),
         (["ketrag", "config", "sh"], {"show"}),
         (["ketrag", "bench", "systems", "--systems"], {"--systems"}),
         (["ketrag", "completion", "f"], {"fish"}),
@@ -212,7 +212,7 @@ def shell_path(name: str) -> str:
         ("ketrag con", {"config"}),
         ("ketrag config sh", {"show"}),
         ("ketrag retrieve --mod", {"--mode"}),
-        ("ketrag index -o knn_a", {"knn_ann_from="}),
+        ("ketrag index -o knn_", {"knn_k="}),
         ("ketrag retrieve --mode noder", {"noderag"}),
     ],
 )
@@ -256,7 +256,7 @@ def keystrokes(argv: list[str], typed: list[str], wanted: str, env: dict[str, st
     ("typed", "completed"),
     [
         ("ketrag config sh", "ketrag config show"),
-        ("ketrag index -o knn_a", "ketrag index -o knn_ann_from="),
+        ("ketrag index -o knn_", "ketrag index -o knn_k="),
     ],
 )
 def test_zsh_completes_on_a_terminal(typed: str, completed: str, capsys: Run, tmp_path: Path) -> None:

@@ -67,6 +67,6 @@ def test_bad_requests(client: Any, query: dict[str, str], status: int, said: str
 
 def test_a_missing_graph_names_the_command_that_adds_it(client: Any) -> None:
     reply = client.get("/v1/graph-view", params={"graph": "concepts"})
-    command = "ketrag index --modes auto,concepts"
+    command = "ketrag index --modes auto,g2cons"
     assert reply.json()["hint"] == f"add it with `{command}`"
     assert client.get("/v1/graph").json()["missing"]["concepts"] == command

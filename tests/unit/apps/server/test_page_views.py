@@ -179,7 +179,7 @@ def test_documents_and_index(films: Path, page: Browser, pictures: Path) -> None
         page.picture(pictures / "documents.png")
         page.value("document.getElementById('to-index').click()")
         page.wait("document.querySelectorAll('#index-view table').length >= 4")
-        assert "ketrag index --modes auto,concepts" in texts(page, "#index-view td")
+        assert "ketrag index --modes auto,g2cons" in texts(page, "#index-view td")
         page.picture(pictures / "index.png")
         page.look(400, 844, phone=True)
         assert fits(page)

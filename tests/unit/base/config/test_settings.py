@@ -82,22 +82,22 @@ def test_each_source_goes_before_the_next() -> None:
 
 
 def test_a_system_fills_what_nobody_names() -> None:
-    found = resolve(flags={"system": "ket-rag-p"}, file={"chunk_tokens": 600}, presets=registry().table)
+    found = resolve(flags={"system": "ket-rag"}, file={"chunk_tokens": 600}, presets=registry().table)
     assert (found.settings.chunk_tokens, found.settings.split_level, found.settings.cut) == (
         600,
         3,
         "windows",
     )
-    assert found.origins["split_level"] == "system ket-rag-p"
+    assert found.origins["split_level"] == "system ket-rag"
 
 
 def test_a_new_system_goes_before_the_index_and_the_same_one_does_not() -> None:
     index = build_settings(Settings(chunk_tokens=300, knn_k=7, seed=1))
-    found = resolve(flags={"system": "ket-rag-p"}, index=index, presets=registry().table)
+    found = resolve(flags={"system": "ket-rag"}, index=index, presets=registry().table)
     assert (found.settings.chunk_tokens, found.settings.knn_k, found.settings.seed) == (1200, 2, 1)
     assert found.needs_rebuild == ("chunk_tokens", "split_level", "cut")
     index = build_settings(found.settings) | {"chunk_tokens": 600}
-    same = resolve(flags={"system": "ket-rag-p"}, index=index, presets=registry().table)
+    same = resolve(flags={"system": "ket-rag"}, index=index, presets=registry().table)
     assert (same.settings.chunk_tokens, same.differences) == (600, ())
     back = resolve(flags={"system": "default"}, index=index, presets=registry().table)
     assert (back.settings.chunk_tokens, back.settings.cut, back.settings.seed) == (200, "sentences", 1)
@@ -185,4 +185,4 @@ def test_systems_with_a_skeleton_glean_once_as_the_paper_does() -> None:
 def test_unknown_system() -> None:
     with pytest.raises(ConfigError, match="unknown system 'x'") as caught:
         resolve(flags={"system": "x"}, presets=registry().table)
-    assert "ket-rag-p" in (caught.value.hint or "")
+    assert "ket-rag" in (caught.value.hint or "")

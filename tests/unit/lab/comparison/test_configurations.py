@@ -16,14 +16,16 @@ from ketrag_fast.lab.comparison.configurations import (
     from_flag,
     from_systems,
 )
+from ketrag_fast.systems.registry import registry
 
+ROOT = Path(__file__).parents[4]
 FILE = """knn_k = 4
 [[build]]
 name = "small"
 chunk_tokens = 50
 [[build]]
 name = "paper"
-system = "ket-rag-p"
+system = "ket-rag"
 knn-k = 2
 """
 
@@ -68,8 +70,8 @@ def test_a_bad_file_is_refused(tmp_path: Path, text: str, word: str) -> None:
 
 
 def test_a_flag_is_a_row() -> None:
-    row = from_flag("rules: system=ket-rag-p, core-ratio=0.5")
-    assert (row.name, dict(row.settings)) == ("rules", {"system": "ket-rag-p", "core_ratio": 0.5})
+    row = from_flag("rules: system=ket-rag, core-ratio=0.5")
+    assert (row.name, dict(row.settings)) == ("rules", {"system": "ket-rag", "core_ratio": 0.5})
     assert from_flag("api: embedder=openai:m@http://127.0.0.1:1/v1").settings == {
         "embedder": "openai:m@http://127.0.0.1:1/v1"
     }
@@ -83,7 +85,7 @@ def test_a_flag_is_a_row() -> None:
 
 
 def test_systems_and_limits() -> None:
-    assert [c.name for c in from_systems(["text-rag", "default"])] == ["text-rag", "default"]
+    assert [c.name for c in from_systems(["ket-rag", "default"])] == ["ket-rag", "default"]
     with pytest.raises(ConfigError, match="unknown system 'best-rag'"):
         from_systems(["best-rag"])
     with pytest.raises(ConfigError, match="nothing to compare"):
@@ -140,3 +142,12 @@ def test_points_with_the_same_units_are_built_together_largest_core_first() -> N
     ]
     places = sweep.order([Configuration(str(n), row) for n, row in enumerate(rows)], Settings())
     assert places == [2, 0, 3, 1]
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "benches" / "papers").glob("*.toml")), ids=str)
+def test_the_experiments_of_the_papers_can_be_built(path: Path) -> None:
+    builds = from_file(path)
+    assert len(builds) > 1
+    for build in builds:
+        settings = build.resolved(Settings())
+        assert settings.mode in registry().recipes

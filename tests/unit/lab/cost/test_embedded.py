@@ -15,7 +15,7 @@ from tests.process import POLAR
 
 ARTICLE = (POLAR / "articles" / "fram.md").read_text("utf-8")
 CASES = {
-    "noderag-150": (
+    "noderag": (
         "noderag_vectors",
         {
             "noderag_graph": ["semantic_unit"],
@@ -23,7 +23,7 @@ CASES = {
             "noderag_elements": ["element"],
         },
     ),
-    "ket-rag-p": ("entities", {"skeleton": ["entity_name", "entity_description"]}),
+    "ket-rag": ("entities", {"skeleton": ["entity_name", "entity_description"]}),
 }
 
 

@@ -49,12 +49,12 @@ def test_notes_say_what_is_left_out_once() -> None:
 def test_a_row_that_was_not_run_says_why_below() -> None:
     text = render(
         [
-            ResultRow("hyde", 4000, 0, reason="needs a language model"),
-            ResultRow("hyde", 2000, 0, reason="needs a language model"),
+            ResultRow("ket", 4000, 0, reason="needs a language model"),
+            ResultRow("ket", 2000, 0, reason="needs a language model"),
         ]
     )
     assert "not run" in text.splitlines()[2]
-    assert text.count("hyde: not run: needs a language model") == 1
+    assert text.count("ket: not run: needs a language model") == 1
 
 
 def test_auto_shows_what_ran() -> None:

@@ -64,7 +64,7 @@ def test_everything_is_taken_over(imported: tuple[ImportReport, Index]) -> None:
 
 def test_the_modes_of_the_skeleton_work(imported: tuple[ImportReport, Index]) -> None:
     index = imported[1]
-    assert {"bm25", "text", "walk", "keyword", "skeleton", "ket", "hybrid"} <= set(index.modes)
+    assert {"bm25", "text", "walk", "keyword", "skeleton", "ket"} <= set(index.modes)
     for mode in index.modes:
         context = index.retrieve("Who built the Fram?", mode=mode, budget=400)
         assert any("Colin Archer" in passage.text for passage in context.passages), mode

@@ -19,10 +19,9 @@ from ketrag_fast.models.extraction.schema import reply_schema
 OPTIONS = PromptOptions()
 
 
-@pytest.mark.parametrize("terse", [True, False])
 @pytest.mark.parametrize("types", [OPTIONS.entity_types, ("organization", "geo"), ()])
-def test_the_example_is_a_good_reply_to_its_passage(terse: bool, types: tuple[str, ...]) -> None:
-    options = PromptOptions(entity_types=types, terse=terse)
+def test_the_example_is_a_good_reply_to_its_passage(types: tuple[str, ...]) -> None:
+    options = PromptOptions(entity_types=types)
     text = instructions(options)
     passage, reply = text.split("Example of a passage:\n")[1].split("\nIts reply:\n")
     parsed = parse_reply(reply, passage)
@@ -86,10 +85,9 @@ def test_the_fingerprint_knows_every_option() -> None:
             PromptOptions(entity_types=("person",)),
             PromptOptions(language="german"),
             PromptOptions(gleanings=1),
-            PromptOptions(terse=False),
         )
     }
-    assert len(every) == 5
+    assert len(every) == 4
     assert prompt_fingerprint(PromptOptions()) in every
 
 

@@ -105,7 +105,9 @@ def test_a_skeleton_of_12_chunks_is_built_and_its_replies_are_kept(gemma: Path, 
     names = sorted((POLAR / "articles").iterdir())[:12]
     documents = [Document(path.name, path.read_text("utf-8")[:100]) for path in names]
     llm = f"llama-cpp:{gemma}#plain"
-    settings = Settings(system="ket-rag-u", llm=llm, core_ratio=1.0, llm_tokens=32, llm_slots=8)
+    settings = Settings(
+        system="ket-rag", core_selection="uniform", llm=llm, core_ratio=1.0, llm_tokens=32, llm_slots=8
+    )
     with Index.build(documents, tmp_path / "index", settings=settings) as index:
         extraction = index.stats()["extraction"]
         assert extraction["read"] + extraction["failed"] == 12 and extraction["read"] > 9

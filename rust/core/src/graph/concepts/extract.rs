@@ -7,27 +7,8 @@ use crate::progress::Progress;
 use crate::sparse::{top_k, Csr, CsrView, Scored};
 use crate::text::strings::Strings;
 
-/// Definition of the inverse document frequency.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Idf {
-    /// `ln((n + 1) / (df + 1)) + 1`: positive even for a word of all chunks, and in a corpus of one chunk.
-    Smooth,
-    /// `ln(n / df)` (Ramos 2003): a word that occurs in all chunks has weight 0 and is dropped.
-    Ramos,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Options {
-    /// Maximum number of concepts of a chunk.
-    pub most: usize,
-    pub idf: Idf,
-    /// Words in fewer chunks are not concepts.
-    pub min_df: u64,
-    /// Words in more than this share of the chunks are not concepts.
-    pub max_df_ratio: f64,
-    /// Shorter words are not concepts, in scripts with spaces between words.
-    pub min_chars: usize,
-}
+/// Shorter words are not concepts, in scripts with spaces between words.
+const LEAST_CHARS: usize = 2;
 
 /// The concepts, as ascending word ids, and the concepts of each chunk (as positions in that list,
 /// ascending).
@@ -37,13 +18,13 @@ pub struct Concepts {
     pub named: Csr,
 }
 
-/// Extract concepts. `chunk_words` holds the distinct words of each chunk, ascending; `counts` is parallel to
+/// Extract at most `most` concepts of each chunk. `chunk_words` holds the distinct words of each chunk, ascending; `counts` is parallel to
 /// its ids; word ids follow the byte order of `vocabulary`. Ties within a chunk go to the smaller id.
 pub fn concepts(
     chunk_words: CsrView<'_>,
     counts: &[u32],
     vocabulary: Strings<'_>,
-    options: Options,
+    most: usize,
     threads: usize,
     progress: &Progress,
 ) -> Result<Concepts> {
@@ -55,22 +36,16 @@ pub fn concepts(
         let (texts, words) = (vocabulary.len(), chunk_words.columns);
         return Err(Error::input(format!("the vocabulary has {texts} words, and chunks name {words}")));
     }
-    if !(0.0..=1.0).contains(&options.max_df_ratio) {
-        let ratio = options.max_df_ratio;
-        return Err(Error::input(format!(
-            "the largest share of chunks must be between 0 and 1, not {ratio}"
-        )));
-    }
     let n = chunk_words.rows();
     let df = document_frequency(chunk_words, threads, progress)?;
-    let weights = weights(&df, n, vocabulary, &options);
+    let weights = weights(&df, n, vocabulary);
     let lists = map_ranges(n, 256, threads, progress, |chunks| {
         let mut lists = Vec::with_capacity(chunks.len());
         for chunk in chunks {
             let at = chunk_words.range(chunk);
             let words = chunk_words.indices[at.clone()].iter().zip(&counts[at]);
             let scored = words.map(|(&id, &f)| Scored { id, score: f64::from(f) * weights[id as usize] });
-            let best = top_k(scored.filter(|word| word.score > 0.0).collect(), options.most);
+            let best = top_k(scored.filter(|word| word.score > 0.0).collect(), most);
             let mut best: Vec<u32> = best.into_iter().map(|word| word.id).collect();
             best.sort_unstable();
             lists.push(best);
@@ -88,24 +63,21 @@ pub fn concepts(
     Ok(Concepts { words, named })
 }
 
-/// Return the inverse document frequency of each word; 0 for words that cannot be concepts.
-fn weights(df: &[u64], n: usize, vocabulary: Strings<'_>, options: &Options) -> Vec<f64> {
-    let most = (options.max_df_ratio * n as f64 + 1e-9).floor() as u64;
+/// Return the inverse document frequency of each word, which is positive even for a word of all chunks; 0 for words
+/// that cannot be concepts.
+fn weights(df: &[u64], n: usize, vocabulary: Strings<'_>) -> Vec<f64> {
     let weigh = |(word, &df): (usize, &u64)| {
-        if df == 0 || df < options.min_df || df > most || short(vocabulary.get(word), options.min_chars) {
+        if df == 0 || short(vocabulary.get(word)) {
             return 0.0;
         }
-        match options.idf {
-            Idf::Smooth => ((n as f64 + 1.0) / (df as f64 + 1.0)).ln() + 1.0,
-            Idf::Ramos => (n as f64 / df as f64).ln(),
-        }
+        ((n as f64 + 1.0) / (df as f64 + 1.0)).ln() + 1.0
     };
     df.iter().enumerate().map(weigh).collect()
 }
 
 /// Return whether a word is too short. Scripts without spaces are cut into pairs of characters, where one
 /// character carries much meaning: the caseless letters from Thai on, except Hangul.
-fn short(word: &str, least: usize) -> bool {
+fn short(word: &str) -> bool {
     let unspaced = |c: char| {
         c >= '\u{E00}'
             && c.is_alphabetic()
@@ -113,5 +85,5 @@ fn short(word: &str, least: usize) -> bool {
             && !c.is_uppercase()
             && !matches!(u32::from(c), 0x1100..=0x11FF | 0xAC00..=0xD7FF)
     };
-    word.chars().count() < least && !word.chars().any(unspaced)
+    word.chars().count() < LEAST_CHARS && !word.chars().any(unspaced)
 }

@@ -12,18 +12,6 @@ use crate::vector::simd::{dot_error, dots, dots_chain, Level};
 use crate::vector::Vectors;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Minimum similarity of the vectors of two concepts.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Closeness {
-    /// Minimum cosine.
-    AtLeast(f64),
-    /// Quantile of the cosines of all pairs that share enough chunks. Above [`SAMPLE`] pairs an even sample
-    /// is used.
-    Quantile(f64),
-}
-
-/// Maximum number of pairs whose cosines determine a quantile.
-pub const SAMPLE: u64 = 1 << 20;
 /// Thresholds go up to 1, and sums of rounded products may be slightly less.
 const ONE: f64 = 1.0 - 1e-6;
 
@@ -107,12 +95,12 @@ pub const MOST_EDGES: u64 = 1 << 27;
 
 /// Return the graph of the concepts of `chunk_concepts` (chunks x concepts, ids strictly ascending in each
 /// row): an edge connects two concepts that share at least `least` chunks (0 counts as 1) and whose `vectors`
-/// are close. More than `most` edges are an error.
+/// have at least the cosine `theta`. More than `most` edges are an error.
 pub fn concept_graph(
     chunk_concepts: CsrView<'_>,
     vectors: &Vectors<'_>,
     (least, most): (u32, u64),
-    closeness: Closeness,
+    theta: f64,
     threads: usize,
     progress: &Progress,
 ) -> Result<ConceptGraph> {
@@ -123,13 +111,10 @@ pub fn concept_graph(
     }
     let least = least.max(1);
     let incidence = Incidence::new(chunk_concepts, least)?;
-    let threshold = match closeness {
-        Closeness::AtLeast(theta) if theta.is_finite() => theta.min(ONE),
-        Closeness::Quantile(part) if (0.0..=1.0).contains(&part) => {
-            quantile(&incidence, vectors, least, part, threads, progress)?
-        }
-        other => return Err(Error::input(format!("{other:?} is not a valid similarity threshold"))),
-    };
+    if !theta.is_finite() {
+        return Err(Error::input(format!("{theta} is not a valid similarity threshold")));
+    }
+    let threshold = theta.min(ONE);
     progress.expect(incidence.ids.len() as u64);
     let level = Level::best();
     let (d, longest) = (vectors.dim(), vectors.norm());
@@ -160,8 +145,7 @@ pub fn concept_graph(
             list.shrink_to_fit();
             if made.fetch_add(list.len() as u64, Relaxed) + list.len() as u64 > most {
                 return Err(Error::input(format!(
-                    "the thresholds connect more than {most} pairs of concepts: raise theta_co or theta_sem, or lower \
-                     concept_max_df"
+                    "the thresholds connect more than {most} pairs of concepts: raise theta_co or theta_sem"
                 )));
             }
             lists.push(list);
@@ -170,60 +154,6 @@ pub fn concept_graph(
     })?;
     let rows = rows.into_iter().flatten().collect();
     Ok(both_ways(n, chunk_concepts, &incidence.ids, rows, threshold))
-}
-
-/// Return the threshold that `part` of the pairs' cosines do not exceed; 1 if there are no pairs.
-fn quantile(
-    incidence: &Incidence,
-    vectors: &Vectors<'_>,
-    least: u32,
-    part: f64,
-    threads: usize,
-    progress: &Progress,
-) -> Result<f64> {
-    let n = incidence.ids.len();
-    progress.expect(3 * n as u64);
-    let counts = map_ranges_with(n, 64, threads, progress, Scratch::default, |own, rows| {
-        let mut counts = Vec::with_capacity(rows.len());
-        for row in rows {
-            progress.check()?;
-            incidence.pairs(row, least, own);
-            counts.push(own.pairs.len() as u64);
-        }
-        Ok(counts)
-    })?
-    .concat();
-    let total: u64 = counts.iter().sum();
-    let step = total.div_ceil(SAMPLE).max(1);
-    let mut first = 0;
-    let starts = counts.iter().map(|count| {
-        let start = first;
-        first += count;
-        start
-    });
-    let before: Vec<u64> = starts.collect();
-    let mut cosines = map_ranges_with(n, 64, threads, progress, Scratch::default, |own, rows| {
-        let mut cosines = Vec::new();
-        for row in rows {
-            progress.check()?;
-            let (start, end) = (before[row].next_multiple_of(step), before[row] + counts[row]);
-            if start >= end {
-                continue;
-            }
-            incidence.pairs(row, least, own);
-            let vector = vectors.row(incidence.ids[row] as usize);
-            let chosen =
-                (start..end).step_by(step as usize).map(|at| own.pairs[(at - before[row]) as usize].0);
-            cosines.extend(chosen.map(|other| vectors.score(incidence.ids[other as usize], vector)));
-        }
-        Ok(cosines)
-    })?
-    .concat();
-    if cosines.is_empty() {
-        return Ok(ONE);
-    }
-    let at = (part * (cosines.len() - 1) as f64).round() as usize;
-    Ok(cosines.select_nth_unstable_by(at, f64::total_cmp).1.min(ONE))
 }
 
 /// Extend rows of larger ids to full rows: the smaller ids come first, in order.
@@ -271,8 +201,7 @@ mod tests {
         let rows = Csr::from_rows(chunks, concepts)?;
         let values = [1.0, 0.0].repeat(concepts);
         let vectors = Vectors::new(&values, 2)?;
-        let closeness = Closeness::AtLeast(-1.0);
-        concept_graph(rows.view(), &vectors, (least, most), closeness, 2, &Progress::none())
+        concept_graph(rows.view(), &vectors, (least, most), -1.0, 2, &Progress::none())
     }
 
     #[test]

@@ -31,16 +31,6 @@ pub struct ChunkUnits<'a> {
     pub spans: &'a [u32],
 }
 
-/// Which units of its chunk an entity or relation is linked to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Rewire {
-    /// All of them, as in the reference implementation.
-    #[default]
-    All,
-    /// Those that contain its names, or all if none does.
-    Mention,
-}
-
 /// Check that replies and units fit together.
 pub(super) fn check(replies: &Replies<'_>, units: &ChunkUnits<'_>) -> Result<()> {
     let rows = replies.chunks.len();

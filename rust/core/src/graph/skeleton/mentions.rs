@@ -1,7 +1,7 @@
 //! Occurrences of names in the text, and the units to which entities and relations are linked.
 
 use super::gather::Gathered;
-use super::input::{by_owner, ChunkUnits, Rewire};
+use super::input::{by_owner, ChunkUnits};
 use crate::error::Result;
 use crate::memory::filled;
 use crate::parallel::map_ranges;
@@ -36,7 +36,6 @@ pub fn tie(
     chunks: &[u32],
     found: &Gathered<'_>,
     units: &ChunkUnits<'_>,
-    rewire: Rewire,
     threads: usize,
     progress: &Progress,
 ) -> Result<Tied> {
@@ -50,46 +49,20 @@ pub fn tie(
             let folded: Vec<Folded> =
                 range.clone().map(|unit| Folded::new(units.texts.get(unit as usize))).collect();
             let entities = of_row(&found.entity_rows, row as u32);
-            // For each entity of the row the units that contain its name, ascending.
-            let mut naming: Vec<Vec<u32>> = Vec::with_capacity(entities.len());
             let mut name = String::new();
             for &(entity, _) in entities {
                 fold_into(names.get(entity as usize), &mut name);
-                let mut own = Vec::new();
                 for (unit, text) in range.clone().zip(&folded) {
-                    let before = part.mentions.len();
                     let at = units.spans[2 * unit as usize];
                     text.each(&name, |start, end| {
                         let (start, end) = (at.saturating_add(start), at.saturating_add(end));
                         part.mentions.push(Mention { entity, unit, start, end });
                     });
-                    if part.mentions.len() > before {
-                        own.push(unit);
-                    }
                 }
-                naming.push(own);
-            }
-            let mut by_id: Vec<(u32, usize)> = entities.iter().map(|e| e.0).zip(0..).collect();
-            by_id.sort_unstable();
-            let named = |entity: u32| {
-                let place = by_id.binary_search_by_key(&entity, |e| e.0);
-                place.map_or(&[][..], |place| naming[by_id[place].1].as_slice())
-            };
-            let push = |pairs: &mut Vec<(u32, u32)>, owner: u32, some: &[u32]| match rewire {
-                Rewire::Mention if !some.is_empty() => pairs.extend(some.iter().map(|&u| (owner, u))),
-                _ => pairs.extend(range.clone().map(|u| (owner, u))),
-            };
-            for (&(entity, _), own) in entities.iter().zip(&naming) {
-                push(&mut part.entity_units, entity, own);
+                part.entity_units.extend(range.clone().map(|unit| (entity, unit)));
             }
             for &(relation, _) in of_row(&found.relation_rows, row as u32) {
-                if rewire == Rewire::All {
-                    push(&mut part.relation_units, relation, &[]);
-                    continue;
-                }
-                let [source, target] = found.pairs[relation as usize].map(named);
-                let both: Vec<u32> = source.iter().filter(|u| target.contains(u)).copied().collect();
-                push(&mut part.relation_units, relation, &both);
+                part.relation_units.extend(range.clone().map(|unit| (relation, unit)));
             }
         }
         Ok(part)

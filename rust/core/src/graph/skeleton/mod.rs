@@ -10,7 +10,7 @@ mod gather;
 mod input;
 mod mentions;
 
-pub use input::{ChunkUnits, Replies, Rewire};
+pub use input::{ChunkUnits, Replies};
 pub use mentions::Mention;
 
 use crate::error::{Error, Result};
@@ -24,7 +24,6 @@ use input::{by_owner, check};
 
 #[derive(Debug, Clone, Copy)]
 pub struct Options {
-    pub rewire: Rewire,
     /// Maximum number of tokens of a merged description.
     pub description_tokens: usize,
     pub encoding: Encoding,
@@ -145,7 +144,7 @@ pub fn fold(
     }
     let relation_ranks: Vec<u32> =
         found.pairs.iter().map(|p| ranks[p[0] as usize].saturating_add(ranks[p[1] as usize])).collect();
-    let tied = mentions::tie(replies.chunks, &found, units, options.rewire, threads, progress)?;
+    let tied = mentions::tie(replies.chunks, &found, units, threads, progress)?;
     let names = found.names.strings();
     let (sources, targets): (Vec<u32>, Vec<u32>) = found.pairs.iter().map(|p| (p[0], p[1])).unzip();
     // Creating a view checks the whole text, so do it once, not for each row.

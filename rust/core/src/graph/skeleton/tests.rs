@@ -6,13 +6,7 @@ struct Told {
     relations: Vec<(&'static str, &'static str, &'static str, f64)>,
 }
 
-fn fold_of(
-    told: &[Told],
-    units: &[&[&str]],
-    rewire: Rewire,
-    limit: usize,
-    threads: usize,
-) -> Result<Skeleton> {
+fn fold_of(told: &[Told], units: &[&[&str]], limit: usize, threads: usize) -> Result<Skeleton> {
     let ends = |lengths: Vec<usize>| {
         let mut sum = 0u64;
         std::iter::once(0)
@@ -53,7 +47,7 @@ fn fold_of(
         strengths: &strengths,
     };
     let units = ChunkUnits { units: &chunk_units, texts: texts.view(), spans: &spans };
-    let options = Options { rewire, description_tokens: limit, encoding: Encoding::Cl100k };
+    let options = Options { description_tokens: limit, encoding: Encoding::Cl100k };
     fold(&replies, &units, options, threads, &Progress::none())
 }
 
@@ -93,7 +87,7 @@ fn rows(csr: &Csr) -> Vec<Vec<u32>> {
 
 #[test]
 fn replies_are_merged_within_and_across_chunks() {
-    let s = fold_of(&told(), &UNITS, Rewire::All, 500, 1).unwrap();
+    let s = fold_of(&told(), &UNITS, 500, 1).unwrap();
     assert_eq!(list(&s.names), ["NANSEN", "FRAM", "OSLO"]);
     assert_eq!(list(&s.types), ["PERSON", "SHIP", ""]);
     // Found in two chunks, then in one; byte order decides between equals.
@@ -113,15 +107,8 @@ fn replies_are_merged_within_and_across_chunks() {
 }
 
 #[test]
-fn mentions_narrow_the_units() {
-    let s = fold_of(&told(), &UNITS, Rewire::Mention, 500, 1).unwrap();
-    assert_eq!(rows(&s.units), [vec![1, 2, 3, 4], vec![2, 3, 4], vec![3]]);
-    assert_eq!(rows(&s.relation_units), [vec![2], vec![3, 4]]);
-}
-
-#[test]
 fn descriptions_end_at_the_limit() {
-    let limited = |n| list(&fold_of(&told(), &UNITS, Rewire::All, n, 1).unwrap().descriptions)[0].clone();
+    let limited = |n| list(&fold_of(&told(), &UNITS, n, 1).unwrap().descriptions)[0].clone();
     let cost = |line: &str| Encoding::Cl100k.count(line) + 1;
     let both = cost("scientist") + cost("explorer");
     assert_eq!(limited(both - 1), "scientist");
@@ -131,15 +118,15 @@ fn descriptions_end_at_the_limit() {
 
 #[test]
 fn nothing_and_nonsense() {
-    let empty = fold_of(&[], &[], Rewire::All, 500, 2).unwrap();
+    let empty = fold_of(&[], &[], 500, 2).unwrap();
     assert_eq!((empty.ranks.len(), empty.chunks.view().rows()), (0, 0));
     let late = || Told { chunk: 9, entities: vec![], relations: vec![] };
-    assert!(fold_of(&[late()], &UNITS, Rewire::All, 500, 1).is_err());
-    assert!(fold_of(&[late(), late()], &[&[][..]; 10], Rewire::All, 500, 1).is_err());
+    assert!(fold_of(&[late()], &UNITS, 500, 1).is_err());
+    assert!(fold_of(&[late(), late()], &[&[][..]; 10], 500, 1).is_err());
 }
 
 #[test]
 fn threads_change_nothing() {
-    let one = fold_of(&told(), &UNITS, Rewire::Mention, 500, 1).unwrap();
-    assert_eq!(one, fold_of(&told(), &UNITS, Rewire::Mention, 500, 5).unwrap());
+    let one = fold_of(&told(), &UNITS, 500, 1).unwrap();
+    assert_eq!(one, fold_of(&told(), &UNITS, 500, 5).unwrap());
 }

@@ -68,28 +68,18 @@ impl Blocks {
     }
 }
 
-/// What follows the fixed numbers of nodes, in the order of the walk, for as long as the budget lasts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fill {
-    /// Nothing, as in the paper.
-    Nothing,
-    Chunks,
-    /// Nodes of every kind that is printed.
-    Nodes,
-}
-
 /// Options of the search.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Options {
     /// Number of nodes nearest to the query from which the walk starts.
     pub hits: usize,
-    /// Number of units, attributes, elements and chunks that the walk adds, in total or of each kind.
+    /// Number of units, attributes, elements and chunks that the walk adds.
     pub nodes: usize,
-    pub each: bool,
     pub entities: usize,
     pub relations: usize,
     pub titles: usize,
-    pub fill: Fill,
+    /// Whether chunks in the order of the walk follow for as long as the budget lasts.
+    pub fill: bool,
     pub walk: Settings,
 }
 
@@ -120,10 +110,9 @@ pub struct Buffers {
 
 impl NodeIndex<'_> {
     /// Return the nodes to print, best first: the nearest nodes, those that the walk found, the attributes of
-    /// its entities, the elements of its titles, its relations, and what `fill` adds. Scores are those of the
-    /// walk. The result
-    /// is empty if nothing is near and nothing is named. With a filter over the nodes, the nearest nodes and
-    /// the results are taken from those that pass; the walk uses all.
+    /// its entities, the elements of its titles, its relations, and the chunks that `fill` adds. Scores are
+    /// those of the walk. The result is empty if nothing is near and nothing is named. With a filter over the
+    /// nodes, the nearest nodes and the results are taken from those that pass; the walk uses all.
     pub fn search(
         &self,
         question: &str,
@@ -212,7 +201,7 @@ impl NodeIndex<'_> {
         let score = |id: u32| walked.score(id);
         let mut taken: Vec<u32> = near.iter().map(|s| s.id).collect();
         taken.sort_unstable();
-        let mut left = [options.nodes; 4];
+        let mut left = options.nodes;
         let ranked = walked.ranked();
         let (mut entities, mut titles, mut relations) = (Vec::new(), Vec::new(), Vec::new());
         let mut list: Vec<Scored> = near.iter().map(|s| Scored { id: s.id, score: score(s.id) }).collect();
@@ -224,9 +213,8 @@ impl NodeIndex<'_> {
                 _ if !leaves(mask, node.id) => {}
                 Kind::Relation if relations.len() < options.relations => relations.push(node),
                 Kind::Chunk | Kind::Unit | Kind::Attribute | Kind::Element => {
-                    let slot = &mut left[if options.each { kind as usize } else { 0 }];
-                    if *slot > 0 && taken.binary_search(&node.id).is_err() {
-                        *slot -= 1;
+                    if left > 0 && taken.binary_search(&node.id).is_err() {
+                        left -= 1;
                         list.push(node);
                     }
                 }
@@ -245,23 +233,17 @@ impl NodeIndex<'_> {
             }
         }
         list.extend(relations);
-        self.fill(options.fill, &ranked, mask, &mut list);
+        if options.fill {
+            self.fill(&ranked, mask, &mut list);
+        }
         list
     }
 
-    /// Append the nodes of the walk that are not in `list`, in its order.
-    fn fill(&self, fill: Fill, ranked: &[Scored], mask: Option<&Mask>, list: &mut Vec<Scored>) {
-        if fill == Fill::Nothing {
-            return;
-        }
+    /// Append the chunks of the walk that are not in `list`, in its order.
+    fn fill(&self, ranked: &[Scored], mask: Option<&Mask>, list: &mut Vec<Scored>) {
         let taken: HashSet<u32> = list.iter().map(|s| s.id).collect();
-        let is_wanted = |kind| match fill {
-            Fill::Nothing => false,
-            Fill::Chunks => kind == Kind::Chunk,
-            Fill::Nodes => kind != Kind::Entity && kind != Kind::Title,
-        };
         let fits = |s: &&Scored| {
-            is_wanted(self.blocks.place(s.id).0) && leaves(mask, s.id) && !taken.contains(&s.id)
+            self.blocks.place(s.id).0 == Kind::Chunk && leaves(mask, s.id) && !taken.contains(&s.id)
         };
         list.extend(ranked.iter().filter(fits).copied());
     }

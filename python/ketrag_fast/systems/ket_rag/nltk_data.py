@@ -1,7 +1,7 @@
 """NLTK data installed by the user: parameters of Punkt, and English stop words.
 
 Their licence does not let this package ship them, so the tokenisation of the reference implementation of
-KET-RAG (`words = published`) needs NLTK's data on the machine. Nothing is downloaded.
+KET-RAG (`ket-rag:reference`) needs NLTK's data on the machine. Nothing is downloaded.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def find(given: str | None) -> Path:
         if not _lacking(folder):
             return folder
     raise BackendMissing(
-        "words = published needs NLTK's punkt_tab and stopwords (English), which are in none of its usual "
+        "ket-rag:reference needs NLTK's punkt_tab and stopwords (English), which are in none of its usual "
         "folders",
         hint=_HINT,
     )

@@ -1,4 +1,4 @@
-"""The tokenisation of the reference implementation of KET-RAG, for the preset `parity`.
+"""The tokenisation of the reference implementation of KET-RAG, for `ket-rag:reference`.
 
 It has two tokenisations: lower-case words for co-occurrence, and raw tokens for keywords. Sentences are found
 within each unit; the text to embed is their tokens separated by spaces.
@@ -13,12 +13,40 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ketrag_fast.kernels.text import pack
-from ketrag_fast.systems.shared.nltk_data import NltkData
-from ketrag_fast.systems.shared.rows import csr_out, strings_out
-from ketrag_fast.systems.spec.stage import StageContext
+from ketrag_fast.base.config import Settings
+from ketrag_fast.kernels.text import pack, unpack
+from ketrag_fast.systems.ket_rag.nltk_data import NltkData, digest, load
+from ketrag_fast.systems.shared.document_languages import languages_of
+from ketrag_fast.systems.shared.rows import csr_out, strings, strings_out, word_rows
+from ketrag_fast.systems.shared.vectors import embed_parts
+from ketrag_fast.systems.spec.stage import Outputs, StageContext, StageInputs
 
 Arrays = dict[str, NDArray[Any]]
+
+
+def look(inputs: StageInputs, settings: Settings, context: StageContext) -> str:
+    """Return a hash of NLTK's data, because their content may change while the folder stays the same."""
+    return digest(settings.nltk_data)
+
+
+def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outputs:
+    """Return the words of units for the KNN graph and their keywords; the title comes before each text."""
+    units, words = inputs["units"], inputs["words"]
+    titles = unpack(*strings(units, "document_titles"))
+    heads = (titles[document] for document in units["unit_document"].tolist())
+    bodies = unpack(*strings(units, "unit_texts"))
+    texts = [f"{head}\n{text}" if head else text for head, text in zip(heads, bodies, strict=True)]
+    data = load(settings.nltk_data)
+    found = {**cooccurrence(data, texts, context), **keywords(data, texts, context)}
+    sentences, vocabulary = strings(found, "keyword_texts"), strings(words, "vocabulary")
+    known = word_rows(sentences, vocabulary, settings.language, languages_of(words), context.threads)[:2]
+    return {**found, **csr_out("keyword_text_words", known)}
+
+
+def sentences(inputs: StageInputs, settings: Settings, context: StageContext) -> Outputs:
+    """Return the vectors of the sentences of keywords, from a model."""
+    texts = strings(inputs["reference_words"], "keyword_texts")
+    return embed_parts({"keyword_text_vectors": (None, None, texts)}, context)
 
 
 def cooccurrence(data: NltkData, texts: Sequence[str], context: StageContext) -> Arrays:
