@@ -18,8 +18,8 @@ _NAME: Final = 500
 _FILTER: Final = 2000
 
 
-def requested_index(request: Request, *parameters: str) -> OpenIndex:
-    """Return the index named by `?index=`.
+def requested_index(request: Request, *parameters: str) -> tuple[Service, OpenIndex]:
+    """Return the service, and the index named by `?index=`.
 
     Raises Problem 422 for a parameter other than that and these: a misspelt `filter` must not be ignored.
     """
@@ -32,7 +32,7 @@ def requested_index(request: Request, *parameters: str) -> OpenIndex:
             hint=f"parameters are: {', '.join(('index', *parameters))}",
             param=name[:64],
         )
-    return service.indexes.find(request.query_params.get("index"))
+    return service, service.indexes.find(request.query_params.get("index"))
 
 
 def number(request: Request, name: str, default: int, most: int) -> int:
@@ -59,8 +59,7 @@ def require_generation(request: Request, entry: OpenIndex) -> None:
 
 async def stats(request: Request) -> Response:
     """Serve `GET /v1/stats`: statistics of an index."""
-    service: Service = request.app.state.service
-    entry = requested_index(request)
+    service, entry = requested_index(request)
     data = await service.aside(entry.index.stats)
     data = {"schema": "ketrag/stats/1", **data, "path": entry.name}
     return json_reply(clean(data, service.indexes.folders))
@@ -68,8 +67,7 @@ async def stats(request: Request) -> Response:
 
 async def graph(request: Request) -> Response:
     """Serve `GET /v1/graph`: the kinds of names in the graphs of an index."""
-    service: Service = request.app.state.service
-    entry = requested_index(request)
+    service, entry = requested_index(request)
     inspect = entry.index.inspect
     kinds, graphs = await service.aside(lambda: (inspect.kinds, inspect.graphs()))
     return json_reply(
@@ -85,8 +83,7 @@ async def graph(request: Request) -> Response:
 
 async def node(request: Request) -> Response:
     """Serve `GET /v1/graph/NAME`: an entity, a concept, ... with its neighbours."""
-    service: Service = request.app.state.service
-    entry = requested_index(request, "kind")
+    service, entry = requested_index(request, "kind")
     name, kind = request.path_params["name"], request.query_params.get("kind")
     if len(name) > _NAME or len(kind or "") > _NAME:
         raise Problem(422, "bad_request", f"the name or kind is longer than {_NAME} characters")
@@ -96,8 +93,7 @@ async def node(request: Request) -> Response:
 
 async def passage(request: Request) -> Response:
     """Serve `GET /v1/passages/UNIT`: a passage, its neighbours and the metadata of its document."""
-    service: Service = request.app.state.service
-    entry = requested_index(request, "before", "after", "generation")
+    service, entry = requested_index(request, "before", "after", "generation")
     text = request.path_params["unit"]
     if not (text.isascii() and text.isdigit() and len(text) < 19):
         raise Problem(422, "bad_request", "unit: must be the number of a passage")
@@ -122,16 +118,14 @@ async def passage(request: Request) -> Response:
 
 async def fields(request: Request) -> Response:
     """Serve `GET /v1/fields`: the metadata fields that filters can use."""
-    service: Service = request.app.state.service
-    entry = requested_index(request)
+    service, entry = requested_index(request)
     names = await service.aside(entry.index.inspect.fields)
     return json_reply({"schema": "ketrag/fields/1", "index": entry.name, "fields": list(names)})
 
 
 async def documents(request: Request) -> Response:
     """Serve `GET /v1/documents`: ids, titles and metadata, in pages."""
-    service: Service = request.app.state.service
-    entry = requested_index(request, "first", "count", "containing", "filter")
+    service, entry = requested_index(request, "first", "count", "containing", "filter")
     first, count = number(request, "first", 0, 10**12), number(request, "count", 100, _MOST)
     text = request.query_params.get("containing", "")[:_NAME]
     condition = request.query_params.get("filter")
@@ -152,8 +146,7 @@ async def documents(request: Request) -> Response:
 
 async def builds(request: Request) -> Response:
     """Serve `GET /v1/builds`: the progress of a build that runs now, and the past builds."""
-    service: Service = request.app.state.service
-    entry = requested_index(request, "count")
+    service, entry = requested_index(request, "count")
     count = number(request, "count", 20, _MOST)
     inspect = entry.index.inspect
     running, past = await service.aside(lambda: (inspect.running_build(), inspect.builds(count)))

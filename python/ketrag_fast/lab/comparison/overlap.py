@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -39,7 +39,7 @@ class Shared:
 
     def to_json(self) -> dict[str, Any]:
         """Return the counts and the share."""
-        return {"only_a": self.only_a, "both": self.both, "only_b": self.only_b, "jaccard": self.jaccard}
+        return {**asdict(self), "jaccard": self.jaccard}
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +53,8 @@ class Overlap:
 
     def to_json(self) -> dict[str, Any]:
         """Return the overlap for a report."""
-        return {
-            "a": self.a,
-            "b": self.b,
-            "entities": self.entities.to_json(),
-            "relations": self.relations.to_json(),
-        }
+        shared = {"entities": self.entities.to_json(), "relations": self.relations.to_json()}
+        return {"a": self.a, "b": self.b, **shared}
 
 
 def graph_of(stages: Mapping[str, Arrays]) -> Graph | None:

@@ -11,7 +11,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from ketrag_fast.base.config import Settings
@@ -66,16 +66,7 @@ class WinRate:
 
     def to_json(self) -> dict[str, Any]:
         """Return the win rate as the command prints it."""
-        return {
-            "n": self.n,
-            "rate": self.rate,
-            "wins": self.wins,
-            "losses": self.losses,
-            "ties": self.ties,
-            "unusable": self.unusable,
-            "ci95": list(self.ci95),
-            "judge": dict(self.judge),
-        }
+        return {"n": self.n, "rate": self.rate, **asdict(self), "ci95": list(self.ci95)}
 
 
 class Judge:

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from ketrag_fast import Index
-from ketrag_fast.lab.interchange.drawn_tables import drawn_tables
-from ketrag_fast.lab.interchange.exporting import graph_names
+from ketrag_fast.lab.interchange.exporting import drawn_tables, graph_names
 from ketrag_fast.systems.registry import registry
 from ketrag_fast.systems.spec.function_ref import resolve
 from ketrag_fast.systems.spec.graph_tables import GraphTables
