@@ -17,6 +17,7 @@ from ketrag_fast.errors import ExtensionError, IndexDamaged, KetragError, ModeUn
 from ketrag_fast.kernels.text import unpack
 from ketrag_fast.models.endpoint_trust import Trust
 from ketrag_fast.models.llms.open_models import Models
+from ketrag_fast.models.lru import Remembered
 from ketrag_fast.query.availability import UNREAD, missing_of, reads
 from ketrag_fast.query.document_metadata import DocumentMetadata
 from ketrag_fast.query.passage_locations import Places
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from ketrag_fast.models.ann.stored import StoredGraph
     from ketrag_fast.models.embedders.query_vectors import QueryEmbedder
     from ketrag_fast.models.extractive import Extractors
-    from ketrag_fast.models.llms.open_models import Models
     from ketrag_fast.models.reranker import CrossEncoder
     from ketrag_fast.query.graph_view import Drawings
 
@@ -198,21 +198,19 @@ class Opened:
         if condition is None:
             return None
         key = text_digest([repr(condition)])  # not a dictionary key itself: True equals 1 there
-        mask = self._masks.pop(key, None)
+        mask = self._masks.known([key]).get(key)
         if mask is None:
             matches = self.columns(check).fitting(condition, check=check)
             matches = matches[self.generation.stages["units"]["unit_document"]]
             units = int(matches.sum())
             core = None if units == len(matches) else _core.Mask(matches.view(np.uint8))
             mask = FilterMask(matches, units, core)
-        self._masks[key] = mask  # at the end: the filters used least recently are dropped first
-        while len(self._masks) > _MOST_MASKS:
-            self._masks.pop(list(self._masks)[0], None)  # noqa: RUF015 - one step, safe next to other threads
+            self._masks.add({key: mask})
         return mask
 
     @cached_property
-    def _masks(self) -> dict[str, FilterMask]:
-        return {}
+    def _masks(self) -> Remembered[FilterMask]:
+        return Remembered(_MOST_MASKS)
 
     @cached_property
     def cautions(self) -> dict[str, str]:

@@ -10,7 +10,8 @@ from ketrag_fast.lab.advice.findings import Advice
 from ketrag_fast.lab.advice.probes import KINDS
 from ketrag_fast.lab.advice.trial import FIRST
 from ketrag_fast.lab.comparison import plots
-from ketrag_fast.lab.comparison.page import figure, html_page
+from ketrag_fast.lab.comparison.page import figure
+from ketrag_fast.lab.comparison.style import html_page
 
 _ABOUT = {
     "direct": "a sentence that was cut out of its passage",

@@ -9,35 +9,19 @@ from typing import Any
 
 from ketrag_fast.lab.comparison import plots
 from ketrag_fast.lab.comparison.outcome import Divided, Outcome, Report
-from ketrag_fast.lab.comparison.style import STYLE
+from ketrag_fast.lab.comparison.style import html_page
 from ketrag_fast.lab.comparison.table import Table, build_table, overlap_table, score_table
 from ketrag_fast.lab.eval.rows import ResultRow
 from ketrag_fast.systems.registry import registry
 
 _TITLES = {"builds": "Builds compared", "systems": "Systems compared", "sweep": "Sweep"}
 _MANY = 200
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
 
 def page(report: Report) -> str:
     """Return the page. Everything from documents, models and settings is escaped."""
     title = _TITLES.get(report.kind, "Comparison")
     return html_page(title, "\n".join(_body(report, title)))
-
-
-def html_page(title: str, body: str) -> str:
-    """Return a page of a report; `body` is HTML.
-
-    Under its policy, text from a document could neither load nor run anything.
-    """
-    return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        '<meta name="color-scheme" content="light dark">\n'
-        f"<title>{escape(title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<main>\n"
-        f"{body}\n</main>\n</body>\n</html>\n"
-    )
 
 
 def _body(report: Report, title: str) -> Iterator[str]:

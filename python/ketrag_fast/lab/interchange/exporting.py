@@ -89,7 +89,7 @@ def export_graph(
         index: the open index.
         format: one of `FORMATS`: graphrag, graphml, gexf, neo4j, jsonl and html.
         target: the file or folder to write.
-        graph: the name of the graph; by default the first of `graph_names`, for `html` every graph.
+        graph: the name of the graph; by default the first that the index has, for `html` every one.
         neighbourhood_of: export only what is at most `hops` edges away from this node.
         query: export only the nodes of the passages that this query retrieves, and the edges between them.
         filter, allow: use the graph of the matching documents only; others leave no node, edge or count. The
@@ -156,7 +156,7 @@ def _write_page(
     progress: Callback | None,
 ) -> Exported:
     """Write the page of an index; of a part of a graph, it has this graph and the passages of the part."""
-    graphs, units = graph_names(index), None
+    graphs, units = index.inspect.graphs(), None
     if graph is not None or centre is not None:
         part = _part(index, graph, centre, hops, None)
         graphs = (part.name,)
@@ -188,11 +188,6 @@ def _restricted(
         index.inspect.check_filter(condition)  # names the known fields if one is unknown
         index = index.allowed(kept, progress=progress)
     return index if allow is None else index.allowed(allow, progress=progress)
-
-
-def graph_names(index: Index) -> tuple[str, ...]:
-    """Return the names of the graphs that an index holds, the default one first."""
-    return index.inspect.graphs()
 
 
 def _check_options(
@@ -228,7 +223,7 @@ def _part(index: Index, graph: str | None, centre: str | None, hops: int, query:
 def _tables(index: Index, wanted: str | None) -> tuple[str, GraphTables]:
     """Return the graph of a name, or the first one. Raises ModeUnavailable, ConfigError."""
     sources = registry().graphs
-    held = graph_names(index)
+    held = index.inspect.graphs()
     if wanted is None and not held:
         listed = "; ".join(f"{name}: `{graph.add}`" for name, graph in sources.items())
         raise ModeUnavailable("this index has no graph", hint=f"add one: {listed}")

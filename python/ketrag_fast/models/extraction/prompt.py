@@ -134,10 +134,11 @@ def reply_schema(options: PromptOptions) -> dict[str, Any]:
     entity = {"name": _TEXT, "type": kind, "description": _TEXT}
     relation = {"source": _TEXT, "target": _TEXT, "description": _TEXT, "strength": strength}
     lists = [{"type": "array", "items": _row(fields)} for fields in (entity, relation)]
-    return _object(dict(zip(("e", "r"), lists, strict=True)))
+    return object_schema(dict(zip(("e", "r"), lists, strict=True)))
 
 
-def _object(fields: Mapping[str, Any]) -> dict[str, Any]:
+def object_schema(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the schema of an object that has these fields and no others."""
     return {
         "type": "object",
         "properties": dict(fields),
