@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from ketrag_fast.models.extraction.options import PromptOptions
 from ketrag_fast.models.llms.protocol import Prompt
+from ketrag_fast.models.tasks.task import object_schema
 
 __all__ = [
     "PromptOptions",
@@ -135,16 +136,6 @@ def reply_schema(options: PromptOptions) -> dict[str, Any]:
     relation = {"source": _TEXT, "target": _TEXT, "description": _TEXT, "strength": strength}
     lists = [{"type": "array", "items": _row(fields)} for fields in (entity, relation)]
     return object_schema(dict(zip(("e", "r"), lists, strict=True)))
-
-
-def object_schema(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the schema of an object that has these fields and no others."""
-    return {
-        "type": "object",
-        "properties": dict(fields),
-        "required": list(fields),
-        "additionalProperties": False,
-    }
 
 
 def _row(fields: Mapping[str, Any]) -> dict[str, Any]:
