@@ -46,7 +46,7 @@ def test_a_missing_folder_keeps_its_documents(other: Path, tmp_path: Path, name:
     folder.mkdir()
     for letter in "ab":
         (folder / f"{letter}.md").write_text(f"The text of {letter} about ice.")
-        (folder / f"{letter}.csv").write_text(f"id,text\n{letter}1,A row about ships\n")
+        (folder / f"{letter}.csv").write_text(f"_id,text\n{letter}1,A row about ships\n")
     Index.build([folder, other], tmp_path / "ix").close()
     folder.rename(tmp_path / "away")
     for _ in range(2):
@@ -73,7 +73,7 @@ RECORD = b'{"_id": "r1", "text": "The first ship."}\n'
 FILES: dict[str, bytes] = {
     "LICENSE": b"Permission is granted to sail.",
     "one.txt": b"A text.",
-    "rows.csv": b"id,text\nr1,The first ship\nr2,The second ship\n",
+    "rows.csv": b"_id,text\nr1,The first ship\nr2,The second ship\n",
     "numbered.csv": b"name,text\nr1,The first ship\nr2,The second ship\n",
     "records.jsonl": RECORD,
     "list.json": b'[{"id": "r1", "text": "The first ship."}]',

@@ -24,6 +24,7 @@ mod delta;
 mod door;
 mod drawing;
 mod encode;
+mod encodings;
 mod files;
 mod front;
 mod json_lines;
@@ -57,6 +58,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     delta::register(m)?;
     drawing::register(m)?;
     encode::register(m)?;
+    encodings::register(m)?;
     files::register(m)?;
     front::register(m)?;
     json_lines::register(m)?;

@@ -1,7 +1,7 @@
 //! Connections to the application. Few are open, however many clients there are: one serves them in turn.
 
-use crate::reply::Request;
-use crate::shared::lock;
+use crate::locks::lock;
+use crate::request_body::Request;
 use hyper::body::Incoming;
 use hyper::client::conn::http1::SendRequest;
 use hyper::Response;

@@ -3,8 +3,9 @@
 use crate::application::{Application, Applications, Exchange};
 use crate::limits::respond;
 use crate::queue::Job;
-use crate::reply::{Busy, Reply, Request, LINGER};
+use crate::reply::{Busy, Reply};
 use crate::request::{plain_body, plain_head, Plain};
+use crate::request_body::{Request, LINGER};
 use crate::shared::Shared;
 use crate::worker::compute;
 use hyper::body::Incoming;

@@ -5,8 +5,8 @@
 //! request. So no request waits behind a slow one.
 
 use crate::backend::{Model, Plan, Vector, Vectors};
+use crate::locks::lock;
 use crate::request::Plain;
-use crate::shared::lock;
 use ketrag_base::progress::Progress;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Condvar, Mutex};

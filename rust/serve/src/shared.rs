@@ -4,11 +4,12 @@ use crate::backend::{Backend, Plan};
 use crate::cache::Cache;
 use crate::counters::Counters;
 use crate::limits::Limits;
+use crate::locks::lock;
 use crate::queue::Queue;
 use crate::request::Rules;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 /// Maximum number of plans that are kept.
@@ -31,11 +32,6 @@ pub struct Shared {
     pub aborting: AtomicBool,
     /// Number of times that the plans were dropped, and the plans by fields.
     pub plans: Mutex<(u64, Plans)>,
-}
-
-/// Lock data that stays valid if a thread panics.
-pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(|e| e.into_inner())
 }
 
 impl Shared {
