@@ -22,7 +22,7 @@ from ketrag_fast.build.runner import build
 from ketrag_fast.errors import BackendMissing
 from ketrag_fast.kernels.text import unpack
 from ketrag_fast.models.embedders.precomputed import write_vectors
-from ketrag_fast.systems.ket_rag.nltk_data import PUNKT, STOP_WORDS, digest
+from ketrag_fast.systems.ket_rag.reference_words import PUNKT, STOP_WORDS, digest
 from ketrag_fast.systems.planning import stages_for
 
 Arrays = Any

@@ -22,7 +22,7 @@ from ketrag_fast.kernels.drawing import (
     weighted_graph,
 )
 from ketrag_fast.kernels.g2cons import Concepts, concepts
-from ketrag_fast.kernels.graphs import Rows, pagerank, personalised_pagerank
+from ketrag_fast.kernels.graphs import Rows, pagerank
 from ketrag_fast.kernels.links import Vectors, bm25, build_links, walk
 from ketrag_fast.kernels.skeleton import fold_skeleton
 from ketrag_fast.kernels.text import (
@@ -110,7 +110,6 @@ __all__ = [
     "pack",
     "pagerank",
     "pass_messages",
-    "personalised_pagerank",
     "quantise",
     "render",
     "renumber",

@@ -79,7 +79,6 @@ GOOD: dict[str, dict[str, Any]] = {
     "transpose": {"indptr": INDPTR, "indices": INDICES, "columns": 3},
     "renumber": {"indptr": INDPTR, "indices": INDICES, "columns": 3, "kept": np.array([0, 2], np.uint32)},
     "pagerank": {"indptr": INDPTR, "indices": INDICES, "weights": np.ones(3), "restart": np.ones(3)},
-    "personalised_pagerank": {"indptr": INDPTR, "indices": INDICES, "restart": np.ones(3)},
     "core_numbers": {"indptr": BOTH_WAYS[0], "indices": BOTH_WAYS[1]},
     "betweenness": {"indptr": BOTH_WAYS[0], "indices": BOTH_WAYS[1], "pivots": np.array([0, 2], np.uint32)},
     "spread": {

@@ -6,7 +6,7 @@
 | documents to units and keywords | `corpus` `vocabulary` `concepts` |
 | search without a model | `build_links` `bm25` `walk` |
 | neighbours and vectors | `cooccurrence_knn` `cosine_knn` `top_k` `kmeans` `Encoder` |
-| graphs | `pagerank` `personalised_pagerank` `fold_skeleton` |
+| graphs | `pagerank` `fold_skeleton` |
 | contexts | `fuse_ranks` `fill` |
 
 All of them release the interpreter, return the same bytes on any number of `threads` (0: all cores), and
@@ -22,7 +22,7 @@ from ketrag_fast.kernels.context import fill
 from ketrag_fast.kernels.cooccurrence import CooccurrenceNeighbours, cooccurrence_knn
 from ketrag_fast.kernels.encoder import Encoder
 from ketrag_fast.kernels.g2cons import Concepts, concepts
-from ketrag_fast.kernels.graphs import pagerank, personalised_pagerank
+from ketrag_fast.kernels.graphs import pagerank
 from ketrag_fast.kernels.links import Vectors, bm25, build_links, walk
 from ketrag_fast.kernels.skeleton import fold_skeleton
 from ketrag_fast.kernels.text import (
@@ -59,7 +59,6 @@ __all__ = [
     "kmeans",
     "pack",
     "pagerank",
-    "personalised_pagerank",
     "sentence_spans",
     "tokenise",
     "top_k",

@@ -73,36 +73,3 @@ def pagerank(
         threads=count(threads, "threads"),
         report=callback(report),
     )
-
-
-def personalised_pagerank(
-    indptr: ArrayLike,
-    indices: ArrayLike,
-    restart: ArrayLike,
-    weights: ArrayLike | None = None,
-    *,
-    teleport: float = 0.15,
-    tolerance: float = 1e-9,
-    steps: int | None = None,
-    threads: int = 0,
-    report: Report = None,
-) -> F64:
-    """Return the `pagerank` whose walker returns to `restart` [nodes] (>= 0, not all 0; scaled to sum 1).
-
-    Source: Haveliwala 2002; NodeRAG's shallow PPR is `steps=2, teleport=0.5`.
-
-    Examples:
-        >>> personalised_pagerank([0, 1, 2, 2], [1, 2], [1, 0, 0], teleport=0.5).round(3).tolist()
-        [0.571, 0.286, 0.143]
-    """
-    return pagerank(
-        indptr,
-        indices,
-        weights,
-        restart=restart,
-        teleport=teleport,
-        tolerance=tolerance,
-        steps=steps,
-        threads=threads,
-        report=report,
-    )

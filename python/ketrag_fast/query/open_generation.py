@@ -13,11 +13,11 @@ import numpy as np
 from ketrag_fast import _core
 from ketrag_fast.base.config import Settings
 from ketrag_fast.base.filters import Check, ColumnReader, Columns, Condition, filter_condition
-from ketrag_fast.errors import ExtensionError, IndexDamaged, KetragError
+from ketrag_fast.errors import ExtensionError, IndexDamaged, KetragError, ModeUnavailable
 from ketrag_fast.kernels.text import unpack
 from ketrag_fast.models.endpoint_trust import Trust
 from ketrag_fast.models.llms.open_models import Models
-from ketrag_fast.query.answer_model import AnswerModel, answer_model_of
+from ketrag_fast.models.lru import Remembered
 from ketrag_fast.query.availability import UNREAD, missing_of, reads
 from ketrag_fast.query.document_metadata import DocumentMetadata
 from ketrag_fast.query.passage_locations import Places
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from ketrag_fast.models.extractive import Extractors
     from ketrag_fast.models.reranker import CrossEncoder
     from ketrag_fast.query.graph_view import Drawings
-
 
 _MOST_MASKS = 32
 """Filters whose masks are cached."""
@@ -199,21 +198,19 @@ class Opened:
         if condition is None:
             return None
         key = text_digest([repr(condition)])  # not a dictionary key itself: True equals 1 there
-        mask = self._masks.pop(key, None)
+        mask = self._masks.known([key]).get(key)
         if mask is None:
             matches = self.columns(check).fitting(condition, check=check)
             matches = matches[self.generation.stages["units"]["unit_document"]]
             units = int(matches.sum())
             core = None if units == len(matches) else _core.Mask(matches.view(np.uint8))
             mask = FilterMask(matches, units, core)
-        self._masks[key] = mask  # at the end: the filters used least recently are dropped first
-        while len(self._masks) > _MOST_MASKS:
-            self._masks.pop(list(self._masks)[0], None)  # noqa: RUF015 - one step, safe next to other threads
+            self._masks.add({key: mask})
         return mask
 
     @cached_property
-    def _masks(self) -> dict[str, FilterMask]:
-        return {}
+    def _masks(self) -> Remembered[FilterMask]:
+        return Remembered(_MOST_MASKS)
 
     @cached_property
     def cautions(self) -> dict[str, str]:
@@ -345,3 +342,63 @@ def _add_language(metadata: str, code: str) -> str:
     """Return metadata (JSON) with the detected language; a value from the source comes later and prevails."""
     rest = metadata.lstrip()[1:].lstrip()
     return f'{{"{FIELD}": "{code}"' + (rest if rest.startswith("}") else f", {rest}")
+
+
+class AnswerModel:
+    """The model of a spec, which the first answer opens."""
+
+    def __init__(self, spec: str, models: Models, permit: Callable[[], None] | None = None) -> None:
+        """Raise ModeUnavailable if the spec does not name a model.
+
+        `permit` is called before the model is used, and raises if nothing may be sent to it.
+        """
+        from ketrag_fast.models.llms.registry import is_model
+
+        if not is_model(spec):
+            raise ModeUnavailable(
+                f"writing text needs a language model, got {spec!r}",
+                hint="name one: --llm llama-cpp:PATH.gguf or openai:MODEL@URL",
+            )
+        self.spec = spec
+        self._models = models
+        self._permit = permit
+
+    def require_permission(self) -> None:
+        """Raise EndpointNotConfirmed if the model is an endpoint that only the index names."""
+        if self._permit is not None:
+            self._permit()
+
+    def open(self) -> None:
+        """Open a model file, so that a wrong one is an error now. Loads no weights; contacts no endpoint.
+
+        Raises BackendMissing, BackendError or ConfigError.
+        """
+        from ketrag_fast.models.llms.registry import parse_spec
+
+        if parse_spec(self.spec)[0] != "openai":
+            with self._models.lend(self.spec):
+                pass
+
+
+def answer_model_of(
+    settings: Settings, models: Models, permit: Callable[[str], None] | None = None
+) -> AnswerModel | None:
+    """Return the language model that answers, or None.
+
+    It is the setting `answer_llm`, else `llm` if that is a language model; "none" means no model. An
+    extractive `answer_llm` writes nothing, so that `llm` is used. `permit` raises if nothing may be sent to
+    the model of a spec that only the index names.
+    """
+    from ketrag_fast.models.extractive import is_extractive
+    from ketrag_fast.models.llms.registry import NONE, is_model
+
+    spec = settings.answer_llm
+    if spec == NONE:
+        return None
+    if spec is None or is_extractive(spec):
+        spec = settings.llm
+        if not is_model(spec):
+            return None
+        if permit is not None:
+            return AnswerModel(spec, models, partial(permit, spec))
+    return AnswerModel(spec, models)

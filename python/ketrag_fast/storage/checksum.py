@@ -37,11 +37,6 @@ def bytes_digest(parts: Iterable[bytes | memoryview]) -> str:
     return raw_digest(parts).hex()
 
 
-def length_prefixed(parts: Iterable[bytes]) -> bytes:
-    """Return what these digests are of: each part after its length."""
-    return b"".join([piece for part in parts for piece in (_length(len(part)), part)])
-
-
 def raw_digest(parts: Iterable[bytes | memoryview]) -> bytes:
     """Return the bytes of `bytes_digest`."""
     pieces: list[bytes | memoryview] = []

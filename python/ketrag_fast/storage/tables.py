@@ -517,13 +517,6 @@ class Tables(SourceTable):
         rows = from_rows(json_of(data, self.path, "the locators of a document")) if data else ()
         return Document(name, text.decode("utf-8"), title, about, rows)
 
-    def by_ids(self, ids: Iterable[str]) -> Iterator[Document]:
-        """Yield the documents with these ids, in their order. Raises IndexDamaged if one is altered."""
-        self.verify()
-        query = f"SELECT {_DOCUMENT} WHERE id = ?"
-        rows = (self._db.execute(query, (wanted,)).fetchone() for wanted in ids)
-        yield from map(self._document, self.texts.fill(rows, 0, 1))
-
     def located(self) -> Iterator[tuple[int, tuple[Locator, ...]]]:
         """Yield (number in document order, locators) of the documents that have any."""
         if not self.has_locators():

@@ -22,7 +22,6 @@ from ketrag_fast.base.config.catalogue import about_broken
 from ketrag_fast.base.config.fields import Setting, declared_settings, suggest
 from ketrag_fast.base.config.shared import SharedSettings
 from ketrag_fast.errors import ConfigError, ExtensionError, KetragError
-from ketrag_fast.systems.shared.language_names import check_language
 from ketrag_fast.systems.spec.drawing import GraphSource
 from ketrag_fast.systems.spec.stage import Stage
 from ketrag_fast.systems.spec.system import Channel, Recipe, System
@@ -302,3 +301,17 @@ def _name_of(system: Any, point: metadata.EntryPoint) -> str:
 
 def _add_broken(found: Registry, name: str, reason: str) -> Registry:
     return Registry(found.systems, {**found.broken, name: reason}, found.origins)
+
+
+def check_language(name: str) -> None:
+    """Raise ConfigError unless the name is `auto`, `none`, or a language or its code."""
+    if name in ("auto", "none", "english", "en"):
+        return  # without importing the core
+    from ketrag_fast import _core
+
+    known = {"auto", *(value for row in _core.languages() for value in row)}
+    if name not in known:
+        raise ConfigError(
+            f"language: {name[:80]!r} is not auto, none or a known language",
+            hint=suggest(name, sorted(known)) or "docs/languages.md lists them; auto detects the language",
+        )

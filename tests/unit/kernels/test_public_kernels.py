@@ -42,7 +42,6 @@ ORACLES = {
     "neighbourhood": "drawing.neighbourhood",
     "pagerank": "pagerank.pagerank",
     "pass_messages": "cg_rag.messages",
-    "personalised_pagerank": "pagerank.pagerank",
     "render": "context.render",
     "renumber": "transpose.renumber",
     "select_by_concepts": "concepts.choose_chunks",

@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 
 from ketrag_fast.errors import BackendMissing, ConfigError, IndexDamaged, IndexIncompatible, InputError
 from ketrag_fast.models.ann.choose import choose
-from ketrag_fast.models.ann.exact import ExactScan
-from ketrag_fast.models.ann.hnsw import HnswIndex, HnswMeta
+from ketrag_fast.models.ann.hnsw import ExactScan, HnswIndex, HnswMeta
 from ketrag_fast.models.ann.protocol import NOBODY
 from tests.process import python
 from tests.support.parts import part

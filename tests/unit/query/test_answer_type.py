@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ketrag_fast.query.answer.answer_type import AnswerType, answer_type, contains_type
+from ketrag_fast.query.answer.quotes import AnswerType, answer_type, contains_type
 
 
 @pytest.mark.parametrize(

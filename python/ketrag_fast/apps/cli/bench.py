@@ -203,7 +203,7 @@ def _answers(spec: str | None) -> Answers | None:
     """Return the model that answers for all configurations."""
     if spec is None:
         return None
-    from ketrag_fast.lab.comparison.answering import answers_by
+    from ketrag_fast.lab.comparison.reporting import answers_by
 
     return answers_by(spec)
 

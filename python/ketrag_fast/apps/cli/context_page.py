@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
 from ketrag_fast.apps.cli import output
-from ketrag_fast.lab.comparison.style import STYLE
+from ketrag_fast.lab.comparison.style import POLICY, STYLE, html_page
 from ketrag_fast.lab.workbench.assets import text as static
 from ketrag_fast.lab.workbench.graph_file import embedded
 from ketrag_fast.types.locations import describe_location
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from ketrag_fast.index import Index
     from ketrag_fast.types import Answer, Context, GraphView, Passage
 
-_POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'"
 _BOX: Final = 180
 _GAP: Final = 150
 _HEIGHT: Final = 64
@@ -66,20 +65,13 @@ def page(
     the documents' own, which are linked. With `view`, the graph is drawn below the passages.
     """
     body = "\n".join(_body(context, files or {}, answer))
-    policy, style = _POLICY, STYLE + _OWN
+    policy, style = POLICY, STYLE + _OWN
     if view is not None:
         markup, digest = embedded(view)
         body += f"\n<h2>Graph around the passages: {escape(view.graph)}</h2>\n{markup}"
         policy += f"; script-src '{digest}'; img-src data: blob:"
         style += _GRAPH + static("graph.css")
-    return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        '<meta name="color-scheme" content="light dark">\n'
-        f"<title>{escape(context.question)}</title>\n<style>{style}</style>\n</head>\n<body>\n<main>\n"
-        f"{body}\n</main>\n</body>\n</html>\n"
-    )
+    return html_page(context.question, body, style, policy)
 
 
 def _body(context: Context, files: Mapping[str, Path], answer: Answer | None) -> Iterator[str]:

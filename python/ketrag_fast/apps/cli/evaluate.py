@@ -17,8 +17,8 @@ from ketrag_fast.errors import ConfigError, DocumentError
 if TYPE_CHECKING:
     from ketrag_fast.index import Index
     from ketrag_fast.lab.eval import Collected, ComparedRun, DataSet, Run
+    from ketrag_fast.lab.eval.answers import ModelAnswers
     from ketrag_fast.lab.eval.judge import Judge
-    from ketrag_fast.lab.eval.model_answers import ModelAnswers
     from ketrag_fast.lab.eval.run import Answerer
 
 _BUDGETS = "12000,6000,3000"
@@ -113,7 +113,7 @@ def run(args: argparse.Namespace) -> int:
         if args.mode is None and args.compare is None:
             modes = list(index.modes)
         if args.answers == "":
-            from ketrag_fast.lab.eval.model_answers import ModelAnswers
+            from ketrag_fast.lab.eval.answers import ModelAnswers
 
             asked = answers = ModelAnswers(index, options.flags(args).get("llm"), top=settings.top)
         found = collect(

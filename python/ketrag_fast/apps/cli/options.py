@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import sys
 from collections.abc import Collection
 from pathlib import Path
@@ -245,7 +246,6 @@ def index_path(args: argparse.Namespace) -> tuple[Path, str]:
 
 def progress(args: argparse.Namespace) -> Callback | None:
     """Return the callback that shows progress."""
-    from ketrag_fast.apps.cli.narrow_stream import NarrowStream
     from ketrag_fast.base.progress import sink
 
     is_terminal = sys.stderr.isatty()
@@ -296,3 +296,29 @@ def require_file(option: str, file: str | None, hint: str) -> None:
     """Raise ConfigError if the file of an option was named and does not exist."""
     if file is not None and not Path(file).exists():
         raise ConfigError(f"{option} {file}: no such file", hint=hint)
+
+
+class NarrowStream:
+    """A stream to a terminal that cuts what is written to the present width.
+
+    A line that wraps cannot be redrawn: each refresh would leave a line behind.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        """Write `\\rLINE`, with or without an end of line; the last column stays empty."""
+        line = text.strip("\r\n")
+        return self._stream.write(text.replace(line, line[: self._columns() - 1]) if line else text)
+
+    def flush(self) -> None:
+        """Flush the stream."""
+        self._stream.flush()
+
+    def _columns(self) -> int:
+        try:
+            columns = os.get_terminal_size(self._stream.fileno()).columns
+        except (OSError, ValueError):  # a stream without a file
+            columns = 0
+        return columns or shutil.get_terminal_size().columns

@@ -12,7 +12,6 @@ from ketrag_fast.apps.server.inspect import number, requested_index, require_gen
 from ketrag_fast.apps.server.problems import Problem
 from ketrag_fast.apps.server.replies import json_bytes
 from ketrag_fast.apps.server.retrieving import LONGEST
-from ketrag_fast.apps.server.service import Service
 from ketrag_fast.base.filters import parse_filter
 
 MOST: Final = 100_000
@@ -25,9 +24,8 @@ _KNOWN: Final = ("graph", "around", "to", "question", "limit", "filter", "genera
 
 async def graph_view(request: Request) -> Response:
     """Serve `GET /v1/graph-view`. Without `graph` it is the first graph of the index."""
-    service: Service = request.app.state.service
     query = request.query_params
-    entry = requested_index(request, *_KNOWN)
+    service, entry = requested_index(request, *_KNOWN)
     limit = number(request, "limit", _DEFAULT, MOST)
     around, question, chosen = query.getlist("around"), query.get("question"), query.get("filter")
     to = query.get("to")

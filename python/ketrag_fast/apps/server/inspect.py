@@ -1,16 +1,21 @@
-"""Endpoints that answer no question: statistics, graphs, documents, a passage with its neighbours."""
+"""Endpoints that answer no question: statistics, graphs, documents, passages, health, and shared indexes."""
 
 from __future__ import annotations
 
+import tempfile
+from pathlib import Path
 from typing import Any, Final
 
+from starlette.background import BackgroundTask
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import FileResponse, Response
 
 from ketrag_fast.apps.server.indexes import OpenIndex
-from ketrag_fast.apps.server.problems import Problem, without_paths
+from ketrag_fast.apps.server.problems import Problem, stopping, without_paths
 from ketrag_fast.apps.server.replies import json_bytes, json_reply
 from ketrag_fast.apps.server.service import Service
+from ketrag_fast.index import Index
+from ketrag_fast.index.bundles import part_state
 
 _MOST: Final = 1000
 _NEIGHBOURS: Final = 20
@@ -18,8 +23,8 @@ _NAME: Final = 500
 _FILTER: Final = 2000
 
 
-def requested_index(request: Request, *parameters: str) -> OpenIndex:
-    """Return the index named by `?index=`.
+def requested_index(request: Request, *parameters: str) -> tuple[Service, OpenIndex]:
+    """Return the service, and the index named by `?index=`.
 
     Raises Problem 422 for a parameter other than that and these: a misspelt `filter` must not be ignored.
     """
@@ -32,7 +37,7 @@ def requested_index(request: Request, *parameters: str) -> OpenIndex:
             hint=f"parameters are: {', '.join(('index', *parameters))}",
             param=name[:64],
         )
-    return service.indexes.find(request.query_params.get("index"))
+    return service, service.indexes.find(request.query_params.get("index"))
 
 
 def number(request: Request, name: str, default: int, most: int) -> int:
@@ -59,8 +64,7 @@ def require_generation(request: Request, entry: OpenIndex) -> None:
 
 async def stats(request: Request) -> Response:
     """Serve `GET /v1/stats`: statistics of an index."""
-    service: Service = request.app.state.service
-    entry = requested_index(request)
+    service, entry = requested_index(request)
     data = await service.aside(entry.index.stats)
     data = {"schema": "ketrag/stats/1", **data, "path": entry.name}
     return json_reply(clean(data, service.indexes.folders))
@@ -68,8 +72,7 @@ async def stats(request: Request) -> Response:
 
 async def graph(request: Request) -> Response:
     """Serve `GET /v1/graph`: the kinds of names in the graphs of an index."""
-    service: Service = request.app.state.service
-    entry = requested_index(request)
+    service, entry = requested_index(request)
     inspect = entry.index.inspect
     kinds, graphs = await service.aside(lambda: (inspect.kinds, inspect.graphs()))
     return json_reply(
@@ -85,8 +88,7 @@ async def graph(request: Request) -> Response:
 
 async def node(request: Request) -> Response:
     """Serve `GET /v1/graph/NAME`: an entity, a concept, ... with its neighbours."""
-    service: Service = request.app.state.service
-    entry = requested_index(request, "kind")
+    service, entry = requested_index(request, "kind")
     name, kind = request.path_params["name"], request.query_params.get("kind")
     if len(name) > _NAME or len(kind or "") > _NAME:
         raise Problem(422, "bad_request", f"the name or kind is longer than {_NAME} characters")
@@ -96,8 +98,7 @@ async def node(request: Request) -> Response:
 
 async def passage(request: Request) -> Response:
     """Serve `GET /v1/passages/UNIT`: a passage, its neighbours and the metadata of its document."""
-    service: Service = request.app.state.service
-    entry = requested_index(request, "before", "after", "generation")
+    service, entry = requested_index(request, "before", "after", "generation")
     text = request.path_params["unit"]
     if not (text.isascii() and text.isdigit() and len(text) < 19):
         raise Problem(422, "bad_request", "unit: must be the number of a passage")
@@ -122,16 +123,14 @@ async def passage(request: Request) -> Response:
 
 async def fields(request: Request) -> Response:
     """Serve `GET /v1/fields`: the metadata fields that filters can use."""
-    service: Service = request.app.state.service
-    entry = requested_index(request)
+    service, entry = requested_index(request)
     names = await service.aside(entry.index.inspect.fields)
     return json_reply({"schema": "ketrag/fields/1", "index": entry.name, "fields": list(names)})
 
 
 async def documents(request: Request) -> Response:
     """Serve `GET /v1/documents`: ids, titles and metadata, in pages."""
-    service: Service = request.app.state.service
-    entry = requested_index(request, "first", "count", "containing", "filter")
+    service, entry = requested_index(request, "first", "count", "containing", "filter")
     first, count = number(request, "first", 0, 10**12), number(request, "count", 100, _MOST)
     text = request.query_params.get("containing", "")[:_NAME]
     condition = request.query_params.get("filter")
@@ -152,8 +151,7 @@ async def documents(request: Request) -> Response:
 
 async def builds(request: Request) -> Response:
     """Serve `GET /v1/builds`: the progress of a build that runs now, and the past builds."""
-    service: Service = request.app.state.service
-    entry = requested_index(request, "count")
+    service, entry = requested_index(request, "count")
     count = number(request, "count", 20, _MOST)
     inspect = entry.index.inspect
     running, past = await service.aside(lambda: (inspect.running_build(), inspect.builds(count)))
@@ -203,3 +201,59 @@ def clean(data: Any, folders: tuple[tuple[str, str], ...]) -> Any:
     if isinstance(data, list):
         return [clean(value, folders) for value in data]
     return without_paths(data, folders) if isinstance(data, str) else data
+
+
+async def health(request: Request) -> Response:
+    """Serve `GET /health`: the process answers."""
+    return json_reply({"schema": "ketrag/health/1", "status": "ok"})
+
+
+async def ready(request: Request) -> Response:
+    """Serve `GET /ready`: indexes are open and models loaded; 503 while the service starts or stops."""
+    service: Service = request.app.state.service
+    if service.stopping:
+        raise stopping()
+    if not service.ready:
+        raise Problem(503, "starting", "the service is starting", headers={"Retry-After": "1"})
+    return json_reply({"schema": "ketrag/health/1", "status": "ready"})
+
+
+async def metrics(request: Request) -> Response:
+    """Serve `GET /metrics`, for Prometheus."""
+    service: Service = request.app.state.service
+    service.metrics.waiting.set(service.batcher.waiting + service.waiting_in_front())
+    for entry in service.indexes:
+        service.metrics.generation.labels(entry.name).set(entry.index.generation)
+    return Response(service.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
+
+
+def _shared_index(request: Request) -> tuple[Service, OpenIndex]:
+    service: Service = request.app.state.service
+    if not service.options.share:
+        raise Problem(
+            403, "not_shared", "this service shares no index", hint="start it with `ketrag serve --share`"
+        )
+    return requested_index(request)
+
+
+async def part(request: Request) -> Response:
+    """Serve `GET /v1/part`: digest and generation of an index."""
+    service, entry = _shared_index(request)
+    digest, generation = await service.aside(part_state, entry.index.path)
+    data = {"schema": "ketrag/part/1", "index": entry.name, "digest": digest, "generation": generation}
+    return json_reply(data)
+
+
+async def bundle(request: Request) -> Response:
+    """Serve `GET /v1/part/bundle`: an index as one file."""
+    service, entry = _shared_index(request)
+    folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
+    try:
+        file = Path(folder.name) / "part.bundle"
+        await service.aside(Index.bundle, entry.index.path, file)
+    except BaseException:
+        folder.cleanup()
+        raise
+    return FileResponse(
+        file, media_type="application/octet-stream", background=BackgroundTask(folder.cleanup)
+    )

@@ -7,7 +7,6 @@ reply in vain. It also ends with its input, so that requests of a shell's pipe w
 from __future__ import annotations
 
 import json
-from types import TracebackType
 from typing import Any, Final, Self
 
 import anyio
@@ -82,12 +81,7 @@ class _Stream:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.aclose()
 
 

@@ -217,22 +217,9 @@ def _read_field(name: str, default: Any, meta: Any, hint: Any, owner: str) -> Se
     types = (str,) if literal else tuple(get_args(hint)) or (hint,)
     if not set(types) <= _WORDS.keys():
         raise ConfigError(f"{owner}: the setting {name} must be a text, a number or true/false, not {hint}")
-    spec = Setting(
-        name=name,
-        types=types,
-        default=default,
-        help=meta["help"],
-        concerns=meta["concerns"],
-        low=meta["low"],
-        high=meta["high"],
-        rebuild=meta["rebuild"],
-        topic=meta["topic"],
-        choices=tuple(get_args(hint)) if literal else meta["choices"],
-        owner=owner,
-        protects=meta["protects"],
-        flag=meta["flag"],
-        metavar=meta["metavar"],
-    )
+    choices = tuple(get_args(hint)) if literal else meta["choices"]
+    own = {"name": name, "types": types, "default": default, "choices": choices, "owner": owner}
+    spec = Setting(**{**meta, **own})
     if not spec.choices:
         spec.check(default)
     return spec

@@ -10,7 +10,8 @@ from ketrag_fast.lab.advice.findings import Advice
 from ketrag_fast.lab.advice.probes import KINDS
 from ketrag_fast.lab.advice.trial import FIRST
 from ketrag_fast.lab.comparison import plots
-from ketrag_fast.lab.comparison.page import html_page
+from ketrag_fast.lab.comparison.page import figure
+from ketrag_fast.lab.comparison.style import html_page
 
 _ABOUT = {
     "direct": "a sentence that was cut out of its passage",
@@ -47,7 +48,8 @@ def _lines(advice: Advice) -> Iterator[str]:
 
 def page(advice: Advice) -> str:
     """Return the advice as a page with its plots. It has no scripts, and texts are escaped."""
-    probes = advice.trial.probes
+    probes, spec = advice.trial.probes, advice.trial.model
+    model = "no embedding model" if spec == "builtin" else f"embedding model {spec}"
     rows = [
         (
             kind,
@@ -70,15 +72,15 @@ def page(advice: Advice) -> str:
     parts = [
         "<h1>Advice</h1>",
         f'<p class="about">{probes.looked_at:,} of {probes.total:,} documents · {len(probes.probes):,} '
-        f"questions · {escape(_model(advice.trial.model))}</p>",
+        f"questions · {escape(model)}</p>",
     ]
     for finding in advice.findings:
         parts.append(f"<h2>{escape(finding.question)} {escape(finding.answer)}</h2>")
         parts.append(f"<p>{escape(_sentence(finding.reason))}.</p>")
-    parts.append(_figure(f"Share of questions whose passage is in the first {FIRST}", plots.intervals(rows)))
+    parts.append(figure(f"Share of questions whose passage is in the first {FIRST}", plots.intervals(rows)))
     if any(one.points for one in series):
         drawn = plots.scatter(series, "tokens of context", "found, %")
-        parts.append(_figure("Direct questions whose place is in the context", drawn))
+        parts.append(figure("Direct questions whose place is in the context", drawn))
     parts += [f'<p class="note"><b>{kind}</b>: {escape(about)}</p>' for kind, about in _ABOUT.items()]
     parts.append(f'<p class="note">{escape(_CAVEAT)}</p>')
     return html_page("Advice", "\n".join(parts))
@@ -86,11 +88,3 @@ def page(advice: Advice) -> str:
 
 def _sentence(text: str) -> str:
     return text[:1].upper() + text[1:]
-
-
-def _model(spec: str) -> str:
-    return "no embedding model" if spec == "builtin" else f"embedding model {spec}"
-
-
-def _figure(caption: str, drawing: str) -> str:
-    return f"<figure><figcaption>{escape(caption)}</figcaption>{drawing}</figure>"

@@ -37,19 +37,8 @@ class BuildCost:
 
     def to_json(self) -> dict[str, Any]:
         """Return the cost for a report."""
-        return {
-            "seconds": self.seconds,
-            "stages": dict(self.stages),
-            "calls": self.calls,
-            "tokens_in": self.tokens_in,
-            "tokens_out": self.tokens_out,
-            "embedding_tokens": self.embedding_tokens,
-            "usd": self.bill.to_json(),
-            "bytes": self.bytes,
-            "memory": self.memory,
-            "measured": self.measured,
-            "spent_seconds": self.spent_seconds,
-        }
+        row = {"usd" if name == "bill" else name: getattr(self, name) for name in self.__slots__}
+        return {**row, "usd": self.bill.to_json()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,17 +66,15 @@ class Outcome:
 
     def to_json(self) -> dict[str, Any]:
         """Return the outcome without the results of single questions."""
+        plain = ("error", "hint", "digest", "failures")
         return {
             "name": self.name,
             "settings": dict(self.settings),
             "varied": dict(self.varied),
             "status": "ok" if self.error is None else "not run",
-            "error": self.error,
-            "hint": self.hint,
+            **{name: getattr(self, name) for name in plain},
             "cost": None if self.cost is None else self.cost.to_json(),
             "counts": dict(self.counts),
-            "digest": self.digest,
-            "failures": self.failures,
             "warnings": list(self.warnings),
             "rows": [row.as_dict() for row in self.rows],
         }

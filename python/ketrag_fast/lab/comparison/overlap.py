@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass
-from itertools import pairwise
+from dataclasses import asdict, dataclass
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from ketrag_fast.systems.registry import registry
-
-Arrays = Mapping[str, NDArray[Any]]
+from ketrag_fast.systems.shared.rows import Arrays, read_strings
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +34,7 @@ class Shared:
 
     def to_json(self) -> dict[str, Any]:
         """Return the counts and the share."""
-        return {"only_a": self.only_a, "both": self.both, "only_b": self.only_b, "jaccard": self.jaccard}
+        return {**asdict(self), "jaccard": self.jaccard}
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +48,8 @@ class Overlap:
 
     def to_json(self) -> dict[str, Any]:
         """Return the overlap for a report."""
-        return {
-            "a": self.a,
-            "b": self.b,
-            "entities": self.entities.to_json(),
-            "relations": self.relations.to_json(),
-        }
+        shared = {"entities": self.entities.to_json(), "relations": self.relations.to_json()}
+        return {"a": self.a, "b": self.b, **shared}
 
 
 def graph_of(stages: Mapping[str, Arrays]) -> Graph | None:
@@ -67,7 +58,7 @@ def graph_of(stages: Mapping[str, Arrays]) -> Graph | None:
         arrays = stages.get(stage.name)
         if stage.entity_graph is not None and arrays is not None:
             own = stage.entity_graph
-            names = _strings(arrays[f"{own.name}_blob"], arrays[f"{own.name}_offsets"])
+            names = read_strings(arrays, own.name)
             pairs = zip(arrays[own.source].tolist(), arrays[own.target].tolist(), strict=True)
             linked = (sorted((names[a], names[b])) for a, b in pairs)
             return Graph(frozenset(names), frozenset((a, b) for a, b in linked))
@@ -86,9 +77,3 @@ def overlaps(graphs: Sequence[tuple[str, Graph]]) -> list[Overlap]:
 def _overlap(a: Set[Any], b: Set[Any]) -> Shared:
     both = len(a & b)
     return Shared(len(a) - both, both, len(b) - both)
-
-
-def _strings(blob: NDArray[np.uint8], offsets: NDArray[np.uint64]) -> list[str]:
-    data = blob.tobytes()
-    cuts = offsets.tolist()
-    return [data[a:b].decode("utf-8", "replace") for a, b in pairwise(cuts)]

@@ -9,35 +9,19 @@ from typing import Any
 
 from ketrag_fast.lab.comparison import plots
 from ketrag_fast.lab.comparison.outcome import Divided, Outcome, Report
-from ketrag_fast.lab.comparison.style import STYLE
+from ketrag_fast.lab.comparison.style import html_page
 from ketrag_fast.lab.comparison.table import Table, build_table, overlap_table, score_table
 from ketrag_fast.lab.eval.rows import ResultRow
 from ketrag_fast.systems.registry import registry
 
 _TITLES = {"builds": "Builds compared", "systems": "Systems compared", "sweep": "Sweep"}
 _MANY = 200
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
 
 def page(report: Report) -> str:
     """Return the page. Everything from documents, models and settings is escaped."""
     title = _TITLES.get(report.kind, "Comparison")
     return html_page(title, "\n".join(_body(report, title)))
-
-
-def html_page(title: str, body: str) -> str:
-    """Return a page of a report; `body` is HTML.
-
-    Under its policy, text from a document could neither load nor run anything.
-    """
-    return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        '<meta name="color-scheme" content="light dark">\n'
-        f"<title>{escape(title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<main>\n"
-        f"{body}\n</main>\n</body>\n</html>\n"
-    )
 
 
 def _body(report: Report, title: str) -> Iterator[str]:
@@ -55,11 +39,11 @@ def _body(report: Report, title: str) -> Iterator[str]:
     if scored and report.kind == "sweep":
         yield from _setting_plots(scored, metric)
     elif scored:
-        yield _figure(f"{metric}, with 95 % intervals", plots.intervals(_intervals(scored)))
+        yield figure(f"{metric}, with 95 % intervals", plots.intervals(_intervals(scored)))
     if scored:
         yield from _against_cost(scored, metric)
     if report.good:
-        yield _figure("Seconds of the build, by stage", plots.bars([_stages(o) for o in report.good], "s"))
+        yield figure("Seconds of the build, by stage", plots.bars([_stages(o) for o in report.good], "s"))
     yield "<h2>Builds</h2>" + _table(build_table(report.outcomes))
     if any(o.cost is not None and not o.cost.measured for o in report.outcomes):
         yield (
@@ -133,7 +117,7 @@ def _setting_plots(outcomes: Sequence[Outcome], metric: str) -> Iterator[str]:
             isinstance(o.varied[name], (int, float)) and not isinstance(o.varied[name], bool) for o in own
         )
         if not numbers or any(len(o.varied) > 1 for o in own):
-            yield _figure(f"{metric} by {name}", plots.intervals(_intervals(own)))
+            yield figure(f"{metric} by {name}", plots.intervals(_intervals(own)))
             continue
         lines: dict[str, list[plots.Point]] = {}
         budget_varies = name == "budget"
@@ -147,7 +131,7 @@ def _setting_plots(outcomes: Sequence[Outcome], metric: str) -> Iterator[str]:
                         plots.Point(float(outcome.varied[name]), *value, tip=tip)
                     )
         series = [plots.Series(key, points, joined=True) for key, points in lines.items()]
-        yield _figure(f"{metric} by {name}", plots.scatter(series, name, f"{metric}, %"))
+        yield figure(f"{metric} by {name}", plots.scatter(series, name, f"{metric}, %"))
 
 
 def _against_cost(outcomes: Sequence[Outcome], metric: str) -> Iterator[str]:
@@ -190,7 +174,7 @@ def _against_cost(outcomes: Sequence[Outcome], metric: str) -> Iterator[str]:
             if largest is None
             else f"{metric} at {largest:,} tokens against {label}"
         )
-        yield _figure(title, plots.scatter(series, label, f"{metric}, %"))
+        yield figure(title, plots.scatter(series, label, f"{metric}, %"))
 
 
 def _stages(outcome: Outcome) -> plots.StackedBar:
@@ -223,7 +207,7 @@ def _overlaps(report: Report) -> Iterator[str]:
             total = "both empty" if share is None else f"{100 * share:.0f} % in both"
             stacked = [("A alone", part.only_a), ("both", part.both), ("B alone", part.only_b)]
             rows.append(plots.StackedBar(f"{overlap.a} | {overlap.b}", stacked, total))
-        yield _figure(f"{kind.capitalize()}: in A alone, in both, in B alone", plots.bars(rows, kind))
+        yield figure(f"{kind.capitalize()}: in A alone, in both, in B alone", plots.bars(rows, kind))
     yield _table(overlap_table(report))
 
 
@@ -279,7 +263,8 @@ def _text(value: Any) -> str:
     return "-" if value is None else str(value)
 
 
-def _figure(title: str, drawing: str) -> str:
+def figure(title: str, drawing: str) -> str:
+    """Return a plot with its caption."""
     return f"<figure><figcaption>{escape(title)}</figcaption>{drawing}</figure>"
 
 

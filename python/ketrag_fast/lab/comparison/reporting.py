@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from ketrag_fast.errors import ConfigError
+from ketrag_fast.index import Index
 from ketrag_fast.lab.comparison.configurations import Configuration
 from ketrag_fast.lab.comparison.outcome import Outcome, Report, split_questions
 from ketrag_fast.lab.comparison.overlap import overlaps
 from ketrag_fast.lab.comparison.running import Bench
 from ketrag_fast.lab.comparison.sweep import order
 from ketrag_fast.lab.eval.provenance import describe
+from ketrag_fast.lab.eval.question import Question
+from ketrag_fast.lab.eval.run import Answerer
+from ketrag_fast.models.extractive import is_extractive
+from ketrag_fast.models.llms.registry import is_model
 from ketrag_fast.systems.registry import registry
+
+if TYPE_CHECKING:
+    from ketrag_fast.lab.comparison.running import Answers
 
 _PAIRS = 12
 """Maximum number of configurations whose graphs are compared pairwise."""
@@ -78,3 +87,22 @@ def _spending(outcome: Outcome) -> str:
     cost = outcome.cost
     named = str(settings.get("llm", "none")) if cost is not None and cost.bill.llm is None else ""
     return named or str(settings.get("embedder", "builtin"))
+
+
+def answers_by(spec: str) -> Answers:
+    """Return a function that answers with the model of a spec, without citation marks.
+
+    Raises ConfigError if the spec names no model; a failure of the model costs one configuration.
+    """
+    if not is_extractive(spec) and not is_model(spec):
+        raise ConfigError(f"--answer-with {spec}: not a language model")
+
+    def answers(index: Index) -> Answerer:
+        def answer(question: Question, mode: str, budget: int, context: str) -> str | None:
+            if not context:
+                return ""  # an empty context: a wrong answer, not a missing one
+            return index.ask(question.text, llm=spec, mode=mode, budget=budget).plain
+
+        return answer
+
+    return answers

@@ -1,7 +1,8 @@
-"""The page's style, light and dark, with colours that colour-blind readers can tell apart."""
+"""The frame and style of pages, light and dark, in colours that colour-blind readers can tell apart."""
 
 from __future__ import annotations
 
+from html import escape
 from typing import Final
 
 # The Okabe-Ito palette, darkened or lightened for contrast with its background.
@@ -57,3 +58,20 @@ details td{{white-space:normal;max-width:340px;overflow-wrap:anywhere}}
 @media print{{details{{break-inside:avoid}}figure{{break-inside:avoid}}}}
 """
 """Self-contained: no links, no fonts to load."""
+
+POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'"
+
+
+def html_page(title: str, body: str, style: str = STYLE, policy: str = POLICY) -> str:
+    """Return a page; `body` is HTML.
+
+    Under its policy, text from a document could neither load nor run anything.
+    """
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        '<meta name="color-scheme" content="light dark">\n'
+        f"<title>{escape(title)}</title>\n<style>{style}</style>\n</head>\n<body>\n<main>\n"
+        f"{body}\n</main>\n</body>\n</html>\n"
+    )

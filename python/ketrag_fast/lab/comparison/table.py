@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from ketrag_fast.lab.comparison.outcome import Outcome, Report
 from ketrag_fast.lab.cost.prices import usd_text
 from ketrag_fast.lab.eval.rows import ResultRow
+from ketrag_fast.lab.eval.table import ABSENT, align_columns, percent_of
 
-_ABSENT = "-"
 _SHOWN = 10
 _SCORES = (
     ("coverage", "coverage"),
@@ -31,7 +31,7 @@ def build_table(outcomes: Sequence[Outcome]) -> Table:
     for outcome in outcomes:
         cost, counts = outcome.cost, outcome.counts
         if cost is None:
-            rows.append([outcome.name, "not run", *[_ABSENT] * (len(head) - 2)])
+            rows.append([outcome.name, "not run", *[ABSENT] * (len(head) - 2)])
             continue
         about = "" if cost.measured else "≈"
         graph = [_graph(outcome, name) for name in ("entities", "relations")]
@@ -66,16 +66,16 @@ def score_table(outcomes: Sequence[Outcome]) -> Table:
     rows = []
     for outcome, row in rows_of:
         if row.status != "ok":
-            rows.append([outcome.name, row.mode, f"{row.budget:,}", "not run", *[_ABSENT] * (len(head) - 4)])
+            rows.append([outcome.name, row.mode, f"{row.budget:,}", "not run", *[ABSENT] * (len(head) - 4)])
             continue
         cells = [outcome.name, _mode(row), f"{row.budget:,}", f"{row.n:,}"]
-        cells += [_percent(getattr(row, name)) for name, _ in kept]
+        cells += [percent_of(getattr(row, name)) for name, _ in kept]
         interval = row.ci95.get("coverage")
         cells.insert(
-            5, _ABSENT if interval is None else f"{_percent(interval[0])} to {_percent(interval[1])}"
+            5, ABSENT if interval is None else f"{percent_of(interval[0])} to {percent_of(interval[1])}"
         )
-        cells.append(_ABSENT if row.tokens_mean is None else f"{row.tokens_mean:,.0f}")
-        cells.append(_ABSENT if row.ms_p50 is None else f"{row.ms_p50:.2f}")
+        cells.append(ABSENT if row.tokens_mean is None else f"{row.tokens_mean:,.0f}")
+        cells.append(ABSENT if row.ms_p50 is None else f"{row.ms_p50:.2f}")
         rows.append(cells)
     return head, rows
 
@@ -91,7 +91,7 @@ def overlap_table(report: Report) -> Table:
         for part in (overlap.entities, overlap.relations):
             share = part.jaccard
             cells += [f"{n:,}" for n in (part.only_a, part.both, part.only_b)]
-            cells.append(_ABSENT if share is None else f"{100 * share:.1f} %")
+            cells.append(ABSENT if share is None else f"{100 * share:.1f} %")
         rows.append(cells)
     return head, rows
 
@@ -134,23 +134,9 @@ def _lines(report: Report) -> Iterator[str]:
         yield note
 
 
-def align_columns(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Align columns, the first to the left."""
-    widths = [max(len(row[column]) for row in (head, *rows)) for column in range(len(head))]
-    for number, row in enumerate((head, *rows)):
-        cells = [c.rjust(w) if i else c.ljust(w) for i, (c, w) in enumerate(zip(row, widths, strict=True))]
-        yield "  ".join(cells).rstrip()
-        if not number:
-            yield "  ".join("-" * width for width in widths)
-
-
 def _graph(outcome: Outcome, name: str) -> str:
-    return f"{outcome.counts.get(name, 0):,}" if outcome.has_graph else _ABSENT
+    return f"{outcome.counts.get(name, 0):,}" if outcome.has_graph else ABSENT
 
 
 def _mode(row: ResultRow) -> str:
     return row.mode if row.ran is None else f"{row.mode} ({row.ran})"
-
-
-def _percent(share: float | None) -> str:
-    return _ABSENT if share is None else f"{100 * share:.1f}"

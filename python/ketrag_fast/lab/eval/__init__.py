@@ -6,11 +6,11 @@ from ketrag_fast.lab.eval.answers import Answers, read_answers
 from ketrag_fast.lab.eval.compare import ComparedRun, Comparison, compare, render_comparison
 from ketrag_fast.lab.eval.concatenate import concatenate
 from ketrag_fast.lab.eval.datasets import DataSet, Question, load_dataset
-from ketrag_fast.lab.eval.paired import PairedDifference, compare_paired, holm
+from ketrag_fast.lab.eval.paired import PairedDifference, compare_paired
 from ketrag_fast.lab.eval.provenance import describe
 from ketrag_fast.lab.eval.results import METRICS, Result
 from ketrag_fast.lab.eval.rows import ResultRow
-from ketrag_fast.lab.eval.run import Collected, collect, evaluate
+from ketrag_fast.lab.eval.run import Collected, collect
 from ketrag_fast.lab.eval.saved import Run, load, save
 from ketrag_fast.lab.eval.table import render
 
@@ -31,8 +31,6 @@ __all__ = [
     "compare_paired",
     "concatenate",
     "describe",
-    "evaluate",
-    "holm",
     "load",
     "load_dataset",
     "read_answers",

@@ -11,7 +11,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from ketrag_fast.base.config import Settings
@@ -19,7 +19,7 @@ from ketrag_fast.errors import ConfigError
 from ketrag_fast.lab.eval.compare import ComparedRun
 from ketrag_fast.lab.eval.metrics import bootstrap_interval
 from ketrag_fast.models.tasks.driver import Driver
-from ketrag_fast.models.tasks.task import ParsedReply, Task
+from ketrag_fast.models.tasks.task import ParsedReply, Task, object_schema
 
 if TYPE_CHECKING:
     from ketrag_fast.models.llms.registry import ModelOptions
@@ -30,12 +30,7 @@ INSTRUCTIONS: Final = (
     "completely and without needless words. Where neither is better, or you cannot tell, the rating is 0. "
     'Reply with JSON alone: {"reason": at most 50 words, "rating": 0, 1 or 2}.'
 )
-SCHEMA: Final[Mapping[str, Any]] = {
-    "type": "object",
-    "properties": {"reason": {"type": "string", "maxLength": 400}, "rating": {"enum": [0, 1, 2]}},
-    "required": ["reason", "rating"],
-    "additionalProperties": False,
-}
+SCHEMA: Final = object_schema({"reason": {"type": "string", "maxLength": 400}, "rating": {"enum": [0, 1, 2]}})
 TOKENS: Final = 256
 SECONDS: Final = 120.0
 _RATING: Final = re.compile(r'"rating"\s*:\s*"?([012])\b')
@@ -66,16 +61,7 @@ class WinRate:
 
     def to_json(self) -> dict[str, Any]:
         """Return the win rate as the command prints it."""
-        return {
-            "n": self.n,
-            "rate": self.rate,
-            "wins": self.wins,
-            "losses": self.losses,
-            "ties": self.ties,
-            "unusable": self.unusable,
-            "ci95": list(self.ci95),
-            "judge": dict(self.judge),
-        }
+        return {"n": self.n, "rate": self.rate, **asdict(self), "ci95": list(self.ci95)}
 
 
 class Judge:

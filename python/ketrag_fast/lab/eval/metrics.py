@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 import re
 import string
-import unicodedata
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence, Set
 
@@ -26,16 +25,13 @@ SEED = 42
 _BLOCK = 1 << 20  # random numbers per step of the bootstrap: bounds its memory to about 16 MB
 
 
-def normalise(text: str, *, unicode_punctuation: bool = False) -> str:
+def normalise(text: str) -> str:
     """Lower-case `text`, delete ASCII punctuation, blank the words a, an, the, and collapse white space.
 
     The same as the normalisation of KET-RAG's `util_v1.py` and HippoRAG's `eval_utils.py`. Punctuation is
-    removed without leaving a space ("U.S." becomes "us"); other marks stay, unless `unicode_punctuation`
-    deletes every character of the Unicode classes P and S.
+    removed without leaving a space ("U.S." becomes "us"); other marks stay.
     """
     text = text.lower()
-    if unicode_punctuation and not text.isascii():
-        text = "".join(c for c in text if c.isascii() or unicodedata.category(c)[0] not in "PS")
     # ASCII bytes of UTF-8 are ASCII characters; deleting bytes is many times faster than mapping characters
     bare = (
         text.encode("utf-8", "surrogatepass").translate(None, _PUNCTUATION).decode("utf-8", "surrogatepass")
@@ -105,11 +101,6 @@ def is_covered(
     # tokens are joined by single spaces, so containment between spaces is containment of whole tokens
     padded = f" {normalised_context} "
     return any(f" {answer} " in padded for answer in usable)
-
-
-def coverage(context: str, answers: Collection[str], *, substring: bool = False) -> bool | None:
-    """Return `is_covered` of texts that are not normalised yet."""
-    return is_covered(normalise(context), [normalise(answer) for answer in answers], substring=substring)
 
 
 def recall(found: Collection[str], gold: Set[str]) -> float | None:

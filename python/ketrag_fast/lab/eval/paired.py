@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -37,17 +37,7 @@ class PairedDifference:
 
     def to_json(self) -> dict[str, Any]:
         """Return the difference as the command prints it."""
-        return {
-            "n": self.n,
-            "a": self.a,
-            "b": self.b,
-            "difference": self.difference,
-            "ci95": list(self.ci95),
-            "p": self.p,
-            "better": self.better,
-            "worse": self.worse,
-            "test": self.test,
-        }
+        return {**asdict(self), "ci95": list(self.ci95)}
 
 
 def compare_paired(a: Sequence[float], b: Sequence[float], *, seed: int = SEED) -> PairedDifference | None:
@@ -85,20 +75,6 @@ def sign_test(better: int, worse: int) -> float:
     # In integers, without rounding: the number of outcomes in the tail out of 2**n.
     tail: int = sum(math.comb(n, k) for k in range(min(better, worse) + 1))
     return min(1.0, float(2 * tail / 2**n))
-
-
-def holm(ps: Sequence[float]) -> list[float]:
-    """Return the p of several comparisons with Holm's correction, in their order.
-
-    The probability that any of those below a bound is a chance finding is at most that bound.
-    """
-    order = sorted(range(len(ps)), key=lambda place: ps[place])
-    corrected = [0.0] * len(ps)
-    largest = 0.0
-    for rank, place in enumerate(order):
-        largest = max(largest, min(1.0, (len(ps) - rank) * ps[place]))
-        corrected[place] = largest
-    return corrected
 
 
 def randomisation(gaps: NDArray[np.float64], *, flips: int = FLIPS, seed: int = SEED) -> float:

@@ -134,21 +134,6 @@ def collect(
     return Collected(tuple(modes), tuple(budgets), tuple(results), skipped)
 
 
-def evaluate(
-    index: Retriever,
-    dataset: DataSet,
-    modes: Sequence[str],
-    budgets: Sequence[int],
-    *,
-    top: int | None = None,
-    substring: bool = False,
-    answer: Answerer | None = None,
-) -> list[ResultRow]:
-    """Return the rows of `collect`: one for each mode and budget, in order."""
-    found = collect(index, dataset, modes, budgets, top=top, substring=substring, answer=answer)
-    return found.rows()
-
-
 def _result(
     question: Question,
     answers: _Answers,

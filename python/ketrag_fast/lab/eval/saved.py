@@ -1,7 +1,9 @@
 """A saved evaluation run: questions, results, and everything that they depend on.
 
 A folder with `run.json` (machine, versions, seed, settings, fingerprints of models and data, rows),
-`questions.jsonl`, `results.jsonl` (a line for each mode, budget and question) and `trec/`.
+`questions.jsonl`, `results.jsonl` (a line for each mode, budget and question) and `trec/`, for trec_eval and
+similar tools: a run line is `question Q0 document rank score tag`, a judgement `question 0 document 1`, and
+white space and `%` in ids are percent-encoded (`%20`).
 """
 
 from __future__ import annotations
@@ -11,9 +13,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from ketrag_fast.errors import DocumentError, InputError, ReadOnly
-from ketrag_fast.lab.eval import trec
 from ketrag_fast.lab.eval.question import DataSet, Question
 from ketrag_fast.lab.eval.reading import identity, objects, texts
 from ketrag_fast.lab.eval.results import Result
@@ -49,9 +51,9 @@ def save(folder: Path, about: Mapping[str, Any], dataset: DataSet, found: Collec
     try:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / _ABOUT).unlink(missing_ok=True)  # written last, so that an incomplete run is not a run
-        _write_lines(folder / _QUESTIONS, (_question_json(q) for q in dataset.questions))
-        _write_lines(folder / _RESULTS, (result.to_json() for result in found.results))
-        trec.write_runs(folder / "trec", dataset, found)
+        _write(folder / _QUESTIONS, (_line(_question_json(q)) for q in dataset.questions))
+        _write(folder / _RESULTS, (_line(result.to_json()) for result in found.results))
+        _write_runs(folder / "trec", dataset, found)
         text = json.dumps(whole, ensure_ascii=False, indent=1, allow_nan=False)
         (folder / _ABOUT).write_text(text + "\n", encoding="utf-8", newline="\n")
     except OSError as error:
@@ -98,7 +100,41 @@ def _question(entry: Mapping[str, Any], where: str) -> Question:
     return Question(identity(entry, where), text, answers, gold, {})
 
 
-def _write_lines(path: Path, entries: Iterable[Mapping[str, Any]]) -> None:
+def _line(entry: Mapping[str, Any]) -> str:
+    return json.dumps(entry, ensure_ascii=False, allow_nan=False)
+
+
+def _write_runs(folder: Path, dataset: DataSet, found: Collected) -> None:
+    """Write `MODE-BUDGET.trec` for each mode and budget that ran, and `qrels.trec` if any are judged."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for old in folder.glob("*.trec"):
+        old.unlink()
+    for mode in found.modes:
+        for budget in found.budgets if mode not in found.skipped else ():
+            lines = run_lines(found.of(mode, budget), f"ketrag-{mode}-{budget}")
+            _write(folder / f"{mode}-{budget}.trec", lines)
+    judged = [
+        f"{_name(q.id)} 0 {_name(document)} {q.grades.get(document, 1.0):g}"
+        for q in dataset.questions
+        for document in sorted(q.gold)
+    ]
+    if judged:
+        _write(folder / "qrels.trec", judged)
+
+
+def run_lines(results: Iterable[Result], tag: str) -> Iterable[str]:
+    """Yield the documents of each context by rank. The score is 1 / rank: sections have different scores."""
+    for result in results:
+        for rank, document in enumerate(result.found, 1):
+            yield f"{_name(result.question)} Q0 {_name(document)} {rank} {1 / rank:.6f} {tag}"
+
+
+def _name(identity: str) -> str:
+    if any(character.isspace() for character in identity) or "%" in identity:
+        return "".join(quote(c) if c.isspace() or c == "%" else c for c in identity)
+    return identity
+
+
+def _write(path: Path, lines: Iterable[str]) -> None:
     with path.open("w", encoding="utf-8", newline="\n") as file:
-        for entry in entries:
-            file.write(json.dumps(entry, ensure_ascii=False, allow_nan=False) + "\n")
+        file.writelines(line + "\n" for line in lines)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from ketrag_fast.lab.eval.rows import ResultRow
 
-_ABSENT = "-"
+ABSENT = "-"
 _COVERED = ("coverage", "95% interval")
 _RANKED = ("nDCG@10", "MAP", "P@10", "Hit@1")
 """Replace coverage if no question has an answer: measures of judged documents."""
@@ -33,10 +33,7 @@ def render(rows: Sequence[ResultRow], absent: Mapping[str, str] | None = None) -
     first = _RANKED if ranked else _COVERED
     header = ("mode", "budget", "n", *first, "recall", "all gold", "MRR", "tokens", "ms p50", "ms p95")
     header = (*header, *(_ANSWERS[name] for name in judged))
-    cells = [header, *(_cells(row, judged, len(header), ranked=ranked) for row in rows)]
-    widths = [max(len(row[column]) for row in cells) for column in range(len(header))]
-    lines = [_line(cells[0], widths), "  ".join("-" * width for width in widths)]
-    lines.extend(_line(row, widths) for row in cells[1:])
+    lines = align_columns(header, [_cells(row, judged, len(header), ranked=ranked) for row in rows])
     notes = list(dict.fromkeys(note for row in rows for note in _notes(row)))
     for reason in dict.fromkeys((absent or {}).values()):
         names = [name for name, own in (absent or {}).items() if own == reason]
@@ -44,32 +41,34 @@ def render(rows: Sequence[ResultRow], absent: Mapping[str, str] | None = None) -
     return "\n".join([*lines, *([""] if notes else []), *notes])
 
 
-def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
-    first, *rest = (
-        cell.rjust(width) if column else cell.ljust(width)
-        for column, (cell, width) in enumerate(zip(cells, widths, strict=True))
-    )
-    return "  ".join((first, *rest)).rstrip()
+def align_columns(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Align columns, the first to the left."""
+    widths = [max(len(row[column]) for row in (head, *rows)) for column in range(len(head))]
+    for number, row in enumerate((head, *rows)):
+        cells = [c.rjust(w) if i else c.ljust(w) for i, (c, w) in enumerate(zip(row, widths, strict=True))]
+        yield "  ".join(cells).rstrip()
+        if not number:
+            yield "  ".join("-" * width for width in widths)
 
 
 def _cells(row: ResultRow, judged: Sequence[str], width: int, *, ranked: bool) -> tuple[str, ...]:
     if row.status != "ok":
-        return (row.mode, str(row.budget), row.status, *[_ABSENT] * (width - 3))
+        return (row.mode, str(row.budget), row.status, *[ABSENT] * (width - 3))
     interval = row.ci95.get("coverage")
-    covered = _ABSENT if interval is None else f"{_percent(interval[0])} to {_percent(interval[1])}"
+    covered = ABSENT if interval is None else f"{percent_of(interval[0])} to {percent_of(interval[1])}"
     of_ranks = (row.ndcg, row.map, row.precision, row.hit.get(1))
     return (
         row.mode if row.ran is None else f"{row.mode} ({row.ran})",
         str(row.budget),
         str(row.n),
-        *(map(_percent, of_ranks) if ranked else (_percent(row.coverage), covered)),
-        _percent(row.recall),
-        _percent(row.all_gold),
-        _percent(row.mrr),
-        _ABSENT if row.tokens_mean is None else f"{row.tokens_mean:.0f}",
-        _ABSENT if row.ms_p50 is None else f"{row.ms_p50:.2f}",
-        _ABSENT if row.ms_p95 is None else f"{row.ms_p95:.2f}",
-        *(_percent(_value(row, name)) for name in judged),
+        *(map(percent_of, of_ranks) if ranked else (percent_of(row.coverage), covered)),
+        percent_of(row.recall),
+        percent_of(row.all_gold),
+        percent_of(row.mrr),
+        ABSENT if row.tokens_mean is None else f"{row.tokens_mean:.0f}",
+        ABSENT if row.ms_p50 is None else f"{row.ms_p50:.2f}",
+        ABSENT if row.ms_p95 is None else f"{row.ms_p95:.2f}",
+        *(percent_of(_value(row, name)) for name in judged),
     )
 
 
@@ -78,8 +77,9 @@ def _value(row: ResultRow, name: str) -> float | None:
     return None if value is None else float(value)
 
 
-def _percent(share: float | None) -> str:
-    return _ABSENT if share is None else f"{100 * share:.1f}"
+def percent_of(share: float | None) -> str:
+    """Return a share in percent, or the mark of an absent value."""
+    return ABSENT if share is None else f"{100 * share:.1f}"
 
 
 def _notes(row: ResultRow) -> list[str]:

@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
 
 from ketrag_fast.base.filters import filter_condition
 from ketrag_fast.base.filters.allow import holds_always
 from ketrag_fast.base.memory import enough_memory
 from ketrag_fast.base.progress import Meter
 from ketrag_fast.errors import Cancelled, ConfigError, InputError, ModeUnavailable
-from ketrag_fast.lab.interchange import gexf, graphml, graphrag_tables, json_lines, neo4j
-from ketrag_fast.lab.interchange.drawn_tables import drawn_tables
+from ketrag_fast.lab.interchange import graphrag_tables, json_lines, neo4j
 from ketrag_fast.lab.interchange.graph_part import GraphPart, Tick, neighbourhood, of_units, whole_graph
 from ketrag_fast.lab.interchange.passages import Passages
 from ketrag_fast.lab.interchange.targets import new_file, new_folder, require_free
+from ketrag_fast.lab.interchange.xml_graphs import write_gexf, write_graphml
 from ketrag_fast.lab.workbench import index_file
 from ketrag_fast.systems.registry import registry
+from ketrag_fast.systems.spec.drawing import DrawableGraph, NodeBlock
 from ketrag_fast.systems.spec.function_ref import resolve
+from ketrag_fast.systems.spec.graph_tables import Column, GraphTables
 
 if TYPE_CHECKING:
     from ketrag_fast.base.progress import Callback
@@ -84,7 +89,7 @@ def export_graph(
         index: the open index.
         format: one of `FORMATS`: graphrag, graphml, gexf, neo4j, jsonl and html.
         target: the file or folder to write.
-        graph: the name of the graph; by default the first of `graph_names`, for `html` every graph.
+        graph: the name of the graph; by default the first that the index has, for `html` every one.
         neighbourhood_of: export only what is at most `hops` edges away from this node.
         query: export only the nodes of the passages that this query retrieves, and the edges between them.
         filter, allow: use the graph of the matching documents only; others leave no node, edge or count. The
@@ -133,9 +138,9 @@ def export_graph(
             if format == "jsonl":
                 json_lines.write(part, stream, passages if documents else None, tick)
             elif format == "gexf":
-                gexf.write(part, stream, tick, layout=layout)
+                write_gexf(part, stream, tick, layout=layout)
             else:
-                graphml.write(part, stream, tick)
+                write_graphml(part, stream, tick)
     meter.finish()
     return Exported(format, part.name, str(place), len(part.node_ids), len(part.edge_ids), _size(place))
 
@@ -151,7 +156,7 @@ def _write_page(
     progress: Callback | None,
 ) -> Exported:
     """Write the page of an index; of a part of a graph, it has this graph and the passages of the part."""
-    graphs, units = graph_names(index), None
+    graphs, units = index.inspect.graphs(), None
     if graph is not None or centre is not None:
         part = _part(index, graph, centre, hops, None)
         graphs = (part.name,)
@@ -183,11 +188,6 @@ def _restricted(
         index.inspect.check_filter(condition)  # names the known fields if one is unknown
         index = index.allowed(kept, progress=progress)
     return index if allow is None else index.allowed(allow, progress=progress)
-
-
-def graph_names(index: Index) -> tuple[str, ...]:
-    """Return the names of the graphs that an index holds, the default one first."""
-    return index.inspect.graphs()
 
 
 def _check_options(
@@ -223,7 +223,7 @@ def _part(index: Index, graph: str | None, centre: str | None, hops: int, query:
 def _tables(index: Index, wanted: str | None) -> tuple[str, GraphTables]:
     """Return the graph of a name, or the first one. Raises ModeUnavailable, ConfigError."""
     sources = registry().graphs
-    held = graph_names(index)
+    held = index.inspect.graphs()
     if wanted is None and not held:
         listed = "; ".join(f"{name}: `{graph.add}`" for name, graph in sources.items())
         raise ModeUnavailable("this index has no graph", hint=f"add one: {listed}")
@@ -262,3 +262,50 @@ def _counter(meter: Meter, total: int) -> Tick:
 def _size(place: Path) -> int:
     files = [place] if place.is_file() else [path for path in place.iterdir() if path.is_file()]
     return sum(path.stat().st_size for path in files)
+
+
+_MOST_KINDS: Final = 255
+"""Kinds of nodes that tables can number; further ones are written as "node"."""
+
+Rows = NDArray[np.int64]
+
+
+def drawn_tables(graph: DrawableGraph) -> GraphTables:
+    """Return a drawable graph as tables. Repeated edges are written once for each repetition."""
+    starts = np.cumsum([0, *(block.count for block in graph.blocks)])
+
+    def each(value: Callable[[NodeBlock, int], Any]) -> Callable[[Rows], list[Any]]:
+        def read(rows: Rows) -> list[Any]:
+            owners = np.searchsorted(starts, rows, "right") - 1
+            pairs = zip(rows.tolist(), owners.tolist(), strict=True)
+            return [value(graph.blocks[owner], row - int(starts[owner])) for row, owner in pairs]
+
+        return read
+
+    kinds: dict[str, int] = {}
+    kind = np.zeros(int(starts[-1]), np.uint8)
+    for block, start in zip(graph.blocks, starts.tolist(), strict=False):
+        for number in range(block.count if callable(block.kind) else min(block.count, 1)):
+            name = block.kind(number) if callable(block.kind) else block.kind
+            place = kinds.setdefault(name if len(kinds) < _MOST_KINDS else "node", len(kinds))
+            last = start + number + 1 if callable(block.kind) else start + block.count
+            kind[start + number : last] = place
+    owners = [np.searchsorted(starts, ends, "right") - 1 for ends in (graph.sources, graph.targets)]
+    pairs = np.minimum(*owners) * len(graph.blocks) + np.maximum(*owners)
+    relations = [graph.edge, *dict.fromkeys(graph.edges_between.values())]
+    relation = np.zeros(len(pairs), np.uint8)
+    for (one, other), name in graph.edges_between.items():
+        relation[pairs == one * len(graph.blocks) + other] = relations.index(name)
+    return GraphTables(
+        kinds=tuple(kinds) or ("node",),
+        kind=kind,
+        nodes={
+            "name": Column("text", each(lambda block, number: block.title(number))),
+            "units": Column("ids", each(lambda block, n: [] if block.unit is None else [block.unit(n)])),
+        },
+        relations=tuple(relations),
+        relation=relation,
+        source=graph.sources,
+        target=graph.targets,
+        edges={"weight": Column("float", lambda rows: graph.weights[rows].tolist())},
+    )

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -42,8 +42,8 @@ _LAST_PART: Final = re.compile(r"real data", re.IGNORECASE)
 class Imported:
     """The result of a conversion: passages, their origin, and counts of skipped items."""
 
-    passages: int
     origin: str
+    passages: int
     entities: int = 0
     relations: int = 0
     skipped: int = 0
@@ -51,15 +51,7 @@ class Imported:
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields that the command prints."""
-        return {
-            "schema": "ketrag/recorded/1",
-            "origin": self.origin,
-            "passages": self.passages,
-            "entities": self.entities,
-            "relations": self.relations,
-            "skipped": self.skipped,
-            "dropped": self.dropped,
-        }
+        return {"schema": "ketrag/recorded/1", **asdict(self)}
 
 
 def record_graphrag(folder: Path, target: Path, *, replace: bool = False) -> Imported:
@@ -91,7 +83,7 @@ def record_graphrag(folder: Path, target: Path, *, replace: bool = False) -> Imp
             entities += len(extraction.entities)
             relations += len(extraction.relations)
             dropped += extraction.dropped
-    return Imported(len(passages), origin, entities, relations, skipped, dropped)
+    return Imported(origin, len(passages), entities, relations, skipped, dropped)
 
 
 # ---------------------------------------------------------------- tables

@@ -9,12 +9,13 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 from ketrag_fast.models.extraction.options import PromptOptions
-from ketrag_fast.models.extraction.schema import reply_schema
 from ketrag_fast.models.llms.protocol import Prompt
+from ketrag_fast.models.tasks.task import object_schema
 
 __all__ = [
     "PromptOptions",
@@ -119,3 +120,24 @@ def _example(options: PromptOptions) -> str:
     entities = [(n, t if not known or t in known else known[0], d) for n, t, d in _ENTITIES]
     value = {"e": entities, "r": _RELATIONS}
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+STRENGTHS: Final = tuple(range(1, 11))
+_TEXT: Final = {"type": "string"}
+
+
+def reply_schema(options: PromptOptions) -> dict[str, Any]:
+    """Return the schema of `{"e": [[name, type, description]], "r": [[source, target, description,
+    strength]]}`.
+    """
+    kind = {"enum": list(options.entity_types)} if options.entity_types else _TEXT
+    strength = {"enum": list(STRENGTHS)}
+    entity = {"name": _TEXT, "type": kind, "description": _TEXT}
+    relation = {"source": _TEXT, "target": _TEXT, "description": _TEXT, "strength": strength}
+    lists = [{"type": "array", "items": _row(fields)} for fields in (entity, relation)]
+    return object_schema(dict(zip(("e", "r"), lists, strict=True)))
+
+
+def _row(fields: Mapping[str, Any]) -> dict[str, Any]:
+    columns: Sequence[Any] = list(fields.values())
+    return {"type": "array", "prefixItems": columns, "minItems": len(columns), "maxItems": len(columns)}

@@ -10,9 +10,8 @@ from typing import Final
 from ketrag_fast.base.config import Settings
 from ketrag_fast.models.extraction.chunk_reader import Chunk, ChunkReader, Local
 from ketrag_fast.models.extraction.options import PromptOptions
-from ketrag_fast.models.extraction.prompt import prompt_fingerprint
+from ketrag_fast.models.extraction.prompt import prompt_fingerprint, reply_schema
 from ketrag_fast.models.extraction.records import Extraction
-from ketrag_fast.models.extraction.schema import reply_schema
 from ketrag_fast.models.llms.protocol import Limits, ModelIdentity
 from ketrag_fast.models.llms.registry import HEURISTIC, NONE, REPLAY, ModelOptions, open_model, parse_spec
 from ketrag_fast.models.spending import Account, SpendingLimit

@@ -207,3 +207,13 @@ class Item(Generic[S, V]):
 
     def _answered(self, turn: int) -> int:
         return sum(1 for reply in self.kept if reply.turn == turn and reply.finish != "error")
+
+
+def object_schema(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the schema of an object that has these fields and no others."""
+    return {
+        "type": "object",
+        "properties": dict(fields),
+        "required": list(fields),
+        "additionalProperties": False,
+    }

@@ -68,7 +68,6 @@ class Labels:
         self.text = without_code(text) if "```" in text or "~~~" in text else text
         self.at: dict[str, int] = {}
         self.repeated = 0
-        self._slugs: dict[str, int] = {}
         for kind, name, at in _find_labels(self.text):
             key = f"{kind}:{name}"
             if key in self.at:

@@ -14,19 +14,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ketrag_fast.base.config import Settings
-from ketrag_fast.errors import InternalError
 from ketrag_fast.kernels.text import pack
 from ketrag_fast.models.extraction.parse import PARSER
 from ketrag_fast.models.extraction.recording import write_recording
 from ketrag_fast.models.extraction.run import Reading
-from ketrag_fast.systems.shared.core_chunks import core_chunks
+from ketrag_fast.systems.shared.core_chunks import core_chunks, reading_of
 from ketrag_fast.systems.shared.rows import strings_out
 from ketrag_fast.systems.spec.stage import Outputs, StageContext, StageInputs
 
 
 def look(inputs: StageInputs, settings: Settings, context: StageContext) -> str:
     """Read the chunks without a stored reply, and return a hash of all stored replies."""
-    reading = _reading(context)
+    reading = reading_of(context)
     chunks = core_chunks(inputs)
     if reading.limit is not None:
         reading.limit.soft = True  # from here on the time limit stops only the reading, not the build
@@ -49,7 +48,7 @@ def look(inputs: StageInputs, settings: Settings, context: StageContext) -> str:
 
 def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outputs:
     """Parse every stored reply again, and return the records."""
-    reading = _reading(context)
+    reading = reading_of(context)
     chunks = sorted(core_chunks(inputs))
     names = [reading.reader.name(chunk) for chunk in chunks]
     columns: dict[str, list[str]] = {name: [] for name in (*_ENTITY, *_RELATION)}
@@ -91,12 +90,6 @@ def _numbers(reading: Reading) -> tuple[list[int], list[int]]:
     outcome = reading.outcome
     failed = sorted(chunk.number for chunk, _ in outcome.failed)
     return failed, sorted(chunk.number for chunk in outcome.pending)
-
-
-def _reading(context: StageContext) -> Reading:
-    if context.reading is None:
-        raise InternalError("this build has no reader")
-    return context.reading
 
 
 _ENTITY = ("entity_name", "entity_type", "entity_description")

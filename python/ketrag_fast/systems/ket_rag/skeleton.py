@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from ketrag_fast import _core
 from ketrag_fast.base.config import Settings
-from ketrag_fast.errors import ConfigError, InternalError
+from ketrag_fast.errors import ConfigError
 from ketrag_fast.kernels.text import count_tokens, pack, unpack
-from ketrag_fast.models.extraction.run import Reading
 from ketrag_fast.models.extraction.summaries import Summaries, Summary, summarise_descriptions, summary_of
+from ketrag_fast.systems.shared.core_chunks import reading_of
 from ketrag_fast.systems.shared.rows import strings, strings_out
 from ketrag_fast.systems.spec.stage import Outputs, StageContext, StageInputs
 
@@ -30,7 +30,7 @@ def look(inputs: StageInputs, settings: Settings, context: StageContext) -> str:
     """Have the model write missing summaries, and return a hash of all summaries; "" without a model."""
     if settings.summaries == "joined":
         return ""
-    reading = _reading(context)
+    reading = reading_of(context)
     found = _lines(inputs, settings, context)
     Summaries(reading).write(found.items, context.report)
     reading.scratch[_KEPT] = found
@@ -44,7 +44,7 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
     """Return the skeleton. It depends on the replies and their texts, not on the order of arrival."""
     if settings.summaries == "joined":
         return _fold(inputs, settings, context, JOINED)
-    found: Lines = _reading(context).scratch.pop(_KEPT)
+    found: Lines = reading_of(context).scratch.pop(_KEPT)
     made, several = dict(found.folded), dict(zip(found.places, found.items, strict=True))
     by_rule: dict[str, NDArray[Any]] | None = None
     for kind in ("entity", "relation"):
@@ -131,7 +131,7 @@ class Lines(NamedTuple):
 
 
 def _lines(inputs: StageInputs, settings: Settings, context: StageContext) -> Lines:
-    reading = _reading(context)
+    reading = reading_of(context)
     if not reading.reader.grounded:
         raise ConfigError(
             f"summaries = model needs a language model as reader, but the reader is {reading.reader.spec}",
@@ -152,9 +152,3 @@ def _lines(inputs: StageInputs, settings: Settings, context: StageContext) -> Li
             several.append(((names[a], names[b]), text.split("\n")))
             places.append(("relation", place))
     return Lines(folded, places, Summaries(reading).items(summarise_descriptions(several)))
-
-
-def _reading(context: StageContext) -> Reading:
-    if context.reading is None:
-        raise InternalError("this build has no reader")
-    return context.reading

@@ -13,13 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ketrag_fast.base.config import Settings
-from ketrag_fast.errors import InternalError
 from ketrag_fast.kernels.text import pack
 from ketrag_fast.models.extraction.chunk_reader import Chunk
 from ketrag_fast.models.extraction.run import Reading
 from ketrag_fast.systems.noderag.unit_task import Malformed, decomposition, mending
 from ketrag_fast.systems.noderag.units import Decomposition, Relationship
-from ketrag_fast.systems.shared.core_chunks import core_chunks
+from ketrag_fast.systems.shared.core_chunks import core_chunks, reading_of
 from ketrag_fast.systems.shared.rows import strings_out
 from ketrag_fast.systems.spec.stage import Outputs, StageContext, StageInputs
 
@@ -107,10 +106,3 @@ def _repair_relationships(read: Read, reading: Reading, context: StageContext) -
             units.append(unit._replace(relationships=(*unit.relationships, *right), malformed=()))
         out.append((chunk, found._replace(units=tuple(units))))
     return out, lost
-
-
-def reading_of(context: StageContext) -> Reading:
-    """Return the reader of this build; stages with `reads` run only if there is one."""
-    if context.reading is None:
-        raise InternalError("this build has no reader")
-    return context.reading

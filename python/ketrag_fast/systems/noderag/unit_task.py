@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -11,7 +10,7 @@ from ketrag_fast.models.extraction.options import PromptOptions
 from ketrag_fast.models.extraction.prompt import fence_passage
 from ketrag_fast.models.extraction.repair import read_json
 from ketrag_fast.models.extraction.run import ExtractionWork
-from ketrag_fast.models.tasks.task import ParsedReply, Task
+from ketrag_fast.models.tasks.task import ParsedReply, Task, object_schema
 from ketrag_fast.systems.noderag.unit_rules import VERSION, by_records, by_rules
 from ketrag_fast.systems.noderag.units import (
     Decomposition,
@@ -53,40 +52,23 @@ _AGAIN: Final = """
 An earlier reply to this passage could not be used. Keep to the form, give the twenty most important units \
 at most, and end the reply."""
 _TEXT: Final = {"type": "string"}
-_SCHEMA: Final[Mapping[str, Any]] = {
-    "type": "object",
-    "properties": {
-        "units": {
+_UNIT: Final = object_schema(
+    {
+        "unit": _TEXT,
+        "entities": {"type": "array", "items": _TEXT},
+        "relationships": {
             "type": "array",
-            "items": {
-                "type": "object",
-                "properties": {
-                    "unit": _TEXT,
-                    "entities": {"type": "array", "items": _TEXT},
-                    "relationships": {
-                        "type": "array",
-                        "items": {"type": "array", "prefixItems": [_TEXT] * 3, "minItems": 3, "maxItems": 3},
-                    },
-                },
-                "required": ["unit", "entities", "relationships"],
-                "additionalProperties": False,
-            },
-        }
-    },
-    "required": ["units"],
-    "additionalProperties": False,
-}
+            "items": {"type": "array", "prefixItems": [_TEXT] * 3, "minItems": 3, "maxItems": 3},
+        },
+    }
+)
+_SCHEMA: Final = object_schema({"units": {"type": "array", "items": _UNIT}})
 _MEND: Final = """\
 You are given a sentence, the names in it, and a relationship between two of the names that was written down \
 in a wrong form. Write it in the right one: the source and the target, both from the names, and the words \
 that join them. Reply with one JSON object and nothing else: \
 {"source": "...", "relation": "...", "target": "..."}"""
-_MEND_SCHEMA: Final[Mapping[str, Any]] = {
-    "type": "object",
-    "properties": {"source": _TEXT, "relation": _TEXT, "target": _TEXT},
-    "required": ["source", "relation", "target"],
-    "additionalProperties": False,
-}
+_MEND_SCHEMA: Final = object_schema({"source": _TEXT, "relation": _TEXT, "target": _TEXT})
 
 
 def decomposition(reader: ChunkReader) -> ExtractionWork[Decomposition]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
@@ -11,7 +11,7 @@ from ketrag_fast.models.extraction.cleaning import MAX_NAME, clean
 from ketrag_fast.models.extraction.options import PromptOptions
 from ketrag_fast.models.extraction.repair import read_json
 from ketrag_fast.models.extraction.run import Reading
-from ketrag_fast.models.tasks.task import Item, ParsedReply, S, Task, V
+from ketrag_fast.models.tasks.task import Item, ParsedReply, S, Task, V, object_schema
 from ketrag_fast.systems.noderag.settings import NodeRagSettings
 from ketrag_fast.systems.spec.stage import StageContext
 
@@ -89,7 +89,7 @@ class DescriptionWriter:
             instructions=rules,
             text=lambda one: "\n".join([f"Name: {one.name}", *(f"- {line}" for line in one.statements)]),
             parse=parse,
-            schema=_object({"text": _TEXT}),
+            schema=object_schema({"text": _TEXT}),
             parts=lambda one: (one.name, "", *one.statements),
             tokens=TOKENS + TOKENS // 4,
             seconds=self.reading.reader.limits.seconds,
@@ -112,14 +112,14 @@ class DescriptionWriter:
             kept = [element for element in found if element is not None][:MAX_ELEMENTS]
             return ParsedReply(kept, "clean" if finish == "stop" else "repaired", len(kept)) if kept else None
 
-        item = _object({"title": _TEXT, "description": _TEXT})
+        item = object_schema({"title": _TEXT, "description": _TEXT})
         return Task(
             name="elements",
             version=1,
             instructions=rules + _language_instruction(self.reading.reader.options) + form,
             text=lambda one: "\n".join(f"- {line}" for line in one.statements),
             parse=parse,
-            schema=_object({"high_level_elements": {"type": "array", "items": item}}),
+            schema=object_schema({"high_level_elements": {"type": "array", "items": item}}),
             parts=lambda one: one.statements,
             tokens=TOKENS + TOKENS // 2,
             seconds=self.reading.reader.limits.seconds,
@@ -160,12 +160,3 @@ def _elements(text: str) -> list[Element] | None:
 
 def _language_instruction(options: PromptOptions) -> str:
     return _RULES.format(language="English" if options.english else "the language of the statements")
-
-
-def _object(fields: Mapping[str, Any]) -> Mapping[str, Any]:
-    return {
-        "type": "object",
-        "properties": dict(fields),
-        "required": list(fields),
-        "additionalProperties": False,
-    }

@@ -5,10 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from ketrag_fast import _core
+from ketrag_fast.errors import InternalError
 from ketrag_fast.kernels.text import unpack
 from ketrag_fast.models.extraction.chunk_reader import Chunk
+from ketrag_fast.models.extraction.run import Reading
 from ketrag_fast.systems.shared.rows import strings
-from ketrag_fast.systems.spec.stage import StageInputs
+from ketrag_fast.systems.spec.stage import StageContext, StageInputs
 
 
 def core_chunks(inputs: StageInputs) -> list[Chunk]:
@@ -28,3 +30,10 @@ def core_chunks(inputs: StageInputs) -> list[Chunk]:
         unpack(*texts),
     )
     return [Chunk(*row) for row in zip(*parts, strict=True)]
+
+
+def reading_of(context: StageContext) -> Reading:
+    """Return the reader of this build; stages with `reads` run only if there is one."""
+    if context.reading is None:
+        raise InternalError("this build has no reader")
+    return context.reading

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     import numpy as np
@@ -101,6 +101,3 @@ class DrawableGraph:
     of_units: Callable[[NDArray[np.int64]], NDArray[np.int64]]
     edge: str
     edges_between: Mapping[tuple[int, int], str] = field(default_factory=dict)
-
-
-ReadGraph = Callable[[Mapping[str, Mapping[str, Any]]], DrawableGraph]

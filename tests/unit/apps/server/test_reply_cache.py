@@ -13,7 +13,7 @@ from tests.unit.apps.server.conftest import QUESTION
 
 part("orjson", "server")
 from ketrag_fast.apps.server.replies import json_bytes  # noqa: E402
-from ketrag_fast.apps.server.reply_cache import ReplyCache  # noqa: E402
+from ketrag_fast.apps.server.service import ReplyCache  # noqa: E402
 
 
 def allocated(reply: bytes) -> int:

@@ -11,8 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ketrag_fast.errors import ModeUnavailable
-from ketrag_fast.lab.eval import DataSet, Question, evaluate, metrics
+from ketrag_fast.lab.eval import DataSet, Question, ResultRow, collect, metrics
 from ketrag_fast.lab.eval.run import _line_by_line
+
+
+def evaluate(*given: Any, **options: Any) -> list[ResultRow]:
+    return collect(*given, **options).rows()
 
 
 @dataclass(frozen=True)

@@ -56,6 +56,7 @@ def test_normalise_equals_the_published_definition(text: str) -> None:
         ("The  U.S. Navy's\tship", "us navys ship"),
         ("An art, a party; the end", "art party end"),
         ("Théâtre — la fin", "théâtre — la fin"),
+        ("“Gjøa” – €5", "“gjøa” – €5"),
         ("the–end", "–end"),
         ("", ""),
         ("The!", ""),
@@ -63,11 +64,6 @@ def test_normalise_equals_the_published_definition(text: str) -> None:
 )
 def test_normalise(text: str, expected: str) -> None:
     assert metrics.normalise(text) == expected
-
-
-def test_unicode_punctuation_is_an_option() -> None:
-    assert metrics.normalise("“Gjøa” – €5") == "“gjøa” – €5"
-    assert metrics.normalise("“Gjøa” – €5", unicode_punctuation=True) == "gjøa 5"
 
 
 def test_lone_surrogates_pass() -> None:
@@ -110,17 +106,22 @@ def test_f1_is_symmetric_without_the_special_cases(one: str, other: str) -> None
     assert (value > 0) == bool(shared)
 
 
+def coverage(context: str, answers: list[str], *, substring: bool = False) -> bool | None:
+    forms = [metrics.normalise(answer) for answer in answers]
+    return metrics.is_covered(metrics.normalise(context), forms, substring=substring)
+
+
 def test_coverage_by_tokens_and_by_characters() -> None:
-    assert metrics.coverage("They went to a party.", ["art"]) is False
-    assert metrics.coverage("They went to a party.", ["art"], substring=True) is True
+    assert coverage("They went to a party.", ["art"]) is False
+    assert coverage("They went to a party.", ["art"], substring=True) is True
 
 
 def test_coverage_of_aliases_and_of_empty_answers() -> None:
-    assert metrics.coverage("born in Oslo, Norway", ["Kristiania", "Oslo"]) is True
-    assert metrics.coverage("born in Oslo, Norway", ["the", "?"]) is None
-    assert metrics.coverage("born in Oslo, Norway", []) is None
-    assert metrics.coverage("", ["Oslo"]) is False
-    assert metrics.coverage("the Oslo of the Norway", ["Oslo of Norway"]) is True
+    assert coverage("born in Oslo, Norway", ["Kristiania", "Oslo"]) is True
+    assert coverage("born in Oslo, Norway", ["the", "?"]) is None
+    assert coverage("born in Oslo, Norway", []) is None
+    assert coverage("", ["Oslo"]) is False
+    assert coverage("the Oslo of the Norway", ["Oslo of Norway"]) is True
 
 
 WORDS = st.lists(st.sampled_from(["ice", "iced", "sea", "floe", "the", "on"]), max_size=12)
@@ -132,9 +133,9 @@ def test_coverage_is_a_contiguous_run_of_tokens(context: list[str], answer: list
     wanted = plain_normalise(" ".join(answer)).split()
     runs = [held[i : i + len(wanted)] for i in range(len(held) - len(wanted) + 1)]
     expected = None if not wanted else wanted in runs
-    assert metrics.coverage(" ".join(context), [" ".join(answer)]) is expected
+    assert coverage(" ".join(context), [" ".join(answer)]) is expected
     if expected:
-        assert metrics.coverage(" ".join(context), [" ".join(answer)], substring=True) is True
+        assert coverage(" ".join(context), [" ".join(answer)], substring=True) is True
 
 
 def test_yes_no_questions() -> None:

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ketrag_fast.errors import InputError
-from ketrag_fast.lab.eval.paired import compare_paired, holm, randomisation, sign_test
+from ketrag_fast.lab.eval.paired import compare_paired, randomisation, sign_test
 
 
 def plain_sign(better: int, worse: int) -> float:
@@ -27,24 +27,6 @@ def test_the_sign_test_of_many_questions() -> None:
     assert sign_test(0, 3000) == 2 / 2**3000 == 0.0
     assert 0.04 < sign_test(1000, 1092) < 0.06
     assert sign_test(0, 0) == 1.0
-
-
-def test_holm_of_a_textbook() -> None:
-    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
-    assert holm([]) == []
-    assert holm([0.4, 0.9]) == pytest.approx([0.8, 0.9])
-
-
-@given(st.lists(st.floats(0, 1), max_size=8))
-def test_holm_decides_as_the_step_down_procedure(ps: list[float]) -> None:
-    corrected = holm(ps)
-    assert all(p <= c <= 1 for p, c in zip(ps, corrected, strict=True))
-    for level in (0.01, 0.05, 0.3):
-        below = sorted(ps)
-        rejected = 0
-        while rejected < len(ps) and (len(ps) - rejected) * below[rejected] <= level:
-            rejected += 1
-        assert sum(c <= level for c in corrected) == rejected
 
 
 @settings(max_examples=20)

@@ -76,7 +76,7 @@ def test_trec_files_name_every_document_by_rank(tmp_path: Path) -> None:
 
 
 def test_ids_with_spaces_stay_one_column() -> None:
-    from ketrag_fast.lab.eval.trec import run_lines
+    from ketrag_fast.lab.eval.saved import run_lines
 
     result = Result("q 1", "walk", 1, "walk", 5, found=("a b\tc%",))
     assert list(run_lines([result], "t")) == ["q%201 Q0 a%20b%09c%25 1 1.000000 t"]

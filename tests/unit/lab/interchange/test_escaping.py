@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from ketrag_fast.lab.interchange.json_lines import _put
 from ketrag_fast.lab.interchange.neo4j import quoted
-from ketrag_fast.lab.interchange.xml_text import attribute, content
+from ketrag_fast.lab.interchange.xml_graphs import attribute, content
 
 # Stored texts are UTF-8, so they have no halves of surrogate pairs.
 TEXTS = st.text(st.characters(exclude_categories=("Cs",))) | st.text(

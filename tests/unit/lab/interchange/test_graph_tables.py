@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from ketrag_fast import Index
-from ketrag_fast.lab.interchange.drawn_tables import drawn_tables
-from ketrag_fast.lab.interchange.exporting import graph_names
+from ketrag_fast.lab.interchange.exporting import drawn_tables
 from ketrag_fast.systems.registry import registry
 from ketrag_fast.systems.spec.function_ref import resolve
 from ketrag_fast.systems.spec.graph_tables import GraphTables
@@ -38,7 +37,7 @@ def named_edges(tables: GraphTables, *columns: str) -> list[tuple[Any, ...]]:
 
 
 def test_the_graphs_are_listed_with_the_default_first(index: Index) -> None:
-    assert graph_names(index) == GRAPHS
+    assert index.inspect.graphs() == GRAPHS
 
 
 @pytest.mark.parametrize("name", GRAPHS)

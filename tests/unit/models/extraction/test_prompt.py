@@ -13,8 +13,8 @@ from ketrag_fast.models.extraction.prompt import (
     follow_up,
     instructions,
     prompt_fingerprint,
+    reply_schema,
 )
-from ketrag_fast.models.extraction.schema import reply_schema
 
 OPTIONS = PromptOptions()
 

@@ -6,7 +6,7 @@ import gc
 
 import pytest
 
-from ketrag_fast.base.garbage import collection_paused
+from ketrag_fast.lab.interchange.importing import collection_paused
 
 
 def test_the_collector_is_paused_and_restored() -> None:
