@@ -167,6 +167,7 @@ class Request:
         truncate: bool = True,
         deadline: float | None = None,
         mask: Mask | None = None,
+        once: bool = False,
     ) -> Request: ...
     @property
     def mode(self) -> str: ...
@@ -191,6 +192,10 @@ class Printed:
     def scores(self) -> _F64: ...
     @property
     def nodes(self) -> _U32: ...
+    @property
+    def runs(self) -> list[tuple[int, int]]: ...
+    @property
+    def copies(self) -> list[tuple[int, int]]: ...
     @property
     def sections(self) -> list[_Section]: ...
 
@@ -251,7 +256,12 @@ class Searcher:
     def candidates(
         self, request: Request, question: str, most: int, *, vector: _F32 | None = None
     ) -> tuple[_U32, _U32, _F64]: ...
-    def places(self, units: Sequence[int], lengths: Sequence[int]) -> list[_Place]: ...
+    def places(
+        self,
+        units: Sequence[int],
+        lengths: Sequence[int],
+        runs: Sequence[tuple[int, int]] | None = None,
+    ) -> list[_Place]: ...
 
 # Queries that the core answers alone, and the HTTP front (rust/py/src/plan.rs, front.rs).
 @final
@@ -764,6 +774,7 @@ class _Corpus(TypedDict):
     unit_before: _Strings
     unit_after: _Strings
     unit_lines: _U32
+    unit_keys: _U64
     sent_chunk: _U32
     sent_unit: _U32
     sent_span: _U32

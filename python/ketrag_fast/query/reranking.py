@@ -14,6 +14,7 @@ from ketrag_fast.models.walk_reranker import WalkReranker
 from ketrag_fast.query.open_generation import Opened
 from ketrag_fast.query.plan import QueryPlan
 from ketrag_fast.query.preparation import Prepared
+from ketrag_fast.query.recipes import prints_once
 from ketrag_fast.query.walk_features import DEPTH as CANDIDATES
 from ketrag_fast.query.walk_features import candidates_of
 
@@ -70,6 +71,7 @@ def rank(
         skip=settings.fill_policy == "skip_and_continue",
         truncate=settings.oversize_policy == "truncate",
         deadline=plan.clock.each(),
+        once=prints_once(settings),
     )
     reordered = replace(prepared, near={}, rankings={_NAME: rankings})
     return request, _run(plan.opened, final, reordered, threads)
