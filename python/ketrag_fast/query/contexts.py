@@ -114,9 +114,8 @@ def _build_passages(plan: QueryPlan, printed: _core.Printed) -> list[Passage]:
             chunk, document, title, start, end, text, before = place
             channel = plan.mode.name if rewritten else channels[row]
             about = (row + 1, kind, units[row], chunk, document, title, start, end)
-            first, count = runs[row]
-            own = range(first, first + count)
-            location = opened.places.of_unit(first, start, end)
+            own = range(runs[row][0], sum(runs[row]))
+            location = opened.places.of_unit(own[0], start, end)
             page = location.get("page")
             metadata = opened.document_metadata.of_unit(units[row])
             rated = (scores[row], costs[row], channel, text)
@@ -128,7 +127,7 @@ def _build_passages(plan: QueryPlan, printed: _core.Printed) -> list[Passage]:
                     location=location,
                     metadata=metadata,
                     context=before,
-                    units=tuple(own) if count > 1 else (),
+                    units=tuple(own) if len(own) > 1 else (),
                     also_in=tuple(copy for unit, copy in also_in if unit in own),
                 )
             )

@@ -165,7 +165,7 @@ def cut_new_documents(
 ) -> Outputs:
     """Return the arrays of some documents alone; with metadata and lines if `published` arrays have them."""
     cut, _ = cut_documents(documents, settings, context.threads, context.report)
-    more = {"document_hashes": documents.hashes()}
+    more: dict[str, NDArray[Any]] = {"document_hashes": documents.hashes()}
     if "unit_lines" in published:
         more |= {"unit_lines": lines_of(cut)}
     if "document_metadata_offsets" in published:

@@ -16,7 +16,7 @@ use crate::rank::links_weights::SharedStrings;
 use crate::search::cited::CitedGraph;
 use crate::search::copies::Copies;
 use crate::search::keyword::KeywordChannel;
-use crate::search::render::Units;
+use crate::search::render::{Locations, Units};
 use crate::sparse::{Csr, CsrView};
 use crate::store::MappedArray;
 use crate::text::strings::Strings;
@@ -200,6 +200,19 @@ impl<'a> Parts<'a> {
                     let gaps = self.arrays.strings("units.document_gaps")?;
                     let bytes = self.arrays.lazy("units.unit_bytes")?;
                     units.and_then(|units| units.with_gaps(bytes, gaps))
+                }
+                false => units,
+            };
+            let units = match self.arrays.has("units.location_indptr") {
+                true => {
+                    let locations = Locations {
+                        units: places.span,
+                        indptr: self.arrays.lazy("units.location_indptr")?,
+                        spans: self.arrays.lazy("units.location_span")?,
+                        label: self.arrays.lazy("units.location_label")?,
+                        labels: self.arrays.strings("units.location_labels")?,
+                    };
+                    units.and_then(|units| units.with_locations(locations))
                 }
                 false => units,
             };

@@ -12,6 +12,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 mod joined;
 
+pub use joined::Locations;
+
 /// The form of a context.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Style {
@@ -77,6 +79,7 @@ pub struct Units<'a> {
     tokens: Items<'a, u32>,
     /// Where units are in their texts, and what they do not cover.
     gaps: Option<(Items<'a, u32>, Strings<'a>)>,
+    locations: Option<Locations<'a>>,
 }
 
 impl<'a> Units<'a> {
@@ -112,7 +115,7 @@ impl<'a> Units<'a> {
         if let Some((_, of)) = titles.filter(|(_, of)| of.len() != n) {
             return Err(Error::input(format!("title_of has {} entries for {n} texts", of.len())));
         }
-        Ok(Self { texts, context: None, titles, tokens, gaps: None })
+        Ok(Self { texts, context: None, titles, tokens, gaps: None, locations: None })
     }
 
     /// Print `before` and `after` around the texts; `tokens` count them.

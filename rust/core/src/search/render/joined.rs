@@ -1,7 +1,8 @@
 //! Neighbouring units of a document as one row, in the document's order, at the rank of the best of them.
 //!
 //! Title and context are printed once, and the text between the units as it is in the document, so that the row is
-//! a span of the document like any other. Such a row costs less than its units alone, which leaves room for more.
+//! a span of the document like any other. Only units of one page and section are joined, so that the location of a row
+//! is that of its units. Such a row costs less than its units alone, which leaves room for more.
 
 use super::{Body, Context, Renderer, Row, Units};
 use crate::error::{Error, Result};
@@ -9,6 +10,46 @@ use crate::items::Items;
 use crate::search::fill::{Count, FillPolicy, OversizePolicy};
 use crate::text::strings::Strings;
 use std::collections::HashMap;
+
+/// Kinds of locations that all units of a row share.
+const SHARED: [&[u8]; 4] = [b"[\"page\",", b"[\"slide\",", b"[\"heading\",", b"[\"symbol\","];
+/// Locations before a unit's start that are looked at, at most.
+const NEAREST: usize = 256;
+
+/// Where parts of the texts are in their sources, in the order of their starts.
+#[derive(Debug, Clone, Copy)]
+pub struct Locations<'a> {
+    /// Start and end of each unit in its document.
+    pub units: Items<'a, u32>,
+    /// The locations of each text, their start and end in its document, and the number of their label.
+    pub indptr: Items<'a, u64>,
+    pub spans: Items<'a, u32>,
+    pub label: Items<'a, u32>,
+    pub labels: Strings<'a>,
+}
+
+impl Locations<'_> {
+    /// Return the labels at the start of a unit of a text.
+    fn at_start(&self, text: usize, unit: usize) -> Vec<u32> {
+        let at = self.units[2 * unit];
+        let [first, end] = self.indptr.pair(text).map(|at| (at as usize).min(self.label.len()));
+        let (mut low, mut high) = (first, end);
+        while low < high {
+            let middle = (low + high) / 2;
+            match self.spans[2 * middle] <= at {
+                true => low = middle + 1,
+                false => high = middle,
+            }
+        }
+        let near = (low.saturating_sub(NEAREST).max(first)..low).filter(|k| at < self.spans[2 * k + 1]);
+        let labels = near.map(|k| self.label[k]);
+        let is_shared = |label: &u32| {
+            let label = *label as usize;
+            label < self.labels.len() && SHARED.iter().any(|kind| self.labels.bytes(label).starts_with(kind))
+        };
+        labels.filter(is_shared).collect()
+    }
+}
 
 /// Bytes between two units that are joined, at most. More is a part of the text that was not indexed.
 const WIDEST: usize = 200;
@@ -24,7 +65,19 @@ impl<'a> Units<'a> {
         Ok(self)
     }
 
-    /// Return what is between a unit and the next one in its text; `None` if the next is of another text, or far.
+    /// Join units of the same page and section only.
+    pub fn with_locations(mut self, locations: Locations<'a>) -> Result<Self> {
+        let texts = self.titles.map_or(0, |(titles, _)| titles.len());
+        let sizes = [locations.units.len(), locations.indptr.len(), locations.spans.len()];
+        if sizes != [2 * self.len(), texts + 1, 2 * locations.label.len()] {
+            return Err(Error::input(format!("there are {} locations for {texts} texts", sizes[1])));
+        }
+        self.locations = Some(locations);
+        Ok(self)
+    }
+
+    /// Return what is between a unit and the next one in its text; `None` if the next is of another text, page or
+    /// section, or far.
     fn between(&self, unit: u32) -> Option<&'a str> {
         let ((bytes, gaps), (_, of)) = (self.gaps?, self.titles?);
         let (unit, next) = (unit as usize, unit as usize + 1);
@@ -33,6 +86,10 @@ impl<'a> Units<'a> {
         }
         let (end, start) = (bytes[2 * unit + 1] as usize, bytes[2 * next] as usize);
         let width = start.checked_sub(end).filter(|&width| width <= WIDEST)?;
+        let row = of[unit] as usize;
+        if self.locations.is_some_and(|all| all.at_start(row, unit) != all.at_start(row, next)) {
+            return None;
+        }
         let (mut first, mut high) = (0, unit);
         while first < high {
             let middle = (first + high) / 2;
@@ -42,8 +99,9 @@ impl<'a> Units<'a> {
             }
         }
         let offsets = self.texts.offsets();
-        let stop = start.checked_sub((offsets[next] - offsets[first]) as usize)?;
-        gaps.get(of[unit] as usize).get(stop.checked_sub(width)?..stop)
+        let covered = offsets[next].checked_sub(offsets[first])? as usize;
+        let stop = start.checked_sub(covered)?;
+        gaps.get(row).get(stop.checked_sub(width)?..stop)
     }
 
     /// Return the text of some neighbouring units, with what is between them.
