@@ -84,7 +84,7 @@ def build_request(
 
 def prints_once(settings: Settings) -> bool:
     """Return whether copies are printed once and neighbours joined: not in the published systems."""
-    return settings.cut != "windows"
+    return settings.cut != "windows" and settings.row_count != "whole"
 
 
 def split_budget(mode: ModeRecipe, settings: Settings) -> list[tuple[str, float]]:
