@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
 from ketrag_fast.apps.cli import output
-from ketrag_fast.apps.cli.retrieve import copies_of
 from ketrag_fast.lab.comparison.style import STYLE
 from ketrag_fast.lab.workbench.assets import text as static
 from ketrag_fast.lab.workbench.graph_file import embedded
@@ -133,7 +132,7 @@ def _passage(passage: Passage, path: Path | None) -> Iterator[str]:
     if path is not None:
         where = f'<a href="{escape(address(path, passage), quote=True)}">{where}</a>'
     place = describe_location(passage.location)
-    told = [place, copies_of(passage), f"score {output.score_text(passage.score)}"]
+    told = [place, output.copies_text(passage), f"score {output.score_text(passage.score)}"]
     yield f'<p class="about">{where} · {escape(" · ".join(filter(None, told)))}</p>'
     steps = chain_of(passage, reasons)
     if len(steps) > 1:

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from ketrag_fast.types import Context, Passage
 
 _BATCH = 256
-_NAMED = 3
-"""Documents with a copy of a passage that are named."""
 _LINES = 'give one JSON object per line, such as {"_id": "1", "text": "Who built the Fram?"}'
 
 
@@ -124,17 +122,8 @@ def place_of(passage: Passage) -> str:
         if isinstance(path, list) and path and passage.title.startswith(str(path[-1])):
             del location[kind]  # the title repeats it
     parts = [f"{passage.document}:{passage.start}-{passage.end}", describe_location(location), passage.title]
-    parts.append(copies_of(passage))
+    parts.append(output.copies_text(passage))
     return "  ".join(inline(part) for part in parts if part)
-
-
-def copies_of(passage: Passage) -> str:
-    """Return where the text of a passage was found too: three documents and the number of the others."""
-    names = list(dict.fromkeys(copy.document for copy in passage.also_in))
-    if not names:
-        return ""
-    more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
-    return f"also in {', '.join(names[:_NAMED])}{more}"
 
 
 def reasons(passage: Passage) -> list[str]:

@@ -123,12 +123,18 @@ fn one(task: &Task<'_, '_>, budget: u64, scratch: &mut Scratch, progress: &Progr
         found.or_else(|| in_first.get(&unit).map(|&at| first.scores[at])).unwrap_or(f64::NAN)
     };
     append(&mut whole, &rows, gap, task.recipe.name(), score);
-    let is_printed = |unit: u32| rows.rows.iter().any(|row| row.unit == unit);
-    let copies = first.copies.iter().chain(&second.copies).copied();
-    whole.copies = copies.filter(|&(unit, copy)| is_printed(unit) && !is_printed(copy)).collect();
-    whole.copies.sort_unstable();
-    whole.copies.dedup();
+    whole.copies = printed_copies(&rows, [&first, &second]);
     Ok(whole)
+}
+
+/// Return the copies of printed units that are not printed.
+fn printed_copies(rows: &Context, lists: [&Proposed; 2]) -> Vec<(u32, u32)> {
+    let is_printed = |unit: u32| rows.rows.iter().any(|row| row.unit == unit);
+    let copies = lists.into_iter().flat_map(|list| list.copies.iter().copied());
+    let mut copies: Vec<_> = copies.filter(|&(unit, copy)| is_printed(unit) && !is_printed(copy)).collect();
+    copies.sort_unstable();
+    copies.dedup();
+    copies
 }
 
 /// Replace units of the second list by their copies in the first one: both propose the same text.
