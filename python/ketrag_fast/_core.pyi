@@ -159,6 +159,7 @@ class Request:
         truncate: bool = True,
         deadline: float | None = None,
         mask: Mask | None = None,
+        once: bool = False,
     ) -> Request: ...
     @property
     def mode(self) -> str: ...
@@ -183,6 +184,10 @@ class Printed:
     def scores(self) -> _F64: ...
     @property
     def nodes(self) -> _U32: ...
+    @property
+    def runs(self) -> list[tuple[int, int]]: ...
+    @property
+    def copies(self) -> list[tuple[int, int]]: ...
     @property
     def sections(self) -> list[_Section]: ...
 
@@ -240,7 +245,12 @@ class Searcher:
     ) -> list[_Reason]: ...
     def sample(self, length: int) -> str | None: ...
     def read_ahead(self, most: int, *, report: _Report = None) -> int: ...
-    def places(self, units: Sequence[int], lengths: Sequence[int]) -> list[_Place]: ...
+    def places(
+        self,
+        units: Sequence[int],
+        lengths: Sequence[int],
+        runs: Sequence[tuple[int, int]] | None = None,
+    ) -> list[_Place]: ...
 
 # Queries that the core answers alone, and the HTTP front (rust/py/src/plan.rs, front.rs).
 @final
@@ -723,6 +733,7 @@ class _Corpus(TypedDict):
     unit_before: _Strings
     unit_after: _Strings
     unit_lines: _U32
+    unit_keys: _U64
     sent_chunk: _U32
     sent_unit: _U32
     sent_span: _U32

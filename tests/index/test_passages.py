@@ -8,11 +8,18 @@ from pathlib import Path
 import pytest
 
 from ketrag_fast import Index
+from ketrag_fast.query import recipes
 from ketrag_fast.types import Context
 from tests.support.parts import part
 
 DATA = Path(__file__).parents[1] / "data" / "passages"
 HEADER = "| Name | Quantity | Colour | Price EUR |\n|---|---|---|---|\n"
+
+
+@pytest.fixture(autouse=True)
+def each(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Print every passage by itself; test_copies.py joins neighbours."""
+    monkeypatch.setattr(recipes, "prints_once", lambda settings: False)
 
 
 def indexed(folder: Path, name: str) -> Index:

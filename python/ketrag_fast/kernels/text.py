@@ -162,6 +162,7 @@ class Corpus:
     unit_before: Packed
     unit_after: Packed
     unit_lines: U32
+    unit_keys: U64
     sent_chunk: U32
     sent_unit: U32
     sent_span: U32

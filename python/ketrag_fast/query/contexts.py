@@ -12,7 +12,7 @@ from ketrag_fast.query.explanations import Explainer
 from ketrag_fast.query.plan import QueryPlan
 from ketrag_fast.query.preparation import Prepared
 from ketrag_fast.systems.spec.function_ref import resolve
-from ketrag_fast.types import Cited, Context, Lazy, Passage, Section
+from ketrag_fast.types import Cited, Context, Copy, Lazy, Passage, Section
 
 NO_NODE: Final = 2**32 - 1
 """Node number of printed rows that are units, not nodes of a graph."""
@@ -88,13 +88,16 @@ def _build_passages(plan: QueryPlan, printed: _core.Printed) -> list[Passage]:
         channels = [sections[0][1]] * len(spans)
     else:  # a row belongs to the last section that begins before it
         channels = [next(s[1] for s in reversed(sections) if s[3] <= start) for start, _ in spans]
+    runs, also_in = printed.runs, _copies(plan, printed)
     units, nodes = printed.units.tolist(), printed.nodes.tolist() or [NO_NODE] * len(spans)
     rows = [row for row, node in enumerate(nodes) if node == NO_NODE]
     places = dict(
         zip(
             rows,
             opened.searcher.places(
-                [units[row] for row in rows], [spans[row][1] - spans[row][0] for row in rows]
+                [units[row] for row in rows],
+                [spans[row][1] - spans[row][0] for row in rows],
+                [runs[row] for row in rows],
             ),
             strict=True,
         )
@@ -109,12 +112,22 @@ def _build_passages(plan: QueryPlan, printed: _core.Printed) -> list[Passage]:
             chunk, document, title, start, end, text, before = place
             channel = channels[row]
             about = (row + 1, kind, units[row], chunk, document, title, start, end)
-            location = opened.places.of_unit(units[row], start, end)
+            own = range(runs[row][0], sum(runs[row]))
+            location = opened.places.of_unit(own[0], start, end)
             page = location.get("page")
             metadata = opened.document_metadata.of_unit(units[row])
             rated = (scores[row], costs[row], channel, text)
             passages.append(
-                Passage(*about, *rated, page=page, location=location, metadata=metadata, context=before)
+                Passage(
+                    *about,
+                    *rated,
+                    page=page,
+                    location=location,
+                    metadata=metadata,
+                    context=before,
+                    units=tuple(own) if len(own) > 1 else (),
+                    also_in=tuple(copy for unit, copy in also_in if unit in own),
+                )
             )
             continue
         node = cited[row]
@@ -138,6 +151,19 @@ def _build_passages(plan: QueryPlan, printed: _core.Printed) -> list[Passage]:
             )
         )
     return passages
+
+
+def _copies(plan: QueryPlan, printed: _core.Printed) -> list[tuple[int, Copy]]:
+    """Return the units that are left out as copies, each after the printed unit."""
+    if not printed.copies:
+        return []
+    others = [other for _, other in printed.copies]
+    places = plan.opened.searcher.places(others, [0] * len(others))
+    ends = plan.opened.generation.stages["units"]["unit_span"][:, 1]
+    return [
+        (unit, Copy(other, document, title, start, int(ends[other])))
+        for (unit, other), (_, document, title, start, *_) in zip(printed.copies, places, strict=True)
+    ]
 
 
 def _cited_sources(plan: QueryPlan, channels: Sequence[str], nodes: Sequence[int]) -> dict[int, Cited]:

@@ -30,7 +30,7 @@ class Places:
         """Whether any document has locations."""
 
     def of_unit(self, unit: int, start: int, end: int) -> dict[str, Any]:
-        """Return the location of a span of the document that contains a unit."""
+        """Return the location of a span of a document, in a unit or from one on."""
         found = self._of(int(self._units["unit_document"][unit]), start, end) if self._has_marks else {}
         return found | self._lines(unit, start, end) if _LINES in self._units else found
 
@@ -51,8 +51,18 @@ class Places:
             offsets = self._units["unit_texts_offsets"][unit : unit + 2].tolist()
             text = bytes(self._units["unit_texts_blob"][offsets[0] : offsets[1]]).decode("utf-8")
             first += text.count("\n", 0, max(start - begin, 0))
-            last = first + text.count("\n", max(start - begin, 0), max(end - begin, 0))
+            if end > stop:  # the end of another unit
+                last = self._units[_LINES][self._last(unit, end)][1].item()
+            else:
+                last = first + text.count("\n", max(start - begin, 0), max(end - begin, 0))
         return {"lines": [first, last]}
+
+    def _last(self, unit: int, end: int) -> int:
+        """Return the unit from `unit` on that ends there."""
+        ends = self._units["unit_span"]
+        while unit + 1 < len(ends) and ends[unit, 1] < end:
+            unit += 1
+        return unit
 
     @cached_property
     def _numbers(self) -> dict[str, list[int]]:

@@ -44,7 +44,10 @@ class QueryPlan:
         return None if self.filtered is None else self.filtered.core
 
     def request(self, budgets: Sequence[int] | None = None) -> _core.Request:
-        """Return the core's request with the time that is left. Other `budgets` come without `top`."""
+        """Return the core's request with the time that is left.
+
+        Other `budgets` come without `top`, and their contexts list every unit by itself, for reranking.
+        """
         return build_request(
             self.settings,
             self.mode,
@@ -52,6 +55,7 @@ class QueryPlan:
             top=self.top if budgets is None else None,
             deadline=self.clock.each(),
             mask=self.mask,
+            once=budgets is None,
         )
 
 

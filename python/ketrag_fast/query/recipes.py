@@ -44,6 +44,7 @@ def build_request(
     top: int | None = None,
     deadline: float | None = None,
     mask: _core.Mask | None = None,
+    once: bool = True,
 ) -> _core.Request:
     """Return the core's request for a mode.
 
@@ -54,6 +55,8 @@ def build_request(
         top: Maximum number of passages.
         deadline: Seconds left.
         mask: Units that may be printed, None for all.
+        once: Print one of equal or nearly equal units, and neighbours as one passage, unless chunks are
+            the fixed windows of the published systems.
 
     Raises:
         ConfigError: The shares of the budget add up to more than 1.
@@ -73,7 +76,13 @@ def build_request(
         truncate=settings.oversize_policy == "truncate",
         deadline=deadline,
         mask=mask,
+        once=once and prints_once(settings),
     )
+
+
+def prints_once(settings: Settings) -> bool:
+    """Return whether copies are printed once and neighbours joined: not in the published systems."""
+    return settings.cut != "windows" and not settings.system.endswith(":reference")
 
 
 def split_budget(mode: ModeRecipe, settings: Settings) -> list[tuple[str, float]]:

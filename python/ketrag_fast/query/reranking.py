@@ -13,6 +13,7 @@ from ketrag_fast.errors import ConfigError
 from ketrag_fast.query.open_generation import Opened
 from ketrag_fast.query.plan import QueryPlan
 from ketrag_fast.query.preparation import Prepared
+from ketrag_fast.query.recipes import prints_once
 
 if TYPE_CHECKING:
     from ketrag_fast.models.reranker import CrossEncoder
@@ -61,6 +62,7 @@ def rank(
         skip=settings.fill_policy == "skip_and_continue",
         truncate=settings.oversize_policy == "truncate",
         deadline=plan.clock.each(),
+        once=prints_once(settings),
     )
     reordered = replace(prepared, near={}, rankings={_NAME: rankings})
     return request, _run(plan.opened, final, reordered, threads)

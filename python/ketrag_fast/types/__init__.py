@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ketrag_fast.types.answers import Answer, Citation, Quote
-from ketrag_fast.types.contexts import Cited, Context, Lazy, Passage
+from ketrag_fast.types.contexts import Cited, Context, Copy, Lazy, Passage
 from ketrag_fast.types.documents import Document, Failure, Listed, Section, Span
 from ketrag_fast.types.entities import Entity, Relation
 from ketrag_fast.types.graph_views import GraphEdge, GraphNode, GraphView
@@ -16,6 +16,7 @@ __all__ = [
     "Citation",
     "Cited",
     "Context",
+    "Copy",
     "Document",
     "Entity",
     "Failure",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Generic, TypeVar, overload
 
 from ketrag_fast.types.documents import Section, Span
@@ -29,8 +29,31 @@ class Cited:
 
 
 @dataclass(frozen=True, slots=True)
+class Copy:
+    """A unit whose text is equal or nearly equal to that of a passage, which is printed instead.
+
+    Examples:
+        >>> Copy(7, "mirror/fram.md", "Fram", 0, 120).to_json()["document"]
+        'mirror/fram.md'
+    """
+
+    unit: int
+    document: str
+    title: str
+    start: int
+    end: int
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the JSON form that the command prints."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
 class Passage:
     """One ranked unit: `document.text[start:end] == text`, offsets in code points.
+
+    Ranked units that are neighbours in their document are one passage, at the rank of the best of them,
+    which is `unit`; `units` are all of them then.
 
     `location` is its position in the source: `{"page": 12, "heading": ["3 Results", "3.2 Risks"]}`.
     A graph node that a system printed (`kind` is then neither chunk nor subchunk) is a passage as well:
@@ -65,6 +88,10 @@ class Passage:
     context: str = ""
     """Lines printed before the text: the header of a table, the fence and the definitions around code, or the
     lead-in of a list that it continues."""
+    units: tuple[int, ...] = ()
+    """The units of a passage of several, in the order of the document."""
+    also_in: tuple[Copy, ...] = ()
+    """Where the same text, or nearly the same, was found too; the first hundred, best first."""
 
     @property
     def said(self) -> str:
@@ -90,6 +117,8 @@ class Passage:
             "channel": self.channel,
             "text": self.text,
             **({"context": self.context} if self.context else {}),
+            **({"units": list(self.units)} if self.units else {}),
+            **({"also_in": [copy.to_json() for copy in self.also_in]} if self.also_in else {}),
             "why": list(self.why),
             **node,
         }

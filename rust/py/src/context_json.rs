@@ -5,7 +5,9 @@ use ketrag_base::error::{Error, Result};
 use ketrag_core::assemble::Reply;
 use ketrag_core::channels::Printed;
 use ketrag_core::generation::{Parts, Place};
+use ketrag_core::search::render;
 use ketrag_serve::json::{real, string, whole};
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// What the contexts of a plan have in common.
@@ -21,7 +23,7 @@ pub struct Frame {
     pub fitting: Option<u64>,
 }
 
-/// A printed unit: its number and its span in its document.
+/// A printed unit, or the first of several: its number, and the span that is printed of its document.
 pub type Row = (u32, u32, u32);
 /// Returns the fields `page`, `location` and `metadata` of rows, without braces.
 pub type Describe<'a> = &'a dyn Fn(&[Row]) -> Option<Vec<Arc<[u8]>>>;
@@ -35,15 +37,23 @@ pub struct Timings {
     pub search: f64,
 }
 
-/// The place of a unit of which the first `length` bytes are printed.
-pub fn printed_place<'a>(parts: &Parts<'a>, unit: u32, length: usize) -> Result<Place<'a>> {
-    let place = parts.place(unit)?.ok_or_else(|| Error::input(format!("unit {unit} does not exist")))?;
-    let text = place.text.get(..length).unwrap_or("");
+/// The place and the text of a printed row, whose unit may be cut, or joined with neighbours.
+pub fn printed_place<'a>(parts: &Parts<'a>, row: &render::Row) -> Result<(Place<'a>, Cow<'a, str>)> {
+    let place_of =
+        |unit: u32| parts.place(unit)?.ok_or_else(|| Error::input(format!("unit {unit} does not exist")));
+    let place = place_of(row.first)?;
+    if row.count > 1 {
+        let end = place_of(row.first + (row.count - 1))?.end;
+        let chunk = place_of(row.unit)?.chunk;
+        let text = parts.units()?.joined(row.first, row.count);
+        return Ok((Place { chunk, end, ..place }, Cow::Owned(text)));
+    }
+    let text = place.text.get(..row.end - row.start).unwrap_or("");
     let end = match text.len() == place.text.len() {
         true => place.end,
         false => place.start.saturating_add(text.chars().count() as u32),
     };
-    Ok(Place { end, text, ..place })
+    Ok((Place { end, ..place }, Cow::Borrowed(text)))
 }
 
 impl Frame {
@@ -140,20 +150,27 @@ impl Frame {
         describe: Option<Describe<'_>>,
     ) -> Result<Option<()>> {
         let rows = &printed.context.rows;
-        let places = rows.iter().map(|row| printed_place(parts, row.unit, row.end - row.start));
+        let places = rows.iter().map(|row| printed_place(parts, row));
         let places = places.collect::<Result<Vec<_>>>()?;
         let described = match describe {
             None => Vec::new(),
             Some(describe) => {
-                let spans: Vec<Row> =
-                    rows.iter().zip(&places).map(|(row, place)| (row.unit, place.start, place.end)).collect();
+                let spans: Vec<Row> = rows
+                    .iter()
+                    .zip(&places)
+                    .map(|(row, (place, _))| (row.first, place.start, place.end))
+                    .collect();
                 match describe(&spans) {
                     Some(described) => described,
                     None => return Ok(None),
                 }
             }
         };
-        list(out, rows.iter().zip(&places).enumerate(), |out, (n, (row, place))| {
+        let mut copies = Vec::with_capacity(rows.len());
+        for row in rows {
+            copies.push(copies_of(parts, printed, row)?);
+        }
+        list(out, rows.iter().zip(&places).enumerate(), |out, (n, (row, (place, text)))| {
             out.extend_from_slice(br#"{"rank":"#);
             whole(out, n as u64 + 1);
             out.extend_from_slice(br#","unit":{"kind":"#);
@@ -180,15 +197,46 @@ impl Frame {
             field(out, "channel");
             string(out, channel_of(printed, row.start));
             field(out, "text");
-            string(out, place.text);
+            string(out, text);
             if !place.before.is_empty() {
                 field(out, "context");
                 string(out, place.before);
+            }
+            if row.count > 1 {
+                field(out, "units");
+                list(out, row.first..row.first + row.count, |out, unit| whole(out, unit.into()));
+            }
+            if !copies[n].is_empty() {
+                field(out, "also_in");
+                list(out, copies[n].iter(), |out, (unit, place)| {
+                    out.extend_from_slice(br#"{"unit":"#);
+                    whole(out, (*unit).into());
+                    field(out, "document");
+                    string(out, place.document);
+                    field(out, "title");
+                    string(out, place.title);
+                    field(out, "start");
+                    whole(out, place.start.into());
+                    field(out, "end");
+                    whole(out, place.end.into());
+                    out.push(b'}');
+                });
             }
             out.extend_from_slice(br#","why":[]}"#);
         });
         Ok(Some(()))
     }
+}
+
+/// Return the copies of the units of a row that are not printed, with their places.
+pub fn copies_of<'a>(
+    parts: &Parts<'a>,
+    printed: &Printed,
+    row: &render::Row,
+) -> Result<Vec<(u32, Place<'a>)>> {
+    let own = printed.copies.iter().filter(|(unit, _)| *unit >= row.first && unit - row.first < row.count);
+    let places = own.map(|&(_, copy)| Ok(parts.place(copy)?.map(|place| (copy, place))));
+    places.filter_map(Result::transpose).collect()
 }
 
 /// Return the channel of the last section that begins before a row.

@@ -22,6 +22,10 @@ pub struct PyPrinted {
     /// Parallel to the rows: the printed node of a graph, `2**32 - 1` if the row is a unit. Empty if all are
     /// units.
     nodes: Py<PyArray1<u32>>,
+    /// The first unit of each row and their number: several if neighbours are joined.
+    runs: Vec<(u32, u32)>,
+    /// (printed unit, copy that is left out).
+    copies: Vec<(u32, u32)>,
     sections: Vec<SectionOut>,
 }
 
@@ -48,6 +52,8 @@ impl PyPrinted {
             spans: context.rows.iter().map(|row| (row.start, row.end)).collect(),
             scores: printed.scores.into_pyarray(py).unbind(),
             nodes: printed.nodes.into_pyarray(py).unbind(),
+            runs: context.rows.iter().map(|row| (row.first, row.count)).collect(),
+            copies: printed.copies,
             sections: sections.map(|s| (s.name, s.channel, s.tokens, s.start, s.end)).collect(),
         }
     }

@@ -45,9 +45,10 @@ impl PyRequest {
     /// `shares` are (channel, share of the budget) in the order of their sections. `join`: "shares", "fuse"
     /// or "vote"; `rollover`: unused budget goes to "none", the "last" or the "first" share. `options` are
     /// those of the channels; `deadline` is in seconds from the call; `mask` selects the units that may be
-    /// printed.
+    /// printed. With `once`, one of equal or nearly equal units is printed, and neighbours of one list as one
+    /// passage.
     #[new]
-    #[pyo3(signature = (mode, shares, budgets, *, join="shares", rollover="none", options=None, top=None, skip=false, truncate=true, deadline=None, mask=None))]
+    #[pyo3(signature = (mode, shares, budgets, *, join="shares", rollover="none", options=None, top=None, skip=false, truncate=true, deadline=None, mask=None, once=false))]
     #[allow(clippy::too_many_arguments)]
     fn new(
         mode: String,
@@ -61,6 +62,7 @@ impl PyRequest {
         truncate: bool,
         deadline: Option<f64>,
         mask: Option<PyRef<'_, PyMask>>,
+        once: bool,
     ) -> PyResult<Self> {
         let deadline = match deadline {
             None => AGES,
@@ -82,7 +84,7 @@ impl PyRequest {
             (policy, oversize),
             mask.map(|mask| mask.0.clone()),
         );
-        Ok(Self { inner: inner.map_err(to_python)?, deadline: deadline.min(AGES) })
+        Ok(Self { inner: inner.map_err(to_python)?.once(once), deadline: deadline.min(AGES) })
     }
 
     #[getter]

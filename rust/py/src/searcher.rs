@@ -14,6 +14,7 @@ use ketrag_core::assemble::{Reply, Searcher};
 use ketrag_core::channels::{Question, Ranking};
 use ketrag_core::generation::{Arrays, Parts, Place};
 use ketrag_core::rank::walk::explain::{Bridge, Reason, Step};
+use ketrag_core::search::render::Row;
 use ketrag_text::bpe::Encoding;
 use numpy::{PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
@@ -221,23 +222,37 @@ impl PySearcher {
         read.map_err(|e| of_index(py, e))
     }
 
-    /// Return the source locations of units. `lengths` are the printed bytes of each unit's text.
-    fn places(&self, py: Python<'_>, units: Vec<u32>, lengths: Vec<usize>) -> PyResult<Vec<PlaceOut>> {
-        if units.len() != lengths.len() {
-            return Err(wrong("units and lengths must be equally many"));
+    /// Return the source locations of units. `lengths` are the printed bytes of each unit's text; `runs` the first
+    /// unit and the number of units, if neighbours are joined.
+    #[pyo3(signature = (units, lengths, runs=None))]
+    fn places(
+        &self,
+        py: Python<'_>,
+        units: Vec<u32>,
+        lengths: Vec<usize>,
+        runs: Option<Vec<(u32, u32)>>,
+    ) -> PyResult<Vec<PlaceOut>> {
+        let runs = runs.unwrap_or_else(|| units.iter().map(|&unit| (unit, 1)).collect());
+        if units.len() != lengths.len() || units.len() != runs.len() {
+            return Err(wrong("units, lengths and runs must be equally many"));
         }
-        let place = |parts: &Parts<'_>, unit: u32, length: usize| {
-            let Place { chunk, document, title, start, end, text, before } =
-                printed_place(parts, unit, length)?;
+        let place = |parts: &Parts<'_>, row: Row| {
+            let (place, text) = printed_place(parts, &row)?;
+            let Place { chunk, document, title, start, end, before, .. } = place;
             let context = before.to_owned();
-            Ok((chunk, document.to_owned(), title.to_owned(), start, end, text.to_owned(), context))
+            Ok((chunk, document.to_owned(), title.to_owned(), start, end, text.into_owned(), context))
         };
-        quick(py, || {
-            self.inner.with_parts(|parts| {
-                units.iter().zip(&lengths).map(|(&unit, &length)| place(parts, unit, length)).collect()
-            })
-        })
-        .map_err(|e| of_index(py, e))
+        let rows = units.iter().zip(&lengths).zip(&runs);
+        let rows = rows.map(|((&unit, &end), &(first, count))| {
+            let last = first.checked_add(count.saturating_sub(1));
+            match first <= unit && last.is_some_and(|last| unit <= last) {
+                true => Ok(Row { first, count, end, ..Row::of(unit, 0) }),
+                false => Err(wrong(format!("unit {unit} is not one of {count} units from {first} on"))),
+            }
+        });
+        let rows = rows.collect::<PyResult<Vec<_>>>()?;
+        quick(py, || self.inner.with_parts(|parts| rows.into_iter().map(|row| place(parts, row)).collect()))
+            .map_err(|e| of_index(py, e))
     }
 }
 

@@ -204,6 +204,8 @@ fn corpus<'py>(
     out.set_item("unit_before", strings_out(py, built.unit_before))?;
     out.set_item("unit_after", strings_out(py, built.unit_after))?;
     out.set_item("unit_lines", pairs_out(py, built.unit_lines)?)?;
+    let shape = [built.unit_keys.len(), 2];
+    out.set_item("unit_keys", matrix_out(py, built.unit_keys.into_flattened(), shape)?)?;
     out.set_item("sent_chunk", built.sent_chunk.into_pyarray(py))?;
     out.set_item("sent_unit", built.sent_unit.into_pyarray(py))?;
     out.set_item("sent_span", pairs_out(py, built.sent_span)?)?;

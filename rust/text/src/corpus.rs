@@ -2,6 +2,7 @@
 
 use super::blocks::{Mark, Span};
 use super::bpe::{Counter, Encoding};
+use super::copies::Keys;
 use super::cut::{cut_document, Cut};
 use super::detection::Choice;
 use super::lexical::Lexer;
@@ -50,6 +51,8 @@ pub struct Corpus {
     pub unit_after: StringsBuf,
     /// The first and the last line of the source; (0, 0) if unknown.
     pub unit_lines: Vec<[u32; 2]>,
+    /// By which copies are recognised: facts and sketch (`copies.rs`).
+    pub unit_keys: Vec<[u64; 2]>,
     pub sent_chunk: Vec<u32>,
     /// The unit that holds the first character; the first unit of the chunk for a title.
     pub sent_unit: Vec<u32>,
@@ -99,6 +102,7 @@ impl Corpus {
             .for_each(|unit| self.unit_before.push(other.unit_before.view().get(unit)));
         (0..other.unit_after.len()).for_each(|unit| self.unit_after.push(other.unit_after.view().get(unit)));
         self.unit_lines.extend(other.unit_lines);
+        self.unit_keys.extend(other.unit_keys);
         self.sent_chunk.extend(other.sent_chunk.iter().map(|c| c + chunks as u32));
         self.sent_unit.extend(other.sent_unit.iter().map(|u| u + units as u32));
         self.sent_span.extend(other.sent_span);
@@ -132,8 +136,8 @@ pub fn build_corpus(
         32,
         threads,
         progress,
-        || (Counter::new(settings.encoding), Lexer::default()),
-        |(counter, lexer), range| {
+        || (Counter::new(settings.encoding), Lexer::default(), Keys::default()),
+        |(counter, lexer, keys), range| {
             let mut part = Corpus::default();
             for doc in range {
                 progress.check()?;
@@ -144,7 +148,7 @@ pub fn build_corpus(
                 let end = marks.partition_point(|mark| (mark[0] as usize) <= doc);
                 let marks = marks_of(text, &marks[first..end])?;
                 let document = Document { number: doc, title: titles.get(doc), text, marks: &marks };
-                add_document(&mut part, &document, &settings, counter, progress)?;
+                add_document(&mut part, &document, &settings, (counter, keys), progress)?;
             }
             Ok(part)
         },
@@ -207,7 +211,7 @@ fn add_document(
     out: &mut Corpus,
     document: &Document<'_>,
     settings: &CorpusSettings,
-    counter: &mut Counter,
+    (counter, keys): (&mut Counter, &mut Keys),
     progress: &Progress,
 ) -> Result<()> {
     let Document { number, title, text, marks } = *document;
@@ -236,6 +240,8 @@ fn add_document(
             out.unit_before.push(before);
             out.unit_after.push(after);
             out.unit_lines.push(lines.of(span));
+            let key = keys.of([before, own]);
+            out.unit_keys.push([key.facts, key.sketch]);
             out.unit_chunk.push(chunk);
             out.unit_span.push(pair(span));
             out.unit_chars.push([chars.at(span.0), chars.at(span.1)]);

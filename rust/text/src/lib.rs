@@ -33,6 +33,7 @@ use ketrag_base::{error, items, memory, parallel, progress, sparse};
 pub mod blocks;
 pub mod bpe;
 pub mod classes;
+pub mod copies;
 pub mod corpus;
 pub mod cut;
 pub mod detection;

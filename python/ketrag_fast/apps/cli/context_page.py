@@ -124,8 +124,8 @@ def _passage(passage: Passage, path: Path | None) -> Iterator[str]:
     if path is not None:
         where = f'<a href="{escape(address(path, passage), quote=True)}">{where}</a>'
     place = describe_location(passage.location)
-    told = " · ".join([*([place] if place else []), f"score {output.score_text(passage.score)}"])
-    yield f'<p class="about">{where} · {escape(told)}</p>'
+    told = [place, output.copies_text(passage), f"score {output.score_text(passage.score)}"]
+    yield f'<p class="about">{where} · {escape(" · ".join(filter(None, told)))}</p>'
     steps = chain_of(passage, reasons)
     if len(steps) > 1:
         yield f"<figure>{drawing(steps, words)}</figure>"

@@ -14,7 +14,7 @@ from ketrag_fast.errors import ConfigError, KetragError, ReadOnly
 from ketrag_fast.secrets import redact, redact_all
 
 if TYPE_CHECKING:
-    from ketrag_fast.types import Failure
+    from ketrag_fast.types import Failure, Passage
 
 _CODES = {
     "config": 2,
@@ -32,6 +32,8 @@ _CODES = {
 PARTIAL = 3
 INTERRUPTED = 130
 _SHOWN = 20
+_NAMED = 3
+"""Documents with a copy of a passage that are named."""
 
 
 _EMPTY: Final = {
@@ -182,3 +184,12 @@ def _paint(text: str, colour: int) -> str:
     if sys.stderr.isatty() and not os.environ.get("NO_COLOR"):
         return f"\033[1;{colour}m{text}\033[0m"
     return text
+
+
+def copies_text(passage: Passage) -> str:
+    """Return where the text of a passage was found too: three documents and the number of the others."""
+    names = list(dict.fromkeys(copy.document for copy in passage.also_in))
+    if not names:
+        return ""
+    more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
+    return f"also in {', '.join(names[:_NAMED])}{more}"

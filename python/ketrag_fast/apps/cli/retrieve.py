@@ -122,6 +122,7 @@ def place_of(passage: Passage) -> str:
         if isinstance(path, list) and path and passage.title.startswith(str(path[-1])):
             del location[kind]  # the title repeats it
     parts = [f"{passage.document}:{passage.start}-{passage.end}", describe_location(location), passage.title]
+    parts.append(output.copies_text(passage))
     return "  ".join(inline(part) for part in parts if part)
 
 

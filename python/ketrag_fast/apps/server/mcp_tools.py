@@ -226,6 +226,7 @@ def _passage(passage: Passage) -> dict[str, Any]:
         "score": passage.score,
         "text": passage.said,
         "metadata": dict(passage.metadata),
+        **({"also_in": [copy.to_json() for copy in passage.also_in]} if passage.also_in else {}),
         **({"why": list(passage.why)} if passage.why else {}),
     }
 

@@ -143,7 +143,9 @@ def _result(
     covered: bool | None,
     reply: str | None,
 ) -> Result:
-    found = tuple(dict.fromkeys(passage.document for passage in context.passages))
+    found = tuple(
+        dict.fromkeys(name for passage in context.passages for name in _documents(passage, question))
+    )
     judged = reply is not None and bool(question.answers)
     return Result(
         question=question.id,
@@ -170,6 +172,12 @@ def _result(
         if judged and reply is not None
         else None,
     )
+
+
+def _documents(passage: ScoredPassage, question: Question) -> list[str]:
+    """Return the document of a passage, or the judged documents that have the same text."""
+    names = [passage.document, *(copy.document for copy in getattr(passage, "also_in", ()))]
+    return [name for name in names if name in question.gold] or names[:1]
 
 
 def _decision(question: Question, reply: str | None) -> tuple[str, str | None] | None:

@@ -43,6 +43,8 @@ UNITS = Stage(
         # Context of a block that the unit continues, and what closes it: printed before and after the text.
         **strings("unit_before", "units"),
         **strings("unit_after", "units"),
+        # By which copies are recognised: a hash of numbers and names, and a SimHash.
+        "unit_keys": array("u64", "units", 2),
         # The first and last line of the source, if a reader copies lines.
         "unit_lines": array("u32", "units", 2, optional=True),
         "sent_chunk": array("u32", "text_sentences", below="chunks"),

@@ -136,6 +136,7 @@ def cut_documents(
         "unit_tokens": cut["unit_tokens"],
         **strings_out("unit_before", cut["unit_before"]),
         **strings_out("unit_after", cut["unit_after"]),
+        "unit_keys": cut["unit_keys"],
         **({"unit_lines": cut["unit_lines"]} if cut["unit_lines"].any() else {}),
         **strings_out("document_gaps", _core.string_gaps(texts, unit_document, unit_bytes)),
         **strings_out("unit_texts", _core.slice_strings(texts, unit_document, unit_bytes)),
@@ -164,7 +165,7 @@ def cut_new_documents(
 ) -> Outputs:
     """Return the arrays of some documents alone; with metadata and lines if `published` arrays have them."""
     cut, _ = cut_documents(documents, settings, context.threads, context.report)
-    more = {"document_hashes": documents.hashes()}
+    more: dict[str, NDArray[Any]] = {"document_hashes": documents.hashes()}
     if "unit_lines" in published:
         cut = {**cut, "unit_lines": lines_of(cut)}
     if "document_metadata_offsets" in published:
@@ -212,7 +213,7 @@ class JoinedUnits:
             self._append_strings(name, *strings(block, name))
         for name, of in self._NUMBERED.items():
             self._spool.append(name, block[name] + np.uint32(sizes[of]))
-        for name in ("chunk_bytes", "chunk_tokens", "unit_bytes", "unit_span", "unit_tokens"):
+        for name in ("chunk_bytes", "chunk_tokens", "unit_bytes", "unit_span", "unit_tokens", "unit_keys"):
             self._spool.append(name, block[name])
         self._has_lines |= "unit_lines" in block
         self._spool.append("unit_lines", lines_of(block))

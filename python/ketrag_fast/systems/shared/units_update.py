@@ -49,7 +49,7 @@ def update_units(new: Arrays, earlier: Earlier, hashes: NDArray[np.uint8]) -> di
         "chunk_units": offsets_of(unit_chunk, len(chunks)),
         "unit_chunk": unit_chunk,
         "unit_document": moved("unit_document", units, documents, counts[0]),
-        **dense(units, "unit_bytes", "unit_span", "unit_tokens"),
+        **dense(units, "unit_bytes", "unit_span", "unit_tokens", "unit_keys"),
         **packed(units, "unit_texts", "unit_before", "unit_after"),
         **_update_lines(before, new, units),
         "sent_chunk": moved("sent_chunk", sentences, chunks, counts[1]),

@@ -39,7 +39,7 @@ impl Join for Fuse {
         let each_budget = voices.iter().any(|channel| channel.depends_on_budget());
         let list = List { channel: task.recipe.name(), style: Style::Cited, each_budget };
         let room =
-            Room { budgets: task.budgets, units: task.most, without: &[], alone: true, rollover: false };
+            Room { budgets: task.budgets, units: task.most, alone: true, joined: true, ..Room::default() };
         print_ranked(task.query, &room, list, progress, &mut |wanted, budget| {
             let depth = wanted.max(DEPTH);
             let lists = voices

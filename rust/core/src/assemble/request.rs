@@ -24,6 +24,7 @@ pub struct Request {
     pub(super) policy: (FillPolicy, OversizePolicy),
     /// Only these units may be printed.
     pub(super) mask: Option<Arc<Mask>>,
+    pub(super) once: bool,
 }
 
 impl Request {
@@ -44,7 +45,12 @@ impl Request {
         for channel in recipe.shares().iter().filter_map(|share| find(&share.channel)) {
             join.check(&recipe, channel, &options)?;
         }
-        Ok(Self { recipe, join, budgets, options, top, policy, mask })
+        Ok(Self { recipe, join, budgets, options, top, policy, mask, once: false })
+    }
+
+    /// Print one of equal or nearly equal units, and neighbours of one list as one passage.
+    pub fn once(self, once: bool) -> Self {
+        Self { once, ..self }
     }
 
     pub fn mode(&self) -> &str {

@@ -105,7 +105,8 @@ impl Searcher {
             mask.check(parts.len())?;
         }
         let (options, policy) = (&request.options, request.policy);
-        let query = Query::new(recipe.name(), question, parts, &self.printers, options, policy, mask);
+        let mut query = Query::new(recipe.name(), question, parts, &self.printers, options, policy, mask);
+        query.once = request.once;
         let task = Task {
             query: &query,
             recipe,

@@ -39,7 +39,8 @@ fn alone(
     let rollover = task.recipe.rollover() == Rollover::Last;
     let size = |&budget: &u64| if rollover { budget } else { task.recipe.sizes(budget)[0] };
     let budgets: Vec<u64> = task.budgets.iter().map(size).collect();
-    let room = Room { budgets: &budgets, units: task.most, without: &[], alone: true, rollover };
+    let room =
+        Room { budgets: &budgets, units: task.most, without: &[], alone: true, joined: true, rollover };
     channel.print(task.query, &room, scratch, progress)
 }
 
@@ -72,6 +73,7 @@ fn several(task: &Task<'_, '_>, budget: u64, scratch: &mut Scratch, progress: &P
             units: task.most.saturating_sub(units),
             without: &without,
             alone: false,
+            joined: false,
             rollover: rest,
         };
         let printed = task.channels[i].print(task.query, &room, scratch, progress)?.pop().unwrap_or_default();
@@ -128,6 +130,7 @@ fn append(whole: &mut Printed, section: Printed) {
     let rows = section.context.rows.iter();
     whole.context.rows.extend(rows.map(|r| Row { start: r.start + base, end: r.end + base, ..*r }));
     whole.scores.extend(section.scores);
+    whole.copies.extend(section.copies);
     if !section.nodes.is_empty() || !whole.nodes.is_empty() {
         // Rows without a node are units.
         whole.nodes.resize(whole.context.rows.len() - section.context.rows.len(), u32::MAX);

@@ -42,6 +42,8 @@ impl Join for Vote {
 struct Proposed {
     units: Vec<u32>,
     scores: Vec<f64>,
+    /// (unit, copy that is left out).
+    copies: Vec<(u32, u32)>,
     /// True if nothing was printed, not even a table.
     nothing: bool,
 }
@@ -50,16 +52,17 @@ fn one(task: &Task<'_, '_>, budget: u64, scratch: &mut Scratch, progress: &Progr
     let (tables, texts) = (task.channels[0], task.channels[1]);
     let sizes = task.recipe.sizes(budget);
     if tables.is_empty(task.query.parts)? || sizes[0] == 0 {
-        return alone(task, texts, budget, scratch, progress);
+        return alone(task, texts, (budget, true), scratch, progress);
     }
     if sizes[1] == 0 {
-        return alone(task, tables, budget, scratch, progress);
+        return alone(task, tables, (budget, true), scratch, progress);
     }
     let (first, _) = proposed(task, tables, budget, scratch, progress)?;
     if first.nothing {
-        return alone(task, texts, budget, scratch, progress);
+        return alone(task, texts, (budget, true), scratch, progress);
     }
-    let (second, no_match) = proposed(task, texts, budget, scratch, progress)?;
+    let (mut second, no_match) = proposed(task, texts, budget, scratch, progress)?;
+    without_copies(task, &first, &mut second)?;
     if first.units.is_empty() && second.units.is_empty() {
         return Ok(Printed { no_match, ..Printed::default() });
     }
@@ -90,7 +93,7 @@ fn one(task: &Task<'_, '_>, budget: u64, scratch: &mut Scratch, progress: &Progr
     }
     let is_common = |unit: u32| in_first.contains_key(&unit) && in_second.contains_key(&unit);
     // The tables, and the remaining units of the first channel.
-    let space = Room { budgets: &[room.tables], units: 0, without: &[], alone: false, rollover: false };
+    let space = Room { budgets: &[room.tables], ..Room::default() };
     let mut whole = tables.print(task.query, &space, scratch, progress)?.pop().unwrap_or_default();
     without_units(&mut whole);
     let gap = if whole.context.text.is_empty() { 0 } else { GAP.1 };
@@ -110,7 +113,7 @@ fn one(task: &Task<'_, '_>, budget: u64, scratch: &mut Scratch, progress: &Progr
     let rows = renderer.render(task.query.parts.units()?, &chosen, left, policy, OversizePolicy::Drop)?;
     let nothing = rows.rows.is_empty();
     if nothing && whole.context.text.is_empty() {
-        return alone(task, texts, budget, scratch, progress);
+        return alone(task, texts, (budget, true), scratch, progress);
     }
     if nothing {
         return Ok(whole);
@@ -120,7 +123,31 @@ fn one(task: &Task<'_, '_>, budget: u64, scratch: &mut Scratch, progress: &Progr
         found.or_else(|| in_first.get(&unit).map(|&at| first.scores[at])).unwrap_or(f64::NAN)
     };
     append(&mut whole, &rows, gap, task.recipe.name(), score);
+    whole.copies = printed_copies(&rows, [&first, &second]);
     Ok(whole)
+}
+
+/// Return the copies of printed units that are not printed.
+fn printed_copies(rows: &Context, lists: [&Proposed; 2]) -> Vec<(u32, u32)> {
+    let is_printed = |unit: u32| rows.rows.iter().any(|row| row.unit == unit);
+    let copies = lists.into_iter().flat_map(|list| list.copies.iter().copied());
+    let mut copies: Vec<_> = copies.filter(|&(unit, copy)| is_printed(unit) && !is_printed(copy)).collect();
+    copies.sort_unstable();
+    copies.dedup();
+    copies
+}
+
+/// Replace units of the second list by their copies in the first one: both propose the same text.
+fn without_copies(task: &Task<'_, '_>, first: &Proposed, second: &mut Proposed) -> Result<()> {
+    let Some(copies) = task.query.parts.copies()?.filter(|_| task.query.once) else { return Ok(()) };
+    for unit in &mut second.units {
+        let key = copies.key(*unit);
+        let own = first.units.iter().copied().find(|&own| copies.key(own).is_copy(key));
+        if let Some(own) = own.filter(|own| own != unit) {
+            second.copies.push((own, std::mem::replace(unit, own)));
+        }
+    }
+    Ok(())
 }
 
 /// Append the section of texts after the tables; `gap` is the cost of the empty line between them.
@@ -202,16 +229,16 @@ impl<'a, 'p> Costs<'a, 'p> {
     }
 }
 
-/// A single channel with the whole budget.
+/// A single channel with the whole budget; neighbours are `joined`, unless units are proposed.
 fn alone(
     task: &Task<'_, '_>,
     channel: &dyn Channel,
-    budget: u64,
+    (budget, joined): (u64, bool),
     scratch: &mut Scratch,
     progress: &Progress,
 ) -> Result<Printed> {
     let rollover = task.recipe.rollover() == Rollover::Last;
-    let room = Room { budgets: &[budget], units: task.most, without: &[], alone: true, rollover };
+    let room = Room { budgets: &[budget], units: task.most, without: &[], alone: true, joined, rollover };
     Ok(channel.print(task.query, &room, scratch, progress)?.pop().unwrap_or_default())
 }
 
@@ -223,9 +250,10 @@ fn proposed(
     scratch: &mut Scratch,
     progress: &Progress,
 ) -> Result<(Proposed, bool)> {
-    let printed = alone(task, channel, budget, scratch, progress)?;
+    let printed = alone(task, channel, (budget, false), scratch, progress)?;
     let nothing = printed.context.text.is_empty();
-    let mut list = Proposed { units: Vec::new(), scores: Vec::new(), nothing };
+    let copies = printed.copies;
+    let mut list = Proposed { units: Vec::new(), scores: Vec::new(), copies, nothing };
     for (row, score) in printed.context.rows.iter().zip(printed.scores) {
         if !list.units.contains(&row.unit) {
             list.units.push(row.unit);

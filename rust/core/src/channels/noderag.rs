@@ -97,7 +97,7 @@ impl Channel for NodeRag {
                 context: made.context,
                 scores: made.scores,
                 nodes: made.nodes,
-                no_match: false,
+                ..Printed::default()
             })
         };
         room.budgets.iter().map(print_within).collect()

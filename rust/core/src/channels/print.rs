@@ -3,6 +3,7 @@
 use super::query::Query;
 use crate::error::Result;
 use crate::progress::Progress;
+use crate::search::copies::{distinct, Distinct};
 use crate::search::render::{Context, Row, Style};
 use crate::sparse::Scored;
 
@@ -17,7 +18,7 @@ pub struct Section {
 }
 
 /// The space in which a channel may print.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct Room<'a> {
     /// One section is printed per budget.
     pub budgets: &'a [u64],
@@ -27,6 +28,8 @@ pub struct Room<'a> {
     pub without: &'a [u32],
     /// Whether the channel has the whole context.
     pub alone: bool,
+    /// Whether neighbouring units may be printed as one passage.
+    pub joined: bool,
     /// Whether unused tokens of one table may go to another table of the channel.
     pub rollover: bool,
 }
@@ -40,6 +43,8 @@ pub struct Printed {
     /// For a channel that prints nodes of a graph, the node of each row, or `u32::MAX` if the row is a unit.
     /// Empty if all rows are units; a row that is not a unit has the unit `u32::MAX`.
     pub nodes: Vec<u32>,
+    /// (printed unit, equal or nearly equal unit that is left out for it).
+    pub copies: Vec<(u32, u32)>,
     /// Nothing matches the query, whatever the budget.
     pub no_match: bool,
 }
@@ -87,43 +92,67 @@ fn one_ranking(
     let parts = query.parts;
     let renderer = query.printers.rows(list.style)?;
     let units = parts.units()?;
+    let copies = if query.once { parts.copies()? } else { None };
+    let is_joined = query.once && room.joined && list.style == Style::Cited;
     let largest = budgets.iter().copied().max().unwrap_or(0);
-    let there = query.mask.map_or(parts.len(), |mask| mask.count());
-    let most = room.units.min(there.saturating_sub(room.without.len()));
+    let there = query.mask.map_or(parts.len(), |mask| mask.count()).saturating_sub(room.without.len());
+    // Copies and neighbours need no room of their own.
+    let most = if query.once { there } else { there.min(room.units) };
     let mut wanted = (largest / USUAL_TOKENS).max(LEAST_RANKED).min(most as u64) as usize;
+    if query.once {
+        wanted = wanted.min(room.units.max(LEAST_RANKED as usize));
+    }
     loop {
         progress.check()?;
         let asked = wanted + room.without.len();
         let mut ranked = rank(asked, largest)?;
         // If the budget determines the pool, an empty budget does not show whether the query matches.
-        let no_match = ranked.is_empty() && most > 0 && largest > 0;
+        let no_match = ranked.is_empty() && most.min(room.units) > 0 && largest > 0;
         let exhausted = ranked.len() < asked;
         ranked.retain(|s| room.without.binary_search(&s.id).is_err());
         ranked.truncate(wanted);
-        let ids: Vec<u32> = ranked.iter().map(|s| s.id).collect();
-        let printed = budgets
-            .iter()
-            .map(|&budget| renderer.render(units, &ids, budget, query.policy, query.oversize))
-            .collect::<Result<Vec<_>>>()?;
+        let found = match copies {
+            Some(copies) => distinct(ranked, room.without, copies),
+            None => Distinct { ranked, copies: Vec::new() },
+        };
+        let ids: Vec<u32> = found.ranked.iter().map(|s| s.id).collect();
+        let (policy, oversize) = (query.policy, query.oversize);
+        let printed = budgets.iter().map(|&budget| match is_joined {
+            true => renderer.render_joined(units, &ids, (budget, room.units), policy, oversize),
+            false => renderer.render(units, &ids[..ids.len().min(room.units)], budget, policy, oversize),
+        });
+        let printed = printed.collect::<Result<Vec<_>>>()?;
         // A list that was used up although more units exist is ranked again, longer.
-        let used_up = printed.iter().any(|context| context.rows.len() == ranked.len());
-        if wanted < most && !exhausted && used_up {
+        let used = |context: &Context| context.rows.iter().map(|row| row.count as usize).sum::<usize>();
+        let wants_more = |context| used(context) == ids.len() && context.rows.len() < room.units;
+        if wanted < most && !exhausted && printed.iter().any(wants_more) {
             wanted = wanted.saturating_mul(8).min(most);
             continue;
         }
-        let section = |context| with_scores(context, &ranked, list.channel, room.alone, no_match);
+        let section = |context| with_scores(context, &found, room, list.channel, no_match);
         return Ok(printed.into_iter().map(section).collect());
     }
 }
 
-fn with_scores(context: Context, ranked: &[Scored], channel: &str, alone: bool, no_match: bool) -> Printed {
+fn with_scores(
+    context: Context,
+    found: &Distinct,
+    room: &Room<'_>,
+    channel: &str,
+    no_match: bool,
+) -> Printed {
     // Rows keep the ranking's order, so one pass finds their scores.
-    let mut rest = ranked.iter();
+    let mut rest = found.ranked.iter();
     let score = |row: &Row| rest.find(|s| s.id == row.unit).map_or(f64::NAN, |s| s.score);
     let scores = context.rows.iter().map(score).collect();
+    let is_printed = |unit: u32| {
+        let holds = |row: &Row| row.first <= unit && unit - row.first < row.count;
+        room.without.binary_search(&unit).is_ok() || context.rows.iter().any(holds)
+    };
+    let copies = found.copies.iter().copied().filter(|&(unit, _)| is_printed(unit)).collect();
     let (tokens, end) = (context.tokens, context.text.len());
-    let name = if alone { "sources" } else { "text" };
+    let name = if room.alone { "sources" } else { "text" };
     let whole = Section { name, channel: channel.to_owned(), tokens, start: 0, end };
     let sections = if end == 0 { Vec::new() } else { vec![whole] };
-    Printed { context, scores, sections, no_match, nodes: Vec::new() }
+    Printed { context, scores, sections, copies, no_match, nodes: Vec::new() }
 }

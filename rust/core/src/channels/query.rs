@@ -91,6 +91,8 @@ pub struct Query<'a, 'p> {
     pub oversize: OversizePolicy,
     /// Only these units may be printed; others may still lead to them.
     pub mask: Option<&'a Mask>,
+    /// Whether copies are printed once and neighbours joined.
+    pub once: bool,
     fitted: OnceCell<Vec<f32>>,
 }
 
@@ -104,7 +106,8 @@ impl<'a, 'p> Query<'a, 'p> {
         (policy, oversize): (FillPolicy, OversizePolicy),
         mask: Option<&'a Mask>,
     ) -> Self {
-        Self { mode, question, parts, printers, options, policy, oversize, mask, fitted: OnceCell::new() }
+        let (once, fitted) = (false, OnceCell::new());
+        Self { mode, question, parts, printers, options, policy, oversize, mask, once, fitted }
     }
 
     /// Return the query's vector: the caller's, or that of the space fitted on the corpus.

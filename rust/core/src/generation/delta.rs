@@ -172,6 +172,7 @@ fn unit_arrays(
     stage.dense("unit_bytes", 2, &levels.units, Of::Nothing, same)?;
     stage.dense("unit_span", 2, &levels.units, Of::Nothing, same)?;
     stage.dense("unit_tokens", 1, &levels.units, Of::Nothing, same)?;
+    stage.dense("unit_keys", 2, &levels.units, Of::Nothing, same)?;
     if arrays.has("units.unit_lines") {
         stage.dense("unit_lines", 2, &levels.units, Of::Nothing, same)?;
     }

@@ -14,8 +14,9 @@ use crate::items::Items;
 use crate::rank::links_view::{LinksView, Slice, Source, LANGUAGES, UNIT_LANGUAGE};
 use crate::rank::links_weights::SharedStrings;
 use crate::search::cited::CitedGraph;
+use crate::search::copies::Copies;
 use crate::search::keyword::KeywordChannel;
-use crate::search::render::Units;
+use crate::search::render::{Locations, Units};
 use crate::sparse::{Csr, CsrView};
 use crate::store::MappedArray;
 use crate::text::strings::Strings;
@@ -44,6 +45,7 @@ pub struct Parts<'a> {
     len: usize,
     units: OnceLock<Units<'a>>,
     places: OnceLock<Places<'a>>,
+    copies: OnceLock<Copies<'a>>,
     chunks: OnceLock<Chunks<'a>>,
     chunk_costs: OnceLock<Vec<u32>>,
     links: OnceLock<LinksView<'a>>,
@@ -106,6 +108,7 @@ impl<'a> Parts<'a> {
             len: arrays.shape("units.unit_tokens")?.0,
             units: OnceLock::new(),
             places: OnceLock::new(),
+            copies: OnceLock::new(),
             chunks: OnceLock::new(),
             chunk_costs: OnceLock::new(),
             links: OnceLock::new(),
@@ -192,7 +195,41 @@ impl<'a> Parts<'a> {
                 Some([before, after]) => units.and_then(|units| units.with_context(before, after)),
                 None => units,
             };
+            let units = match self.arrays.has("units.document_gaps_blob") {
+                true => {
+                    let gaps = self.arrays.strings("units.document_gaps")?;
+                    let bytes = self.arrays.lazy("units.unit_bytes")?;
+                    units.and_then(|units| units.with_gaps(bytes, gaps))
+                }
+                false => units,
+            };
+            let units = match self.arrays.has("units.location_indptr") {
+                true => {
+                    let locations = Locations {
+                        units: places.span,
+                        indptr: self.arrays.lazy("units.location_indptr")?,
+                        spans: self.arrays.lazy("units.location_span")?,
+                        label: self.arrays.lazy("units.location_label")?,
+                        labels: self.arrays.strings("units.location_labels")?,
+                    };
+                    units.and_then(|units| units.with_locations(locations))
+                }
+                false => units,
+            };
             units.map_err(|e| damaged("units", e))
+        })
+    }
+
+    /// Return what finds copies of units.
+    pub fn copies(&self) -> Result<Option<&Copies<'a>>> {
+        let arrays = self.arrays;
+        part(arrays.has("units.unit_keys"), &self.copies, || {
+            let metadata = match arrays.has("units.document_metadata_offsets") {
+                true => Some(arrays.strings("units.document_metadata")?),
+                false => None,
+            };
+            let (keys, places) = (arrays.lazy("units.unit_keys")?, self.places()?);
+            Copies::new(keys, places.document, places.ids, metadata).map_err(|e| damaged("units", e))
         })
     }
 

@@ -3,6 +3,7 @@
 pub mod candidates;
 pub mod cited;
 pub mod concepts;
+pub mod copies;
 pub mod fill;
 pub mod fusion;
 pub mod keyword;

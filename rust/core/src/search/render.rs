@@ -10,6 +10,10 @@ use crate::text::strings::Strings;
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+mod joined;
+
+pub use joined::Locations;
+
 /// The form of a context.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Style {
@@ -73,6 +77,9 @@ pub struct Units<'a> {
     context: Option<[Strings<'a>; 2]>,
     titles: Option<(Strings<'a>, Items<'a, u32>)>,
     tokens: Items<'a, u32>,
+    /// Where units are in their texts, and what they do not cover.
+    gaps: Option<(Items<'a, u32>, Strings<'a>)>,
+    locations: Option<Locations<'a>>,
 }
 
 impl<'a> Units<'a> {
@@ -108,7 +115,7 @@ impl<'a> Units<'a> {
         if let Some((_, of)) = titles.filter(|(_, of)| of.len() != n) {
             return Err(Error::input(format!("title_of has {} entries for {n} texts", of.len())));
         }
-        Ok(Self { texts, context: None, titles, tokens })
+        Ok(Self { texts, context: None, titles, tokens, gaps: None, locations: None })
     }
 
     /// Print `before` and `after` around the texts; `tokens` count them.
@@ -170,15 +177,25 @@ impl Body<'_> {
     }
 }
 
-/// One printed unit.
+/// One printed unit, or several neighbours that are joined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Row {
+    /// The best of the units.
     pub unit: u32,
+    pub first: u32,
+    pub count: u32,
     /// The count of the whole row: prefix, title, text and line end.
     pub tokens: u64,
     /// Offset in the context at which the unit's text begins, after mark and title.
     pub start: usize,
     pub end: usize,
+}
+
+impl Row {
+    /// Return the row of one unit.
+    pub fn of(unit: u32, tokens: u64) -> Self {
+        Self { unit, first: unit, count: 1, tokens, start: 0, end: 0 }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -271,7 +288,7 @@ impl<C: Count> Renderer<C> {
     fn print(&self, units: &Units<'_>, rows: impl Iterator<Item = (u32, u64)>) -> Context {
         let mut context = self.begin();
         for (unit, tokens) in rows {
-            self.push_row(&mut context, unit, units.body(unit as usize), tokens);
+            self.push_row(&mut context, Row::of(unit, tokens), units.body(unit as usize));
         }
         self.finish(context)
     }
@@ -305,7 +322,7 @@ impl<C: Count> Renderer<C> {
                     Body { text, after, ..parts }
                 };
                 let mut context = self.begin();
-                self.push_row(&mut context, unit, cut, tokens);
+                self.push_row(&mut context, Row::of(unit, tokens), cut);
                 if in_title {
                     context.rows[0].start = context.rows[0].end;
                 }
@@ -320,8 +337,8 @@ impl<C: Count> Renderer<C> {
         Context { text: self.style.header().to_owned(), tokens: self.header, rows: Vec::new() }
     }
 
-    fn push_row(&self, context: &mut Context, unit: u32, body: Body<'_>, tokens: u64) {
-        context.text.push_str(&self.style.prefix(context.rows.len() + 1, unit));
+    fn push_row(&self, context: &mut Context, row: Row, body: Body<'_>) {
+        context.text.push_str(&self.style.prefix(context.rows.len() + 1, row.unit));
         let Body { title, before, text, after } = body;
         if self.style == Style::Cited {
             let plain = [title, before, text, after].map(unmarked);
@@ -332,8 +349,8 @@ impl<C: Count> Renderer<C> {
         }
         let end = context.text.len() - after.len();
         context.text.push_str(self.style.end());
-        context.tokens += tokens;
-        context.rows.push(Row { unit, tokens, start: end - text.len(), end });
+        context.tokens += row.tokens;
+        context.rows.push(Row { start: end - text.len(), end, ..row });
     }
 
     fn finish(&self, mut context: Context) -> Context {

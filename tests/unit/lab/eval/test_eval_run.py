@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from ketrag_fast.errors import ModeUnavailable
 from ketrag_fast.lab.eval import DataSet, Question, ResultRow, collect, metrics
-from ketrag_fast.lab.eval.run import _line_by_line
+from ketrag_fast.lab.eval.run import _documents, _line_by_line
+from ketrag_fast.types import Copy, Passage
 
 
 def evaluate(*given: Any, **options: Any) -> list[ResultRow]:
@@ -227,3 +228,11 @@ def test_normalising_line_by_line_changes_nothing(text: str) -> None:
 def test_lines_too_long_to_remember_are_normalised_too() -> None:
     text = "The ice, " * 2000 + "\n" + "the floe."
     assert _line_by_line()(text) == metrics.normalise(text)
+
+
+def test_a_passage_counts_as_the_judged_documents_with_its_text() -> None:
+    also = tuple(Copy(unit, name, "T", 0, 4) for unit, name in enumerate(("b", "c"), 1))
+    passage = Passage(1, "chunk", 0, 0, "a", "T", 0, 4, 1.0, 9, "walk", "text", also_in=also)
+    cases = {("x",): ["a"], ("c",): ["c"], ("a", "b", "x"): ["a", "b"]}
+    for gold, found in cases.items():
+        assert _documents(passage, Question("1", "q?", (), frozenset(gold), {})) == found

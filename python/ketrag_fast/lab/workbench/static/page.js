@@ -123,13 +123,20 @@ function emphasised(sentence) {
   return sentence.split(/\*([^*]+)\*/).map((part, at) => (at % 2 ? made("em", {}, part) : part));
 }
 
+/** Where the text of a passage was found too: three documents and the number of the others. */
+function copiesOf(passage) {
+  const names = [...new Set((passage.also_in || []).map((copy) => copy.document))];
+  const more = names.length > 3 ? ` and ${names.length - 3} more` : "";
+  return names.length ? ` · also in ${names.slice(0, 3).join(", ")}${more}` : "";
+}
+
 function card(passage, column, shared, generation) {
   const marks = wordsOf(passage);
   const why = (passage.why || []).filter((reason) => reason.sentence).map((reason) => reason.sentence);
   const node = made("article", { id: `p${column}-${passage.rank}`, tabindex: "-1" },
     made("h4", {}, `[${passage.rank}] `, made("bdi", {}, passage.title || passage.document)),
     made("p", { class: "place" }, made("bdi", {}, placeOf(passage)), ` · ${passage.score.toFixed(3)}`
-      + (shared > 1 ? ` · in ${shared} lists` : "")),
+      + (shared > 1 ? ` · in ${shared} lists` : ""), made("span", {}, copiesOf(passage))),
     highlighted(passage.printed || passage.text, marks));
   const metadata = Object.entries(passage.metadata || {});
   if (metadata.length) {

@@ -227,7 +227,7 @@ fn written<C: Count>(
         out.sections.push(Section { name, tokens, start, end: text.len() });
     }
     for (row, (start, end)) in taken.iter().zip(places) {
-        out.context.rows.push(Row { unit: row.unit, tokens: row.tokens, start, end });
+        out.context.rows.push(Row { start, end, ..Row::of(row.unit, row.tokens) });
         out.nodes.push(row.node);
         out.scores.push(row.score);
     }

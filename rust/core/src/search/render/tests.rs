@@ -130,7 +130,128 @@ fn prefix_counts_are_right_whether_remembered_or_not() {
     assert_eq!(Renderer::new(cl100k, Style::Cited).prefix_tokens(1, 7), 3);
 }
 
+/// A document in pieces with what is between them, and the last gap.
+struct Pieces {
+    texts: StringsBuf,
+    before: StringsBuf,
+    after: StringsBuf,
+    titles: StringsBuf,
+    gaps: StringsBuf,
+    of: Vec<u32>,
+    bytes: Vec<u32>,
+    tokens: Vec<u32>,
+}
+
+impl Pieces {
+    /// Documents of (context, text, what follows), all with the title "T".
+    fn new(documents: &[&[(&str, &str, &str)]], count: fn(&str) -> usize) -> Self {
+        let empty = StringsBuf::default;
+        let (mut of, mut bytes, mut tokens) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut texts, mut before, mut after, mut gaps) = (empty(), empty(), empty(), empty());
+        for (document, pieces) in (0..).zip(documents) {
+            let (mut at, mut gap) = (0, String::new());
+            for (context, text, follows) in *pieces {
+                bytes.extend([at, at + text.len() as u32]);
+                at += (text.len() + follows.len()) as u32;
+                gap.push_str(follows);
+                of.push(document);
+                texts.push(text);
+                before.push(context);
+                after.push(if context.is_empty() { "" } else { "\n```" });
+                let after = after.get(after.len() - 1);
+                tokens.push(count(&format!("T\n{context}{text}{after}")) as u32);
+            }
+            gaps.push(&gap);
+        }
+        let titles = documents.iter().map(|_| "T").collect();
+        Self { texts, before, after, titles, gaps, of, bytes, tokens }
+    }
+
+    fn view(&self) -> Units<'_> {
+        let titles = Some((self.titles.view(), (&self.of).into()));
+        let units = Units::new(self.texts.view(), titles, &self.tokens).unwrap();
+        let units = units.with_context(self.before.view(), self.after.view()).unwrap();
+        units.with_gaps((&self.bytes).into(), self.gaps.view()).unwrap()
+    }
+
+    fn render(&self, ids: &[u32], budget: u64, most: usize) -> Context {
+        let (policy, oversize) = Default::default();
+        Renderer::new(bytes, Style::Cited)
+            .render_joined(&self.view(), ids, (budget, most), policy, oversize)
+            .unwrap()
+    }
+}
+
+fn runs(context: &Context) -> Vec<(u32, u32, u32)> {
+    context.rows.iter().map(|row| (row.unit, row.first, row.count)).collect()
+}
+
+#[test]
+fn neighbours_are_one_row_in_the_order_of_the_document() {
+    let first: &[_] = &[("", "one.", "\n\n"), ("", "two.", " "), ("", "three.", "\n")];
+    let pieces = Pieces::new(&[first, &[("", "four.", ""), ("", "five.", "")]], bytes);
+    let context = pieces.render(&[1, 4, 0], 1000, 9);
+    assert_eq!(context.text, "[1]\nT\none.\n\ntwo.\n\n[2]\nT\nfive.\n");
+    assert_eq!(runs(&context), [(1, 0, 2), (4, 4, 1)]);
+    assert_eq!(context.tokens as usize, context.text.len() + 1);
+    assert_eq!(&context.text[context.rows[0].start..context.rows[0].end], "one.\n\ntwo.");
+    // Two rows become one, at the better rank, which makes room for another one.
+    let context = pieces.render(&[3, 2, 0, 1, 4], 1000, 3);
+    assert_eq!(runs(&context), [(3, 3, 2), (2, 0, 3)]);
+    assert!(context.text.ends_with("T\none.\n\ntwo. three.\n"));
+    assert_eq!(runs(&pieces.render(&[2, 3], 1000, 9)), [(2, 2, 1), (3, 3, 1)]);
+    assert_eq!(runs(&pieces.render(&[0, 3, 2], 1000, 2)), [(0, 0, 1), (3, 3, 1)]);
+}
+
+#[test]
+fn context_is_printed_once_and_paid_once() {
+    let rows: &[_] = &[("```\n", "a = 1", "\n"), ("```\n", "b = 2", "\n"), ("```\n", "c = 3", "")];
+    let pieces = Pieces::new(&[rows], bytes);
+    let context = pieces.render(&[1, 2, 0], 1000, 9);
+    assert_eq!(context.text, "[1]\nT\n```\na = 1\nb = 2\nc = 3\n```\n");
+    assert_eq!(context.tokens as usize, context.text.len() + 1);
+    let least = context.tokens;
+    assert_eq!(runs(&pieces.render(&[1, 2, 0], least, 9)), [(1, 0, 3)]);
+    assert_eq!(runs(&pieces.render(&[1, 2, 0], least - 1, 9)), [(1, 1, 2)]);
+    assert_eq!(pieces.render(&[1], 12, 9).rows.len(), 1);
+}
+
 proptest! {
+    #[test]
+    fn joined_rows_hold_the_budget_and_every_unit_once(
+        documents in prop::collection::vec(prop::collection::vec(("(|h\n)", "[a-zé]{1,9}", "[ \n]{0,2}"), 1..6), 1..4),
+        order in prop::collection::vec(any::<prop::sample::Index>(), 0..16),
+        budget in 0u64..200,
+        most in 1usize..5,
+    ) {
+        let documents: Vec<Vec<(&str, &str, &str)>> = documents.iter()
+            .map(|rows| rows.iter().map(|(a, b, c)| (a.as_str(), b.as_str(), c.as_str())).collect()).collect();
+        let documents: Vec<&[_]> = documents.iter().map(Vec::as_slice).collect();
+        let pieces = Pieces::new(&documents, bytes);
+        let mut ids: Vec<u32> = Vec::new();
+        order.iter().map(|at| at.index(pieces.of.len()) as u32).for_each(|id| if !ids.contains(&id) { ids.push(id) });
+        let context = pieces.render(&ids, budget, most);
+        prop_assert!(context.tokens <= budget && context.rows.len() <= most);
+        prop_assert_eq!(context.rows.iter().map(|row| row.tokens).sum::<u64>(), context.tokens);
+        let mut printed: Vec<u32> = Vec::new();
+        for row in &context.rows {
+            prop_assert!(row.first <= row.unit && row.unit < row.first + row.count);
+            let text: String = documents[pieces.of[row.first as usize] as usize].iter()
+                .map(|(_, text, follows)| format!("{text}{follows}")).collect();
+            let span = pieces.bytes[2 * row.first as usize] as usize
+                ..pieces.bytes[2 * (row.first + row.count) as usize - 1] as usize;
+            if budget > 60 {
+                prop_assert_eq!(&context.text[row.start..row.end], &text[span]);
+            }
+            printed.extend(row.first..row.first + row.count);
+        }
+        let count = printed.len();
+        printed.sort_unstable();
+        printed.dedup();
+        prop_assert!(printed.len() == count && printed.iter().all(|unit| ids.contains(unit)));
+        prop_assert!(context.rows.windows(2).all(|two| two[0].first != two[1].first + two[1].count));
+    }
+
     #[test]
     fn the_budget_holds(
         rows in prop::collection::vec(("(|Ti tle|日本)", "[a-z é日👩🏽\n]{0,30}"), 1..8),

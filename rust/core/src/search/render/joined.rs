@@ -1,0 +1,256 @@
+//! Neighbouring units of a document as one row, in the document's order, at the rank of the best of them.
+//!
+//! Title and context are printed once, and the text between the units as it is in the document, so that the row is
+//! a span of the document like any other. Only units of one page and section are joined, so that the location of a row
+//! is that of its units. Such a row costs less than its units alone, which leaves room for more.
+
+use super::{Body, Context, Renderer, Row, Units};
+use crate::error::{Error, Result};
+use crate::items::Items;
+use crate::search::fill::{Count, FillPolicy, OversizePolicy};
+use crate::text::strings::Strings;
+use std::collections::HashMap;
+
+/// Kinds of locations that all units of a row share.
+const SHARED: [&[u8]; 4] = [b"[\"page\",", b"[\"slide\",", b"[\"heading\",", b"[\"symbol\","];
+/// Locations before a unit's start that are looked at, at most.
+const NEAREST: usize = 256;
+
+/// Where parts of the texts are in their sources, in the order of their starts.
+#[derive(Debug, Clone, Copy)]
+pub struct Locations<'a> {
+    /// Start and end of each unit in its document.
+    pub units: Items<'a, u32>,
+    /// The locations of each text, their start and end in its document, and the number of their label.
+    pub indptr: Items<'a, u64>,
+    pub spans: Items<'a, u32>,
+    pub label: Items<'a, u32>,
+    pub labels: Strings<'a>,
+}
+
+impl Locations<'_> {
+    /// Return the labels at the start of a unit of a text.
+    fn at_start(&self, text: usize, unit: usize) -> Vec<u32> {
+        let at = self.units[2 * unit];
+        let [first, end] = self.indptr.pair(text).map(|at| (at as usize).min(self.label.len()));
+        let (mut low, mut high) = (first, end);
+        while low < high {
+            let middle = (low + high) / 2;
+            match self.spans[2 * middle] <= at {
+                true => low = middle + 1,
+                false => high = middle,
+            }
+        }
+        let near = (low.saturating_sub(NEAREST).max(first)..low).filter(|k| at < self.spans[2 * k + 1]);
+        let labels = near.map(|k| self.label[k]);
+        let is_shared = |label: &u32| {
+            let label = *label as usize;
+            label < self.labels.len() && SHARED.iter().any(|kind| self.labels.bytes(label).starts_with(kind))
+        };
+        labels.filter(is_shared).collect()
+    }
+}
+
+/// Bytes between two units that are joined, at most. More is a part of the text that was not indexed.
+const WIDEST: usize = 200;
+
+impl<'a> Units<'a> {
+    /// `bytes` are start and end of each unit in its text, `gaps` what the units of each text do not cover. Units must
+    /// not overlap.
+    pub fn with_gaps(mut self, bytes: Items<'a, u32>, gaps: Strings<'a>) -> Result<Self> {
+        if bytes.len() != 2 * self.len() || self.titles.is_none_or(|(titles, _)| titles.len() != gaps.len()) {
+            return Err(Error::input(format!("there are {} gaps for {} units", gaps.len(), self.len())));
+        }
+        self.gaps = Some((bytes, gaps));
+        Ok(self)
+    }
+
+    /// Join units of the same page and section only.
+    pub fn with_locations(mut self, locations: Locations<'a>) -> Result<Self> {
+        let texts = self.titles.map_or(0, |(titles, _)| titles.len());
+        let sizes = [locations.units.len(), locations.indptr.len(), locations.spans.len()];
+        if sizes != [2 * self.len(), texts + 1, 2 * locations.label.len()] {
+            return Err(Error::input(format!("there are {} locations for {texts} texts", sizes[1])));
+        }
+        self.locations = Some(locations);
+        Ok(self)
+    }
+
+    /// Return what is between a unit and the next one in its text; `None` if the next is of another text, page or
+    /// section, or far.
+    fn between(&self, unit: u32) -> Option<&'a str> {
+        let ((bytes, gaps), (_, of)) = (self.gaps?, self.titles?);
+        let (unit, next) = (unit as usize, unit as usize + 1);
+        if next >= self.len() || of[unit] != of[next] {
+            return None;
+        }
+        let (end, start) = (bytes[2 * unit + 1] as usize, bytes[2 * next] as usize);
+        let width = start.checked_sub(end).filter(|&width| width <= WIDEST)?;
+        let row = of[unit] as usize;
+        if self.locations.is_some_and(|all| all.at_start(row, unit) != all.at_start(row, next)) {
+            return None;
+        }
+        let (mut first, mut high) = (0, unit);
+        while first < high {
+            let middle = (first + high) / 2;
+            match of[middle] < of[unit] {
+                true => first = middle + 1,
+                false => high = middle,
+            }
+        }
+        let offsets = self.texts.offsets();
+        let covered = offsets[next].checked_sub(offsets[first])? as usize;
+        let stop = start.checked_sub(covered)?;
+        gaps.get(row).get(stop.checked_sub(width)?..stop)
+    }
+
+    /// Return the text of some neighbouring units, with what is between them.
+    pub fn joined(&self, first: u32, count: u32) -> String {
+        let mut text = self.texts.get(first as usize).to_owned();
+        for unit in first..first + count.saturating_sub(1) {
+            text.push_str(self.between(unit).unwrap_or("\n"));
+            text.push_str(self.texts.get(unit as usize + 1));
+        }
+        text
+    }
+}
+
+/// Units that are printed as one row.
+#[derive(Debug, Clone, Copy)]
+struct Run {
+    best: u32,
+    first: u32,
+    last: u32,
+    /// Tokens of the texts after the first one, each with what is before it.
+    others: u64,
+}
+
+impl<C: Count> Renderer<C> {
+    /// Like `render`, with at most `most` rows and neighbours joined.
+    pub fn render_joined(
+        &self,
+        units: &Units<'_>,
+        candidates: &[u32],
+        (budget, most): (u64, usize),
+        policy: FillPolicy,
+        oversize: OversizePolicy,
+    ) -> Result<Context> {
+        if candidates.iter().any(|&unit| unit as usize >= units.len()) {
+            return Err(Error::input(format!("a candidate is not one of {} units", units.len())));
+        }
+        let runs = self.runs(units, candidates, (budget, most), policy);
+        if runs.is_empty() {
+            return self.render(units, &candidates[..candidates.len().min(most)], budget, policy, oversize);
+        }
+        let mut context = self.begin();
+        for run in runs {
+            let tokens = self.mark_tokens(context.rows.len() + 1, run.best) + self.run_tokens(units, &run);
+            let (one, last) = (units.body(run.first as usize), units.body(run.last as usize));
+            let count = run.last - run.first + 1;
+            let row = Row { unit: run.best, first: run.first, count, tokens, start: 0, end: 0 };
+            match count {
+                1 => self.push_row(&mut context, row, one),
+                _ => {
+                    let text = units.joined(run.first, count);
+                    self.push_row(&mut context, row, Body { text: &text, after: last.after, ..one });
+                }
+            }
+        }
+        Ok(self.finish(context))
+    }
+
+    /// Return the rows that fit, best first.
+    fn runs(
+        &self,
+        units: &Units<'_>,
+        candidates: &[u32],
+        (budget, most): (u64, usize),
+        policy: FillPolicy,
+    ) -> Vec<Run> {
+        let mut runs: Vec<Option<Run>> = Vec::new();
+        // The run of each unit at either end of one.
+        let mut ends: HashMap<u32, usize> = HashMap::new();
+        let (mut rows, mut total) = (0, 0);
+        for &unit in candidates {
+            let own = |end: Option<u32>| ends.get(&end?).and_then(|&at| Some((at, runs[at]?)));
+            let left = own(unit.checked_sub(1));
+            let left = left.filter(|(_, run)| run.last + 1 == unit && units.between(run.last).is_some());
+            let right = own(unit.checked_add(1));
+            let right = right.filter(|(_, run)| run.first == unit + 1 && units.between(unit).is_some());
+            if left.is_none() && right.is_none() && rows == most {
+                break;
+            }
+            let mut run = Run { best: unit, first: unit, last: unit, others: 0 };
+            let mut now = total;
+            if let Some((_, left)) = left {
+                run = Run { best: left.best, first: left.first, others: left.others, ..run };
+                run.others += self.piece_tokens(units, unit);
+                now -= self.run_tokens(units, &left);
+            }
+            if let Some((at, right)) = right {
+                run.last = right.last;
+                run.others += self.piece_tokens(units, unit + 1) + right.others;
+                if left.is_none_or(|(other, _)| at < other) {
+                    run.best = right.best;
+                }
+                now -= self.run_tokens(units, &right);
+            }
+            now += self.run_tokens(units, &run);
+            match (left, right) {
+                (None, None) => now += self.mark_tokens(rows + 1, unit),
+                (Some(_), Some(_)) => now -= self.mark_tokens(rows, unit),
+                _ => {}
+            }
+            if now > budget {
+                match policy {
+                    FillPolicy::FirstOverflowStops => break,
+                    FillPolicy::SkipAndContinue => continue,
+                }
+            }
+            total = now;
+            let (left, right) = (left.map(|(at, _)| at), right.map(|(at, _)| at));
+            let at = match (left, right) {
+                (None, None) => {
+                    rows += 1;
+                    runs.push(None);
+                    runs.len() - 1
+                }
+                (Some(left), Some(right)) => {
+                    rows -= 1;
+                    runs[left.max(right)] = None;
+                    left.min(right)
+                }
+                (one, other) => one.or(other).unwrap_or_default(),
+            };
+            runs[at] = Some(run);
+            ends.extend([(run.first, at), (run.last, at)]);
+        }
+        runs.into_iter().flatten().collect()
+    }
+
+    /// Return the tokens of the mark of a row and of its end.
+    fn mark_tokens(&self, rank: usize, unit: u32) -> u64 {
+        self.prefix_tokens(rank, unit) + self.end
+    }
+
+    /// Return the tokens of a unit's text and of what is before it, as they follow the unit before.
+    fn piece_tokens(&self, units: &Units<'_>, unit: u32) -> u64 {
+        let between = units.between(unit - 1).unwrap_or("\n");
+        self.count.count(&[between, units.texts.get(unit as usize)].concat()) as u64
+    }
+
+    fn run_tokens(&self, units: &Units<'_>, run: &Run) -> u64 {
+        let stored = u64::from(units.tokens[run.first as usize]);
+        if run.first == run.last {
+            return stored;
+        }
+        let (one, last) = (units.body(run.first as usize), units.body(run.last as usize));
+        let mut lead = stored;
+        if !one.after.is_empty() {
+            let mut text = String::new();
+            Body { after: "", ..one }.push(&mut text);
+            lead = self.count.count(&text) as u64;
+        }
+        lead + run.others + self.count.count(last.after) as u64
+    }
+}
