@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Container
 from functools import cache
 from itertools import dropwhile, groupby, pairwise
 
@@ -265,28 +266,134 @@ def pairs(word: str) -> list[str]:
     return found
 
 
+# What connects the words of a name in code; a hyphen does so only if the text around it shows code.
+CONNECTED = re.compile("__?|[.-]")
+MOST = 16
+
+
+def parts(word: str) -> list[str]:
+    """Return the parts of a word in camel case, or nothing."""
+    cuts = [0]
+    for at in range(1, len(word)):
+        before, ahead = word[at - 1], word[at + 1 : at + 3]
+        begins = (
+            before.islower()
+            or (before.isnumeric() and ahead[:1].islower())
+            or (before.isupper() and len(ahead) == 2 and ahead[0].islower() and ahead[1].islower())
+        )
+        if word[at].isupper() and begins:
+            cuts.append(at)
+    found = [word[a:b] for a, b in pairwise([*cuts, len(word)])]
+    is_name = 1 < len(found) <= MOST and found[0] != "Mc" and len(word.encode()) <= 64
+    return found if is_name and any(sum(c.isalpha() for c in part) >= 3 for part in found) else []
+
+
+def connection(first: str, gap: str, second: str) -> str:
+    """Return what connects two words to a name in code, or nothing."""
+    dotted = all(len(word) > 1 and word[0].isalpha() for word in (first, second))
+    unspaced = any(a <= c <= b for c in first + second for a, b in UNSPACED)
+    connects = CONNECTED.fullmatch(gap) and (gap != "." or dotted) and not unspaced
+    return gap[0] if connects else ""
+
+
+def connected_words(text: str) -> list[tuple[list[str], list[str]]]:
+    """Return the runs of words that may be one name; each word has what connects it to the one before it."""
+    folded = fold(text)
+    words, at = [], 0
+    for within, run in groupby(folded, is_word_character):
+        length = len(list(run))
+        words += [(at, at + length)] if within else []
+        at += length
+    spelled = [folded[start:end] for start, end in words]
+    links = [
+        connection(spelled[k - 1], folded[words[k - 1][1] : words[k][0]], spelled[k]) if k else ""
+        for k in range(len(words))
+    ]
+    found: list[tuple[list[str], list[str]]] = []
+    first = 0
+    while first < len(words):
+
+        def end_of(chars: str, first: int = first) -> int:
+            rest = range(first + 1, min(first + MOST, len(words)))
+            return next((k for k in rest if not links[k] or links[k] not in chars), rest.stop)
+
+        end, long = end_of("_."), end_of("_.-")
+        before, after = folded[: words[first][0]], folded[words[long - 1][1] :]
+        is_option = re.search(r"(^|[^\w-]|_)--\Z", before)
+        if is_option or before.endswith("`") or after.startswith("="):
+            end = long
+        found.append((spelled[first:end], links[first:end]))
+        first = end
+    return found
+
+
+def added_by(name: list[str], links: list[str]) -> tuple[list[str], list[str]]:
+    """Return the wholes and the parts that a name in code adds to its words, in lower case."""
+    wholes = []
+    if len(name) > 1 and any(c.isalpha() for c in "".join(name)):
+        starts = [k for k, link in enumerate(links) if not k or link != "_"]
+        runs = [name[a:b] for a, b in pairwise([*starts, len(name)])]
+        wholes = ["".join(word.lower() for word in run) for run in [*runs, name]]
+    smaller = [part.lower() for word in name for part in parts(word)]
+    own = [word.lower() for word in name]
+    new = [word for word in dict.fromkeys([*wholes, *smaller]) if word not in own and len(word) > 1]
+    return [word for word in new if word in wholes], [word for word in new if word not in wholes]
+
+
+def shares(question: str, known: Container[str]) -> dict[str, float]:
+    """Return the known keywords of an English question with their weights.
+
+    The parts of a name of which the index knows a whole have a tenth of the weight of a word, together.
+    """
+    found: dict[str, float] = {}
+    for name, links in connected_words(question):
+        wholes, smaller = added_by(name, links)
+        whole_words = [word.lower() for word in name if any(c.isupper() for c in word[1:])]
+        is_name = whole_words or (len(name) > 1 and any(c.isalpha() for c in "".join(name)))
+        of_parts = [word.lower() for word in name if word.lower() not in whole_words] + smaller
+
+        def known_of(words: list[str]) -> list[str]:
+            return [key for word in words for key in keywords_of_word(word, "english") if key in known]
+
+        some, others = known_of(whole_words + wholes), known_of(of_parts)
+        share = 0.1 / max(len(others), 1) if is_name and some else 1.0
+        for key, weight in [*((key, 1.0) for key in some), *((key, share) for key in others)]:
+            found[key] = max(found.get(key, 0.0), weight)
+    return found
+
+
 def keywords(text: str, language: str = "english") -> list[str]:
-    """Return the keywords of a text, in order, with repetitions."""
+    """Return the keywords of a text, with repetitions: of its words, then what names in code add."""
     found: list[str] = []
     for written in spelled_words(text):
-        word = fold(written).lower()
-        script = script_of(word, language)
-        if not word or (language != "english" and word in function_words(language)):
-            continue
-        if script is not None and script[0] == "vietnamese":
-            forms = (with_tone(written), word.replace("đ", "d"))
-            found += [f"{form}@vi" for form in dict.fromkeys(forms)]
-        elif script is not None:
-            name, marks = script
-            spelled = written if marks else word
-            stem = stemmer(name).stemWord(without_affixes(spelled) if name == "arabic" else spelled)
-            code = f"@{CODES[name]}" if name in LATIN else ""
-            found.append((fold(stem) or word) + code)
-        elif any(a <= c <= b for c in word for a, b in UNSPACED):
-            found += pairs(word)
-        elif word not in STOP_WORDS:
-            found.append(singular(word))
+        forms = keywords_of_word(written, language)
+        if forms and forms[0].endswith("@vi"):
+            bare = fold(written).lower().replace("đ", "d")
+            forms = list(dict.fromkeys([*forms, f"{bare}@vi"]))
+        found += forms
+    for name, links in connected_words(text):
+        for words in added_by(name, links):
+            found += [key for word in words for key in keywords_of_word(word, language)]
     return found
+
+
+def keywords_of_word(written: str, language: str) -> list[str]:
+    """Return the keywords of a word in lower case, with its marks."""
+    word = fold(written).lower()
+    script = script_of(word, language)
+    if not word or (language != "english" and word in function_words(language)):
+        return []
+    if script is not None and script[0] == "vietnamese":
+        return [f"{with_tone(written)}@vi"]
+    if script is not None:
+        name, marks = script
+        spelled = written if marks else word
+        stem = stemmer(name).stemWord(without_affixes(spelled) if name == "arabic" else spelled)
+        code = f"@{CODES[name]}" if name in LATIN else ""
+        return [(fold(stem) or word) + code]
+    if any(a <= c <= b for c in word for a, b in UNSPACED):
+        return pairs(word)
+    return [] if word in STOP_WORDS else [singular(word)]
 
 
 def core_keywords(text: str, language: str = "english") -> list[str]:

@@ -140,9 +140,10 @@ class Pairs:
         for name in worth:
             worth[name][getattr(asked, name)] = 0
         # Of long questions the rarest keywords count.
-        rarest = sorted(asked.keywords, key=lambda x: (-idf["keywords"][x], x))[:MAX_TERMS]
-        terms = sorted(rarest)
-        weights = idf["keywords"][terms] / max(float(idf["keywords"][terms].sum()), 1e-9)
+        rarity = dict(zip(asked.keywords, idf["keywords"][asked.keywords] * asked.weights, strict=True))
+        terms = sorted(sorted(asked.keywords, key=lambda x: (-rarity[x], x))[:MAX_TERMS])
+        weights = np.array([rarity[x] for x in terms])
+        weights /= max(float(weights.sum()), 1e-9)
         cover = 6.0 if vectors else 9.0
 
         def inside(unit: int) -> range:
@@ -251,7 +252,7 @@ def walk(
     """
     corpus = WalkCorpus.of(links)
     n = len(corpus.subject)
-    bm25 = corpus.saturation[:, asked.keywords] * corpus.idf["keywords"][asked.keywords]
+    bm25 = corpus.saturation[:, asked.keywords] * corpus.idf["keywords"][asked.keywords] * asked.weights
     direct = z(bm25.sum(axis=1))
     if vectors:
         direct = z(z(vectors[0] @ vectors[2]) + direct)

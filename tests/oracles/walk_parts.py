@@ -25,6 +25,12 @@ class WalkQuestion:
     keywords: list[int]
     names: list[int]
     subjects: list[int]
+    shares: tuple[float, ...] = ()
+
+    @property
+    def weights(self) -> Array:
+        """The weight of each keyword; 1 unless `shares` has others."""
+        return np.array(self.shares or [1.0] * len(self.keywords))
 
 
 def vocabulary(links: Arrays, name: str) -> list[str]:
@@ -99,15 +105,15 @@ def round_mass(mass: Array) -> Array:
 def saturation(links: Arrays) -> Array:
     """tf / (tf + k1 (1 - b + b length / mean length)), units by keywords; k1 = 1.2, b = .75."""
     tf = rows_of(links, "unit_keywords", len(vocabulary(links, "keywords")), "unit_keywords_tf")
-    length = tf.sum(axis=1, keepdims=True)
+    length = links["unit_length"][:, None].astype(float)
     result: Array = tf / (tf + 1.2 * (1 - 0.75 + 0.75 * length / max(float(length.mean()), 1e-9)))
     return result
 
 
-def bm25(links: Arrays, keywords: list[int]) -> Array:
+def bm25(links: Arrays, keywords: list[int], weights: Array | float = 1.0) -> Array:
     """The score of every unit for distinct keyword ids."""
     part = saturation(links)
-    result: Array = (part * to_idf(part))[:, keywords].sum(axis=1)
+    result: Array = ((part * to_idf(part))[:, keywords] * weights).sum(axis=1)
     return result
 
 

@@ -43,6 +43,8 @@ WORDS = (
     "Ice",
     "The",
     "w1",
+    "SledgeDogs",
+    "seal_oil",
 )
 QUESTIONS = (
     "Who sailed the Fram?",

@@ -126,8 +126,10 @@ def count_tokens(texts: Texts, encoding: str = "cl100k_base", threads: int = 0, 
 def sentence_spans(text: str, splitter: Literal["standard", "uax29"] = "standard") -> I64:
     """Return the sentences of a text as spans [n, 2], trimmed, in order.
 
-    "standard" is UAX #29 without breaks after abbreviations and initials, before lower case and within
-    wrapped lines; fragments shorter than 15 characters are merged with a sentence of their paragraph.
+    "standard" ends a sentence at a line break, or at a mark before a blank (none in scripts without spaces),
+    but not in code spans in backticks, after abbreviations, initials, ordinals and list markers, before lower
+    case and within wrapped lines. Fragments shorter than 15 characters are merged
+    with a sentence of their paragraph. "uax29" has the boundaries of UAX #29.
 
     Examples:
         >>> sentence_spans("Dr. Nansen built the Fram. It sailed north in 1893.").tolist()

@@ -4,8 +4,10 @@
 use crate::clusters::{each_pair, is_attached};
 use crate::detection::{detect, evidence};
 use crate::folding::{fold_into, folded_size, is_unspaced, WordSet};
+use crate::identifiers::{each_part, has_inner_capital, is_marked, link, Link, MAX_PARTS};
 use crate::languages::Language;
 use crate::marks::bare_into;
+use std::ops::Range;
 use std::sync::OnceLock;
 use unicode_normalization::UnicodeNormalization;
 
@@ -42,6 +44,14 @@ pub struct Word {
     lower: (usize, usize),
 }
 
+/// What a keyword of a query is: a word, or of a name in code, given by its number, the whole or a part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    Word,
+    Whole(usize),
+    Part(usize),
+}
+
 /// Characters of a text that are read first for its language: most English texts show it in them.
 const GLANCE: usize = 240;
 
@@ -54,6 +64,8 @@ pub struct Lexer {
     source: String,
     lower: String,
     pub words: Vec<Word>,
+    /// The words of each name in code that has parts: ascending ranges without common words.
+    identifiers: Vec<Range<usize>>,
 }
 
 impl Lexer {
@@ -67,12 +79,13 @@ impl Lexer {
         self.source.clear();
         self.lower.clear();
         self.words.clear();
+        self.identifiers.clear();
     }
 
     /// Append the words of `text`; no word spans the border. Returns the offset in `folded` at which the new
     /// text begins.
     pub fn append(&mut self, text: &str) -> usize {
-        let start = self.folded.len();
+        let (start, first_word) = (self.folded.len(), self.words.len());
         if !text.is_ascii() || !self.source.is_empty() {
             if self.source.is_empty() {
                 self.source.push_str(&self.folded);
@@ -85,7 +98,73 @@ impl Lexer {
         } else {
             self.any_words(start);
         }
+        self.find_identifiers(first_word);
         start
+    }
+
+    /// Find the names in code among the words from `first`.
+    fn find_identifiers(&mut self, first: usize) {
+        let mut at = first;
+        while at < self.words.len() {
+            let mut end = self.chain_end(at, |link| link != Link::Hyphen);
+            if self.link_before(end) == Some(Link::Hyphen) {
+                let long = self.chain_end(at, |_| true);
+                if is_marked(&self.folded, self.words[at].start..self.words[long - 1].end) {
+                    end = long;
+                }
+            }
+            let has_letters = |k: usize| self.raw(k).chars().any(char::is_alphabetic);
+            let is_chain = end > at + 1 && (at..end).any(has_letters);
+            if is_chain || (at..end).any(|k| has_inner_capital(self.raw(k))) {
+                self.identifiers.push(at..end);
+            }
+            at = end;
+        }
+    }
+
+    /// Return the end of the words from `first` that such links connect, at most [`MAX_PARTS`].
+    fn chain_end(&self, first: usize, connects: impl Fn(Link) -> bool) -> usize {
+        let mut end = first + 1;
+        while end < first + MAX_PARTS && self.link_before(end).is_some_and(&connects) {
+            end += 1;
+        }
+        end
+    }
+
+    /// Return how word `k` is connected with the one before it.
+    fn link_before(&self, k: usize) -> Option<Link> {
+        let (before, word) = (self.words[k - 1], self.words.get(k)?);
+        // Few words are that close.
+        match word.start - before.end <= 2 {
+            true => link(self.raw(k - 1), self.gap(k), self.raw(k)),
+            false => None,
+        }
+    }
+
+    /// Return the words that a name in code adds to its own, in lower case, and whether they are parts: runs with underscores and the name as a whole,
+    /// without what connects them, and the parts of words in camel case. Each is returned once, and only if it is not a
+    /// word of the name; single characters are left out.
+    fn added_words(&self, words: Range<usize>) -> Vec<(String, bool)> {
+        let mut added: Vec<(String, bool)> = Vec::new();
+        let mut add = |word: String, is_part: bool| {
+            let is_own = words.clone().any(|k| self.lower(k) == word);
+            let is_new = || added.iter().all(|(one, _)| *one != word);
+            if !is_own && word.chars().nth(1).is_some() && is_new() {
+                added.push((word, is_part));
+            }
+        };
+        let mut first = words.start;
+        for end in words.start + 1..=words.end {
+            if end == words.end || self.link_before(end) != Some(Link::Underscore) {
+                add((first..end).map(|k| self.lower(k)).collect(), false);
+                first = end;
+            }
+        }
+        add(words.clone().map(|k| self.lower(k)).collect(), false);
+        for k in words.clone() {
+            each_part(self.raw(k), |part| add(part.to_lowercase(), true));
+        }
+        added
     }
 
     /// ASCII: lower-casing preserves offsets, so words need not be copied one by one.
@@ -153,8 +232,8 @@ impl Lexer {
         &self.folded[if k == 0 { 0 } else { self.words[k - 1].end }..self.words[k].start]
     }
 
-    /// Call `each` with the keywords of an English text, with repetitions, in text order. Words in other scripts are
-    /// stemmed by their script.
+    /// Call `each` with the keywords of an English text, with repetitions: first of its words, in text order, then those
+    /// that names in code add. Words in other scripts are stemmed by their script.
     pub fn keywords(&self, each: impl FnMut(&str)) {
         self.keywords_in(Language::ENGLISH, each);
     }
@@ -174,11 +253,22 @@ impl Lexer {
 
     /// Like [`Lexer::keywords`], for a text in any language. A stem of another language in Latin script ends with "@" and
     /// its code: "haus@de".
-    pub fn keywords_in(&self, language: Language, each: impl FnMut(&str)) {
-        self.keywords_where(language, |_| true, each);
+    pub fn keywords_in(&self, language: Language, mut each: impl FnMut(&str)) {
+        self.keywords_where(language, |_| true, &mut each);
+        self.keywords_of_names(language, each);
     }
 
-    /// Like [`Lexer::keywords_in`], for some of the words, given by their numbers.
+    /// Call `each` with the keywords that names in code add to those of their words.
+    pub fn keywords_of_names(&self, language: Language, mut each: impl FnMut(&str)) {
+        let mut buffer = String::new();
+        for words in &self.identifiers {
+            for (word, _) in self.added_words(words.clone()) {
+                analyse(&word, language, || None, &mut buffer, &mut each);
+            }
+        }
+    }
+
+    /// Call `each` with the keywords of some of the words, given by their numbers, without what names in code add.
     pub fn keywords_where(
         &self,
         language: Language,
@@ -210,15 +300,36 @@ impl Lexer {
     /// Call `each` with the keywords of a query, each word in the analysis of every language of an index (none:
     /// English). A function word of the language in which the query is written is dropped from all of them.
     pub fn query_keywords(&self, languages: &[Language], mut each: impl FnMut(&str)) {
+        self.query_roles(languages, |word, _| each(word));
+    }
+
+    /// Like [`Lexer::query_keywords`], with what each keyword is.
+    pub fn query_roles(&self, languages: &[Language], mut each: impl FnMut(&str, Role)) {
+        let added = || {
+            let names = self.identifiers.iter().enumerate();
+            names.flat_map(|(number, words)| {
+                let role = move |is_part| if is_part { Role::Part(number) } else { Role::Whole(number) };
+                self.added_words(words.clone()).into_iter().map(move |(word, is_part)| (word, role(is_part)))
+            })
+        };
+        let mut buffer = String::new();
         if languages.is_empty() {
-            return self.keywords(each);
+            let mut written = Written::new(&self.source);
+            for k in 0..self.words.len() {
+                let role = self.role(k);
+                self.keyword(k, Language::ENGLISH, &mut written, &mut buffer, &mut |word| each(word, role));
+            }
+            for (word, role) in added() {
+                analyse(&word, Language::ENGLISH, || None, &mut buffer, &mut |word| each(word, role));
+            }
+            return;
         }
         let own = detect(self.lowers(0));
         let dropped = |word: &str| match own {
             Language::ENGLISH => stop_words().has(word),
             _ => languages.contains(&own) && own.drops(word),
         };
-        let (mut buffer, mut seen) = (String::new(), Vec::new());
+        let mut seen: Vec<String> = Vec::new();
         let mut written: Vec<Written<'_>> = languages.iter().map(|_| Written::new(&self.source)).collect();
         let mut spelling = languages.iter().any(|one| one.keeps_marks()).then(|| Written::new(&self.source));
         for k in 0..self.words.len() {
@@ -228,15 +339,26 @@ impl Lexer {
             if dropped(self.lower(k)) && marked.is_none_or(|word| word.is_ascii()) {
                 continue;
             }
-            seen.clear();
             for (&language, written) in languages.iter().zip(&mut written) {
-                self.keyword(k, language, written, &mut buffer, &mut |word| {
-                    if !seen.iter().any(|one| one == word) {
-                        seen.push(word.to_owned());
-                    }
-                });
+                self.keyword(k, language, written, &mut buffer, &mut |word| add_new(&mut seen, word));
             }
-            seen.iter().for_each(|word| each(word));
+            seen.drain(..).for_each(|word| each(&word, self.role(k)));
+        }
+        for (word, role) in added().filter(|(word, _)| !dropped(word)) {
+            for &language in languages {
+                analyse(&word, language, || None, &mut buffer, &mut |word| add_new(&mut seen, word));
+            }
+            seen.drain(..).for_each(|word| each(&word, role));
+        }
+    }
+
+    /// Return what word `k` is.
+    fn role(&self, k: usize) -> Role {
+        let number = self.identifiers.partition_point(|words| words.end <= k);
+        match self.identifiers.get(number).filter(|words| words.contains(&k)) {
+            None => Role::Word,
+            Some(_) if has_inner_capital(self.raw(k)) => Role::Whole(number),
+            Some(_) => Role::Part(number),
         }
     }
 
@@ -249,27 +371,43 @@ impl Lexer {
         buffer: &mut String,
         each: &mut impl FnMut(&str),
     ) {
-        let word = self.lower(k);
-        let plain = language.is_plain();
-        if !plain && language.drops(word) {
-            return;
+        let spelled = || if self.source.is_empty() { None } else { written.word(self.words[k]) };
+        analyse(self.lower(k), language, spelled, buffer, each);
+    }
+}
+
+fn add_new(seen: &mut Vec<String>, word: &str) {
+    if !seen.iter().any(|one| one == word) {
+        seen.push(word.to_owned());
+    }
+}
+
+/// Call `each` with the keywords of a word in lower case. Some stems depend on its spelling with marks.
+fn analyse(
+    word: &str,
+    language: Language,
+    spelled: impl FnOnce() -> Option<String>,
+    buffer: &mut String,
+    each: &mut impl FnMut(&str),
+) {
+    let plain = language.is_plain();
+    if !plain && language.drops(word) {
+        return;
+    }
+    let stems = if plain && word.is_ascii() { None } else { language.stems(word) };
+    if let Some(stemmer) = stems {
+        buffer.clear();
+        let spelled = if stemmer.needs_marks() { spelled() } else { None };
+        stemmer.stem_into(spelled.as_deref().unwrap_or(word), buffer);
+        if stemmer.is_marked() {
+            buffer.push('@');
+            buffer.push_str(stemmer.code());
         }
-        let stems = if plain && word.is_ascii() { None } else { language.stems(word) };
-        if let Some(stemmer) = stems {
-            buffer.clear();
-            let marked = !self.source.is_empty() && stemmer.needs_marks();
-            let spelled = if marked { written.word(self.words[k]) } else { None };
-            stemmer.stem_into(spelled.as_deref().unwrap_or(word), buffer);
-            if stemmer.is_marked() {
-                buffer.push('@');
-                buffer.push_str(stemmer.code());
-            }
-            each(buffer);
-        } else if !word.is_ascii() && word.chars().any(is_unspaced) {
-            unspaced(word, each);
-        } else if !word.is_ascii() || !stop_words().has(word) {
-            each(without_plural(word, buffer));
-        }
+        each(buffer);
+    } else if !word.is_ascii() && word.chars().any(is_unspaced) {
+        unspaced(word, each);
+    } else if !word.is_ascii() || !stop_words().has(word) {
+        each(without_plural(word, buffer));
     }
 }
 
@@ -365,11 +503,65 @@ mod tests {
     #[test]
     fn plurals_stop_words_and_accents() {
         assert_eq!(
-            keywords("The cities of Zürich's rings, bus, glass, this_is gas; ties ÉCOLES"),
+            keywords("The cities of Zürich's rings, bus, glass, this is gas; ties ÉCOLES"),
             ["city", "zurich", "ring", "bus", "glass", "gas", "tie", "ecole"]
         );
         assert_eq!(keywords(""), Vec::<String>::new());
         assert_eq!(keywords("… — _"), Vec::<String>::new());
+    }
+
+    #[test]
+    fn names_in_code_are_found_by_their_parts_and_as_a_whole() {
+        for (text, expected) in [
+            ("HttpRetryPolicies", &["httpretrypolicy", "http", "retry", "policy"][..]),
+            ("an HTTPServer", &["httpserver", "http", "server"]),
+            ("parse_json2", &["parse", "json2", "parsejson2"]),
+            ("__init__ sha256 MAX_3", &["init", "sha256", "max", "3", "max3"]),
+            (
+                "net.http_retry.RetryPolicy",
+                &["net", "http", "retry", "retrypolicy", "httpretry", "nethttpretryretrypolicy", "policy"],
+            ),
+            ("`retry-policy` --max-tries", &["retry", "policy", "max", "try", "retrypolicy", "maxtry"]),
+            (
+                "well-known U.S. e.g. 3.14, PhD McDonald",
+                &["well", "known", "u", "e", "g", "3", "14", "phd", "mcdonald"],
+            ),
+            ("xAxis", &["xaxis", "axis"]),
+        ] {
+            assert_eq!(keywords(text), expected, "{text}");
+            assert_eq!(query(text, &["en"]), expected, "{text}");
+        }
+        assert_eq!(
+            query("RetryPolicy", &["en", "de"]),
+            ["retrypolicy", "retrypolicy@de", "retry", "retry@de", "policy", "policy@de"]
+        );
+    }
+
+    #[test]
+    fn keywords_of_names_in_queries_have_roles() {
+        let mut lexer = Lexer::default();
+        lexer.read("Why net.RetryPolicy, a_b?");
+        let mut found = Vec::new();
+        lexer.query_roles(&[], |word, role| found.push((word.to_owned(), role)));
+        let expected = [
+            ("net", Role::Part(0)),
+            ("retrypolicy", Role::Whole(0)),
+            ("b", Role::Part(1)),
+            ("netretrypolicy", Role::Whole(0)),
+            ("retry", Role::Part(0)),
+            ("policy", Role::Part(0)),
+            ("ab", Role::Whole(1)),
+        ];
+        assert_eq!(found, expected.map(|(word, role)| (word.to_owned(), role)));
+    }
+
+    #[test]
+    fn names_of_a_million_words_take_linear_time() {
+        for text in
+            ["ab_".repeat(300_000), "ab.cd-".repeat(200_000), "AbcD".repeat(200_000), "`a-b-".repeat(200_000)]
+        {
+            assert!(keywords(&text).len() < text.len());
+        }
     }
 
     #[test]

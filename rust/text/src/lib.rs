@@ -39,6 +39,7 @@ pub mod detection;
 pub mod encodings;
 pub mod folding;
 pub mod gaps;
+mod identifiers;
 pub mod interner;
 pub mod json_lines;
 pub mod languages;

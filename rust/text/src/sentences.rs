@@ -1,7 +1,12 @@
 //! Split text into sentences: byte spans, trimmed, never empty, in order, without overlap.
+//!
+//! A sentence may end at a line break, or after a mark with the closing quotes, brackets, emphasis and references that
+//! follow it, if a blank comes next. Marks of scripts that are written without blanks need none. Inside a code span
+//! nothing ends. What follows then decides: abbreviations, list markers, words in lower case and wrapped lines go on.
 
-use super::abbreviations::ends_nothing;
+use super::abbreviations::goes_on_after;
 use super::ascii_sentences::each_ascii_stretch;
+use super::folding::is_unspaced;
 use super::pieces::char_floor;
 use crate::error::{Error, Result};
 use crate::progress::Progress;
@@ -12,9 +17,9 @@ use unicode_segmentation::UnicodeSegmentation;
 pub enum Splitter {
     /// The boundaries of UAX #29 and nothing else.
     Uax29,
-    /// The boundaries of UAX #29, except after abbreviations and initials, before a word in lower case, and
-    /// at a wrapped line. Fragments shorter than [`SHORTEST`] characters are merged with a neighbour in their
-    /// paragraph. Blank lines always separate.
+    /// The end of a line, or a mark before a blank, except in code spans, after abbreviations, initials, ordinals
+    /// and list markers, before a word in lower case, and at a wrapped line. Fragments shorter than [`SHORTEST`]
+    /// characters are merged with a neighbour in their paragraph. Blank lines always separate.
     #[default]
     Standard,
 }
@@ -23,8 +28,16 @@ pub enum Splitter {
 pub const SHORTEST: usize = 15;
 /// A line at least this long that ends without a full stop is taken for a wrapped one.
 const WRAPPED: usize = 50;
-/// A sentence ends after this many characters without letter or digit. This also keeps the search for
-/// boundaries linear, since it looks ahead from each blank after a full stop.
+/// Maximum length of a code span in bytes: a backtick that is never closed protects nothing, and costs little.
+const CODE: usize = 400;
+/// Maximum number of runs of backticks inside a code span.
+const TICKS: usize = 16;
+/// Maximum length of a reference in brackets after a mark, and of a list marker.
+const REFERENCE: usize = 24;
+/// Maximum number of characters to look ahead.
+const FAR: usize = 64;
+/// A sentence ends after this many characters without letter or digit. This also keeps the search for boundaries of
+/// UAX #29 linear, since it looks ahead from each blank after a full stop.
 const JUNK: usize = 64;
 /// Bytes searched for boundaries between two checks of the progress. A longer sentence is cut.
 const STEP: usize = 1 << 20;
@@ -55,7 +68,7 @@ impl Splitter {
         let mut start = 0;
         while start < text.len() {
             let end = paragraph_end(text, start);
-            standard(text, start, end, progress, out)?;
+            Paragraph(&text[start..end]).split(start, progress, out)?;
             start = end;
         }
         Ok(())
@@ -138,39 +151,417 @@ fn each_bound(text: &str, mut see: impl FnMut(usize, usize)) {
     }
 }
 
-/// The sentences of one paragraph.
-fn standard(
-    text: &str,
+/// A place where a sentence may end.
+#[derive(Debug, Clone, Copy)]
+struct End {
+    at: usize,
+    mark: Option<Mark>,
+}
+
+/// The last mark before an end.
+#[derive(Debug, Clone, Copy)]
+struct Mark {
+    /// The offset after it.
+    at: usize,
+    /// Whether a quote, bracket or reference follows it, so that a full stop is not part of an abbreviation.
+    closed: bool,
+}
+
+/// The text between two ends, without blanks around it.
+#[derive(Debug, Clone, Copy)]
+struct Stretch {
     start: usize,
     end: usize,
-    progress: &Progress,
-    out: &mut Vec<(usize, usize)>,
-) -> Result<()> {
-    let first = out.len();
-    let paragraph = &text[start..end];
-    let mut line_start = start;
-    each_stretch(paragraph, progress, |from, to| {
-        let Some(span) = trimmed(text, start + from, start + to) else { return };
-        let Some(last) = (out.len() > first).then(|| out.len() - 1) else {
-            line_start = span.0;
-            out.push(span);
-            return;
-        };
-        let before = out[last];
-        let gap = &text[before.1..span.0];
-        let wrapped = gap.contains(['\n', '\r', '\u{2028}', '\u{85}']);
-        let line = before.1.saturating_sub(line_start);
-        if wrapped {
-            line_start = span.0;
+    mark: Option<Mark>,
+}
+
+/// Sentences of a paragraph, while it is read.
+struct Found<'a> {
+    paragraph: Paragraph<'a>,
+    sentences: Vec<Stretch>,
+    current: Option<Stretch>,
+}
+
+impl Found<'_> {
+    fn add(&mut self, stretch: Stretch) {
+        if let Some(current) = self.current {
+            if self.belong(&current, &stretch) {
+                self.current = Some(Stretch { start: current.start, ..stretch });
+                return;
+            }
+            self.merge(current);
         }
-        let whole = &text[before.0..before.1];
-        let short = shorter(whole) || shorter(&text[span.0..span.1]);
-        if short || goes_on(whole, &text[span.0..span.1], wrapped.then_some(line)) {
-            out[last].1 = span.1;
-        } else {
-            out.push(span);
+        self.current = Some(stretch);
+    }
+
+    /// Return whether a stretch continues the current one, also after a list marker or a short start of a line.
+    fn belong(&self, current: &Stretch, stretch: &Stretch) -> bool {
+        if self.paragraph.goes_on(current, stretch) {
+            return true;
         }
-    })
+        if self.paragraph.is_broken(current.end, stretch.start) {
+            return false;
+        }
+        let begins = self.sentences.last().is_none_or(|s| self.paragraph.is_broken(s.end, current.start));
+        let text = &self.paragraph.0[current.start..current.end];
+        (begins && shorter(text)) || is_marker(text)
+    }
+
+    /// Append a sentence, or merge it with the one before if one of them is too short.
+    fn merge(&mut self, sentence: Stretch) {
+        let is_short = |s: &Stretch| shorter(&self.paragraph.0[s.start..s.end]);
+        match self.sentences.last_mut() {
+            Some(last) if is_short(&sentence) || is_short(last) => {
+                *last = Stretch { start: last.start, ..sentence };
+            }
+            _ => self.sentences.push(sentence),
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Paragraph<'a>(&'a str);
+
+impl Paragraph<'_> {
+    /// Append the sentences of the paragraph, which begins at `offset`.
+    fn split(self, offset: usize, progress: &Progress, out: &mut Vec<(usize, usize)>) -> Result<()> {
+        let mut found = Found { paragraph: self, sentences: Vec::new(), current: None };
+        let mut start = 0;
+        self.each_end(progress, |end| {
+            if let Some((from, to)) = trimmed(self.0, start, end.at) {
+                found.add(Stretch { start: from, end: to, mark: end.mark });
+            }
+            start = end.at;
+        })?;
+        if let Some(current) = found.current {
+            found.merge(current);
+        }
+        out.extend(found.sentences.iter().map(|s| (s.start + offset, s.end + offset)));
+        Ok(())
+    }
+
+    /// Call `see` with the places where a sentence may end, in order.
+    fn each_end(self, progress: &Progress, mut see: impl FnMut(End)) -> Result<()> {
+        let bytes = self.0.as_bytes();
+        let (mut at, mut checked, mut junk) = (0, 0, 0);
+        while let Some(&byte) = bytes.get(at) {
+            if at - checked >= STEP {
+                progress.check()?;
+                checked = at;
+            }
+            if byte.is_ascii_alphanumeric() {
+                (at, junk) = (at + 1, 0);
+                continue;
+            }
+            let Some(c) = self.0[at..].chars().next() else { break };
+            if c == '`' {
+                (at, junk) = (self.code_end(at), 0);
+            } else if is_mark(c) {
+                (at, junk) = (self.mark_end(at, &mut see), 0);
+            } else {
+                at += c.len_utf8();
+                junk = if c.is_alphanumeric() { 0 } else { junk + 1 };
+                if is_break(c) || junk == JUNK {
+                    junk = 0;
+                    see(End { at, mark: None });
+                }
+            }
+        }
+        see(End { at: self.0.len(), mark: None });
+        Ok(())
+    }
+
+    /// Call `see` if a sentence may end after the mark at `first`, and return where to look on.
+    fn mark_end(self, first: usize, see: &mut impl FnMut(End)) -> usize {
+        let text = self.0;
+        let (mut at, mut mark) = (first, Mark { at: first, closed: false });
+        // Past marks and what only closes, and the last character there.
+        let mut near = End { at: first, mark: Some(mark) };
+        let (mut last, mut is_wide, mut is_near, mut beyond) = (' ', false, true, 0);
+        while beyond < FAR {
+            let Some(c) = text[at..].chars().next() else { break };
+            let reference = if c == '[' { reference(&text[at..]) } else { None };
+            if is_mark(c) {
+                mark = Mark { at: at + c.len_utf8(), closed: false };
+            } else if reference.is_some() {
+                mark.closed = true;
+            } else if !closes(c) && !CLOSES_OR_OPENS.contains(&c) {
+                break;
+            } else if !is_ignored(c) && !is_emphasis(c) {
+                mark.closed = true;
+            }
+            is_near = is_near && reference.is_none() && !CLOSES_OR_OPENS.contains(&c);
+            at += reference.unwrap_or(c.len_utf8());
+            if is_near {
+                near = End { at, mark: Some(mark) };
+                last = c;
+                is_wide |= is_wide_mark(c);
+            }
+            beyond += usize::from(!is_near || !is_mark(c));
+        }
+        let rest = text[at..].trim_start_matches(is_no_break_space);
+        if rest.chars().next().is_none_or(char::is_whitespace) {
+            see(End { at, mark: Some(mark) });
+            return at;
+        }
+        let Some(after) = text[near.at..].chars().next() else { return at };
+        let between = || text[..first].chars().next_back().is_some_and(is_unspaced) && is_unspaced(after);
+        let is_number = is_stop(last) && after.is_numeric();
+        let is_quoted = matches!(last, '」' | '』') && matches!(after, 'ぁ'..='ん');
+        if (is_wide || between()) && !is_number && !is_quoted && !continues(after) {
+            see(near);
+            return near.at;
+        }
+        at
+    }
+
+    /// Return the end of the code span that opens at `at`, or of its backticks if there is none.
+    fn code_end(self, at: usize) -> usize {
+        let text = self.0;
+        let inner = at + run(&text[at..]);
+        let line = text[..at].trim_end_matches([' ', '\t']);
+        let is_fence = inner - at > 2 && line.chars().next_back().is_none_or(is_break);
+        let before = text[..at].chars().next_back();
+        if is_fence || before.is_some_and(|c| c.is_alphanumeric() || c == '\\') {
+            return inner;
+        }
+        let (mut end, mut previous, mut ticks) = (inner, '`', 0);
+        while end - inner < CODE && ticks < TICKS {
+            let Some(c) = text[end..].chars().next() else { break };
+            if c == '`' {
+                let after = end + run(&text[end..]);
+                // As in `this' and ``that'', quotes of TeX.
+                let opens = (previous.is_whitespace() || opens_a_word(previous))
+                    && text[after..].chars().next().is_some_and(char::is_alphanumeric);
+                if after - end == inner - at && !opens {
+                    return after;
+                }
+                end = after;
+                ticks += 1;
+            } else if inner - at == 2 && text[end..].starts_with("''") {
+                break;
+            } else if is_break(c) {
+                let following = text[end..].trim_start();
+                if opens_an_item(following) {
+                    break;
+                }
+                end = text.len() - following.len();
+                previous = ' ';
+                continue;
+            } else {
+                end += c.len_utf8();
+            }
+            previous = c;
+        }
+        inner
+    }
+
+    fn is_broken(self, from: usize, to: usize) -> bool {
+        self.0[from..to].contains(is_break)
+    }
+
+    /// Return whether a stretch continues the one before.
+    fn goes_on(self, before: &Stretch, stretch: &Stretch) -> bool {
+        let after = &self.0[stretch.start..stretch.end];
+        let opening = after.trim_start_matches(opens_a_word);
+        let (Some(first), Some(next)) = (after.chars().next(), opening.chars().next()) else { return false };
+        let is_broken = self.is_broken(before.end, stretch.start);
+        let whole = &self.0[before.start..before.end];
+        let bare = whole.trim_end_matches(|c| closes(c) || CLOSES_OR_OPENS.contains(&c));
+        if is_broken
+            && (before.mark.is_some() || bare.is_empty() || bare.ends_with([',', ':', ';']))
+            && begins_with_marker(after)
+        {
+            return false;
+        }
+        let stem = before.mark.and_then(|mark| self.0[before.start..mark.at].strip_suffix('.'));
+        let is_closed = before.mark.is_some_and(|mark| mark.closed);
+        if stem.is_some_and(|stem| !is_closed && goes_on_after(stem, opening)) {
+            return true;
+        }
+        if next.is_lowercase() {
+            return before.mark.is_none() || !is_marker(after);
+        }
+        if before.mark.is_some() {
+            return !is_broken
+                && (continues(first) || (stem.is_some() && first != '`' && begins_lower(after)));
+        }
+        if !is_broken {
+            return false;
+        }
+        if bare.is_empty() || bare.ends_with(['…', ':', ';']) {
+            return false;
+        }
+        let line = self.0[..before.end].rsplit(is_break).next().unwrap_or("").trim_start();
+        line.len() >= WRAPPED && !opens_an_item(after)
+    }
+}
+
+/// Quotes that close in some languages and open in others, and emphasis.
+const CLOSES_OR_OPENS: [char; 7] = ['“', '‘', '«', '‹', '*', '_', '~'];
+
+fn is_break(c: char) -> bool {
+    matches!(c, '\n' | '\r' | '\u{85}' | '\u{2028}' | '\u{2029}')
+}
+
+fn is_no_break_space(c: char) -> bool {
+    matches!(c, '\u{a0}' | '\u{2007}' | '\u{202f}')
+}
+
+fn is_stop(c: char) -> bool {
+    matches!(c, '.' | '․' | '．' | '﹒')
+}
+
+/// Marks that need no blank after them.
+fn is_wide_mark(c: char) -> bool {
+    matches!(c, '၊' | '။' | '។' | '៕' | '。' | '｡' | '．' | '﹒' | '﹖' | '﹗' | '！' | '？')
+}
+
+fn is_mark(c: char) -> bool {
+    is_stop(c)
+        || is_wide_mark(c)
+        || matches!(c, '!' | '?' | '։' | '؝'..='؟' | '۔' | '܀'..='܂' | '߹' | '।' | '॥' | '።' | '፧' | '፨' | '᙮'
+            | '᠃' | '᠉' | '‼' | '‽' | '⁇'..='⁉' | '⸮' | '꓿')
+}
+
+/// Characters that are not visible.
+fn is_ignored(c: char) -> bool {
+    matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}' | '\u{2066}'..='\u{2069}'
+        | '\u{fe0e}' | '\u{fe0f}' | '\u{feff}')
+}
+
+fn is_emphasis(c: char) -> bool {
+    matches!(c, '*' | '_' | '~')
+}
+
+/// Return whether a character belongs to the sentence whose mark it follows.
+fn closes(c: char) -> bool {
+    is_ignored(c)
+        || matches!(
+            c,
+            '"' | '\''
+                | ')'
+                | ']'
+                | '}'
+                | '”'
+                | '’'
+                | '»'
+                | '›'
+                | '」'
+                | '』'
+                | '）'
+                | '】'
+                | '》'
+                | '〉'
+                | '〕'
+                | '］'
+                | '｝'
+                | '〗'
+                | '〙'
+                | '¹'
+                | '²'
+                | '³'
+                | '⁰'
+                | '⁴'..='⁹'
+        )
+}
+
+/// Return whether a character comes before the first word of a sentence.
+fn opens_a_word(c: char) -> bool {
+    is_emphasis(c)
+        || matches!(c, '"' | '\'' | '(' | '[' | '{' | '“' | '‘' | '«' | '‹' | '„' | '‚' | '¿' | '¡')
+}
+
+/// Return whether a sentence goes on with this character.
+fn continues(c: char) -> bool {
+    is_mark(c)
+        || matches!(
+            c,
+            ',' | '-'
+                | ':'
+                | ';'
+                | '՝'
+                | '،'
+                | '؍'
+                | '߸'
+                | '᠂'
+                | '᠈'
+                | '–'
+                | '—'
+                | '、'
+                | '﹐'
+                | '﹑'
+                | '﹕'
+                | '﹘'
+                | '﹣'
+                | '，'
+                | '－'
+                | '：'
+                | '；'
+        )
+}
+
+/// Return the length of the reference in brackets at the start, such as `[1]` or `[^note]`.
+fn reference(text: &str) -> Option<usize> {
+    let inner = text.strip_prefix('[')?;
+    for (count, (at, c)) in inner.char_indices().enumerate().take(REFERENCE + 1) {
+        if c == ']' {
+            return (count > 0).then_some(at + 2);
+        }
+        if matches!(c, '[' | '`') || is_break(c) {
+            return None;
+        }
+    }
+    None
+}
+
+/// Return the number of backticks at the start.
+fn run(text: &str) -> usize {
+    text.bytes().take_while(|&b| b == b'`').count()
+}
+
+/// Return whether a text is a list marker or the number of a heading, with bullets and emphasis.
+fn is_marker(text: &str) -> bool {
+    if text.len() > REFERENCE * 4 || text.chars().count() > REFERENCE {
+        return false;
+    }
+    let bullets = ['-', '*', '+', '•', '#', '>', '(', '_', ' ', '\t'];
+    let bare = text.trim_start_matches(bullets).trim_end_matches(is_emphasis);
+    let suffix = [".)", ".", ")"].into_iter().find(|suffix| bare.ends_with(suffix));
+    let Some(core) = suffix.and_then(|suffix| bare.strip_suffix(suffix)) else { return false };
+    let is_number = |part: &str| matches!(part.len(), 1..=3) && part.bytes().all(|b| b.is_ascii_digit());
+    core.split('.').all(is_number)
+        || (core.len() == 1 && core.bytes().all(|b| b.is_ascii_alphabetic()))
+        || (matches!(core.len(), 1..=5)
+            && core.bytes().all(|b| matches!(b, b'i' | b'v' | b'x' | b'l' | b'c')))
+}
+
+/// Return whether a line begins with the marker of a list: `1)`, `(1)`, `a)`, `(iv)` or `a.`, but not `z. B.`.
+fn begins_with_marker(line: &str) -> bool {
+    let is_roman = |core: &str| {
+        matches!(core.len(), 1..=5) && core.bytes().all(|b| matches!(b, b'i' | b'v' | b'x' | b'l' | b'c'))
+    };
+    let inner = line.strip_prefix('(').unwrap_or(line);
+    let core = &inner[..inner.bytes().take(6).take_while(u8::is_ascii_alphanumeric).count()];
+    let mut rest = inner[core.len()..].chars();
+    let mark = rest.next();
+    let rest = rest.as_str();
+    let mut following = rest.chars();
+    if !following.next().is_none_or(char::is_whitespace) {
+        return false;
+    }
+    match mark {
+        Some(')') => {
+            is_roman(core)
+                || (core.len() == 1 && core.bytes().all(|b| b.is_ascii_alphabetic()))
+                || (matches!(core.len(), 1..=3) && core.bytes().all(|b| b.is_ascii_digit()))
+        }
+        Some('.') if inner.len() == line.len() => {
+            let is_pair = following.next().is_some_and(char::is_alphabetic) && following.next() == Some('.');
+            !is_pair && (is_roman(core) || (core.len() == 1 && core.bytes().all(|b| b.is_ascii_lowercase())))
+        }
+        _ => false,
+    }
 }
 
 fn shorter(text: &str) -> bool {
@@ -178,33 +569,39 @@ fn shorter(text: &str) -> bool {
     text.len() < SHORTEST * 4 && text.chars().count() < SHORTEST
 }
 
-/// Return whether `after` continues the sentence `before`; `line` is the length of the last line of `before`
-/// if a line break separates them.
-fn goes_on(before: &str, after: &str, line: Option<usize>) -> bool {
-    let bare = before.trim_end_matches(['"', '\'', ')', ']', '}', '”', '’', '»']);
-    let opening = after.trim_start_matches(['"', '\'', '(', '[', '“', '‘', '«']);
-    let Some(next) = opening.chars().next() else { return false };
-    if next.is_lowercase() {
-        return true;
-    }
-    match bare.chars().next_back() {
-        // If a closing mark follows, the full stop is not part of an abbreviation.
-        Some('.') if bare.len() == before.len() => ends_nothing(bare, opening),
-        Some('.' | '!' | '?' | '…' | ':' | ';' | '。' | '！' | '？' | '।' | '؟') => false,
-        _ => match line {
-            Some(length) => length >= WRAPPED && !opens_an_item(after, next),
-            None => false,
-        },
-    }
+/// Return whether the first letter is in lower case, with no mark or line break before it.
+fn begins_lower(after: &str) -> bool {
+    let first = after.chars().take(FAR).find(|&c| is_mark(c) || is_break(c) || c.is_alphabetic());
+    first.is_some_and(char::is_lowercase)
 }
 
-/// Return whether a line begins a list item, a row or a heading.
-fn opens_an_item(line: &str, next: char) -> bool {
-    if next.is_numeric() {
-        let rest = line.trim_start_matches(char::is_numeric);
-        return rest.starts_with(['.', ')', '|', '\t']);
+/// Return whether a line begins a list item, a row, a fence or a heading.
+fn opens_an_item(line: &str) -> bool {
+    let mut chars = line.chars();
+    let Some(first) = chars.next() else { return true };
+    if line.starts_with("```") || line.starts_with("~~~") {
+        return true;
     }
-    !next.is_alphanumeric() && !line.starts_with(['(', '"', '“', '\''])
+    if first.is_numeric() {
+        let rest = line.trim_start_matches(char::is_numeric);
+        let is_short = line[..line.len() - rest.len()].chars().take(4).count() <= 3;
+        let mut after = rest.chars();
+        return match after.next() {
+            Some('|' | '\t') => true,
+            Some('.' | ')') => is_short && after.next().is_none_or(char::is_whitespace),
+            _ => false,
+        };
+    }
+    match first {
+        '(' | '"' | '“' | '\'' | '‘' | '«' | '„' | '‚' | '¿' | '¡' | '$' | '€' | '£' | '¥' | '`' | '@'
+        | '/' | '\\' => false,
+        '[' => !(chars.next().is_some_and(char::is_alphabetic) && chars.next() != Some(']')),
+        _ if first.is_alphanumeric() => false,
+        _ if is_emphasis(first) => {
+            !line.trim_start_matches(is_emphasis).chars().next().is_some_and(char::is_alphanumeric)
+        }
+        _ => true,
+    }
 }
 
 #[cfg(test)]
@@ -256,6 +653,67 @@ mod tests {
     }
 
     #[test]
+    fn code_addresses_and_numbers_stay_whole() {
+        for whole in [
+            "The filter `team!=hr` shows documents, and `what? Yes. No!` is asked of the parser.",
+            "The filter team!=hr shows documents without that team.",
+            "See https://x.org/?Q=A.B for docs/a.b.md of v1.2.3 and v1.X that weighs 3.5 kg.",
+            "Use the span ``with `a` tick? Yes`` in it, and\nthe `other. One` that is wrapped.",
+            "Sie starb am 3. Mai 1990 nach dem 2. Weltkrieg, z. B. Autos gab es.",
+            "The film was directed by P. N. Menon and written by George C. Scott.",
+        ] {
+            assert_eq!(split(whole), [whole]);
+        }
+    }
+
+    #[test]
+    fn backticks_that_are_no_code_protect_nothing() {
+        for [first, second] in [
+            ["The ship is called ``Fram'' by all of them.", "They called it ``Gjoa'' before."],
+            ["The ship is called `Fram' by all of them.", "They called it `Gjoa' before."],
+            ["You can`t do that with this ship.", "They won`t do it either."],
+            ["Escape it as \\` in this text here.", "Escape it as \\` in that."],
+        ] {
+            assert_eq!(split(&format!("{first} {second}")), [first, second]);
+        }
+        let far = format!("A ` begins here and is far. {} There is another ` now.", "Word ".repeat(CODE / 4));
+        assert_eq!(split(&far).len(), 2);
+    }
+
+    #[test]
+    fn markers_stay_with_their_items() {
+        assert_eq!(
+            split("Run these steps in order:\n1. Install the package.\n2. Run it now, as below.\n9. Clean up after it."),
+            ["Run these steps in order:", "1. Install the package.", "2. Run it now, as below.", "9. Clean up after it."]
+        );
+        assert_eq!(
+            split("The steps are here. 1. Install the package. 2. Run it as below. a. Clean it up, too."),
+            ["The steps are here.", "1. Install the package.", "2. Run it as below.", "a. Clean it up, too."]
+        );
+    }
+
+    #[test]
+    fn what_closes_a_sentence_belongs_to_it() {
+        for [first, second] in [
+            ["**This is a longer note.**", "Next comes another sentence."],
+            ["He said that it is so.[1][note 2]", "Then he left the building."],
+            ["Er sagte: „Das ist nun einmal so.“", "Dann ging er nach Hause."],
+            ["Look at this picture of it!\u{200f}", "Another one is shown below."],
+        ] {
+            let text = format!("{first} {second}");
+            assert_eq!(split(&text), [first, second], "{text}");
+        }
+        assert_eq!(
+            split("西马路上的罗马城墙仍然可见，直到今天。“罗马城墙”的路线可以向东追溯到沃尔森德。").len(),
+            2
+        );
+        assert_eq!(
+            split("「そうですか、それはとても良いことです。」と彼は言って部屋を出て行きました。").len(),
+            1
+        );
+    }
+
+    #[test]
     fn names_of_splitters() {
         for splitter in [Splitter::Uax29, Splitter::Standard] {
             assert_eq!(Splitter::by_name(splitter.name()), Ok(splitter));
@@ -265,7 +723,30 @@ mod tests {
 
     #[test]
     fn hostile_runs_take_linear_time() {
-        for text in [" ", ")", ". ", "a.) ", "\n", "\u{3000}", "x", "1. ", "\u{301}", ".\u{301} "] {
+        for text in [
+            " ",
+            ")",
+            ". ",
+            "a.) ",
+            "\n",
+            "\u{3000}",
+            "x",
+            "1. ",
+            "\u{301}",
+            ".\u{301} ",
+            "`",
+            " `a",
+            "\r`",
+            "`\r ",
+            "。“",
+            "。[a]",
+            ".\u{a0}",
+            "!*",
+            "*\n",
+            "1\n",
+            "a. b",
+            "`` `",
+        ] {
             let text = format!("An end.{}", text.repeat(100_000));
             let mut spans = Vec::new();
             Splitter::Standard.split(&text, &Progress::none(), &mut spans).unwrap();
@@ -288,7 +769,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn spans_hold_all_but_blanks(text in "(Mr\\. |[A-Z][a-z]{0,9}|[.!?]|[\n ]|\n\n|\\)|“|é|中。|👩‍👧|\u{0}|\u{85}|.){0,60}") {
+        fn spans_hold_all_but_blanks(text in "(Mr\\. |[A-Z][a-z]{0,9}|[.!?]|[\n ]|\n\n|\\)|“|é|中。|`|👩‍👧|\u{0}|\u{85}|.){0,60}") {
             for splitter in [Splitter::Standard, Splitter::Uax29] {
                 let mut spans = Vec::new();
                 splitter.split(&text, &Progress::none(), &mut spans).unwrap();

@@ -23,7 +23,7 @@ from ketrag_fast.models.extraction import name_runs
 from ketrag_fast.models.extraction.cleaning import MAX_NAME, clean
 from ketrag_fast.models.extraction.records import EntityRecord, Extraction, NameMention, RelationRecord
 
-VERSION: Final = "2"
+VERSION: Final = "3"
 """Part of the reply key; raise it when the result changes."""
 MAX_ENTITIES: Final = 200
 MAX_RELATIONS: Final = 400

@@ -17,7 +17,7 @@ def has_model(settings: Settings) -> bool:
 
 UNITS = Stage(
     "units",
-    version=6,
+    version=7,
     needs=(DOCUMENTS,),
     settings=("cut", "chunk_tokens", "overlap", "split_level", "encoding", "language", "even_chunks"),
     run=f"{_HERE}.units:run",

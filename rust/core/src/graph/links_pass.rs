@@ -31,6 +31,8 @@ pub(crate) struct Part {
     pub names: Words,
     pub unit_keywords: RowBuilder,
     pub tf: Vec<u32>,
+    /// Keywords of each unit, with repetitions, without those that names in code add: code is not longer for its names.
+    pub length: Vec<u32>,
     pub unit_names: RowBuilder,
     pub mentions: RowBuilder,
     pub subjects: RowBuilder,
@@ -135,6 +137,8 @@ pub(crate) fn read(
         part.namings.push(naming);
         let begin = (first_word, start);
         words.read_unit(&lexer, begin, language, known.tree, &mut part.keywords.strings, &mut row);
+        part.length.push(u32::try_from(row.len()).unwrap_or(u32::MAX));
+        lexer.keywords_of_names(language, |word| row.push(part.keywords.strings.add(word)));
         row.sort_unstable();
         for same in row.chunk_by(|a, b| a == b) {
             part.unit_keywords.values.push(same[0]);
@@ -227,6 +231,7 @@ fn read_sentences(
     for sentence in input.first_sentence[unit]..input.first_sentence[unit + 1] {
         lexer.read(input.sentences.get(sentence as usize));
         words.read_sentence(lexer, language, keywords, &mut part.sentence_keywords.values);
+        lexer.keywords_of_names(language, |word| part.sentence_keywords.values.push(keywords.add(word)));
         part.sentence_keywords.close();
         name_spans(lexer, 0, naming, |name| part.sentence_names.values.push(names.add(name)));
         part.sentence_names.close();
@@ -276,6 +281,7 @@ pub(crate) fn renumber(
     progress: &Progress,
 ) -> Result<Rows> {
     let mut rows = Rows {
+        length: part.length,
         mentions: part.mentions,
         subjects: part.subjects,
         languages: part.languages,
@@ -300,7 +306,6 @@ pub(crate) fn renumber(
         rows.unit_keywords.values.extend(pairs.iter().map(|pair| (pair >> 32) as u32));
         rows.unit_keywords.close();
         rows.tf.extend(pairs.iter().map(|&pair| pair as u32));
-        rows.length.push(pairs.iter().fold(0, |sum: u32, &pair| sum.saturating_add(pair as u32)));
         row.extend(part.unit_names.row(at).iter().map(|&own| names[own as usize]));
         rows.unit_names.push_set(&mut row);
 

@@ -197,6 +197,7 @@ fn pack(part: &Part) -> Vec<u8> {
         put(&mut out, rows.ends());
     }
     put(&mut out, &part.tf);
+    put(&mut out, &part.length);
     put(&mut out, &part.subject_name);
     put(&mut out, &part.languages.iter().map(|language| language.number()).collect::<Vec<u8>>());
     out
@@ -209,6 +210,7 @@ fn unpack(mut bytes: &[u8]) -> Result<(Part, Vec<u32>, Vec<u32>)> {
         *rows = RowBuilder::from_parts(take(&mut bytes)?, take(&mut bytes)?);
     }
     part.tf = take(&mut bytes)?;
+    part.length = take(&mut bytes)?;
     part.subject_name = take(&mut bytes)?;
     part.languages = take::<u8>(&mut bytes)?.into_iter().map(Language::numbered).collect::<Result<_>>()?;
     let (keywords, names) = (take(&mut bytes)?, take(&mut bytes)?);

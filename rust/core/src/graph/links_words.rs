@@ -39,7 +39,7 @@ pub(crate) struct KnownWords {
 
 impl KnownWords {
     /// Read the words of the next unit: title, then text, whose words begin at `first_word` and byte `start`. Append
-    /// their keywords to `row`.
+    /// their keywords to `row`, without what names in code add.
     pub fn read_unit(
         &mut self,
         lexer: &Lexer,
@@ -55,7 +55,7 @@ impl KnownWords {
             tree.ask_for(0..count, |k| lexer.lower(k));
             self.in_tree.extend((0..count).map(|k| tree.word(lexer.lower(k)).unwrap_or(NONE)));
             keywords.ask_for(0..count, |k| lexer.lower(k).as_bytes());
-            lexer.keywords_in(language, |word| row.push(keywords.add(word)));
+            lexer.keywords_where(language, |_| true, |word| row.push(keywords.add(word)));
             return self.ends.push((self.words.len(), self.folded.len()));
         }
         self.forms.ask_for(0..count, |k| lexer.lower(k).as_bytes());
@@ -128,7 +128,7 @@ pub(crate) struct UnitWords<'a> {
 }
 
 impl UnitWords<'_> {
-    /// Append the keywords of a sentence, whose words are in `sentence`.
+    /// Append the keywords of a sentence, whose words are in `sentence`, without what names in code add.
     pub fn read_sentence(
         &mut self,
         sentence: &Lexer,
@@ -138,7 +138,7 @@ impl UnitWords<'_> {
     ) {
         let Some(range) = self.find(sentence) else {
             keywords.ask_for(0..sentence.words.len(), |k| sentence.lower(k).as_bytes());
-            return sentence.keywords_in(language, |word| row.push(keywords.add(word)));
+            return sentence.keywords_where(language, |_| true, |word| row.push(keywords.add(word)));
         };
         let known = &self.words[range];
         row.extend(known.iter().map(|word| word.keyword).filter(|&keyword| keyword < OPEN));

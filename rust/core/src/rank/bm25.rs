@@ -1,7 +1,8 @@
 //! BM25 over the keywords of units (k1 = 1.2, b = .75), with the walk's words.
 //!
-//! Score of unit u = sum over the query's distinct keywords t of idf(t) tf / (tf + k1 (1 - b + b length /
-//! mean length)). The common factor k1 + 1 is omitted because it does not change the order.
+//! Score of unit u = sum over the query's distinct keywords t of share(t) idf(t) tf / (tf + k1 (1 - b + b length /
+//! mean length)). The common factor k1 + 1 is omitted because it does not change the order. The share
+//! is 1, but for parts of a name in code that the index has as a whole.
 
 use super::links_view::LinksView;
 use super::matches::{bits, each_group, greatest, FEW, GROUP};
@@ -30,7 +31,7 @@ pub fn rank(
     let known = &mut scratch.question;
     known.read(links, question);
     let mut best = Leaders::new(top);
-    each_group(links, &known.keywords, None, progress, |group, set, scores| {
+    each_group(links, &known.keywords, known.shares(), progress, |group, set, scores| {
         // Most groups are far below the best.
         if set.count_ones() >= FEW && greatest(scores) < best.floor() {
             return;

@@ -1,9 +1,13 @@
 //! The keywords, names and subjects of a query that exist in the index.
 
 use crate::rank::links_view::LinksView;
-use crate::text::lexical::Lexer;
+use crate::text::lexical::{Lexer, Role};
 use crate::text::names::MAX_PHRASE;
 use crate::text::strings::Strings;
+
+/// Weight of the parts of a name in code, together, if the index has the name as a whole: passages with the whole come
+/// before those with its parts.
+const PARTS: f64 = 0.1;
 
 /// Ids of a query's keywords, names and subjects: ascending and distinct.
 #[derive(Debug, Clone, Default)]
@@ -11,6 +15,8 @@ pub struct Question {
     pub keywords: Vec<u32>,
     pub names: Vec<u32>,
     pub subjects: Vec<u32>,
+    /// The weight of each keyword; empty if all are 1.
+    shares: Vec<f64>,
     lexer: Lexer,
 }
 
@@ -21,17 +27,59 @@ impl Question {
         self.names.clear();
         self.subjects.clear();
         self.lexer.read(text);
-        self.lexer.query_keywords(links.languages(), |word| {
-            self.keywords.extend(links.keywords.position(word).map(|at| at as u32));
+        let mut found = Vec::new();
+        self.lexer.query_roles(links.languages(), |word, role| {
+            found.extend(links.keywords.position(word).map(|at| (at as u32, role)));
         });
+        self.weigh(found);
         let mut phrase = String::new();
         for first in 0..self.lexer.words.len() {
             known_phrases(&self.lexer, first, links.names, &mut phrase, &mut self.names);
             known_phrases(&self.lexer, first, links.subjects, &mut phrase, &mut self.subjects);
         }
-        for ids in [&mut self.keywords, &mut self.names, &mut self.subjects] {
+        for ids in [&mut self.names, &mut self.subjects] {
             ids.sort_unstable();
             ids.dedup();
+        }
+    }
+
+    /// Return the weight of each keyword, or `None` if all are 1.
+    pub fn shares(&self) -> Option<&[f64]> {
+        (!self.shares.is_empty()).then_some(&self.shares)
+    }
+
+    /// Return the weight of the keyword at `at`.
+    pub fn share(&self, at: usize) -> f64 {
+        self.shares.get(at).copied().unwrap_or(1.0)
+    }
+
+    /// Set the keywords and their weights from those that were found. A keyword that is found again has its greatest weight.
+    fn weigh(&mut self, mut found: Vec<(u32, Role)>) {
+        found.sort_unstable_by_key(|&(id, _)| id);
+        let names = found.iter().map(|&(_, role)| match role {
+            Role::Word => 0,
+            Role::Whole(name) | Role::Part(name) => name + 1,
+        });
+        // For each name whether the index has a whole, and how many parts it has.
+        let mut of_names = vec![(false, 0usize); names.max().unwrap_or(0)];
+        for &(_, role) in &found {
+            match role {
+                Role::Word => {}
+                Role::Whole(name) => of_names[name].0 = true,
+                Role::Part(name) => of_names[name].1 += 1,
+            }
+        }
+        let share = |role: Role| match role {
+            Role::Part(name) if of_names[name].0 => PARTS / of_names[name].1 as f64,
+            _ => 1.0,
+        };
+        self.shares.clear();
+        for same in found.chunk_by(|a, b| a.0 == b.0) {
+            self.keywords.push(same[0].0);
+            self.shares.push(same.iter().map(|&(_, role)| share(role)).fold(0.0, f64::max));
+        }
+        if self.shares.iter().all(|&share| share == 1.0) {
+            self.shares.clear();
         }
     }
 }

@@ -17,16 +17,16 @@ pub(crate) struct Cover {
 
 impl Cover {
     pub fn new(links: &LinksView<'_>, question: &Question, weight: f64) -> Self {
-        let idf = |t: u32| links.keyword_idf[t as usize];
         let asked = &question.keywords;
+        let rarity = |k: usize| question.share(k) * links.keyword_idf[asked[k] as usize];
         let mut kept: Vec<usize> = (0..asked.len()).collect();
         if kept.len() > MAX_TERMS {
-            kept.sort_by(|&a, &b| idf(asked[b]).total_cmp(&idf(asked[a])).then(a.cmp(&b)));
+            kept.sort_by(|&a, &b| rarity(b).total_cmp(&rarity(a)).then(a.cmp(&b)));
             kept.truncate(MAX_TERMS);
             kept.sort_unstable();
         }
-        let total: f64 = kept.iter().map(|&k| idf(asked[k])).sum();
-        let weights: Vec<f64> = kept.iter().map(|&k| weight * idf(asked[k]) / total.max(1e-9)).collect();
+        let total: f64 = kept.iter().map(|&k| rarity(k)).sum();
+        let weights: Vec<f64> = kept.iter().map(|&k| weight * rarity(k) / total.max(1e-9)).collect();
         let mut bits = vec![None; asked.len()];
         kept.iter().zip(0..).for_each(|(&k, bit)| bits[k] = Some(bit));
         let tables = weights

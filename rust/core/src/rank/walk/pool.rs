@@ -109,6 +109,14 @@ pub(crate) fn reach<'s>(
 ) -> Result<Reach<'s>> {
     let n = links.units();
     let PoolScratch { matches: words, arrived, nodes, direct, mass, heads } = scratch;
+    let both: Vec<f64>;
+    let shares = match (question.shares(), shares) {
+        (Some(own), Some(shares)) => {
+            both = own.iter().zip(shares).map(|(a, b)| a * b).collect();
+            Some(&both[..])
+        }
+        (own, shares) => shares.or(own),
+    };
     words.find(links, &question.keywords, shares, progress)?;
     let standard = Standard::new(words.moments().with(0.0, n - words.count()));
     if let Some(dense) = dense {

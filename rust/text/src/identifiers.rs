@@ -1,0 +1,147 @@
+//! Names in code: runs of words that one name consists of, and the parts of a word in camel case.
+//!
+//! A name in code is found by its parts and as a whole, however its parts are connected: `HttpRetryPolicy`,
+//! `http_retry_policy` and `http.retry.policy` have the whole "httpretrypolicy" and the parts "http", "retry" and "policy".
+
+use crate::folding::is_unspaced;
+use std::ops::Range;
+
+/// Maximum number of words of a name, and of parts of a word.
+pub const MAX_PARTS: usize = 16;
+/// Maximum size of a word with parts, in bytes: a longer one is encoded data.
+const MAX_WORD: usize = 64;
+/// Minimum number of letters that one part of a word has: "LaTeX" and "PhD" are words.
+const MIN_LETTERS: usize = 3;
+
+/// Call `each` with the parts of a word in camel case; a run of capitals is one part. Numbers belong to the part before
+/// them. Surnames with "Mc" have no parts.
+pub fn each_part<'a>(word: &'a str, mut each: impl FnMut(&'a str)) {
+    if !has_inner_capital(word) || word.len() > MAX_WORD {
+        return;
+    }
+    let mut cuts = [0; MAX_PARTS + 1];
+    let mut count = 1;
+    let (mut before, mut rest) = (' ', word.chars());
+    while let Some(c) = rest.next() {
+        let mut ahead = rest.clone();
+        let mut is_next_lower = || ahead.next().is_some_and(char::is_lowercase);
+        let begins = c.is_uppercase()
+            && (before.is_lowercase()
+                || (before.is_numeric() && is_next_lower())
+                // "HTTPServer", but not "URLs".
+                || (before.is_uppercase() && is_next_lower() && is_next_lower()));
+        if begins {
+            if count == MAX_PARTS {
+                return;
+            }
+            cuts[count] = word.len() - rest.as_str().len() - c.len_utf8();
+            count += 1;
+        }
+        before = c;
+    }
+    cuts[count] = word.len();
+    let parts = || cuts[..=count].windows(2).map(|ends| &word[ends[0]..ends[1]]);
+    let has_letters = |part: &str| part.chars().filter(|c| c.is_alphabetic()).count() >= MIN_LETTERS;
+    if count > 1 && &word[..cuts[1]] != "Mc" && parts().any(has_letters) {
+        parts().for_each(&mut each);
+    }
+}
+
+/// Return whether a capital follows the first character of a word.
+pub fn has_inner_capital(word: &str) -> bool {
+    match word.is_ascii() {
+        true => word.bytes().skip(1).any(|b| b.is_ascii_uppercase()),
+        false => word.chars().skip(1).any(char::is_uppercase),
+    }
+}
+
+/// How two adjacent words are connected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Link {
+    Underscore,
+    Dot,
+    /// Connects words only in code: see [`is_marked`].
+    Hyphen,
+}
+
+/// Return how two words with `gap` between them are connected. A dot connects words of at least two characters that begin
+/// with a letter: "e.g.", "U.S." and "3.14" are not names in code.
+pub fn link(first: &str, gap: &str, second: &str) -> Option<Link> {
+    let link = match gap {
+        "_" | "__" => Link::Underscore,
+        "." => Link::Dot,
+        "-" => Link::Hyphen,
+        _ => return None,
+    };
+    let is_unspaced_word = |word: &str| !word.is_ascii() && word.chars().any(is_unspaced);
+    let is_named = |word: &str| {
+        let mut chars = word.chars();
+        chars.next().is_some_and(char::is_alphabetic) && chars.next().is_some()
+    };
+    let connects = link != Link::Dot || (is_named(first) && is_named(second));
+    (connects && !is_unspaced_word(first) && !is_unspaced_word(second)).then_some(link)
+}
+
+/// Return whether `text` around a range shows that its hyphens are part of a name: after a backquote or two hyphens, as in
+/// `--max-retries`, or before an equals sign. Elsewhere words with a hyphen are prose.
+pub fn is_marked(text: &str, range: Range<usize>) -> bool {
+    let before = &text[..range.start];
+    let is_option = before
+        .strip_suffix("--")
+        .is_some_and(|rest| !rest.chars().next_back().is_some_and(|c| c.is_alphanumeric() || c == '-'));
+    before.ends_with('`') || is_option || text[range.end..].starts_with('=')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn parts(word: &str) -> Vec<&str> {
+        let mut found = Vec::new();
+        each_part(word, |part| found.push(part));
+        found
+    }
+
+    #[test]
+    fn words_in_camel_case_have_parts() {
+        for (word, expected) in [
+            ("HttpRetryPolicy", &["Http", "Retry", "Policy"][..]),
+            ("HTTPServer", &["HTTP", "Server"]),
+            ("parseHTTP", &["parse", "HTTP"]),
+            ("utf8Decoder", &["utf8", "Decoder"]),
+            ("ПолучитьДанные", &["Получить", "Данные"]),
+            ("sha256", &[]),
+            ("Vector3D", &[]),
+            ("URLs", &[]),
+            ("PhD", &[]),
+            ("McDonald", &[]),
+            ("HTTP", &[]),
+            ("word", &[]),
+            ("", &[]),
+        ] {
+            assert_eq!(parts(word), expected, "{word}");
+        }
+        assert!(parts(&"Part".repeat(MAX_PARTS)).len() == MAX_PARTS && parts(&"Part".repeat(17)).is_empty());
+    }
+
+    #[test]
+    fn words_are_connected_in_code() {
+        assert_eq!(link("a", "_", "1"), Some(Link::Underscore));
+        assert_eq!(link("os", ".", "path"), Some(Link::Dot));
+        assert_eq!((link("e", ".", "g"), link("3", ".", "14"), link("a", " ", "b")), (None, None, None));
+        assert_eq!(link("名前", "_", "a"), None);
+        assert!(
+            is_marked("use --max-retries", 6..17) && is_marked("`a-b`", 1..4) && is_marked("a-b=1", 0..3)
+        );
+        assert!(!is_marked("so--well-known", 4..14) && !is_marked("a-b", 0..3));
+    }
+
+    proptest! {
+        #[test]
+        fn parts_are_the_word(word in "([A-Za-z]|[A-Z][a-z]{2,4}|[0-9éÉßИи]){0,30}") {
+            let found = parts(&word);
+            prop_assert!(found.is_empty() || (found.concat() == word && found.iter().all(|part| !part.is_empty())));
+        }
+    }
+}
