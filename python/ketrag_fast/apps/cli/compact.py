@@ -5,8 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from ketrag_fast.apps.cli import index, options, output
-from ketrag_fast.apps.cli.terminal_text import inline
+from ketrag_fast.apps.cli import index, options
 
 
 def add(commands: Any, shared: argparse.ArgumentParser) -> None:
@@ -34,10 +33,5 @@ def run(args: argparse.Namespace) -> int:
     path, _ = options.index_path(args)
     with Index.open(path, settings=options.build_settings_of(args)) as opened:
         report = opened.update(fold=True, progress=options.progress(args))
-    if args.json:
-        output.write_json({**report.to_json(), "index": str(path)})
-    else:
-        output.write(index.summary(report, inline(path)))
-    if not args.quiet:
-        index.tell(args, report)
+    index.print_report(args, path, report)
     return 0

@@ -140,13 +140,18 @@ def examples_of(args: argparse.Namespace) -> tuple[str, ...] | None:
 def show_report(args: argparse.Namespace, path: Path, report: BuildReport) -> int:
     """Print the report of a build, and return the exit code."""
     args.code = output.PARTIAL if report.failures or _cut_short(args, report) else 0
+    print_report(args, path, report)
+    return int(args.code)
+
+
+def print_report(args: argparse.Namespace, path: Path, report: BuildReport, **more: Any) -> None:
+    """Print the report of a change, with its warnings and failures; `more` is added to the JSON."""
     if args.json:
-        output.write_json({**report.to_json(), "index": str(path)})
+        output.write_json({**report.to_json(), "index": str(path), **more})
     else:
         output.write(summary(report, inline(path)))
     if not args.quiet:
         tell(args, report)
-    return int(args.code)
 
 
 def _cut_short(args: argparse.Namespace, report: BuildReport) -> bool:

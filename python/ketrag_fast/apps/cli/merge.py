@@ -6,7 +6,6 @@ import argparse
 from typing import Any
 
 from ketrag_fast.apps.cli import index, options, output
-from ketrag_fast.apps.cli.terminal_text import inline
 
 
 def add(commands: Any, shared: argparse.ArgumentParser) -> None:
@@ -50,10 +49,5 @@ def run(args: argparse.Namespace) -> int:
     ) as merged:
         report = index.report_of(merged)
     args.code = output.PARTIAL if report.failures else 0
-    if args.json:
-        output.write_json({**report.to_json(), "index": str(path), "parts": list(args.parts)})
-    else:
-        output.write(index.summary(report, inline(path)))
-    if not args.quiet:
-        index.tell(args, report)
+    index.print_report(args, path, report, parts=list(args.parts))
     return int(args.code)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from ketrag_fast.apps.cli import index, options, output
+from ketrag_fast.apps.cli import index, options
 
 
 def add(commands: Any, shared: argparse.ArgumentParser) -> None:
@@ -37,10 +37,5 @@ def run(args: argparse.Namespace) -> int:
 
     with Index.reembed(path, settings=settings, progress=options.progress(args)) as opened:
         report = index.report_of(opened)
-    if args.json:
-        output.write_json({**report.to_json(), "index": str(path)})
-    else:
-        output.write(index.summary(report, str(path)))
-    if not args.quiet:
-        index.tell(args, report)
+    index.print_report(args, path, report)
     return 0

@@ -172,9 +172,4 @@ def _build(args: argparse.Namespace, path: Path, settings: Settings, sources: li
             return
     if not report.changed and not sources:
         return
-    if args.json:
-        output.write_json({**report.to_json(), "index": str(path)})
-    else:
-        output.write(index.summary(report, inline(path)))
-    if not args.quiet:
-        index.tell(args, report)
+    index.print_report(args, path, report)
