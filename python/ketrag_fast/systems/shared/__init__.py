@@ -169,10 +169,11 @@ def _sentence_vector_stages(settings: Settings) -> tuple[str, ...]:
 
 SENTENCE_VECTORS = Stage(
     "sentence_vectors",
-    version=1,
+    version=2,
     needs=_sentence_vector_stages,
     settings=("embedder", "words"),
     run=f"{_HERE}.vectors:sentences",
+    variant=f"{_HERE}.vectors:way",
     unit="sentences",
     arrays={
         "walk_sentence_vectors": array("f32", ANY, "dimension", optional=True),
