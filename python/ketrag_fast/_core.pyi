@@ -933,6 +933,17 @@ class Encoder:
     def encode(
         self, texts: _U8, offsets: _U64, *, prompt: str = "", threads: int = 0, report: _Report = None
     ) -> tuple[_F32, int, int]: ...
+    def encode_spans(
+        self,
+        texts: _U8,
+        offsets: _U64,
+        indptr: _U64,
+        spans: _U32,
+        *,
+        prompt: str = "",
+        threads: int = 0,
+        report: _Report = None,
+    ) -> tuple[_F32, _F32, int, int]: ...
     def counts(self, texts: _U8, offsets: _U64, *, threads: int = 0, report: _Report = None) -> _U64: ...
     def closeness(self, *, threads: int = 0, report: _Report = None) -> float: ...
     def lengths(

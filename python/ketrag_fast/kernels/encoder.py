@@ -33,6 +33,16 @@ class Encoded:
     more: int
 
 
+@dataclass(frozen=True, slots=True)
+class EncodedSpans:
+    """Vectors [texts, dimension] and [spans, dimension], and the counts of `Encoded`."""
+
+    vectors: NDArray[np.float32]
+    spans: NDArray[np.float32]
+    tokens: int
+    more: int
+
+
 class Encoder:
     """A loaded model. `encode` may be called from several threads at once.
 
@@ -113,6 +123,44 @@ class Encoder:
             report=callback(report),
         )
         return Encoded(*result)
+
+    def encode_spans(
+        self,
+        texts: Sequence[str],
+        spans: Sequence[Sequence[tuple[int, int]]],
+        *,
+        prompt: str = "",
+        threads: int = 0,
+        report: Report = None,
+    ) -> EncodedSpans:
+        """Return the rows of `encode`, and in the same pass a row of length 1 for each span of each text.
+
+        `spans` has, for each text, spans in bytes of its UTF-8. A span's vector is the mean of the final
+        states of its tokens, which have read the whole window ("late" pooling); the model is not run again.
+        A span without tokens has the zero vector. Of a span that several windows share, the window with most
+        of its tokens counts. Raises InputError if a span is not within its text.
+
+        Examples:
+            >>> encoder = Encoder.open(folder, precision="f32")
+            >>> found = encoder.encode_spans(["One sentence. Another."], [[(0, 13), (14, 22)]])
+            >>> found.spans.shape == (2, encoder.dimension)
+            True
+        """
+        if len(spans) != len(texts):
+            raise InputError(f"texts and spans must have equal length, got {len(texts)} and {len(spans)}")
+        indptr = np.cumsum([0, *map(len, spans)], dtype=np.uint64)
+        flat = np.array([span for own in spans for span in own], np.int64).reshape(-1, 2)
+        if flat.size and (flat.min() < 0 or flat.max() >= 2**32):
+            raise InputError("spans must be between 0 and 2^32 - 1 bytes")
+        result = self._core.encode_spans(
+            *pack_texts(texts, "texts"),
+            indptr,
+            flat.astype(np.uint32),
+            prompt=text(prompt, "prompt"),
+            threads=count(threads, "threads"),
+            report=callback(report),
+        )
+        return EncodedSpans(*result)
 
     def counts(self, texts: Sequence[str], *, threads: int = 0, report: Report = None) -> NDArray[np.uint64]:
         """Return the number of tokens of each text: without special tokens and prompt, and not cut."""

@@ -6,6 +6,7 @@
 //! process needs a core.
 
 use super::tokens::Windows;
+use std::ops::Range;
 
 /// Maximum number of tokens that pass through the layers together (at least one window): by rows, and by
 /// tiles.
@@ -17,6 +18,8 @@ pub struct Piece<'a> {
     pub ids: &'a [u32],
     pub weight: u64,
     pub prompt: usize,
+    /// Numbers of spans, among those of all texts, and their rows in this window.
+    pub spans: Vec<(usize, Range<usize>)>,
 }
 
 /// Return all windows of all texts.
@@ -26,7 +29,7 @@ pub fn pieces(windows: &[Windows]) -> Vec<Piece<'_>> {
         let mut rest = own.ids.as_slice();
         for (&length, &weight) in own.lengths.iter().zip(&own.weights) {
             let (ids, after) = rest.split_at(length);
-            pieces.push(Piece { ids, weight, prompt: own.prompt });
+            pieces.push(Piece { ids, weight, prompt: own.prompt, spans: Vec::new() });
             rest = after;
         }
     }

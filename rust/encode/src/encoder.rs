@@ -217,17 +217,29 @@ impl Encoder {
         threads: usize,
         progress: &Progress,
     ) -> Result<Vec<Windows>> {
+        self.for_each_text(texts, prompt, threads, progress, |i, lead| self.tokens.windows(texts.get(i), lead))
+    }
+
+    /// Return what a function of a text's number and the prompt returns for each text.
+    fn for_each_text<T: Send>(
+        &self,
+        texts: &Strings<'_>,
+        prompt: &str,
+        threads: usize,
+        progress: &Progress,
+        tokenise: impl Fn(usize, &Lead) -> Result<T> + Sync,
+    ) -> Result<Vec<T>> {
         // Progress is counted in tokens, whose number is not known yet.
         let uncounted = Progress::none();
         let lead: Lead = self.tokens.lead(prompt)?;
-        let windows = map_ranges(texts.len(), TEXTS, threads, &uncounted, |range| {
+        let parts = map_ranges(texts.len(), TEXTS, threads, &uncounted, |range| {
             let one = |i| {
                 progress.check()?;
-                self.tokens.windows(texts.get(i), &lead)
+                tokenise(i, &lead)
             };
             range.map(one).collect::<Result<Vec<_>>>()
         })?;
-        Ok(windows.concat())
+        Ok(parts.into_iter().flatten().collect())
     }
 
     /// Return a row of [`Encoder::dimension`] values for each text, each preceded by `prompt`. A text that
@@ -242,13 +254,54 @@ impl Encoder {
         progress: &Progress,
     ) -> Result<Encoded> {
         let windows = self.windows(texts, prompt, threads, progress)?;
+        self.encode_pieces(&windows, pieces(&windows), 0, threads, progress)
+    }
+
+    /// Return the rows of [`Encoder::encode`], and a row of length 1 for each span of a text, in order: the mean of
+    /// the final states of the span's tokens, which have read the whole window. `spans` has the spans of each
+    /// text in bytes. A span without tokens has the zero vector; one that several windows share is that of the
+    /// window with most of its tokens.
+    pub fn encode_spans(
+        &self,
+        texts: &Strings<'_>,
+        spans: &TextSpans<'_>,
+        prompt: &str,
+        threads: usize,
+        progress: &Progress,
+    ) -> Result<Encoded> {
+        spans.check(texts)?;
+        let found = self.for_each_text(texts, prompt, threads, progress, |i, lead| {
+            self.tokens.windows_and_spans(texts.get(i), lead, spans.of(i))
+        })?;
+        let (windows, rows): (Vec<_>, Vec<_>) = found.into_iter().unzip();
+        let mut pieces = pieces(&windows);
+        let (mut first, mut number) = (0, 0);
+        for (own, rows) in windows.iter().zip(rows) {
+            for span in rows {
+                if !span.rows.is_empty() {
+                    pieces[first + span.window].spans.push((number, span.rows));
+                }
+                number += 1;
+            }
+            first += own.lengths.len();
+        }
+        self.encode_pieces(&windows, pieces, number, threads, progress)
+    }
+
+    fn encode_pieces(
+        &self,
+        windows: &[Windows],
+        pieces: Vec<Piece<'_>>,
+        spans: usize,
+        threads: usize,
+        progress: &Progress,
+    ) -> Result<Encoded> {
         let uncounted = Progress::none();
-        let pieces = pieces(&windows);
         let tokens = pieces.iter().map(|piece| piece.weight).sum();
         progress.expect(tokens);
         let most = if self.body.layout.tiles { BY_TILES } else { BY_ROWS };
         let batches = batches(pieces.iter().map(|piece| piece.ids.len()), most);
-        let vectors = map_ranges_with(
+        let parts = map_ranges_with(
             batches.len() - 1,
             1,
             threads,
@@ -258,25 +311,38 @@ impl Encoder {
                 let batch = &pieces[batches[range.start]..batches[range.end]];
                 self.batch(batch, scratch.get(), progress)
             },
-        )?
-        .concat();
-        let vectors = self.combine(&windows, &pieces, &vectors);
+        )?;
+        let d = self.dimension();
+        let mut of_windows = Vec::with_capacity(pieces.len() * d);
+        let mut of_spans = vec![0.0f32; spans * d];
+        let mut numbers = pieces.iter().flat_map(|piece| piece.spans.iter().map(|(number, _)| *number));
+        for part in parts {
+            of_windows.extend(part.windows);
+            for (row, number) in part.spans.chunks_exact(d).zip(&mut numbers) {
+                of_spans[number * d..][..d].copy_from_slice(row);
+            }
+        }
+        let vectors = self.combine(windows, &pieces, &of_windows);
         let more = windows.iter().map(|w| w.lengths.len().saturating_sub(1) as u64).sum();
-        Ok(Encoded { vectors, tokens, more })
+        Ok(Encoded { vectors, spans: of_spans, tokens, more })
     }
 
-    fn batch(&self, pieces: &[Piece<'_>], scratch: &mut Scratch, progress: &Progress) -> Result<Vec<f32>> {
+    fn batch(&self, pieces: &[Piece<'_>], scratch: &mut Scratch, progress: &Progress) -> Result<Rows> {
         let sequences: Vec<&[u32]> = pieces.iter().map(|piece| piece.ids).collect();
         let rows = self.body.run(&sequences, scratch, progress)?;
-        let stride = self.body.stride();
-        let mut out = Vec::with_capacity(pieces.len() * self.dimension());
+        let (stride, hidden) = (self.body.stride(), self.body.hidden);
+        let mut out = Rows { windows: Vec::with_capacity(pieces.len() * self.dimension()), spans: Vec::new() };
         let mut first = 0;
         for piece in pieces {
             let own = &rows[first * stride..(first + piece.ids.len()) * stride];
-            out.extend(self.head.run(own, stride, self.body.hidden, piece.prompt));
+            out.windows.extend(self.head.run(own, stride, hidden, piece.prompt));
+            for (_, span) in &piece.spans {
+                let rows = &own[span.start * stride..span.end * stride];
+                out.spans.extend(self.head.run_span(rows, stride, hidden));
+            }
             first += piece.ids.len();
         }
-        if !out.iter().all(|x| x.is_finite()) {
+        if !out.windows.iter().chain(&out.spans).all(|x| x.is_finite()) {
             return Err(Error::damaged(format!(
                 "{}: the model's vectors are not finite; its weights are too large",
                 self.path.display()
@@ -324,10 +390,53 @@ fn refused() -> Option<String> {
     (tiles() == Tiles::Refused).then(|| text.into())
 }
 
+/// Vectors of one batch: of its windows, and of the spans in them.
+struct Rows {
+    windows: Vec<f32>,
+    spans: Vec<f32>,
+}
+
+/// Spans of bytes in texts: those of text `i` are `spans[indptr[i]..indptr[i + 1]]`.
+pub struct TextSpans<'a> {
+    pub indptr: &'a [u64],
+    pub spans: &'a [[u32; 2]],
+}
+
+impl TextSpans<'_> {
+    fn of(&self, text: usize) -> &[[u32; 2]] {
+        &self.spans[self.indptr[text] as usize..self.indptr[text + 1] as usize]
+    }
+
+    /// Errors: rows that are not those of the texts, or a span that ends before it begins or beyond its text.
+    fn check(&self, texts: &Strings<'_>) -> Result<()> {
+        let is_whole = self.indptr.first() == Some(&0) && self.indptr.last() == Some(&(self.spans.len() as u64));
+        if self.indptr.len() != texts.len() + 1 || !is_whole || !self.indptr.is_sorted() {
+            return Err(Error::input(format!(
+                "the rows of {} spans do not belong to {} texts",
+                self.spans.len(),
+                texts.len()
+            )));
+        }
+        for text in 0..texts.len() {
+            let length = texts.get(text).len();
+            if let Some([from, to]) =
+                self.of(text).iter().find(|[from, to]| from > to || *to as usize > length)
+            {
+                return Err(Error::input(format!(
+                    "span {from} to {to} is not within the {length} bytes of text {text}"
+                )));
+            }
+        }
+        Ok(())
+    }
+}
+
 /// The result of [`Encoder::encode`].
 pub struct Encoded {
     /// A row for each text.
     pub vectors: Vec<f32>,
+    /// A row for each span; none from [`Encoder::encode`].
+    pub spans: Vec<f32>,
     /// Number of tokens of the texts, without prompts and special tokens.
     pub tokens: u64,
     /// Number of windows beyond one per text.

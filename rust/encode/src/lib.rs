@@ -71,7 +71,7 @@ mod verify;
 
 pub use choice::Timing;
 pub use classifier::Classifier;
-pub use encoder::Encoder;
+pub use encoder::{Encoder, TextSpans};
 pub use extractor::{Extractor, Spans};
 pub use kernel::{Form, Kernel};
 pub use precision::Precision;

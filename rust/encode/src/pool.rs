@@ -71,6 +71,27 @@ impl Head {
         for &mode in &self.pooling {
             pool(mode, rows, stride, hidden, from, &mut vector);
         }
+        self.finish(vector)
+    }
+
+    /// Return one vector of length 1 from the rows of a span of a text. Where the text's vector is that of its
+    /// first or last token, the mean of the rows takes its place.
+    pub fn run_span(&self, rows: &[f32], stride: usize, hidden: usize) -> Vec<f32> {
+        let mut vector = Vec::with_capacity(hidden * self.pooling.len());
+        for &mode in &self.pooling {
+            let mode = match mode {
+                Pooling::Cls | Pooling::Last => Pooling::Mean,
+                other => other,
+            };
+            pool(mode, rows, stride, hidden, 0, &mut vector);
+        }
+        let mut vector = self.finish(vector);
+        normalise(&mut vector);
+        vector
+    }
+
+    /// Pass a pooled vector through the dense layers and cut it to its dimension.
+    fn finish(&self, mut vector: Vec<f32>) -> Vec<f32> {
         for stage in &self.stages {
             match stage {
                 Stage::Normalise => normalise(&mut vector),

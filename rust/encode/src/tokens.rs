@@ -4,6 +4,7 @@ use super::config::unsupported;
 use super::span_tokens::SpanTokens;
 use crate::error::{Error, Result};
 use serde_json::Value;
+use std::ops::Range;
 use std::path::Path;
 use tokenizers::normalizers::BertNormalizer;
 use tokenizers::{NormalizerWrapper, Tokenizer, TruncationParams};
@@ -57,6 +58,20 @@ pub struct Windows {
     pub weights: Vec<u64>,
     /// Tokens of the prompt (including leading special tokens) at the start of each window.
     pub prompt: usize,
+}
+
+/// The tokens of a span of a text: rows of one of its windows.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SpanRows {
+    pub window: usize,
+    pub rows: Range<usize>,
+}
+
+/// A token of a text: its window, its row there, and the offset of its last byte in the cleaned text.
+struct Placed {
+    window: usize,
+    row: usize,
+    last: usize,
 }
 
 /// Maximum size of a tokeniser's file.
@@ -184,6 +199,55 @@ impl Tokens {
     /// tokens has a window of the special tokens, if there are any. A text that exceeds the model's limit is
     /// cut into the fewest windows, of sizes that differ by at most one, each after the prompt.
     pub fn windows(&self, text: &str, lead: &Lead) -> Result<Windows> {
+        self.cut(text, lead, None)
+    }
+
+    /// Return the windows of a text like [`Tokens::windows`], and the rows of each span of its bytes. A span that
+    /// several windows share has the rows of the window with most of its tokens; one without tokens has none.
+    pub fn windows_and_spans(
+        &self,
+        text: &str,
+        lead: &Lead,
+        spans: &[[u32; 2]],
+    ) -> Result<(Windows, Vec<SpanRows>)> {
+        let mut placed = Vec::new();
+        let windows = self.cut(text, lead, Some(&mut placed))?;
+        let start = text.len() - text.trim_start_matches(is_blank).len();
+        let cleaned = self.cleaned_offsets(trimmed(text));
+        let offset = |byte: u32| cleaned((byte as usize).saturating_sub(start));
+        let rows = spans.iter().map(|&[from, to]| {
+            let from = placed.partition_point(|token| token.last < offset(from));
+            let to = placed.partition_point(|token| token.last < offset(to));
+            largest_share(&placed[from..to.max(from)])
+        });
+        let rows = rows.collect();
+        Ok((windows, rows))
+    }
+
+    /// Return a function from byte offsets in a text to those in the cleaned text.
+    fn cleaned_offsets(&self, text: &str) -> impl Fn(usize) -> usize {
+        let grown: Vec<(usize, usize)> = if self.lower {
+            let mut at = 0;
+            let lowered = text.char_indices().map(|(byte, c)| {
+                let here = (byte, at);
+                at += c.to_lowercase().map(char::len_utf8).sum::<usize>();
+                here
+            });
+            lowered.collect()
+        } else {
+            Vec::new()
+        };
+        let end = if self.lower { text.to_lowercase().len() } else { text.len() };
+        move |byte| {
+            if grown.is_empty() {
+                return byte.min(end);
+            }
+            let at = grown.partition_point(|&(start, _)| start < byte);
+            grown.get(at).map_or(end, |&(_, lowered)| lowered)
+        }
+    }
+
+    fn cut(&self, text: &str, lead: &Lead, mut placed: Option<&mut Vec<Placed>>) -> Result<Windows> {
         let text = trimmed(text);
         let mut out = Windows::default();
         if text.is_empty() {
@@ -193,18 +257,34 @@ impl Tokens {
         if !lead.text.is_empty() {
             out.prompt = self.before.len() + head.len();
         }
-        let whole = self.ids(&self.cleaned(&format!("{}{text}", lead.text)), false)?;
-        if whole.len() <= self.room() {
-            if whole.len() + self.before.len() + self.after.len() > 0 {
-                let weight = whole.len().saturating_sub(head.len()).max(1);
-                out.push(&[&self.before, &whole, &self.after], weight);
+        let before = self.before.len();
+        let whole = self.tokenised(&self.cleaned(&format!("{}{text}", lead.text)), placed.is_some())?;
+        if whole.ids.len() <= self.room() {
+            if whole.ids.len() + before + self.after.len() > 0 {
+                let weight = whole.ids.len().saturating_sub(head.len()).max(1);
+                out.push(&[&self.before, &whole.ids, &self.after], weight);
+            }
+            if let Some(placed) = &mut placed {
+                let prompt = self.cleaned(&lead.text).len();
+                whole.place(prompt, placed, |token| (0, before + token));
             }
             return Ok(out);
         }
-        let own = self.ids(&self.cleaned(text), false)?;
-        let count = own.len().div_ceil(self.room() - head.len()).max(1);
-        let (size, more) = (own.len() / count, own.len() % count);
-        let mut rest = own.as_slice();
+        let own = self.tokenised(&self.cleaned(text), placed.is_some())?;
+        let count = own.ids.len().div_ceil(self.room() - head.len()).max(1);
+        let (size, more) = (own.ids.len() / count, own.ids.len() % count);
+        if let Some(placed) = &mut placed {
+            // The first `more` windows have one token more than the others.
+            let long = more * (size + 1);
+            own.place(0, placed, |token| {
+                let (window, row) = match token < long {
+                    true => (token / (size + 1), token % (size + 1)),
+                    false => (more + (token - long) / size, (token - long) % size),
+                };
+                (window, before + head.len() + row)
+            });
+        }
+        let mut rest = own.ids.as_slice();
         for number in 0..count {
             let (piece, after) = rest.split_at(size + usize::from(number < more));
             out.push(&[&self.before, head, piece, &self.after], piece.len().max(1));
@@ -212,6 +292,50 @@ impl Tokens {
         }
         Ok(out)
     }
+
+    /// Return the tokens of a text without special ones, with their byte offsets if `placed`.
+    fn tokenised(&self, text: &str, placed: bool) -> Result<Tokenised> {
+        if !placed {
+            return Ok(Tokenised { ids: self.ids(text, false)?, offsets: Vec::new() });
+        }
+        let encoding = self
+            .tokeniser
+            .encode(text, false)
+            .map_err(|e| Error::input(format!("the tokeniser rejects a text: {e}")))?;
+        Ok(Tokenised { ids: encoding.get_ids().to_vec(), offsets: encoding.get_offsets().to_vec() })
+    }
+}
+
+/// Tokens of a text, and where each is in it, in bytes.
+struct Tokenised {
+    ids: Vec<u32>,
+    offsets: Vec<(usize, usize)>,
+}
+
+impl Tokenised {
+    /// Append the tokens behind the first `prompt` bytes; `find` returns a token's window and row.
+    fn place(&self, prompt: usize, placed: &mut Vec<Placed>, find: impl Fn(usize) -> (usize, usize)) {
+        let mut last = 0;
+        for (token, &(start, end)) in self.offsets.iter().enumerate() {
+            if end > start && end > prompt {
+                let (window, row) = find(token);
+                last = last.max(end - 1 - prompt);
+                placed.push(Placed { window, row, last });
+            }
+        }
+    }
+}
+
+/// Return the rows of the window that has most of these tokens, of several the first.
+fn largest_share(tokens: &[Placed]) -> SpanRows {
+    let mut best = SpanRows::default();
+    for part in tokens.chunk_by(|a, b| a.window == b.window) {
+        let rows = part[0].row..part[part.len() - 1].row + 1;
+        if rows.len() > best.rows.len() {
+            best = SpanRows { window: part[0].window, rows };
+        }
+    }
+    best
 }
 
 /// Return BERT's normaliser if the settings differ from `tokenizer.json`, as `transformers` does.
@@ -236,7 +360,11 @@ fn letters(tokeniser: &Tokenizer, settings: &Value) -> Option<BertNormalizer> {
 
 /// Like Python's `str.strip`.
 fn trimmed(text: &str) -> &str {
-    text.trim_matches(|c: char| c.is_whitespace() || ('\x1c'..='\x1f').contains(&c))
+    text.trim_matches(is_blank)
+}
+
+fn is_blank(c: char) -> bool {
+    c.is_whitespace() || ('\x1c'..='\x1f').contains(&c)
 }
 
 impl Windows {

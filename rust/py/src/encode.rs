@@ -1,11 +1,11 @@
 //! Bindings of the native sentence encoder, of the cross-encoder, and of the model that quotes answers.
 
-use super::arrays::{matrix_out, slice};
-use super::door::{long, quick};
+use super::arrays::{matrix, matrix_out, slice};
+use super::door::{long, quick, wrong};
 use ketrag_base::progress::Progress;
-use ketrag_encode::{Classifier as Pairs, Encoder as Core, Extractor as Reader, Kernel, Precision, Timing};
+use ketrag_encode::{Classifier as Pairs, Encoder as Core, Extractor as Reader, Kernel, Precision, TextSpans, Timing};
 use ketrag_text::strings::Strings;
-use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray1};
+use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -60,6 +60,36 @@ impl Encoder {
         };
         let rows = matrix_out(py, found.vectors, [offsets.len() - 1, self.core.dimension()])?;
         Ok((rows, found.tokens, found.more))
+    }
+
+    /// Return (a row for each text, a row for each span, the texts' tokens, windows beyond one per text). The
+    /// spans of text `i` are rows `indptr[i]` to `indptr[i + 1]` of `spans`, in bytes.
+    #[pyo3(signature = (texts, offsets, indptr, spans, *, prompt="", threads=0, report=None))]
+    #[allow(clippy::too_many_arguments)]
+    fn encode_spans<'py>(
+        &self,
+        py: Python<'py>,
+        texts: PyReadonlyArray1<'py, u8>,
+        offsets: PyReadonlyArray1<'py, u64>,
+        indptr: PyReadonlyArray1<'py, u64>,
+        spans: PyReadonlyArray2<'py, u32>,
+        prompt: &str,
+        threads: usize,
+        report: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<(Bound<'py, PyArray2<f32>>, Bound<'py, PyArray2<f32>>, u64, u64)> {
+        let (texts, offsets) = (slice(&texts, "texts")?, slice(&offsets, "offsets")?);
+        let (values, count, columns) = matrix(&spans, "spans")?;
+        let (pairs, rest) = values.as_chunks::<2>();
+        if columns != 2 || !rest.is_empty() {
+            return Err(wrong("spans must have two columns".to_owned()));
+        }
+        let spans = TextSpans { indptr: slice(&indptr, "indptr")?, spans: pairs };
+        let found = long(py, report, |progress| {
+            self.core.encode_spans(&Strings::new(texts, offsets)?, &spans, prompt, threads, progress)
+        })?;
+        let dimension = self.core.dimension();
+        let rows = matrix_out(py, found.vectors, [offsets.len() - 1, dimension])?;
+        Ok((rows, matrix_out(py, found.spans, [count, dimension])?, found.tokens, found.more))
     }
 
     /// Return the number of tokens of each text, in all its windows.

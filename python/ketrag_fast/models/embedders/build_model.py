@@ -15,11 +15,11 @@ from typing import Any, Self
 import numpy as np
 
 from ketrag_fast.errors import ModelMismatch
-from ketrag_fast.models.embedders.cache import VectorCache, text_hash
+from ketrag_fast.models.embedders.cache import SpannedText, VectorCache, text_hash
 from ketrag_fast.models.embedders.fingerprint import Identity, identify, precision_for, require_same
 from ketrag_fast.models.embedders.probe_texts import SAMPLE
 from ketrag_fast.models.embedders.protocol import Embedder, Engine, Report, Role, Tally, Vectors
-from ketrag_fast.models.embedders.registry import EmbedderOptions, fingerprint, load
+from ketrag_fast.models.embedders.registry import EmbedderOptions, fingerprint, load, pools_spans
 from ketrag_fast.storage.vector_cache import scratch_rows
 
 
@@ -122,6 +122,17 @@ class LazyModel:
         """See `Embedder`."""
         return self.real.embed_stream(texts, *args, **options)
 
+    @property
+    def pools_spans(self) -> bool:
+        """See `Embedder`; known without loading the model, by its backend."""
+        if self._loaded is not None:
+            return self._loaded.pools_spans
+        return pools_spans(self.spec, self._options)
+
+    def embed_spans(self, *args: Any, **options: Any) -> tuple[Vectors, Vectors]:
+        """See `Embedder`."""
+        return self.real.embed_spans(*args, **options)
+
     def close(self) -> None:
         """See `Embedder`."""
         if self._loaded is not None:
@@ -171,6 +182,27 @@ class VectorSource:
         for start, vectors in self.cache.embed_stream(self.model, texts, role, report, None, chars):
             out[start : start + len(vectors)] = vectors
         return out
+
+    @property
+    def pools_spans(self) -> bool:
+        """See `Embedder`."""
+        return self.model.pools_spans
+
+    def embed_spans(
+        self, units: Iterable[SpannedText], counts: tuple[int, int], chars: int, report: Report | None
+    ) -> tuple[Vectors, Vectors]:
+        """Return f32[texts, dimension] and f32[spans, dimension], mapped from temporary files.
+
+        `counts` are the numbers of texts and of spans. Every text passes through the model once, however often
+        it and its spans are asked for.
+        """
+        of_texts, of_spans = (scratch_rows(count, self.model.dimension, self.scratch) for count in counts)
+        text = span = 0
+        for vectors, found in self.cache.embed_spans_stream(self.model, units, report, None, chars):
+            of_texts[text : text + len(vectors)] = vectors
+            of_spans[span : span + len(found)] = found
+            text, span = text + len(vectors), span + len(found)
+        return of_texts, of_spans
 
     def identity(self) -> Identity:
         """Return the identity to store in the index; loads the model only if the cache lacks it."""

@@ -10,13 +10,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from numpy.typing import NDArray
 
 from ketrag_fast import _core
 from ketrag_fast.errors import BackendError, BackendMissing, ConfigError, IndexDamaged, InputError
-from ketrag_fast.kernels.encoder import KERNEL_VARIABLE, Encoder
+from ketrag_fast.kernels.encoder import KERNEL_VARIABLE, Encoded, EncodedSpans, Encoder
 from ketrag_fast.models.embedders.batching import whole
 from ketrag_fast.models.embedders.fingerprint import of_folder
 from ketrag_fast.models.embedders.kernel_cache import PrecisionChoice, Verified
@@ -28,11 +28,13 @@ from ketrag_fast.models.embedders.protocol import (
     Engine,
     Precision,
     Role,
+    Spans,
     StreamingEmbedder,
     Vectors,
     least_cosine,
 )
 
+R = TypeVar("R", Encoded, EncodedSpans)
 SHORT: Final = 2000
 """Texts of up to this many characters (a query) are encoded without a progress thread."""
 
@@ -53,6 +55,7 @@ class NativeEmbedder(StreamingEmbedder):
     """The native encoder. `threads=0` means all cores; `precision` auto is the fastest on this machine."""
 
     is_parallel = True
+    pools_spans = True
 
     def __init__(
         self,
@@ -94,6 +97,31 @@ class NativeEmbedder(StreamingEmbedder):
     def _encode(self, texts: Sequence[str], role: Role, tick: Callable[[int], None]) -> NDArray[Any]:
         clean = [whole(text) for text in texts]
         prompt = self._prompts[role]
+        short = sum(map(len, clean)) <= SHORT
+
+        def encode(report: Callable[[int, int], None]) -> Encoded:
+            return self._encoder.encode_counted(
+                clean, prompt=prompt, threads=self._threads, report=None if short else report
+            )
+
+        return self._run(encode, tick).vectors
+
+    def _encode_spans(
+        self, texts: Sequence[str], spans: Sequence[Spans], tick: Callable[[int], None]
+    ) -> tuple[NDArray[Any], Vectors]:
+        clean = [whole(text) for text in texts]
+        prompt = self._prompts["document"]
+
+        def encode(report: Callable[[int, int], None]) -> EncodedSpans:
+            return self._encoder.encode_spans(
+                clean, spans, prompt=prompt, threads=self._threads, report=report
+            )
+
+        result = self._run(encode, tick)
+        return result.vectors, result.spans
+
+    def _run(self, encode: Callable[[Callable[[int, int], None]], R], tick: Callable[[int], None]) -> R:
+        """Return what `encode` returns, with its tokens counted and its errors named after the model."""
         reported = 0
 
         def report(done: int, _: int) -> None:
@@ -101,16 +129,13 @@ class NativeEmbedder(StreamingEmbedder):
             tick(done - reported)
             reported = done
 
-        short = sum(map(len, clean)) <= SHORT
         try:
-            result = self._encoder.encode_counted(
-                clean, prompt=prompt, threads=self._threads, report=None if short else report
-            )
+            result = encode(report)
         except (IndexDamaged, InputError) as error:
             raise BackendError(f"{self.spec} failed: {error.message}", hint=_DAMAGED) from error
         self.tally.windowed += result.more
         tick(result.tokens - reported)
-        return result.vectors
+        return result
 
     def sample_vectors(self, cancel: Cancel | None = None) -> Vectors:
         """Return the vectors of the texts that identify a model. Raises Cancelled as `embed` does."""

@@ -9,13 +9,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Final, Literal, Protocol
+from typing import Any, Final, Literal, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ketrag_fast.errors import BackendError, Cancelled
 
+T = TypeVar("T")
 Role = Literal["document", "query"]
 ROLES: Final[tuple[Role, ...]] = ("document", "query")
 
@@ -23,6 +24,8 @@ Precision = Literal["auto", "float", "fp32", "bf16", "int8"]
 """auto: the fastest that is close to fp32; float: the same without int8."""
 
 Vectors = NDArray[np.float32]
+Spans = Sequence[tuple[int, int]]
+"""Spans of a text in bytes of its UTF-8."""
 
 Report = Callable[[int, int | None], bool | None]
 """`report(tokens done, total tokens or None)`; returns False to cancel, e.g. a `progress.Meter`."""
@@ -103,6 +106,19 @@ class Embedder(Protocol):
     def tally(self) -> Tally:
         """The work done since loading."""
 
+    @property
+    def pools_spans(self) -> bool:
+        """Whether `embed_spans` is available."""
+
+    def embed_spans(
+        self,
+        texts: Sequence[str],
+        spans: Sequence[Spans],
+        progress: Report | None = None,
+        cancel: Cancel | None = None,
+    ) -> tuple[Vectors, Vectors]:
+        """Vectors of texts and of their spans, see `StreamingEmbedder.embed_spans`."""
+
     def count(self, texts: Sequence[str]) -> list[int]:
         """Return the token count of each text, without special tokens."""
 
@@ -140,6 +156,8 @@ class StreamingEmbedder(ABC):
     """
 
     is_parallel = False
+    pools_spans = False
+    """Whether `embed_spans` is available: the backend returns vectors of spans from the pass of their text."""
     spec: str
     dimension: int
     longest: int | None
@@ -155,6 +173,12 @@ class StreamingEmbedder(ABC):
 
         Calls `tick(tokens)` after each batch, which raises `Cancelled` to stop.
         """
+
+    def _encode_spans(
+        self, texts: Sequence[str], spans: Sequence[Spans], tick: Callable[[int], None]
+    ) -> tuple[NDArray[Any], Vectors]:
+        """Return what `_encode` returns for documents, and a row of length 1, or zero, for each span."""
+        raise NotImplementedError(f"{self.spec} returns no vectors of spans")  # `pools_spans` is False
 
     @abstractmethod
     def count(self, texts: Sequence[str]) -> list[int]:
@@ -209,6 +233,36 @@ class StreamingEmbedder(ABC):
         meter.settle()
         return out
 
+    def embed_spans(
+        self,
+        texts: Sequence[str],
+        spans: Sequence[Spans],
+        progress: Report | None = None,
+        cancel: Cancel | None = None,
+    ) -> tuple[Vectors, Vectors]:
+        """Return f32[len(texts), dimension] and f32[number of spans, dimension] from one pass of the model.
+
+        A span without tokens, for example of blanks, has the zero vector.
+        """
+        chars = sum(map(len, texts))
+        meter = _Meter(progress, cancel, chars)
+        meter.check()
+        full = [row for row, text in enumerate(texts) if text.strip()]
+        out = np.zeros((len(texts), self.dimension), np.float32)
+        of_spans = np.zeros((sum(map(len, spans)), self.dimension), np.float32)
+        self.tally.texts += len(texts)
+        self.tally.empty += len(texts) - len(full)
+        meter.expect(chars)
+        if full:
+            chosen = [texts[row] for row in full]
+            raw, found = self._encode_spans(chosen, [spans[row] for row in full], self._ticker(meter))
+            out[full] = check_vectors(raw, chosen, self.dimension, self.spec, full)
+            is_full = np.zeros(len(texts), bool)
+            is_full[full] = True
+            of_spans[np.repeat(is_full, [len(own) for own in spans])] = found
+        meter.settle()
+        return out, of_spans
+
     def _ticker(self, meter: _Meter) -> Callable[[int], None]:
         def tick(tokens: int) -> None:
             self.tally.tokens += tokens
@@ -254,17 +308,21 @@ class _Meter:
 
 
 def windows_of(
-    texts: Iterable[str], most: int = WINDOW_TEXTS, chars: int = WINDOW_CHARS
-) -> Iterator[list[str]]:
+    texts: Iterable[T],
+    most: int = WINDOW_TEXTS,
+    chars: int = WINDOW_CHARS,
+    length: Callable[[T], int] = len,  # type: ignore[assignment]
+) -> Iterator[list[T]]:
     """Yield consecutive groups of up to `most` texts and, except for one longer text, `chars` characters."""
-    window: list[str] = []
+    window: list[T] = []
     size = 0
     for text in texts:
-        if window and (len(window) >= most or size + len(text) > chars):
+        own = length(text)
+        if window and (len(window) >= most or size + own > chars):
             yield window
             window, size = [], 0
         window.append(text)
-        size += len(text)
+        size += own
     if window:
         yield window
 

@@ -82,6 +82,16 @@ def fingerprint(spec: str, options: EmbedderOptions | None = None) -> str:
     raise ConfigError("builtin vectors have no model")
 
 
+def pools_spans(spec: str, options: EmbedderOptions) -> bool:
+    """Return whether a model returns vectors of spans from the pass of their text; loads nothing."""
+    kind, rest = parse(spec)
+    if kind != "local":
+        return kind == "native"
+    from ketrag_fast.models.embedders.native import refusal
+
+    return options.device in ("auto", "cpu") and refusal(_folder(rest, options)) is None
+
+
 def require(spec: str, options: EmbedderOptions) -> None:
     """Raise KetragError if the files of a model are missing or it cannot be used; loads and hashes nothing.
 

@@ -88,7 +88,7 @@ WORDS = Stage(
 
 LINKS = Stage(
     "links",
-    version=8,
+    version=9,
     needs=(DOCUMENTS, "units"),
     settings=("language",),
     run=f"{_HERE}.links:run",
@@ -159,10 +159,11 @@ CHUNK_VECTORS = Stage(
 
 SENTENCE_VECTORS = Stage(
     "sentence_vectors",
-    version=1,
+    version=2,
     needs=_further_vector_stages,
     settings=("embedder",),
     run=f"{_HERE}.vectors:sentences",
+    variant=f"{_HERE}.vectors:way",
     unit="sentences",
     arrays={
         "walk_sentence_vectors": array("f32", ANY, "dimension", optional=True),

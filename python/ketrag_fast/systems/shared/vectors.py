@@ -1,12 +1,14 @@
 """Vectors of units, chunks and sentences: from a model, or from the space fitted on the corpus.
 
-They are separate stages, so that a build embeds only what its modes need. Sentences are embedded alone, units
-and chunks after the title of their document.
+They are separate stages, so that a build embeds only what its modes need. Units and chunks are embedded after the
+title of their document. If the model returns vectors of spans, a sentence's vector comes from the pass of its
+unit, and the stage of units caches it for the stage of sentences; else sentences are embedded alone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
@@ -88,10 +90,15 @@ def _unit_vectors(units: Arrays, context: StageContext) -> NDArray[np.float32]:
         texts_in_context(units),
     )
     if context.earlier is None:
+        if _pools(context):
+            return _with_spans(units, context)[0]
         return embed_parts({"units": (titles, owner, texts)}, context)["units"]
-    rows = Changes.of(context.earlier, units).units
+    changes = Changes.of(context.earlier, units)
+    rows = changes.units
     before = context.earlier.arrays["unit_vectors"]
     new = np.flatnonzero(rows >= len(before)).astype(np.uint32)
+    if _pools(context):
+        return dense_of(before, _with_spans(_of_new_documents(changes, units), context)[0], rows)
     part: Part = titles, owner[new], _core.take_strings(texts, new)
     return dense_of(before, embed_parts({"units": part}, context)["units"], rows)
 
@@ -125,10 +132,89 @@ def sentences(inputs: StageInputs, settings: Settings, context: StageContext) ->
         return {}
     units, earlier = inputs["units"], context.earlier
     if earlier is None:
+        if _pools(context):
+            return _pooled_sentences(units, context)
         return _sentence_vectors(inputs.documents, units, context)
     changes = Changes.of(earlier, units)
-    new = _sentence_vectors(inputs.documents.only(changes.fresh), changes.new, context)
+    if _pools(context):
+        new = _pooled_sentences(_of_new_documents(changes, units), context)
+    else:
+        new = _sentence_vectors(inputs.documents.only(changes.fresh), changes.new, context)
     return _join_sentences(changes, units, earlier.arrays, new)
+
+
+def way(inputs: StageInputs, settings: Settings, context: StageContext) -> str:
+    """Return how sentences are embedded, for the stage's fingerprint."""
+    return "pooled" if _pools(context) else ""
+
+
+def _pools(context: StageContext) -> bool:
+    return context.model is not None and context.model.pools_spans
+
+
+def _of_new_documents(changes: Changes, units: Arrays) -> Arrays:
+    """Return the arrays of the new documents, with the texts of their units and their titles."""
+    count = len(changes.before["unit_bytes"])
+    fresh = np.flatnonzero(changes.units >= count).astype(np.uint32)
+    of_documents = np.flatnonzero(changes.row[documents_of(units)[0]] < 0).astype(np.uint32)
+    out: dict[str, NDArray[Any]] = dict(changes.new)
+    for name, rows in (("unit_texts", fresh), ("unit_before", fresh), ("document_titles", of_documents)):
+        out[f"{name}_blob"], out[f"{name}_offsets"] = _core.take_strings(strings(units, name), rows)
+    return out
+
+
+def _with_spans(units: Arrays, context: StageContext) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Return the unit vectors, and those of the spans of `_spans`, from one pass."""
+    model = context.model
+    assert model is not None  # noqa: S101 - the caller looked
+    spans = _spans(units)
+    context.report.unit = "tokens"
+    titles, texts = strings(units, "document_titles"), texts_in_context(units)
+    chars = len(texts[0])
+    pairs = zip(_texts(titles, units["unit_document"], texts), _rows(spans), strict=True)
+    return model.embed_spans(pairs, (len(texts[1]) - 1, len(spans.span)), chars, context.report)
+
+
+@dataclass(frozen=True)
+class _Spans:
+    """Spans in the embedded texts of units: those of unit `u` are rows `indptr[u]` to `indptr[u + 1]`.
+
+    `sentence` is the number of each in `sentence_order`.
+    """
+
+    indptr: NDArray[np.int64]
+    span: NDArray[np.int64]
+    sentence: NDArray[np.int64]
+
+
+def _spans(units: Arrays) -> _Spans:
+    """Return the sentences of each unit, and the title in the first unit of each document, as spans."""
+    order, own = sentence_order(units)
+    unit = units["sent_unit"][order].astype(np.int64)
+    titles = np.diff(units["document_titles_offsets"].astype(np.int64))[units["unit_document"]]
+    before = np.diff(units["unit_before_offsets"].astype(np.int64))
+    head = (np.where(titles > 0, titles + 1, 0) + before)[unit]
+    size = np.diff(units["unit_texts_offsets"].astype(np.int64))[unit]
+    inside = units["sent_bytes"][order].astype(np.int64) - units["unit_bytes"][unit, :1]
+    span = np.clip(inside, 0, size[:, None]) + head[:, None]
+    span[own:] = np.stack([np.zeros(len(order) - own, np.int64), titles[unit[own:]]], 1)
+    by_unit = np.lexsort((span[:, 1], span[:, 0], unit))
+    indptr = np.searchsorted(unit[by_unit], np.arange(len(units["unit_document"]) + 1))
+    return _Spans(indptr, span[by_unit], by_unit)
+
+
+def _rows(spans: _Spans) -> Iterator[list[tuple[int, int]]]:
+    for start, end in pairwise(spans.indptr.tolist()):
+        yield [(first, last) for first, last in spans.span[start:end].tolist()]
+
+
+def _pooled_sentences(units: Arrays, context: StageContext) -> Outputs:
+    own = sentence_order(units)[1]
+    spans = _spans(units)
+    found = _with_spans(units, context)[1]
+    rows = np.empty_like(found)
+    rows[spans.sentence] = found
+    return {_WALK: rows[:own], _TITLES: rows[own:]}
 
 
 def _sentence_vectors(documents: Documents, units: Arrays, context: StageContext) -> Outputs:
