@@ -193,8 +193,8 @@ class VectorSource:
     ) -> tuple[Vectors, Vectors]:
         """Return f32[texts, dimension] and f32[spans, dimension], mapped from temporary files.
 
-        `counts` are the numbers of texts and of spans. Every text passes through the model once, however often
-        it and its spans are asked for.
+        `counts` are the numbers of texts and of spans. Every text passes through the model once, even if
+        both stages ask for it and its spans.
         """
         of_texts, of_spans = (scratch_rows(count, self.model.dimension, self.scratch) for count in counts)
         text = span = 0

@@ -109,7 +109,7 @@ class VectorCache(VectorTable):
     ) -> Iterator[tuple[Vectors, Vectors]]:
         """Yield vectors of texts and of their spans, window by window, from one pass over each uncached text.
 
-        A text is encoded again if it, or one of its spans, is not cached. `progress` is that of `embed_stream`.
+        A text is encoded again if it, or one of its spans, is not cached. `progress` is as in `embed_stream`.
         """
         model = self.model(embedder)
         done = seen = missed = 0

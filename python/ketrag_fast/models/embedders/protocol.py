@@ -157,7 +157,7 @@ class StreamingEmbedder(ABC):
 
     is_parallel = False
     pools_spans = False
-    """Whether `embed_spans` is available: the backend returns vectors of spans from the pass of their text."""
+    """Whether `embed_spans` is available: the backend returns vectors of spans with those of their text."""
     spec: str
     dimension: int
     longest: int | None

@@ -1,7 +1,7 @@
 """Vectors of units, chunks and sentences: from a model, or from the space fitted on the corpus.
 
-They are separate stages, so that a build embeds only what its modes need. Units and chunks are embedded after the
-title of their document. If the model returns vectors of spans, a sentence's vector comes from the pass of its
+They are separate stages, so that a build embeds only what its modes need. Units and chunks are embedded after
+the title of their document. If the model returns vectors of spans, a sentence's vector comes from the pass of its
 unit, and the stage of units caches it for the stage of sentences; else sentences are embedded alone.
 """
 
@@ -195,8 +195,8 @@ def _spans(units: Arrays) -> _Spans:
     before = np.diff(units["unit_before_offsets"].astype(np.int64))
     head = (np.where(titles > 0, titles + 1, 0) + before)[unit]
     size = np.diff(units["unit_texts_offsets"].astype(np.int64))[unit]
-    inside = units["sent_bytes"][order].astype(np.int64) - units["unit_bytes"][unit, :1]
-    span = np.clip(inside, 0, size[:, None]) + head[:, None]
+    inside = units["sent_bytes"][order].astype(np.int64) - units["unit_bytes"][unit, :1].astype(np.int64)
+    span: NDArray[np.int64] = np.clip(inside, 0, size[:, None]) + head[:, None]
     span[own:] = np.stack([np.zeros(len(order) - own, np.int64), titles[unit[own:]]], 1)
     by_unit = np.lexsort((span[:, 1], span[:, 0], unit))
     indptr = np.searchsorted(unit[by_unit], np.arange(len(units["unit_document"]) + 1))
