@@ -76,15 +76,6 @@ def test_modules_of_unix_are_imported_when_they_are_used() -> None:
     assert all(column > 0 for _, column in found)
 
 
-@pytest.mark.parametrize(
-    ("text", "mode"), [("f.open()", "r"), ("open(f, 'wb')", "wb"), ("f.open(mode='a')", "a")]
-)
-def test_the_mode_of_a_call(text: str, mode: str) -> None:
-    call = ast.parse(text, mode="eval").body
-    assert isinstance(call, ast.Call)
-    assert mode_of(call) == mode
-
-
 def test_a_core_without_the_http_front_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
     """As compiled for Windows: the application then answers every request."""
     monkeypatch.delattr(_core, "Front", raising=False)
