@@ -211,9 +211,7 @@ def test_damage_through_the_command_and_its_repair(index: Path, verify: str) -> 
     assert command("retrieve", "Who led the Fram?", "-i", str(index), cwd=index.parent).code == 0
 
 
-@pytest.mark.parametrize(
-    "text", ["", "{", "[]", "null", '{"format": 4}', '{"format": "x"}', "\x00", "[" * 99_999]
-)
+@pytest.mark.parametrize("text", ["", '{"format": 4}'])
 def test_damaged_manifest(index: Path, text: str) -> None:
     manifest = next(index.glob("gen-*/manifest.json"))
     manifest.write_text(text)
@@ -258,21 +256,6 @@ def test_index_of_a_newer_format(index: Path) -> None:
         assert (done.code, done.out) == (4, ""), argv
         assert "99" in done.err
         assert "hint: use the version that wrote it" in done.err
-
-
-def test_current_that_makes_no_sense(index: Path) -> None:
-    for text in ("gen-000000\n", "", "../..", "\xff", "gen-000001"):
-        (index / "CURRENT").write_text(text, "latin-1")
-        with Index.open(index) as opened:
-            assert opened.generation == 1
-    (index / "CURRENT").write_text("gen-000099\n")  # the others are older, or it is damaged: nobody knows
-    with pytest.raises(IndexDamaged, match=r"gen-000099, which CURRENT names, is lost"):
-        Index.open(index)
-    Index.build([], index).close()
-    with Index.open(index) as opened:
-        assert opened.generation > 1
-    (index / "CURRENT").unlink()
-    Index.open(index).close()
 
 
 def test_damaged_tables_leave_the_reader_alone(index: Path) -> None:

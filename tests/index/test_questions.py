@@ -133,12 +133,6 @@ def test_deadline(index: Index, mode: str) -> None:
             index.retrieve(QUESTION, mode=mode, deadline=bad)
 
 
-def test_deadline_through_the_command(place: Path) -> None:
-    done = command("retrieve", QUESTION, "--mode", "walk", "--deadline", "0", cwd=place)
-    assert (done.code, done.out) == (1, "")
-    assert "the deadline of 0 s passed" in done.err
-
-
 def test_modes_that_are_none(index: Index, place: Path) -> None:
     with pytest.raises(ConfigError, match="unknown mode 'magic'") as caught:
         index.retrieve(QUESTION, mode="magic")

@@ -131,15 +131,6 @@ def test_threads_and_the_number_wanted_change_nothing(
     assert [i.tolist() for i, _ in one] == [i.tolist()[:9] for i, _ in many]
 
 
-def test_identical_one_and_two_passages() -> None:
-    for count in (1, 2, 300):
-        same_text = build([("Ada", ["Ada wrote of Byron."])] * count)
-        for exact in (False, True):
-            ids, scores = walk(same_text, "Who wrote of Byron?", exact=exact)
-            assert ids.tolist()[:250] == list(range(count))[:250]
-            assert np.isfinite(scores).all()
-
-
 def tied(names: list[str]) -> list[tuple[str, list[str]]]:
     """One passage on a town, and one for each name that says the same of it."""
     return [("Turin", ["Turin is a city."]), *[(name, [f"{name} saw Turin."]) for name in names]]
