@@ -8,23 +8,20 @@ import json
 import math
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.golden import make_walk as recorded
 from tests.oracles import walk as oracle
 from tests.oracles.walk_parts import WalkQuestion, vocabulary
 from tests.parity.test_links import WORDS, asked, build, corpus, sentence, unit_rows
 from tests.process import ROOT, environment
+from tests.support import walk_golden as recorded
 from tests.support.processors import PORTABLE, hidden, old_libraries
 
 from ketrag_fast.errors import InputError
 from ketrag_fast.kernels import links as kernel
-
-GOLDEN = Path(recorded.__file__).with_name("walk.json")
 
 
 def walk(links: kernel.Links, question: str, top: int = 1000, **options: object) -> kernel.Hits:
@@ -309,7 +306,12 @@ def dataset(request: pytest.FixtureRequest):
     texts = recorded.read_texts(request.param)
     links = kernel.build_links(texts["titles"], texts["texts"], texts["sentences"])
     lengths = np.log([count + 1.0 for count in texts["characters"]])
-    return json.loads(GOLDEN.read_text())[request.param], recorded.chosen(texts["queries"]), links, lengths
+    return (
+        json.loads(recorded.GOLDEN.read_text())[request.param],
+        recorded.chosen(texts["queries"]),
+        links,
+        lengths,
+    )
 
 
 # The sketch also counts names that only a sentence read by itself has, and not its passage. In these
