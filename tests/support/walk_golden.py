@@ -18,7 +18,8 @@ WITHOUT, WITH, DIMENSION, SEED = 20, 4, 32, 11
 def unit_rows(rng: np.random.Generator, rows: int) -> np.ndarray:
     """Random vectors of length 1."""
     x = rng.normal(size=(rows, DIMENSION))
-    return (x / np.linalg.norm(x, axis=1, keepdims=True)).astype(np.float32)
+    unit: np.ndarray = (x / np.linalg.norm(x, axis=1, keepdims=True)).astype(np.float32)
+    return unit
 
 
 def chosen(queries: list[dict[str, Any]]) -> list[dict[str, Any]]:
