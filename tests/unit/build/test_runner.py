@@ -29,7 +29,6 @@ from ketrag_fast.errors import (
     DocumentError,
     IndexDamaged,
     IndexIncompatible,
-    IndexLocked,
     ModelMismatch,
     StorageFull,
 )
@@ -294,18 +293,6 @@ def test_leftovers_that_cannot_be_removed_do_not_fail_a_published_build(
     assert not (index / "work" / "leftover").exists()
 
 
-def test_killed_build_leaves_the_published_generation(paths: Paths) -> None:
-    index, docs = paths
-    build(index, str(docs), STAGES)
-    reader = open_current(Layout(index))
-    (docs / "c.txt").write_text("New words here.")
-    assert run_child("kill-histogram", index, docs).wait() == -signal.SIGKILL
-    assert open_current(Layout(index)).manifest == reader.manifest
-    report = build(index, [], STAGES)
-    assert (report.generation, how(report)["words"]) == (2, "resumed")
-    assert bytes(reader.stages["words"]["blob"]).endswith(b"engine.")  # an open reader keeps what it has
-
-
 def killed_after(seconds: float, index: Path, docs: Path) -> int:
     child = run_child("whole", index, docs)
     try:
@@ -410,16 +397,6 @@ def test_presets_fill_what_was_not_given(paths: Paths) -> None:
     assert any("stages that need a reader are not" in warning for warning in report.warnings)
 
 
-def test_two_builders(paths: Paths) -> None:
-    index, docs = paths
-
-    def second(event: Event) -> None:
-        with pytest.raises(IndexLocked, match=f"process {os.getpid()} on "):
-            build(index, str(docs), STAGES)
-
-    assert build(index, str(docs), STAGES, progress=second).changed
-
-
 def flip(path: Path, at: int = -1) -> None:
     data = bytearray(path.read_bytes())
     data[at] ^= 4
@@ -453,20 +430,6 @@ def test_an_index_of_an_older_development_format_is_refused_by_name(paths: Paths
         assert "build the index again" in (caught.value.hint or "")
 
 
-def test_newer_format_is_refused_and_left_alone(paths: Paths) -> None:
-    index, docs = paths
-    build(index, str(docs), STAGES)
-    manifest = index / "gen-000001" / "manifest.json"
-    data = json.loads(manifest.read_text())
-    data["format"] += 1
-    manifest.write_text(json.dumps(data))
-    with pytest.raises(IndexIncompatible, match="format 4"):
-        open_current(Layout(index))
-    with pytest.raises(IndexIncompatible, match="format 4"):
-        build(index, str(docs), STAGES)
-    assert json.loads(manifest.read_text()) == data
-
-
 def test_publication_interrupted_after_the_rename(paths: Paths) -> None:
     index, docs = paths
     build(index, str(docs), STAGES)
@@ -479,28 +442,11 @@ def test_publication_interrupted_after_the_rename(paths: Paths) -> None:
     assert open_current(Layout(index)).number == 2
 
 
-def test_the_previous_generation_stays_and_older_ones_go(paths: Paths) -> None:
-    index, docs = paths
-    for number in range(4):
-        (docs / "c.txt").write_text(f"Change {number}.")
-        build(index, str(docs), STAGES)
-    assert Layout(index).generations() == [3, 4]
-
-
 def test_index_inside_its_source(paths: Paths) -> None:
     _, docs = paths
     index = docs / "my-index"
     build(index, str(docs), STAGES)
     assert not build(index, str(docs), STAGES).changed
-
-
-def test_digest_does_not_depend_on_the_way(paths: Paths) -> None:
-    index, docs = paths
-    first = build(index, str(docs), STAGES, Settings(threads=1))
-    (docs / "z.txt").write_text("Gone soon.")
-    build(index, [], STAGES)
-    (docs / "z.txt").unlink()
-    assert build(index, [], STAGES, Settings(threads=2)).digest == first.digest
 
 
 def test_fingerprints_chain() -> None:

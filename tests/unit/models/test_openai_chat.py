@@ -361,7 +361,7 @@ def test_a_stream_is_stopped_at_once() -> None:
 # ---------------------------------------------------------------- a real model
 
 
-@pytest.mark.parametrize("offers", ["schema", "object", "none"])
+@pytest.mark.parametrize("offers", ["schema", "none"])
 def test_a_real_model_behind_a_real_server(tiny_gguf: Path, offers: Any) -> None:
     from tests.support.llama_server import LlamaServer
 

@@ -27,7 +27,7 @@ from ketrag_fast.storage import durable
 from ketrag_fast.storage.arrays import Arrays, write_arrays
 from ketrag_fast.storage.checksum import file_digest, text_digest
 from ketrag_fast.storage.document_hashes import content_of
-from ketrag_fast.storage.generation import current_number, open_current, prune, publish
+from ketrag_fast.storage.generation import current_number, open_current, publish
 from ketrag_fast.storage.io_errors import convert_os_error, writing
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.lock import builder_lock
@@ -125,22 +125,6 @@ def test_lost_or_garbled_current_falls_back_to_the_newest_and_to_no_older_one(la
         open_current(layout)
 
 
-def test_a_lost_current_generation_is_never_answered_from_an_older_one(layout: Layout) -> None:
-    release(layout, 1)
-    release(layout, 2)
-    layout.current.write_bytes(b"gen-000009\n")
-    with pytest.raises(IndexDamaged, match=r"gen-000009, which CURRENT names, is lost"):
-        open_current(layout)
-
-
-def test_a_damaged_current_generation_is_never_answered_from_an_older_one(layout: Layout) -> None:
-    release(layout, 1)
-    release(layout, 2)
-    (layout.generation(2) / "things" / "ids.npy").unlink()
-    with pytest.raises(IndexDamaged, match=r"ids\.npy"):
-        open_current(layout)
-
-
 @pytest.mark.parametrize("name", ["ids", "vectors", "none", "scalar", "value"])
 def test_every_truncation_and_every_flipped_bit_is_seen(layout: Layout, name: str) -> None:
     release(layout)
@@ -175,15 +159,6 @@ def test_sizes_alone_leave_headers_to_the_mapping(layout: Layout) -> None:
     path.write_bytes(path.read_bytes().replace(b"<i4", b"|O8"))
     with pytest.raises(IndexDamaged):
         open_current(layout, "sizes").stages["things"]["ids"]
-
-
-@pytest.mark.parametrize("at", [0, 1, 5, 30, 200, -3])
-def test_truncated_manifest(layout: Layout, at: int) -> None:
-    release(layout)
-    path = layout.generation(1) / "manifest.json"
-    path.write_bytes(path.read_bytes()[:at])
-    with pytest.raises(IndexDamaged):
-        open_current(layout)
 
 
 @pytest.mark.parametrize(
@@ -242,22 +217,6 @@ def test_where_there_are_no_hard_links(layout: Layout, monkeypatch: pytest.Monke
     monkeypatch.setattr(durable.os, "link", refuse)
     release(layout, 3)
     assert int(open_current(layout).stages["things"]["value"][0]) == 3
-
-
-def test_prune_keeps_the_previous_one(layout: Layout) -> None:
-    for value in range(4):
-        release(layout, value)
-    reader = open_current(layout)
-    prune(layout)
-    assert layout.generations() == [3, 4]
-    np.testing.assert_array_equal(reader.stages["things"]["ids"], ARRAYS["ids"])
-
-
-def test_open_generation_outlives_its_removal(layout: Layout) -> None:
-    release(layout)
-    mapped = open_current(layout).stages["things"]["vectors"]
-    shutil.rmtree(layout.generation(1))
-    np.testing.assert_array_equal(mapped, ARRAYS["vectors"])
 
 
 def test_folder_with_other_things_is_left_alone(tmp_path: Path) -> None:
