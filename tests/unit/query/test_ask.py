@@ -274,12 +274,3 @@ def test_a_model_on_this_machine(folder: Path, tiny_gguf: Path) -> None:
     assert 0 < found.tokens_out <= 24
     assert found.model is not None
     assert found.model["spec"] == llm
-
-
-def test_the_same_model_behind_a_server(folder: Path, tiny_gguf: Path) -> None:
-    from tests.support.llama_server import LlamaServer
-
-    with LlamaServer(tiny_gguf) as server, Index.open(folder) as index:
-        found = index.ask(QUESTION, llm=f"openai:tiny@{server.url}", tokens=24, budget=120)
-    assert found.finish in ("stop", "length")
-    assert server.requests[0][1]["stream"] is True

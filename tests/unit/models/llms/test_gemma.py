@@ -14,10 +14,8 @@ from typing import Any
 import pytest
 
 from ketrag_fast import Document, Index, Settings
-from ketrag_fast.errors import BackendError
 from ketrag_fast.models.llms.llama.model import LlamaCppModel
 from ketrag_fast.models.llms.protocol import Limits, ModelReply, Prompt
-from ketrag_fast.models.llms.registry import open_model
 from tests.process import POLAR
 from tests.support.parts import part
 
@@ -70,34 +68,6 @@ def test_it_keeps_to_a_schema_in_batches(model: LlamaCppModel) -> None:
     assert sorted(replies) == [0, 1, 2, 3]
     found = [json.loads(replies[n].text)["capital"] for n in range(4)]
     assert found == ["Oslo", "Rome"] * 2
-
-
-def test_a_cancelled_reply_ends_at_once_and_the_model_can_be_used_again(model: LlamaCppModel) -> None:
-    asked = 0
-
-    def cancel() -> bool:
-        nonlocal asked
-        asked += 1
-        return asked > 20
-
-    (reply,) = model.replies([Prompt(0, "", CAPITALS)], Limits(tokens=4000, seconds=600), cancel)
-    assert reply.finish == "cancelled" and reply.tokens_out < 40
-    (reply,) = model.replies([Prompt(0, "", CAPITALS)], Limits(tokens=8, seconds=120))
-    assert "capital of Spain" in reply.text
-
-
-def test_a_prompt_beyond_the_context_is_that_prompts_error(gemma: Path) -> None:
-    opened = LlamaCppModel(gemma, slots=1, context=256, template="plain")
-    long, short = Prompt(0, "", "The ice was thick. " * 200), Prompt(1, "", CAPITALS)
-    replies = by_number(opened.replies([long, short], Limits(tokens=8, seconds=120)))
-    opened.close()
-    assert replies[0].finish == "error" and "256" in str(replies[0].error)
-    assert "capital of Spain" in replies[1].text
-
-
-def test_without_plain_it_is_refused(gemma: Path) -> None:
-    with pytest.raises(BackendError, match="no chat template"):
-        open_model(f"llama-cpp:{gemma}")
 
 
 def test_a_skeleton_is_built_and_its_replies_are_kept(gemma: Path, tmp_path: Path) -> None:
