@@ -112,19 +112,6 @@ def test_digest_depends_on_content_alone(layout: Layout) -> None:
     assert content_digest([slower]) == content_digest(records)
 
 
-def test_lost_or_garbled_current_falls_back_to_the_newest_and_to_no_older_one(layout: Layout) -> None:
-    release(layout, 1)
-    release(layout, 2)
-    for wrong in (None, b"", b"gen-000000\n", b"gen-3\n", b"\xff\xfe", b"../../etc"):
-        layout.current.unlink(missing_ok=True)
-        if wrong is not None:
-            layout.current.write_bytes(wrong)
-        assert open_current(layout).number == 2
-    (layout.generation(2) / "manifest.json").write_text('{"format": 1')
-    with pytest.raises(IndexDamaged, match=r"gen-000002/manifest\.json is not JSON"):
-        open_current(layout)
-
-
 @pytest.mark.parametrize("name", ["ids", "vectors", "none", "scalar", "value"])
 def test_every_truncation_and_every_flipped_bit_is_seen(layout: Layout, name: str) -> None:
     release(layout)

@@ -84,13 +84,13 @@ def test_many_queries_in_input_order(capsys: Run, tmp_path: Path) -> None:
     ketrag(capsys, "index", "docs")
     lines = ['{"_id": 7, "text": "one"}', "", '{"text": "two"}', '{"_id":"x","text":" "}', "{broken", '["a"]']
     lines += ['{"_id":"l","text":"\\ud800"}', '{"_id":"z","text":"last"}']
-    (tmp_path / "q.jsonl").write_text("\n".join(lines))
+    (tmp_path / "q.jsonl").write_bytes("\n".join(lines).encode() + b"\n\xff\xfe\n")
     code, out, err = ketrag(capsys, "retrieve", "--queries", "q.jsonl")
     found = [json.loads(line) for line in out.splitlines()]
     assert (code, err) == (3, "")
-    assert [entry["query_id"] for entry in found] == ["7", None, "x", None, None, "l", "z"]
+    assert [entry["query_id"] for entry in found] == ["7", None, "x", None, None, "l", "z", None]
     codes = [entry.get("code") for entry in found]
-    assert codes == [None, None, "empty_query", "document", "document", "document", None]
+    assert codes == [None, None, "empty_query", "document", "document", "document", None, "document"]
     assert "line 5 is not JSON" in found[3]["message"]
     assert found[6]["question"] == "last"
 
