@@ -225,15 +225,6 @@ def test_broken_lines_leave_their_neighbours(docs: Path) -> None:
     assert found["passages"][0]["document"] == "b"
 
 
-def test_first_of_two_equal_ids_is_kept(tmp_path: Path) -> None:
-    twice = [Document("x", "First words."), Document("x", "Second words."), Document("y", "Others.")]
-    with Index.build(twice, tmp_path / "index") as index:
-        assert index.report is not None
-        assert [failure.document for failure in index.report.failures] == ["x"]
-        assert "First words." in index.retrieve("words").text
-        assert "Second" not in index.retrieve("words").text
-
-
 def test_fallback_encoding_is_named_where_it_does_not_exist(docs: Path) -> None:
     (docs / "latin.txt").write_bytes("Orléans liegt an der Loire.".encode("cp1252"))
     done = indexed(docs.parent, "-o", "fallback_encoding=klingon")

@@ -152,15 +152,6 @@ def test_a_link_in_the_place_of_the_tables_is_not_followed(index: Path, tmp_path
         assert opened.retrieve("Fram").passages
 
 
-def test_an_unchanged_build_empties_the_work_folder(index: Path) -> None:
-    (index / "work" / "units-0123").mkdir()
-    (index / "work" / "units-0123" / "x.npy").write_bytes(b"x")
-    (index / "work" / "left.hnsw").write_bytes(b"x")
-    with Index.build([], index) as built:
-        assert built.report is not None and not built.report.changed
-    assert list((index / "work").iterdir()) == []
-
-
 def test_no_more_files_is_no_damage(index: Path, tmp_path: Path) -> None:
     code = """
 import os, resource, sys

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests import small_model
 from tests.oracles import encoder as plain
-from tests.support.parts import missing, part
+from tests.support.parts import missing
 
 from ketrag_fast.kernels.encoder import Encoder, kernels
 
@@ -238,11 +238,3 @@ def test_minilm_against_the_oracle_and_across_kernels() -> None:
         low = Encoder.open(folder, precision="bf16", kernel=kernel).encode(TEXTS)
         assert (low * exact["portable"]).sum(1).min() > 0.9998
     alike(folder, TEXTS)
-
-
-def test_minilm_against_sentence_transformers() -> None:
-    folder = minilm()
-    library = part("sentence_transformers", "embed")
-    expected = library.SentenceTransformer(str(folder), device="cpu").encode(TEXTS)
-    got = Encoder.open(folder, precision="f32").encode(TEXTS)
-    assert (got * expected).sum(1).min() >= 0.999999

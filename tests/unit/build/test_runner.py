@@ -27,7 +27,6 @@ from ketrag_fast.errors import (
     Cancelled,
     ConfigError,
     DocumentError,
-    IndexDamaged,
     IndexIncompatible,
     ModelMismatch,
     StorageFull,
@@ -142,30 +141,6 @@ def test_one_bad_document_never_ends_a_build(paths: Paths) -> None:
     with pytest.raises(DocumentError, match=r"lines\.jsonl:2"):
         build(index, [], STAGES, Settings(on_error="stop"))
     assert open_current(Layout(index)).number == 1
-
-
-def test_missing_source_changes_nothing(paths: Paths) -> None:
-    index, docs = paths
-    build(index, str(docs), STAGES)
-    with pytest.raises(DocumentError, match="nowhere"):
-        build(index, [str(docs), str(docs / "nowhere")], STAGES)
-    assert build(index, [], STAGES).changed is False
-
-
-def test_source_that_vanished(paths: Paths) -> None:
-    index, docs = paths
-    build(index, [str(docs / "a.md"), str(docs / "b.txt")], STAGES)
-    (docs / "a.md").unlink()
-    report = build(index, [], STAGES)
-    assert (report.documents, report.removed) == (1, 1)
-    assert any("a.md" in warning for warning in report.warnings)
-
-
-def test_no_documents(paths: Paths) -> None:
-    report = build(paths[0], [], STAGES)
-    assert report.documents == 0
-    assert any("empty" in warning for warning in report.warnings)
-    assert open_current(Layout(paths[0])).stages["words"]["lengths"].shape == (0,)
 
 
 def run_child(how: str, index: Path, docs: Path) -> subprocess.Popen[bytes]:
@@ -395,24 +370,6 @@ def test_presets_fill_what_was_not_given(paths: Paths) -> None:
     settings = open_current(Layout(index)).manifest.settings
     assert (settings["chunk_tokens"], settings["split_level"], settings["core_ratio"]) == (1200, 3, 0.0)
     assert any("stages that need a reader are not" in warning for warning in report.warnings)
-
-
-def flip(path: Path, at: int = -1) -> None:
-    data = bytearray(path.read_bytes())
-    data[at] ^= 4
-    path.write_bytes(data)
-
-
-def test_damaged_stage_is_refused_and_repaired(paths: Paths) -> None:
-    index, docs = paths
-    first = build(index, str(docs), STAGES)
-    flip(index / "gen-000001" / "words" / "lengths.npy")
-    with pytest.raises(IndexDamaged, match=r"lengths\.npy"):
-        open_current(Layout(index), "full")
-    report = build(index, [], STAGES)
-    assert how(report) == {"words": "ran", "histogram": "reused"}
-    assert report.digest == first.digest
-    open_current(Layout(index), "full")
 
 
 def test_an_index_of_an_older_development_format_is_refused_by_name(paths: Paths) -> None:

@@ -133,15 +133,6 @@ def test_stopped_midway_the_old_serves_and_nothing_is_embedded_twice(
         assert embedded(server, count) and not before & embedded(server, count)
 
 
-def test_a_stop_is_heard(server: Endpoint, index: Path) -> None:
-    with pytest.raises(Cancelled):
-        Index.reembed(index, spec(server), progress=lambda event: event.stage != "keywords")
-    with Index.open(index) as old:
-        assert old.generation == 1
-    with Index.reembed(index, spec(server)) as opened:
-        assert how(opened)["vectors"] == "resumed"
-
-
 def test_killed_the_old_serves_and_the_next_call_goes_on(server: Endpoint, index: Path) -> None:
     code = (
         "import os, sys\nfrom ketrag_fast import Index\n"

@@ -209,16 +209,6 @@ def test_the_command_explains_its_sources(
     assert reasons[0] in capsys.readouterr().out.splitlines()
 
 
-def test_the_command_prints_json(folder: Path, server: Chat, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["ask", "-i", str(folder), "--llm", spec(server), "--json", QUESTION]) == 0
-    said = json.loads(capsys.readouterr().out)
-    assert (said["schema"], said["answer"]) == ("ketrag/answer/1", "Fridtjof Nansen [1]. Not this.")
-    cited = said["citations"][0]
-    assert TEXTS[cited["document"]][cited["start"] : cited["end"]] == cited["text"]
-    assert said["tokens"]["out"] == 3
-    assert said["citations_removed"] == 1
-
-
 def test_the_setting_llm_answers_unless_answer_llm_is_set(folder: Path, server: Chat) -> None:
     with Index.open(folder, settings=Settings(llm=spec(server))) as index:
         assert index.inspect.has_answer_llm
