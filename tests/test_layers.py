@@ -131,29 +131,6 @@ def test_no_module_imports_one_that_imports_it() -> None:
             del waiting[name]
 
 
-@pytest.mark.parametrize(
-    ("module", "target", "good"),
-    [
-        ("storage.tables", "errors", True),
-        ("storage.tables", "systems.spec.stage", False),
-        ("query.contexts", "build.runner", False),
-        ("build.runner", "query.contexts", False),
-        ("systems.walk", "systems.noderag", False),
-        ("systems.noderag.graph", "systems.shared.rows", True),
-        ("base.config", "systems.registry", False),
-        ("lab.eval.run", "apps.cli.main", False),
-        ("apps.cli.read", "build.ingest", False),
-        ("apps.cli.read", "index.building", True),
-        ("__main__", "apps.cli.main", True),
-        ("apps.cli.main", "__main__", False),
-        ("errors", "types.documents", True),
-        ("types.documents", "errors", False),
-    ],
-)
-def test_the_check_itself(module: str, target: str, good: bool) -> None:
-    assert is_allowed(module, target) is good
-
-
 def test_nothing_dangerous_is_imported_or_called() -> None:
     for path in modules().values():
         for node in nodes(path):

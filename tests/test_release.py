@@ -17,7 +17,6 @@ from packaging.utils import canonicalize_name
 from tests.process import ROOT
 
 WHEEL = runpy.run_path(str(ROOT / ".ci" / "check_wheel.py"))
-SMOKE = runpy.run_path(str(ROOT / ".ci" / "smoke_test.py"))
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 NAME = "ketrag_fast-0.1.0-cp311-abi3-manylinux2014_x86_64.whl"
 INFO = "ketrag_fast-0.1.0.dist-info"
@@ -99,23 +98,6 @@ def test_a_source_distribution_needs_its_notices_and_no_tests(tmp_path: Path) ->
             archive.addfile(tarfile.TarInfo(f"ketrag_fast-0.1.0/{name}"), io.BytesIO())
     expected = ["THIRD-PARTY.md is missing", "it contains tests/conftest.py"]
     assert list(WHEEL["sdist_faults"](path)) == expected
-
-
-def test_the_smoke_test_of_a_wheel_hides_rust(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    tools, empty = tmp_path / "tools", tmp_path / "empty"
-    for folder in (tools, empty):
-        folder.mkdir()
-    (tools / "cargo").write_text("#!/bin/sh\n")
-    (tools / "cargo").chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tools}:{empty}")
-    monkeypatch.setenv("RUSTFLAGS", "-C opt-level=0")
-    monkeypatch.setenv("PYTHONPATH", str(ROOT))
-    hidden, kept = SMOKE["clean_environment"](rust=False), SMOKE["clean_environment"](rust=True)
-    assert hidden["PATH"] == str(empty)
-    assert not {"RUSTFLAGS", "PYTHONPATH"} & hidden.keys()
-    assert kept["PATH"] == f"{tools}:{empty}"
-    assert "RUSTFLAGS" in kept
-    assert "PYTHONPATH" not in kept
 
 
 def test_the_tested_versions_are_those_that_the_extras_accept() -> None:

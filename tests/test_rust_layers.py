@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.rust_uses import Crate, circles, plain_code
+from tests.support.rust_uses import Crate, circles
 
 ROOT = Path(__file__).parents[1]
 RUST = ROOT / "rust"
@@ -114,50 +114,3 @@ def test_no_two_files_use_each_other(name: str) -> None:
     assert sum(map(len, uses.values())) > 10  # they are read at all
     found = circles(uses)
     assert not found, f"files of rust/{name} use each other: {['::'.join(module) for module in found]}"
-
-
-FILES = {
-    "lib.rs": "pub mod a;\npub mod b;\npub mod c;\nuse other_crate as text;\n",
-    "a.rs": "use crate::b::{self, Deep};\nfn f() { b::g() }\n#[cfg(test)]\nuse crate::c::X;\n",
-    "b/mod.rs": 'mod deep;\npub use deep::Deep;\n// use crate::a;\nconst S: &str = "use crate::a;";\n',
-    "b/deep.rs": "pub struct Deep;\nmod inner { use super::Deep; }\n",
-    "c.rs": "mod on { use super::super::a::f; }\n#[cfg(test)]\nmod tests { use crate::b; }\n",
-}
-
-
-def read(folder: Path, changed: dict[str, str]) -> dict[tuple[str, ...], set[tuple[str, ...]]]:
-    for name, text in (FILES | changed).items():
-        (folder / name).parent.mkdir(exist_ok=True, parents=True)
-        (folder / name).write_text(text, "utf-8")
-    made = Crate(folder)
-    return {module.name: set(made.uses(module)) for module in made.modules.values()}
-
-
-def test_the_check_itself(tmp_path: Path) -> None:
-    uses = read(tmp_path, {})
-    # A name that is passed on is that of the file which has it; tests, comments and strings do not count.
-    assert uses[("a",)] == {("b",), ("b", "deep")}
-    assert uses[("b",)] == uses[("b", "deep")] == set()
-    assert uses[("c",)] == {("a",)}
-    assert circles(uses) == []
-
-
-@pytest.mark.parametrize(
-    ("changed", "circle"),
-    [
-        ({"b/deep.rs": "use crate::c::on;\npub struct Deep;\n"}, [("a",), ("b", "deep"), ("c",)]),
-        ({"b/deep.rs": "pub fn f() { super::h() }\n", "b/mod.rs": "mod deep;\nfn h() { deep::f() }\n"}, None),
-        ({"b/mod.rs": "mod deep;\npub use deep::Deep;\nfn h() { crate::a::f() }\n"}, [("a",), ("b",)]),
-    ],
-)
-def test_a_circle_of_files_is_found(
-    tmp_path: Path, changed: dict[str, str], circle: list[tuple[str, ...]] | None
-) -> None:
-    assert circles(read(tmp_path, changed)) == (circle or [("b",), ("b", "deep")])
-
-
-def test_code_for_tests_alone_is_left_out() -> None:
-    text = (
-        'use a::b;\n#[cfg(test)]\nuse c;\nfn f() {}\n#[cfg(test)]\n#[path = "x.rs"]\nmod tests;\nfn g() {}\n'
-    )
-    assert plain_code(text).split() == ["use", "a::b;", "fn", "f()", "{}", "fn", "g()", "{}"]

@@ -44,10 +44,46 @@ def test_a_hint_names_the_index_of_the_command(place: Path, argv: tuple[str, ...
     assert f"ketrag index -i {index} {hint}" in said["hint"]
 
 
-def test_a_hint_about_the_embedding_model_names_the_index(place: Path) -> None:
-    done = command("index", "-i", "my notes", "--embedder", "native:all-MiniLM-L6-v2", cwd=place)
-    assert done.code == 4
-    assert "`ketrag reembed -i 'my notes' --embedder ...`" in done.err
+NO_NODE = "has no node 'Frmm', and no name contains it\nhint: `ketrag graph -i 'my notes' Frmm`"
+DATA_SET = "looks like a corpus or a file of queries"
+STREAM = "is not supported here"
+MY_NOTES = ("-i", "my notes")
+MESSAGES: list[tuple[tuple[str, ...], int, str]] = [
+    (
+        ("index", *MY_NOTES, "--embedder", "native:all-MiniLM-L6-v2"),
+        4,
+        "reembed -i 'my notes' --embedder ...",
+    ),
+    (
+        ("retrieve", "Fram", "--rerank", "my-reranker", *MY_NOTES),
+        2,
+        "must be native:FOLDER or none, got 'my-",
+    ),
+    (("retrieve", "Fram", *MY_NOTES, "--filter", ""), 2, "filter is empty: is a variable unset?"),
+    (("retrieve", "Fram", *MY_NOTES, "-o", "filter="), 2, "filter is empty: is a variable unset?"),
+    (("retrieve", "", *MY_NOTES), 2, "hint: "),
+    (("retrieve", *MY_NOTES), 2, "hint: "),
+    (("ask", " ", *MY_NOTES), 2, "hint: "),
+    (("read", "-"), 2, f"standard input {STREAM}"),
+    (("export", "graphml", "-", *MY_NOTES), 2, f"standard output {STREAM}"),
+    (("bundle", "-", *MY_NOTES), 2, f"standard output {STREAM}"),
+    (("export", "graphml", "z.graphml", "--neighbourhood", "Frmm", *MY_NOTES), 2, NO_NODE),
+    (("eval", str(POLAR / "corpus.jsonl")), 1, DATA_SET),
+    (("bench", "systems", str(POLAR / "queries.jsonl")), 1, DATA_SET),
+    (("retrieve", "Who", "built", "the", "Fram"), 2, 'in quotes: ketrag retrieve "QUERY"'),
+    (("ask", "Who", "built", "the", "Fram"), 2, 'in quotes: ketrag ask "QUESTION"'),
+    (("graph", "Colin", "Archer"), 2, 'in quotes: ketrag graph "NAME"'),
+    (("stats", "here"), 2, "ketrag stats -h"),
+    (("purge", "ship.md"), 2, "ketrag remove --purge"),
+]
+
+
+@pytest.mark.parametrize(("argv", "code", "said"), MESSAGES)
+def test_what_is_said(place: Path, argv: tuple[str, ...], code: int, said: str) -> None:
+    done = command(*argv, cwd=place)
+    assert (done.code, done.out) == (code, "")
+    assert said in done.err
+    assert not (place / "-").exists()
 
 
 def test_the_mode_that_a_hint_adds_replaces_no_other(place: Path) -> None:
@@ -87,12 +123,6 @@ def test_several_indexes_and_the_default_one_are_not_named(place: Path, tmp_path
     assert done.code == 4 and "`ketrag index SOURCE...`" in done.err
 
 
-def test_the_folder_of_a_reranker_needs_its_form(place: Path) -> None:
-    done = command("retrieve", "Fram", "--rerank", "my-reranker", "-i", "my notes", cwd=place)
-    assert done.code == 2
-    assert "must be native:FOLDER or none, got 'my-reranker'" in done.err
-
-
 @pytest.mark.parametrize("modes", ["auto,ket", "+ket"])
 def test_a_named_mode_that_the_index_does_not_serve_is_a_warning(tmp_path: Path, modes: str) -> None:
     (tmp_path / "a.md").write_text("The Fram sailed.\n", "utf-8")
@@ -117,22 +147,6 @@ def test_lines_that_are_not_queries_and_a_file_without_any(place: Path) -> None:
     assert "--queries empty.jsonl: there are no queries" in done.err
 
 
-@pytest.mark.parametrize(
-    ("argv", "hint"),
-    [
-        (("retrieve", "Who", "built", "the", "Fram"), 'in quotes: ketrag retrieve "QUERY"'),
-        (("ask", "Who", "built", "the", "Fram"), 'in quotes: ketrag ask "QUESTION"'),
-        (("graph", "Colin", "Archer"), 'in quotes: ketrag graph "NAME"'),
-        (("stats", "here"), "ketrag stats -h"),
-        (("purge", "ship.md"), "ketrag remove --purge"),
-    ],
-)
-def test_wrong_usage_says_what_is_meant(place: Path, argv: tuple[str, ...], hint: str) -> None:
-    done = command(*argv, cwd=place)
-    assert done.code == 2
-    assert hint in done.err
-
-
 @pytest.mark.parametrize("argv", [("--kind", "yes-no"), ("--option", "A", "--option", "B")])
 def test_a_form_of_answer_needs_a_model(place: Path, argv: tuple[str, ...]) -> None:
     done = command("ask", "Who built the Fram?", "-i", "my notes", *argv, cwd=place)
@@ -140,47 +154,6 @@ def test_a_form_of_answer_needs_a_model(place: Path, argv: tuple[str, ...]) -> N
     assert f"{' '.join(argv[:2]) if argv[0] == '--kind' else '--option'} needs a language model" in done.err
     assert "--answer-llm SPEC" in done.err
     assert command("ask", "Who built the Fram?", "-i", "my notes", "--kind", "free", cwd=place).code == 0
-
-
-@pytest.mark.parametrize(
-    ("argv", "stream"),
-    [
-        (("read", "-"), "standard input"),
-        (("export", "graphml", "-"), "standard output"),
-        (("bundle", "-"), "standard output"),
-    ],
-)
-def test_standard_streams_are_not_files(place: Path, argv: tuple[str, ...], stream: str) -> None:
-    named = () if argv[0] == "read" else ("-i", "my notes")
-    done = command(*argv, *named, cwd=place)
-    assert (done.code, done.out) == (2, "")
-    assert f"{stream} is not supported here" in done.err
-    assert "name a file" in done.err
-    assert not (place / "-").exists()
-
-
-def test_an_unknown_node_of_an_export_is_a_sentence(place: Path) -> None:
-    argv = ("export", "graphml", "z.graphml", "--neighbourhood", "Frmm", "-i", "my notes")
-    done = command(*argv, cwd=place)
-    assert done.code == 2
-    assert "has no node 'Frmm', and no name contains it\n" in done.err
-    assert "hint: `ketrag graph -i 'my notes' Frmm`" in done.err
-
-
-@pytest.mark.parametrize("file", ["corpus.jsonl", "queries.jsonl"])
-@pytest.mark.parametrize("argv", [("eval",), ("bench", "systems")])
-def test_a_corpus_is_not_a_data_set(place: Path, argv: tuple[str, ...], file: str) -> None:
-    done = command(*argv, str(POLAR / file), cwd=place)
-    assert done.code == 1
-    assert "looks like a corpus or a file of queries" in done.err
-    assert "hint: name its folder, with corpus.jsonl, queries.jsonl" in done.err
-
-
-@pytest.mark.parametrize("argv", [("retrieve", ""), ("retrieve",), ("ask", " ")])
-def test_a_missing_question_is_wrong_usage(place: Path, argv: tuple[str, ...]) -> None:
-    done = command(*argv, "-i", "my notes", cwd=place)
-    assert done.code == 2
-    assert "hint: " in done.err
 
 
 def test_the_origin_of_a_filter(place: Path) -> None:
@@ -198,13 +171,6 @@ def test_the_origin_of_a_filter(place: Path) -> None:
         (place / "ketrag.toml").unlink()
     (place / "my.toml").write_text("budget = -1\n", "utf-8")
     assert "error: my.toml: budget: -1 is not" in command(*argv, "--config", "my.toml", cwd=place).err
-
-
-@pytest.mark.parametrize("argv", [("--filter", ""), ("--filter", " "), ("-o", "filter=")])
-def test_an_empty_filter_is_refused(place: Path, argv: tuple[str, ...]) -> None:
-    done = command("retrieve", "Fram", "-i", "my notes", *argv, cwd=place)
-    assert (done.code, done.out) == (2, "")
-    assert "filter is empty: is a variable unset?" in done.err
 
 
 def test_a_note_of_an_import_does_not_repeat_itself(capsys: pytest.CaptureFixture[str]) -> None:

@@ -100,18 +100,6 @@ def test_a_model_writes_the_answers_that_are_judged(place: Path, tiny_gguf: Path
     assert "--answers needs a language model" in err
 
 
-def test_two_modes_of_one_call_are_compared(place: Path) -> None:
-    code, out, _ = ketrag(
-        "eval", POLAR, "-i", ".ketrag", "--compare", "bm25", "walk", "--budget", "400", "--json", cwd=place
-    )
-    assert code == 0
-    found = json.loads(out)["comparisons"][0]
-    saved = ketrag("eval", "--compare", "run:bm25", "run:walk", "--budget", "400", "--json", cwd=place)
-    expected = json.loads(saved[1])["comparisons"][0]
-    assert found["differences"] == expected["differences"]
-    assert found["changes"] == expected["changes"] != []
-
-
 def test_the_saved_run_holds_every_question(place: Path) -> None:
     questions = (ROOT / "examples" / "polar" / "queries.jsonl").read_text("utf-8").count("\n")
     results = [json.loads(line) for line in (place / "run" / "results.jsonl").read_text("utf-8").splitlines()]
@@ -239,36 +227,3 @@ def test_what_makes_no_sense_is_refused(place: Path, argv: tuple[str, ...], code
     found = error(place, *argv)
     assert (found["code"], found["exit"]) == (code, 2 if code == "config" else 1)
     assert said in found["message"]
-
-
-def test_runs_on_different_questions_are_not_compared(place: Path) -> None:
-    code, _, err = ketrag(
-        "eval", published(place), "--mode", "bm25", "--budget", "400", "--save", "other", "-q", cwd=place
-    )
-    assert code == 0, err
-    found = error(place, "--compare", "run:bm25", "other:bm25")
-    assert found["code"] == "input"
-    assert "30 only in run:bm25, 1 only in other:bm25" in found["message"]
-
-
-def test_what_a_system_needs_is_named(place: Path, tmp_path: Path) -> None:
-    code, out, err = ketrag(
-        "index", POLAR, "--system", "ket-rag:reference", "-o", f"nltk_data={tmp_path}", "--json", cwd=tmp_path
-    )
-    assert (code, out) == (1, "")
-    error = json.loads(err.splitlines()[-1])
-    assert error["code"] == "backend_missing"
-    assert "punkt_tab" in error["message"]
-    assert "nltk.downloader" in error["hint"]
-    code, out, err = ketrag("index", POLAR, "--system", "ket-rag", "-i", "ket-rag", "-q", cwd=tmp_path)
-    assert code == 0, err
-    code, out, err = ketrag("retrieve", "Who built the Fram?", "-i", "ket-rag", "--json", cwd=tmp_path)
-    assert (code, out) == (4, "")
-    error = json.loads(err)
-    assert error["code"] == "mode_unavailable"
-    assert "mode ket needs" in error["message"]
-    code, out, _ = ketrag(
-        "retrieve", "Who built the Fram?", "-i", "ket-rag", "--mode", "text", "--budget", "200", cwd=tmp_path
-    )
-    assert code == 0
-    assert out

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -84,17 +83,6 @@ def test_wrong_usage_cannot_move_the_cursor(tmp_path: Path, argv: list[str]) -> 
     assert done.returncode == 2
     assert not {"\x1b", "\r", "\x9b", "\u202e"} & set(done.stderr)
     assert "forged" not in done.stderr.splitlines() and "x" not in done.stderr.splitlines()
-
-
-def test_config_show_names_each_origin(tmp_path: Path) -> None:
-    (tmp_path / "ketrag.toml").write_text("seed = 7\n")
-    done = ketrag("config", "show", "-o", "knn_k=0", "--json", cwd=tmp_path, KETRAG_CORE_RATIO="0.0")
-    assert done.returncode == 0, done.stderr
-    settings = json.loads(done.stdout)["settings"]
-    assert settings["knn_k"] == {"value": 0, "origin": "flag"}
-    assert settings["core_ratio"] == {"value": 0.0, "origin": "environment"}
-    assert settings["seed"] == {"value": 7, "origin": "file"}
-    assert settings["budget"] == {"value": 4000, "origin": "default"}
 
 
 def test_environment_with_a_wrong_name(tmp_path: Path) -> None:

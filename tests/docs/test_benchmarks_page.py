@@ -52,31 +52,6 @@ def test_every_section_names_its_version_commit_date_and_machine() -> None:
         assert facts or "Not measured yet" in section, section[:80]
 
 
-def test_a_section_without_a_result_is_named() -> None:
-    from page import section_lines  # type: ignore[import-not-found]
-    from sections import Run, Section  # type: ignore[import-not-found]
-
-    section = Section("new", "New", "Text.", (Run("new", ("build.py",)),))
-    assert section_lines(section, {})[-2] == "Not measured yet: new (`make figures ONLY=new`)."
-
-
-@pytest.mark.parametrize(
-    ("value", "cell"),
-    [
-        (None, ""),
-        (True, "yes"),
-        (12345, "12,345"),
-        (0.01234, "0.012"),
-        (1.2345, "1.23"),
-        (99.96, "100"),
-    ],
-)
-def test_a_cell(value: object, cell: str) -> None:
-    from page import number  # type: ignore[import-not-found]
-
-    assert number(value) == cell
-
-
 def test_a_run_at_tiny_size_prints_its_tables_and_stores_nothing() -> None:
     before = {path: path.read_bytes() for path in (BENCHES / "results").glob("*.json")}
     command = [sys.executable, str(BENCHES / "all.py"), "--smoke", "polar"]

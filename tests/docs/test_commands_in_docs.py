@@ -35,14 +35,6 @@ def commands(text: str) -> Iterator[tuple[str, bool]]:
         yield command, False
 
 
-def test_commands_are_found_in_every_kind_of_code() -> None:
-    page = (
-        "A.\n\n    ketrag index a   # b\n\n```sh\nKETRAG_X=1 ketrag add \\\n  c\n```\n\nUse `ketrag stats`.\n"
-    )
-    found = [(shlex.split(one, comments=True)[1:], whole) for one, whole in commands(page)]
-    assert found == [(["index", "a"], True), (["add", "c"], True), (["stats"], False)]
-
-
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_every_command_parses(page: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for command, whole in commands(page.read_text("utf-8")):

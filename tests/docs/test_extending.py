@@ -8,9 +8,6 @@ import shutil
 import tomllib
 from pathlib import Path
 
-import pytest
-
-from ketrag_fast import extending
 from tests.process import ROOT, command
 from tests.systems.outside import Install, install
 
@@ -63,16 +60,3 @@ def test_the_mode_of_the_guide_ranks(install: Install, tmp_path: Path) -> None:
         done = command(*argv, cwd=tmp_path)
         assert done.code == 0, done.err
     assert "[1] fram.md" in done.out
-
-
-@pytest.mark.parametrize("name", extending.__all__)
-def test_every_public_name_is_there(name: str) -> None:
-    assert getattr(extending, name) is not None
-
-
-def test_the_page_names_what_is_public() -> None:
-    """Names of the page in code that look like those of the module are in it."""
-    page = PAGE.read_text("utf-8")
-    for name in ("Share", "REST", "DOCUMENTS", "ANY", "strings", "graph", "pack_strings", "places_of"):
-        assert name in extending.__all__
-        assert re.search(rf"`[^`]*\b{name}\b", page), name

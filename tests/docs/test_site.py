@@ -68,13 +68,6 @@ def test_links_lead_to_files_and_headings(page: Path) -> None:
             assert anchor in _anchors(to), f"{page.name}: {target}"
 
 
-def test_a_missing_anchor_is_seen(tmp_path: Path) -> None:
-    page = tmp_path / "a.md"
-    page.write_text("# A `b`: c\n\n## Same\n\n## Same\n\n```\n# no heading\n```\n")
-    assert {"a-b-c", "same", "same-1"} <= _anchors(page)
-    assert "no-heading" not in _anchors(page)
-
-
 @pytest.mark.parametrize("page", GUIDES, ids=lambda page: page.stem)
 def test_the_blocks_of_a_guide_run_in_order(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

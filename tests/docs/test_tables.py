@@ -42,12 +42,3 @@ def test_every_table_stands_on_a_page_once_and_whole(make_tables: ModuleType) ->
         table = getattr(make_tables, f"{column}s_table")()
         lines = [line.split(" | ")[0] for line in table.splitlines()[2:]]
         assert lines == [f"| `{name}`" for name in names]
-
-
-def test_a_stale_table_is_renewed_and_the_prose_stays(make_tables: ModuleType) -> None:
-    page = "Before.\n\n<!-- table: systems -->\n\n| old |\n\n<!-- end -->\n\nAfter.\n"
-    new = make_tables.renewed(page)
-    assert new.startswith("Before.\n\n<!-- table: systems -->\n\n| system | what it is | source |\n| --- |")
-    assert new.endswith("|\n\n<!-- end -->\n\nAfter.\n")
-    assert "old" not in new
-    assert make_tables.renewed(new) == new

@@ -1,7 +1,7 @@
-"""Passages, scripted replies and vectors for a whole build of NodeRAG: by the reference implementation when
-`make_noderag_pipeline.py` runs it, and by `Index.build` on loopback.
+"""Passages, scripted replies and vectors for a whole build of NodeRAG: by the reference implementation, as
+recorded (README.md), and by `Index.build` on loopback.
 
-The replies are those of a model that does as it was asked. Replies with faults are in `noderag_replies.py`.
+The replies are those of a model that does as it was asked.
 """
 
 from __future__ import annotations
@@ -12,14 +12,19 @@ import re
 from collections.abc import Sequence
 from hashlib import sha256
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tests.golden.noderag_replies import ARTICLES, NOT_NAMES, sentences
-from tests.golden.noderag_standins import DIMENSION, Embedder
-
+ARTICLES = Path(__file__).parents[2] / "examples" / "polar" / "articles"
+DIMENSION = 24
+NOT_NAMES = """
+A After All Among An And As At Before But By During Each Every For From He Her Here His However If In It Its
+Later Many Men No Not Of On One Only Others Over She Since So Some That The Their Then There These They This
+Those Though To Today Twenty Two Under Until What When Where Which While Who With Without
+"""
 PASSAGES = 40
 WORD = r"[A-ZÀ-Þ]\w*"
 # "of" belongs to a name: a question's stop words must not hide it.
@@ -41,6 +46,24 @@ QUESTIONS: list[tuple[str, list[str]]] = [
 ]  # fmt: skip
 
 Output = list[dict[str, Any]]
+
+
+class Embedder:
+    """Sums of a vector for each word, of length 1."""
+
+    def vector(self, text: str) -> list[float]:
+        """The vector of a text."""
+        total = np.zeros(DIMENSION)
+        for word in re.findall(r"\w+", text.lower()) or ["nothing"]:
+            seed = int.from_bytes(sha256(word.encode()).digest()[:4], "big")
+            total += np.random.default_rng(seed).normal(size=DIMENSION)
+        return list((total / np.linalg.norm(total)).astype(np.float32).astype(float))
+
+
+def sentences(text: str) -> list[str]:
+    """A sentence ends before a capital."""
+    flat = " ".join(text.split())
+    return re.split(r"(?<=[.!?]) (?=[A-ZÀ-Þ])", flat)
 
 
 def passages() -> list[str]:

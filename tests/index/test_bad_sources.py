@@ -173,29 +173,19 @@ def test_no_documents_in_every_mode(tmp_path: Path) -> None:
 
 
 BAD_FILES = {
-    "empty": ("bad.txt", b"", "empty"),
-    "white space": ("bad.md", b" \n\t\n" * 50, "white space"),
     "zeros": ("bad.txt", b"\0" * 10_000, "byte 0 is zero"),
-    "binary": ("bad.txt", b"\x7fELF\x02\x01\x01" + bytes(range(256)) * 64, "zero"),
-    "controls": ("bad.txt", bytes(range(1, 32)) * 300, "control characters"),
-    "false mark": ("bad.txt", b"\xff\xfea\xd8b", "utf-16"),
     "broken line": (
         "bad.jsonl",
         b'{"_id":"x","text":"One."}\n{"_id": "y", "text"\n{"_id":"z","text":"Three."}\n',
         "line 2 is not JSON",
     ),
-    "no object": ("bad.jsonl", b"[1, 2]\n", "line 1 is not a JSON object"),
-    "no text": ("bad.jsonl", b'{"_id": "x"}\n', "line 1: the field 'text' is missing (found: _id)"),
-    "deep": ("bad.jsonl", b"[" * 200_000 + b"\n", "line 1 is not"),
-    "huge number": ("bad.jsonl", b'{"_id":"x","text":"a","metadata":{"n":' + b"9" * 9999 + b"}}\n", "line 1"),
-    "lone surrogate": ("bad.jsonl", b'{"_id": "x", "text": "a \\ud800 b"}\n', "lone surrogate"),
     "duplicate ids": (
         "bad.jsonl",
         b'{"_id":"x","text":"First."}\n{"_id":"x","text":"Second."}\n',
         "the id 'x' is already in use",
     ),
-    "empty table": ("bad.csv", b"", "empty"),
 }
+"""What the readers say of all kinds of bad files is tested in tests/unit/readers."""
 
 
 @pytest.mark.parametrize("case", BAD_FILES)
@@ -233,15 +223,6 @@ def test_broken_lines_leave_their_neighbours(docs: Path) -> None:
     assert json.loads(done.out)["failures"][0]["document"] == "rows.jsonl:2"
     found = json.loads(command("retrieve", "Who flew the Norge?", "--json", cwd=docs.parent).out)
     assert found["passages"][0]["document"] == "b"
-
-
-def test_first_of_two_equal_ids_is_kept(tmp_path: Path) -> None:
-    twice = [Document("x", "First words."), Document("x", "Second words."), Document("y", "Others.")]
-    with Index.build(twice, tmp_path / "index") as index:
-        assert index.report is not None
-        assert [failure.document for failure in index.report.failures] == ["x"]
-        assert "First words." in index.retrieve("words").text
-        assert "Second" not in index.retrieve("words").text
 
 
 def test_fallback_encoding_is_named_where_it_does_not_exist(docs: Path) -> None:
@@ -309,9 +290,7 @@ def test_name_that_is_no_text(docs: Path) -> None:
     assert found["passages"][0]["document"] == "caf\\xe9.txt"
 
 
-@pytest.mark.parametrize(
-    "text", ["12 34 5678, 90!", "... --- !!! ???", "the of and to is", "\u200b\u200b", "😀 😀"]
-)
+@pytest.mark.parametrize("text", ["12 34 5678, 90!", "the of and to is", "\u200b\u200b"])
 def test_texts_without_a_keyword(docs: Path, text: str) -> None:
     (docs / "odd.txt").write_text(text, "utf-8")
     assert indexed(docs.parent).code == 0
@@ -376,14 +355,10 @@ def test_a_million_empty_lines(docs: Path) -> None:
 
 
 SCRIPTS = {
-    "chinese": ("北京是中国的首都。长城在北京附近。", "北京"),
     "japanese": ("東京は日本の首都です。富士山は高い山です。", "東京"),
     "korean": ("서울은 대한민국의 수도이다.", "서울은"),
-    "arabic": ("القاهرة هي عاصمة مصر. يقع الأهرام في الجيزة.", "القاهرة"),
     "hebrew": ("ירושלים היא עיר בישראל.", "ירושלים"),
-    "hindi": ("दिल्ली भारत की राजधानी है।", "दिल्ली"),
     "thai": ("กรุงเทพมหานครเป็นเมืองหลวงของประเทศไทย", "กรุงเทพมหานครเป็นเมืองหลวงของประเทศไทย"),
-    "greek": ("Η Αθήνα είναι η πρωτεύουσα της Ελλάδας.", "Αθήνα"),
     "emoji": ("👩‍👩‍👧‍👦 The family 🇳🇴 lives in Tromsø 😀.", "Tromsø"),
 }
 

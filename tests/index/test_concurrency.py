@@ -65,7 +65,7 @@ def test_who_may_see_a_part_takes_up_what_is_published(tmp_path: Path) -> None:
             assert index.retrieve(f"Ship{number}", mode="bm25").passages[0].document == more.id
 
 
-@pytest.mark.parametrize("moment", [-(2**31), 0, 1, 4_000_000_000], ids=["1901", "1970", "1970+1", "2096"])
+@pytest.mark.parametrize("moment", [-(2**31), 4_000_000_000], ids=["1901", "2096"])
 def test_clocks_that_jump(source: Path, tmp_path: Path, moment: int) -> None:
     """Content alone says what changed: not a file's time, which may stay, or go anywhere."""
     path, file = tmp_path / "index", source / "a.txt"

@@ -89,14 +89,6 @@ def test_all_that_is_left_is_found_within_a_small_budget(index: Index) -> None:
         assert {p.document for p in found.passages} == {"d59", "d119", "d179"}, mode
 
 
-def test_a_filter_that_leaves_everything_changes_nothing(index: Index) -> None:
-    for mode in ("bm25", "text", "fused", "walk"):
-        plain = index.retrieve(QUESTION, mode=mode, budget=900)
-        all_of_them = index.retrieve(QUESTION, mode=mode, budget=900, filter="year exists")
-        assert (all_of_them.text, all_of_them.fitting) == (plain.text, 200)
-        assert [p.score for p in all_of_them.passages] == [p.score for p in plain.passages]
-
-
 @pytest.mark.parametrize(
     ("given", "count"),
     [

@@ -15,7 +15,6 @@ from ketrag_fast.errors import InputError, ModeUnavailable
 from ketrag_fast.kernels.text import unpack
 from tests.oracles import concepts as plain
 from tests.process import POLAR, ketrag
-from tests.support.chat import Chat
 
 QUESTION = "Which ship did Amundsen sail to the Ross Ice Shelf, and who built her?"
 SYSTEM = ("--system", "g2cons", "--llm", "heuristic")
@@ -158,12 +157,11 @@ def test_the_same_bytes_on_any_number_of_threads(tmp_path: Path) -> None:
     assert len(digests) == 1
 
 
-@pytest.mark.parametrize("system", ["ket-rag", "default"])
-def test_other_systems_choose_by_concepts_too(tmp_path: Path, system: str) -> None:
+def test_other_systems_choose_by_concepts_too(tmp_path: Path) -> None:
     with Index.build(
         POLAR / "articles",
         tmp_path / "index",
-        settings=Settings(system=system, core_selection="concept", core_ratio=0.3, llm="heuristic"),
+        settings=Settings(system="ket-rag", core_selection="concept", core_ratio=0.3, llm="heuristic"),
     ) as index:
         stages = index.inspect.arrays()
         chunks = len(stages["units"]["chunk_document"])
@@ -205,49 +203,3 @@ def test_a_concept_is_shown_with_its_neighbours_and_units(read: Path, unread: Pa
         assert "fram" in str(wrong.value.hint)
         with pytest.raises(ModeUnavailable, match="kind 'entity'"):
             index.inspect.entity("Fram")
-
-
-@pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder for commands."""
-    return tmp_path_factory.mktemp("commands")
-
-
-COMMANDS = {
-    "estimate": ("estimate", str(POLAR / "articles"), *SYSTEM, "--json"),
-    "stats": ("stats", "-i", "INDEX", "--json"),
-    "eval": ("eval", str(POLAR), "-i", "INDEX", "--mode", "bm25,g2cons", "--budget", "900", "--json"),
-    "bench": ("bench", "systems", str(POLAR), "--systems", "g2cons", "--llm", "heuristic", "--json"),
-    "config": ("config", "show", "--system", "g2cons", "--json"),
-}
-
-
-@pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_knows_the_system(command: str, read: Path, place: Path) -> None:
-    done = ketrag(*(str(read) if word == "INDEX" else word for word in COMMANDS[command]), cwd=place)
-    assert done.code == 0, done.err
-    found = json.loads(done.out)
-    if command == "estimate":
-        assert {"concepts", "concept_graph", "core_concept"} <= set(found["stages"])
-    if command == "stats":
-        assert "g2cons" in found["modes"]
-        assert found["counts"]["concepts"] > 0
-        assert found["edges"]["concept"] > 0
-    if command == "eval":
-        assert [row["mode"] for row in found["rows"]] == ["bm25", "g2cons"]
-        assert all(row["coverage"] > 0 for row in found["rows"])
-    if command == "bench":
-        (row,) = found["configurations"]
-        assert row["rows"][0]["mode"] == "g2cons"
-        assert row["counts"]["core_chunks"] > 0
-    if command == "config":
-        assert "theta_sem" in done.out
-
-
-@pytest.mark.usefixtures("loopback")
-def test_an_answer_cites_what_concepts_found(read: Path) -> None:
-    with Chat(lambda _: "The Fram [1].") as server, Index.open(read) as index:
-        found = index.ask(QUESTION, llm=f"openai:mini@{server.url}", mode="g2cons", budget=2000)
-    (citation,) = found.citations
-    assert found.text == "The Fram [1]."
-    assert citation.number == 1

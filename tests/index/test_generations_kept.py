@@ -224,7 +224,7 @@ def test_a_name_in_current_that_is_older_than_what_is_there_opens_the_newest(tmp
     with Index.build(DOCUMENTS, place, settings=Settings(threads=1)) as index:
         index.update(remove="d3")
     shutil.rmtree(place / "gen-000001")
-    for name in ("gen-000001", "gen-1", "gen-" + "9" * 5000, "gen-00000²"):
+    for name in ("gen-000001", "gen-1", "gen-" + "9" * 5000, "gen-00000²", "", "../.."):
         (place / "CURRENT").write_text(f"{name}\n", "utf-8")
         with Index.open(place) as index:
             assert index.generation == 2

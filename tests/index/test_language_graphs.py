@@ -90,7 +90,7 @@ def test_languages_are_stored_with_the_words_only_if_not_all_are_english(tmp_pat
         assert "languages" not in index._opened.generation.stages["words"]
 
 
-@pytest.mark.parametrize("modes", ["keyword,g2cons", "noderag,skeleton"])
+@pytest.mark.parametrize("modes", ["bm25,walk", "keyword,g2cons", "noderag,skeleton"])
 def test_an_update_equals_a_build(tmp_path: Path, modes: str) -> None:
     every = [Document(f"{code}-{name}", text) for code in SETS for name, text in SETS[code][0]]
     every.append(Document("en", "The houses of the old town were built by craftsmen and are not large."))

@@ -116,19 +116,6 @@ def test_a_wrong_language_is_refused_with_a_hint(name: str) -> None:
         assert "german" in caught.value.hint
 
 
-def test_an_update_equals_a_build(tmp_path: Path) -> None:
-    more = [
-        *MIXED,
-        Document("fr", "Les maisons de la ville ont été construites par le duc et elles sont là."),
-    ]
-    with build(tmp_path, MIXED) as index:
-        index.update(add=more[-1])
-        updated = index.digest
-    with Index.build(more, tmp_path / "again", settings=Settings(modes=MODES, language="auto")) as again:
-        assert again.digest == updated
-        assert again.stats()["languages"]["fr"] == 1
-
-
 def test_a_document_that_changes_language_is_found_by_both(tmp_path: Path) -> None:
     text = " ".join([ENGLISH] * 20) + "\n\n" + " ".join([GERMAN] * 20)
     with build(
@@ -195,15 +182,15 @@ SYLLABLES = {
 
 
 @pytest.mark.parametrize("code", SYLLABLES)
-@pytest.mark.parametrize("mode", ["bm25", "walk", "text", "keyword"])
-def test_scripts_without_spaces_are_found_by_syllables(tmp_path: Path, code: str, mode: str) -> None:
+def test_scripts_without_spaces_are_found_by_syllables(tmp_path: Path, code: str) -> None:
     right, wrong, query = SYLLABLES[code]
     documents = [Document("right", right), Document("wrong", wrong), Document("en", ENGLISH)]
     with build(tmp_path, documents, modes="bm25,walk,text,keyword") as index:
         assert index.stats()["languages"] == {code: 2, "en": 1}
-        passage = index.retrieve(query, mode=mode).passages[0]
-        assert passage.document == "right"
-        assert right[passage.start : passage.end] == passage.text
+        for mode in ("bm25", "walk", "text", "keyword"):
+            passage = index.retrieve(query, mode=mode).passages[0]
+            assert passage.document == "right", mode
+            assert right[passage.start : passage.end] == passage.text
 
 
 def test_vietnamese_words_are_told_apart_by_their_marks(tmp_path: Path) -> None:
@@ -236,9 +223,7 @@ def test_a_passage_in_the_wrong_language_is_not_preferred(tmp_path: Path) -> Non
 
 SCRIPTS = {
     "bn": "শহরটি 1158 সালে একজন ডিউক দ্বারা প্রতিষ্ঠিত হয়েছিল এবং এটি খুব বড় নয়। ",
-    "te": "ఈ నగరం 1158 లో ఒక డ్యూక్ చేత స్థాపించబడింది మరియు ఇది చాలా పెద్దది కాదు. ",
     "ka": "ქალაქი 1158 წელს ჰერცოგმა დააარსა და ის არც ისე დიდია. ",
-    "am": "ከተማዋ በ1158 በአንድ መስፍን የተመሠረተች ሲሆን በጣም ትልቅ አይደለችም። ",
     "km": "ទីក្រុងនេះត្រូវបានបង្កើតឡើងក្នុងឆ្នាំ 1158 ដោយអ្នកឧកញ៉ា ហើយវាមិនធំពេកទេ។ ",
 }
 
@@ -273,27 +258,11 @@ STRANGE = [
 ]
 
 
-@pytest.mark.parametrize("text", STRANGE)
-def test_strange_text_is_indexed_and_found(tmp_path: Path, text: str) -> None:
-    with build(tmp_path, [*MIXED, Document("strange", text, "strange")]) as index:
-        assert first(index, "strange") == "strange"
-        for mode in MODES:
-            index.retrieve(text, mode=mode)
-        assert all(isinstance(p.text, str) for p in index.retrieve("strange", mode="bm25").passages)
-
-
 def test_a_lone_surrogate_is_a_failure_of_its_document_and_no_word_of_a_query(tmp_path: Path) -> None:
     with build(tmp_path, [*MIXED, Document("bad", "дом \ud800")]) as index:
         assert index.report is not None
         assert [failure.document for failure in index.report.failures] == ["bad"]
         assert first(index, "дом \ud800") == "ru"
-
-
-def test_ten_megabytes_of_chinese_without_a_space(tmp_path: Path) -> None:
-    text = "这座城市的房屋建于古代" * 303_031
-    assert len(text.encode()) >= 10_000_000
-    assert _core.detect_language(text) == "zh"
-    assert len(_core.lexical_keywords(text)) == len(text) - 1
 
 
 def test_ten_megabytes_of_chinese_are_indexed(tmp_path: Path) -> None:
@@ -331,14 +300,14 @@ def test_a_query_in_any_language_reads_a_mixed_index_in_every_mode(mixed: Index,
     assert found >= {"de", "en", "ru"}
 
 
-@pytest.mark.parametrize("text", STRANGE)
-def test_strange_text_is_read_in_every_mode(mixed: Index, tmp_path: Path, text: str) -> None:
-    for mode in mixed.modes:
-        mixed.retrieve(text, mode=mode)
-    documents = [*MIXED, Document("strange", text, "strange")]
-    with build(tmp_path, documents, modes=EVERY, llm="heuristic", threads=1) as index:
-        for mode in index.modes:
-            index.retrieve(text, mode=mode)
+def test_strange_text_is_read_in_every_mode(mixed: Index, tmp_path: Path) -> None:
+    strange = [Document(f"strange{n}", text, f"title{n}") for n, text in enumerate(STRANGE)]
+    with build(tmp_path, [*MIXED, *strange], modes=EVERY, llm="heuristic", threads=1) as index:
+        for document in strange:
+            assert first(index, document.title) == document.id
+            for mode in index.modes:
+                index.retrieve(document.text, mode=mode)
+                mixed.retrieve(document.text, mode=mode)
 
 
 def test_the_command_prints_languages(capsys: pytest.CaptureFixture[str], place: Path) -> None:

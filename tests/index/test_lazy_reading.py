@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import threading
 from pathlib import Path
 
 import numpy as np
@@ -112,41 +110,3 @@ def test_an_index_without_hashes_of_blocks_is_verified_by_whole_arrays(index: Pa
     assert (index / "gen-000002" / "links" / blocks.NAME).exists()
     with Index.open(index) as opened:
         assert opened.retrieve(QUESTION, mode="bm25", budget=200).text == right
-
-
-def published_twice(index: Path) -> None:
-    for name in ("one", "two"):
-        Index.build([Document(name, f"{name} more")], index).close()
-    assert not (index / "gen-000001").exists()
-
-
-def test_a_reader_keeps_its_generation_in_threads_and_after_a_fork(index: Path) -> None:
-    opened = Index.open(index)
-    with Index.open(index, settings=FULL) as other:
-        right = {
-            mode: other.retrieve(QUESTION, mode=mode).text for mode in ("bm25", "text", "walk", "keyword")
-        }
-    published_twice(index)
-    found: dict[str, str] = {}
-    work = [
-        threading.Thread(target=lambda m=mode: found.setdefault(m, opened.retrieve(QUESTION, mode=m).text))
-        for mode in right
-    ]
-    for thread in work:
-        thread.start()
-    for thread in work:
-        thread.join()
-    assert found == right
-    if hasattr(os, "fork"):
-        child = os.fork()
-        if child == 0:
-            arrays = opened.inspect.arrays()
-            good = all(array is not None for stage in arrays.values() for array in stage.values())
-            os._exit(0 if good and opened.retrieve(QUESTION, mode="fused").passages else 1)
-        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-    units = len(opened.inspect.arrays()["units"]["unit_tokens"])
-    assert units >= DOCUMENTS
-    assert opened.stats()["generation"] == 1
-    assert opened.refresh()
-    assert len(opened.inspect.arrays()["units"]["unit_tokens"]) == units + 2
-    opened.close()

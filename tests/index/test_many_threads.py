@@ -85,12 +85,3 @@ def test_no_two_threads_work_on_the_same_item() -> None:
 
         assert map_threads(work, range(500), THREADS) == [-item for item in range(500)]
         assert sorted(taken) == list(range(500))
-
-
-def test_threads_build_the_same_index_each_time(tmp_path: Path) -> None:
-    digests = set()
-    for number in range(5):
-        settings = Settings(modes=",".join(MODES))
-        with Index.build(POLAR / "articles", tmp_path / str(number), settings=settings) as index:
-            digests.add(index.digest)
-    assert len(digests) == 1

@@ -121,9 +121,14 @@ def test_a_purge_that_a_reader_blocks_is_an_error(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "change", [{"where": {"kind": "secret"}}, {"remove": "sec*"}, {"remove": ["sec0", "sec[12]"]}]
+    ("moment", "change"),
+    [
+        ("runner.drop_unused", {"where": {"kind": "secret"}}),
+        ("purge.discard", {"remove": "sec*"}),
+        ("purge.discard", {"where": {"kind": "secret"}}),
+        ("runner._StageRun.run", {"remove": ["sec0", "sec[12]"]}),
+    ],
 )
-@pytest.mark.parametrize("moment", ["runner.drop_unused", "purge.discard", "runner._StageRun.run"])
 def test_a_killed_purge_continues(tmp_path: Path, change: dict[str, Any], moment: str) -> None:
     place = tmp_path / "ix"
     ships(place)

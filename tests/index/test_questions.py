@@ -133,12 +133,6 @@ def test_deadline(index: Index, mode: str) -> None:
             index.retrieve(QUESTION, mode=mode, deadline=bad)
 
 
-def test_deadline_through_the_command(place: Path) -> None:
-    done = command("retrieve", QUESTION, "--mode", "walk", "--deadline", "0", cwd=place)
-    assert (done.code, done.out) == (1, "")
-    assert "the deadline of 0 s passed" in done.err
-
-
 def test_modes_that_are_none(index: Index, place: Path) -> None:
     with pytest.raises(ConfigError, match="unknown mode 'magic'") as caught:
         index.retrieve(QUESTION, mode="magic")
@@ -152,28 +146,6 @@ def test_modes_that_are_none(index: Index, place: Path) -> None:
         done = command("retrieve", QUESTION, "--mode", mode, cwd=place)
         assert (done.code, done.out) == (4, "")
         assert "hint:" in done.err
-
-
-def test_queries_with_bad_lines(place: Path) -> None:
-    lines = [
-        '{"_id": "1", "text": "Who built the Fram?"}',
-        "{",
-        '{"_id": "3", "text": " "}',
-        '{"_id": "4"}',
-        "7",
-    ]
-    (place / "queries.jsonl").write_bytes("\n".join(lines).encode() + b"\n\xff\xfe\n")
-    done = command("retrieve", "--queries", "queries.jsonl", cwd=place)
-    assert done.code == 3
-    found = [json.loads(line) for line in done.out.splitlines()]
-    assert len(found) == 6
-    assert found[0]["passages"]
-    assert {entry["schema"] for entry in found[1:]} == {"ketrag/error/1"}
-    assert found[2]["query_id"] == "3"
-    assert found[2]["code"] == "empty_query"
-    assert command("retrieve", "--queries", "missing.jsonl", cwd=place).code == 1
-    assert command("retrieve", "Who?", "--queries", "queries.jsonl", cwd=place).code == 2
-    assert command("retrieve", cwd=place).code == 2
 
 
 def test_closed_index(place: Path) -> None:

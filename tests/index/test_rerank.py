@@ -11,7 +11,6 @@ import pytest
 from ketrag_fast import Index, Settings
 from ketrag_fast.apps.cli.main import main
 from ketrag_fast.errors import BackendError, ConfigError, DeadlineExceeded
-from ketrag_fast.kernels.encoder import KERNEL_VARIABLE, kernels
 from ketrag_fast.models.reranker import CrossEncoder
 from ketrag_fast.query.reranking import DEPTH
 from tests import cross_encoder, small_model
@@ -75,28 +74,6 @@ def test_questions_that_match_nothing_and_deadlines(where: Path) -> None:
     with pytest.raises(DeadlineExceeded):
         model.scores(QUESTION, ["w1"] * 30, seconds=0.0)
     assert model.scores(QUESTION, []).shape == (0,)
-
-
-def test_the_fastest_of_the_measured_is_taken_and_one_can_be_forced(
-    where: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    spec = f"native:{where / 'model'}"
-    monkeypatch.delenv(KERNEL_VARIABLE, raising=False)
-    model = CrossEncoder(spec)
-    times = [took for *_, took in model.timings]
-    assert times == sorted(times) and all(took > 0 for took in times)
-    assert {precision for _, precision, _ in model.timings} <= {"f32", "bf16"}
-    if model.timings and model.precision == model.timings[0][1]:
-        assert model.kernel == model.timings[0][0]
-    texts = ["w1 w2 w3", "w7 w8", "w9 " * 20]
-    exact = CrossEncoder(spec, precision="fp32").scores(QUESTION, texts)
-    for kernel in kernels():
-        monkeypatch.setenv(KERNEL_VARIABLE, kernel)
-        forced = CrossEncoder(spec)
-        assert forced.precision in ("f32", "bf16")
-        if not kernel.endswith("-vnni"):
-            assert (forced.kernel, forced.timings) == (kernel, [])
-        assert np.allclose(forced.scores(QUESTION, texts), exact, atol=0.05)
 
 
 def test_what_is_no_cross_encoder_is_refused(where: Path, tmp_path: Path) -> None:

@@ -11,27 +11,10 @@ import pytest
 from ketrag_fast import Document, Index, Settings, _core
 from ketrag_fast.types.locations import Locator
 from tests import small_model
+from tests.support import histories
 
-NAMES = (
-    *("Fram", "Gjøa", "Roald Amundsen", "The Pole", "Ross Ice Shelf", "Hut Point", "Maud", "Of The"),
-    *("Oslo", "1911", "Mount Erebus", "A. Born", "日本", "X"),
-)
-WORDS = (
-    *(f"w{n}" for n in range(9)),
-    "sledge",
-    "dogs",
-    "winter",
-    "ice",
-    "it",
-    "was",
-    "of",
-    "the",
-    "seal",
-    "oil",
-    "years",
-    "Ice",
-    "The",
-)
+NAMES = (*histories.NAMES, "Of The", "Mount Erebus", "A. Born", "日本")
+WORDS = (*histories.WORDS, *(f"w{n}" for n in range(9)))
 
 
 def sentence(dice: random.Random) -> str:

@@ -15,7 +15,6 @@ import pytest
 from ketrag_fast import Index, Settings
 from ketrag_fast.errors import ConfigError, IndexDamaged, KetragError
 from ketrag_fast.index.health import examine
-from ketrag_fast.storage.manifest import SEAL, seal_of
 from ketrag_fast.types import Document
 from tests import small_model
 from tests.process import command, ketrag, python
@@ -85,7 +84,7 @@ def test_any_flip_in_the_tables_is_repaired_or_a_typed_error(index: Path) -> Non
     whole = (index / "index.sqlite").read_bytes()
     kept = {path: path.read_bytes() for path in index.rglob("*") if path.is_file()}
     typed = 0
-    for changed in flips(whole, 24):
+    for changed in flips(whole, 12):
         for path in index.iterdir():
             shutil.rmtree(path) if path.is_dir() else path.unlink()
         for path, data in kept.items():
@@ -116,27 +115,6 @@ def test_a_changed_setting_is_found_whatever_is_verified(index: Path) -> None:
         for verify in ("full", "blocks", "sizes"):
             with pytest.raises(IndexDamaged, match="manifest"):
                 Index.open(index, settings=Settings(verify=verify))
-
-
-@pytest.mark.parametrize(
-    "value", ["Infinity", "1e400", "NaN", "-1", '"7"', "1.5", "true", "null", "[]", "9" * 30]
-)
-def test_wrong_numbers_in_the_manifest(index: Path, value: str) -> None:
-    manifest = next(index.glob("gen-*/manifest.json"))
-    data = json.loads(manifest.read_text())
-    for place in ("generation", "format", "bytes", "version"):
-        text = json.dumps(data)
-        at = text.index(f'"{place}": ') + len(place) + 4
-        end = min(text.index(mark, at) for mark in ",}" if mark in text[at:])
-        text = text[:at] + value + text[end:]
-        if value not in ("Infinity", "NaN", "1e400"):  # refused before the seal is compared
-            forged = json.loads(text)
-            text = json.dumps({**forged, SEAL: seal_of(forged)})
-        manifest.write_text(text)
-        if place == "version" and value == '"7"':
-            continue
-        with pytest.raises(KetragError):
-            Index.open(index)
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes here")
@@ -172,15 +150,6 @@ def test_a_link_in_the_place_of_the_tables_is_not_followed(index: Path, tmp_path
     assert other.exists() == there and (not there or other.read_bytes() == b"")
     with Index.open(index) as opened:
         assert opened.retrieve("Fram").passages
-
-
-def test_an_unchanged_build_empties_the_work_folder(index: Path) -> None:
-    (index / "work" / "units-0123").mkdir()
-    (index / "work" / "units-0123" / "x.npy").write_bytes(b"x")
-    (index / "work" / "left.hnsw").write_bytes(b"x")
-    with Index.build([], index) as built:
-        assert built.report is not None and not built.report.changed
-    assert list((index / "work").iterdir()) == []
 
 
 def test_no_more_files_is_no_damage(index: Path, tmp_path: Path) -> None:
@@ -324,7 +293,7 @@ def test_rows_and_their_order_in_the_tables_must_fit(index: Path) -> None:
 def test_headers_that_are_altered_are_typed_whatever_is_verified(index: Path) -> None:
     """NumPy reads headers as literals of Python: what it makes of others is not for users."""
     kinds: set[str] = set()
-    for array in sorted(index.glob("gen-*/*/*.npy"))[::3]:
+    for array in sorted(index.glob("gen-*/*/*.npy"))[::9]:
         whole = array.read_bytes()
         size = int.from_bytes(whole[8:10], "little")
         for turn, header in enumerate(

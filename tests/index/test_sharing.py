@@ -4,19 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
-import threading
-import time
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from ketrag_fast import Index, Settings
-from ketrag_fast.errors import IndexLocked, ReadOnly, StorageFull
-from ketrag_fast.storage.layout import Layout
-from ketrag_fast.storage.lock import builder_lock
-from ketrag_fast.types import Document
-from tests.process import POLAR, command, ketrag, python
+from ketrag_fast.errors import ReadOnly, StorageFull
+from tests.process import POLAR, command, python
 from tests.support.ordinary_user import ordinary_user
 
 QUESTION = "Who built the Fram?"
@@ -27,58 +21,6 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("sharing") / "index"
     Index.build(POLAR / "articles", path, settings=Settings(modes="auto,text,keyword")).close()
     return path
-
-
-def test_readers_while_generations_are_published(tmp_path: Path) -> None:
-    path = tmp_path / "index"
-    texts = [Document(str(n), f"Captain{n} sailed the Ship{n} to Harbour{n}.") for n in range(30)]
-    index = Index.build(texts, path, settings=Settings(modes="auto,text,keyword"))
-    over = threading.Event()
-
-    def read(_: int) -> int:
-        asked = 0
-        while not over.is_set() or not asked:
-            context = index.retrieve("Who sailed the Ship7?", mode=("walk", "text", "keyword")[asked % 3])
-            assert context.passages[0].document == "7"
-            asked += 1
-            time.sleep(0.002)
-        return asked
-
-    def refresh() -> set[int]:
-        seen = set()
-        while not over.is_set():
-            index.refresh()
-            seen.add(index.generation)
-            time.sleep(0.002)
-        return seen  # how many depends on the machine
-
-    with ThreadPoolExecutor(5) as pool:
-        readers = [pool.submit(read, n) for n in range(4)]
-        refreshed = pool.submit(refresh)
-        try:
-            for n in range(4):
-                Index.build([Document(f"new{n}", f"Captain New{n} stayed.")], path).close()
-        finally:
-            over.set()
-        assert all(reader.result() > 0 for reader in readers)
-        assert refreshed.result() <= {1, 2, 3, 4, 5}
-    index.refresh()
-    assert index.generation == 5
-    assert not index.refresh()
-    assert index.retrieve("Who stayed? New3").passages[0].document == "new3"
-
-
-def test_a_reader_keeps_its_generation(tmp_path: Path) -> None:
-    path = tmp_path / "index"
-    old = Index.build([Document("a", "Nansen built the Fram.")], path)
-    for n in range(4):  # so many that the folder of the first one is gone
-        Index.build([Document(f"b{n}", f"Ship {n} sank.")], path).close()
-    assert not (path / "gen-000001").exists()
-    assert old.retrieve("Who built the Fram?").passages[0].document == "a"
-    assert old.retrieve("What sank?").reason == "no_match"
-    assert old.stats()["generation"] == 1
-    assert old.refresh()
-    assert old.retrieve("What sank?").passages
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
@@ -107,19 +49,6 @@ def test_mapped_files_are_shared(whole: Path) -> None:
         mapped = [line for line in Path("/proc/self/maps").read_text().splitlines() if str(whole) in line]
     assert len(mapped) > 30
     assert all("w" not in line.split()[1] for line in mapped)
-
-
-def test_two_builders(whole: Path, tmp_path: Path) -> None:
-    index = Path(shutil.copytree(whole, tmp_path / "index"))
-    with builder_lock(Layout(index)):
-        with pytest.raises(IndexLocked, match=str(os.getpid())) as caught:
-            Index.build([], index)
-        assert caught.value.hint
-        done = ketrag("index", "-i", str(index), "--json", cwd=tmp_path)
-        assert (done.code, done.out) == (1, "")
-        assert "index_locked" in done.err
-        assert command("retrieve", QUESTION, "-i", str(index), cwd=tmp_path).code == 0
-    assert command("index", "-i", str(index), cwd=tmp_path).code == 0
 
 
 def test_read_only_index(whole: Path, tmp_path: Path) -> None:

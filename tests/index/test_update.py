@@ -62,14 +62,6 @@ def test_removed_documents_stay_away_until_they_are_added(folder: Path, tmp_path
         assert index.digest == fresh(tmp_path, folder)
 
 
-def test_removal_is_a_build_without_them(folder: Path, tmp_path: Path) -> None:
-    with Index.build(folder, tmp_path / "ix", settings=Settings(llm="heuristic", modes="all")) as index:
-        index.update(remove="c.md")
-        got = index.digest
-    (folder / "c.md").unlink()
-    assert got == fresh(tmp_path, folder, Settings(llm="heuristic", modes="all"))
-
-
 def test_add_reads_no_other_source(folder: Path, tmp_path: Path) -> None:
     more = tmp_path / "more.md"
     more.write_text(f"# more\n\n{text('more')}", "utf-8")
@@ -82,29 +74,6 @@ def test_add_reads_no_other_source(folder: Path, tmp_path: Path) -> None:
     with Index.build([], tmp_path / "ix") as index:
         assert index.report is not None
         assert (index.report.updated, index.report.removed) == (1, 1)
-
-
-def test_histories_of_edits_end_in_the_same_bytes(tmp_path: Path) -> None:
-    """Whatever came and went: handed over by a program, in the order of their first coming."""
-    for seed in range(6):
-        dice = random.Random(seed)
-        there: dict[str, Document] = {}
-        place = tmp_path / f"ix{seed}"
-        Index.build([], place).close()
-        with Index.open(place) as index:
-            for step in range(8):
-                if there and dice.random() < 0.4:
-                    gone = dice.sample(sorted(there), k=dice.randint(1, min(3, len(there))))
-                    index.update(remove=gone)
-                    for name in gone:
-                        del there[name]
-                    continue
-                names = [f"d{dice.randrange(12)}" for _ in range(dice.randint(1, 4))]
-                given = {name: Document(name, text(f"{name}{seed}{step}"), name.upper()) for name in names}
-                index.update(add=list(given.values()))
-                there.update(given)
-            assert ids(index) == list(there)
-            assert index.digest == fresh(tmp_path, list(there.values()))
 
 
 def test_what_is_not_there_is_listed(
@@ -135,15 +104,6 @@ def test_a_dry_run_changes_nothing(folder: Path, tmp_path: Path, capsys: pytest.
         assert (index.digest, len(ids(index))) == (before, 8)
     assert main(["documents", "-i", place, "old"]) == 0
     assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == ["old/g.md", "old/h.md"]
-
-
-def test_a_removed_index_is_missing(folder: Path, tmp_path: Path) -> None:
-    import shutil
-
-    with Index.build(folder, tmp_path / "ix") as index:
-        shutil.rmtree(tmp_path / "ix")
-        with pytest.raises(IndexMissing):
-            index.update(remove="a.md")
 
 
 def everything_in(folder: Path) -> bytes:

@@ -158,17 +158,6 @@ def test_a_short_walk_is_the_dense_one(
     assert list(zip(-scores, ids, strict=True)) == sorted(zip(-scores, ids, strict=True))
 
 
-def test_two_steps_spelled_out_and_a_node_without_edges() -> None:
-    """Teleport gives 0.5p + 0.25P'p + 0.25P'P'p, lazy 0.25p + 0.5P'p + 0.25P'P'p."""
-    path = packed([[1], [0, 2], [1], []])
-    ids, scores = spread(*path, None, [0])
-    assert (ids.tolist(), scores.tolist()) == ([0, 1, 2], [0.625, 0.25, 0.125])
-    ids, scores = spread(*path, None, [0], lazy=True)
-    assert (ids.tolist(), scores.tolist()) == ([1, 0, 2], [0.5, 0.375, 0.125])
-    assert [part.tolist() for part in spread(*path, None, [3])] == [[3], [1.0]]
-    assert [part.tolist() for part in spread(*path, None, [])] == [[], []]
-
-
 @pytest.mark.parametrize(
     ("arguments", "word"),
     [

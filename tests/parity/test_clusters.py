@@ -42,24 +42,6 @@ def test_the_same_bits_for_any_threads_and_instructions() -> None:
             assert got.centres.tobytes() == want[1].tobytes()
 
 
-def test_heaps_that_lie_apart_are_found() -> None:
-    random = np.random.default_rng(4)
-    heap = np.repeat(np.arange(9), 50)
-    rows = (40 * np.eye(9, 16)[heap] + random.normal(size=(450, 16))).astype(np.float32)
-    labels = kmeans(rows, 9).labels
-    assert all(len(set(labels[heap == h])) == 1 for h in range(9))
-    assert len(set(labels)) == 9
-
-
-def test_more_centres_than_vectors_is_one_for_each() -> None:
-    rows = np.array([[0.0], [1.0], [1.0], [7.0]], np.float32)
-    labels, centres = kmeans(rows, 99)
-    assert centres.shape == (4, 1)
-    assert (centres[labels] == rows).all()
-    empty = kmeans(np.zeros((0, 3), np.float32), 5)
-    assert (empty.labels.shape, empty.centres.shape) == ((0,), (0, 3))
-
-
 @pytest.mark.parametrize(
     ("arguments", "word"),
     [

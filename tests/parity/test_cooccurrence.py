@@ -141,14 +141,6 @@ def test_the_graph_equals_its_oracle(data: st.DataObject, nodes: int, lexical: i
     assert [row.tolist() for row in rows] == oracle.knn_graph(first, second)
 
 
-def test_more_neighbours_than_texts_make_the_complete_graph() -> None:
-    texts = [[0, i + 1] for i in range(6)]
-    found = cooccurrence_knn(*packed(texts), 7, 9)
-    graph = knn_graph(found.ids, np.empty((6, 0), np.uint32))
-    assert len(graph.indices) == 6 * 5
-    np.testing.assert_array_equal(graph.indptr, np.arange(0, 31, 5))
-
-
 def test_wrong_neighbour_lists_are_refused() -> None:
     with pytest.raises(errors.InputError, match="2 rows"):
         knn_graph(np.zeros((2, 1), np.uint32), np.zeros((3, 1), np.uint32))

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.golden import make_walk as recorded
 from tests.oracles import walk_parts as oracle
 from tests.support.effort import Report, is_stopped
 
@@ -58,18 +55,6 @@ def test_bm25_equals_the_slow_form(units: list[tuple[str, list[str]]], question:
 def unit_rows(rng: np.random.Generator, rows: int, dim: int) -> np.ndarray:
     x = rng.normal(size=(rows, dim))
     return (x / np.linalg.norm(x, axis=1, keepdims=True)).astype(np.float32)
-
-
-@settings(max_examples=20, deadline=None)
-@given(corpus, st.lists(sentence, max_size=5))
-def test_threads_change_nothing(units: list[tuple[str, list[str]]], questions: list[str]) -> None:
-    one, two = build(units, 1), build(units, 2)
-    assert one.keys() == two.keys()
-    assert all((one[name] == two[name]).all() for name in one)
-    for exact in (False, True):
-        a = kernel.walk(one, questions, 9, exact=exact, threads=1)
-        b = kernel.walk(one, questions, 9, exact=exact, threads=2)
-        assert [(i.tolist(), s.tolist()) for i, s in a] == [(i.tolist(), s.tolist()) for i, s in b]
 
 
 def test_the_local_form_finds_the_second_hop() -> None:
@@ -150,29 +135,3 @@ def test_a_report_can_stop_the_build() -> None:
         kernel.build_links([""] * size, [text] * size, [[text]] * size, threads=1, report=report)
 
     is_stopped(build, 20_000)
-
-
-@pytest.fixture(scope="module", params=recorded.SETS)
-def dataset(request: pytest.FixtureRequest) -> tuple[dict[str, Any], kernel.Links]:
-    texts = recorded.read_texts(request.param)
-    return texts, kernel.build_links(texts["titles"], texts["texts"], texts["sentences"])
-
-
-def test_the_local_form_covers_as_much(dataset: tuple[dict[str, Any], kernel.Links]) -> None:
-    """Answers among the first 20 and 60 passages: within two questions of the exact form."""
-    data, links = dataset
-    normal, queries = data["normal"], data["queries"]
-    texts, answers = [q["text"] for q in queries], [q["answers"] for q in queries]
-    count = []
-    for exact in (True, False):
-        found = kernel.walk(links, texts, 60, exact=exact)
-        count.append(
-            [
-                sum(
-                    any(a in normal[p] for p in ids[:depth] for a in wanted)
-                    for (ids, _), wanted in zip(found, answers, strict=True)
-                )
-                for depth in (20, 60)
-            ]
-        )
-    assert all(local >= exact - 2 for exact, local in zip(*count, strict=True))

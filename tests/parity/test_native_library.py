@@ -69,8 +69,9 @@ def test_minilm_on_hostile_texts(minilm: Path) -> None:
 POOLINGS = ["cls", "max", "mean", "mean_sqrt_len_tokens", "weightedmean", "lasttoken"]
 
 
-@pytest.mark.parametrize("pooling", POOLINGS)
-@pytest.mark.parametrize("family", ["bert", "roberta", "mpnet"])
+@pytest.mark.parametrize(
+    ("family", "pooling"), list(zip(["bert", "roberta", "mpnet"] * 2, POOLINGS, strict=True))
+)
 def test_folders_as_the_library_writes_them(tmp_path: Path, family: str, pooling: str) -> None:
     """A random model with a dense layer, normalisation, prompts that are not pooled, and a short limit."""
     import torch

@@ -1,5 +1,5 @@
 """A whole build of NodeRAG by its preset, against the reference implementation on the same passages, replies
-and vectors (`tests/golden/make_noderag_pipeline.py`)."""
+and vectors (`tests/golden/README.md`)."""
 
 from __future__ import annotations
 

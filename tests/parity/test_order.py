@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.golden.make_walk import SETS, read_texts
 from tests.parity.test_links import build
+from tests.support.walk_golden import SETS, read_texts
 
 from ketrag_fast.kernels import links as kernel
 

@@ -8,23 +8,20 @@ import json
 import math
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.golden import make_walk as recorded
 from tests.oracles import walk as oracle
 from tests.oracles.walk_parts import WalkQuestion, vocabulary
 from tests.parity.test_links import WORDS, asked, build, corpus, sentence, unit_rows
 from tests.process import ROOT, environment
+from tests.support import walk_golden as recorded
 from tests.support.processors import PORTABLE, hidden, old_libraries
 
 from ketrag_fast.errors import InputError
 from ketrag_fast.kernels import links as kernel
-
-GOLDEN = Path(recorded.__file__).with_name("walk.json")
 
 
 def walk(links: kernel.Links, question: str, top: int = 1000, **options: object) -> kernel.Hits:
@@ -129,15 +126,6 @@ def test_threads_and_the_number_wanted_change_nothing(
     many = kernel.walk(links, questions, 1000, threads=1)
     assert [(i.tolist(), s.tolist()) for i, s in one] == [(i.tolist(), s.tolist()) for i, s in two]
     assert [i.tolist() for i, _ in one] == [i.tolist()[:9] for i, _ in many]
-
-
-def test_identical_one_and_two_passages() -> None:
-    for count in (1, 2, 300):
-        same_text = build([("Ada", ["Ada wrote of Byron."])] * count)
-        for exact in (False, True):
-            ids, scores = walk(same_text, "Who wrote of Byron?", exact=exact)
-            assert ids.tolist()[:250] == list(range(count))[:250]
-            assert np.isfinite(scores).all()
 
 
 def tied(names: list[str]) -> list[tuple[str, list[str]]]:
@@ -318,7 +306,12 @@ def dataset(request: pytest.FixtureRequest):
     texts = recorded.read_texts(request.param)
     links = kernel.build_links(texts["titles"], texts["texts"], texts["sentences"])
     lengths = np.log([count + 1.0 for count in texts["characters"]])
-    return json.loads(GOLDEN.read_text())[request.param], recorded.chosen(texts["queries"]), links, lengths
+    return (
+        json.loads(recorded.GOLDEN.read_text())[request.param],
+        recorded.chosen(texts["queries"]),
+        links,
+        lengths,
+    )
 
 
 # The sketch also counts names that only a sentence read by itself has, and not its passage. In these

@@ -7,7 +7,6 @@ units.
 
 from __future__ import annotations
 
-import dataclasses
 import json
 
 import numpy as np
@@ -136,24 +135,6 @@ def test_a_corpus_in_which_every_rule_decides(large: tuple[kernel.Links, np.ndar
     wanted = np.random.default_rng(3).random(len(lengths)) < 0.2
     hits = default(links, question, lengths, wanted=wanted)
     same(hits, slow(links, known, lengths, wanted=wanted))
-
-
-@pytest.mark.parametrize("rule", ["max_df", "keep", "nodes", "steps", "rest_steps", "reached"])
-def test_without_a_rule_the_slow_form_ranks_otherwise(
-    large: tuple[kernel.Links, np.ndarray], rule: str
-) -> None:
-    """So that the comparison above would notice a rule that the core forgot."""
-    links, lengths = large
-    known = known_of(links, QUESTIONS[1])
-    right, scores = slow(links, known, lengths)
-    if rule == "reached":
-        wrong, others = oracle.walk(links, known, lengths, sizes=oracle.PRODUCT)
-    else:
-        more = 3 if rule.endswith("steps") else 10_000
-        wrong, others = slow(links, known, lengths, dataclasses.replace(DEFAULT, **{rule: more}))
-    size = min(len(scores), len(others))
-    assert right != wrong
-    assert np.abs(scores[:size] - others[:size]).max() > 1e-4
 
 
 def sections(titles: int) -> tuple[kernel.Links, np.ndarray]:

@@ -62,12 +62,6 @@ def test_concepts_are_the_best_words_of_each_chunk(chunks: list[dict[str, int]],
     assert found(2) == found(1)
 
 
-def test_one_letter_is_a_concept_only_in_scripts_without_spaces() -> None:
-    vocabulary = ["a", "bc", "é", "中"]
-    words, _ = _core.concepts(*csr([[0, 1, 2, 3]]), np.ones(4, np.uint32), pack(vocabulary))
-    assert [vocabulary[word] for word in words.tolist()] == ["bc", "中"]
-
-
 @given(rows_below(9, 12), st.integers(0, 99), st.integers(0, 4), st.sampled_from([-1.0, 0.0, 0.4, 0.65, 1.0]))
 def test_the_graph_joins_what_meets_and_is_close(
     rows: list[list[int]], seed: int, theta_co: int, theta_sem: float

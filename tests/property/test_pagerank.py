@@ -42,26 +42,6 @@ def test_steps_and_the_lazy_walk(matrix: np.ndarray, steps: int, lazy: bool) -> 
     np.testing.assert_allclose(got, plain.pagerank(matrix, teleport=0.5, steps=steps, lazy=lazy), atol=1e-14)
 
 
-def test_two_steps_spelled_out() -> None:
-    """90 #1: teleport gives 0.5p + 0.25P'p + 0.25P'P'p, lazy 0.25p + 0.5P'p + 0.25P'P'p."""
-    random = np.random.default_rng(5)
-    matrix = random.random((6, 6))
-    step = (matrix / matrix.sum(axis=1, keepdims=True)).T
-    p = random.random(6)
-    p /= p.sum()
-    common = {"restart": p, "teleport": 0.5, "steps": 2}
-    want = 0.5 * p + 0.25 * step @ p + 0.25 * step @ step @ p
-    np.testing.assert_allclose(kernels.pagerank(*rows(matrix), **common), want, atol=1e-15)
-    want = 0.25 * p + 0.5 * step @ p + 0.25 * step @ step @ p
-    np.testing.assert_allclose(kernels.pagerank(*rows(matrix), **common, lazy=True), want, atol=1e-15)
-
-
-def test_a_path_and_two_isolated_nodes() -> None:
-    """90 #4."""
-    got = kernels.pagerank([0, 1, 2, 2, 2], [1, 0])
-    np.testing.assert_allclose(got, [0.4347826, 0.4347826, 0.0652174, 0.0652174], atol=1e-7)
-
-
 def test_as_networkx_stops_it() -> None:
     networkx = part("networkx", "checks")
     part("scipy", "checks")

@@ -34,14 +34,6 @@ def test_kept_columns_are_renumbered(units: list[set[int]], kept: list[int]) -> 
     assert unpack(kernels.renumber(*pack(units), 15, kept)) == plain.renumber(units, kept)
 
 
-@given(UNITS)
-def test_turning_twice_changes_nothing(units: list[set[int]]) -> None:
-    once = kernels.transpose(*pack(units), 15)
-    twice = kernels.transpose(*once, len(units))
-    for got, want in zip(twice, pack(units), strict=True):
-        np.testing.assert_array_equal(got, want)
-
-
 def test_bad_rows_are_named() -> None:
     with pytest.raises(InputError, match="row 0"):
         kernels.transpose([0, 2], [1, 0], 2)

@@ -1,4 +1,4 @@
-"""A minute of the attack; all of it with `-m soak`, or `make soak`, which also prints the report."""
+"""Some kills and crashes of the attack; all of it with `-m soak`, or `make soak`, which prints the report."""
 
 from __future__ import annotations
 
@@ -12,18 +12,7 @@ from tests.support.parts import missing as absent
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 
 
-SCALES = {
-    "flips": 0.02,
-    "damages": 0.04,
-    "kills": 0.05,
-    "writes": 0.01,
-    "limits": 0.04,
-    "crashes": 0.003,
-    "failures": 0.001,
-    "readers": 0.02,
-    "rot": 0.03,
-    "histories": 0.001,
-}
+SCALES = {"kills": 0.02, "crashes": 0.002}
 """A few seconds of each."""
 
 
@@ -34,10 +23,10 @@ def test_a_part_of_the_attack(part: str) -> None:
     outcomes, missing = drive.all_of([part], 7, scale, 2)
     assert not drive.faults(outcomes), drive.report(drive.faults(outcomes), missing)
     ends = {outcome.said.removeprefix("read old, changed ") for outcome in outcomes}
-    if part in ("writes", "crashes", "failures") and missing:
+    if part == "crashes" and missing:
         absent(missing[0])
-    assert ends & {"right", "new"} or part == "limits", ends
-    assert len(ends) > 1 or part in ("kills", "readers", "histories"), ends  # what was done had its effect
+    assert ends & {"right", "new"}, ends
+    assert len(ends) > 1 or part == "kills", ends  # what was done had its effect
 
 
 @pytest.mark.soak

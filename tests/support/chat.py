@@ -2,43 +2,16 @@
 
 from __future__ import annotations
 
-import http.client
 import json
 import threading
 import time
 from collections.abc import Callable, Sequence
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, Self
+from http.server import BaseHTTPRequestHandler
+from typing import Any
 
-from tests.support.endpoint import send
+from tests.support.endpoint import Fault, Quiet, Served, forward, send
 
 Answer = Callable[[dict[str, Any]], str]
-
-
-class Served:
-    """A server on loopback that runs while it is entered."""
-
-    def __init__(self, handler: type[BaseHTTPRequestHandler]) -> None:
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-        self._server.daemon_threads = True
-        self.over = threading.Event()
-        """Ends the pauses of what still answers when the test is done."""
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
-        self._thread.start()
-        self.port = int(self._server.server_address[1])
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}/v1"
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.over.set()
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
 
 
 class Chat(Served):
@@ -64,8 +37,7 @@ class Chat(Served):
         lock = threading.Lock()
         outer = self
 
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
+        class Handler(Quiet, BaseHTTPRequestHandler):
             answering = False
 
             def do_GET(self) -> None:
@@ -126,18 +98,12 @@ class Chat(Served):
                 last = {"choices": [], "usage": {"prompt_tokens": 7, "completion_tokens": 3}}
                 self.wfile.write(b"data: " + json.dumps(last).encode() + b"\n\ndata: [DONE]\n\n")
 
-            def log_message(self, *_: Any) -> None:
-                pass
-
         super().__init__(Handler)
 
 
 def usage(body: dict[str, Any]) -> dict[str, int]:
     sent = sum(len(message["content"].split()) for message in body["messages"])
     return {"prompt_tokens": sent, "completion_tokens": 5, "total_tokens": sent + 5}
-
-
-Fault = Callable[[BaseHTTPRequestHandler, bytes], None]
 
 
 class ChatProxy(Served):
@@ -151,9 +117,7 @@ class ChatProxy(Served):
         lock = threading.Lock()
         outer = self
 
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
+        class Handler(Quiet, BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 self._pass_on(None, None)
 
@@ -165,22 +129,14 @@ class ChatProxy(Served):
                 self._pass_on(body, fault)
 
             def _pass_on(self, body: bytes | None, fault: Fault | None) -> None:
-                connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
-                method = "GET" if body is None else "POST"
-                connection.request(method, self.path, body, {"Content-Type": "application/json"})
-                reply = connection.getresponse()
-                content, kind = reply.read(), reply.getheader("Content-Type") or ""
-                connection.close()
+                code, content, kind = forward(port, self.path, body)
                 try:
                     if fault is None:
-                        send(self, reply.status, content, kind)
+                        send(self, code, content, kind)
                     else:
                         fault(self, content)
                 except OSError:
                     self.close_connection = True
-
-            def log_message(self, *_: Any) -> None:
-                pass
 
         super().__init__(Handler)
 

@@ -16,7 +16,45 @@ from numpy.typing import NDArray
 Encode = Callable[[Sequence[str]], NDArray[Any]]
 
 
-class Endpoint:
+Fault = Callable[[BaseHTTPRequestHandler, bytes], None]
+
+
+class Quiet(BaseHTTPRequestHandler):
+    """Keeps connections open and logs nothing."""
+
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+class Served:
+    """A server on loopback that runs while it is entered."""
+
+    def __init__(self, handler: type[BaseHTTPRequestHandler]) -> None:
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+        self._server.daemon_threads = True
+        self.over = threading.Event()
+        """Ends the pauses of what still answers when the test is done."""
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
+        self._thread.start()
+        self.port = int(self._server.server_address[1])
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/v1"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.over.set()
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+
+class Endpoint(Served):
     """Serves `encode` by OpenAI's embeddings protocol. `refuse_over` words is answered with 400."""
 
     def __init__(self, encode: Encode, refuse_over: int | None = None) -> None:
@@ -26,9 +64,7 @@ class Endpoint:
         lock = threading.Lock()
         outer = self
 
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
+        class Handler(Quiet, BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
                 texts = body["input"]
@@ -49,65 +85,43 @@ class Endpoint:
                 reply = {"object": "list", "data": data[::-1], "model": body["model"], "usage": usage}
                 send(self, 200, reply)
 
-            def log_message(self, *_: Any) -> None:
-                pass
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
-        self._thread.start()
-        self.port = int(self._server.server_address[1])
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}/v1"
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
+        super().__init__(Handler)
 
 
-Fault = Callable[[BaseHTTPRequestHandler, bytes], None]
-
-
-class Proxy(Endpoint):
+class Proxy(Served):
     """Passes requests on to `behind`; the first ones each meet the fault that stands for them, if any."""
 
-    def __init__(self, behind: Endpoint, faults: Sequence[Fault | None]) -> None:
+    def __init__(self, behind: Served, faults: Sequence[Fault | None]) -> None:
         self.requests = 0
         self.times: list[float] = []
         left = list(faults)
         lock = threading.Lock()
         outer = self
 
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
+        class Handler(Quiet, BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers["Content-Length"]))
                 with lock:
                     outer.requests += 1
                     outer.times.append(time.monotonic())
                     fault = left.pop(0) if left else None
-                connection = http.client.HTTPConnection("127.0.0.1", behind.port, timeout=60)
-                connection.request("POST", self.path, body, {"Content-Type": "application/json"})
-                content = connection.getresponse().read()
-                connection.close()
+                _, content, _ = forward(behind.port, self.path, body)
                 if fault is None:
                     send(self, 200, json.loads(content))
                 else:
                     fault(self, content)
 
-            def log_message(self, *_: Any) -> None:
-                pass
+        super().__init__(Handler)
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
-        self._thread.start()
-        self.port = int(self._server.server_address[1])
+
+def forward(port: int, path: str, body: bytes | None) -> tuple[int, bytes, str]:
+    """Pass a request on to a server; return the status, content and kind of its reply."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    connection.request("GET" if body is None else "POST", path, body, {"Content-Type": "application/json"})
+    reply = connection.getresponse()
+    found = reply.status, reply.read(), reply.getheader("Content-Type") or ""
+    connection.close()
+    return found
 
 
 def send(

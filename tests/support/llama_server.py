@@ -10,9 +10,11 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterable
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal
+
+from tests.support.endpoint import Quiet, Served, send
 
 Offers = Literal["schema", "object", "none"]
 
@@ -23,7 +25,7 @@ class _Refused(Exception):
         self.status, self.code = status, code
 
 
-class LlamaServer:
+class LlamaServer(Served):
     """Serves the model of a GGUF as `name`. `offers` is the best response format that it accepts;
     `key` is demanded where given. `requests` keeps what it was asked, as (path, body)."""
 
@@ -44,9 +46,7 @@ class LlamaServer:
         self._models: dict[bool, Any] = {}
         outer = self
 
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
+        class Handler(Quiet, BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 self._answer(None)
 
@@ -58,30 +58,14 @@ class LlamaServer:
                     outer._serve(self, data)
                 except _Refused as refused:
                     error = {"message": str(refused), "code": refused.code, "type": "invalid_request_error"}
-                    _send(self, refused.status, {"error": error})
+                    send(self, refused.status, {"error": error})
                 except OSError:
                     self.close_connection = True
 
-            def log_message(self, *_: Any) -> None:
-                pass
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
-        self._thread.start()
-        self.port = int(self._server.server_address[1])
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}/v1"
-
-    def __enter__(self) -> Self:
-        return self
+        super().__init__(Handler)
 
     def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
+        super().__exit__()
         for model in self._models.values():
             model.close()
 
@@ -108,7 +92,7 @@ class LlamaServer:
             if handler.path != "/v1/models":
                 raise _Refused(404, "no such route", "not_found")
             entry = {"id": self.name, "object": "model", "owned_by": "test"}
-            _send(handler, 200, {"object": "list", "data": [entry]})
+            send(handler, 200, {"object": "list", "data": [entry]})
             return
         try:
             body = json.loads(data)
@@ -151,7 +135,7 @@ class LlamaServer:
                 raise _Refused(400, f"a bad request: {error!r}", "invalid_value") from error
             if not stream:
                 made["model"] = self.name
-                _send(handler, 200, made)
+                send(handler, 200, made)
                 return
             handler.send_response(200)
             handler.send_header("Content-Type", "text/event-stream")
@@ -187,13 +171,4 @@ class LlamaServer:
                 reply = self._model(True).create_embedding(body["input"], model=self.name)
             except (ValueError, RuntimeError) as error:
                 raise _Refused(400, str(error), "context_length_exceeded") from error
-        _send(handler, 200, reply)
-
-
-def _send(handler: BaseHTTPRequestHandler, status: int, body: Any) -> None:
-    content = json.dumps(body).encode()
-    handler.send_response(status)
-    handler.send_header("Content-Type", "application/json")
-    handler.send_header("Content-Length", str(len(content)))
-    handler.end_headers()
-    handler.wfile.write(content)
+        send(handler, 200, reply)

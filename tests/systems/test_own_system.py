@@ -111,29 +111,6 @@ def test_a_question(fresh: Environment) -> None:
     assert unweighted["context"] != context["context"]
 
 
-def test_an_evaluation(fresh: Environment) -> None:
-    found = fresh.json("eval", str(POLAR), "-i", "ix", "--mode", "bm25,feedback", "--budget", "1000")
-    coverage = {row["mode"]: row["coverage"] for row in found["rows"]}
-    assert coverage["feedback"] > coverage["bm25"] > 0
-
-
-def test_help_and_settings(fresh: Environment) -> None:
-    said = fresh.ketrag("index", "--help")
-    assert "ketrag config list {" in said and "feedback" in said and "feedback_spread" not in said
-    listed = {row["name"]: row for row in fresh.json("config", "list", "feedback")["settings"]}
-    assert listed["feedback_mu"]["default"] == 100.0 and listed["feedback_mu"]["concerns"] == "query"
-    assert all(row["system"] == "feedback" for row in listed.values())
-    said = fresh.ketrag("retrieve", "--help")
-    assert "likelihood, feedback" in " ".join(said.split())  # among the modes
-    shown = fresh.json("config", "show", "-i", "ix", "-o", "feedback_mu=50")["settings"]
-    assert shown["feedback_mu"] == {"value": 50.0, "origin": "flag"}
-    assert shown["feedback_spread"] == {"value": 0.2, "origin": "index"}
-    assert shown["feedback_units"]["origin"] == "default"
-    assert "below" not in fresh.ketrag("config", "show")
-    said = fresh.ketrag("retrieve", QUESTION, "-i", "ix", "-o", "feedback_weight=2", code=2)
-    assert "feedback_weight: 2.0 is not a number from 0.0 to 1.0" in said
-
-
 def test_where_extensions_are_switched_off(fresh: Environment) -> None:
     off = {"KETRAG_EXTENSIONS": "none"}
     assert "feedback" not in fresh.ketrag("index", "--help", **off)

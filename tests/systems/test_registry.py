@@ -135,9 +135,7 @@ def test_what_is_there_is_not_made_again(tmp_path: Path) -> None:
         assert set(index.stats()["stages"]) == {"units", "links"}
 
 
-@pytest.mark.parametrize(
-    "modes", ["bm25,text", " bm25 , text ", "text,bm25", ["bm25", "text"], ("text", "bm25")]
-)
+@pytest.mark.parametrize("modes", [" bm25 , text ", ["text", "bm25"]])
 def test_lists_of_modes(modes: str | list[str], tmp_path: Path) -> None:
     with built(tmp_path / "ix", modes) as index:
         assert set(ran(index)) == stages_of("bm25", "text")

@@ -14,37 +14,19 @@ from ketrag_fast.errors import InputError
 
 EVERYTHING: list[Any] = [
     {},
-    {"$and": [{}]},
-    {"$and": [{}, {"$and": [{}]}]},
-    {"$or": [{}]},
     {"$or": [{"team": "sales"}, {}]},
-    {"team": {"$nin": []}},
-    {"team": {"$nin": []}, "year": {"$nin": []}},
-    {"$not": {"team": {"$in": []}}},
-    {"$not": {"team": []}},
-    {"$not": {"$not": {}}},
-    {"$not": {"$and": [{"team": []}, {"year": 1990}]}},
-    {"$or": [{"team": "sales"}, {"team": {"$ne": "sales"}}]},
-    {"$or": [{"team": ["a", "b"]}, {"team": {"$nin": ["a", "b"]}}]},
-    {"$or": [{"team": {"$exists": True}}, {"team": {"$exists": False}}]},
     "team=sales or team!=sales",
     "year<5 or not year<5",
     "team exists or not team exists",
 ]
 NOT_EVERYTHING: list[Any] = [
     {"team": "sales"},
-    {"team": []},
     {"$not": {}},
-    {"$and": [{}, {"team": "sales"}]},
-    {"$or": [{"team": []}, {"team": "sales"}]},
-    {"team": {"$ne": "sales"}},
-    {"team": {"$exists": False}},
-    {"$or": [{"team": 1}, {"team": {"$ne": "1"}}]},
-    {"$or": [{"team": 1}, {"team": {"$ne": True}}]},
     "team!=''",
     "not draft=true",
     "year<5 or year>=5",
 ]
+"""Hand-made cases of what the property test below does not draw."""
 
 
 @pytest.mark.parametrize("given", EVERYTHING, ids=repr)

@@ -67,16 +67,15 @@ def serves(kernel: str) -> set[str]:
 
 
 @pytest.mark.parametrize("family", ["bert", "mpnet"])
-@pytest.mark.parametrize("precision", ["bf16", "int8"])
-def test_a_precision_has_the_same_bits_with_every_kernel(tmp_path: Path, family: str, precision: str) -> None:
+def test_int8_has_the_same_bits_with_every_kernel(tmp_path: Path, family: str) -> None:
     sizes = small_model.config(family, hidden_size=96, intermediate_size=200, max_position_embeddings=66)
     folder = small_model.save(tmp_path / family, sizes)
-    want = Encoder.open(folder, precision=precision, kernel="portable").encode(TEXTS)
+    want = Encoder.open(folder, precision="int8", kernel="portable").encode(TEXTS)
     exact = Encoder.open(folder, precision="f32").encode(TEXTS)
-    assert (want * exact).sum(1).min() > (0.9995 if precision == "bf16" else 0.99)
+    assert (want * exact).sum(1).min() > 0.99
     for kernel in kernels():
-        if precision in serves(kernel) and kernel != "avx512-bf16":
-            encoder = Encoder.open(folder, precision=precision, kernel=kernel)
+        if "int8" in serves(kernel):
+            encoder = Encoder.open(folder, precision="int8", kernel=kernel)
             assert np.array_equal(encoder.encode(TEXTS), want), kernel
             assert np.array_equal(encoder.encode(TEXTS[1:2]), want[1:2]), kernel
 
@@ -121,17 +120,13 @@ def test_int8_is_measured_and_close(folder: Path) -> None:
     assert encoder.fingerprint() != Encoder.open(folder, precision="f32").fingerprint()
 
 
-@pytest.mark.parametrize("kernel", kernels())
-def test_texts_of_one_token_and_of_100_000(folder: Path, kernel: str) -> None:
-    for precision in sorted(serves(kernel)):
-        encoder = Encoder.open(folder, precision=precision, kernel=kernel)
-        if kernel == "portable" and precision != "f32":
-            continue  # minutes, for the same bits
-        texts = ["w3", " ".join(f"w{i % 40}" for i in range(100_000)), "w3"]
-        made = encoder.encode_counted(texts)
-        assert made.tokens == 100_002 and made.more >= 100_000 // encoder.longest
-        assert np.allclose(np.linalg.norm(made.vectors, axis=1), 1, atol=1e-5)
-        assert np.array_equal(made.vectors[0], made.vectors[2])
+def test_texts_of_one_token_and_of_100_000(folder: Path) -> None:
+    encoder = Encoder.open(folder)
+    texts = ["w3", " ".join(f"w{i % 40}" for i in range(100_000)), "w3"]
+    made = encoder.encode_counted(texts)
+    assert made.tokens == 100_002 and made.more >= 100_000 // encoder.longest
+    assert np.allclose(np.linalg.norm(made.vectors, axis=1), 1, atol=1e-5)
+    assert np.array_equal(made.vectors[0], made.vectors[2])
 
 
 def run(code: str, *argv: str) -> str:

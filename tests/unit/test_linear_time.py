@@ -19,13 +19,6 @@ from tests.support.effort import processor_seconds
 SECONDS = 3.0
 
 
-def test_references_inside_a_document() -> None:
-    texts = ["# a" + " " * 100_000 + "b", "1 x\n" * 100_000, "[" * 100_000, "# " + "[" * 200_000]
-    for text in texts:
-        with processor_seconds(SECONDS):
-            references(text, [0, 10], [])
-
-
 def test_headings_of_a_document_keep_their_names() -> None:
     text = "# One ##\n\nSee below.\n\n## Two words\n\ntext\n"
     found = references(text, [0, 20, 40], [("one", 25), ("two-words", 2)])

@@ -128,7 +128,6 @@ def test_nothing_more_is_hidden_by_default(whole: dict[str, Any]) -> None:
 
 CASES = {
     "amx": ("amx",),
-    "avx512bf16": ("amx", "avx512-bf16"),
     "avx512bf16,avx512vnni": ("amx", "avx512-bf16", "avx512-vnni"),
     "avx512": ("amx", "avx512"),
     " AVX512 ,avxVNNI, ": ("amx", "avx512", "avx-vnni", "avx2-vnni"),

@@ -75,15 +75,6 @@ def test_modules_of_unix_are_imported_when_they_are_used() -> None:
     assert all(column > 0 for _, column in found)
 
 
-@pytest.mark.parametrize(
-    ("text", "mode"), [("f.open()", "r"), ("open(f, 'wb')", "wb"), ("f.open(mode='a')", "a")]
-)
-def test_the_mode_of_a_call(text: str, mode: str) -> None:
-    call = ast.parse(text, mode="eval").body
-    assert isinstance(call, ast.Call)
-    assert mode_of(call) == mode
-
-
 def test_windows_reports_and_limits_memory_through_the_core(monkeypatch: pytest.MonkeyPatch) -> None:
     """The functions of Windows themselves are tested in Rust (rust/base/src/windows.rs)."""
     limits: list[int] = []

@@ -27,9 +27,7 @@ from ketrag_fast.errors import (
     Cancelled,
     ConfigError,
     DocumentError,
-    IndexDamaged,
     IndexIncompatible,
-    IndexLocked,
     ModelMismatch,
     StorageFull,
 )
@@ -143,30 +141,6 @@ def test_one_bad_document_never_ends_a_build(paths: Paths) -> None:
     with pytest.raises(DocumentError, match=r"lines\.jsonl:2"):
         build(index, [], STAGES, Settings(on_error="stop"))
     assert open_current(Layout(index)).number == 1
-
-
-def test_missing_source_changes_nothing(paths: Paths) -> None:
-    index, docs = paths
-    build(index, str(docs), STAGES)
-    with pytest.raises(DocumentError, match="nowhere"):
-        build(index, [str(docs), str(docs / "nowhere")], STAGES)
-    assert build(index, [], STAGES).changed is False
-
-
-def test_source_that_vanished(paths: Paths) -> None:
-    index, docs = paths
-    build(index, [str(docs / "a.md"), str(docs / "b.txt")], STAGES)
-    (docs / "a.md").unlink()
-    report = build(index, [], STAGES)
-    assert (report.documents, report.removed) == (1, 1)
-    assert any("a.md" in warning for warning in report.warnings)
-
-
-def test_no_documents(paths: Paths) -> None:
-    report = build(paths[0], [], STAGES)
-    assert report.documents == 0
-    assert any("empty" in warning for warning in report.warnings)
-    assert open_current(Layout(paths[0])).stages["words"]["lengths"].shape == (0,)
 
 
 def run_child(how: str, index: Path, docs: Path) -> subprocess.Popen[bytes]:
@@ -294,18 +268,6 @@ def test_leftovers_that_cannot_be_removed_do_not_fail_a_published_build(
     assert not (index / "work" / "leftover").exists()
 
 
-def test_killed_build_leaves_the_published_generation(paths: Paths) -> None:
-    index, docs = paths
-    build(index, str(docs), STAGES)
-    reader = open_current(Layout(index))
-    (docs / "c.txt").write_text("New words here.")
-    assert run_child("kill-histogram", index, docs).wait() == -signal.SIGKILL
-    assert open_current(Layout(index)).manifest == reader.manifest
-    report = build(index, [], STAGES)
-    assert (report.generation, how(report)["words"]) == (2, "resumed")
-    assert bytes(reader.stages["words"]["blob"]).endswith(b"engine.")  # an open reader keeps what it has
-
-
 def killed_after(seconds: float, index: Path, docs: Path) -> int:
     child = run_child("whole", index, docs)
     try:
@@ -410,34 +372,6 @@ def test_presets_fill_what_was_not_given(paths: Paths) -> None:
     assert any("stages that need a reader are not" in warning for warning in report.warnings)
 
 
-def test_two_builders(paths: Paths) -> None:
-    index, docs = paths
-
-    def second(event: Event) -> None:
-        with pytest.raises(IndexLocked, match=f"process {os.getpid()} on "):
-            build(index, str(docs), STAGES)
-
-    assert build(index, str(docs), STAGES, progress=second).changed
-
-
-def flip(path: Path, at: int = -1) -> None:
-    data = bytearray(path.read_bytes())
-    data[at] ^= 4
-    path.write_bytes(data)
-
-
-def test_damaged_stage_is_refused_and_repaired(paths: Paths) -> None:
-    index, docs = paths
-    first = build(index, str(docs), STAGES)
-    flip(index / "gen-000001" / "words" / "lengths.npy")
-    with pytest.raises(IndexDamaged, match=r"lengths\.npy"):
-        open_current(Layout(index), "full")
-    report = build(index, [], STAGES)
-    assert how(report) == {"words": "ran", "histogram": "reused"}
-    assert report.digest == first.digest
-    open_current(Layout(index), "full")
-
-
 def test_an_index_of_an_older_development_format_is_refused_by_name(paths: Paths) -> None:
     index, docs = paths
     index.mkdir()
@@ -453,20 +387,6 @@ def test_an_index_of_an_older_development_format_is_refused_by_name(paths: Paths
         assert "build the index again" in (caught.value.hint or "")
 
 
-def test_newer_format_is_refused_and_left_alone(paths: Paths) -> None:
-    index, docs = paths
-    build(index, str(docs), STAGES)
-    manifest = index / "gen-000001" / "manifest.json"
-    data = json.loads(manifest.read_text())
-    data["format"] += 1
-    manifest.write_text(json.dumps(data))
-    with pytest.raises(IndexIncompatible, match="format 4"):
-        open_current(Layout(index))
-    with pytest.raises(IndexIncompatible, match="format 4"):
-        build(index, str(docs), STAGES)
-    assert json.loads(manifest.read_text()) == data
-
-
 def test_publication_interrupted_after_the_rename(paths: Paths) -> None:
     index, docs = paths
     build(index, str(docs), STAGES)
@@ -479,28 +399,11 @@ def test_publication_interrupted_after_the_rename(paths: Paths) -> None:
     assert open_current(Layout(index)).number == 2
 
 
-def test_the_previous_generation_stays_and_older_ones_go(paths: Paths) -> None:
-    index, docs = paths
-    for number in range(4):
-        (docs / "c.txt").write_text(f"Change {number}.")
-        build(index, str(docs), STAGES)
-    assert Layout(index).generations() == [3, 4]
-
-
 def test_index_inside_its_source(paths: Paths) -> None:
     _, docs = paths
     index = docs / "my-index"
     build(index, str(docs), STAGES)
     assert not build(index, str(docs), STAGES).changed
-
-
-def test_digest_does_not_depend_on_the_way(paths: Paths) -> None:
-    index, docs = paths
-    first = build(index, str(docs), STAGES, Settings(threads=1))
-    (docs / "z.txt").write_text("Gone soon.")
-    build(index, [], STAGES)
-    (docs / "z.txt").unlink()
-    assert build(index, [], STAGES, Settings(threads=2)).digest == first.digest
 
 
 def test_fingerprints_chain() -> None:

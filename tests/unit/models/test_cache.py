@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-import subprocess
-import sys
-import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -85,36 +82,6 @@ def test_what_was_finished_before_a_stop_is_kept(tmp_path: Path) -> None:
         rest = Counting()
         cache.embed(rest, texts)
         assert len(rest.embedded) == 50 - done
-
-
-def test_a_killed_process_never_embeds_a_finished_batch_again(tmp_path: Path) -> None:
-    code = f"""
-        import os, sys
-        from pathlib import Path
-        from ketrag_fast.models.embedders.cache import VectorCache
-        from tests.unit.models.test_cache import Counting, TEXTS
-        cache = VectorCache(Path({str(tmp_path / "v.sqlite")!r}))
-        for start, _ in cache.embed_stream(Counting(), [text * 150 for text in TEXTS]):
-            if start:
-                print(start, flush=True)
-                os.kill(os.getpid(), 9)
-    """
-    root = Path(__file__).resolve().parents[3]
-    ran = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code)],
-        cwd=root,
-        env={"PYTHONPATH": f"{root / 'python'}:{root}", "PATH": ""},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert ran.returncode == -9, ran.stderr
-    with VectorCache(tmp_path / "v.sqlite") as cache:
-        kept = cache.count("f" * 32)
-        assert kept > int(ran.stdout) > 0
-        rest = Counting()
-        cache.embed(rest, [text * 150 for text in TEXTS])
-        assert len(rest.embedded) == 50 - kept
 
 
 def test_a_blob_of_the_wrong_size_is_not_trusted(tmp_path: Path) -> None:

@@ -204,10 +204,6 @@ def no_key_in(folder: Path) -> None:
         assert not path.is_file() or KEY.encode() not in path.read_bytes(), path
 
 
-def test_there_are_as_many_scenarios_as_were_promised() -> None:
-    assert len(SCENARIOS) >= 48
-
-
 @pytest.mark.parametrize("call", CALLS)
 def test_every_call_ends_in_time_and_shows_no_key(
     call: str, built: Folders, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]

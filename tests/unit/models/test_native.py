@@ -20,7 +20,6 @@ from ketrag_fast.models.embedders import discovery as find
 from ketrag_fast.models.embedders.fingerprint import identify, of_folder, require_same
 from ketrag_fast.models.embedders.kernel_cache import FILE, PrecisionChoice, Verified, cache_folder
 from ketrag_fast.models.embedders.model_folder import look
-from ketrag_fast.models.embedders.native import SHORT
 from ketrag_fast.models.embedders.open_encoders import keep_open
 from ketrag_fast.models.embedders.protocol import least_cosine
 from ketrag_fast.models.embedders.query_vectors import QueryEmbedder
@@ -72,14 +71,6 @@ def test_empty_and_odd_texts(folder: Path) -> None:
     assert model.tally.empty == 2
     assert np.array_equal(got[3], model.embed(["? w1"])[0])
     assert model.embed([]).shape == (0, 24)
-
-
-def test_a_row_does_not_depend_on_its_neighbours(folder: Path) -> None:
-    model = load(f"native:{folder}", EXACT)
-    texts = [words(n, n) for n in range(1, 70)] * 3
-    together = model.embed(texts)
-    assert sum(map(len, texts)) > SHORT
-    assert np.array_equal(together, np.concatenate([model.embed([text]) for text in texts]))
 
 
 def test_prompts_of_the_roles(folder: Path) -> None:

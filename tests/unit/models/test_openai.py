@@ -17,7 +17,6 @@ from ketrag_fast.models.http.addresses import is_loopback
 from ketrag_fast.models.http.openai_endpoint import address_of, parts_of, weight
 from ketrag_fast.models.http.retry import Patience
 from ketrag_fast.models.llms.openai import OpenAIModel
-from ketrag_fast.models.spending import Account
 from tests.support.endpoint import (
     Endpoint,
     Fault,
@@ -75,12 +74,6 @@ def test_what_may_pass_is_tried_again(server: Endpoint, fault: Fault) -> None:
         assert np.allclose(embedder.embed(TEXTS[:3]), unit(words_encoder()(TEXTS[:3])), atol=1e-6)
         assert proxy.requests == 4
         embedder.close()
-
-
-def test_retry_after_is_respected(server: Endpoint) -> None:
-    with Proxy(server, [None, status(429, "1")]) as proxy:
-        connect(proxy.url, longest=100).embed(TEXTS[:1])
-        assert proxy.times[2] - proxy.times[1] >= 1.0
 
 
 def test_a_wait_beyond_reason_is_refused(server: Endpoint) -> None:
@@ -182,16 +175,6 @@ def test_cut_keeps_every_character_and_keeps_to_the_weight() -> None:
     assert "".join(parts) == text
     assert max(map(weight, parts)) <= 50
     assert weight("Internationalisation of 12 things") == 4 + 1 + 2 + 1
-
-
-def test_the_limit_in_dollars_stops_before_it_is_passed(server: Endpoint) -> None:
-    embedder = connect(server.url, account=Account(usd_per_million=100.0, limit=0.02), longest=100)
-    with pytest.raises(BackendError, match=r"0\.02 USD") as caught:
-        embedder.embed(TEXTS)
-    assert "--limit-usd" in str(caught.value.hint)
-    assert (embedder.account.usd or 1) <= 0.02
-    with pytest.raises(ConfigError, match="price"):
-        Account(limit=1.0)
 
 
 def test_keys_come_from_the_environment_and_appear_in_no_error(

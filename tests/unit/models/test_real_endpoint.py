@@ -70,16 +70,6 @@ def test_translations_are_nearer_than_other_sentences(spec: str) -> None:
     assert near.argmax(axis=1).tolist() == [1, 0, 3, 2, 5, 4]
 
 
-def test_the_server_is_told_which_text_is_a_question(spec: str) -> None:
-    plain, marked = (OpenAIEmbedder(form, offline=True, longest=500) for form in (spec, f"{spec}#input_type"))
-    text = ["Where was the vessel constructed?"]
-    as_passage, as_question = marked.embed(text), marked.embed(text, "query")
-    assert np.allclose(as_passage, plain.embed(text, "query"), atol=1e-5)  # the server's default
-    assert float(as_passage[0] @ as_question[0]) < 0.999
-    plain.close()
-    marked.close()
-
-
 def test_an_index_answers_across_languages(spec: str, tmp_path: Path) -> None:
     documents = [Document(name, text, "") for name, text in TEXTS.items()]
     spec = f"{spec}#input_type"
@@ -93,13 +83,3 @@ def test_an_index_answers_across_languages(spec: str, tmp_path: Path) -> None:
     # The index stores the model; a query embeds with it again.
     with Index.open(tmp_path / "index", settings=Settings(embedder=spec, offline=True)) as index:
         assert index.retrieve("Wie lang ist die Brücke?", mode="text").passages[0].document == "bridge-zh"
-
-
-def test_a_text_longer_than_the_model_is_read_to_its_end(spec: str) -> None:
-    embedder = OpenAIEmbedder(spec, offline=True)
-    filler = "The weather report named wind and rain. " * 60
-    ship, cat = "The ship was built in Larvik. " * 8, "The cat sleeps on the sofa. " * 8
-    long = embedder.embed([filler + ship, filler + cat])
-    question = embedder.embed(["Where was the ship built?"])[0]
-    embedder.close()
-    assert embedder.tally.tokens > 512 and long[0] @ question > long[1] @ question

@@ -209,16 +209,6 @@ def test_the_command_explains_its_sources(
     assert reasons[0] in capsys.readouterr().out.splitlines()
 
 
-def test_the_command_prints_json(folder: Path, server: Chat, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["ask", "-i", str(folder), "--llm", spec(server), "--json", QUESTION]) == 0
-    said = json.loads(capsys.readouterr().out)
-    assert (said["schema"], said["answer"]) == ("ketrag/answer/1", "Fridtjof Nansen [1]. Not this.")
-    cited = said["citations"][0]
-    assert TEXTS[cited["document"]][cited["start"] : cited["end"]] == cited["text"]
-    assert said["tokens"]["out"] == 3
-    assert said["citations_removed"] == 1
-
-
 def test_the_setting_llm_answers_unless_answer_llm_is_set(folder: Path, server: Chat) -> None:
     with Index.open(folder, settings=Settings(llm=spec(server))) as index:
         assert index.inspect.has_answer_llm
@@ -274,12 +264,3 @@ def test_a_model_on_this_machine(folder: Path, tiny_gguf: Path) -> None:
     assert 0 < found.tokens_out <= 24
     assert found.model is not None
     assert found.model["spec"] == llm
-
-
-def test_the_same_model_behind_a_server(folder: Path, tiny_gguf: Path) -> None:
-    from tests.support.llama_server import LlamaServer
-
-    with LlamaServer(tiny_gguf) as server, Index.open(folder) as index:
-        found = index.ask(QUESTION, llm=f"openai:tiny@{server.url}", tokens=24, budget=120)
-    assert found.finish in ("stop", "length")
-    assert server.requests[0][1]["stream"] is True

@@ -129,17 +129,6 @@ def test_a_file_of_hashes_that_is_damaged_harms_nobody(layout: Layout, kept: int
     assert hashes_of(open_current(layout)).read_bytes() == data  # published again, made anew
 
 
-def test_arrays_are_read_only_and_like_those_that_were_written(layout: Layout) -> None:
-    for verify in ("full", "blocks", "sizes"):
-        things = open_current(layout, verify).stages["things"]  # type: ignore[arg-type]
-        np.testing.assert_array_equal(things["large"], LARGE)
-        assert things["large"].dtype == LARGE.dtype
-        assert things["empty"].shape == (0, 3)
-        assert things["large"] is things["large"]
-        with pytest.raises(ValueError, match="read-only"):
-            things["large"][0] = 1
-
-
 def removed(layout: Layout, value: int = 0) -> Arrays:
     """The stage of a generation that a builder has removed since it was opened; nothing of it was read."""
     things = open_current(layout).stages["things"]
@@ -171,31 +160,6 @@ def test_a_fork_keeps_it_too(layout: Layout) -> None:
     if child == 0:
         os._exit(0 if int(things["large"][-1]) == 69_999 else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-
-
-_READER = """
-import pathlib, sys
-from ketrag_fast.storage.generation import open_current
-from ketrag_fast.storage.layout import Layout
-things = open_current(Layout(pathlib.Path(sys.argv[1]))).stages["things"]
-from tests.unit.storage.test_verify import release
-from ketrag_fast.storage.generation import prune
-layout = Layout(pathlib.Path(sys.argv[1]))
-for value in (1, 2):
-    release(layout, value)
-    prune(layout)
-assert not things.folder.exists()
-assert int(things["large"][-1]) == 69_999, things["large"]
-print("kept", len(list(pathlib.Path("/proc/self/fd").iterdir())) if sys.platform == "linux" else "")
-"""
-
-
-def test_a_reader_in_another_process_keeps_it_and_no_descriptors(layout: Layout) -> None:
-    done = python(_READER, str(layout.root), cwd=ROOT)
-    assert done.code == 0, done.err
-    assert done.out.startswith("kept")
-    if done.out.split()[1:]:
-        assert int(done.out.split()[1]) < 20
 
 
 def test_a_dead_reader_holds_nothing(layout: Layout) -> None:

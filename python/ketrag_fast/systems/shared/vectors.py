@@ -1,8 +1,8 @@
 """Vectors of units, chunks and sentences: from a model, or from the space fitted on the corpus.
 
 They are separate stages, so that a build embeds only what its modes need. Units and chunks are embedded after
-the title of their document. If the model returns vectors of spans, a sentence's vector comes from the pass of its
-unit, and the stage of units caches it for the stage of sentences; else sentences are embedded alone.
+the title of their document. If the model returns vectors of spans, the vector of a sentence comes from the pass
+of its unit, and the stage of units caches it for the stage of sentences; else sentences are embedded alone.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from ketrag_fast.systems.shared.rows import (
     Arrays,
     csr,
     documents_of,
+    lengths,
     strings,
     take_rows,
     texts_in_context,
@@ -191,12 +192,12 @@ def _spans(units: Arrays) -> _Spans:
     """Return the sentences of each unit, and the title in the first unit of each document, as spans."""
     order, own = sentence_order(units)
     unit = units["sent_unit"][order].astype(np.int64)
-    titles = np.diff(units["document_titles_offsets"].astype(np.int64))[units["unit_document"]]
-    before = np.diff(units["unit_before_offsets"].astype(np.int64))
+    titles = lengths(units["document_titles_offsets"])[units["unit_document"]]
+    before = lengths(units["unit_before_offsets"])
     head = (np.where(titles > 0, titles + 1, 0) + before)[unit]
-    size = np.diff(units["unit_texts_offsets"].astype(np.int64))[unit]
+    size = lengths(units["unit_texts_offsets"])[unit]
     inside = units["sent_bytes"][order].astype(np.int64) - units["unit_bytes"][unit, :1].astype(np.int64)
-    span: NDArray[np.int64] = np.clip(inside, 0, size[:, None]) + head[:, None]
+    span = np.clip(inside, 0, size[:, None]) + head[:, None]
     span[own:] = np.stack([np.zeros(len(order) - own, np.int64), titles[unit[own:]]], 1)
     by_unit = np.lexsort((span[:, 1], span[:, 0], unit))
     indptr = np.searchsorted(unit[by_unit], np.arange(len(units["unit_document"]) + 1))

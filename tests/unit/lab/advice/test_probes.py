@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 from pathlib import Path
 
 import pytest
@@ -118,7 +117,3 @@ def test_offsets_are_code_points() -> None:
     for probe in made.of("direct"):
         own = text if probe.target.document == "x" else text.replace("story", "tale")
         assert own[probe.target.offset :].startswith(probe.text)
-
-
-def test_probes_are_plain_values(made: Probes) -> None:
-    assert json.dumps([probe.text for probe in made.probes])

@@ -41,7 +41,7 @@ def open_file(page: Browser, file: Path, view: str = "") -> None:
     page.wait("document.getElementById('about').textContent.includes('in this file')")
 
 
-@pytest.mark.parametrize(("width", "dark"), [(1280, False), (1280, True), (400, False), (400, True)], ids=str)
+@pytest.mark.parametrize(("width", "dark"), [(1280, False), (400, True)], ids=str)
 def test_every_view_works_without_a_server(
     index: Index, page: Browser, tmp_path: Path, pictures: Path, width: int, dark: bool
 ) -> None:

@@ -11,7 +11,6 @@ from ketrag_fast.base.progress import Event, Limited, Meter
 from ketrag_fast.errors import BackendError, Cancelled, ExtractionError
 from ketrag_fast.models.extraction.run import Reading, ReadingOutcome
 from ketrag_fast.models.llms.protocol import ModelReply, Prompt
-from ketrag_fast.models.spending import Account
 from ketrag_fast.storage.journal import Journal
 from tests.support.scripted_model import Say, Scripted, chunks, good, reader
 
@@ -114,17 +113,6 @@ def test_a_failed_call_is_tried_again_now_and_in_the_next_build(place: Place) ->
     assert place.read(Scripted(good)).read == 12
 
 
-def test_an_endpoint_that_is_gone_ends_the_build_and_loses_nothing(place: Place) -> None:
-    def dies(prompt: Prompt) -> ModelReply | str:
-        return good(prompt) if prompt.number < 4 else ModelReply(0, "", "error", error="refused")
-
-    with pytest.raises(BackendError, match="10 calls in a row failed; last error: refused"):
-        place.read(Scripted(dies), 40)
-    model = Scripted(good)
-    assert place.read(model, 40).read == 40
-    assert len(model.asked) == 36
-
-
 def test_gleanings_are_turns_of_their_own(place: Place) -> None:
     def glean(prompt: Prompt) -> str:
         return good(prompt) if not prompt.turns else '{"e":[["Here","place","gleaned"]],"r":[]}'
@@ -204,27 +192,6 @@ def test_stopped_by_the_caller(place: Place) -> None:
     model = Scripted(good)
     assert place.read(model, 12).read == 12
     assert len(model.asked) < 12
-
-
-def test_time_is_up(place: Place) -> None:
-    seconds = iter(range(1000))
-    limit = Limited(None, 30, 0, lambda: next(seconds))
-    found = place.read(Scripted(good), 100, limit=limit)
-    assert found.stopped == "limit_seconds"
-    assert 0 < found.read < 100
-    assert found.read + len(found.pending) == 100
-    assert [c.number for c in found.pending] == list(range(found.read, 100))  # the best come first
-
-
-def test_money_is_up(place: Place) -> None:
-    account = Account(usd_per_million=1.0, limit=0.0005)
-
-    def pays(prompt: Prompt) -> str:
-        account.book(100)
-        return good(prompt)
-
-    found = place.read(Scripted(pays), 12)
-    assert (found.stopped, found.read, len(found.pending)) == ("limit_usd", 5, 7)
 
 
 def test_another_backend_error_ends_the_build_with_a_hint(place: Place) -> None:

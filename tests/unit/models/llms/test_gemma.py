@@ -14,10 +14,8 @@ from typing import Any
 import pytest
 
 from ketrag_fast import Document, Index, Settings
-from ketrag_fast.errors import BackendError
 from ketrag_fast.models.llms.llama.model import LlamaCppModel
 from ketrag_fast.models.llms.protocol import Limits, ModelReply, Prompt
-from ketrag_fast.models.llms.registry import open_model
 from tests.process import POLAR
 from tests.support.parts import part
 
@@ -72,47 +70,19 @@ def test_it_keeps_to_a_schema_in_batches(model: LlamaCppModel) -> None:
     assert found == ["Oslo", "Rome"] * 2
 
 
-def test_a_cancelled_reply_ends_at_once_and_the_model_can_be_used_again(model: LlamaCppModel) -> None:
-    asked = 0
-
-    def cancel() -> bool:
-        nonlocal asked
-        asked += 1
-        return asked > 20
-
-    (reply,) = model.replies([Prompt(0, "", CAPITALS)], Limits(tokens=4000, seconds=600), cancel)
-    assert reply.finish == "cancelled" and reply.tokens_out < 40
-    (reply,) = model.replies([Prompt(0, "", CAPITALS)], Limits(tokens=8, seconds=120))
-    assert "capital of Spain" in reply.text
-
-
-def test_a_prompt_beyond_the_context_is_that_prompts_error(gemma: Path) -> None:
-    opened = LlamaCppModel(gemma, slots=1, context=256, template="plain")
-    long, short = Prompt(0, "", "The ice was thick. " * 200), Prompt(1, "", CAPITALS)
-    replies = by_number(opened.replies([long, short], Limits(tokens=8, seconds=120)))
-    opened.close()
-    assert replies[0].finish == "error" and "256" in str(replies[0].error)
-    assert "capital of Spain" in replies[1].text
-
-
-def test_without_plain_it_is_refused(gemma: Path) -> None:
-    with pytest.raises(BackendError, match="no chat template"):
-        open_model(f"llama-cpp:{gemma}")
-
-
-def test_a_skeleton_of_12_chunks_is_built_and_its_replies_are_kept(gemma: Path, tmp_path: Path) -> None:
+def test_a_skeleton_is_built_and_its_replies_are_kept(gemma: Path, tmp_path: Path) -> None:
     """From replies that are cut short: the grammar checks each token against a vocabulary of 262,144."""
-    names = sorted((POLAR / "articles").iterdir())[:12]
+    names = sorted((POLAR / "articles").iterdir())[:4]
     documents = [Document(path.name, path.read_text("utf-8")[:100]) for path in names]
     llm = f"llama-cpp:{gemma}#plain"
     settings = Settings(
-        system="ket-rag", core_selection="uniform", llm=llm, core_ratio=1.0, llm_tokens=32, llm_slots=8
+        system="ket-rag", core_selection="uniform", llm=llm, core_ratio=1.0, llm_tokens=32, llm_slots=4
     )
     with Index.build(documents, tmp_path / "index", settings=settings) as index:
         extraction = index.stats()["extraction"]
-        assert extraction["read"] + extraction["failed"] == 12 and extraction["read"] > 9
-        assert extraction["entity_records"] > 6
-        assert extraction["calls"] >= 12 and 120 < extraction["tokens_out"] <= 32 * extraction["calls"]
+        assert extraction["read"] + extraction["failed"] == 4 and extraction["read"] > 2
+        assert extraction["entity_records"] > 2
+        assert extraction["calls"] >= 4 and 40 < extraction["tokens_out"] <= 32 * extraction["calls"]
         assert extraction["tokens_shared"] > extraction["tokens_in"] // 2  # the instructions
         context = index.retrieve(documents[0].text[:60], mode="ket", budget=400)
         assert context.passages
@@ -120,7 +90,7 @@ def test_a_skeleton_of_12_chunks_is_built_and_its_replies_are_kept(gemma: Path, 
     with Index.build(documents, tmp_path / "index", settings=settings, rebuild=True) as index:
         again = index.stats()
     assert again["digest"] == digest
-    assert again["extraction"]["cache_hits"] >= 12
+    assert again["extraction"]["cache_hits"] >= 4
 
 
 def test_the_service_chats_with_the_openai_client(gemma: Path, tmp_path: Path, loopback: None) -> None:
