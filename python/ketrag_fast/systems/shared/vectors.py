@@ -1,8 +1,9 @@
 """Vectors of units, chunks and sentences: from a model, or from the space fitted on the corpus.
 
 They are separate stages, so that a build embeds only what its modes need. Units and chunks are embedded after
-the title of their document. If the model returns vectors of spans, the vector of a sentence comes from the pass
-of its unit, and the stage of units caches it for the stage of sentences; else sentences are embedded alone.
+the title of their document. If the model returns vectors of spans, the vector of a sentence comes from the
+pass of its unit, and the stage of units caches it for the stage of sentences; else sentences are embedded
+alone.
 """
 
 from __future__ import annotations
