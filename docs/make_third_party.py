@@ -29,7 +29,7 @@ PREFERRED: Final = ("Apache-2.0", "MIT", "BSD-2-Clause", "BSD-3-Clause", "Zlib",
 TEXTS: Final = {
     "MIT": r"licen[cs]e([-_.]mit)?(\.md|\.txt)?",
     "BSD-2-Clause": r"licen[cs]e([-_.]bsd)?(\.md|\.txt)?",
-    "BSD-3-Clause": r"licen[cs]e([-_.]bsd)?(\.md|\.txt)?",
+    "BSD-3-Clause": r"licen[cs]e([-_.](bsd|whatwg))?(\.md|\.txt)?",
     "Zlib": r"licen[cs]e([-_.]zlib)?(\.md|\.txt)?",
     "Unicode-3.0": r"licen[cs]e[-_.]unicode(\.md|\.txt)?",
 }
@@ -71,6 +71,7 @@ TESTS: Final = """\
 |---|---|---|
 | tests/golden/nltk.json: 158 entries of the English Punkt model | punkt_tab of nltk_data (Jan Strunk) | MIT |
 | tests/data/musique-train100 | MuSiQue (Trivedi et al. 2022), HippoRAG, KET-RAG, graphrag | CC BY 4.0, MIT |
+| tests/data/inputs | small texts and subtitles of this project | Apache-2.0 |
 | tests/data/lightrag | files that LightRAG 1.5.7 wrote for two texts of this project | MIT |
 | tests/data/walk | MuSiQue (Trivedi et al. 2022), HotpotQA (Yang et al. 2018) | CC BY 4.0, CC BY-SA 4.0 |
 | benches/data/musique | MuSiQue | CC BY 4.0 |

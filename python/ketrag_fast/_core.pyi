@@ -39,6 +39,7 @@ __all__ = [
     "Request",
     "Searcher",
     "__version__",
+    "append_strings",
     "betweenness",
     "citation_candidates",
     "citation_links",
@@ -51,6 +52,7 @@ __all__ = [
     "corpus",
     "cosine_knn",
     "count_tokens",
+    "decode_text",
     "delta_patches",
     "detect_language",
     "edge_alphas",
@@ -104,6 +106,7 @@ __all__ = [
     "stop_words",
     "string_gaps",
     "take_strings",
+    "text_blocks",
     "tokenise",
     "transpose",
     "truncate",
@@ -131,7 +134,7 @@ _Step = tuple[int, float, list[_Bridge]]
 # the partner; and of a pair the one that the unit is linked to, the other one, and what joins the two
 _Reason = tuple[_Step | None, tuple[_Step, int, list[_Bridge]] | None]
 # (chunk, document, title, start, end, text)
-_Place = tuple[int, str, str, int, int, str]
+_Place = tuple[int, str, str, int, int, str, str]
 # (ids, scores), best first
 _Ranking = tuple[_U32, _F64]
 
@@ -302,11 +305,14 @@ class PdfPages:
     ]: ...
     def join(self, text: str, more: str, soft: bool) -> str: ...
 
+_ErrorReply = tuple[int, Sequence[tuple[str, str]], bytes]
+
 @final
 class Front:
     def __new__(
         cls,
         socket: int,
+        application: str,
         plan: Callable[[str, float], Plan | None],
         *,
         workers: int,
@@ -321,18 +327,19 @@ class Front:
         idle: float,
         hosts: Sequence[str] | None,
         token: str | None,
-        headers: bytes,
-        busy: Sequence[bytes],
+        headers: Sequence[tuple[str, str]],
+        busy: Sequence[_ErrorReply],
+        crowded: _ErrorReply,
+        broken: _ErrorReply,
+        stopping: _ErrorReply,
         counts: str | None = None,
     ) -> Front: ...
-    def fileno(self) -> int: ...
-    def take(self) -> list[tuple[int, bytes, bool, float | None]]: ...
-    def closed(self) -> None: ...
     def forget(self) -> None: ...
     def counts(self) -> list[int]: ...
     def waiting(self) -> int: ...
-    def stop(self, graceful: float) -> None: ...
-    def join(self) -> None: ...
+    def stop(self) -> None: ...
+    def abort(self) -> None: ...
+    def join(self, seconds: float) -> bool: ...
 
 # Files of an index (rust/py/src/files.rs).
 @final
@@ -403,6 +410,7 @@ def read_json_lines(
     int,
 ]: ...
 def smallest_hashes(strings: _Strings, count: int) -> _U32: ...
+def append_strings(first: _Strings, second: _Strings) -> _Strings: ...
 def slice_strings(strings: _Strings, owners: _U32, spans: _U32) -> _Strings: ...
 def string_gaps(strings: _Strings, owners: _U32, spans: _U32) -> _Strings: ...
 def restore_strings(pieces: _Strings, owners: _U32, spans: _U32, rests: _Strings) -> _Strings: ...
@@ -572,6 +580,9 @@ def spread(
     report: _Report = None,
 ) -> tuple[_I64, _F64]: ...
 
+# Text that is not UTF-8 (rust/py/src/encodings.rs).
+def decode_text(data: bytes, declared: str | None = None) -> tuple[str, str | None, bool, bool]: ...
+
 # Web pages (rust/py/src/web.rs).
 def web_page(
     markup: str, *, whole: bool = False
@@ -653,6 +664,7 @@ def links_build_runs(
     sentence_titles: _U8,
     folder: Path,
     *,
+    before: tuple[_U8, _U64],
     run: int,
     entries: int,
     language: str = "english",
@@ -708,6 +720,9 @@ class _Corpus(TypedDict):
     unit_span: _U32
     unit_chars: _U32
     unit_tokens: _U32
+    unit_before: _Strings
+    unit_after: _Strings
+    unit_lines: _U32
     sent_chunk: _U32
     sent_unit: _U32
     sent_span: _U32
@@ -752,8 +767,12 @@ def corpus(
     threads: int = 0,
     *,
     language: str = "english",
+    marks: _U32 | None = None,
     report: _Report = None,
 ) -> _Corpus: ...
+def text_blocks(
+    text: str, marks: _U32 | None = None, *, report: _Report = None
+) -> list[tuple[str, tuple[int, int], int, tuple[int, int], tuple[int, int]]]: ...
 def vocabulary(
     titles: _Strings,
     texts: _Strings,

@@ -179,6 +179,7 @@ BAD_FILES = {
         b'{"_id":"x","text":"One."}\n{"_id": "y", "text"\n{"_id":"z","text":"Three."}\n',
         "line 2 is not JSON",
     ),
+    "no object": ("bad.jsonl", b"[1, 2]\n", "line 1 is not a JSON object"),
     "duplicate ids": (
         "bad.jsonl",
         b'{"_id":"x","text":"First."}\n{"_id":"x","text":"Second."}\n',
@@ -341,7 +342,7 @@ def test_a_million_empty_lines(docs: Path) -> None:
     (docs / "lines.txt").write_text("\n" * 1_000_000 + "Shackleton came back." + "\r\n" * 1_000_000)
     (docs / "lines.md").write_text("\n" * 1_000_000)
     (docs / "rows.jsonl").write_text("\n" * 1_000_000 + '{"_id": "row", "text": "Wild waited."}\n')
-    (docs / "rows.csv").write_text("id,text\n" + "\n" * 1_000_000 + "cell,Crean sailed.\n")
+    (docs / "rows.csv").write_text("_id,text\n" + "\n" * 1_000_000 + "cell,Crean sailed.\n")
     done = indexed(docs.parent)
     assert done.code == 3  # lines.md has nothing else
     for question, document in [

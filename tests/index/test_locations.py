@@ -65,7 +65,10 @@ def test_the_command_prints_them(tmp_path: Path) -> None:
     out = command("ask", "Where lay the Maud?", "--mode", "bm25", cwd=tmp_path).out
     assert "§ Ships" in out
     out = command("retrieve", "Where lay the Maud?", "--mode", "bm25", "--json", cwd=tmp_path).out
-    assert json.loads(out)["passages"][0]["location"] == {"heading": ["Ships"]}
+    assert json.loads(out)["passages"][0]["location"] == {
+        "heading": ["Ships"],
+        "lines": [3, 7],
+    }
 
 
 def test_plain_documents_are_stored_as_before(tmp_path: Path) -> None:

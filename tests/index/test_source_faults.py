@@ -45,7 +45,7 @@ def test_a_missing_folder_keeps_its_documents(other: Path, tmp_path: Path, name:
     folder.mkdir()
     for letter in "ab":
         (folder / f"{letter}.md").write_text(f"The text of {letter} about ice.")
-        (folder / f"{letter}.csv").write_text(f"id,text\n{letter}1,A row about ships\n")
+        (folder / f"{letter}.csv").write_text(f"_id,text\n{letter}1,A row about ships\n")
     Index.build([folder, other], tmp_path / "ix").close()
     folder.rename(tmp_path / "away")
     for _ in range(2):

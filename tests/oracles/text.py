@@ -9,11 +9,9 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from tests.oracles import lexical
-
-Span = tuple[int, int]
 
 # Thai, Lao, Myanmar, Khmer, kana and Han: written without blanks between words.
 UNPARTED = re.compile(
@@ -109,28 +107,6 @@ def _stems(word: str, language: str) -> list[str]:
     stem = lexical.stemmer(name).stemWord(lexical.without_affixes(spelled) if name == "arabic" else spelled)
     code = f"@{lexical.CODES[name]}" if name in lexical.LATIN else ""
     return [(lexical.fold(stem) or folded) + code]
-
-
-def units(text: str, sentences: Sequence[Span], most: int, count: Callable[[str], int]) -> list[Span]:
-    """Greedy units of whole sentences of at most `most` tokens, none of which is longer; the last
-    two are shared anew where the last has less than half of `most`."""
-    groups: list[list[Span]] = []
-    for sentence in sentences:
-        if groups and count(text[groups[-1][0][0] : sentence[1]]) <= most:
-            groups[-1].append(sentence)
-        else:
-            groups.append([sentence])
-
-    def size(group: list[Span]) -> int:
-        return count(text[group[0][0] : group[-1][1]])
-
-    if len(groups) > 1 and size(groups[-1]) < most // 2:
-        while len(groups[-2]) > 1:
-            longer = [groups[-2][-1], *groups[-1]]
-            if size(longer) > most or size(longer) >= size(groups[-2]):
-                break
-            groups[-2:] = [groups[-2][:-1], longer]
-    return [(group[0][0], group[-1][1]) for group in groups]
 
 
 def vocabulary(

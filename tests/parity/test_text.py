@@ -10,12 +10,15 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.oracles import passages as plain_passages
 from tests.oracles import text as plain
 from tests.support import all_kernels as kernel
 from tests.support.effort import is_stopped
 
 from ketrag_fast import _core
 from ketrag_fast.errors import InputError
+from ketrag_fast.kernels.text import pack
+from ketrag_fast.types.locations import MARKS
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "cl100k.json").read_text())
 STOP = set(kernel.stop_words("english")[0])
@@ -82,14 +85,54 @@ def _count(text: str) -> int:
     return int(kernel.count_tokens([text])[0])
 
 
-@settings(max_examples=25)
-@given(PROSE, st.integers(12, 60))
-def test_units_are_those_of_the_plain_version(text: str, most: int) -> None:
-    spans = [tuple(span) for span in kernel.sentence_spans(text).tolist()]
-    if any(_count(text[a:b]) > most for a, b in spans):
+LINES = [
+    *("Mr. Fox ran. ", "The end came! ", "and so on ", "Steps to do:", "\n", "\n\n", "# A head\n"),
+    *("- a thing to do\n", "  - an inner one of it\n", "1. go there\n", "2. come back\n", "> quoted words\n"),
+    *("| name | size |\n|---|---|\n", "| cup | 5 |\n", "Name\tSize\n", "cup\t5\n", "red\t6\n"),
+    *("```py\n", "```\n", "def f(x):\n", "    y = x + 1\n", "        return y\n", "}\n"),
+]
+
+
+@settings(max_examples=200)
+@given(
+    st.lists(st.sampled_from(LINES), max_size=40).map("".join),
+    st.integers(12, 60),
+    st.sampled_from([None, "markdown", "code"]),
+)
+def test_passages_are_those_of_the_plain_version(text: str, most: int, kind: str | None) -> None:
+    if not text.strip():
         return
-    found = kernel.corpus([""], [text], tokens=most)
-    assert [tuple(s) for s in found.unit_chars.tolist()] == plain.units(text, spans, most, _count)
+    marks = None if kind is None else np.array([[0, 0, len(text), MARKS.index(kind), 0]], np.uint32)
+    blocks = _core.text_blocks(text, marks)
+
+    def sentences(part: str) -> list[tuple[int, int]]:
+        return [(int(a), int(b)) for a, b in kernel.sentence_spans(part).tolist()]
+
+    try:
+        wanted = plain_passages.passages(text, blocks, sentences, most, _count)
+    except plain_passages.TooLong:
+        return
+    packed = pack([text])
+    found = _core.corpus(pack([""]), packed, "sentences", most, marks=marks)
+    before, after = kernel.unpack(*found["unit_before"]), kernel.unpack(*found["unit_after"])
+    spans = [(int(a), int(b)) for a, b in found["unit_chars"].tolist()]
+    assert list(zip(spans, before, after, strict=True)) == wanted
+
+
+def test_lines_of_the_source() -> None:
+    text = "One é.\n\nTwo.\nThree."
+    marks = np.array([[0, 0, len(text), MARKS.index("lines"), 7]], np.uint32)
+    packed = pack([text])
+    found = _core.corpus(pack([""]), packed, "sentences", 4, marks=marks)
+    assert found["unit_lines"].tolist() == [[7, 7], [9, 10]]
+    assert not _core.corpus(pack([""]), packed)["unit_lines"].any()
+
+
+@pytest.mark.parametrize("mark", [(0, 0, 4, 9, 0), (0, 9, 9, 0, 0), (0, 3, 2, 0, 0)])
+def test_wrong_marks_are_refused(mark: tuple[int, ...]) -> None:
+    packed = pack(["text"])
+    with pytest.raises(InputError, match="mark"):
+        _core.corpus(packed, packed, marks=np.array([mark], np.uint32))
 
 
 @settings(max_examples=25)
@@ -104,14 +147,18 @@ def test_corpus_and_vocabulary(docs: list[tuple[str, str]], cut: str, splits: in
     corpus = corpora[0]
     for name in kernel.Corpus.__dataclass_fields__:
         for other in corpora[1:]:
-            np.testing.assert_array_equal(getattr(corpus, name), getattr(other, name))
+            mine, theirs = getattr(corpus, name), getattr(other, name)
+            pairs = zip(mine, theirs, strict=True) if isinstance(mine, tuple) else [(mine, theirs)]
+            for one, two in pairs:
+                np.testing.assert_array_equal(one, two)
     docs_of = corpus.chunk_doc[corpus.unit_chunk] if len(corpus.unit_chunk) else []
     rows = []
-    units = (docs_of, corpus.unit_span, corpus.unit_chars, corpus.unit_tokens)
-    for doc, (a, b), (c, d), size in zip(*units, strict=True):
+    contexts = kernel.unpack(*corpus.unit_before), kernel.unpack(*corpus.unit_after)
+    units = (docs_of, corpus.unit_span, corpus.unit_chars, corpus.unit_tokens, *contexts)
+    for doc, (a, b), (c, d), size, before, after in zip(*units, strict=True):
         text = texts[doc].encode()[a:b].decode()
         assert text == texts[doc][c:d]
-        assert size == _count(f"{titles[doc]}\n{text}" if titles[doc] else text)
+        assert size == _count((f"{titles[doc]}\n" if titles[doc] else "") + before + text + after)
         rows.append((titles[doc], text))
     assert sorted(set(corpus.chunk_doc.tolist())) == [i for i, x in enumerate(texts) if x.strip()]
 

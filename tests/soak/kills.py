@@ -64,7 +64,7 @@ def _builds(todo: list[Job], seed: int, folder: Path) -> Iterator[Outcome]:
             what = f"after {moment:.3f} of {usual:.3f} s"
             said = attempt(subject.build, fresh, kill_after=moment)
         if said in ("killed", RIGHT):
-            said = attempt(after, subject, fresh, seconds=60)
+            said = attempt(after, subject, fresh, chance.random() < 0.5, seconds=60)
         yield Outcome(job, what, said)
 
 
@@ -99,11 +99,14 @@ def made(change: Change, place: Path, at: int = 0) -> str:
     return RIGHT
 
 
-def after(subject: Subject, path: Path) -> str:
+def after(subject: Subject, path: Path, plain: bool) -> str:
     """What was left can be read or is said to be unfinished; the next build finishes it, and one more finds
-    nothing to do.
+    nothing to do. With `plain` the next build names no source and no setting: it continues with those that
+    the killed one stored, if it had come as far as that.
     """
     from ketrag_fast.errors import IndexMissing
+    from ketrag_fast.storage.layout import Layout
+    from ketrag_fast.systems.index_settings import begun_settings
 
     try:
         with Index.open(path) as index:
@@ -111,7 +114,7 @@ def after(subject: Subject, path: Path) -> str:
                 return fault("what was published before the kill answers wrongly")
     except IndexMissing:
         pass
-    said = subject.build(path)
+    said = subject.build(path, plain=plain and begun_settings(Layout(path)) is not None)
     if said == RIGHT:
         with Index.build(subject.source, path, settings=subject.settings) as index:
             assert index.report is not None

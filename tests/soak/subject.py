@@ -94,13 +94,21 @@ class Subject:
         return "other answer" if verify == "sizes" else fault(f"wrong answer under {verify}")
 
     def build(
-        self, path: Path | None = None, *, rebuild: bool = False, verify: str = "blocks", left: bool = False
+        self,
+        path: Path | None = None,
+        *,
+        rebuild: bool = False,
+        verify: str = "blocks",
+        left: bool = False,
+        plain: bool = False,
     ) -> str:
         """Builds or brings up to date: the same digest as the undisturbed, or a report that says why not.
-        With `left` something may stay in the work folder, which the next build must empty.
+        With `left` something may stay in the work folder, which the next build must empty. With `plain` the
+        sources and settings are those that an earlier build stored.
         """
-        settings = self.settings.having(verify=verify)
-        with Index.build(self.sources, path or self.index, settings=settings, rebuild=rebuild) as index:
+        settings = Settings(threads=1) if plain else self.settings.having(verify=verify)
+        sources = [] if plain else self.sources
+        with Index.build(sources, path or self.index, settings=settings, rebuild=rebuild) as index:
             return self.same(index, left=left)
 
     def same(self, index: Index, *, left: bool = False) -> str:

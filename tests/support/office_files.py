@@ -77,8 +77,8 @@ def shape(texts: Sequence[str], place: str = "") -> str:
     return f"<p:sp>{kind}<p:txBody>{rows}</p:txBody></p:sp>"
 
 
-def pptx(slides: Sequence[str], notes: Mapping[int, str] | None = None) -> bytes:
-    """`notes` by the number of their slide, from 1. The slides' files are numbered backwards."""
+def pptx(slides: Sequence[str], notes: Mapping[int, str] | None = None, hidden: Sequence[int] = ()) -> bytes:
+    """`notes` by the number of their slide, from 1, and those `hidden`. The slides' files count backwards."""
     members: dict[str, str | bytes] = {
         "_rels/.rels": rels([("r1", "officeDocument", "ppt/presentation.xml")]),
         "docProps/core.xml": _CORE.format(title="The Talk"),
@@ -90,17 +90,31 @@ def pptx(slides: Sequence[str], notes: Mapping[int, str] | None = None) -> bytes
     members["ppt/_rels/presentation.xml.rels"] = rels(parts)
     for n, body in enumerate(slides, 1):
         name = f"slide{count + 1 - n}.xml"
-        members[f"ppt/slides/{name}"] = f"<p:sld {_P}><p:cSld><p:spTree>{body}</p:spTree></p:cSld></p:sld>"
+        show = ' show="0"' if n in hidden else ""
+        members[f"ppt/slides/{name}"] = (
+            f"<p:sld {_P}{show}><p:cSld><p:spTree>{body}</p:spTree></p:cSld></p:sld>"
+        )
         if notes and n in notes:
             members[f"ppt/slides/_rels/{name}.rels"] = rels([("n", "notesSlide", f"../notesSlides/n{n}.xml")])
             members[f"ppt/notesSlides/n{n}.xml"] = f"<p:notes {_P}>{shape([notes[n]], 'body')}</p:notes>"
     return archive(members)
 
 
-def xlsx(sheets: Mapping[str, Sequence[str]], strings: Sequence[str] = ()) -> bytes:
-    """Each sheet is its rows' XML. Format 1 shows a date, 2 a time of a day, 3 and 4 a duration."""
+def xlsx(
+    sheets: Mapping[str, Sequence[str]],
+    strings: Sequence[str] = (),
+    *,
+    hidden: Mapping[str, str] | None = None,
+    columns: str = "",
+) -> bytes:
+    """Each sheet is its rows' XML. Format 1 shows a date, 2 a time of a day, 3 and 4 a duration.
+
+    `hidden` are the states of sheets, `columns` the XML of each sheet's columns.
+    """
+    states = {name: f' state="{state}"' for name, state in (hidden or {}).items()}
     listed = "".join(
-        f'<sheet name="{escape(name)}" sheetId="{n}" r:id="s{n}"/>' for n, name in enumerate(sheets, 1)
+        f'<sheet name="{escape(name)}" sheetId="{n}"{states.get(name, "")} r:id="s{n}"/>'
+        for n, name in enumerate(sheets, 1)
     )
     parts = [(f"s{n}", "worksheet", f"worksheets/sheet{n}.xml") for n in range(1, len(sheets) + 1)]
     parts += [("st", "sharedStrings", "sharedStrings.xml"), ("sy", "styles", "styles.xml")]
@@ -116,7 +130,7 @@ def xlsx(sheets: Mapping[str, Sequence[str]], strings: Sequence[str] = ()) -> by
     }
     for n, rows in enumerate(sheets.values(), 1):
         members[f"xl/worksheets/sheet{n}.xml"] = (
-            f"<worksheet><sheetData>{''.join(rows)}</sheetData></worksheet>"
+            f"<worksheet>{columns}<sheetData>{''.join(rows)}</sheetData></worksheet>"
         )
     return archive(members)
 

@@ -63,6 +63,10 @@ def samples() -> dict[str, bytes]:
         "a.ipynb": b'{"cells": [{"cell_type": "markdown", "source": ["# T\\n", "text"]}, {"cell_type": "code",'  # noqa: E501
         b' "source": "x", "outputs": [{"text": ["1"]}, {"data": {"text/plain": "2"}}]}]}',
         "a.srt": b"1\n00:00:01,000 --> 00:00:02,000\n<i>One</i>\ntwo.\n\n2\n00:00:03,000 --> 00:00:04,000\nThree.\n",  # noqa: E501
+        "a.rtf": b"{\\rtf1\\ansi{\\fonttbl{\\f0\\fcharset204 A;}}{\\info{\\title T}}\\f0 One\\par\\intbl a\\cell b\\cell\\row\\u233?\\'e9}",  # noqa: E501
+        "a.mht": b"MIME-Version: 1.0\nContent-Type: multipart/related; boundary=B\n\n"
+        + b"--B\nContent-Type: text/html\n\n"
+        + f"<html><head><title>t</title></head><body>{html * 3}</body></html>\n--B--\n".encode(),
         "a.rst": b"=\nA\n=\n\nB\n---\n\n:x: y\n",
     }
 

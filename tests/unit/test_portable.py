@@ -11,7 +11,6 @@ from typing import Final
 import pytest
 
 from ketrag_fast import Settings, _core
-from ketrag_fast.index.front import front_type
 from ketrag_fast.models.llms.llama import memory
 from ketrag_fast.readers import sandbox_worker
 from ketrag_fast.systems.shared import memory_bound
@@ -74,12 +73,6 @@ def test_modules_of_unix_are_imported_when_they_are_used() -> None:
         "readers/sandbox_worker.py",
     }
     assert all(column > 0 for _, column in found)
-
-
-def test_a_core_without_the_http_front_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As compiled for Windows: the application then answers every request."""
-    monkeypatch.delattr(_core, "Front", raising=False)
-    assert front_type() is None
 
 
 def test_windows_reports_and_limits_memory_through_the_core(monkeypatch: pytest.MonkeyPatch) -> None:

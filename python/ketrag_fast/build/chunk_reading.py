@@ -6,12 +6,13 @@
   pending. If the stored reader is `heuristic`, which costs nothing, it reads them immediately.
 * `llm` is `none`: no model is called, and the skeleton is kept, because it may have taken hours. Only a
   rebuild with `none` drops it.
+* The reader of a first build that was stopped reads on.
 * A partial build calls no model and publishes the replies that the last reader has produced so far.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,10 +41,22 @@ class ReadingPlan:
 
 
 def plan(
-    given: Settings, base: Generation | None, layout: Layout, *, rebuild: bool, partial: bool
+    given: Settings,
+    base: Generation | None,
+    layout: Layout,
+    *,
+    rebuild: bool,
+    partial: bool,
+    begun: Mapping[str, Any] | None = None,
 ) -> tuple[Settings, ReadingPlan]:
-    """Return the given settings with `llm` as this build uses it, and the plan for reading."""
+    """Return the given settings with `llm` as this build uses it, and the plan for reading.
+
+    Without a generation, `begun` are the settings of the unfinished build that this one continues.
+    """
     named = given.given.get("llm")
+    if base is None and named is None and begun is not None and _is_continued(given, begun):
+        named = str(begun["llm"])
+        given = given.having(llm=named)
     if named is not None:
         parse_spec(named)
     manifest = base.manifest if base is not None else None
@@ -59,6 +72,12 @@ def plan(
         return given.having(llm=stored), ReadingPlan(key=key)
     require_file(named)  # before any document is read
     return given, ReadingPlan(named != NONE)
+
+
+def _is_continued(given: Settings, begun: Mapping[str, Any]) -> bool:
+    """Return whether an unfinished build had a reader, and its system is not replaced."""
+    system = begun.get("system")
+    return begun.get("llm", NONE) != NONE and given.given.get("system", system) == system
 
 
 def _defaults_to_rules(given: Settings) -> bool:

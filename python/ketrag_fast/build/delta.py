@@ -305,8 +305,7 @@ class Deltas:
         new = sorted(changed.new, key=lambda name: (changed.new[name], known[name].source, known[name].place))
         documents = Documents.of(self._tables, new, cut=settings.cut == "sentences")
         context = StageContext(Meter(DELTA, callback, "documents"), settings.threads)
-        has_metadata = "document_metadata_offsets" in self._base.stages["units"]
-        cut = cut_new_documents(documents, settings, context, has_metadata)
+        cut = cut_new_documents(documents, settings, context, self._base.stages["units"])
         found = patches_of(
             {stage: self._base.stages[stage] for stage in STAGES},
             np.array(sorted(changed.gone), np.uint32),

@@ -92,6 +92,7 @@ def _delta_report(
         updated=read.updated,
         stages=(StageReport("delta", "ran" if record is not None else "reused", seconds, 0),),
         failures=tuple(read.failures),
+        skipped=tuple(read.skipped),
         settings_changed=resolved.differences,
         warnings=(),
         seconds=seconds,

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
 from ketrag_fast.base.config import Settings
 from ketrag_fast.build.sources import Sources, absolute, split_sources
+from ketrag_fast.build.unique_ids import UniqueIds
 from ketrag_fast.errors import DocumentError
 from ketrag_fast.readers import Item, SourceFile, SourceFiles, find, is_glob, known_kind
+from ketrag_fast.readers.generated import reason
 from ketrag_fast.readers.ocr import check_ocr
 from ketrag_fast.readers.sandbox import UNCHANGED, Apart, ReadJob
 from ketrag_fast.storage.document_hashes import content_of
+from ketrag_fast.storage.source_table import SourceRow
 from ketrag_fast.types import Document, Failure
+from ketrag_fast.types.documents import FORMAT, GENERATED
 from ketrag_fast.types.locations import problem_of
 
 _LARGEST: Final = 1_000_000_000  # SQLite's limit for one text
@@ -32,6 +35,7 @@ def read_sources(sources: Sources, settings: Settings) -> Iterator[Item]:
     paths, documents = split_sources(sources)
     seen: set[str] = set()
     read: set[str] = set()
+    ids = UniqueIds()
 
     def again(real: str) -> bool:
         is_known = real in read
@@ -39,13 +43,16 @@ def read_sources(sources: Sources, settings: Settings) -> Iterator[Item]:
         return is_known
 
     with sandbox_pool(settings) as sandbox:
-        for path in paths:
-            files = find_files(absolute(path), settings)
+        for number, path in enumerate(paths):
+            source = SourceRow(number, "path", path, absolute(path))
+            files = ids.rename(source, find_files(source.spec, settings))
             yield from files.failures
             others: list[Failure] = []
-            for _, items in sandbox.read(read_jobs(files, settings, again, others, Counter())):
+            skipped: list[Failure] = []
+            for _, items in sandbox.read(read_jobs(files, settings, again, others, skipped)):
                 yield from (usable_item(item, seen) for item in items)
             yield from others
+            yield from (one for one in skipped if one.code == GENERATED)
     yield from (usable_item(item, seen) for item in documents or ())
 
 
@@ -93,7 +100,7 @@ def read_jobs(
     settings: Settings,
     again: Callable[[str], object],
     others: list[Failure],
-    skipped: Counter[str],
+    skipped: list[Failure],
     named: str | None = None,
     elsewhere: Callable[[SourceFile, str], bool] = lambda *_: False,
     is_unchanged: Callable[[SourceFile], bool] = lambda _: False,
@@ -101,15 +108,22 @@ def read_jobs(
 ) -> Iterator[ReadJob]:
     """Yield the files that a reader supports, with their kinds; `is_unchanged` decides which need no reader.
 
-    `skipped` counts files of unknown formats by suffix, if `is_counted` returns True for them. Unreadable
-    files, and an unsupported file that is the source itself, are added to `others` as failures.
+    Files of unknown formats and generated files are added to `skipped`, if `is_counted` returns True for
+    them. Unreadable files, and an unsupported file that is the source itself, are added to `others`.
     """
     for name, path in files.files:
         file = SourceFile(
-            path, name, settings.fallback_encoding, follow_links=settings.follow_links, ocr=settings.ocr
+            path,
+            name,
+            settings.fallback_encoding,
+            follow_links=settings.follow_links,
+            ocr=settings.ocr,
+            hidden=settings.hidden == "read",
+            generated=settings.generated == "read",
         )
         try:
             kind = UNCHANGED if is_unchanged(file) else known_kind(file)
+            why = None if kind in (None, UNCHANGED) or file.generated else reason(file, kind)
         except DocumentError as error:
             others.append(file.failure(str(error)))
             continue
@@ -118,12 +132,17 @@ def read_jobs(
             continue
         if kind is None:
             if name == named:
-                kind_of_file = f"{path.suffix} files" if path.suffix else "a file without a suffix"
-                others.append(file.failure(f"no reader for {kind_of_file}"))
+                others.append(file.failure(f"no reader for {_format_of(path)}"))
             elif is_counted(path):
-                skipped[path.suffix.lower()] += 1
+                skipped.append(Failure(name, FORMAT, f"no reader for {_format_of(path)}"))
+        elif why is not None:
+            skipped.append(Failure(name, GENERATED, why))
         elif not again(os.path.realpath(path)) and not elsewhere(file, kind):
             yield file, kind
+
+
+def _format_of(path: Path) -> str:
+    return f"{path.suffix} files" if path.suffix else "a file without a suffix"
 
 
 def sandbox_pool(settings: Settings) -> Apart:

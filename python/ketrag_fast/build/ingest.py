@@ -11,11 +11,13 @@ from __future__ import annotations
 import dataclasses
 import fnmatch
 import json
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from pathlib import PurePosixPath
+from typing import Any, Final
 
-from ketrag_fast.base.config import Settings
+from ketrag_fast.base.config import Settings, build_settings
 from ketrag_fast.base.filters import Columns, Condition
 from ketrag_fast.base.progress import Meter
 from ketrag_fast.build.disk_space import require_disk_space
@@ -35,6 +37,7 @@ from ketrag_fast.storage.document_hashes import hash_purged_id, metadata_json
 from ketrag_fast.storage.tables import Known, Tables
 from ketrag_fast.systems.spec.ahead import Ahead, columns_of
 from ketrag_fast.types import Document, Failure
+from ketrag_fast.types.documents import FORMAT, GENERATED, HIDDEN
 
 _FEW: Final = 5
 _TOGETHER: Final = 512
@@ -54,6 +57,7 @@ class Ingested:
     passed_over: int = 0
     failures: list[Failure] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    skipped: list[Failure] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +78,39 @@ class Change:
     """Whether to erase everything stored about removed documents, including those removed earlier."""
 
 
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """What a build stored before it read its sources, and the settings that were stored earlier."""
+
+    change: Change
+    registered: tuple[int, ...]
+    earlier: Mapping[str, Any]
+
+    def undo(self, tables: Tables) -> None:
+        """Restore the tables after a build that failed before it stored a document."""
+        with tables.transaction():
+            for number in self.registered:
+                tables.remove_source(number)
+            tables.set_settings(self.earlier)
+
+
+def begin_change(tables: Tables, change: Change, settings: Settings) -> Beginning:
+    """Store the settings of a build and, for a new index, its paths, in one transaction.
+
+    A first build that is stopped or killed at any later moment is continued with both.
+    """
+    registered: list[int] = []
+    with tables.transaction():
+        earlier = tables.settings()
+        tables.set_settings(build_settings(settings))
+        if change.others == "read" and not tables.sources():
+            paths, documents = split_sources(change.sources)
+            change = dataclasses.replace(change, sources=[*paths, *(documents or ())])
+            if paths and documents is None:
+                registered = [task.row.number for task in list_sources(tables, paths, None, change.others)]
+    return Beginning(change, tuple(registered), earlier)
+
+
 def apply_change(
     tables: Tables,
     change: Change,
@@ -82,24 +119,18 @@ def apply_change(
     *,
     rebuild: bool = False,
     ahead: Sequence[Ahead] = (),
+    beginning: Beginning | None = None,
 ) -> Ingested:
     """Apply `change` in one transaction, and return what changed. New documents are given to `ahead`, too.
 
-    The paths of a new index are registered before, so that a build which is stopped or killed while it reads
-    can go on. Other errors leave nothing. Raises DocumentError if the paths of a new index, or those that
-    replace all sources, hold no document.
+    An error leaves nothing of the change, nor of its `beginning`, unless the build was stopped. Raises
+    DocumentError if the paths of a new index, or those that replace all sources, hold no document.
     """
-    registered: list[int] = []
-    if change.others == "read" and not tables.sources():
-        paths, documents = split_sources(change.sources)
-        change = dataclasses.replace(change, sources=[*paths, *(documents or ())])
-        if paths and documents is None:
-            with tables.transaction():
-                registered = [task.row.number for task in list_sources(tables, paths, None, change.others)]
     try:
         with tables.transaction():
             done = change_documents(tables, change, settings, meter, rebuild=rebuild, ahead=ahead)
-            is_whole = registered or (change.others == "drop" and are_paths(change.sources))
+            is_first = beginning is not None and bool(beginning.registered)
+            is_whole = is_first or (change.others == "drop" and are_paths(change.sources))
             if is_whole and not done.documents and not done.failures and settings.shard is None:
                 raise _nothing_found(tables, done)
             if change.others == "read" and done.removed and not (done.documents or done.failures):
@@ -108,9 +139,8 @@ def apply_change(
     except (Cancelled, KeyboardInterrupt):
         raise
     except BaseException:
-        with tables.transaction():
-            for number in registered:
-                tables.remove_source(number)
+        if beginning is not None:
+            beginning.undo(tables)
         raise
 
 
@@ -315,12 +345,43 @@ def _summarise(comparison: SourceComparison, done: Ingested) -> None:
         done.warnings.append(
             f"skipped {comparison.elsewhere:,} files and documents outside shard {comparison.settings.shard}"
         )
-    if comparison.skipped:
-        common = comparison.skipped.most_common(_FEW)
-        kinds = ", ".join(f"{suffix or 'no suffix'} ({n})" for suffix, n in common)
-        total = comparison.skipped.total()
-        files = "1 file of an unknown format" if total == 1 else f"{total:,} files of unknown formats"
+    done.skipped += comparison.skipped
+    unknown = [one for one in comparison.skipped if one.code == FORMAT]
+    if unknown:
+        suffixes = Counter(PurePosixPath(one.document).suffix.lower() for one in unknown)
+        kinds = ", ".join(f"{suffix or 'no suffix'} ({n})" for suffix, n in suffixes.most_common(_FEW))
+        files = (
+            "1 file of an unknown format"
+            if len(unknown) == 1
+            else f"{len(unknown):,} files of unknown formats"
+        )
         done.warnings.append(f"skipped {files}: {kinds}")
+    written = [one for one in comparison.skipped if one.code == GENERATED]
+    if written:
+        files = (
+            "1 minified or generated file"
+            if len(written) == 1
+            else f"{len(written):,} minified or generated files"
+        )
+        named = _named(f"{one.document} ({one.message})" for one in written)
+        done.warnings.append(f"skipped {files}: {named}; -o generated=read reads them")
+    hidden = [one for one in comparison.skipped if one.code == HIDDEN]
+    if hidden:
+        named = _named(f"{one.document} ({one.message})" for one in hidden)
+        done.warnings.append(f"left out what is hidden in {named}; -o hidden=read reads it")
+    if comparison.unsure:
+        files = "1 file" if len(comparison.unsure) == 1 else f"{len(comparison.unsure):,} files"
+        named = _named(f"{one.document} ({one.message})" for one in comparison.unsure)
+        done.warnings.append(
+            f"the encoding of {files} is not sure: {named}; -o fallback_encoding=NAME sets it"
+        )
+
+
+def _named(names: Iterable[str]) -> str:
+    """Return the first names of a list, and the number of the others."""
+    every = list(names)
+    more = f" and {len(every) - _FEW:,} more" if len(every) > _FEW else ""
+    return ", ".join(every[:_FEW]) + more
 
 
 def as_they_are(tables: Tables) -> Ingested:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from ketrag_fast.base.config import Resolved, Settings, resolve
 from ketrag_fast.errors import ConfigError, ModelMismatch
@@ -95,12 +95,15 @@ def _require_embedder(settings: Settings) -> None:
         require(settings.embedder, options_of(settings))
 
 
-def settings_for(base: Generation | None, settings: Settings, rebuild: bool) -> Resolved:
-    """Resolve all settings.
+def settings_for(
+    base: Generation | None, settings: Settings, rebuild: bool, begun: Mapping[str, Any] | None = None
+) -> Resolved:
+    """Resolve all settings. Without a generation those of an unfinished build (`begun`) are continued.
 
     Raises if they invalidate earlier work and `rebuild` is False, or name a new model that is missing.
     """
-    stored = to_build_on(settings_of(base.manifest), settings, rebuild) if base else None
+    earlier = settings_of(base.manifest) if base is not None else begun
+    stored = to_build_on(earlier, settings, rebuild) if earlier is not None else None
     settings = with_modes(settings, stored, only=rebuild)
     resolved = resolve(flags=settings.given, index=stored, presets=registry().table)
     heavy = resolved.needs_rebuild

@@ -19,6 +19,7 @@ from ketrag_fast.storage.generation import newest_whole
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.lock import builder_lock
 from ketrag_fast.storage.tables import Tables
+from ketrag_fast.systems.index_settings import begun_settings
 from ketrag_fast.types import Failure
 
 
@@ -82,7 +83,9 @@ def preview(
     layout = Layout(path)
     layout.require()
     with builder_lock(layout):
-        resolved = settings_for(newest_whole(layout), settings, rebuild=False)
+        base = newest_whole(layout)
+        begun = begun_settings(layout) if base is None else None
+        resolved = settings_for(base, settings, rebuild=False, begun=begun)
         meter = Meter(
             "read", Limited(progress, resolved.settings.limit_seconds, time.monotonic()), "documents"
         )

@@ -27,7 +27,7 @@ from ketrag_fast.build.damage import blame_damage
 from ketrag_fast.build.delta_build import change_by_delta, publish_difference, start_deltas
 from ketrag_fast.build.extension_errors import blame_extension
 from ketrag_fast.build.first_build import hold_folder
-from ketrag_fast.build.ingest import Change, Ingested, apply_change
+from ketrag_fast.build.ingest import Beginning, Change, Ingested, apply_change, begin_change
 from ketrag_fast.build.merge_reuse import MergedBefore
 from ketrag_fast.build.model_settings import require_same_model, require_some_mode, settings_for, source_of
 from ketrag_fast.build.notes import note
@@ -61,6 +61,7 @@ from ketrag_fast.storage.layout import MERGE, Layout
 from ketrag_fast.storage.manifest import StageRecord, content_digest
 from ketrag_fast.storage.published_texts import UNITS
 from ketrag_fast.storage.tables import Tables
+from ketrag_fast.systems.index_settings import begun_settings
 from ketrag_fast.systems.planning import Planner, planned_stages
 from ketrag_fast.systems.spec.ahead import Ahead
 from ketrag_fast.systems.spec.arrays import Sizes, check, measure_sizes
@@ -129,17 +130,15 @@ def build(
         is_open = opened is not None and is_newest(layout, opened)
         base = _published(layout, opened if is_open else newest_whole(layout), rebuild)
         is_current = base is not None and base.number == current_number(layout)
-        given, reads = plan(settings or Settings(), base, layout, rebuild=rebuild, partial=partial)
-        resolved = settings_for(base, given, rebuild)
+        resolved, reads = _plan_settings(settings or Settings(), base, layout, rebuild, partial)
         require_some_mode(resolved.settings)
         own = Trust.of(layout, settings or Settings())
         noted = own.keep(resolved.settings) if trust is None else []
         used = Used()
         callback = Limited(progress, resolved.settings.limit_seconds, start)
         with Tables(layout.tables) as tables:
-            with tables.transaction():
-                tables.set_settings(build_settings(resolved.settings))
-            change = Change(listed, others, remove, where, purge)
+            beginning = begin_change(tables, Change(listed, others, remove, where, purge), resolved.settings)
+            change = beginning.change
             is_small = is_current and not (rebuild or partial or purge or fold)
             deltas = start_deltas(layout, tables, base, resolved, stages) if is_small else None
             if deltas is not None:
@@ -151,7 +150,7 @@ def build(
             meter = Meter("read", callback, "documents")
             again = rebuild or not (tables.texts.all_here() or _has_texts(base, tables, resolved.settings))
             with working_ahead(layout, tables, stages, resolved.settings) as ahead:
-                read = _read_sources(tables, change, resolved.settings, meter, again, ahead)
+                read = _read_sources(tables, beginning, resolved.settings, meter, again, ahead)
                 read.warnings += noted
                 if deltas is not None:
                     small = publish_difference(deltas, tables, resolved, read, callback)
@@ -162,6 +161,15 @@ def build(
             remember(tables, report)
         _drop_leftovers(layout, resolved.settings, used if purge else None, report)
     return report
+
+
+def _plan_settings(
+    given: Settings, base: Generation | None, layout: Layout, rebuild: bool, partial: bool
+) -> tuple[Resolved, ReadingPlan]:
+    """Return the settings of a build, those of an unfinished first build among them, and the reading plan."""
+    begun = begun_settings(layout) if base is None else None
+    planned, reads = plan(given, base, layout, rebuild=rebuild, partial=partial, begun=begun)
+    return settings_for(base, planned, rebuild, begun), reads
 
 
 def _published(layout: Layout, base: Generation | None, rebuild: bool) -> Generation | None:
@@ -234,7 +242,7 @@ class _StageRun:
 
 def _read_sources(
     tables: Tables,
-    change: Change,
+    beginning: Beginning,
     settings: Settings,
     meter: Meter,
     rebuild: bool,
@@ -242,7 +250,9 @@ def _read_sources(
 ) -> Ingested:
     """Apply the change of a build. Raises Cancelled if the caller has stopped it."""
     begun = tuple(ahead.values())
-    read = apply_change(tables, change, settings, meter, rebuild=rebuild, ahead=begun)
+    read = apply_change(
+        tables, beginning.change, settings, meter, rebuild=rebuild, ahead=begun, beginning=beginning
+    )
     if meter.finish() is False:
         raise Cancelled("stopped after reading the sources")
     return read
@@ -487,6 +497,7 @@ class Build:
             updated=read.updated,
             stages=tuple(self.reports),
             failures=tuple(read.failures),
+            skipped=tuple(read.skipped),
             settings_changed=self.resolved.differences,
             warnings=tuple(messages),
             seconds=time.monotonic() - self.start,
@@ -502,7 +513,7 @@ def remember(tables: Tables, report: BuildReport) -> None:
     if not report.changed and not report.failures:
         return
     about = {"failures": len(report.failures), "settings": tables.settings()}
-    data: dict[str, Any] = {**report.to_json(), **about}
+    data: dict[str, Any] = {**report.to_json(), **about, "skipped": len(report.skipped)}
     started = dt.datetime.now(dt.UTC) - dt.timedelta(seconds=report.seconds)
     with tables.transaction():
         tables.add_run(

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+import re
+from collections import defaultdict
 from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Final, Literal
 
@@ -14,6 +16,7 @@ from ketrag_fast.base.progress import Meter
 from ketrag_fast.build.file_reading import check_document, find_files, read_jobs
 from ketrag_fast.build.sources import SourceTask
 from ketrag_fast.build.unchanged import UnchangedFiles, is_recorded
+from ketrag_fast.build.unique_ids import UniqueIds
 from ketrag_fast.errors import Cancelled, DocumentError
 from ketrag_fast.readers import ALONE, Item, SourceFile, is_glob, single
 from ketrag_fast.readers.file_types import BY_SUFFIX
@@ -24,6 +27,7 @@ from ketrag_fast.storage.source_table import SourceRow
 from ketrag_fast.storage.tables import Known
 from ketrag_fast.types import Document, Failure
 from ketrag_fast.types.document_batch import DocumentBatch
+from ketrag_fast.types.documents import ENCODING, NOTES
 
 _LONGEST_NAME: Final = 40
 _NAMED_ALIKE: Final = ALONE | {UNCHANGED}
@@ -91,17 +95,21 @@ class SourceComparison:
     """The number of documents that were removed earlier and are not restored."""
     elsewhere: int = 0
     """The number of skipped files and documents of other shards."""
-    skipped: Counter[str] = field(default_factory=Counter)
-    """Files of unknown formats by suffix."""
+    skipped: list[Failure] = field(default_factory=list)
+    """Files of unknown formats, files that programs wrote, and hidden parts."""
+    unsure: list[Failure] = field(default_factory=list)
+    """Files whose encoding was guessed and may be wrong."""
     unchanged: UnchangedFiles | None = None
     """The files that need not be parsed; None if all are read."""
     shards: Shards | None = None
+    ids: UniqueIds = field(default_factory=UniqueIds)
     _read: dict[str, int] = field(default_factory=dict)
     _bytes: int = 0
     _by_source: dict[int, list[str]] | None = None
 
     def __post_init__(self) -> None:
         self.shards = shards_of(self.settings.shard)
+        self.ids = UniqueIds(lambda name: self.known[name].source if name in self.known else None)
 
     def changes(self, task: SourceTask, sandbox: Apart) -> Iterator[Step]:
         """Yield a change for each document of a source that is not stored as it is."""
@@ -110,6 +118,7 @@ class SourceComparison:
         elif task.action in ("replace", "extend"):
             yield from self._documents(task)
         elif task.action == "keep":
+            self.ids.keep(task.row)
             self._keep_all(task.row)
 
     def _documents(self, task: SourceTask) -> Iterator[DocumentChange | DocumentMove]:
@@ -139,6 +148,7 @@ class SourceComparison:
         if not files.files and is_glob(source.spec) and self._may_be_away(source):
             self._keep_unread(source, "nothing matches it any more, and its folder may be missing")
             return
+        files = self.ids.rename(source, files)
         if not files.files and not files.failures:
             self.warnings.append(f"the source {source.label} has no files")
         for failure in files.failures:
@@ -239,6 +249,7 @@ class SourceComparison:
 
     def _keep_unread(self, source: SourceRow, why: str) -> None:
         """Keep the documents of a source that cannot be read, and report it."""
+        self.ids.keep(source)
         count = len(self._stored(source.number))
         self._keep_all(source)
         if self.unchanged is not None:
@@ -254,8 +265,14 @@ class SourceComparison:
         """
         folders = [Path(source.spec), *Path(source.spec).parents]
         base = next(folder for folder in folders if not is_glob(str(folder)))
-        is_name = not set("*?").intersection(source.spec)
-        return bool(self._stored(source.number)) and (is_name or not base.is_dir())
+        own = self._stored(source.number)
+        is_name = not set("*?").intersection(source.spec) and not self._are_matches(source, base, own)
+        return bool(own) and (is_name or not base.is_dir())
+
+    def _are_matches(self, source: SourceRow, base: Path, own: Iterable[str]) -> bool:
+        """Return whether stored documents have the names that a pattern below `base` matches."""
+        pattern = Path(source.spec).relative_to(base).as_posix()
+        return all(fnmatchcase(re.split("[#:]", name, maxsplit=1)[0], pattern) for name in own)
 
     def _was_file(self, source: SourceRow, own: Iterable[str]) -> bool:
         """Return whether a missing source was a file, in a folder that exists.
@@ -266,13 +283,13 @@ class SourceComparison:
         path = Path(source.spec)
         if not path.parent.is_dir():
             return False
-        name = path.name
-        parts = (
-            (f"{name}:", f"{name}/") if BY_SUFFIX.get(path.suffix.lower()) in _WITH_PARTS else (f"{name}:",)
-        )
-        if all(one == name or one.startswith(parts) for one in own):
+        names = tuple("/".join(path.parts[-count:]) for count in range(1, len(path.parts)))
+        marks = ":#/" if BY_SUFFIX.get(path.suffix.lower()) in _WITH_PARTS else ":#"
+        parts = tuple(f"{name}{mark}" for name in names for mark in marks)
+        if all(one in names or one.startswith(parts) for one in own):
             return True
-        return self.unchanged is not None and self.unchanged.files_of(source.number) == {name}
+        files = self.unchanged.files_of(source.number) if self.unchanged is not None else ()
+        return len(files) == 1 and set(files) <= set(names)
 
     def _keep(
         self, task: SourceTask, place: int, file: SourceFile, row: FileReading
@@ -327,7 +344,12 @@ class SourceComparison:
     ) -> tuple[DocumentChange | None, bool]:
         """Return the change of one item if it has any, and whether its document is stored."""
         if isinstance(item, Failure):
-            self._fail(item)
+            if item.code not in NOTES:
+                self._fail(item)
+            elif item.code == ENCODING:
+                self.unsure.append(item)
+            else:
+                self.skipped.append(item)
             return None, False
         content, problem = check_document(item)
         if problem is None and item.id in self.seen and not self._replaces(task, item.id):

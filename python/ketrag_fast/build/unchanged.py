@@ -39,7 +39,8 @@ class UnchangedFiles:
         """New and changed rows."""
         limits = (settings.read_text, settings.read_seconds, settings.read_memory)
         ocr = f" {settings.ocr} {check_ocr(settings.ocr)}" if settings.ocr else ""
-        self._reader = f"{readers_version()} {settings.fallback_encoding} {limits}{ocr}"
+        self._reader = f"{readers_version()} {settings.fallback_encoding} {limits} {settings.hidden}"
+        self._reader += f" {settings.generated}{ocr}"
 
     def find(
         self, source: int, file: SourceFile, known: Mapping[str, Known], seen: Container[str]

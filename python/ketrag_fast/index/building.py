@@ -15,7 +15,8 @@ from ketrag_fast.index.example_questions import checked_examples, store_examples
 from ketrag_fast.index.state import IndexState
 from ketrag_fast.query.query import Filter
 from ketrag_fast.storage.build_progress import progress_shown
-from ketrag_fast.storage.layout import Layout
+from ketrag_fast.storage.layout import MERGE, Layout
+from ketrag_fast.systems.index_settings import begun_settings
 from ketrag_fast.systems.planning import stages_for
 
 if TYPE_CHECKING:
@@ -60,6 +61,14 @@ def read_sources(sources: Sources, settings: Settings) -> Iterator[Document | Fa
     from ketrag_fast.build import file_reading
 
     return file_reading.read_sources(sources, settings)
+
+
+def has_begun(path: Path) -> bool:
+    """Return whether a build has stored its settings in a folder, or a merge has begun there."""
+    layout = Layout(path)
+    if layout.generations() or (layout.work / MERGE).is_file():
+        return True
+    return begun_settings(layout) is not None
 
 
 def reembed_index(path: PathText, settings: Settings, *, progress: Callback | None) -> BuildReport:

@@ -157,6 +157,9 @@ class Corpus:
     unit_span: U32
     unit_chars: U32
     unit_tokens: U32
+    unit_before: Packed
+    unit_after: Packed
+    unit_lines: U32
     sent_chunk: U32
     sent_unit: U32
     sent_span: U32
@@ -179,12 +182,14 @@ def corpus(
     """Cut documents into chunks, units and sentences.
 
     Args:
-        cut: "sentences" makes units of whole sentences with at most `tokens` tokens, title excluded;
-            "windows" makes the fixed windows of KET-RAG, Algorithm 3.
+        cut: "sentences" makes units of whole paragraphs, list items and table rows with at most `tokens`
+            tokens, title excluded, and cuts longer ones between sentences; "windows" makes the fixed windows
+            of KET-RAG, Algorithm 3.
         splits: if positive, each chunk is cut into units of ceil(tokens / 2^splits) tokens.
 
     Returns:
-        A `Corpus`. Its `unit_tokens` count a printed row: title, newline, text.
+        A `Corpus`. Its `unit_tokens` count a printed row: title, newline, and the text between `unit_before`
+        and `unit_after`, the context of a list, table or code that the unit continues.
 
     Examples:
         >>> cut = corpus(["Fram"], ["Nansen built the Fram. It sailed north."], tokens=50)

@@ -106,14 +106,16 @@ def _build_passages(plan: QueryPlan, printed: _core.Printed) -> list[Passage]:
     for row, (begin, stop) in enumerate(spans):
         place = places.get(row)
         if place is not None:  # positional arguments: this runs for every passage
-            chunk, document, title, start, end, text = place
+            chunk, document, title, start, end, text, before = place
             channel = channels[row]
             about = (row + 1, kind, units[row], chunk, document, title, start, end)
             location = opened.places.of_unit(units[row], start, end)
             page = location.get("page")
             metadata = opened.document_metadata.of_unit(units[row])
             rated = (scores[row], costs[row], channel, text)
-            passages.append(Passage(*about, *rated, page=page, location=location, metadata=metadata))
+            passages.append(
+                Passage(*about, *rated, page=page, location=location, metadata=metadata, context=before)
+            )
             continue
         node = cited[row]
         first = node.sources[0]

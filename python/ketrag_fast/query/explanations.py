@@ -42,7 +42,7 @@ class Explainer:
             printed.setdefault(passage.unit, passage)
 
         def place(unit: int) -> tuple[dict[str, Any], str]:
-            _, document, title, start, _, _ = searcher.places([unit], [0])[0]
+            _, document, title, start, *_ = searcher.places([unit], [0])[0]
             own = printed.get(unit)
             rank = None if own is None else own.rank
             found = {"unit": unit, "document": document, "title": title, "start": start, "rank": rank}

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _HOLDS = "location_indptr"
+_LINES = "unit_lines"
 
 
 class Places:
@@ -24,19 +25,34 @@ class Places:
 
     def __init__(self, units: Mapping[str, NDArray[Any]]) -> None:
         self._units = units
-        self.has_any = _HOLDS in units
+        self._has_marks = _HOLDS in units
+        self.has_any = self._has_marks or _LINES in units
         """Whether any document has locations."""
 
     def of_unit(self, unit: int, start: int, end: int) -> dict[str, Any]:
         """Return the location of a span of the document that contains a unit."""
-        return self._of(int(self._units["unit_document"][unit]), start, end) if self.has_any else {}
+        found = self._of(int(self._units["unit_document"][unit]), start, end) if self._has_marks else {}
+        return found | self._lines(unit, start, end) if _LINES in self._units else found
 
     def of_document(self, name: str, start: int, end: int) -> dict[str, Any]:
         """Return the location of a span of a document by its id."""
-        for number in self._numbers.get(name, ()) if self.has_any else ():
+        for number in self._numbers.get(name, ()) if self._has_marks else ():
             if found := self._of(number, start, end):
                 return found
         return {}
+
+    def _lines(self, unit: int, start: int, end: int) -> dict[str, Any]:
+        """Return the first and last line in the source of a span of a unit."""
+        first, last = self._units[_LINES][unit].tolist()
+        if not first:
+            return {}
+        begin, stop = self._units["unit_span"][unit].tolist()
+        if (start, end) != (begin, stop):
+            offsets = self._units["unit_texts_offsets"][unit : unit + 2].tolist()
+            text = bytes(self._units["unit_texts_blob"][offsets[0] : offsets[1]]).decode("utf-8")
+            first += text.count("\n", 0, max(start - begin, 0))
+            last = first + text.count("\n", max(start - begin, 0), max(end - begin, 0))
+        return {"lines": [first, last]}
 
     @cached_property
     def _numbers(self) -> dict[str, list[int]]:

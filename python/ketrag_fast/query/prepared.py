@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from ketrag_fast._core import Front as Front
     from ketrag_fast.models.embedders.query_vectors import QueryEmbedder
 
 Write = Callable[[Any], bytes]
@@ -25,11 +24,8 @@ Write = Callable[[Any], bytes]
 
 Plan = _core.Plan
 """Answers the questions of requests with equal fields."""
-
-
-def front_type() -> type[Front] | None:
-    """Return the core's HTTP front; None on systems without it (Windows)."""
-    return getattr(_core, "Front", None)
+Front = _core.Front
+"""Answers plain requests over HTTP by plans, and passes all others on."""
 
 
 def prepare_plan(opened: Opened, path: Path, query: Query, write: Write) -> Plan | None:

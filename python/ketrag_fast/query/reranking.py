@@ -77,7 +77,7 @@ def _rerank(
             f"rerank: mode {plan.mode.name} prints tables, which a cross-encoder does not order"
         )
     places = plan.opened.searcher.places(units, [end - start for start, end in spans])
-    texts = [place[-1] for place in places]
+    texts = [context + text for *_, text, context in places]
     scores = model.scores(question, texts, threads=threads, seconds=plan.clock.each()).astype(np.float64)
     order = np.argsort(-scores, kind="stable")  # equal scores keep the order of the first ranking
     ids = np.concatenate([printed.units[:DEPTH][order], printed.units[DEPTH:]])

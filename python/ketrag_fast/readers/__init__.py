@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import Any, Final, NamedTuple, TypeVar
 
 from ketrag_fast.errors import DocumentError, KetragError
+from ketrag_fast.readers.encoding_note import with_encoding
 from ketrag_fast.readers.file_types import BY_SUFFIX, LANGUAGES, kind_of
 from ketrag_fast.readers.files import SourceFiles, find, is_glob
 from ketrag_fast.readers.jsonl import has_short_lines
@@ -73,6 +74,8 @@ FORMATS: Final[Mapping[str, Format]] = {
     "epub": Format("office.epub:read_epub"),
     "mail": Format("mail:read_mail"),
     "mbox": Format("mail:read_mbox"),
+    "mht": Format("mht:read_mht"),
+    "rtf": Format("rtf:read_rtf"),
     "json": Format("structured:read_json"),
     "xml": Format("structured:read_xml"),
     "gzip": Format("archives:read_gzip"),
@@ -105,6 +108,8 @@ ALONE: Final = frozenset(
         "pptx",
         "odt",
         "epub",
+        "mht",
+        "rtf",
     )
 )
 """Kinds of files that become one document each, with the id of the file."""
@@ -179,7 +184,7 @@ def _items_of(
             return
         found = FORMATS.get(kind)
         read = _load(found.batches) if found is not None and found.batches else reader_of(kind)
-        yield from within(file, read(file), read_text)
+        yield from with_encoding(file, within(file, read(file), read_text))
         if _stamp(file) != before:
             yield file.failure("the file changed while it was read: index it again when nothing writes to it")
     except DocumentError as error:

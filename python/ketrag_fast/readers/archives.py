@@ -13,9 +13,11 @@ from typing import Final
 
 from ketrag_fast.errors import DocumentError
 from ketrag_fast.readers import items_of, known_kind
+from ketrag_fast.readers.generated import reason
 from ketrag_fast.readers.protocol import Item, SourceFile
 from ketrag_fast.readers.zip_xml import open_package, safe_name
 from ketrag_fast.types import Failure
+from ketrag_fast.types.documents import GENERATED
 
 DEEPEST: Final = 3
 """Maximum nesting of archives in archives and messages in messages."""
@@ -89,7 +91,10 @@ def _member(file: SourceFile, *, others: bool = True) -> Iterator[Item]:
     except DocumentError as error:
         yield file.failure(str(error))
         return
-    if kind is not None:
+    why = None if kind is None or file.generated else reason(file, kind)
+    if why is not None:
+        yield Failure(file.id, GENERATED, why)
+    elif kind is not None:
         yield from items_of(file, kind)
     elif others:
         yield file.failure(f"no reader for {file.suffix or 'a file without a suffix'}")

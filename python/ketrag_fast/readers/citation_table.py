@@ -9,7 +9,6 @@ from typing import Any, Final
 
 from ketrag_fast.base.safe_io import read_regular
 from ketrag_fast.errors import DocumentError
-from ketrag_fast.readers.decode import decode
 from ketrag_fast.readers.protocol import Item, SourceFile, is_inside
 from ketrag_fast.types import Document, Failure
 
@@ -66,7 +65,7 @@ def _read_table(file: SourceFile) -> tuple[dict[str, list[str]], list[Failure]]:
     cites: dict[str, list[str]] = {}
     failures: list[Failure] = []
     try:
-        lines = decode(read_regular(file.path, LARGEST), file.fallback_encoding).splitlines()
+        lines = file.text(read_regular(file.path, LARGEST)).splitlines()
     except (DocumentError, OSError) as error:
         return {}, [file.failure(f"cannot be read: {error}")]
     turned = False

@@ -1,6 +1,6 @@
-"""Source code: the text unchanged, with locators for lines, functions and classes.
+"""Source code: the text unchanged, with locators for functions and classes.
 
-tree-sitter finds functions and classes; without it, or for other languages, there are only line locators.
+tree-sitter finds functions and classes; without it, or for other languages, there are none.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from importlib import import_module
 from itertools import accumulate
 from typing import Any, Final
 
-from ketrag_fast.readers.decode import decode
 from ketrag_fast.readers.file_types import BY_SUFFIX
 from ketrag_fast.readers.protocol import Item, SourceFile
 from ketrag_fast.types import Document
@@ -68,12 +67,12 @@ _WRAPPERS: Final = frozenset(("decorated_definition", "export_statement", "templ
 
 
 def read_code(file: SourceFile) -> Iterator[Item]:
-    """Yield the file as one document, with its lines, functions and classes."""
+    """Yield the file as one document, with its functions and classes."""
     return _read(file, symbols)
 
 
 def read_plain_code(file: SourceFile) -> Iterator[Item]:
-    """Yield the file as one document, with its lines only: for files that take the parser too long.
+    """Yield the file as one document without functions and classes: for files that take the parser too long.
 
     tree-sitter takes quadratic time on some files with very many errors.
     """
@@ -84,21 +83,13 @@ def _read(file: SourceFile, symbols_of: Callable[[str, str], Iterable[Locator]])
     data = file.read_bytes()
     if not data.strip():  # such as an `__init__.py`: nothing is wrong with it
         return
-    text = decode(data, file.fallback_encoding)
+    text = file.text(data)
     language = BY_SUFFIX.get(file.suffix, "code")
-    locators = [Locator(start, end, "line", number) for number, start, end in _lines(text)]
+    locators = [Locator(0, len(text), "code", 0), Locator(0, len(text), "lines", 1)]
     if language in _GRAMMARS and len(text) <= LARGEST:
         locators += symbols_of(text, language)
     name = file.id.rpartition("/")[2]
     yield Document(file.id, text, name, {"language": language} if language != "code" else {}, tuple(locators))
-
-
-def _lines(text: str) -> Iterator[tuple[int, int, int]]:
-    at = 0
-    for number, line in enumerate(text.split("\n"), 1):
-        if line.strip():
-            yield number, at, at + len(line)
-        at += len(line) + 1
 
 
 @cache

@@ -1,10 +1,12 @@
-"""Decode bytes: by byte order mark, else as UTF-8, else with the fallback; reject binary data."""
+"""Decode bytes: by byte order mark, else as UTF-8, else with the fallback or a guess; reject binary data."""
 
 from __future__ import annotations
 
 import codecs
 import re
+from dataclasses import dataclass
 
+from ketrag_fast._core import decode_text
 from ketrag_fast.errors import DocumentError
 
 _MARKS = (  # UTF-32's little-endian mark begins with UTF-16's, so it is tested first
@@ -30,32 +32,51 @@ def mark_of(data: bytes) -> tuple[int, str | None]:
     return 0, None
 
 
-def decode(data: bytes, fallback: str) -> str:
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """A text and how it was read: `encoding` is None for UTF-8 and after a byte order mark.
+
+    `is_declared` if it is the encoding that the file names; else it was assumed, and `is_sure` or not.
+    """
+
+    text: str
+    encoding: str | None = None
+    is_sure: bool = True
+    is_declared: bool = False
+
+
+def decode(data: bytes, fallback: str | None = None, declared: str | None = None) -> Decoded:
     """Return the text. All offsets count its code points; line ends are kept.
 
-    In a text that is UTF-8 but for a few bytes, only these are read with the fallback.
+    The encoding is that of the byte order mark, else UTF-8 if the bytes are valid, else `fallback`, else what
+    is `declared` if nearly all bytes are valid in it, else a guess. In a text that is UTF-8 but for a few
+    bytes, only these are read in another way.
     """
     length, encoding = mark_of(data)
     if encoding is not None:
         try:
-            return str(data[length:] if length else data, encoding)
+            return Decoded(str(data[length:] if length else data, encoding))
         except UnicodeDecodeError as error:
             raise DocumentError(
                 f"byte order mark of {encoding}, but invalid at byte {error.start + length}"
             ) from None
     refuse_binary(data)
+    return Decoded(*decode_text(data, declared)) if fallback is None else _decode_as(data, fallback)
+
+
+def _decode_as(data: bytes, fallback: str) -> Decoded:
     try:
-        return str(data, "utf-8")
+        return Decoded(str(data, "utf-8"))
     except UnicodeDecodeError as error:
         where = error.start
     try:
         mixed = str(data, "utf-8", "surrogateescape")
         wrong = len(_ESCAPED.findall(mixed))
         if len(_BEYOND_ASCII.findall(mixed)) - wrong >= _FEW_WRONG * wrong:
-            return _ESCAPED.sub(
-                lambda found: str(found[0].encode("utf-8", "surrogateescape"), fallback), mixed
+            return Decoded(
+                _ESCAPED.sub(lambda found: str(found[0].encode("utf-8", "surrogateescape"), fallback), mixed)
             )
-        return str(data, fallback)
+        return Decoded(str(data, fallback), fallback)
     except (UnicodeDecodeError, LookupError) as error:
         reason = (
             f"nor {fallback}"
@@ -63,7 +84,8 @@ def decode(data: bytes, fallback: str) -> str:
             else f"and {fallback!r} is not a known encoding"
         )
         raise DocumentError(
-            f"not UTF-8 (byte {where}) {reason}", hint="set its encoding with the setting fallback_encoding"
+            f"not UTF-8 (byte {where}) {reason}",
+            hint="change the setting fallback_encoding; without it the encoding is detected",
         ) from None
 
 

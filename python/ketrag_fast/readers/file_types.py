@@ -39,6 +39,8 @@ BY_SUFFIX: Final = {
     ".epub": "epub",
     ".eml": "mail",
     ".mbox": "mbox",
+    **dict.fromkeys((".mht", ".mhtml"), "mht"),
+    ".rtf": "rtf",
     ".json": "json",
     ".xml": "xml",
     ".gz": "gzip",
@@ -61,7 +63,7 @@ LANGUAGES: Final = ("python", "javascript", "typescript", "tsx", "rust", "java",
 """Languages whose functions and classes are recognised."""
 
 IN_CONTENT: Final = frozenset(
-    ("pdf", "docx", "pptx", "xlsx", "odt", "epub", "gzip", "zip", "html", "old office")
+    ("pdf", "docx", "pptx", "xlsx", "odt", "epub", "gzip", "zip", "html", "rtf", "old office")
 )
 """Kinds that are detected by content only: a suffix alone is not enough."""
 
@@ -88,7 +90,9 @@ _NO_TEXT = frozenset(
     )
 )
 """Suffixes of binary files, and of texts that are not written for readers."""
-_PLAIN = frozenset(("text", "markdown", "rst", "table", "jsonl", "json", "mail", "mbox", "xml", "code"))
+_PLAIN = frozenset(
+    ("text", "markdown", "rst", "table", "jsonl", "json", "mail", "mbox", "mht", "xml", "code")
+)
 
 
 def kind_of(file: SourceFile) -> str | None:
@@ -133,6 +137,8 @@ def _content_kind(file: SourceFile, head: bytes, named: str | None) -> str | Non
         return "pdf"
     if head.startswith((b"PK\x03\x04", b"PK\x05\x06")):
         return _package(file, named)
+    if head.startswith(b"{\\rtf") and named not in _PLAIN - {"text"}:
+        return "rtf"
     if head.startswith(b"\x1f\x8b"):
         return "gzip" if file.suffix == ".gz" or named is not None else None
     if head.startswith(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"):

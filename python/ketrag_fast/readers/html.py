@@ -43,7 +43,9 @@ def read_html(file: SourceFile) -> Iterator[Item]:
     if not data.strip():
         yield file.failure("the file is empty")
         return
-    page = page_of(data, file.fallback_encoding)
+    found = decode_html(data, file.fallback_encoding)
+    file.assumed.note(found)
+    page = page_of(found.text)
     if not page.text:
         yield file.failure("the page has no text")
         return
@@ -61,10 +63,10 @@ class Page:
     headings: list[Heading] = field(default_factory=list)
 
 
-def page_of(data: bytes | str, fallback: str = "cp1252", *, whole: bool = False) -> Page:
+def page_of(data: bytes | str, *, whole: bool = False) -> Page:
     """Return the main text of a page, or all of its text if `whole` is set."""
     tree_of = import_optional("resiliparse.parse.html", "a web page").HTMLTree.parse
-    markup = decode_html(data, fallback) if isinstance(data, bytes) else data
+    markup = decode_html(data).text if isinstance(data, bytes) else data
     try:
         tree = tree_of(close_empty_elements(markup))
     except ValueError as error:

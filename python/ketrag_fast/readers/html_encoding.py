@@ -2,55 +2,33 @@
 
 from __future__ import annotations
 
-import codecs
 import re
 from typing import Final
 
-from ketrag_fast.readers.decode import mark_of
-from ketrag_fast.readers.optional_imports import import_optional
+from ketrag_fast._core import decode_text
+from ketrag_fast.readers.decode import Decoded, mark_of
 
 _DECLARED = re.compile(rb"<meta[^>]{0,300}?charset\s*=(?:\s*[\"'])?\s*([A-Za-z0-9_.:-]{2,40})", re.I)
 _XML_DECLARED = re.compile(rb"<\?xml[^>]{0,200}?encoding\s*=\s*[\"']([A-Za-z0-9_.:-]{2,40})")
-_SEVEN_BITS: Final = ("iso-2022", "hz", "utf-7")
+_HEAD: Final = 4096
+"""Bytes of a page in which the encoding is declared."""
 
 
-def decode_html(data: bytes, fallback: str) -> str:
-    """Decode a page: by byte order mark, else UTF-8 if valid, else as declared, else by detection."""
+def decode_html(data: bytes, fallback: str | None = None, transport: str | None = None) -> Decoded:
+    """Decode a page: by byte order mark, else UTF-8 if valid, else as declared, else the fallback or a guess.
+
+    A declared encoding counts if nearly all bytes are valid in it; `transport` is one from outside the page.
+    """
     length, marked = mark_of(data)
     if marked is not None:
-        return data[length:].decode(marked, "replace")
-    head = data[:4096]
+        return Decoded(data[length:].decode(marked, "replace"))
+    head = data[:_HEAD]
     declared = _DECLARED.search(head) or _XML_DECLARED.search(head)
-    name = declared[1].decode("ascii") if declared is not None else ""
-    if not name.lower().startswith(_SEVEN_BITS):
-        try:
-            return data.decode("utf-8")  # valid UTF-8 is UTF-8, whatever the page declares
-        except UnicodeDecodeError:
-            pass
+    name = declared[1].decode("ascii") if declared is not None else None
+    found = Decoded(*decode_text(data, transport or name))
+    if found.is_declared or found.encoding is None or fallback is None:
+        return found
     try:
-        known = codecs.lookup(name).name if name else ""
-        known = {"iso8859-1": "cp1252", "ascii": "cp1252"}.get(known, known)
-        if known and not known.startswith(
-            ("utf-16", "utf-32")
-        ):  # a declaration in these could not have been read
-            return _decode(data, known)
-    except (LookupError, UnicodeError, ValueError):
-        pass
-    guess = import_optional("resiliparse.parse.encoding", "a web page").detect_encoding(data[: 1 << 16])
-    for name in (guess, fallback, "cp1252"):
-        try:
-            return data.decode(name or fallback, "replace")
-        except LookupError:
-            continue
-    return data.decode("latin-1")
-
-
-def _decode(data: bytes, encoding: str) -> str:
-    """Decode with the declared encoding, replacing stray bytes. Raises if there are too many."""
-    try:
-        return data.decode(encoding)
-    except UnicodeDecodeError:
-        text = data.decode(encoding, "replace")
-        if text.count("\ufffd") > 10 + len(text) // 200:
-            raise
-        return text
+        return Decoded(data.decode(fallback, "replace"), fallback)
+    except LookupError:
+        return found

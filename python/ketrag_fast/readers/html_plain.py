@@ -33,7 +33,9 @@ _TITLE: Final = re.compile(r"<title(?=[\s>])[^<>]*>([^<]*)", re.IGNORECASE)
 
 def read_html_plain(file: SourceFile) -> Iterator[Item]:
     """Yield the page as one document without locators."""
-    markup = decode_html(file.read_bytes(), file.fallback_encoding)
+    found = decode_html(file.read_bytes(), file.fallback_encoding)
+    file.assumed.note(found)
+    markup = found.text
     text = plain_text(markup)
     if text:
         yield Document(file.id, text, title_of(markup))

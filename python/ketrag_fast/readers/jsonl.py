@@ -10,7 +10,7 @@ from typing import Final
 from ketrag_fast import _core
 from ketrag_fast.errors import DocumentError
 from ketrag_fast.readers.citation_table import table_of, with_citations
-from ketrag_fast.readers.decode import decode, mark_of
+from ketrag_fast.readers.decode import mark_of
 from ketrag_fast.readers.protocol import Item, Items, SourceFile
 from ketrag_fast.readers.record import parse_line
 from ketrag_fast.types.document_batch import DocumentBatch
@@ -92,7 +92,7 @@ def _in_order(file: SourceFile, batch: DocumentBatch, left: list[tuple[int, int,
 
 def _parsed(file: SourceFile, number: int, data: bytes) -> Item:
     try:
-        text = decode(data, file.fallback_encoding)
+        text = file.line(data)
     except DocumentError as error:
         return file.failure(f"line {number}: {error}", number)
     return parse_line(file, number, text)
@@ -122,7 +122,7 @@ def _lines(file: SourceFile) -> Iterator[Item]:
         length, encoding = mark_of(stream.read(4))
         stream.seek(0)
         if encoding not in (None, "utf-8"):  # lines of UTF-16 cannot be cut at a byte
-            lines = decode(stream.read(), file.fallback_encoding).split("\n")
+            lines = file.text(stream.read()).split("\n")
             for number, text in enumerate(lines, 1):
                 if text.strip():
                     yield parse_line(file, number, text)

@@ -18,13 +18,20 @@ from typing import Any, Final
 from ketrag_fast.errors import BackendMissing, DocumentError
 from ketrag_fast.readers import items_of, known_kind
 from ketrag_fast.readers.archives import DEEPEST
+from ketrag_fast.readers.decode import Decoded, decode
+from ketrag_fast.readers.encoding_note import unsure
 from ketrag_fast.readers.html import page_of
 from ketrag_fast.readers.protocol import Item, SourceFile
 from ketrag_fast.readers.text_builder import TextWriter
+from ketrag_fast.types import Document
+from ketrag_fast.types.documents import ENCODING
+from ketrag_fast.types.locations import Locator
 
 LARGEST: Final = 100_000_000
 """Maximum size of a message in bytes."""
 MOST_PARTS: Final = 1_000
+_ATTACHMENT: Final = "attachment"
+"""Kind of the locator of an attachment's documents."""
 _QUOTED = re.compile(r"\s*>")
 _ORIGINAL = re.compile(r"\s*-{2,}\s*(?:Original Message|Ursprüngliche Nachricht)\s*-{2,}\s*", re.I)
 _FORWARDED = re.compile(r"\s*(?:fwd?|wg|tr|rv|doorst|i)\s*:", re.I)
@@ -97,23 +104,31 @@ def _message(file: SourceFile, data: bytes) -> Iterator[Item]:
     writer = TextWriter()
     attached: list[tuple[str, bytes]] = []
     problems: list[str] = []
+    guesses: list[Decoded] = []
     for number, part in enumerate(_parts(message)):
         if number >= MOST_PARTS:
             problems.append(f"the message has more than {MOST_PARTS:,} parts; the rest is skipped")
             break
         try:
-            _part(part, number, writer, attached, file, is_forward=bool(_FORWARDED.match(title)))
+            found = _part(part, number, writer, attached, file, is_forward=bool(_FORWARDED.match(title)))
         except DocumentError as error:
             problems.append(f"part {number}: {error}")
+        else:
+            guesses += [found] if found is not None and found.encoding is not None else []
     names = [name for name, _ in attached]
     if names:
         metadata["attachments"] = names
+    if guesses:
+        metadata[ENCODING] = guesses[0].encoding
     if writer.text() or title:
         yield writer.document(file, title, metadata)
     elif not attached:
         yield file.failure("the message has no text")
     for why in problems:
         yield file.failure(why)
+    for guess in guesses:
+        if not guess.is_sure:
+            yield unsure(file, str(guess.encoding))
     for name, content in attached:
         inner = file.member(name, content)
         if inner.depth > DEEPEST:
@@ -125,7 +140,17 @@ def _message(file: SourceFile, data: bytes) -> Iterator[Item]:
             yield inner.failure(str(error))
             continue
         if kind is not None:
-            yield from items_of(inner, kind)
+            yield from (_attached(item, name) for item in items_of(inner, kind))
+
+
+def _attached(item: Item, name: str) -> Item:
+    """Return an item of an attachment, a document with the name of the attachment in its location."""
+    if not isinstance(item, Document):
+        return item
+    inner = next((one.value for one in item.locators if one.kind == _ATTACHMENT), None)
+    where = name if inner is None else f"{name}/{inner}"
+    others = (one for one in item.locators if one.kind != _ATTACHMENT)
+    return replace(item, locators=(Locator(0, len(item.text), _ATTACHMENT, where), *others))
 
 
 def _parts(message: Message) -> Iterator[Message]:
@@ -152,7 +177,8 @@ def _part(
     file: SourceFile,
     *,
     is_forward: bool,
-) -> None:
+) -> Decoded | None:
+    """Write a part of a message, or add it to those attached; return how its text was decoded."""
     kind = part.get_content_type()
     name = _free(_name(part), [name for name, _ in attached])
     if kind == "message/rfc822":
@@ -160,24 +186,27 @@ def _part(
         first = inner[0] if isinstance(inner, list) and inner else None
         if isinstance(first, Message):
             attached.append((f"{name or f'message-{number}'}".removesuffix(".eml") + ".eml", _flat(first)))
-        return
+        return None
     told = str(part.get("Content-Disposition", "")).lower().startswith("attachment")
     if kind not in ("text/plain", "text/html") or told or (name and number):
         if name or told or kind in _SUFFIXES:
             attached.append((name or f"attachment-{number}{_SUFFIXES.get(kind, '')}", _bytes(part)))
-        return
-    data = _bytes(part)
+        return None
+    found = _text(part, _bytes(part), file)
     mark = writer.mark()
     if kind == "text/html":
         try:
-            writer.paragraph(page_of(_text(part, data, file), whole=True).text)
+            writer.paragraph(page_of(found.text, whole=True).text)
         except BackendMissing as error:
             raise DocumentError(f"{error} ({error.hint})") from None
     else:
-        text = fold_quotations(_text(part, data, file), original=not is_forward)
+        text = fold_quotations(found.text, original=not is_forward)
         for paragraph in re.split(r"\n[ \t]*\n", text):
             writer.paragraph(paragraph)
     writer.located(mark, "part", "body" if number == 0 else f"part {number}")
+    if found.encoding is not None:
+        writer.located(mark, ENCODING, found.encoding)
+    return found
 
 
 def fold_quotations(text: str, *, original: bool = True) -> str:
@@ -252,14 +281,17 @@ def _flat(message: Message) -> bytes:
         raise DocumentError(f"damaged message: {error!r:.100}") from None
 
 
-def _text(part: Message, data: bytes, file: SourceFile) -> str:
-    for name in (part.get_content_charset(), "utf-8", file.fallback_encoding):
+def _text(part: Message, data: bytes, file: SourceFile) -> Decoded:
+    for name in (part.get_content_charset(), "utf-8"):
         try:
             if name:
-                return data.decode(name)
+                return Decoded(data.decode(name))
         except (LookupError, UnicodeDecodeError, ValueError):
             continue
-    return data.decode("cp1252", "replace")
+    try:
+        return decode(data, file.fallback_encoding)
+    except DocumentError:
+        return Decoded(data.decode("cp1252", "replace"), "cp1252", is_sure=False)
 
 
 def _about(message: EmailMessage) -> dict[str, Any]:

@@ -9,7 +9,6 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from ketrag_fast.readers.decode import decode
 from ketrag_fast.readers.protocol import Item, SourceFile
 from ketrag_fast.readers.text_builder import TextWriter
 
@@ -52,7 +51,7 @@ _JOINED: Final = frozenset(("BR", "BI", "RB", "RI", "IB", "IR"))
 
 def read_man(file: SourceFile) -> Iterator[Item]:
     """Yield the page as one document with the title `NAME(SECTION)`."""
-    text = decode(file.read_bytes(), file.fallback_encoding)
+    text = file.text()
     out = TextWriter()
     title = _Page(out).write(text.splitlines())
     document = out.document(file, title, {})

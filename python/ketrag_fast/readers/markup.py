@@ -3,12 +3,13 @@ r"""AsciiDoc, LaTeX and Org: one document per file, text unchanged, with title a
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from ketrag_fast.readers.headings import Heading, sections
 from ketrag_fast.readers.plain_text import About, read_text
 from ketrag_fast.readers.protocol import Item, SourceFile
+from ketrag_fast.types.locations import Locator
 
 _ASCIIDOC: Final = re.compile(r"^(={1,6})[ \t](\S[^\n]*)$", re.M)
 _LISTING: Final = re.compile(r"^(-{4}|\.{4}|/{4})[ \t]*$", re.M)
@@ -19,6 +20,12 @@ _TEX: Final = re.compile(
 )
 _TEX_TITLE: Final = re.compile(r"\\title\{([^{}]{1,500})\}")
 _TEX_COMMAND: Final = re.compile(r"\\(?:label\{[^{}\n]{0,200}\}|[a-zA-Z]{1,40}\*?)|[{}$~]")
+_BLOCKS: Final = (
+    re.compile(r"^#\+begin_(src|example)\b[^\n]*$", re.M | re.I),
+    re.compile(r"^[ \t]*\\begin\{(verbatim|lstlisting|minted)\}[^\n]*$", re.M),
+)
+"""Lines that begin code, in Org and LaTeX."""
+_ENDS: Final = ("#+end_{}", "\\end{{{}}}")
 _LEVELS: Final = ("part", "chapter", "section", "subsection", "subsubsection", "paragraph")
 
 
@@ -49,7 +56,34 @@ def about_asciidoc(text: str) -> About:
         if not fence:
             headings.append(Heading(found.start(), len(found[1]), found[2].strip()))
     title = headings[0].name if headings and headings[0].level == 1 else ""
-    return title, {}, sections(headings, len(text), title)
+    return title, {}, [*_listings(text, fences), *sections(headings, len(text), title)]
+
+
+def _listings(text: str, fences: Sequence[tuple[int, str]]) -> Iterator[Locator]:
+    """Yield the code between fences."""
+    begin, fence = 0, ""
+    for at, mark in fences:
+        if not fence:
+            begin, fence = at, mark
+        elif mark == fence:
+            end = text.find("\n", at)
+            yield Locator(begin, len(text) if end < 0 else end, "code", 1)
+            fence = ""
+
+
+def _environments(text: str, number: int) -> Iterator[Locator]:
+    """Yield the code of Org (0) or LaTeX (1)."""
+    end = 0
+    lower = text.lower() if number == 0 else text
+    for found in _BLOCKS[number].finditer(text):
+        if found.start() < end:
+            continue
+        closing = _ENDS[number].format(found[1].lower())
+        at = lower.find(closing, found.end())
+        if at < 0 or len(lower) != len(text):
+            return
+        end = at + len(closing)
+        yield Locator(found.start(), end, "code", 1)
 
 
 def about_org(text: str) -> About:
@@ -57,7 +91,7 @@ def about_org(text: str) -> About:
     titled = _ORG_TITLE.search(text)
     headings = [Heading(one.start(), len(one[1]), one[2].strip()) for one in _ORG.finditer(text)]
     title = titled[1].strip() if titled is not None else ""
-    return title, {}, sections(headings, len(text), title)
+    return title, {}, [*_environments(text, 0), *sections(headings, len(text), title)]
 
 
 def about_tex(text: str) -> About:
@@ -69,7 +103,7 @@ def about_tex(text: str) -> About:
         if (name := _words(_argument(one[2])))
     ]
     title = _words(titled[1]) if titled is not None else ""
-    return title, {}, sections(headings, len(text), title)
+    return title, {}, [*_environments(text, 1), *sections(headings, len(text), title)]
 
 
 def _argument(text: str) -> str:

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from ketrag_fast.errors import DocumentError
-from ketrag_fast.readers.decode import decode
 from ketrag_fast.readers.headings import Heading, sections
 from ketrag_fast.readers.plain_text import markdown_headings
 from ketrag_fast.readers.protocol import Item, SourceFile
@@ -24,7 +23,7 @@ def read_notebook(file: SourceFile) -> Iterator[Item]:
     if file.size() > LARGEST:
         raise DocumentError(f"the notebook is larger than {LARGEST:,} bytes")
     try:
-        data = json.loads(decode(file.read_bytes(), file.fallback_encoding))
+        data = json.loads(file.text())
     except (ValueError, RecursionError) as error:
         raise DocumentError(f"not a notebook: {error}") from None
     cells = data.get("cells") if isinstance(data, dict) else None
@@ -38,7 +37,9 @@ def read_notebook(file: SourceFile) -> Iterator[Item]:
         if not isinstance(cell, dict) or not (text := _cell_text(cell)):
             continue
         length += 2 if parts else 0
-        if cell.get("cell_type") == "markdown":
+        is_markdown = cell.get("cell_type") == "markdown"
+        locators.append(Locator(length, length + len(text), "markdown" if is_markdown else "code", 0))
+        if is_markdown:
             headings += [Heading(one.start + length, one.level, one.name) for one in markdown_headings(text)]
         locators.append(Locator(length, length + len(text), "cell", number))
         parts.append(text)

@@ -10,12 +10,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from ketrag_fast.readers.decode import decode
 from ketrag_fast.readers.front_matter import front_matter
 from ketrag_fast.readers.headings import Heading, sections, without_closing
 from ketrag_fast.readers.protocol import Item, SourceFile
 from ketrag_fast.types import Document
-from ketrag_fast.types.locations import Locator
+from ketrag_fast.types.locations import Locator, sort_locators
 
 _HEAD = 20_000  # a heading further down is not the title
 _FENCE = re.compile(r" {0,3}(```+|~~~+)")
@@ -23,6 +22,7 @@ _ATX = re.compile(r" {0,3}(#{1,6})[ \t]")
 _SETEXT = re.compile(r" {0,3}(=+|-+)[ \t]*")
 _ADORNMENT = re.compile(r"([!-/:-@\[-`{-~])\1{2,}[ \t]*")
 _FIELD = re.compile(r":([A-Za-z][\w -]{0,40}):[ \t]+(\S.*)")
+_DIRECTIVE = re.compile(r"^\.\. (?:code-block|code|sourcecode)::[^\n]*\n(?:[ \t]+[^\n]*\n?|\n)+", re.M)
 _MOST_HEADINGS = 100_000
 
 About = tuple[str, dict[str, Any], list[Locator]]
@@ -47,7 +47,16 @@ def without_front_matter(document: Document) -> Document:
     if not found.is_whole or not text or text.isspace():
         return document
     cut = len(document.text) - len(text)
-    locators = tuple(replace(one, start=one.start - cut, end=one.end - cut) for one in document.locators)
+    lines = document.text.count("\n", 0, cut)
+    locators = tuple(
+        replace(
+            one,
+            start=max(one.start - cut, 0),
+            end=one.end - cut,
+            value=one.value + lines if one.kind == "lines" else one.value,
+        )
+        for one in document.locators
+    )
     return replace(document, text=text, locators=locators)
 
 
@@ -62,12 +71,13 @@ def read_text(file: SourceFile, about: Callable[[str], About]) -> Iterator[Item]
     if not data:
         yield file.failure("the file is empty")
         return
-    text = decode(data, file.fallback_encoding)
+    text = file.text(data)
     if text.isspace() or not text:
         yield file.failure("the file has only white space")
         return
     title, metadata, locators = about(text)
-    yield Document(file.id, text, title, metadata, tuple(locators))
+    lines = Locator(0, len(text), "lines", 1)
+    yield Document(file.id, text, title, metadata, sort_locators([*locators, lines]))
 
 
 def about_markdown(text: str) -> About:
@@ -77,7 +87,7 @@ def about_markdown(text: str) -> About:
     named = next((value for name, value in metadata.items() if name.lower() == "title"), "")
     title = str(named).strip() or next((h.name for h in headings[:1] if h.start < _HEAD), "")
     rest = {name: value for name, value in metadata.items() if name.lower() != "title"}
-    return title, rest, sections(headings, len(text), title)
+    return title, rest, [Locator(0, len(text), "markdown", 0), *sections(headings, len(text), title)]
 
 
 def markdown_headings(text: str, start: int = 0) -> Iterator[Heading]:
@@ -114,7 +124,11 @@ def about_rst(text: str) -> About:
             metadata[field[1].strip().lower()] = field[2].strip()
         elif metadata or number > 5:
             break
-    return title, metadata, sections(headings, len(text), title)
+    code = [
+        Locator(found.start(), found.start() + len(found[0].rstrip()), "code", 1)
+        for found in _DIRECTIVE.finditer(text)
+    ]
+    return title, metadata, [*code, *sections(headings, len(text), title)]
 
 
 def rst_headings(text: str) -> Iterator[Heading]:

@@ -5,16 +5,39 @@ from __future__ import annotations
 import io
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
-from typing import BinaryIO, Protocol
+from typing import BinaryIO, Final, Protocol
 
+from ketrag_fast._core import decode_text
+from ketrag_fast.readers.decode import Decoded, decode
 from ketrag_fast.types import Document, Failure
 from ketrag_fast.types.document_batch import DocumentBatch
 
 Item = Document | Failure
 Items = Item | DocumentBatch
 """An item of a reader that also yields documents in batches."""
+_SAMPLE: Final = 1 << 20
+"""Bytes of a file of lines by which its encoding is guessed."""
+
+
+@dataclass(slots=True)
+class Assumed:
+    """The encoding of the text that was decoded last, and what else was assumed to decode a file.
+
+    `encoding` is None for UTF-8 and after a byte order mark. `guess` is an encoding that may be wrong, and
+    `of_lines` the guess for the lines of a file that are decoded one by one.
+    """
+
+    encoding: str | None = None
+    guess: str | None = None
+    of_lines: str | None = None
+
+    def note(self, found: Decoded) -> None:
+        """Note how a text was decoded."""
+        self.encoding = None if found.is_declared else found.encoding
+        if not found.is_sure:
+            self.guess = found.encoding
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,17 +47,21 @@ class SourceFile:
     `id` is its path relative to the source, with `/`. `data` has the bytes of an archive member or a mail
     attachment, and `depth` its nesting depth. With `follow_links`, companion files may be links to files
     outside its folder. `ocr` has the languages in which the text of scanned pages is recognised. A reader may
-    use up to `processes` processes; the result does not depend on them.
+    use up to `processes` processes; the result does not depend on them. With `hidden`, hidden sheets, rows,
+    columns and slides are read, with `generated` also members of an archive that a program wrote.
     """
 
     path: Path
     id: str
-    fallback_encoding: str = "cp1252"
+    fallback_encoding: str | None = None
     data: bytes | None = None
     depth: int = 0
     follow_links: bool = False
     ocr: str | None = None
     processes: int = 1
+    hidden: bool = False
+    generated: bool = False
+    assumed: Assumed = field(default_factory=Assumed, init=False, compare=False, repr=False)
 
     @property
     def suffix(self) -> str:
@@ -44,6 +71,24 @@ class SourceFile:
     def read_bytes(self) -> bytes:
         """Return the content."""
         return self.path.read_bytes() if self.data is None else self.data
+
+    def text(self, data: bytes | None = None) -> str:
+        """Return the decoded content, or that of `data`, and note which encoding was assumed."""
+        found = decode(self.read_bytes() if data is None else data, self.fallback_encoding)
+        self.assumed.note(found)
+        return found.text
+
+    def line(self, data: bytes) -> str:
+        """Return a decoded line. The encoding is guessed once, from the beginning of the file."""
+        found = decode(data, self.fallback_encoding, self.assumed.of_lines)
+        if found.encoding is not None and self.fallback_encoding is None and self.assumed.of_lines is None:
+            whole = self.head(_SAMPLE).rpartition(b"\n")[0] or data
+            _, encoding, is_sure, _ = decode_text(whole)
+            self.assumed.of_lines = encoding or found.encoding
+            found = replace(decode(data, None, self.assumed.of_lines), is_sure=is_sure)
+        found = replace(found, is_declared=False)  # by this function, not by the file
+        self.assumed.note(found)
+        return found.text
 
     def open(self) -> BinaryIO:
         """Open the content as a stream."""

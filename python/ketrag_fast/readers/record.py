@@ -23,8 +23,8 @@ def document_of(file: SourceFile, line: int, record: Mapping[str, Any]) -> Item:
         return file.failure(f"line {line}: the id must be a string or an integer", line)
     text, title, metadata = record.get("text"), record.get("title"), record.get("metadata")
     if text is None:
-        names = ", ".join(map(repr, list(record)[:_SHOWN])) + (", ..." if len(record) > _SHOWN else "")
-        problem = f"line {line}: there is no 'text'; its fields are {names or 'none'}"
+        names = ", ".join(list(record)[:_SHOWN]) + (", ..." if len(record) > _SHOWN else "")
+        problem = f"line {line}: the field 'text' is missing (found: {names or 'no field'})"
         return file.failure(problem[:_LONGEST], line)
     if not isinstance(text, str):
         return file.failure(f"line {line}: text must be a string", line)

@@ -289,6 +289,8 @@ class _Process:
             "kind": kind,
             "follow_links": file.follow_links,
             "ocr": file.ocr,
+            "hidden": file.hidden,
+            "generated": file.generated,
             "processes": file.processes,
             "largest": largest,
             "read_text": read_text,

@@ -44,9 +44,8 @@ def serve(requests: IO[bytes], replies: IO[bytes], megabytes: int) -> None:
     for line in requests:
         query = json.loads(line)
         file = SourceFile(Path(os.fsdecode(bytes.fromhex(query["path"]))), query["id"], query["encoding"])
-        file = replace(
-            file, follow_links=query["follow_links"], ocr=query["ocr"], processes=query["processes"]
-        )
+        options = ("follow_links", "ocr", "processes", "hidden", "generated")
+        file = replace(file, **{name: query[name] for name in options})
         for item in items_of(file, query["kind"], query["largest"], query["read_text"], no_memory=no_memory):
             _write(replies, _fields(item))
         _write(replies, {"end": True})

@@ -8,7 +8,6 @@ from typing import Any, Final
 
 from ketrag_fast.base.safe_xml import Handler, parse
 from ketrag_fast.errors import DocumentError
-from ketrag_fast.readers.decode import decode
 from ketrag_fast.readers.protocol import Item, SourceFile
 from ketrag_fast.readers.record import document_of
 from ketrag_fast.readers.text_builder import TextWriter
@@ -22,7 +21,7 @@ _MOST: Final = 2_000_000
 def read_json(file: SourceFile) -> Iterator[Item]:
     """Yield a document per record of a list of {text, ...}, else one document of all values."""
     _check_size(file)
-    text = decode(file.read_bytes(), file.fallback_encoding)
+    text = file.text()
     try:
         data = json.loads(text)
     except json.JSONDecodeError as error:

@@ -1,4 +1,4 @@
-"""Subtitles (`.srt`, `.vtt`): the spoken text in paragraphs, with the time at which each begins."""
+"""Subtitles (`.srt`, `.vtt`): the spoken text in paragraphs, with the time of each cue."""
 
 from __future__ import annotations
 
@@ -6,40 +6,38 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from ketrag_fast.readers.decode import decode
 from ketrag_fast.readers.protocol import Item, SourceFile
 from ketrag_fast.types import Document
-from ketrag_fast.types.locations import Locator
+from ketrag_fast.types.locations import PAUSE, Locator, seconds_of
 
 _TIMES: Final = re.compile(r"((?:\d{1,3}:)?\d{2}:\d{2})[.,]\d{3}[ \t]{1,9}-->")
 _TAGS: Final = re.compile(r"<[^<>\n]*>")
 _LONG: Final = 600
 """Characters from which a paragraph ends with the next sentence."""
+_ENDS: Final = ".?!。？！"
 
 
 def read_subtitles(file: SourceFile) -> Iterator[Item]:
     """Yield the subtitles as one document."""
-    text = decode(file.read_bytes(), file.fallback_encoding)
+    text = file.text()
     parts: list[str] = []
     locators: list[Locator] = []
-    words: list[str] = []
-    start, length, size = "", 0, 0
-    for time, line in [*_cues(text), ("", "")]:
-        if words and (not line or (size > _LONG and words[-1][-1] in ".?!")):
-            paragraph = " ".join(words)
-            length += 2 if parts else 0
-            locators.append(Locator(length, length + len(paragraph), "time", start))
-            parts.append(paragraph)
-            length += len(paragraph)
-            words, size = [], 0
-        if line:
-            start = start if words else time
-            words.append(line)
-            size += len(line)
+    length = begin = 0
+    before = 0
+    for time, line in _cues(text):
+        if parts:
+            is_long = length - begin > _LONG and parts[-1][-1] in _ENDS
+            parts.append("\n\n" if is_long or seconds_of(time) - before > PAUSE else " ")
+            length += len(parts[-1])
+            begin = length if len(parts[-1]) > 1 else begin
+        locators.append(Locator(length, length + len(line), "time", time))
+        parts.append(line)
+        length += len(line)
+        before = seconds_of(time)
     if not parts:
         yield file.failure("the file has no subtitles")
         return
-    yield Document(file.id, "\n\n".join(parts), "", {}, tuple(locators))
+    yield Document(file.id, "".join(parts), "", {}, tuple(locators))
 
 
 def _cues(text: str) -> Iterator[tuple[str, str]]:

@@ -1,23 +1,31 @@
-"""Tables: the first row is the header, every other row becomes a document."""
+"""Tables: every row below the head becomes a document."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from functools import cache
 from importlib.util import find_spec, module_from_spec
-from itertools import zip_longest
+from itertools import chain, islice, zip_longest
 from types import ModuleType
+from typing import Any
 
-from ketrag_fast.readers.decode import decode
 from ketrag_fast.readers.protocol import Item, SourceFile
 from ketrag_fast.readers.record import ID_NAMES, document_of
+from ketrag_fast.readers.table_head import split_head
+from ketrag_fast.types import Failure
 
 _LONGEST_CELL = 2**31 - 1  # the largest C long on every platform; the library's default is 131,072
+_LONGEST_NAME = 200  # names are repeated in every row
 _DELIMITERS = ",;\t|"
 _LINE = re.compile(r"[^\r\n]*(?:\r\n?|\n)|[^\r\n]+")
 _MOST_COLUMNS = 16_384  # as in a sheet: every row gets all of them
+_LONGEST_NAME = 200  # of a column, which each row repeats
+_LONGEST_FIELD = 200  # of a value in metadata; longer ones are text
+_NO_METADATA = ("_id", "title", "text")
+_LOOK = 30  # lines by which the delimiter is recognised
+_NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,17})(?:\.\d{1,17})?")
 _SEPARATOR = re.compile(r"\s*sep=(.)[ \t]*(?:\r\n?|\n)", re.I)  # a first line that Excel writes and reads
 
 
@@ -37,52 +45,100 @@ def _csv() -> ModuleType:
 
 
 def read_table(file: SourceFile) -> Iterator[Item]:
-    """Yield a document for each row: `_id` or `id`, `title` and `text`; other columns are metadata.
+    """Yield a document for each row with the id `FILE#ROW`, or that of a column `_id`.
 
-    Without a column `text`, the text is all columns except id and title, as lines of `name: value`.
-    A column without a name, or beyond the header, is `column N`.
+    The columns `title` and `text` are title and text; without the latter the text is a line `name: value` for
+    each column. All other columns are metadata, numbers if every value of a column is one. A column without
+    a name, or beyond the head, is `column N`.
     """
     data = file.read_bytes()
     if not data:
         yield file.failure("the file is empty")
         return
-    text = decode(data, file.fallback_encoding)
-    csv = _csv()
-    lines = (line[0] for line in _LINE.finditer(text))
-    named = _SEPARATOR.match(text)
-    if named:
-        next(lines)
-    rows = csv.reader(lines, delimiter=named[1] if named else _delimiter(file, text))
-    skipped = 1 if named else 0
-    header: list[str] | None = None
-    while True:
-        try:
-            row = next(rows)
-        except StopIteration:
-            break
-        except csv.Error as error:
-            line = rows.line_num + skipped
-            yield file.failure(f"line {line}: {error}", line)
-            continue
-        if not any(cell.strip() for cell in row):
-            continue
-        if header is None:
-            if len(row) > _MOST_COLUMNS:
-                yield file.failure(f"the table has {len(row):,} columns; the maximum is {_MOST_COLUMNS:,}")
-                return
-            header = header_of(row)
-            continue
-        yield row_document(file, rows.line_num + skipped, header, row)
-    if header is None:
+    records = _Records(file, file.text(data))
+    above, names, rows = split_head(iter(records))
+    yield from records.failures()
+    if not above and not names:
         yield file.failure("the table is empty")
+        return
+    if len(names) > _MOST_COLUMNS:
+        yield file.failure(f"the table has {len(names):,} columns; the maximum is {_MOST_COLUMNS:,}")
+        return
+    if not names:  # only a head
+        return
+    header = header_of(names)
+    for number, cells in above:
+        yield row_document(file, number, ["text"], [" ".join(filter(None, cells))])
+    first = next(rows, None)
+    numeric = records.numeric_columns(first[0], len(header)) if first is not None else None
+    for number, row in chain(() if first is None else (first,), rows):
+        yield row_document(file, number, header, row, numeric)
+        yield from records.failures()
+    yield from records.failures()
+
+
+class _Records:
+    """The rows of a CSV text that are not blank, with their numbers as a spreadsheet shows them."""
+
+    def __init__(self, file: SourceFile, text: str) -> None:
+        self._file, self._text = file, text
+        named = _SEPARATOR.match(text)
+        self._start = named.end() if named else 0
+        self._lines_before = text.count("\n", 0, self._start)
+        self._delimiter = named[1] if named else _delimiter(file, text)
+        self._failures: list[Failure] = []
+
+    def __iter__(self) -> Iterator[tuple[int, list[str]]]:
+        csv = _csv()
+        lines = (line[0] for line in _LINE.finditer(self._text, self._start))
+        rows = csv.reader(lines, delimiter=self._delimiter)
+        number = self._lines_before
+        while True:
+            number += 1
+            try:
+                row = next(rows)
+            except StopIteration:
+                return
+            except csv.Error as error:
+                line = rows.line_num + self._lines_before
+                self._failures.append(self._file.failure(f"line {line}: {error}", line))
+                continue
+            if any(cell.strip() for cell in row):
+                yield number, row
+
+    def failures(self) -> Iterator[Failure]:
+        """Yield what could not be read since the last call."""
+        found, self._failures = self._failures, []
+        yield from found
+
+    def numeric_columns(self, first: int, count: int) -> frozenset[int]:
+        """Return the columns whose values are all numbers, in the rows from number `first` on."""
+        left = set(range(count))
+        for number, row in _Records(self._file, self._text):
+            if number >= first:
+                cells = ((place, row[place].strip()) for place in left if place < len(row))
+                left -= {place for place, cell in cells if cell and as_number(cell) is None}
+            if not left:
+                break
+        return frozenset(left)
+
+
+def as_number(text: str) -> int | float | None:
+    """Return the value of a plain decimal number; None for other texts, and for codes such as `007`."""
+    if not _NUMBER.fullmatch(text):
+        return None
+    return int(text) if "." not in text else float(text)
 
 
 def header_of(row: Sequence[str]) -> list[str]:
-    """Return the names of the columns; a name that appears again gets a number: `phone (2)`."""
+    """Return the names of the columns; a name that appears again gets a number: `phone (2)`.
+
+    Each row repeats them, so a long name is cut.
+    """
     names: dict[str, None] = {}
     numbers: Counter[str] = Counter()
     for place, cell in enumerate(row, 1):
-        own = name = _column(cell, place)
+        own = name = _column(cell, place)[:_LONGEST_NAME]
         numbers[own] += 1
         while name in names:
             name = f"{own} ({numbers[own]})"
@@ -91,33 +147,50 @@ def header_of(row: Sequence[str]) -> list[str]:
     return list(names)
 
 
-def row_document(file: SourceFile, line: int, header: list[str], row: list[str]) -> Item:
-    """Return one row as a document."""
+def row_document(
+    file: SourceFile,
+    number: int,
+    header: list[str],
+    row: Sequence[str],
+    numeric: Container[int] | None = None,
+) -> Item:
+    """Return one row as a document. Columns of `numeric` have numbers; None: each value decides."""
     if len(row) > _MOST_COLUMNS:
-        return file.failure(f"line {line}: {len(row):,} cells; the maximum is {_MOST_COLUMNS:,}", line)
+        return file.failure(f"row {number}: {len(row):,} cells; the maximum is {_MOST_COLUMNS:,}", number)
     cells = dict(zip_longest(header, row[: len(header)], fillvalue=""))
     further = enumerate(row[len(header) :], len(header) + 1)
     cells.update((f"column {place}", cell) for place, cell in further if cell.strip())
-    title = cells.pop("title", "")
-    name = next((cells.pop(key) for key in ID_NAMES if cells.get(key)), None)
-    if "text" in cells:
-        text = cells.pop("text")
-        extra = {key: value for key, value in cells.items() if key not in ID_NAMES}
-    else:
-        text = "\n".join(f"{key}: {value}" for key, value in cells.items() if value and key not in ID_NAMES)
-        extra = {}
-    return document_of(file, line, {"_id": name, "title": title, "text": text, "metadata": extra})
+    metadata: dict[str, Any] = {}
+    for place, (key, cell) in enumerate(cells.items()):
+        if key not in _NO_METADATA and cell and len(cell) <= _LONGEST_FIELD:
+            value = as_number(cell.strip()) if numeric is None or place in numeric else None
+            metadata[key] = cell if value is None else value
+    title, name = cells.pop("title", ""), cells.pop("_id", "")
+    text = (
+        cells["text"]
+        if "text" in cells
+        else "\n".join(f"{key}: {cell}" for key, cell in cells.items() if cell)
+    )
+    record = {"_id": name or f"{file.id}#{number}", "title": title, "text": text, "metadata": metadata}
+    return document_of(file, number, record)
 
 
 def _column(cell: str, place: int) -> str:
     name = cell.strip()
+    if len(name) > _LONGEST_NAME:
+        return f"{name[: _LONGEST_NAME - 1]}…"
     return name.lower() if name.lower() in ("title", "text", *ID_NAMES) else name or f"column {place}"
 
 
 def _delimiter(file: SourceFile, text: str) -> str:
+    """Return the mark that occurs equally often in most of the first lines, of two the more frequent one."""
     if file.suffix == ".tsv":
         return "\t"
-    header = text.lstrip().split("\n", 1)[0]
-    counts = [(header.count(mark), -place) for place, mark in enumerate(_DELIMITERS)]
-    most, place = max(counts)
-    return _DELIMITERS[-place] if most else ","
+    lines = [line[0] for line in islice(_LINE.finditer(text), _LOOK) if line[0].strip()]
+    best, found = (0, 0), ","
+    for mark in _DELIMITERS:
+        counts = Counter(count for line in lines if (count := line.count(mark)))
+        own = max(((times, count) for count, times in counts.items()), default=(0, 0))
+        if own > best:
+            best, found = own, mark
+    return found

@@ -11,8 +11,6 @@ from ketrag_fast.readers.protocol import SourceFile
 from ketrag_fast.types import Document
 from ketrag_fast.types.locations import Locator
 
-BLOCK: Final = 700
-"""The header of a table is repeated after this many characters, so that every passage has it."""
 _REPEATED: Final = 300
 _BLANK = re.compile(r"[^\S\n\t]+")
 
@@ -45,29 +43,20 @@ class TextWriter:
         return plain if plain.strip() else ""
 
     def table(self, rows: Sequence[Sequence[str]]) -> list[int | None]:
-        """Add a table: one line per row, tabs between cells; the header of a long table is repeated.
+        """Add a table: one line per row, tabs between cells.
 
         Returns the offset of each row, None for an empty one.
         """
         starts: list[int | None] = []
-        header, begun = "", -1
+        is_open = False
         for row in rows:
             cells = [" ".join(cell.split()) for cell in row]
             if not any(cells):
                 starts.append(None)
                 continue
-            line = "\t".join(cells).rstrip("\t")
-            if begun < 0:
-                header = line if "\t" in line and not any(map(str.isdigit, line)) else ""
-                begun = self._begin("\n\n")
-            else:
-                if header and len(header) < BLOCK // 3 and self.length - begun > BLOCK:
-                    self._put("\n\n")
-                    begun = self.length
-                    self._put(header)
-                self._put("\n")
-            starts.append(self.length)
-            self._put(line)
+            starts.append(self._begin("\n" if is_open else "\n\n"))
+            self._put("\t".join(cells).rstrip("\t"))
+            is_open = True
         return starts
 
     def mark(self) -> list[int]:

@@ -13,11 +13,24 @@ def file_of(spec: str, name: str) -> Path | None:
         base = base.parent
     if base.is_file():
         return base
+    found = _below(base, name)
+    inner = _within(base, name) if found is None else None
+    return found if inner is None else _below(base, inner)
+
+
+def _below(base: Path, name: str) -> Path | None:
     parts = name.split("/")
     while parts:
-        for last in dict.fromkeys((parts[-1], parts[-1].rpartition(":")[0])):
+        for last in dict.fromkeys((parts[-1], parts[-1].rpartition("#")[0], parts[-1].rpartition(":")[0])):
             path = base.joinpath(*parts[:-1], last) if last else base
             if path != base and path.is_file():
                 return path
         parts.pop()
     return None
+
+
+def _within(base: Path, name: str) -> str | None:
+    """Return an id without the end of its source's path, which tells it from one of another source."""
+    parts = name.split("/")
+    counts = (count for count in range(1, len(parts)) if base.parts[-count:] == tuple(parts[:count]))
+    return next(("/".join(parts[count:]) for count in counts), None)

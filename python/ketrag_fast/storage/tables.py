@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from ketrag_fast.errors import IndexDamaged
 from ketrag_fast.storage.checksum import raw_digest
 from ketrag_fast.storage.content_hashes import ContentHashes
-from ketrag_fast.storage.database import in_batches
+from ketrag_fast.storage.database import Database, in_batches
 from ketrag_fast.storage.document_hashes import (
     PURGED,
     hash_purged_id,
@@ -116,6 +116,15 @@ def _prepare(path: Path, read_only: bool, db: sqlite3.Connection) -> None:
     db.execute("PRAGMA foreign_keys = ON")
     if found == 0:
         db.executescript(f"BEGIN IMMEDIATE;{_SCHEMA}{TEXTS_SCHEMA}PRAGMA user_version = {FORMAT};COMMIT;")
+
+
+def has_tables(path: Path) -> bool:
+    """Return whether a file has tables: a build that was killed in its first moment leaves none."""
+    versions: list[int] = []
+    if path.is_file():
+        read = "PRAGMA user_version"
+        Database(path, None, lambda db: versions.append(int(db.execute(read).fetchone()[0]))).close()
+    return any(versions)
 
 
 class Tables(SourceTable):

@@ -8,7 +8,7 @@ from typing import Any
 
 from ketrag_fast.base.config import Settings, names, resolve
 from ketrag_fast.base.config.catalogue import about_broken
-from ketrag_fast.errors import ConfigError, IndexDamaged, IndexIncompatible, ModelMismatch
+from ketrag_fast.errors import ConfigError, IndexDamaged, IndexIncompatible, KetragError, ModelMismatch
 from ketrag_fast.storage.generation import MANIFEST, Generation, current_number
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.manifest import Manifest, read_json, read_manifest
@@ -18,7 +18,10 @@ from ketrag_fast.systems.removed_variants import require_known_variant
 
 
 def stored_settings(path: Path) -> Mapping[str, Any] | None:
-    """Return the build settings of the newest readable generation; None if there is none."""
+    """Return the build settings of the newest readable generation, else those of an unfinished build.
+
+    None if no build has begun.
+    """
     layout = Layout(path)
     number = current_number(layout)
     numbers = [number] if number is not None else list(reversed(layout.generations()))
@@ -27,7 +30,21 @@ def stored_settings(path: Path) -> Mapping[str, Any] | None:
             return understood(settings_of(read_manifest(layout.generation(candidate) / MANIFEST)))
         except IndexDamaged:
             continue
-    return None
+    try:
+        begun = begun_settings(layout)
+    except (KetragError, OSError):
+        return None  # the tables are damaged, which a build reports
+    return understood(begun) if begun is not None else None
+
+
+def begun_settings(layout: Layout) -> Mapping[str, Any] | None:
+    """Return the settings of the build that began last, whether it ended or not; None if none has begun."""
+    from ketrag_fast.storage.tables import Tables, has_tables  # SQLite: an open index needs none of it
+
+    if not has_tables(layout.tables):
+        return None
+    with Tables(layout.tables, read_only=True) as tables:
+        return tables.settings() or None
 
 
 def settings_of(manifest: Manifest) -> Mapping[str, Any]:

@@ -62,6 +62,9 @@ class Passage:
     location: Location = field(default_factory=dict)
     metadata: Mapping[str, Any] = field(default_factory=dict)
     """The metadata of its document."""
+    context: str = ""
+    """Lines printed before the text: the header of a table, the fence and the definitions around code, or the
+    lead-in of a list that it continues."""
 
     @property
     def said(self) -> str:
@@ -86,6 +89,7 @@ class Passage:
             "tokens": self.tokens,
             "channel": self.channel,
             "text": self.text,
+            **({"context": self.context} if self.context else {}),
             "why": list(self.why),
             **node,
         }

@@ -4,9 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from ketrag_fast.types.locations import Locator
+
+ENCODING: Final = "encoding"
+"""The encoding of a file was guessed and may be another one; also a metadata field and a kind of locator."""
+GENERATED: Final = "generated"
+"""A file was left out because a program wrote it."""
+HIDDEN: Final = "hidden"
+"""Hidden sheets, rows, columns or slides of a file were left out."""
+FORMAT: Final = "format"
+"""A file was left out because there is no reader for it."""
+NOTES: Final = frozenset((ENCODING, GENERATED, HIDDEN))
+"""Codes with which readers yield a `Failure` that is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +44,8 @@ class Failure:
     """A document (or a line of one, `file.jsonl:12`) that could not be read, and why.
 
     `code` is "document"; "part" if the rest of the document is indexed; "chunk" for extraction by an LLM;
-    "source" for a folder that is missing, whose documents stay; or "unknown" for an id that `remove` does not
-    find.
+    "source" for a folder that is missing, whose documents stay; "unknown" for an id that `remove` does not
+    find; or, in `BuildReport.skipped`, why a file was left out.
 
     Examples:
         >>> Failure("notes.jsonl:12", "document", "line 12 is not JSON").to_json()["document"]

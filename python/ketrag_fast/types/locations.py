@@ -23,6 +23,15 @@ Location = Mapping[str, Any]
 KINDS: Final = ("part", "sheet", "slide", "page", "cell", "heading", "symbol", "path", "line", "box")
 """In the order in which a location tells them; kinds of other readers follow."""
 
+PAUSE: Final = 60
+"""Seconds between the times of two locators from which on the second begins another section."""
+MARKS: Final = ("markdown", "code", "lines")
+"""Kinds of locators that tell how to cut a stretch of the text, in the order of the core's numbers.
+
+`markdown` has the value 0, `code` the number of first lines that are repeated with each part, and `lines`,
+for a copy of lines of the source, the number of the first.
+"""
+
 _COUNTED: Final = {"page": "pages", "slide": "slides", "line": "lines"}
 _TITLED: Final = frozenset(("heading", "symbol"))
 _DEEPEST: Final = 6
@@ -33,8 +42,8 @@ _LONGEST: Final = 60
 class Locator:
     """`document.text[start:end]` is at `value` in the source.
 
-    `value` is a number for a page, slide or line, a list of names for a heading or a symbol, a list of
-    four numbers (left, top, right, bottom, in points) for a box, else a text.
+    `value` is a number for a page, slide or line, `HH:MM:SS` for a time, a list of names for a heading or a
+    symbol, a list of four numbers (left, top, right, bottom, in points) for a box, else a text.
 
     Examples:
         >>> from ketrag_fast import Document
@@ -50,6 +59,19 @@ class Locator:
     value: Any
 
 
+def seconds_of(time: Any) -> int:
+    """Return the seconds of a locator of kind "time"; 0 if it has another form.
+
+    >>> seconds_of("00:12:30"), seconds_of("12:30"), seconds_of("noon")
+    (750, 750, 0)
+    """
+    try:
+        hours, minutes, seconds = map(int, f"0:{time}".split(":")[-3:])
+    except ValueError:
+        return 0
+    return 3600 * hours + 60 * minutes + seconds
+
+
 def sort_locators(locators: Iterable[Locator]) -> tuple[Locator, ...]:
     """Sort locators in storage order: by start, the longer first, then by kind."""
     return tuple(sorted(locators, key=lambda one: (one.start, -one.end, _rank(one.kind), one.kind)))
@@ -63,6 +85,8 @@ def problem_of(locators: Sequence[Locator], length: int) -> str | None:
             return f"a locator ({one.kind}) is outside the text: {one.start}-{one.end} of {length}"
         if not isinstance(one.kind, str) or not one.kind.isidentifier():
             return f"a locator's kind must be an identifier, got {one.kind!r:.80}"
+        if is_mark(one) and not 0 <= one.value < 2**32:
+            return f"the value of a locator of kind {one.kind} must be a line number, got {one.value:,}"
     return None
 
 
@@ -84,11 +108,17 @@ def from_rows(rows: Any) -> tuple[Locator, ...]:
     return found
 
 
+def is_mark(one: Locator) -> bool:
+    """Return whether a locator tells how to cut the text, instead of giving its position in the source."""
+    return one.kind in MARKS and type(one.value) is int
+
+
 def location_of(locators: Iterable[Locator], start: int, end: int) -> dict[str, Any]:
     """Return the location of a range of the text that has these locators."""
     by_kind: dict[str, list[Locator]] = {}
     for one in locators:
-        if one.start < max(end, start + 1) and (one.end > start or one.start == start):
+        within = one.start < max(end, start + 1) and (one.end > start or one.start == start)
+        if within and not is_mark(one):
             by_kind.setdefault(one.kind, []).append(one)
     found: dict[str, Any] = {}
     for kind in sorted(by_kind, key=lambda kind: (_rank(kind), kind)):
@@ -127,6 +157,8 @@ def describe_location(location: Location) -> str:
     """Format a location as text: `p. 12, § 3 Results › 3.2 Risks`; boxes are left out."""
     parts = []
     for kind, value in location.items():
+        if kind == "lines" and "line" not in location:
+            parts.append(f"lines {value[0]}-{value[1]}" if value[1] > value[0] else f"line {value[0]}")
         if kind in ("box", *_COUNTED.values()):
             continue
         many = location.get(_COUNTED.get(kind, ""))

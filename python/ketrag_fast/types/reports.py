@@ -66,8 +66,9 @@ class Usage:
 class BuildReport:
     """The result of a build. `changed` is False when there was nothing to do.
 
-    `extraction` counts the core chunks: read, already read (`hits`), failed, pending, and what `stopped`
-    it; None if nothing reads them.
+    `skipped` are files that were left out, with the reason: no reader has their format ("format"), a program
+    wrote them ("generated"), or something in them is hidden ("hidden"). `extraction` counts the core chunks:
+    read, already read (`hits`), failed, pending, and what `stopped` it; None if nothing reads them.
 
     Examples:
         >>> report = index.report
@@ -84,6 +85,7 @@ class BuildReport:
     updated: int = 0
     stages: tuple[StageReport, ...] = ()
     failures: tuple[Failure, ...] = ()
+    skipped: tuple[Failure, ...] = ()
     settings_changed: tuple[tuple[str, Any, Any], ...] = ()
     warnings: tuple[str, ...] = ()
     seconds: float = 0.0
@@ -105,6 +107,7 @@ class BuildReport:
             },
             "stages": [stage.to_json() for stage in self.stages],
             "failures": [failure.to_json() for failure in self.failures],
+            "skipped": [file.to_json() for file in self.skipped],
             "settings_changed": [{"name": n, "old": o, "new": w} for n, o, w in self.settings_changed],
             "warnings": list(self.warnings),
             "seconds": self.seconds,

@@ -13,6 +13,11 @@ const DEEP: usize = 3;
 const EDGE: f64 = 0.14;
 const SLACK: f64 = 4.0;
 const LEAST: usize = 3;
+/// A row of several cells with this many rows next to it that have the same columns is one of a table.
+const ROWS: usize = 3;
+/// The maximum distance of such rows, in letter heights, and of the edges of their cells.
+const NEAR: f64 = 2.5;
+const ALIGNED: f64 = 2.0;
 
 #[derive(Clone, Copy, PartialEq)]
 enum Side {
@@ -49,7 +54,36 @@ fn extreme_lines(page: &Page, side: Side) -> Vec<usize> {
         let distance = line.twice_middle() / 2.0 - middle;
         -most < distance && distance < most
     };
-    upright().filter(|(_, line)| is_level(line)).map(|(at, _)| at).collect()
+    let found: Vec<usize> = upright().filter(|(_, line)| is_level(line)).map(|(at, _)| at).collect();
+    if is_table_row(page, &found, side) {
+        return Vec::new();
+    }
+    found
+}
+
+/// Return whether lines at one height are the cells of a table that goes on towards the middle of the page.
+fn is_table_row(page: &Page, row: &[usize], side: Side) -> bool {
+    let [first, _, ..] = row else { return false };
+    let size = larger(page.lines[*first].size, 4.0);
+    let inward = if side == Side::Top { 1.0 } else { -1.0 };
+    let place = |line: &Line| inward * line.twice_middle() / 2.0;
+    let mut at = place(&page.lines[*first]);
+    for _ in 0..ROWS {
+        let inner = || page.lines.iter().filter(|line| line.upright && place(line) - at > size / 2.0);
+        let Some(next) = inner().map(place).reduce(f64::min).filter(|next| next - at < NEAR * size) else {
+            return false;
+        };
+        let is_below = |cell: &Line| {
+            inner().filter(|line| place(line) - next < size / 2.0).any(|line| {
+                (line.left - cell.left).abs() < ALIGNED || (line.right - cell.right).abs() < ALIGNED
+            })
+        };
+        if !row.iter().all(|&cell| is_below(&page.lines[cell])) {
+            return false;
+        }
+        at = next;
+    }
+    true
 }
 
 /// Remove lines at given places; return whether there are any.

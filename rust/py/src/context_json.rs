@@ -181,6 +181,10 @@ impl Frame {
             string(out, channel_of(printed, row.start));
             field(out, "text");
             string(out, place.text);
+            if !place.before.is_empty() {
+                field(out, "context");
+                string(out, place.before);
+            }
             out.extend_from_slice(br#","why":[]}"#);
         });
         Ok(Some(()))

@@ -2,12 +2,12 @@
 
 use super::door::wrong;
 use super::plan::{PyPlan, Served};
+use hyper::header::{HeaderMap, HeaderName, HeaderValue};
+use hyper::StatusCode;
 use ketrag_serve::backend::Plan;
-use ketrag_serve::{Backend, Front, Limits, Rules};
+use ketrag_serve::{Backend, Errors, Front, Limits, Rules, Whole};
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
 use std::net::TcpListener;
-use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -26,28 +26,58 @@ impl Backend for Planner {
     }
 }
 
-/// (socket, bytes read, refused, late)
-type HandedOut<'py> = (i32, Bound<'py, PyBytes>, bool, Option<f64>);
-
-/// Answers plain requests at a listening socket, and passes all other connections on.
+/// Answers plain requests at a listening socket, and passes all others to the application.
 #[pyclass(frozen, name = "Front", module = "ketrag_fast._core")]
 struct PyFront(Front);
+
+type Headers = Vec<(String, String)>;
+/// (status, headers, body)
+type Error = (u16, Headers, Vec<u8>);
+
+fn headers(given: Headers) -> PyResult<HeaderMap> {
+    let header = |(name, value): (String, String)| {
+        Some((HeaderName::try_from(name).ok()?, HeaderValue::try_from(value).ok()?))
+    };
+    let map: Option<HeaderMap> = given.into_iter().map(header).collect();
+    map.ok_or_else(|| wrong("a header of the front is invalid"))
+}
+
+fn whole((status, given, body): Error) -> PyResult<Whole> {
+    let status = StatusCode::from_u16(status).map_err(|_| wrong("a status of the front is invalid"))?;
+    Ok(Whole { status, headers: headers(given)?, body })
+}
 
 fn seconds(name: &str, seconds: f64) -> PyResult<Duration> {
     Duration::try_from_secs_f64(seconds).map_err(|_| wrong(format!("{name} must be seconds, not {seconds}")))
 }
 
+#[cfg(unix)]
+fn listener(socket: i64) -> Option<TcpListener> {
+    use std::os::fd::FromRawFd;
+    // SAFETY: the caller passes a descriptor that it has detached from its own socket object.
+    Some(unsafe { TcpListener::from_raw_fd(socket.try_into().ok()?) })
+}
+
+#[cfg(windows)]
+fn listener(socket: i64) -> Option<TcpListener> {
+    use std::os::windows::io::FromRawSocket;
+    // SAFETY: the caller passes a socket that it has detached from its own socket object.
+    Some(unsafe { TcpListener::from_raw_socket(socket.try_into().ok()?) })
+}
+
 #[pymethods]
 impl PyFront {
-    /// `socket` is a listening socket, which the front owns from now on. `plan(fields, seconds)` returns a `Plan`, or None.
-    /// `hosts` are the names that `Host` may have, None for any; `busy` are whole replies 429 with a wait of 1, 2,
-    /// ... seconds; `headers` are lines of every other reply;
-    /// `counts` is a new file for the counts.
+    /// `socket` is a listening socket, which the front owns from now on. `application` is the address of the
+    /// application: a path, on Windows an address of TCP. `plan(fields, seconds)` returns a `Plan`, or None.
+    /// `hosts` are the names that `Host` may have, None for any; `headers` are those of a reply with a context. Errors
+    /// are (status, headers, body); `busy` are those with a wait of 1, 2, ... seconds. `counts` is a new file for the
+    /// counts.
     #[new]
-    #[pyo3(signature = (socket, plan, *, workers, connections, queue, batch, cache, body, question, deadline, read, idle, hosts, token, headers, busy, counts=None))]
+    #[pyo3(signature = (socket, application, plan, *, workers, connections, queue, batch, cache, body, question, deadline, read, idle, hosts, token, headers, busy, crowded, broken, stopping, counts=None))]
     #[allow(clippy::too_many_arguments)]
     fn new(
-        socket: i32,
+        socket: i64,
+        application: String,
         plan: Py<PyAny>,
         workers: usize,
         connections: usize,
@@ -61,41 +91,29 @@ impl PyFront {
         idle: f64,
         hosts: Option<Vec<String>>,
         token: Option<String>,
-        headers: Vec<u8>,
-        busy: Vec<Vec<u8>>,
+        headers: Headers,
+        busy: Vec<Error>,
+        crowded: Error,
+        broken: Error,
+        stopping: Error,
         counts: Option<PathBuf>,
     ) -> PyResult<Self> {
-        // SAFETY: the caller passes a descriptor that it has detached from its own socket object.
-        let listener = unsafe { TcpListener::from_raw_fd(socket) };
-        let (read, idle) = (seconds("read", read)?, seconds("idle", idle)?);
-        let limits = Limits { workers, connections, queue, batch, cache, read, idle, headers, busy, counts };
+        let listener = listener(socket).ok_or_else(|| wrong("not a socket"))?;
+        let errors = Errors {
+            busy: busy.into_iter().map(whole).collect::<PyResult<_>>()?,
+            crowded: whole(crowded)?,
+            broken: whole(broken)?,
+            stopping: whole(stopping)?,
+        };
+        let (read, idle, headers) = (seconds("read", read)?, seconds("idle", idle)?, self::headers(headers)?);
+        let limits =
+            Limits { workers, connections, queue, batch, cache, read, idle, headers, errors, counts };
         let rules = Rules { hosts, token, body, question, seconds: deadline };
-        let front = Front::start(listener, limits, rules, Box::new(Planner(plan)));
+        let front = Front::start(listener, application, limits, rules, Box::new(Planner(plan)));
         front.map(Self).map_err(|error| wrong(format!("the front cannot start: {error}")))
     }
 
-    /// Return the descriptor that is readable when `take` has something to return.
-    fn fileno(&self) -> i32 {
-        self.0.bell().as_raw_fd()
-    }
-
-    /// Return the connections to take over. The caller owns their sockets.
-    fn take<'py>(&self, py: Python<'py>) -> Vec<HandedOut<'py>> {
-        let handed = self.0.take().into_iter();
-        handed
-            .map(|one| {
-                let bytes = PyBytes::new(py, &one.bytes);
-                (one.socket.into_raw_fd(), bytes, one.refused, one.late)
-            })
-            .collect()
-    }
-
-    /// Note that a connection that the caller took is closed.
-    fn closed(&self) {
-        self.0.closed();
-    }
-
-    /// Drop plans and kept replies: an index has changed.
+    /// Drop plans and cached replies: an index has changed.
     fn forget(&self) {
         self.0.forget();
     }
@@ -111,15 +129,20 @@ impl PyFront {
         self.0.waiting()
     }
 
-    /// Accept no more requests. Those that run have `graceful` seconds.
-    fn stop(&self, graceful: f64) -> PyResult<()> {
-        self.0.stop(seconds("graceful", graceful)?);
-        Ok(())
+    /// Accept no more requests; finish those that run.
+    fn stop(&self) {
+        self.0.stop();
     }
 
-    /// Wait for the end of all threads, after `stop`.
-    fn join(&self, py: Python<'_>) {
-        py.detach(|| self.0.join());
+    /// Stop running requests as well: the application replies to them.
+    fn abort(&self) {
+        self.0.abort();
+    }
+
+    /// Wait until all connections are closed, after `stop`. Return False if that takes longer than `seconds`.
+    fn join(&self, py: Python<'_>, seconds: f64) -> PyResult<bool> {
+        let time = self::seconds("seconds", seconds)?;
+        Ok(py.detach(|| self.0.join(time)))
     }
 }
 

@@ -24,8 +24,8 @@ mod delta;
 mod door;
 mod drawing;
 mod encode;
+mod encodings;
 mod files;
-#[cfg(unix)]
 mod front;
 mod json_lines;
 mod kmeans;
@@ -58,8 +58,8 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     delta::register(m)?;
     drawing::register(m)?;
     encode::register(m)?;
+    encodings::register(m)?;
     files::register(m)?;
-    #[cfg(unix)]
     front::register(m)?;
     json_lines::register(m)?;
     kmeans::register(m)?;

@@ -19,7 +19,7 @@ type Spans<'py> = PyReadonlyArray2<'py, u32>;
 /// one), which hold the values alone. Every sentence must lie within its unit. `run` bounds the units that are read
 /// together, `entries` the entries of a transpose that are placed together.
 #[pyfunction]
-#[pyo3(signature = (titles, owners, texts, spans, sentence_units, sentence_spans, sentence_titles, folder, *, run, entries, language="english", threads=0, report=None))]
+#[pyo3(signature = (titles, owners, texts, spans, sentence_units, sentence_spans, sentence_titles, folder, *, before, run, entries, language="english", threads=0, report=None))]
 #[allow(clippy::too_many_arguments)] // the arrays of the units, one by one
 fn links_build_runs<'py>(
     py: Python<'py>,
@@ -31,6 +31,7 @@ fn links_build_runs<'py>(
     sentence_spans: Spans<'py>,
     sentence_titles: PyReadonlyArray1<'py, u8>,
     folder: PathBuf,
+    before: Packed<'py>,
     run: usize,
     entries: usize,
     language: &str,
@@ -40,6 +41,7 @@ fn links_build_runs<'py>(
     let language = Choice::by_name(language).map_err(to_python)?;
     let titles = (slice(&titles.0, "titles")?, slice(&titles.1, "title offsets")?);
     let texts = (slice(&texts.0, "texts")?, slice(&texts.1, "text offsets")?);
+    let before = (slice(&before.0, "contexts")?, slice(&before.1, "context offsets")?);
     let owners = slice(&owners, "owners")?;
     let (spans, _, _) = matrix(&spans, "spans")?;
     let sentence_units = slice(&sentence_units, "sentence_units")?;
@@ -50,6 +52,7 @@ fn links_build_runs<'py>(
             titles: Strings::new(titles.0, titles.1)?,
             owners,
             texts: Strings::new(texts.0, texts.1)?,
+            before: Strings::new(before.0, before.1)?,
             spans,
             sentence_units,
             sentence_spans,

@@ -29,7 +29,7 @@ pub struct PySearcher {
 /// (ids, scores), best first
 type RankingIn<'py> = (PyReadonlyArray1<'py, u32>, PyReadonlyArray1<'py, f64>);
 /// (chunk, document, title, start, end, text) of a row
-type PlaceOut = (u32, String, String, u32, u32, String);
+type PlaceOut = (u32, String, String, u32, u32, String, String);
 
 /// (kind, text, units that have it, rarity)
 type BridgeOut = (&'static str, String, u32, f64);
@@ -227,8 +227,10 @@ impl PySearcher {
             return Err(wrong("units and lengths must be equally many"));
         }
         let place = |parts: &Parts<'_>, unit: u32, length: usize| {
-            let Place { chunk, document, title, start, end, text } = printed_place(parts, unit, length)?;
-            Ok((chunk, document.to_owned(), title.to_owned(), start, end, text.to_owned()))
+            let Place { chunk, document, title, start, end, text, before } =
+                printed_place(parts, unit, length)?;
+            let context = before.to_owned();
+            Ok((chunk, document.to_owned(), title.to_owned(), start, end, text.to_owned(), context))
         };
         quick(py, || {
             self.inner.with_parts(|parts| {

@@ -2,6 +2,7 @@
 
 use super::arrays::{matrix, slice, strings_out, StringArrays};
 use super::door::quick;
+use ketrag_base::error::Error;
 use ketrag_base::sparse::splice::{splice, Source, ANY};
 use ketrag_text::gaps::{gaps, restore};
 use ketrag_text::merged::merge;
@@ -37,6 +38,25 @@ fn slice_strings<'py>(
     let (blob, offsets) = (slice(&strings.0, "blob")?, slice(&strings.1, "offsets")?);
     let (owners, (spans, _, _)) = (slice(&owners, "owners")?, matrix(&spans, "spans")?);
     let out = quick(py, || slices(Strings::new(blob, offsets)?, owners, spans))?;
+    Ok(strings_out(py, out))
+}
+
+/// Return the strings of two lists of equal length, each of the second after that of the first.
+#[pyfunction]
+fn append_strings<'py>(
+    py: Python<'py>,
+    first: Packed<'py>,
+    second: Packed<'py>,
+) -> PyResult<StringArrays<'py>> {
+    let one = (slice(&first.0, "blob")?, slice(&first.1, "offsets")?);
+    let two = (slice(&second.0, "blob")?, slice(&second.1, "offsets")?);
+    let out = quick(py, || {
+        let (one, two) = (Strings::new(one.0, one.1)?, Strings::new(two.0, two.1)?);
+        if one.len() != two.len() {
+            return Err(Error::input(format!("{} strings for {}", two.len(), one.len())));
+        }
+        Ok((0..one.len()).map(|at| [one.get(at), two.get(at)].concat()).collect())
+    })?;
     Ok(strings_out(py, out))
 }
 
@@ -143,6 +163,7 @@ fn splice_rows<'py>(
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(take_strings, m)?)?;
+    m.add_function(wrap_pyfunction!(append_strings, m)?)?;
     m.add_function(wrap_pyfunction!(splice_strings, m)?)?;
     m.add_function(wrap_pyfunction!(merge_strings, m)?)?;
     m.add_function(wrap_pyfunction!(splice_rows, m)?)?;

@@ -2,9 +2,10 @@
 
 use super::arrays::{csr_out, matrix, matrix_out, slice, strings_out, StringArrays};
 use super::door::{long, quick, wrong};
-use ketrag_base::error::Result;
+use ketrag_base::error::{Error, Result};
 use ketrag_base::parallel::map_ranges_with;
 use ketrag_base::progress::Progress;
+use ketrag_text::blocks::{find_blocks, Mark};
 use ketrag_text::bpe::{count_many, Encoding};
 use ketrag_text::corpus::{build_corpus, Corpus, CorpusSettings};
 use ketrag_text::cut::Cut;
@@ -159,7 +160,7 @@ fn sentence_spans<'py>(
 /// `cut` is "sentences" (at most `tokens` each, `overlap` unused) or "windows". If `language` is not english or none,
 /// sentences hold as much text as `tokens` of English do.
 #[pyfunction]
-#[pyo3(signature = (titles, texts, cut="sentences", tokens=200, overlap=0, splits=0, encoding="cl100k_base", splitter="standard", threads=0, *, language="english", report=None))]
+#[pyo3(signature = (titles, texts, cut="sentences", tokens=200, overlap=0, splits=0, encoding="cl100k_base", splitter="standard", threads=0, *, language="english", marks=None, report=None))]
 #[allow(clippy::too_many_arguments)] // the settings of a corpus, one by one
 fn corpus<'py>(
     py: Python<'py>,
@@ -173,9 +174,11 @@ fn corpus<'py>(
     splitter: &str,
     threads: usize,
     language: &str,
+    marks: Option<PyReadonlyArray2<'py, u32>>,
     report: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let language = settled(Choice::by_name(language))?;
+    let marks = marks.as_ref().map_or(Ok(Vec::new()), marks_in)?;
     let cut = match cut {
         "sentences" => Cut::Sentences { max_tokens: tokens },
         "windows" => Cut::Windows { tokens, overlap },
@@ -188,7 +191,7 @@ fn corpus<'py>(
     let (blob, offsets) = (slice(&texts.0, "blob")?, slice(&texts.1, "offsets")?);
     let built = long(py, report, |progress| {
         let titles = Strings::new(title_blob, title_offsets)?;
-        with_strings(blob, offsets, |texts| build_corpus(titles, texts, &settings, threads, progress))
+        with_strings(blob, offsets, |texts| build_corpus(titles, texts, &marks, &settings, threads, progress))
     })?;
     let out = PyDict::new(py);
     out.set_item("chunk_doc", built.chunk_doc.into_pyarray(py))?;
@@ -198,11 +201,53 @@ fn corpus<'py>(
     out.set_item("unit_span", pairs_out(py, built.unit_span)?)?;
     out.set_item("unit_chars", pairs_out(py, built.unit_chars)?)?;
     out.set_item("unit_tokens", built.unit_tokens.into_pyarray(py))?;
+    out.set_item("unit_before", strings_out(py, built.unit_before))?;
+    out.set_item("unit_after", strings_out(py, built.unit_after))?;
+    out.set_item("unit_lines", pairs_out(py, built.unit_lines)?)?;
     out.set_item("sent_chunk", built.sent_chunk.into_pyarray(py))?;
     out.set_item("sent_unit", built.sent_unit.into_pyarray(py))?;
     out.set_item("sent_span", pairs_out(py, built.sent_span)?)?;
     out.set_item("sent_title", built.sent_title.into_pyarray(py))?;
     Ok(out)
+}
+
+fn marks_in(array: &PyReadonlyArray2<'_, u32>) -> PyResult<Vec<[u32; 5]>> {
+    let (values, rows, columns) = matrix(array, "marks")?;
+    if columns != 5 {
+        return Err(wrong(format!("marks must have five columns, not {columns}")));
+    }
+    let mut marks = Vec::with_capacity(rows);
+    marks.extend(values.chunks_exact(5).map(|mark| [mark[0], mark[1], mark[2], mark[3], mark[4]]));
+    Ok(marks)
+}
+
+type BlockOut = (&'static str, (usize, usize), u32, (usize, usize), (usize, usize));
+
+/// Return the blocks of a text, those inside others after these: kind, bytes, the block around it (2^32 - 1: none), and the
+/// bytes of what introduces it and of its header. Rows of `marks` are as for `corpus`, with the text 0 and offsets in bytes.
+#[pyfunction]
+#[pyo3(signature = (text, marks=None, *, report=None))]
+fn text_blocks(
+    py: Python<'_>,
+    text: &str,
+    marks: Option<PyReadonlyArray2<'_, u32>>,
+    report: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Vec<BlockOut>> {
+    let marks = marks.as_ref().map_or(Ok(Vec::new()), marks_in)?;
+    let blocks = long(py, report, |progress| {
+        let marks: Option<Vec<_>> = marks
+            .iter()
+            .map(|&[_, start, end, kind, value]| {
+                let (start, end) = (start as usize, end as usize);
+                let mark = Mark::numbered(kind, value)?;
+                text.get(start..end).map(|_| ((start, end), mark))
+            })
+            .collect();
+        let marks =
+            marks.ok_or_else(|| Error::input("a mark is unknown, or spans no stretch of the text"))?;
+        Ok(find_blocks(text, 0, &marks, progress))
+    })?;
+    Ok(blocks.into_iter().map(|b| (b.kind.name(), b.span, b.parent, b.lead, b.head)).collect())
 }
 
 fn pairs_in(array: &PyReadonlyArray2<'_, u32>, name: &str) -> PyResult<Vec<[u32; 2]>> {
@@ -313,6 +358,7 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(truncate, m)?)?;
     m.add_function(wrap_pyfunction!(sentence_spans, m)?)?;
     m.add_function(wrap_pyfunction!(corpus, m)?)?;
+    m.add_function(wrap_pyfunction!(text_blocks, m)?)?;
     m.add_function(wrap_pyfunction!(vocabulary, m)?)?;
     Ok(())
 }

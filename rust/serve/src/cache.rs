@@ -91,22 +91,19 @@ impl Cache {
         Self { half: most / 2, hasher: RandomState::new(), kept: Mutex::default() }
     }
 
-    /// Append the reply of a plan to a question to `out`. Return whether there is one.
-    pub fn get(&self, plan: u64, question: &str, out: &mut Vec<u8>) -> bool {
+    /// Return the reply of a plan to a question, if there is one.
+    pub fn get(&self, plan: u64, question: &str) -> Option<Vec<u8>> {
         if self.half == 0 {
-            return false;
+            return None;
         }
         let hash = self.hasher.hash_one((plan, question));
         let mut kept = self.kept.lock().unwrap_or_else(|e| e.into_inner());
         if let Some(reply) = kept.young.get(hash, plan, question) {
-            out.extend_from_slice(reply);
-            return true;
+            return Some(reply.to_vec());
         }
-        let start = out.len();
-        let Some(reply) = kept.old.get(hash, plan, question) else { return false };
-        out.extend_from_slice(reply);
-        kept.insert(self.half, hash, plan, question, &out[start..]);
-        true
+        let reply = kept.old.get(hash, plan, question)?.to_vec();
+        kept.insert(self.half, hash, plan, question, &reply);
+        Some(reply)
     }
 
     /// Keep a reply, if it is not larger than the cache.
@@ -133,11 +130,9 @@ mod tests {
 
     impl Cache {
         fn has(&self, plan: u64, question: &str, reply: &[u8]) -> bool {
-            let mut out = b"before".to_vec();
-            let has = self.get(plan, question, &mut out);
-            let found = if has { reply } else { &[] };
-            assert_eq!(out, [&b"before"[..], found].concat(), "{question}");
-            has
+            let found = self.get(plan, question);
+            assert!(found.as_ref().is_none_or(|found| found == reply), "{question}");
+            found.is_some()
         }
 
         /// Return the bytes of the blocks and the tables.

@@ -5,16 +5,18 @@
 //! request. So no request waits behind a slow one.
 
 use crate::backend::{Model, Plan, Vector, Vectors};
-use crate::connection::Connection;
 use crate::locks::lock;
 use crate::request::Plain;
 use ketrag_base::progress::Progress;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
+use tokio::sync::oneshot;
 
 /// How much the last request counts in the mean.
 const SMOOTH: f64 = 0.05;
+/// The mean before the first requests.
+const START: f64 = 0.001;
 /// A request is slow if it takes this long, and this many times the mean.
 const SLOW: f64 = 0.02;
 const SLOWER: f64 = 5.0;
@@ -28,10 +30,9 @@ const TOGETHER: usize = 4096;
 
 /// A request on its way.
 pub struct Job {
-    pub connection: Arc<Connection>,
     pub request: Plain,
-    /// The request as it came, for the application.
-    pub bytes: Vec<u8>,
+    /// Takes the reply; if it is dropped the application answers.
+    pub reply: oneshot::Sender<Vec<u8>>,
     pub arrived: Instant,
     pub until: Instant,
     pub progress: Arc<Progress>,
@@ -86,16 +87,16 @@ impl Queue {
             cores,
             timing: false,
             closed: false,
-            mean: 0.0,
+            mean: START,
         };
         Self { state: Mutex::new(state), ready: Condvar::new() }
     }
 
-    /// Add a request, or return it if `most` are waiting.
-    pub fn add(&self, job: Job, most: usize) -> Result<(), Box<Job>> {
+    /// Add a request. Return whether there was room: fewer than `most` were waiting.
+    pub fn add(&self, job: Job, most: usize) -> bool {
         let mut state = lock(&self.state);
         if state.waiting.len() >= most {
-            return Err(Box::new(job));
+            return false;
         }
         state.waiting.push_back(job);
         // A worker that comes back takes it; waking another one would only cost a switch.
@@ -104,7 +105,7 @@ impl Queue {
         if wake {
             self.ready.notify_one();
         }
-        Ok(())
+        true
     }
 
     /// Put requests back at the front, in their order: something about them is now known.
@@ -176,16 +177,9 @@ impl Queue {
         self.ready.notify_one();
     }
 
-    /// Remove and return the requests whose time is over or whose client is gone.
-    pub fn expired(&self, now: Instant) -> Vec<Job> {
-        let mut state = lock(&self.state);
-        let is_over = |job: &Job| job.until <= now || job.progress.check().is_err();
-        if !state.waiting.iter().any(is_over) {
-            return Vec::new();
-        }
-        let (over, waiting) = std::mem::take(&mut state.waiting).into_iter().partition(is_over);
-        state.waiting = waiting;
-        Vec::from(over)
+    /// Drop the requests whose time is over or whose client is gone.
+    pub fn drop_ended(&self) {
+        lock(&self.state).waiting.retain(|job| job.progress.check().is_ok());
     }
 
     /// Count the time that a worker took for a request.
@@ -275,7 +269,6 @@ mod tests {
     use super::*;
     use crate::backend::Answer;
     use ketrag_base::error::Result;
-    use mio::Token;
 
     struct Embedded;
 
@@ -295,16 +288,13 @@ mod tests {
     }
 
     fn add(queue: &Queue, question: &str, plan: Option<Arc<dyn Plan>>) {
-        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let stream = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-        let connection = Arc::new(Connection::new(Token(2), mio::net::TcpStream::from_std(stream)));
-        let request = Plain { question: question.into(), fields: "{}".into(), seconds: 60.0, keep: true };
+        let request = Plain { question: question.into(), fields: "{}".into(), seconds: 60.0 };
         let arrived = Instant::now();
         let until = arrived + Duration::from_secs(60);
         let progress = Arc::new(Progress::with_deadline(until));
-        let bytes = Vec::new();
-        let job = Job { connection, request, bytes, arrived, until, progress, plan, embedded: None };
-        assert!(queue.add(job, 100).is_ok());
+        let job =
+            Job { request, reply: oneshot::channel().0, arrived, until, progress, plan, embedded: None };
+        assert!(queue.add(job, 100));
     }
 
     fn next(queue: &Queue, worker: usize) -> Vec<String> {

@@ -1,36 +1,19 @@
-//! What the event loop, the workers and the owner of the front share.
+//! What the connections, the workers and the owner of the front share.
 
 use crate::backend::{Backend, Plan};
 use crate::cache::Cache;
 use crate::counters::Counters;
-use crate::date::Clock;
 use crate::limits::Limits;
 use crate::locks::lock;
 use crate::queue::Queue;
 use crate::request::Rules;
-use mio::{Registry, Token, Waker};
 use std::collections::HashMap;
-use std::io::Write;
-use std::os::fd::OwnedFd;
-use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 /// Maximum number of plans that are kept.
 const PLANS: usize = 256;
-
-/// A connection that the application takes over.
-#[derive(Debug)]
-pub struct Handed {
-    pub socket: OwnedFd,
-    /// What the front has read of its next request, and of later ones.
-    pub bytes: Vec<u8>,
-    /// Whether there are too many connections: the application replies 429.
-    pub refused: bool,
-    /// The deadline of its next request in seconds, if it has passed.
-    pub late: Option<f64>,
-}
 
 type Plans = HashMap<String, Option<Arc<dyn Plan>>>;
 
@@ -41,41 +24,19 @@ pub struct Shared {
     pub queue: Queue,
     pub cache: Cache,
     pub counters: Counters,
-    pub clock: Clock,
-    pub registry: Registry,
-    pub waker: Waker,
-    pub stopping: AtomicBool,
-    /// When running work is stopped, if the front stops.
-    pub abort: Mutex<Option<Instant>>,
-    /// Connections of the front, and those that were passed on and are still open.
+    /// Address of the application.
+    pub address: String,
+    /// Number of connections of clients.
     pub open: AtomicUsize,
-    pub lent: AtomicUsize,
-    /// Connections that the event loop must look at again.
-    pub again: Mutex<Vec<Token>>,
+    /// Whether running work must stop.
+    pub aborting: AtomicBool,
     /// Number of times that the plans were dropped, and the plans by fields.
     pub plans: Mutex<(u64, Plans)>,
-    pub handed: Mutex<Vec<Handed>>,
-    pub notify: UnixStream,
 }
 
 impl Shared {
-    /// Pass a connection to the application.
-    pub fn hand_over(&self, handed: Handed) {
-        self.lent.fetch_add(1, Ordering::Relaxed);
-        lock(&self.handed).push(handed);
-        // If the pipe is full the application is already being woken.
-        let _ = (&self.notify).write(&[1]);
-    }
-
-    /// Return whether the front has stopped and its time is over.
     pub fn is_aborting(&self) -> bool {
-        self.stopping.load(Ordering::Relaxed) && lock(&self.abort).is_some_and(|at| at <= Instant::now())
-    }
-
-    /// Have the event loop look at a connection again.
-    pub fn look_again(&self, token: Token) {
-        lock(&self.again).push(token);
-        let _ = self.waker.wake();
+        self.aborting.load(Ordering::Relaxed)
     }
 
     /// Return the plan of some fields, if it was made before.

@@ -1,11 +1,12 @@
 //! First stage of a build: cut documents into chunks, units and sentences, and measure them.
 
+use super::blocks::{Mark, Span};
 use super::bpe::{Counter, Encoding};
 use super::cut::{cut_document, Cut};
 use super::detection::Choice;
 use super::lexical::Lexer;
 use super::sentences::Splitter;
-use super::strings::Strings;
+use super::strings::{Strings, StringsBuf};
 use super::text_size::tokens_for_hundred;
 use super::windows::windows_with;
 use crate::error::{Error, Result};
@@ -41,8 +42,14 @@ pub struct Corpus {
     pub unit_span: Vec<[u32; 2]>,
     /// Code points.
     pub unit_chars: Vec<[u32; 2]>,
-    /// Tokens of the title, a newline and the unit's text; without a title, of the text.
+    /// Tokens of the title, a newline, and the unit's text with its context; without a title, of text and context.
     pub unit_tokens: Vec<u32>,
+    /// Context of a block that the unit continues, printed before its text.
+    pub unit_before: StringsBuf,
+    /// Printed after the text of a unit, to close what its text or context opens.
+    pub unit_after: StringsBuf,
+    /// The first and the last line of the source; (0, 0) if unknown.
+    pub unit_lines: Vec<[u32; 2]>,
     pub sent_chunk: Vec<u32>,
     /// The unit that holds the first character; the first unit of the chunk for a title.
     pub sent_unit: Vec<u32>,
@@ -88,6 +95,10 @@ impl Corpus {
         self.unit_span.extend(other.unit_span);
         self.unit_chars.extend(other.unit_chars);
         self.unit_tokens.extend(other.unit_tokens);
+        (0..other.unit_before.len())
+            .for_each(|unit| self.unit_before.push(other.unit_before.view().get(unit)));
+        (0..other.unit_after.len()).for_each(|unit| self.unit_after.push(other.unit_after.view().get(unit)));
+        self.unit_lines.extend(other.unit_lines);
         self.sent_chunk.extend(other.sent_chunk.iter().map(|c| c + chunks as u32));
         self.sent_unit.extend(other.sent_unit.iter().map(|u| u + units as u32));
         self.sent_span.extend(other.sent_span);
@@ -96,17 +107,25 @@ impl Corpus {
     }
 }
 
+/// What readers say about stretches of texts. Rows are text, start, end (code points), number of the mark, and its
+/// value; in the order of texts and starts.
+pub type Marks<'a> = &'a [[u32; 5]];
+
 /// Cut every document. `titles` is as long as `texts`; an empty string means no title. A document with an
 /// empty or blank text yields no chunk. Progress is counted in documents.
 pub fn build_corpus(
     titles: Strings<'_>,
     texts: Strings<'_>,
+    marks: Marks<'_>,
     settings: &CorpusSettings,
     threads: usize,
     progress: &Progress,
 ) -> Result<Corpus> {
     check_documents(titles, texts)?;
     settings.cut.check()?;
+    if marks.windows(2).any(|two| two[0][..2] > two[1][..2]) {
+        return Err(Error::input("marks must be in the order of texts and starts"));
+    }
     progress.expect(texts.len() as u64);
     let parts = map_ranges_with(
         texts.len(),
@@ -121,7 +140,11 @@ pub fn build_corpus(
                 let text = texts.get(doc);
                 let share = tokens_for_hundred(text, settings.language, counter, lexer);
                 let settings = CorpusSettings { cut: settings.cut.scaled(share), ..*settings };
-                add_document(&mut part, doc, titles.get(doc), text, &settings, counter, progress)?;
+                let first = marks.partition_point(|mark| (mark[0] as usize) < doc);
+                let end = marks.partition_point(|mark| (mark[0] as usize) <= doc);
+                let marks = marks_of(text, &marks[first..end])?;
+                let document = Document { number: doc, title: titles.get(doc), text, marks: &marks };
+                add_document(&mut part, &document, &settings, counter, progress)?;
             }
             Ok(part)
         },
@@ -160,32 +183,59 @@ fn body_start(title: &str, text: &str) -> usize {
     }
 }
 
+/// Return the marks of a text with spans in bytes.
+fn marks_of(text: &str, rows: Marks<'_>) -> Result<Vec<(Span, Mark)>> {
+    let (mut starts, mut ends) = (CodePoints::new(text), CodePoints::new(text));
+    let each = rows.iter().map(|&[_, start, end, kind, value]| {
+        let mark = Mark::numbered(kind, value).ok_or_else(|| Error::input(format!("unknown mark {kind}")))?;
+        match (starts.byte_of(start), ends.byte_of(end).unwrap_or(text.len())) {
+            (Some(start), end) if start <= end => Ok(((start, end), mark)),
+            _ => Err(Error::input(format!("a mark spans {start}..{end}, no stretch of its text"))),
+        }
+    });
+    each.collect()
+}
+
+struct Document<'a> {
+    number: usize,
+    title: &'a str,
+    text: &'a str,
+    marks: &'a [(Span, Mark)],
+}
+
 fn add_document(
     out: &mut Corpus,
-    doc: usize,
-    title: &str,
-    text: &str,
+    document: &Document<'_>,
     settings: &CorpusSettings,
     counter: &mut Counter,
     progress: &Progress,
 ) -> Result<()> {
+    let Document { number, title, text, marks } = *document;
     let body = body_start(title, text);
-    let mut pieces = cut_document(&text[body..], settings.cut, settings.splitter, counter, progress)?;
-    for piece in &mut pieces {
-        let moved = |span: (usize, usize)| (span.0 + body, span.1 + body);
-        piece.span = moved(piece.span);
-        piece.sentences.iter_mut().for_each(|span| *span = moved(*span));
-    }
+    let pieces = cut_document(text, body, marks, settings.cut, settings.splitter, counter, progress)?;
+    let mut lines = Lines::new(text, marks);
     let head = if pieces.is_empty() { 0 } else { counter.title(title) };
     let mut chars = CodePoints::new(text);
     for piece in pieces {
         let chunk = out.chunks() as u32;
         let first_unit = out.units();
-        out.chunk_doc.push(doc as u32);
+        out.chunk_doc.push(number as u32);
         out.chunk_span.push(pair(piece.span));
         out.chunk_tokens.push(size(piece.tokens)?);
+        let (before, after) = match settings.splits {
+            0 => (piece.before.as_str(), piece.after.as_str()),
+            _ => ("", ""),
+        };
         let mut add_unit = |span: (usize, usize), plain: usize, counter: &mut Counter| -> Result<()> {
-            let tokens = counter.titled(head, title, &text[span.0..span.1], plain);
+            let own = &text[span.0..span.1];
+            let tokens = match (before, after) {
+                ("", "") => counter.titled(head, title, own, plain),
+                _ => counter
+                    .count(&[title, if title.is_empty() { "" } else { "\n" }, before, own, after].concat()),
+            };
+            out.unit_before.push(before);
+            out.unit_after.push(after);
+            out.unit_lines.push(lines.of(span));
             out.unit_chunk.push(chunk);
             out.unit_span.push(pair(span));
             out.unit_chars.push([chars.at(span.0), chars.at(span.1)]);
@@ -258,6 +308,59 @@ impl<'a> CodePoints<'a> {
         self.byte = byte;
         self.chars as u32
     }
+
+    /// Return the byte after the first `chars` code points, for ascending queries; `None` beyond the text.
+    fn byte_of(&mut self, chars: u32) -> Option<usize> {
+        let wanted = chars as usize;
+        if self.ascii {
+            return (wanted <= self.text.len()).then_some(wanted);
+        }
+        if wanted < self.chars {
+            (self.byte, self.chars) = (0, 0);
+        }
+        let more = wanted - self.chars;
+        let rest = &self.text[self.byte..];
+        let found = rest.char_indices().map(|(at, _)| at).chain([rest.len()]).nth(more)?;
+        (self.byte, self.chars) = (self.byte + found, wanted);
+        Some(self.byte)
+    }
+}
+
+/// Counts lines of the source before a byte, for queries in almost ascending order.
+struct Lines<'a> {
+    text: &'a str,
+    marks: &'a [(Span, Mark)],
+    byte: usize,
+    count: usize,
+}
+
+impl<'a> Lines<'a> {
+    fn new(text: &'a str, marks: &'a [(Span, Mark)]) -> Self {
+        Self { text, marks, byte: 0, count: 0 }
+    }
+
+    /// Return the first and the last line of a span, (0, 0) if no mark of lines has its start.
+    fn of(&mut self, span: Span) -> [u32; 2] {
+        let around = self.marks.iter().rev().find_map(|&((start, end), mark)| match mark {
+            Mark::Lines { first } if start <= span.0 && span.0 < end => Some((start, end, first)),
+            _ => None,
+        });
+        let Some((start, end, first)) = around else { return [0, 0] };
+        let base = self.at(start);
+        let (first_line, last_line) = (self.at(span.0), self.at(span.1.min(end)));
+        [first_line, last_line].map(|line| first.saturating_add((line - base) as u32))
+    }
+
+    fn at(&mut self, byte: usize) -> usize {
+        let breaks = |part: &str| part.bytes().filter(|&b| b == b'\n').count();
+        if byte >= self.byte {
+            self.count += breaks(&self.text[self.byte..byte]);
+        } else {
+            self.count -= breaks(&self.text[byte..self.byte]);
+        }
+        self.byte = byte;
+        self.count
+    }
 }
 
 #[cfg(test)]
@@ -268,7 +371,7 @@ mod tests {
 
     fn build(titles: &[String], texts: &[String], settings: &CorpusSettings, threads: usize) -> Corpus {
         let (titles, texts): (StringsBuf, StringsBuf) = (titles.iter().collect(), texts.iter().collect());
-        build_corpus(titles.view(), texts.view(), settings, threads, &Progress::none()).unwrap()
+        build_corpus(titles.view(), texts.view(), &[], settings, threads, &Progress::none()).unwrap()
     }
 
     #[test]
@@ -307,7 +410,8 @@ mod tests {
     fn wrong_lengths_are_refused() {
         let (one, two): (StringsBuf, StringsBuf) =
             (["a"].into_iter().collect(), ["a", "b"].into_iter().collect());
-        let built = build_corpus(one.view(), two.view(), &CorpusSettings::default(), 1, &Progress::none());
+        let built =
+            build_corpus(one.view(), two.view(), &[], &CorpusSettings::default(), 1, &Progress::none());
         assert!(matches!(built, Err(Error::Input(_))));
     }
 
@@ -335,7 +439,8 @@ mod tests {
                 let text = &texts[doc][a as usize..b as usize];
                 let by_chars: String = texts[doc].chars().skip(c as usize).take((d - c) as usize).collect();
                 prop_assert_eq!(&by_chars, text);
-                let row = if titles[doc].is_empty() { text.to_owned() } else { format!("{}\n{text}", titles[doc]) };
+                let text = [corpus.unit_before.view().get(u), text, corpus.unit_after.view().get(u)].concat();
+                let row = if titles[doc].is_empty() { text } else { format!("{}\n{text}", titles[doc]) };
                 prop_assert_eq!(corpus.unit_tokens[u] as usize, encoding.count(&row));
             }
             for s in 0..corpus.sentences() {

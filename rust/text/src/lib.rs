@@ -4,14 +4,14 @@
 //! A document passes through these steps:
 //!
 //! 1. [`sentences`] finds its sentences.
-//! 2. [`cut`] and [`windows`] cut it into chunks of limited size, counted in tokens by [`bpe`] (encodings
-//!    cl100k and o200k).
+//! 2. [`blocks`] finds its blocks; [`cut`], [`passages`] and [`windows`] cut it into chunks of limited size, counted in
+//!    tokens by [`bpe`] (encodings cl100k and o200k).
 //! 3. [`words`] and [`vocabulary`] number its words; [`corpus`] does all of this for many documents on many threads.
 //! 4. [`lexical`] extracts the keywords of the walk, reduced to their stems by [`languages`], and [`detection`]
 //!    recognises the language; [`names`] finds the names that a text mentions.
 //!
 //! [`treebank`], [`punkt`] and [`published`] reproduce the tokenisation of reference implementations exactly.
-//! [`strings`] stores many texts in one buffer.
+//! [`encodings`] decodes what is not UTF-8, [`strings`] stores many texts in one buffer.
 //!
 //! # Example
 //!
@@ -30,11 +30,13 @@
 // Modules of lower crates, under the names that they have in this crate.
 use ketrag_base::{error, items, memory, parallel, progress, sparse};
 
+pub mod blocks;
 pub mod bpe;
 pub mod classes;
 pub mod corpus;
 pub mod cut;
 pub mod detection;
+pub mod encodings;
 pub mod folding;
 pub mod gaps;
 pub mod interner;
@@ -42,6 +44,7 @@ pub mod json_lines;
 pub mod languages;
 pub mod lexical;
 pub mod names;
+pub mod passages;
 pub mod published;
 pub mod punkt;
 pub mod sampled;
@@ -56,11 +59,17 @@ pub mod words;
 
 mod abbreviations;
 mod ascii_sentences;
+mod block;
 mod clusters;
+mod code_lines;
+mod context;
+mod markdown;
 mod marks;
 pub mod merged;
 mod merges;
+mod piece;
 mod pieces;
+mod plain_blocks;
 mod scripts;
 mod stemmed;
 mod word_table;

@@ -451,7 +451,7 @@ mod tests {
             let (t, x) = (buf(&titles), buf(&texts));
             let cut = if windows { Cut::Windows { tokens: size, overlap: size / 3 } } else { Cut::Sentences { max_tokens: size } };
             let settings = CorpusSettings { cut, splits, ..CorpusSettings::default() };
-            let corpus = build_corpus(t.view(), x.view(), &settings, 1, &Progress::none()).unwrap();
+            let corpus = build_corpus(t.view(), x.view(), &[], &settings, 1, &Progress::none()).unwrap();
             let build = |threads| build_vocabulary(t.view(), x.view(), &corpus, StopWords::English, threads, &Progress::none()).unwrap();
             let v = build(1);
             for threads in [2, 5] {
@@ -498,7 +498,7 @@ mod tests {
     fn broken_corpora_are_refused() {
         let (titles, texts) = (buf(&["".into()]), buf(&["éa".into()]));
         let good =
-            build_corpus(titles.view(), texts.view(), &CorpusSettings::default(), 1, &Progress::none())
+            build_corpus(titles.view(), texts.view(), &[], &CorpusSettings::default(), 1, &Progress::none())
                 .unwrap();
         let refused = |corpus: &Corpus| {
             matches!(

@@ -4,8 +4,6 @@ use super::measure::sizes_of;
 use super::spans::Spans;
 use super::tree::{unescaped, Kind, Tree};
 
-/// The header of a table is repeated after this many characters, so that every passage has it.
-const BLOCK: usize = 700;
 /// A cell with more characters, blanks aside, is a part of the page's layout.
 const LONG_CELL: u32 = 300;
 
@@ -182,8 +180,7 @@ struct Writer {
     gap: Gap,
     line: usize,
     is_verbatim: bool,
-    indent: String,                 // blanks of verbatim text that were not written yet
-    table: Option<(usize, String)>, // where its lines begin, and its header
+    indent: String, // blanks of verbatim text that were not written yet
 }
 
 impl Writer {
@@ -303,27 +300,10 @@ impl Writer {
         self.out.len()
     }
 
-    /// Track whether the line was a table row, and repeat the header if the table is long.
     fn end_line(&mut self) {
         let kept = self.out.trim_end_matches([' ', '\t']).len();
         self.out.truncate(kept.max(self.line));
         self.drop_empty_cells();
-        let line = self.out.get(self.line..).unwrap_or_default();
-        if !line.contains('\t') || self.is_verbatim {
-            self.table = None;
-        } else if let Some((begin, header)) = &mut self.table {
-            if !header.is_empty() && self.breaks == 1 && self.out.len() - *begin > BLOCK {
-                self.out.push_str("\n\n");
-                *begin = self.out.len();
-                self.out.push_str(header);
-            }
-        } else {
-            let is_header = !line.contains(|c: char| c.is_numeric()) && line.chars().count() <= BLOCK / 3;
-            self.table = Some((self.line, if is_header { line.to_owned() } else { String::new() }));
-        }
-        if self.breaks > 1 {
-            self.table = None;
-        }
     }
 
     /// Remove empty cells before the only cell with text: the icon of a note, for example.

@@ -26,7 +26,7 @@ ORACLES = {
     "cooccurrence_knn": "cooccurrence.cooccurrence_knn",
     "core_count": "select.core_count",
     "core_numbers": "centrality.core_numbers",
-    "corpus": "text.units",
+    "corpus": "passages.passages",
     "cosine_knn": "vectors.cosine_knn",
     "edge_alphas": "cg_rag.alphas",
     "embed_rows": "vectors.embedder_cosines",

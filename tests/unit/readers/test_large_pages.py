@@ -190,7 +190,7 @@ def test_the_text_of_code_is_kept_when_the_process_ends(
     document, note = read(path, 60, "python")
     assert isinstance(document, Document)
     assert (document.text, document.metadata) == (path.read_text(), {"language": "python"})
-    assert {one.kind for one in document.locators} == {"line"}
+    assert {one.kind for one in document.locators} == {"code", "lines"}
     assert isinstance(note, Failure)
     assert note.code == "part"
     assert "its text is kept without functions and classes" in note.message

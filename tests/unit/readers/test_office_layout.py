@@ -150,7 +150,7 @@ def test_rows_above_the_table_of_a_sheet() -> None:
         "in tonnes",
         "Port: Bergen\n2022: 12\nFish: cod",
     ]
-    assert [document.id for document in documents] == [f"a.xlsx/Sums:{number}" for number in (1, 2, 5)]
+    assert [document.id for document in documents] == [f"a.xlsx/Sums#{number}" for number in (1, 2, 5)]
     assert at(documents[0], "cell") == [("A1:A1", "Landings of fish")]
 
 

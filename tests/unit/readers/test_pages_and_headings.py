@@ -40,10 +40,8 @@ def test_tables_of_pages() -> None:
     page = f"<html><body><main>{ARTICLE}<table>{rows}</table>{ARTICLE}</main>"
     text = read_one("a.html", page.encode()).text
     assert "Person 7\ta remark 7\n" in text
-    blocks = [block for block in text.split("\n\n") if "\t" in block]
-    assert len(blocks) > 2
-    assert all(block.startswith("Name\tRemark\n") and len(block) < 900 for block in blocks)
-    assert sum(block.count("Person") for block in blocks) == 90
+    (table,) = [block for block in text.split("\n\n") if "\t" in block]
+    assert table.split("\n") == ["Name\tRemark", *(f"Person {n}\ta remark {n}" for n in range(90))]
 
 
 @pytest.mark.parametrize(
@@ -104,6 +102,22 @@ More.
 """
 
 
+def test_code_in_markup_is_marked() -> None:
+    for name, text, code in [
+        ("a.org", "* A\n#+BEGIN_SRC py\nx=1\n#+END_SRC\nmore", "#+BEGIN_SRC py\nx=1\n#+END_SRC"),
+        (
+            "a.tex",
+            "\\section{A}\n\\begin{verbatim}\nx\n\\end{verbatim}\nb",
+            "\\begin{verbatim}\nx\n\\end{verbatim}",
+        ),
+        ("a.adoc", "= T\n\n----\ncode\n----\n\ntext", "----\ncode\n----"),
+        ("a.rst", "T\n=\n\n.. code-block:: py\n\n   x\n\n   y\n\ntext", ".. code-block:: py\n\n   x\n\n   y"),
+    ]:
+        found = read_one(name, text.encode())
+        marked = [one for one in found.locators if one.kind == "code"]
+        assert [(found.text[one.start : one.end], one.value) for one in marked] == [(code, 1)]
+
+
 def test_markdown_keeps_its_text_and_gains_headings() -> None:
     found = read_one("a.md", MARKDOWN.encode())
     assert found.text == MARKDOWN[MARKDOWN.index("# The Ship") :]
@@ -112,8 +126,11 @@ def test_markdown_keeps_its_text_and_gains_headings() -> None:
     paths = [value for value, _ in at(found, "heading")]
     assert paths == [["Crew"], ["Officers"], ["Officers", "Cooks"]]
     assert at(found, "heading")[0][1].startswith("## Crew\n")
-    assert read_one("a.md", b"# Only a title\n\ntext").locators == ()
-    assert read_one("a.txt", b"# Only a text").locators == ()
+    assert [one.kind for one in read_one("a.md", b"# Only a title\n\ntext").locators] == ["lines", "markdown"]
+    assert [one.value for one in found.locators if one.kind == "lines"] == [
+        1 + MARKDOWN[: MARKDOWN.index("# The Ship")].count("\n")
+    ]
+    assert [one.kind for one in read_one("a.txt", b"# Only a text").locators] == ["lines"]
 
 
 def test_toml_front_matter_and_what_is_none() -> None:

@@ -19,6 +19,7 @@ from ketrag_fast.readers.decode import decode
 from ketrag_fast.readers.plain_text import about_markdown, about_rst
 from ketrag_fast.storage.tables import Tables
 from ketrag_fast.types import Document, Failure
+from ketrag_fast.types.locations import Locator
 from tests.process import python
 from tests.support.reading import read_all
 
@@ -56,7 +57,7 @@ def read(tmp_path: Path) -> Read:
     ],
 )
 def test_encodings(data: bytes, text: str) -> None:
-    assert decode(data, "cp1252") == text
+    assert decode(data, "cp1252").text == text
 
 
 @pytest.mark.parametrize(
@@ -177,10 +178,10 @@ def test_jsonl_in_other_encodings(read: Read) -> None:
     line = '{"_id": "a", "text": "é"}\n'
     for data in (codecs.BOM_UTF8 + line.encode(), codecs.BOM_UTF16_LE + line.encode("utf-16-le")):
         assert read("a.jsonl", data) == ([Document("a", "é")], [])
-    documents, failures = read(
-        "a.jsonl", line.encode("cp1252") + b'{"_id": "b", "text": "\x81"}\n' + line.encode()
-    )
-    assert documents == [Document("a", "é")]
+    data = line.encode("cp1252") + b'{"_id": "b", "text": "\x81"}\n' + line.encode()
+    documents, failures = read("a.jsonl", data, fallback_encoding="cp1252")
+    where = Locator(0, 1, "encoding", "cp1252")
+    assert documents == [Document("a", "é", "", {"encoding": "cp1252"}, (where,))]
     assert [failure.document for failure in failures] == ["a.jsonl:2", "a"]
 
 
@@ -235,7 +236,7 @@ def test_parts_of_mail_are_not_lost(read: Read) -> None:
         "a.eml/notes.txt": "First notes.",
         "a.eml/notes (2).txt": "Second notes.",
         "a.eml/attachment-3.txt": "Without a name.",
-        "a.eml/attachment-4.csv:2": "name: Ada",
+        "a.eml/attachment-4.csv#2": "name: Ada",
     }
     mbox = "From a@b.c Mon Sep 17 00:00:00 2001\nSubject: s\n\nText.\n\nFrom here on it is text.\n\n"
     documents, failures = read("a.mbox", mbox + mbox)
@@ -246,23 +247,24 @@ def test_parts_of_mail_are_not_lost(read: Read) -> None:
 def test_tables(read: Read) -> None:
     documents, failures = read("a.csv", 'ID,Title,text,year\n1,T,"a, ""b""\nc",1999\n2,,d,\n')
     assert documents == [
-        Document("1", 'a, "b"\nc', "T", {"year": "1999"}),
-        Document("2", "d", "", {"year": ""}),
+        Document("a.csv#2", 'a, "b"\nc', "T", {"id": 1, "year": 1999}),
+        Document("a.csv#3", "d", "", {"id": 2}),
     ]
     assert failures == []
     documents, _ = read("b.tsv", "name\tcity\n\nAda\tLondon, UK\nBob\t\n")
     assert documents == [
-        Document("b.tsv:3", "name: Ada\ncity: London, UK"),
-        Document("b.tsv:4", "name: Bob"),
+        Document("b.tsv#3", "name: Ada\ncity: London, UK", "", {"name": "Ada", "city": "London, UK"}),
+        Document("b.tsv#4", "name: Bob", "", {"name": "Bob"}),
     ]
-    documents, failures = read("c.csv", "text;id\nx;1\ny;2;3\n;3\nz\n")
+    documents, failures = read("c.csv", "text;_id\nx;1\ny;2;3\n;3\nz\n")
     more = Document("2", "y", metadata={"column 3": "3"})
-    assert documents == [Document("1", "x"), more, Document("c.csv:5", "z")]
+    assert documents == [Document("1", "x"), more, Document("c.csv#5", "z")]
     assert [(f.document, f.message) for f in failures] == [("c.csv:4", "line 4: the text is empty")]
     documents, _ = read("e.csv", "sep=;\r\nname;phone;phone\r\nBob;1,5;2\r\n")
-    assert documents == [Document("e.csv:3", "name: Bob\nphone: 1,5\nphone (2): 2")]
+    row = {"name": "Bob", "phone": "1,5", "phone (2)": 2}
+    assert documents == [Document("e.csv#3", "name: Bob\nphone: 1,5\nphone (2): 2", "", row)]
     documents, _ = read("f.csv", "a,a (2),a,a\n1,2,3,4\n")
-    assert documents == [Document("f.csv:2", "a: 1\na (2): 2\na (3): 3\na (4): 4")]
+    assert [document.text for document in documents] == ["a: 1\na (2): 2\na (3): 3\na (4): 4"]
     documents, _ = read("d.csv", "text\n" + "x" * 500_000 + "\n")  # beyond the library's own limit
     assert len(documents[0].text) == 500_000
 
@@ -302,8 +304,11 @@ def test_rst_titles(text: str, title: str) -> None:
 
 def test_text_is_kept_as_read(read: Read) -> None:
     text = "Body é\r\n\r\n more \r\n"
-    assert read("a.md", text)[0] == [Document("a.md", text)]
-    assert read("a.md", f"---\r\ntitle: T\r\n---\r\n\r\n{text}")[0] == [Document("a.md", text, "T")]
+    marks = Locator(0, len(text), "lines", 1), Locator(0, len(text), "markdown", 0)
+    assert read("a.md", text)[0] == [Document("a.md", text, locators=marks)]
+    marks = Locator(0, len(text), "lines", 5), marks[1]
+    whole = f"---\r\ntitle: T\r\n---\r\n\r\n{text}"
+    assert read("a.md", whole)[0] == [Document("a.md", text, "T", locators=marks)]
 
 
 def tree(root: Path, *names: str) -> None:
@@ -396,8 +401,9 @@ def test_same_id_from_two_sources(tmp_path: Path) -> None:
     assert [(d.id, d.text) for d in documents] == [
         ("readme.md", "text of x/readme.md"),
         ("more.md", "text of y/more.md"),
+        ("y/readme.md", "text of y/readme.md"),
     ]
-    assert [failure.document for failure in done.failures] == ["readme.md"]
+    assert done.failures == []
     assert done.warnings == ["skipped 1 file of an unknown format: .png (1)"]
 
 
@@ -496,7 +502,7 @@ def test_a_line_without_text_names_its_fields(read: Read) -> None:
     _, failures = read("a.jsonl", "\n".join(rows))
     messages = [failure.message for failure in failures]
     assert messages[:2] == [
-        "line 1: there is no 'text'; its fields are 'id', 'content'",
-        "line 2: there is no 'text'; its fields are none",
+        "line 1: the field 'text' is missing (found: id, content)",
+        "line 2: the field 'text' is missing (found: no field)",
     ]
     assert len(messages[2]) == 300

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from ketrag_fast import Index, Settings
 from ketrag_fast.readers import SourceFile
 from ketrag_fast.readers.sandbox import Apart
 from ketrag_fast.types import Document
@@ -107,14 +108,21 @@ def test_subtitles() -> None:
     assert found.text.startswith("Sentence 1 of many. Sentence 2 of many.")
     assert "-->" not in found.text
     marks = at(found, "time")
-    assert len(marks) == 2
-    assert marks[0][0] == "00:00:01"
-    assert marks[1][1].startswith(f"Sentence {int(str(marks[1][0])[-2:])} of many.")
+    assert marks == [(f"00:0{n // 60}:{n % 60:02}", f"Sentence {n} of many.") for n in range(1, 61)]
+    assert found.text.count("\n\n") == 2  # a long paragraph ends with a sentence
     vtt = (
         b"WEBVTT\n\nNOTE x\n\n00:01.000 --> 00:02.000 align:left\nHello.\n\n00:02.000 --> 00:03.000\nHello.\n"
     )
     assert read_one("a.vtt", vtt).text == "Hello."
     assert read_all("a.srt", b"no cue at all")[1] == ["a.srt: the file has no subtitles"]
+
+
+def test_a_passage_has_the_time_of_its_cue(tmp_path: Path) -> None:
+    lecture = Path(__file__).parents[2] / "data" / "inputs" / "subtitles" / "lecture.srt"
+    with Index.build(lecture, tmp_path / "ix", settings=Settings(threads=1)) as index:
+        found = index.retrieve("when was the turbine installed").passages[0]
+        assert found.text == "The turbine was installed in 2016 at Cape Sharp."
+        assert found.location == {"time": "00:12:30"}
 
 
 @pytest.mark.parametrize("name", ["Makefile", "a.conf", "a.unknown", "README", "b.3"])

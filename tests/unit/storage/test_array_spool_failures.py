@@ -47,7 +47,18 @@ def linked(folder: Path) -> None:
     texts = np.frombuffer(text, np.uint8), np.array([0, len(text)], np.uint64)
     sentence_titles = np.zeros(1, np.uint8)
     _core.links_build_runs(
-        titles, one, texts, spans, one, spans, sentence_titles, folder, run=1, entries=1, threads=1
+        titles,
+        one,
+        texts,
+        spans,
+        one,
+        spans,
+        sentence_titles,
+        folder,
+        before=pack_texts([""], "contexts"),
+        run=1,
+        entries=1,
+        threads=1,
     )
 
 

@@ -111,8 +111,10 @@ def run(args: argparse.Namespace) -> int:
 
 
 def has_index(path: Path) -> bool:
-    """Return whether a build has begun in a folder."""
-    return (path / "index.sqlite").exists()
+    """Return whether a build or a merge has begun in a folder."""
+    from ketrag_fast.index.building import has_begun
+
+    return has_begun(path)
 
 
 def _explain_unserved(index: Index, settings: Settings) -> Iterator[str]:
@@ -209,6 +211,8 @@ def tell(args: argparse.Namespace, report: BuildReport) -> None:
     for warning in report.warnings:
         output.warn(complete_hint(warning, index_of(args)))
     if args.verbose:
+        for file in report.skipped:
+            output.say(inline(f"  skipped {file.document}: {file.message}"))
         for stage in report.stages:
             output.say(
                 f"  {stage.name:<16} {stage.how:<8} {stage.seconds:8.3f} s  {output.size_text(stage.bytes)}"

@@ -95,6 +95,7 @@ def _serve(args: argparse.Namespace) -> int:
         host=args.host,
         port=args.port,
         hosts=tuple(args.allow_host),
+        front=False,
     )
     logging.basicConfig(format="ketrag: %(message)s", level=logging.WARNING)
     if not args.http:

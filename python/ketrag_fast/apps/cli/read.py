@@ -11,6 +11,7 @@ from ketrag_fast.apps.cli import options, output
 from ketrag_fast.apps.cli.terminal_text import inline
 from ketrag_fast.errors import DocumentError
 from ketrag_fast.types import Document, Failure
+from ketrag_fast.types.documents import NOTES
 from ketrag_fast.types.locations import describe_location, location_of, sort_locators
 
 _DIVIDING: Final = ("part", "sheet", "slide", "page", "heading", "symbol")
@@ -34,7 +35,9 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--characters", type=int, metavar="N", help="maximum characters to print of each document"
     )
-    options.setting(parser, "follow_links", "exclude", "gitignore", "ocr")
+    options.setting(
+        parser, "follow_links", "exclude", "gitignore", "ocr", "generated", "hidden", "fallback_encoding"
+    )
     parser.set_defaults(run=run, go_on="run the same command again")
 
 
@@ -44,11 +47,12 @@ def run(args: argparse.Namespace) -> int:
     from ketrag_fast.index.building import read_sources
 
     failures: list[Failure] = []
+    notes: list[Failure] = []
     documents: list[dict[str, Any]] = []
     count = 0
     for item in read_sources(args.source, options.build_settings_of(args)):
         if isinstance(item, Failure):
-            failures.append(item)
+            (notes if item.code in NOTES else failures).append(item)
             continue
         count += 1
         if args.json:
@@ -57,10 +61,15 @@ def run(args: argparse.Namespace) -> int:
             output.write("\n".join(_document_lines(item, args.characters)) + "\n")
     if args.json:
         rows = [failure.to_json() for failure in failures]
-        output.write_json({"schema": "ketrag/read/1", "documents": documents, "failures": rows})
+        noted = [note.to_json() for note in notes]
+        output.write_json(
+            {"schema": "ketrag/read/1", "documents": documents, "failures": rows, "notes": noted}
+        )
     elif failures:
         output.report_failures(failures)
-    if not count and not failures:
+    for note in notes if not args.json else ():
+        output.warn(f"{note.document}: {note.message}")
+    if not count and not failures and not notes:
         raise DocumentError(
             f"{args.source}: no file of a known format", hint="docs/documents.md lists the formats"
         )

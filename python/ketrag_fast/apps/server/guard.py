@@ -16,7 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ketrag_fast.apps.server import page
 from ketrag_fast.apps.server.hosts import is_local
-from ketrag_fast.apps.server.problems import LATE, Problem, error_json, log, status_of
+from ketrag_fast.apps.server.problems import LATE, Problem, error_json, log, status_of, stopping
 from ketrag_fast.apps.server.replies import JSON, json_bytes, log_text
 from ketrag_fast.errors import KetragError
 
@@ -39,6 +39,8 @@ _SINGLE: Final = frozenset(
 )
 """Headers that must not be repeated: the service and a proxy in front of it might use different ones."""
 
+_LATE: Final = LATE.encode()
+
 
 class Guard:
     """The outermost layer of the application. Every error becomes a typed reply here."""
@@ -57,8 +59,8 @@ class Guard:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        began = time.perf_counter() - scope.get(LATE, 0.0)
         headers: dict[bytes, bytes] = dict(scope["headers"])
+        began = time.perf_counter() - float(headers.get(_LATE, 0.0))
         origin = headers.get(b"origin", b"").decode("latin-1") if b"origin" in headers else None
         extra = list(HEADERS)
         status = 499
@@ -84,12 +86,12 @@ class Guard:
             if self._token is not None and scope["path"] not in _OPEN:
                 self._authorised(headers)
             if self._service.stopping and scope["path"].startswith(_ROUTES):
-                raise _stopping()
+                raise stopping()
             await self._app(scope, receive, out)
         except asyncio.CancelledError:
             if begun or not self._service.stopping:
                 raise
-            await self.reply(_stopping(), scope)(scope, receive, out)
+            await self.reply(stopping(), scope)(scope, receive, out)
         except Exception as error:  # noqa: BLE001 - a reply with a code, never a traceback
             if begun or status_of_any(error) == 499:
                 if not isinstance(error, Problem):
@@ -184,10 +186,6 @@ def _check_unambiguous(scope: Scope) -> None:
         hint="send each of these headers once",
         headers={"Connection": "close"},
     )
-
-
-def _stopping() -> Problem:
-    return Problem(503, "stopping", "the service is stopping", headers={"Connection": "close"})
 
 
 def _digest(secret: bytes) -> bytes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ketrag_fast.apps.server.problems import Problem
+from ketrag_fast.apps.server.problems import Problem, stopping
 from ketrag_fast.apps.server.replies import json_reply
 from ketrag_fast.apps.server.service import Service
 
@@ -19,7 +19,7 @@ async def ready(request: Request) -> Response:
     """Serve `GET /ready`: indexes are open and models loaded; 503 while the service starts or stops."""
     service: Service = request.app.state.service
     if service.stopping:
-        raise Problem(503, "stopping", "the service is stopping")
+        raise stopping()
     if not service.ready:
         raise Problem(503, "starting", "the service is starting", headers={"Retry-After": "1"})
     return json_reply({"schema": "ketrag/health/1", "status": "ready"})

@@ -53,8 +53,9 @@ class ServerOptions:
     """For the passages of a request, counted from its last byte."""
     answer_seconds: float = 300.0
     read_seconds: float = 10.0
-    """For the head of a request, and again for its body."""
+    """For the next head of a connection, and again for its body."""
     idle_seconds: float = 30.0
+    """For a client that does not read its reply."""
     connections: int = 1024
     cache: int = 64_000_000
     """Total size of cached replies."""
@@ -71,7 +72,7 @@ class ServerOptions:
     """Origins whose pages may use this service (CORS)."""
     page: bool = True
     front: bool = True
-    """Answer plain requests in the core, where the system supports it."""
+    """Answer plain requests in the core."""
 
     def opened_with(self) -> Settings:
         """Return the settings with which indexes are opened."""

@@ -29,8 +29,8 @@ STATUS: Final = {
     "error": 500,
 }
 """Status by error code; other codes are 503, because a part of the service cannot be used now."""
-LATE: Final = "ketrag.late"
-"""In the scope of a request whose deadline has passed in the core's front: that deadline in seconds."""
+LATE: Final = "x-ketrag-late"
+"""Header of a request whose deadline has passed in the core's front: that deadline in seconds."""
 _QUIET: Final = "the service cannot do this now; see its log"
 _PATH: Final = re.compile(
     r"(?<![\w./:])(?:[A-Za-z]:\\|/(?!v1/retrieve(?![\w/\\.-])))(?:[^\s'\"`,;()]+[/\\])+[^\s'\"`,;()]*"
@@ -73,6 +73,11 @@ def busy(seconds: float) -> Problem:
 def late_reply(seconds: float) -> Problem:
     """Return the error for a request that was not answered within its deadline."""
     return Problem(504, "deadline", f"no answer within {seconds:g} s")
+
+
+def stopping() -> Problem:
+    """Return the error for a request that comes too late."""
+    return Problem(503, "stopping", "the service is stopping", headers={"Connection": "close"})
 
 
 def status_of(error: KetragError) -> int:

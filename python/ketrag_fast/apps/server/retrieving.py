@@ -82,8 +82,8 @@ def filter_text(given: Any) -> str | None:
 async def retrieve(request: Request) -> Response:
     """Serve `POST /v1/retrieve`."""
     service: Service = request.app.state.service
-    if LATE in request.scope:
-        raise late_reply(request.scope[LATE])
+    if LATE in request.headers:
+        raise late_reply(float(request.headers[LATE]))
     body = await read_body(request, request.app.state.shapes["retrieve"])
     if ("question" in body) == ("questions" in body):
         raise Problem(422, "bad_request", "the request must have either question or questions")

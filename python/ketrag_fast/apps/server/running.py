@@ -9,6 +9,7 @@ import os
 import signal
 import socket
 import sys
+import tempfile
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -18,8 +19,7 @@ import uvicorn
 from starlette.applications import Starlette
 
 from ketrag_fast.apps.server.app import create_app
-from ketrag_fast.apps.server.connection import LimitedConnection, create_protocol
-from ketrag_fast.apps.server.front import adopt_options, start_front
+from ketrag_fast.apps.server.front import start_front
 from ketrag_fast.apps.server.hosts import is_local
 from ketrag_fast.apps.server.options import ServerOptions
 from ketrag_fast.apps.server.service import Service
@@ -29,6 +29,11 @@ if TYPE_CHECKING:
     from ketrag_fast.index.front import Front
 
 _BACKLOG: Final = 2048
+_FOREVER: Final = 10**8
+"""Seconds that the application keeps idle connections, which the front closes."""
+_SOON: Final = 1.0
+_LAST: Final = 6.0
+"""Seconds for the last replies; longer than the front waits for them."""
 _LEAST_TOKEN: Final = 16
 _LONGEST_TOKEN: Final = 4096
 VARIABLE: Final = "KETRAG_TOKEN"
@@ -105,75 +110,51 @@ def _socket(family: socket.AddressFamily, host: str, port: int, *, share: bool) 
 
 
 class _Server(uvicorn.Server):
-    """A server that reports when it is ready."""
+    """The application behind the core's front, which has the connections of the clients."""
 
-    def __init__(self, config: uvicorn.Config, on_start: Callable[[], object]) -> None:
+    def __init__(
+        self, config: uvicorn.Config, listening: socket.socket, on_start: Callable[[], object]
+    ) -> None:
         super().__init__(config)
+        self._listening = listening
         self._on_start = on_start
         self._front: Front | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start to accept requests: in the core's front, or here if there is none."""
+        """Start the application, then the front, and report that both are ready."""
+        await super().startup(sockets)
+        if not self.started:
+            return
         service = self._service
-        front = start_front(service, sockets[0]) if sockets else None
-        await super().startup([] if front is not None else sockets)
-        if self.started and front is not None:
-            self._front = front
-            service.indexes.on_change = front.forget
-            service.waiting_in_front = front.waiting
-            service.metrics.front = front.counts
-            asyncio.get_running_loop().add_reader(front.fileno(), self._adopt)
-        if self.started:
-            self._on_start()
+        host, port = self.servers[0].sockets[0].getsockname()[:2] if self.config.uds is None else ("", 0)
+        self._front = front = start_front(service, self._listening, self.config.uds or f"{host}:{port}")
+        service.indexes.on_change = front.forget
+        service.waiting_in_front = front.waiting
+        service.metrics.front = front.counts
+        self._on_start()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Finish running requests; refuse new ones on open connections."""
+        """Finish running requests; stop those that take too long."""
         service, front = self._service, self._front
         service.stopping = True
         if front is not None:
-            front.stop(float(service.options.graceful_seconds))
-            await asyncio.to_thread(front.join)
-            self._adopt()
-            asyncio.get_running_loop().remove_reader(front.fileno())
+            front.stop()
+            if not await asyncio.to_thread(front.join, float(service.options.graceful_seconds)):
+                front.abort()
+                self.config.timeout_graceful_shutdown = 0
+                await asyncio.to_thread(front.join, _SOON)  # the application replies to what the core stopped
             counted = front.counts()
             service.metrics.front = lambda: counted
             service.waiting_in_front = lambda: 0
             service.indexes.on_change = lambda: None
-            self._front = None  # it refers to the service
         await super().shutdown(sockets)
+        if front is not None:
+            await asyncio.to_thread(front.join, _LAST)
+            self._front = None  # it refers to the service
 
     @property
     def _service(self) -> Service:
         return self.config.app.state.service  # type: ignore[union-attr, no-any-return]
-
-    @property
-    def _create_protocol(self) -> Callable[..., LimitedConnection]:
-        return self.config.http_protocol_class  # type: ignore[return-value]
-
-    def _adopt(self) -> None:
-        """Take over the connections that the front hands over."""
-        loop, front, create = asyncio.get_running_loop(), self._front, self._create_protocol
-        if front is None:
-            return
-        for handed in front.take():
-            adopted, known = adopt_options(handed, front)
-            protocol = create(
-                config=self.config, server_state=self.server_state, app_state=self.lifespan.state
-            )
-            protocol.adopted = known
-            task = loop.create_task(_connect(adopted, protocol))
-            self.server_state.tasks.add(task)
-            task.add_done_callback(self.server_state.tasks.discard)
-
-
-async def _connect(adopted: socket.socket, protocol: LimitedConnection) -> None:
-    """Have a protocol serve a connected socket."""
-    try:
-        await asyncio.get_running_loop().connect_accepted_socket(lambda: protocol, adopted)
-    except OSError:  # the client is gone
-        adopted.close()
-        if protocol.adopted is not None:
-            protocol.adopted.front.closed()
 
 
 def _raise_interrupt(*_: object) -> NoReturn:
@@ -188,35 +169,44 @@ def serve(
     watched: Callable[[uvicorn.Server], object] | None = None,
     make: Callable[[ServerOptions, str | None], Starlette] = create_app,
 ) -> None:
-    """Serve the application of `make` until SIGTERM or Ctrl-C. `watched` may stop it with `should_exit`."""
+    """Serve the application of `make` until SIGTERM or Ctrl-C. `watched` may stop it with `should_exit`.
+
+    Closes `listening`.
+    """
     logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
     app = make(options, token)
-    config = uvicorn.Config(
-        app,
-        http=create_protocol(options),
-        ws="none",
-        lifespan="on",
-        loop="uvloop" if sys.platform != "win32" else "asyncio",
-        log_config=None,
-        access_log=False,
-        proxy_headers=False,
-        server_header=False,
-        backlog=_BACKLOG,
-        timeout_keep_alive=int(options.idle_seconds),
-        timeout_graceful_shutdown=int(options.graceful_seconds),
-    )
-    server = _Server(config, on_start)
-    if threading.current_thread() is threading.main_thread():
-        # When all requests are done uvicorn raises the signal again; it must only end this function.
-        signal.signal(signal.SIGTERM, _raise_interrupt)
-    if watched is not None:
-        watched(server)
-    try:
-        server.run([listening])
-    except KeyboardInterrupt:
-        pass
-    except asyncio.CancelledError:
-        pass
+    # The application listens where no other user can connect.
+    with tempfile.TemporaryDirectory(prefix="ketrag-", ignore_cleanup_errors=True) as private:
+        config = uvicorn.Config(
+            app,
+            host="127.0.0.1",
+            port=0,
+            uds=str(Path(private) / "app") if hasattr(socket, "AF_UNIX") else None,
+            http="httptools",
+            ws="none",
+            lifespan="on",
+            loop="uvloop" if sys.platform != "win32" else "asyncio",
+            log_config=None,
+            access_log=False,
+            proxy_headers=False,
+            server_header=False,
+            date_header=False,
+            backlog=_BACKLOG,
+            timeout_keep_alive=_FOREVER,
+            timeout_graceful_shutdown=int(options.graceful_seconds),
+        )
+        server = _Server(config, listening, on_start)
+        if threading.current_thread() is threading.main_thread():
+            # When all requests are done uvicorn raises the signal again; it must only end this function.
+            signal.signal(signal.SIGTERM, _raise_interrupt)
+        if watched is not None:
+            watched(server)
+        try:
+            server.run()
+        except KeyboardInterrupt:
+            pass
+        except asyncio.CancelledError:
+            pass
     if app.state.service.stuck and threading.current_thread() is threading.main_thread():
         logging.getLogger("ketrag_fast.apps.server").warning("stopped while an answer was still in progress")
         sys.stdout.flush()

@@ -99,8 +99,8 @@ class SharedSettings:
         topic="build",
         metavar="FOLDER",
     )
-    fallback_encoding: str = setting(
-        "cp1252", "encoding of files that are not UTF-8", concerns="read", metavar="NAME"
+    fallback_encoding: str | None = setting(
+        None, "encoding of files that are not UTF-8; none: detect it", concerns="read", metavar="NAME"
     )
     ocr: str | None = setting(
         None,
@@ -170,6 +170,18 @@ class SharedSettings:
     gitignore: bool = setting(
         True,
         "leave out the files that .gitignore files in a source folder name",
+        concerns="read",
+        topic="build",
+    )
+    generated: Literal["skip", "read"] = setting(
+        "skip",
+        "minified and generated files of source folders: skip them, or read them",
+        concerns="read",
+        topic="build",
+    )
+    hidden: Literal["skip", "read"] = setting(
+        "skip",
+        "hidden sheets, rows, columns and slides: skip them, or read them",
         concerns="read",
         topic="build",
     )

@@ -16,6 +16,7 @@ from ketrag_fast.readers import Item
 from ketrag_fast.readers.sandbox import ReadJob
 from ketrag_fast.storage.document_hashes import content_of
 from ketrag_fast.types import Document, Failure
+from ketrag_fast.types.documents import NOTES
 
 _SECONDS: Final = 3.0
 """Time after which no further file is opened."""
@@ -91,7 +92,7 @@ class _Draw:
         for item in items:
             document = usable_item(item, self._seen)
             if isinstance(document, Failure):
-                self.failures += 1
+                self.failures += document.code not in NOTES
                 continue
             length = len(document.text)
             self.documents[kind] += 1
@@ -135,7 +136,7 @@ def _list_jobs(paths: Iterable[str], settings: Settings, failures: list[Failure]
     for path in paths:
         files = find_files(absolute(path), settings)
         failures += files.failures
-        jobs += read_jobs(files, settings, is_known, failures, Counter())
+        jobs += read_jobs(files, settings, is_known, failures, [])
     return jobs
 
 

@@ -7,15 +7,16 @@ import re
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain, islice
 from typing import Final
 
 from ketrag_fast.base.safe_xml import Handler, steps
 from ketrag_fast.errors import DocumentError
 from ketrag_fast.readers.protocol import Item, SourceFile
 from ketrag_fast.readers.table import header_of, row_document
+from ketrag_fast.readers.table_head import Row, split_head
 from ketrag_fast.readers.zip_xml import Package, open_package, relations
-from ketrag_fast.types import Document
+from ketrag_fast.types import Document, Failure
+from ketrag_fast.types.documents import HIDDEN
 from ketrag_fast.types.locations import Locator
 
 MOST_STRINGS: Final = 150_000_000
@@ -25,19 +26,16 @@ _LAST_COLUMN: Final = 16_384
 _DATES: Final = frozenset((*range(14, 23), *range(27, 37), *range(45, 48), *range(50, 59)))
 _IS_DATE = re.compile(r"(?<!\\)[dmyhs]", re.I)
 _IS_DURATION = re.compile(r"\[(?:h+|m+|s+)\]", re.I)
-_IS_YEAR = re.compile(r"(?:19|20)\d\d")
 _BUILT_IN_DURATION: Final = 46
 _QUOTED = re.compile(r"\"[^\"]*\"|\[[^\[\]]*\]|\\.")
-_MOST_ABOVE: Final = 20
-"""Maximum number of rows above a table."""
-_Row = tuple[int, dict[int, str]]
-"""The number of a row, and its texts by column."""
+_TRUE: Final = ("1", "true")
 _EPOCH: Final = dt.datetime(1899, 12, 30)
 
 
 def read_xlsx(file: SourceFile) -> Iterator[Item]:
     """Yield the rows of all sheets. The header is the first row with text, or the one below a title."""
     found = False
+    hidden: list[str] = []
     with open_package(file) as package:
         book = _Book()
         main = next(
@@ -48,72 +46,55 @@ def read_xlsx(file: SourceFile) -> Iterator[Item]:
         parts = relations(package, main)
         strings = _strings(package, parts)
         styles = _styles(package, parts)
-        for name, relation in book.sheets:
+        for name, relation, is_hidden in book.sheets:
             kind, path = parts.get(relation, ("", ""))
             if kind != "worksheet" or path not in package:
                 continue
+            if is_hidden and not file.hidden:
+                hidden.append(name)
+                continue
             sheet = replace(file, id=f"{file.id}/{name}")
             try:
-                for item in _sheet(sheet, name, _SheetRows(strings, styles, book.since_1904), package, path):
+                handler = _SheetRows(strings, styles, book.since_1904, hidden=file.hidden)
+                for item in _sheet(sheet, name, handler, package, path):
                     found = True
                     yield item
             except DocumentError as error:
                 yield sheet.failure(str(error))
                 found = True
-    if not found:
+    for name in hidden:
+        yield Failure(f"{file.id}/{name}", HIDDEN, "the sheet")
+    if not found and not hidden:
         yield file.failure("no sheet has a cell with text")
 
 
 def _sheet(file: SourceFile, name: str, handler: _SheetRows, package: Package, path: str) -> Iterator[Item]:
-    heading, rows = split_heading(_used_rows(handler, package, path))
-    for number, cells in heading:
-        yield _located(row_document(file, number, ["text"], [" ".join(cells.values())]), name, number, cells)
-    header: list[str] = []
+    above, names, rows = split_head(_used_rows(handler, package, path))
+    for number, cells in above:
+        yield _located(
+            row_document(file, number, ["text"], [" ".join(filter(None, cells))]), name, number, cells
+        )
+    header = header_of([" ".join(cell.split()) for cell in names])
     for number, cells in rows:
-        row = [cells.get(place, "") for place in range(max(cells) + 1)]
-        if not header:
-            header = header_of([" ".join(cell.split()) for cell in row])
-            continue
-        if len(row) > len(header):
-            header += header_of([""] * len(row))[len(header) :]
-        yield _located(row_document(file, number, header, row), name, number, cells)
+        if len(cells) > len(header):
+            header += header_of([""] * len(cells))[len(header) :]
+        yield _located(row_document(file, number, header, cells), name, number, cells)
+    if handler.left_out():
+        yield Failure(file.id, HIDDEN, handler.left_out())
 
 
-def _used_rows(handler: _SheetRows, package: Package, path: str) -> Iterator[_Row]:
+def _used_rows(handler: _SheetRows, package: Package, path: str) -> Iterator[Row]:
     for _ in steps(package.pieces(path), handler, path):
         rows, handler.rows = handler.rows, []
-        yield from (row for row in rows if any(row[1].values()))
+        for number, cells in rows:
+            if any(cells.values()):
+                yield number, [cells.get(place, "") for place in range(max(cells) + 1)]
 
 
-def split_heading(rows: Iterator[_Row]) -> tuple[list[_Row], Iterator[_Row]]:
-    """Return the rows above the table, such as its title, and the others: the header and what follows.
-
-    Rows with a single cell are above the table if two rows with several cells follow, the first of them
-    without numbers but years. Else the first row is the header, unless it is the only row.
-    """
-    first = list(islice(rows, 2))
-    if len(first) == 1:
-        return first, iter(())
-    while first and _cells(first[-2]) == 1 and len(first) <= _MOST_ABOVE and (row := next(rows, None)):
-        first.append(row)
-    above = len(first) - 2
-    if above > 0 and _cells(first[-2]) > 1 and _cells(first[-1]) > 1 and not _has_number(first[-2]):
-        return first[:above], chain(first[above:], rows)
-    return [], chain(first, rows)
-
-
-def _cells(row: _Row) -> int:
-    return sum(map(bool, row[1].values()))
-
-
-def _has_number(row: _Row) -> bool:
-    return any(cell[:2].strip("-").isdigit() and not _IS_YEAR.fullmatch(cell) for cell in row[1].values())
-
-
-def _located(item: Item, name: str, number: int, cells: Mapping[int, str]) -> Item:
+def _located(item: Item, name: str, number: int, cells: Sequence[str]) -> Item:
     if not isinstance(item, Document):
         return item
-    used = [place for place, cell in cells.items() if cell]
+    used = [place for place, cell in enumerate(cells) if cell]
     cell = f"{_letters(min(used))}{number}:{_letters(max(used))}{number}"
     end = len(item.text)
     return replace(item, locators=(Locator(0, end, "sheet", name), Locator(0, end, "cell", cell)))
@@ -121,12 +102,13 @@ def _located(item: Item, name: str, number: int, cells: Mapping[int, str]) -> It
 
 class _Book(Handler):
     def __init__(self) -> None:
-        self.sheets: list[tuple[str, str]] = []
+        self.sheets: list[tuple[str, str, bool]] = []
         self.since_1904 = False
 
     def start(self, name: str, attributes: Mapping[str, str]) -> None:
         if name == "sheet":
-            self.sheets.append((attributes.get("name", ""), attributes.get("id", "")))
+            is_hidden = attributes.get("state") in ("hidden", "veryHidden")
+            self.sheets.append((attributes.get("name", ""), attributes.get("id", ""), is_hidden))
         elif name == "workbookPr":
             self.since_1904 = attributes.get("date1904") in ("1", "true")
 
@@ -213,10 +195,16 @@ def _styles(package: Package, parts: Mapping[str, tuple[str, str]]) -> Sequence[
 
 
 class _SheetRows(Handler):
-    """Collects the rows of one sheet: (number, text by column)."""
+    """Collects the rows of one sheet: (number, text by column). Unless `hidden`, hidden ones are left out."""
 
-    def __init__(self, strings: _Strings, styles: Sequence[str], since_1904: bool) -> None:
-        self.rows: list[_Row] = []
+    def __init__(self, strings: _Strings, styles: Sequence[str], since_1904: bool, *, hidden: bool) -> None:
+        self.rows: list[tuple[int, dict[int, str]]] = []
+        self._hidden_columns: set[int] = set()
+        self._declared = 0  # columns before it
+        self._columns_left_out: set[int] = set()
+        self._rows_left_out = 0
+        self._reads_hidden = hidden
+        self._is_hidden = False
         self._strings, self._styles = strings, styles
         self._epoch = _EPOCH + dt.timedelta(days=1462) if since_1904 else _EPOCH
         self._number = 0
@@ -238,6 +226,13 @@ class _SheetRows(Handler):
             number = attributes.get("r", "")
             self._number = int(number) if number.isdigit() and len(number) < 9 else self._number + 1
             self._cells, self._column = {}, -1
+            self._is_hidden = not self._reads_hidden and attributes.get("hidden") in _TRUE
+        elif name == "col" and not self._reads_hidden and attributes.get("hidden") in _TRUE:
+            first, last = attributes.get("min", ""), attributes.get("max", "")
+            if first.isdigit() and last.isdigit() and len(first + last) < 12:
+                start, end = max(int(first) - 1, self._declared), min(int(last), _LAST_COLUMN)
+                self._hidden_columns.update(range(start, end))
+                self._declared = max(self._declared, end)
 
     def text(self, text: str) -> None:
         if self._taking:
@@ -247,10 +242,22 @@ class _SheetRows(Handler):
         if name in ("v", "t"):
             self._taking = False
         elif name == "c":
-            if self._parts and self._column < _LAST_COLUMN:
+            if not self._parts or self._column >= _LAST_COLUMN:
+                return
+            if self._column in self._hidden_columns:
+                self._columns_left_out.add(self._column)
+            else:
                 self._cells[self._column] = self._value("".join(self._parts))[:_MOST_CELL]
         elif name == "row" and self._cells:
-            self.rows.append((self._number, self._cells))
+            if self._is_hidden:
+                self._rows_left_out += 1
+            else:
+                self.rows.append((self._number, self._cells))
+
+    def left_out(self) -> str:
+        """Return how many hidden rows and columns with text were left out; "" for none."""
+        counts = ("row", self._rows_left_out), ("column", len(self._columns_left_out))
+        return " and ".join(f"{count:,} {what}{'s' * (count > 1)}" for what, count in counts if count)
 
     def _value(self, text: str) -> str:
         if self._type == "s":

@@ -9,7 +9,10 @@ from ketrag_fast.errors import DocumentError
 from ketrag_fast.readers.protocol import Item, SourceFile
 from ketrag_fast.readers.text_builder import TextWriter, repeated
 from ketrag_fast.readers.zip_xml import Package, core_properties, open_package, relations
+from ketrag_fast.types import Failure
+from ketrag_fast.types.documents import HIDDEN
 
+_LISTED = 10
 _TITLES = ("title", "ctrTitle")
 _UNSAID = ("sldNum", "dt", "ftr", "hdr", "sldImg")
 """Placeholders for slide numbers, dates and footers, which every slide repeats."""
@@ -22,19 +25,27 @@ def read_pptx(file: SourceFile) -> Iterator[Item]:
         writer = TextWriter()
         slides = _slides(package)
         broken: list[str] = []
+        hidden: list[int] = []
         for number, slide in enumerate(slides, 1):
             writer.end_section()
             mark = writer.mark()
             try:
-                package.xml(slide, _Slide(writer))
+                handler = _Slide(writer, hidden=file.hidden)
+                package.xml(slide, handler)
+                if handler.is_left_out:
+                    hidden.append(number)
+                    continue
                 _notes(package, slide, writer)
             except DocumentError as error:
                 broken.append(f"slide {number}: {error}")
             writer.located(mark, "slide", number)
     if writer.text():
         yield writer.document(file, title, metadata | {"slides": len(slides)})
-    elif not broken:
+    elif not broken and not hidden:
         yield file.failure("no slide has text")
+    if hidden:
+        listed = ", ".join(map(str, hidden[:_LISTED])) + (", ..." if len(hidden) > _LISTED else "")
+        yield Failure(file.id, HIDDEN, f"slide {listed}" if len(hidden) == 1 else f"slides {listed}")
     for why in broken:
         yield file.failure(why)
 
@@ -70,8 +81,9 @@ def _notes(package: Package, slide: str, writer: TextWriter) -> None:
 
 
 class _Slide(Handler):
-    def __init__(self, writer: TextWriter, *, notes: bool = False) -> None:
-        self._writer, self._notes = writer, notes
+    def __init__(self, writer: TextWriter, *, notes: bool = False, hidden: bool = True) -> None:
+        self._writer, self._notes, self._hidden = writer, notes, hidden
+        self.is_left_out = False
         self._place = ""
         self._in_text = False
         self._paragraph: list[str] = []
@@ -81,7 +93,10 @@ class _Slide(Handler):
         self._skipped = 0
 
     def start(self, name: str, attributes: Mapping[str, str]) -> None:
-        if self._skipped or name == "Fallback":
+        if name == "sld" and not self._hidden and attributes.get("show") in ("0", "false"):
+            self.is_left_out = True
+            self._skipped = 1
+        elif self._skipped or name == "Fallback":
             self._skipped += 1
         elif name == "sp":
             self._place, self._shape = "", []

@@ -125,7 +125,7 @@ def _key(kind: str, value: str | None) -> str | None:
 
 def _text(path: Path) -> str:
     try:
-        return decode(path.read_bytes(), "cp1252")
+        return decode(path.read_bytes()).text
     except OSError as error:
         raise ConfigError(f"bibliography: {path}: {error.strerror or error}") from None
     except DocumentError as error:

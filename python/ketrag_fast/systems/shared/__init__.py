@@ -17,7 +17,7 @@ def has_model(settings: Settings) -> bool:
 
 UNITS = Stage(
     "units",
-    version=5,
+    version=6,
     needs=(DOCUMENTS,),
     settings=("cut", "chunk_tokens", "overlap", "split_level", "encoding", "language", "even_chunks"),
     run=f"{_HERE}.units:run",
@@ -40,6 +40,11 @@ UNITS = Stage(
         "unit_span": array("u32", "units", 2),
         "unit_tokens": array("u32", "units"),
         **strings("unit_texts", "units"),
+        # Context of a block that the unit continues, and what closes it: printed before and after the text.
+        **strings("unit_before", "units"),
+        **strings("unit_after", "units"),
+        # The first and last line of the source, if a reader copies lines.
+        "unit_lines": array("u32", "units", 2, optional=True),
         "sent_chunk": array("u32", "text_sentences", below="chunks"),
         "sent_unit": array("u32", "text_sentences", below="units"),
         "sent_bytes": array("u32", "text_sentences", 2),
@@ -81,7 +86,7 @@ WORDS = Stage(
 
 LINKS = Stage(
     "links",
-    version=7,
+    version=8,
     needs=(DOCUMENTS, "units"),
     settings=("language",),
     run=f"{_HERE}.links:run",

@@ -12,7 +12,7 @@ from ketrag_fast.base.config import Settings
 from ketrag_fast.storage.array_spool import map_values, require_space, scratch_folder
 from ketrag_fast.systems.shared.memory_bound import bounds_of
 from ketrag_fast.systems.shared.row_reuse import GONE, Changes
-from ketrag_fast.systems.shared.rows import documents_of, offsets_of, strings
+from ketrag_fast.systems.shared.rows import documents_of, offsets_of, strings, texts_in_context
 from ketrag_fast.systems.spec.stage import Earlier, Outputs, StageContext, StageInputs
 
 _PART: Final = 1 << 20
@@ -40,7 +40,7 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
     titles = _core.take_strings(strings(units, "document_titles"), units["unit_document"])
     return _core.links_build(
         *titles,
-        *strings(units, "unit_texts"),
+        *texts_in_context(units),
         *sentences,
         offsets_of(sent_unit, len(units["unit_tokens"])),
         language=settings.language,
@@ -77,6 +77,7 @@ def _build_in_runs(units: Outputs, settings: Settings, context: StageContext) ->
             units["sent_bytes"],
             units["sent_title"],
             folder,
+            before=strings(units, "unit_before"),
             run=bounds.units,
             entries=bounds.entries,
             language=settings.language,
@@ -118,7 +119,7 @@ def _update_links(
     offsets[1:][wanted] = np.diff(ends)
     return _core.links_build(
         *_core.take_strings(strings(units, "document_titles"), units["unit_document"]),
-        *strings(units, "unit_texts"),
+        *texts_in_context(units),
         blob,
         np.cumsum(offsets, dtype=np.uint64),
         offsets_of(sent_unit, len(units["unit_tokens"])),

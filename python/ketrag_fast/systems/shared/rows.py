@@ -33,6 +33,12 @@ def strings_out(name: str, packed: tuple[U8, U64]) -> dict[str, NDArray[Any]]:
     return {f"{name}_blob": packed[0], f"{name}_offsets": packed[1]}
 
 
+def texts_in_context(units: Arrays) -> tuple[U8, U64]:
+    """Return the texts of the units, each after the context of the block that it continues."""
+    texts, before = strings(units, "unit_texts"), strings(units, "unit_before")
+    return _core.append_strings(before, texts) if len(before[0]) else texts
+
+
 def csr(arrays: Arrays, name: str) -> tuple[U64, U32]:
     """`NAME_indptr` and `NAME_indices`."""
     return arrays[f"{name}_indptr"], arrays[f"{name}_indices"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from itertools import chain
@@ -17,10 +17,15 @@ from ketrag_fast.base.config import Settings
 from ketrag_fast.kernels.text import pack
 from ketrag_fast.storage.array_spool import ArraySpool, scratch_folder
 from ketrag_fast.systems.shared.rows import offsets_of, strings, strings_out
-from ketrag_fast.systems.shared.units_update import once_a_document, pack_metadata, update_units
+from ketrag_fast.systems.shared.units_update import (
+    lines_of,
+    once_a_document,
+    pack_metadata,
+    update_units,
+)
 from ketrag_fast.systems.spec.documents import Documents
 from ketrag_fast.systems.spec.stage import Outputs, StageContext, StageInputs
-from ketrag_fast.types.locations import Locator
+from ketrag_fast.types.locations import MARKS, Locator, is_mark
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -97,6 +102,7 @@ def cut_documents(
 ) -> tuple[Outputs, Locators]:
     """Return the arrays of some documents, and their rows with locators."""
     titles, texts = documents.packed("title"), documents.packed("text")
+    rows = list(documents.rows())
     cut = _core.corpus(
         titles,
         texts,
@@ -107,13 +113,14 @@ def cut_documents(
         settings.encoding,
         threads=threads,
         language=settings.language if settings.even_chunks else "english",
+        marks=_marks(rows),
         report=report,
     )
     unit_document = cut["chunk_doc"][cut["unit_chunk"]]
     unit_bytes = cut["unit_span"]
-    rows = list(documents.rows())
     unit_span = _spans_in_documents(cut["unit_chars"], unit_document, rows, len(texts[1]) - 1)
-    locators: Locators = [(row, marks) for row, _, marks in rows]
+    located = ((row, [one for one in own if not is_mark(one)]) for row, _, own in rows)
+    locators: Locators = [(row, own) for row, own in located if own]
     return {
         "document_count": np.array([len(documents)], np.uint64),
         **strings_out("document_ids", documents.packed("id")),
@@ -127,6 +134,9 @@ def cut_documents(
         "unit_bytes": unit_bytes,
         "unit_span": unit_span,
         "unit_tokens": cut["unit_tokens"],
+        **strings_out("unit_before", cut["unit_before"]),
+        **strings_out("unit_after", cut["unit_after"]),
+        **({"unit_lines": cut["unit_lines"]} if cut["unit_lines"].any() else {}),
         **strings_out("document_gaps", _core.string_gaps(texts, unit_document, unit_bytes)),
         **strings_out("unit_texts", _core.slice_strings(texts, unit_document, unit_bytes)),
         "sent_chunk": cut["sent_chunk"],
@@ -138,13 +148,26 @@ def cut_documents(
     }, locators
 
 
+def _marks(rows: Sequence[tuple[int, int, Sequence[Locator]]]) -> NDArray[np.uint32] | None:
+    """Return the marks of the readers: row, start and end in its text, number of the kind, value."""
+    found = [
+        (row, one.start - start, one.end - start, MARKS.index(one.kind), one.value)
+        for row, start, own in rows
+        for one in own
+        if is_mark(one)
+    ]
+    return np.array(found, np.uint32) if found else None
+
+
 def cut_new_documents(
-    documents: Documents, settings: Settings, context: StageContext, has_metadata: bool
+    documents: Documents, settings: Settings, context: StageContext, published: Collection[str]
 ) -> Outputs:
-    """Return the arrays of some documents alone; with metadata if others have it, though these have none."""
+    """Return the arrays of some documents alone; with metadata and lines if `published` arrays have them."""
     cut, _ = cut_documents(documents, settings, context.threads, context.report)
     more = {"document_hashes": documents.hashes()}
-    if has_metadata:
+    if "unit_lines" in published:
+        cut = {**cut, "unit_lines": lines_of(cut)}
+    if "document_metadata_offsets" in published:
         rows = len(cut["document_ids_offsets"]) - 1
         more |= strings_out("document_metadata", _metadata_of(cut, rows))
     return {**cut, **more}
@@ -161,7 +184,15 @@ class JoinedUnits:
         "sent_unit": "units",
     }
     """Arrays of numbers, and what they number."""
-    _STRINGS: Final = ("document_ids", "document_titles", "document_gaps", "unit_texts", "document_metadata")
+    _STRINGS: Final = (
+        "document_ids",
+        "document_titles",
+        "document_gaps",
+        "unit_texts",
+        "unit_before",
+        "unit_after",
+        "document_metadata",
+    )
 
     def __init__(self, spool: ArraySpool) -> None:
         self._spool = spool
@@ -170,6 +201,7 @@ class JoinedUnits:
         self._begun: set[str] = set()
         self._locators: Locators = []
         self._has_metadata = False
+        self._has_lines = False
 
     def add(self, block: Outputs, locators: Locators) -> None:
         """Append the arrays of one block."""
@@ -182,6 +214,8 @@ class JoinedUnits:
             self._spool.append(name, block[name] + np.uint32(sizes[of]))
         for name in ("chunk_bytes", "chunk_tokens", "unit_bytes", "unit_span", "unit_tokens"):
             self._spool.append(name, block[name])
+        self._has_lines |= "unit_lines" in block
+        self._spool.append("unit_lines", lines_of(block))
         for name in ("sent_bytes", "sent_title"):
             self._spool.append(name, block[name])
         self._append_offsets("chunk_units", block["chunk_units"], sizes["units"])
@@ -208,6 +242,8 @@ class JoinedUnits:
         arrays = self._spool.finish()
         if not self._has_metadata:
             del arrays["document_metadata_blob"], arrays["document_metadata_offsets"]
+        if not self._has_lines:
+            del arrays["unit_lines"]
         return {
             **arrays,
             "document_count": np.array([self._sizes["documents"]], np.uint64),

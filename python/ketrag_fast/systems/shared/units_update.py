@@ -50,13 +50,27 @@ def update_units(new: Arrays, earlier: Earlier, hashes: NDArray[np.uint8]) -> di
         "unit_chunk": unit_chunk,
         "unit_document": moved("unit_document", units, documents, counts[0]),
         **dense(units, "unit_bytes", "unit_span", "unit_tokens"),
-        **packed(units, "unit_texts"),
+        **packed(units, "unit_texts", "unit_before", "unit_after"),
+        **_update_lines(before, new, units),
         "sent_chunk": moved("sent_chunk", sentences, chunks, counts[1]),
         "sent_unit": moved("sent_unit", sentences, units, counts[2]),
         **dense(sentences, "sent_bytes", "sent_title"),
         **_update_locators(before, new, documents),
         **_update_metadata(before, new, documents),
     }
+
+
+def lines_of(units: Arrays) -> NDArray[np.uint32]:
+    """Return the first and last line of the source of each unit, 0 if unknown."""
+    found = units.get("unit_lines")
+    return np.zeros((len(units["unit_tokens"]), 2), np.uint32) if found is None else found
+
+
+def _update_lines(before: Arrays, new: Arrays, rows: U32) -> dict[str, NDArray[Any]]:
+    if "unit_lines" not in before and "unit_lines" not in new:
+        return {}
+    made = dense_of(lines_of(before), lines_of(new), rows)
+    return {"unit_lines": made} if made.any() else {}
 
 
 def _update_metadata(before: Arrays, new: Arrays, rows: U32) -> dict[str, NDArray[Any]]:

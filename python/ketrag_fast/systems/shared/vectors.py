@@ -24,6 +24,7 @@ from ketrag_fast.systems.shared.rows import (
     documents_of,
     strings,
     take_rows,
+    texts_in_context,
     whole_chunks,
 )
 from ketrag_fast.systems.spec.documents import Documents
@@ -84,7 +85,7 @@ def _unit_vectors(units: Arrays, context: StageContext) -> NDArray[np.float32]:
     titles, owner, texts = (
         strings(units, "document_titles"),
         units["unit_document"],
-        strings(units, "unit_texts"),
+        texts_in_context(units),
     )
     if context.earlier is None:
         return embed_parts({"units": (titles, owner, texts)}, context)["units"]

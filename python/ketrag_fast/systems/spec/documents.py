@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ketrag_fast.systems.spec.sections import SectionSpan, parts_of
+from ketrag_fast.types.locations import is_mark
 
 if TYPE_CHECKING:
     import numpy as np
@@ -189,7 +191,17 @@ class Documents:
 
 
 def _within(marks: Sequence[Locator], part: SectionSpan) -> Iterator[Locator]:
-    return (one for one in marks if one.start < part.end and one.end > part.start)
+    """Yield the locators of a section. The marks of the readers are cut to it."""
+    for one in marks:
+        if one.start < part.end and one.end > part.start:
+            yield _cut_mark(one, part) if is_mark(one) else one
+
+
+def _cut_mark(one: Locator, part: SectionSpan) -> Locator:
+    start, end, value = max(one.start, part.start), min(one.end, part.end), one.value
+    if one.kind == "lines" and one.start == 0:  # no reader has other ones in texts with sections
+        value += part.lines
+    return replace(one, start=start, end=end, value=value)
 
 
 def _expand_sections(

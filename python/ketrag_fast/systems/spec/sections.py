@@ -1,7 +1,7 @@
 """Cutting long documents at their headings before they are cut into units.
 
 A unit then never spans two sections, and is searched and printed under its heading and the headings above it.
-Functions and classes of source code are sections too.
+Functions and classes of source code are sections too, and so is what is spoken between two long pauses.
 """
 
 from __future__ import annotations
@@ -11,13 +11,15 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
-from ketrag_fast.types.locations import Locator
+from ketrag_fast.types.locations import PAUSE, Locator, seconds_of, sort_locators
 
 _KINDS: Final = ("heading", "symbol")
 SHORT: Final = 1_200
 """Documents shorter than this are not cut: they are one or two units."""
 _LEAST: Final = 120
 """The minimum length of a section; shorter neighbours are merged."""
+_HALF: Final = 400
+"""Sections of one parent share a unit while they have at most as many characters as half a unit."""
 _MUCH: Final = 4
 _LONGEST: Final = 300
 
@@ -31,17 +33,30 @@ class SectionSpan:
     start: int
     end: int
     title: str
+    lines: int = 0
+    """Line ends before it."""
 
 
 def parts_of(text: str, title: str, locators: Sequence[Locator]) -> list[SectionSpan]:
-    """Return the sections of a document, in order and without gaps; a short document is one section."""
+    """Return the sections of a document, in order and without gaps; a short document is one section.
+
+    Subtitles are cut at long pauses.
+    """
+    times = [one for one in sort_locators(locators) if one.kind == "time"]
+    if times:
+        later = (b.start for a, b in pairwise(times) if seconds_of(b.value) - seconds_of(a.value) > PAUSE)
+        return [SectionSpan(start, end, title) for start, end in pairwise((0, *later, len(text)))]
     marks = [one for one in locators if one.kind in _KINDS and isinstance(one.value, list) and one.value]
     if not marks or len(text) < SHORT:
         return [SectionSpan(0, len(text), title)]
-    return [
-        SectionSpan(start, end, _title(title, path))
-        for start, end, path in _merge_short(list(_stretches(text, marks)))
-    ]
+    found: list[SectionSpan] = []
+    lines = at = 0
+    is_code = any(one.kind == "symbol" for one in marks)
+    for start, end, path in _merge_short(list(_stretches(text, marks)), 0 if is_code else _HALF):
+        lines += text.count("\n", at, start)
+        at = start
+        found.append(SectionSpan(start, end, _title(title, path), lines))
+    return found
 
 
 def _stretches(text: str, marks: Sequence[Locator]) -> Iterator[tuple[int, int, Path]]:
@@ -60,13 +75,18 @@ def _stretches(text: str, marks: Sequence[Locator]) -> Iterator[tuple[int, int, 
         yield start, end, tuple(map(str, inner.value)) if inner is not None else ()
 
 
-def _merge_short(stretches: Sequence[tuple[int, int, Path]]) -> list[tuple[int, int, Path]]:
-    """Merge short stretches with the next one, named after the much longer one, else their common path."""
+def _merge_short(stretches: Sequence[tuple[int, int, Path]], shared: int) -> list[tuple[int, int, Path]]:
+    """Merge short stretches with the next one, named after the much longer one, else their common path.
+
+    Stretches of one parent are merged while they have at most `shared` characters.
+    """
     found: list[tuple[int, int, Path]] = []
     for start, end, path in stretches:
         before, middle, above = found[-1] if found else (0, 0, ())
         if found and above == path:
             found[-1] = before, end, path
+        elif found and path and end - before <= shared and path[:-1] in (above, above[:-1]):
+            found[-1] = before, end, path[:-1]
         elif found and middle - before < _LEAST:
             found[-1] = before, end, _merged_path(above, middle - before, path, end - start)
         else:

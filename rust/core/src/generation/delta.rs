@@ -160,7 +160,9 @@ fn unit_arrays(
     if has_metadata {
         stage.strings("document_metadata", &levels.rows)?;
     }
-    stage.strings("unit_texts", &levels.units)?;
+    for name in ["unit_texts", "unit_before", "unit_after"] {
+        stage.strings(name, &levels.units)?;
+    }
     stage.dense("document_hashes", 16, &levels.documents, Of::Nothing, same)?;
     stage.dense("chunk_document", 1, &levels.chunks, Of::Documents, |k| levels.rows.number(k as usize))?;
     stage.dense("chunk_bytes", 2, &levels.chunks, Of::Nothing, same)?;
@@ -170,6 +172,9 @@ fn unit_arrays(
     stage.dense("unit_bytes", 2, &levels.units, Of::Nothing, same)?;
     stage.dense("unit_span", 2, &levels.units, Of::Nothing, same)?;
     stage.dense("unit_tokens", 1, &levels.units, Of::Nothing, same)?;
+    if arrays.has("units.unit_lines") {
+        stage.dense("unit_lines", 2, &levels.units, Of::Nothing, same)?;
+    }
     stage.dense("sent_chunk", 1, &levels.sentences, Of::Chunks, |k| levels.chunks.number(k as usize))?;
     stage.dense("sent_unit", 1, &levels.sentences, Of::Units, |k| levels.units.number(k as usize))?;
     stage.dense("sent_bytes", 2, &levels.sentences, Of::Nothing, same)?;
@@ -191,6 +196,14 @@ fn unit_arrays(
     Ok(stage.out)
 }
 
+/// Return whether a unit still has lines of its source.
+fn has_lines(arrays: &Arrays, new: &[u64], units: &Level) -> Result<bool> {
+    let lines = arrays.lazy::<u32>("units.unit_lines")?;
+    let stays = |unit: usize| units.gone.binary_search(&(unit as u32)).is_err();
+    Ok(new.iter().any(|&line| line > 0)
+        || (0..lines.len() / 2).any(|unit| lines[2 * unit] > 0 && stays(unit)))
+}
+
 /// Return the patches of all arrays, or `None` if the index must be computed as a whole: see [`Delta::new`].
 pub fn patches(
     arrays: &Arrays,
@@ -201,7 +214,8 @@ pub fn patches(
     let new = documents.new;
     let value = |name: &str| new.get(name).map(Vec::as_slice).unwrap_or_default();
     let has_metadata = arrays.has("units.document_metadata_offsets");
-    if new.contains_key("document_metadata_offsets") && !has_metadata {
+    let begins = |name: &str| new.contains_key(name) && !arrays.has(&format!("units.{name}"));
+    if begins("document_metadata_offsets") || begins("unit_lines") {
         return Ok(None);
     }
     let ends = |limit: usize, all: &[u32]| {
@@ -252,6 +266,9 @@ pub fn patches(
         units: of_units,
         sentences: of_sentences,
     };
+    if arrays.has("units.unit_lines") && !has_lines(arrays, value("unit_lines"), &levels.units)? {
+        return Ok(None);
+    }
     let mut out = unit_arrays(arrays, new, &levels, has_metadata)?;
     out.extend(locations.patches);
     let Levels { rows: of_rows, chunks: of_chunks, units: of_units, .. } = levels;
@@ -333,6 +350,7 @@ fn units_of_new(new: &New, level: &Level) -> Result<Option<Vec<Read>>> {
             }
             sentence += 1;
         }
+        let text = [text_of("unit_before", k)?, text].concat();
         read.push(Read { before, title, text, sentences });
     }
     Ok((sentence == owners.len()).then_some(read))
@@ -364,6 +382,7 @@ fn links_of(
         links: *links,
         titles,
         texts,
+        contexts: arrays.strings("units.unit_before")?,
         title_of,
         language,
         gone: &level.gone,

@@ -33,6 +33,8 @@ pub struct Place<'a> {
     pub start: u32,
     pub end: u32,
     pub text: &'a str,
+    /// Context of a block that the unit continues, printed before its text.
+    pub before: &'a str,
 }
 
 /// All parts of a generation. `None` means that a part was not built.
@@ -63,6 +65,7 @@ pub struct Parts<'a> {
 /// The chunk, document and span of each unit.
 struct Places<'a> {
     texts: Strings<'a>,
+    context: Option<[Strings<'a>; 2]>,
     chunk: Items<'a, u32>,
     span: Items<'a, u32>,
     document: Items<'a, u32>,
@@ -181,11 +184,15 @@ impl<'a> Parts<'a> {
         once(&self.units, || {
             let (places, tokens) = (self.places()?, self.unit_tokens()?);
             let titles = Some((places.titles, places.document));
-            match self.arrays.by_blocks() {
+            let units = match self.arrays.by_blocks() {
                 true => Units::stored(places.texts, titles, tokens),
                 false => Units::new(places.texts, titles, tokens),
-            }
-            .map_err(|e| damaged("units", e))
+            };
+            let units = match places.context {
+                Some([before, after]) => units.and_then(|units| units.with_context(before, after)),
+                None => units,
+            };
+            units.map_err(|e| damaged("units", e))
         })
     }
 
@@ -347,8 +354,16 @@ impl<'a> Parts<'a> {
             if texts.len() != n || titles.len() != ids.len() {
                 return Err(Error::damaged("units: the lists of texts and titles do not fit the ids"));
             }
+            let context = match arrays.has("units.unit_before_blob") {
+                true => Some([arrays.strings("units.unit_before")?, arrays.strings("units.unit_after")?]),
+                false => None,
+            };
+            if context.is_some_and(|context| context.iter().any(|texts| texts.len() != n)) {
+                return Err(Error::damaged("units: the lists of contexts do not fit the texts"));
+            }
             Ok(Places {
                 texts,
+                context,
                 chunk: arrays.ids("units.unit_chunk", n, self.chunks()?.len())?,
                 span: arrays.lazy_exactly("units.unit_span", 2 * n)?,
                 document: arrays.ids("units.unit_document", n, ids.len())?,
@@ -372,6 +387,7 @@ impl<'a> Parts<'a> {
             start: places.span[2 * u],
             end: places.span[2 * u + 1],
             text: places.texts.get(u),
+            before: places.context.map_or("", |[before, _]| before.get(u)),
         }))
     }
 }

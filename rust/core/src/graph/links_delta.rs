@@ -29,6 +29,8 @@ pub struct Change<'a> {
     /// Titles and texts of the published units.
     pub titles: Strings<'a>,
     pub texts: Strings<'a>,
+    /// The context of each published unit.
+    pub contexts: Strings<'a>,
     /// The title of each published unit.
     pub title_of: Items<'a, u32>,
     /// The number of the language of each published unit; empty if all are English.
@@ -356,7 +358,10 @@ impl PublishedTexts {
         let title = |unit: u32| change.titles.get(change.title_of[unit as usize] as usize);
         Self {
             titles: units.iter().map(|&unit| title(unit)).collect(),
-            texts: units.iter().map(|&unit| change.texts.get(unit as usize)).collect(),
+            texts: units
+                .iter()
+                .map(|&unit| [change.contexts.get(unit as usize), change.texts.get(unit as usize)].concat())
+                .collect(),
             sentences: StringsBuf::default(),
             first_sentence: vec![0; units.len() + 1],
         }

@@ -70,11 +70,13 @@ fn compare(was: &[Unit], gone: &[u32], before: &[u32], fresh: &[Unit]) -> bool {
     let title_of: Vec<u32> = (0..was.len() as u32).collect();
     let language = arrays.iter().find(|x| x.0 == UNIT_LANGUAGE).map(|x| values(&x.1)).unwrap_or_default();
     let language: Vec<u8> = language.into_iter().map(|number| number as u8).collect();
+    let contexts: StringsBuf = (0..corpus.texts.len()).map(|_| "").collect();
     let change = Change {
         links,
         language: &language,
         titles: corpus.titles.view(),
         texts: corpus.texts.view(),
+        contexts: contexts.view(),
         title_of: (&title_of).into(),
         gone,
         fresh: of_fresh.input(),

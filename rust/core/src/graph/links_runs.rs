@@ -31,6 +31,8 @@ pub struct Units<'a> {
     pub titles: Strings<'a>,
     pub owners: &'a [u32],
     pub texts: Strings<'a>,
+    /// The context of each unit, whose words count for it.
+    pub before: Strings<'a>,
     /// First and last byte of each unit in its document.
     pub spans: &'a [u32],
     /// The unit of each sentence, ascending; its first and last byte in the document, within those of the unit; and
@@ -86,6 +88,7 @@ impl Units<'_> {
     fn check(&self) -> Result<usize> {
         let (n, sentences) = (self.texts.len(), self.sentence_units.len());
         if self.owners.len() != n
+            || self.before.len() != n
             || self.spans.len() != 2 * n
             || self.sentence_spans.len() != 2 * sentences
             || self.sentence_titles.len() != sentences
@@ -110,7 +113,12 @@ impl Units<'_> {
             sentences: StringsBuf::default(),
             first_sentence: vec![0],
         };
-        units.clone().for_each(|unit| run.texts.push(self.texts.get(unit)));
+        for unit in units.clone() {
+            match self.before.get(unit) {
+                "" => run.texts.push(self.texts.get(unit)),
+                before => run.texts.push(&[before, self.texts.get(unit)].concat()),
+            }
+        }
         if !sentences {
             run.first_sentence.resize(units.len() + 1, 0);
             return Ok(run);
@@ -122,7 +130,11 @@ impl Units<'_> {
                 if self.sentence_titles[at] == 0 {
                     owners.push((unit - units.start) as u32);
                     // A span before the unit becomes a large number, which is refused.
-                    let relative = |end: u32| end.wrapping_sub(self.spans[2 * unit]);
+                    let before = self.before.get(unit).len();
+                    let relative = |end: u32| {
+                        let inside = end.checked_sub(self.spans[2 * unit]).map(|at| at as usize + before);
+                        inside.and_then(|at| u32::try_from(at).ok()).unwrap_or(u32::MAX)
+                    };
                     spans.extend([
                         relative(self.sentence_spans[2 * at]),
                         relative(self.sentence_spans[2 * at + 1]),

@@ -26,6 +26,7 @@ impl Drop for Folder {
 struct Corpus {
     titles: StringsBuf,
     texts: StringsBuf,
+    before: StringsBuf,
     sentences: StringsBuf,
     owners: Vec<u32>,
     spans: Vec<u32>,
@@ -40,6 +41,7 @@ impl Corpus {
         let mut corpus = Self {
             titles: units.iter().map(|unit| unit.0.as_str()).collect(),
             texts: units.iter().map(|unit| unit.1.join(" ")).collect(),
+            before: (0..units.len()).map(|unit| if unit % 4 == 1 { "A: é\n" } else { "" }).collect(),
             sentences: units.iter().flat_map(|unit| unit.1.iter()).collect(),
             owners: (0..units.len() as u32).collect(),
             spans: Vec::new(),
@@ -71,6 +73,7 @@ impl Corpus {
             titles: self.titles.view(),
             owners: &self.owners,
             texts: self.texts.view(),
+            before: self.before.view(),
             spans: &self.spans,
             sentence_units: &self.sentence_units,
             sentence_spans: &self.sentence_spans,
@@ -80,9 +83,11 @@ impl Corpus {
     }
 
     fn whole(&self) -> Vec<(&'static str, Array)> {
+        let texts = (0..self.texts.len()).map(|unit| [self.before.get(unit), self.texts.get(unit)].concat());
+        let texts: StringsBuf = texts.collect();
         let input = Texts {
             titles: self.titles.view(),
-            texts: self.texts.view(),
+            texts: texts.view(),
             sentences: self.sentences.view(),
             first_sentence: &self.first_sentence,
             language: Choice::Detect,

@@ -66,10 +66,11 @@ impl Style {
 }
 
 /// The printable units. The text of a row is `title + "
-/// " + text`, or just the text if untitled.
+/// " + text`, or just the text if untitled, with the context of the text before and after it.
 #[derive(Debug, Clone, Copy)]
 pub struct Units<'a> {
     texts: Strings<'a>,
+    context: Option<[Strings<'a>; 2]>,
     titles: Option<(Strings<'a>, Items<'a, u32>)>,
     tokens: Items<'a, u32>,
 }
@@ -107,7 +108,17 @@ impl<'a> Units<'a> {
         if let Some((_, of)) = titles.filter(|(_, of)| of.len() != n) {
             return Err(Error::input(format!("title_of has {} entries for {n} texts", of.len())));
         }
-        Ok(Self { texts, titles, tokens })
+        Ok(Self { texts, context: None, titles, tokens })
+    }
+
+    /// Print `before` and `after` around the texts; `tokens` count them.
+    pub fn with_context(mut self, before: Strings<'a>, after: Strings<'a>) -> Result<Self> {
+        let n = self.texts.len();
+        if [before.len(), after.len()] != [n, n] {
+            return Err(Error::input(format!("there are contexts of {} units for {n} texts", before.len())));
+        }
+        self.context = Some([before, after]);
+        Ok(self)
     }
 
     /// Return the number of units.
@@ -126,13 +137,36 @@ impl<'a> Units<'a> {
 
     /// Append a unit as it is printed and return the offset at which its text begins, after the title.
     pub fn push(&self, out: &mut String, unit: usize) -> usize {
-        let text = self.texts.get(unit);
-        push_body(out, self.title(unit), text);
-        out.len() - text.len()
+        let body = self.body(unit);
+        body.push(out);
+        out.len() - body.after.len() - body.text.len()
     }
 
-    fn title(&self, unit: usize) -> &'a str {
-        self.titles.map_or("", |(titles, of)| titles.get(of[unit] as usize))
+    fn body(&self, unit: usize) -> Body<'a> {
+        let title = self.titles.map_or("", |(titles, of)| titles.get(of[unit] as usize));
+        let [before, after] = self.context.map_or([""; 2], |context| context.map(|texts| texts.get(unit)));
+        Body { title, before, text: self.texts.get(unit), after }
+    }
+}
+
+/// What is printed of a unit.
+#[derive(Debug, Clone, Copy)]
+struct Body<'a> {
+    title: &'a str,
+    before: &'a str,
+    text: &'a str,
+    after: &'a str,
+}
+
+impl Body<'_> {
+    fn push(&self, out: &mut String) {
+        if !self.title.is_empty() {
+            out.push_str(self.title);
+            out.push('\n');
+        }
+        for part in [self.before, self.text, self.after] {
+            out.push_str(part);
+        }
     }
 }
 
@@ -227,7 +261,7 @@ impl<C: Count> Renderer<C> {
     fn row_tokens(&self, units: &Units<'_>, unit: u32, rank: usize) -> u64 {
         if self.style.recounts() {
             let mut row = self.style.prefix(rank, unit);
-            push_body(&mut row, units.title(unit as usize), units.texts.get(unit as usize));
+            units.body(unit as usize).push(&mut row);
             row.push_str(self.style.end());
             return self.count.count(&row) as u64;
         }
@@ -237,18 +271,17 @@ impl<C: Count> Renderer<C> {
     fn print(&self, units: &Units<'_>, rows: impl Iterator<Item = (u32, u64)>) -> Context {
         let mut context = self.begin();
         for (unit, tokens) in rows {
-            let (title, text) = (units.title(unit as usize), units.texts.get(unit as usize));
-            self.push_row(&mut context, unit, title, text, tokens);
+            self.push_row(&mut context, unit, units.body(unit as usize), tokens);
         }
         self.finish(context)
     }
 
     /// Print the first row, cut so that it fits `room`.
     fn print_cut(&self, units: &Units<'_>, unit: u32, room: u64) -> Context {
-        let mut body = String::new();
-        let (title, text) = (units.title(unit as usize), units.texts.get(unit as usize));
-        push_body(&mut body, title, text);
-        let text_at = body.len() - text.len();
+        let (mut body, parts) = (String::new(), units.body(unit as usize));
+        parts.push(&mut body);
+        let text_end = body.len() - parts.after.len();
+        let text_at = text_end - parts.text.len();
         // Counting a row as a whole may exceed the sum of its parts by one or two.
         let mut most = room.saturating_sub(self.prefix_tokens(1, unit) + self.end) as usize;
         while most > 0 {
@@ -263,12 +296,16 @@ impl<C: Count> Renderer<C> {
                 break;
             }
             if tokens <= room {
-                // A cut inside the title leaves no text: the rest of the title is printed instead.
+                // A cut inside title or context leaves no text: the rest of these is printed instead.
                 let in_title = kept.len() <= text_at;
-                let (title, text) =
-                    if in_title { ("", kept.trim_end_matches('\n')) } else { (title, &kept[text_at..]) };
+                let cut = if in_title {
+                    Body { title: "", before: "", text: kept.trim_end_matches('\n'), after: "" }
+                } else {
+                    let (text, after) = kept[text_at..].split_at(kept.len().min(text_end) - text_at);
+                    Body { text, after, ..parts }
+                };
                 let mut context = self.begin();
-                self.push_row(&mut context, unit, title, text, tokens);
+                self.push_row(&mut context, unit, cut, tokens);
                 if in_title {
                     context.rows[0].start = context.rows[0].end;
                 }
@@ -283,14 +320,17 @@ impl<C: Count> Renderer<C> {
         Context { text: self.style.header().to_owned(), tokens: self.header, rows: Vec::new() }
     }
 
-    fn push_row(&self, context: &mut Context, unit: u32, title: &str, text: &str, tokens: u64) {
+    fn push_row(&self, context: &mut Context, unit: u32, body: Body<'_>, tokens: u64) {
         context.text.push_str(&self.style.prefix(context.rows.len() + 1, unit));
+        let Body { title, before, text, after } = body;
         if self.style == Style::Cited {
-            push_body(&mut context.text, &unmarked(title), &unmarked(text));
+            let plain = [title, before, text, after].map(unmarked);
+            let [title, before, text, after] = [&*plain[0], &*plain[1], &*plain[2], &*plain[3]];
+            Body { title, before, text, after }.push(&mut context.text);
         } else {
-            push_body(&mut context.text, title, text);
+            body.push(&mut context.text);
         }
-        let end = context.text.len();
+        let end = context.text.len() - after.len();
         context.text.push_str(self.style.end());
         context.tokens += tokens;
         context.rows.push(Row { unit, tokens, start: end - text.len(), end });
@@ -342,14 +382,6 @@ fn unmarked(text: &str) -> Cow<'_, str> {
 /// Return whether readers may treat this character as a line break.
 fn breaks(c: char) -> bool {
     c.is_control() && c != '\t' || matches!(c, '\u{2028}' | '\u{2029}')
-}
-
-fn push_body(out: &mut String, title: &str, text: &str) {
-    if !title.is_empty() {
-        out.push_str(title);
-        out.push('\n');
-    }
-    out.push_str(text);
 }
 
 #[cfg(test)]

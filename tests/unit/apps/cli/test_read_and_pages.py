@@ -71,12 +71,12 @@ def test_files_of_documents(tmp_path: Path) -> None:
     (source / "deep" / "a.md").write_text("The Fram was strong.")
     (source / "all.zip").write_bytes(archive({"x/b.txt": "The Maud was slow."}))
     (source / "rows.csv").write_text("text\nThe Nimrod was old.\n")
-    names = ["deep/a.md", "all.zip/x/b.txt", "rows.csv:2", "given"]
+    names = ["deep/a.md", "all.zip/x/b.txt", "rows.csv#2", "given"]
     with Index.build([source, Document("given", "The Quest was small.")], tmp_path / "ix") as index:
         assert index.inspect.files(names) == {
             "deep/a.md": source / "deep" / "a.md",
             "all.zip/x/b.txt": source / "all.zip",
-            "rows.csv:2": source / "rows.csv",
+            "rows.csv#2": source / "rows.csv",
         }
         (source / "rows.csv").unlink()
         assert set(index.inspect.files(names)) == {"deep/a.md", "all.zip/x/b.txt"}

@@ -285,10 +285,10 @@ def test_heads_that_are_none(served: Any, client: Any) -> None:
     big = raw(
         served.port, b"GET /health HTTP/1.1\r\nHost: localhost\r\nX: " + b"a" * 200_000 + b"\r\n\r\n", wait=3
     )
-    assert big == b"" or big.startswith(b"HTTP/1.1 400")
+    assert big == b"" or big.startswith(b"HTTP/1.1 431")
     many = b"".join(b"X-%d: a\r\n" % n for n in range(500))
     got = raw(served.port, b"GET /health HTTP/1.1\r\nHost: localhost\r\n" + many + b"\r\n", wait=3)
-    assert got == b"" or got.startswith(b"HTTP/1.1 400")
+    assert got == b"" or got.startswith(b"HTTP/1.1 431")
     assert client.get("/health").status_code == 200
 
 
@@ -314,19 +314,19 @@ def test_a_slow_head_and_a_slow_body_are_cut(folder: Path) -> None:
 
 
 def test_a_client_that_does_not_read_is_left(folder: Path) -> None:
-    with running(folder, idle_seconds=1, cache=0) as service, service.client() as client:
+    with running(folder, idle_seconds=1, read_seconds=1, cache=0) as service, service.client() as client:
         questions = [f"Fram polar basin {n}" for n in range(200)]
         body = json.dumps({"questions": questions, "explain": True}).encode()
         with socket.socket() as connection:
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             connection.connect(("127.0.0.1", service.port))
             connection.sendall(HEAD + b"Content-Length: %d\r\n\r\n%s" % (len(body), body))
-            connections = service.server.server_state.connections
-            for _ in range(200):
-                if client.get("/health").status_code == 200 and len(connections) == 1:
-                    break
-                time.sleep(0.05)
-            assert len(connections) == 1, "only the client that asks for health"
+            with contextlib.suppress(ConnectionError):
+                for _ in range(200):
+                    time.sleep(0.05)
+                    connection.send(b"x")
+                pytest.fail("the service keeps the connection")
+        assert client.get("/health").status_code == 200
 
 
 def test_a_gigabyte_is_not_read(served: Any, client: Any) -> None:
@@ -450,10 +450,7 @@ def test_too_many_connections(folder: Path) -> None:
         b"Host: localhost\r\nhost: localhost\r\n",
         b"Host: localhost\r\nOrigin: http://localhost\r\nOrigin: https://evil.example\r\n",
         b"Host: localhost\r\nAuthorization: Bearer a\r\nAuthorization: Bearer b\r\n",
-        b"Host: localhost\r\nContent-Length: 0\r\nContent-Length: 0\r\n",
         b"Host: localhost\r\nContent-Length: 0\r\nContent-Length: 5\r\n",
-        b"Host: localhost\r\nContent-Length: 0\r\nTransfer-Encoding: chunked\r\n",
-        b"Host: localhost\r\nTransfer-Encoding: chunked\r\nContent-Length: 0\r\n",
         b"Host: localhost\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n",
         b"Host: localhost\r\nTransfer-Encoding: xchunked\r\n",
         b"Host: localhost\r\nTransfer-Encoding : chunked\r\n",
@@ -467,6 +464,34 @@ def test_ambiguous_headers(served: Any, lines: bytes) -> None:
     got = raw(served.port, b"GET /health HTTP/1.1\r\n" + lines + b"\r\n" + smuggled)
     assert got.startswith(b"HTTP/1.1 400"), got
     assert got.count(b"HTTP/1.1") == 1
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        b"Content-Length: 0\r\nTransfer-Encoding: chunked\r\n",
+        b"Transfer-Encoding: chunked\r\nContent-Length: 0\r\n",
+    ],
+)
+def test_a_length_and_chunks(served: Any, lines: bytes) -> None:
+    """The chunks count (RFC 9112, 6.3). The connection ends with the reply: a proxy that reads the length may
+    see another request behind it.
+    """
+    smuggled = b"GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    head = HEAD + lines + b"\r\n"
+    got = until_closed(served.port, head + smuggled)
+    assert b"openapi" not in got and got.startswith(b"HTTP/1.1 400"), got
+    body = b'{"question": "Fram"}'
+    got = until_closed(served.port, head + b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body) + smuggled)
+    assert got.startswith(b"HTTP/1.1 200") and got.count(b"HTTP/1.1") == 1
+
+
+def test_a_length_twice_is_one_length(served: Any) -> None:
+    body = b'{"question": "Fram"}'
+    length = b"Content-Length: %d\r\n" % len(body)
+    last = b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+    got = until_closed(served.port, HEAD + 2 * length + b"\r\n" + body + last)
+    assert got.startswith(b"HTTP/1.1 200") and got.count(b"HTTP/1.1 200") == 2
 
 
 @pytest.mark.parametrize(

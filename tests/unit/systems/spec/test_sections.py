@@ -54,6 +54,15 @@ def test_headings_with_nothing_below_them_go_with_the_next() -> None:
     assert sum(one.end - one.start for one in parts) == len(text) + 5
 
 
+def test_short_sections_of_one_parent_share_a_unit() -> None:
+    text = "## Ships\n\n" + "".join(f"### Ship {n}\n\n{'It sailed north. ' * 8}\n\n" for n in range(12))
+    found, _, locators = about_markdown(f"# T\n\n{text}")
+    parts = parts_of(f"# T\n\n{text}", found, locators)
+    assert {one.title for one in parts} == {"Ships (T)"}
+    assert all(one.end - one.start <= 400 for one in parts)
+    assert len(parts) == 6
+
+
 @given(st.lists(st.tuples(st.integers(0, 3000), st.integers(0, 3000), st.sampled_from("abc")), max_size=12))
 def test_parts_cover_the_text_once(rows: list[tuple[int, int, str]]) -> None:
     text = "word " * 600

@@ -1,0 +1,301 @@
+"""RTF: paragraphs, headings, tables and notes; without pictures, deleted and hidden text."""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from ketrag_fast.errors import DocumentError
+from ketrag_fast.readers.protocol import Item, SourceFile
+from ketrag_fast.readers.text_builder import TextWriter
+
+LARGEST: Final = 200_000_000
+"""Maximum size of a file in bytes."""
+_DEEPEST: Final = 10_000
+_TOKEN: Final = re.compile(
+    r"\\([a-zA-Z]{1,32})(-?\d{1,10})? ?|\\'([0-9a-fA-F]{2})|\\([^a-zA-Z])|([{}])|([^\\{}\r\n]+)|[\r\n]+|\\"
+)
+_SKIPPED: Final = frozenset(
+    (
+        *(
+            "fonttbl",
+            "colortbl",
+            "stylesheet",
+            "listtable",
+            "listoverridetable",
+            "revtbl",
+            "rsidtbl",
+            "generator",
+        ),
+        *(
+            "pict",
+            "object",
+            "objdata",
+            "themedata",
+            "colorschememapping",
+            "datastore",
+            "latentstyles",
+            "xmlnstbl",
+        ),
+        *("header", "headerl", "headerr", "headerf", "footer", "footerl", "footerr", "footerf", "filetbl"),
+        *(
+            "fldinst",
+            "bkmkstart",
+            "bkmkend",
+            "pgptbl",
+            "mmathPr",
+            "template",
+            "nonshppict",
+            "atnid",
+            "atnauthor",
+        ),
+        *("annotation", "atrfstart", "atrfend", "listtext", "pntext", "wgrffmtfilter", "shpinst", "sp", "do"),
+    )
+)
+"""Destinations without text of the document."""
+_SYMBOLS: Final = {
+    "tab": "\t",
+    "line": "\n",
+    "emdash": "—",
+    "endash": "–",
+    "emspace": " ",
+    "enspace": " ",
+    "qmspace": " ",
+    "bullet": "•",
+    "lquote": "‘",
+    "rquote": "’",
+    "ldblquote": "“",
+    "rdblquote": "”",
+}
+_MARKS: Final = {"~": "\xa0", "_": "-", "\\": "\\", "{": "{", "}": "}"}
+_BREAKS: Final = frozenset(("par", "sect", "page", "column"))
+_CHARSETS: Final = {
+    0: "cp1252",
+    77: "mac_roman",
+    128: "cp932",
+    129: "cp949",
+    130: "johab",
+    134: "gbk",
+    136: "cp950",
+    161: "cp1253",
+    162: "cp1254",
+    163: "cp1258",
+    177: "cp1255",
+    178: "cp1256",
+    186: "cp1257",
+    204: "cp1251",
+    222: "cp874",
+    238: "cp1250",
+    255: "cp437",
+}
+_ABOUT: Final = {"title": "title", "author": "author", "subject": "subject", "keywords": "keywords"}
+
+
+def read_rtf(file: SourceFile) -> Iterator[Item]:
+    """Yield the text as one document."""
+    if file.size() > LARGEST:
+        raise DocumentError(f"the file is larger than {LARGEST:,} bytes")
+    text = file.read_bytes().decode("latin-1")
+    if not text.startswith("{\\rtf"):
+        raise DocumentError("not RTF: it does not begin with {\\rtf")
+    writer = TextWriter()
+    reading = _RtfText(writer)
+    reading.read(text)
+    title = str(reading.about.pop("title", ""))
+    if not writer.text():
+        yield file.failure("the document has no text")
+        return
+    yield writer.document(file, title, reading.about)
+
+
+@dataclass(slots=True)
+class _State:
+    """What a group inherits from the group around it."""
+
+    skips: bool = False
+    about: str = ""
+    in_info: bool = False
+    in_fonts: bool = False
+    hidden: bool = False
+    deleted: bool = False
+    after_unicode: int = 1
+    """Characters after a Unicode character that repeat it for readers without Unicode."""
+    encoding: str = ""
+
+
+class _RtfText:
+    """Reads tokens and writes paragraphs and rows."""
+
+    def __init__(self, writer: TextWriter) -> None:
+        self.about: dict[str, Any] = {}
+        self._writer = writer
+        self._state = _State()
+        self._stack: list[_State] = []
+        self._fonts: dict[int, str] = {}
+        self._font = 0
+        self._page = "cp1252"
+        self._bytes = bytearray()
+        self._left = 0  # characters that repeat a Unicode character
+        self._high = 0  # the first half of a character beyond the basic plane
+        self._paragraph: list[str] = []
+        self._cells: list[str] = []
+        self._rows: list[list[str]] = []
+        self._in_table = False
+        self._level: int | None = None
+        self._is_new = False  # the group has just begun
+
+    def read(self, text: str) -> None:
+        """Read a whole file."""
+        at = 0
+        while (found := _TOKEN.match(text, at)) is not None:
+            at = found.end()
+            word, number, byte, mark, brace, plain = found.groups()
+            if byte is not None:
+                self._put_bytes(bytes.fromhex(byte))
+            elif plain is not None:
+                self._put_bytes(plain.encode("latin-1"))
+            elif word == "bin":
+                at += max(int(number or 0), 0)
+            elif word is not None:
+                self._word(word, None if number is None else int(number))
+            elif brace is not None:
+                self._flush()
+                self._brace(brace)
+            elif mark is not None:
+                self._mark(mark)
+        self._end_paragraph()
+        self._end_table()
+
+    def _brace(self, brace: str) -> None:
+        if brace == "{":
+            if len(self._stack) >= _DEEPEST:
+                raise DocumentError(f"groups are nested more than {_DEEPEST:,} deep")
+            self._stack.append(self._state)
+            self._state = replace(self._state)
+        elif self._stack:
+            self._state = self._stack.pop()
+        self._left = 0
+        self._is_new = brace == "{"
+
+    def _mark(self, mark: str) -> None:
+        if mark == "*":  # a destination that readers may skip if they do not know it
+            self._state.skips = True
+        elif mark in "\r\n":
+            self._word("par", None)
+        else:
+            self._put(_MARKS.get(mark, ""))
+
+    def _word(self, word: str, number: int | None) -> None:
+        state = self._state
+        is_first, self._is_new = self._is_new, False
+        if word == "u" and number is not None:
+            self._unicode(number % 65536)
+            return
+        self._flush()
+        if word in _SYMBOLS:
+            self._put(_SYMBOLS[word])
+        elif word in _SKIPPED:
+            state.skips = True
+            state.in_fonts = state.in_fonts or word == "fonttbl"
+        elif word == "info":
+            state.skips = state.in_info = True
+        elif state.in_info and is_first and word in _ABOUT:
+            state.about = _ABOUT[word]
+        elif word == "uc":
+            state.after_unicode = max(number or 0, 0)
+        elif word == "ansicpg":
+            self._page = _codec(f"cp{number}", self._page)
+        elif word == "mac":
+            self._page = "mac_roman"
+        elif word == "f" and number is not None:
+            self._font = number
+            state.encoding = self._fonts.get(number, "")
+        elif word == "fcharset" and state.in_fonts:
+            self._fonts[self._font] = _codec(_CHARSETS.get(number or 0, ""), "")
+        elif word == "plain":
+            state.hidden, state.encoding = False, ""
+        elif word == "v":
+            state.hidden = number != 0
+        elif word == "deleted":
+            state.deleted = number != 0
+        elif not state.skips:
+            self._layout(word, number)
+
+    def _layout(self, word: str, number: int | None) -> None:
+        if word == "pard":
+            self._in_table, self._level = False, None
+        elif word == "intbl":
+            self._in_table = True
+        elif word == "outlinelevel":
+            self._level = min(max(number or 0, 0), 8) + 1
+        elif word in ("cell", "nestcell"):
+            self._cells.append(" ".join("".join(self._paragraph).split()))
+            self._paragraph.clear()
+        elif word in ("row", "nestrow"):
+            self._rows.append(self._cells)
+            self._cells = []
+        elif word in _BREAKS:
+            if self._in_table:
+                self._paragraph.append("\n")
+            else:
+                self._end_paragraph()
+
+    def _unicode(self, code: int) -> None:
+        self._flush()
+        if 0xD800 <= code < 0xDC00:
+            self._high = code
+        elif 0xDC00 <= code < 0xE000:
+            if self._high:
+                self._put(chr(0x10000 + ((self._high - 0xD800) << 10) + code - 0xDC00))
+            self._high = 0
+        else:
+            self._put(chr(code))
+        self._left = self._state.after_unicode
+
+    def _put_bytes(self, data: bytes) -> None:
+        cut = min(self._left, len(data))
+        self._left -= cut
+        if not self._state.skips or self._state.about:
+            self._bytes += data[cut:]
+
+    def _flush(self) -> None:
+        if self._bytes:
+            text = self._bytes.decode(self._state.encoding or self._page, "replace")
+            self._bytes.clear()
+            self._put(text)
+
+    def _put(self, text: str) -> None:
+        self._flush()
+        state = self._state
+        if state.about:
+            self.about[state.about] = f"{self.about.get(state.about, '')}{text}"[:2000]
+        elif not (state.skips or state.hidden or state.deleted):
+            if self._rows and not self._in_table and not self._cells and text.strip():
+                self._end_table()
+            self._paragraph.append(text)
+
+    def _end_paragraph(self) -> None:
+        self._flush()
+        text = "".join(self._paragraph)
+        self._paragraph.clear()
+        if text.strip():
+            self._end_table()
+            self._writer.paragraph(text, level=self._level)
+
+    def _end_table(self) -> None:
+        if self._cells:
+            self._rows.append(self._cells)
+            self._cells = []
+        if self._rows:
+            self._writer.table(self._rows)
+            self._rows = []
+
+
+def _codec(name: str, default: str) -> str:
+    try:
+        return codecs.lookup(name).name
+    except LookupError:
+        return default

@@ -1,0 +1,163 @@
+//! One connection of a client: each request is answered by a worker, or by the application as if there were no front.
+
+use crate::application::{Application, Applications, Exchange};
+use crate::limits::respond;
+use crate::queue::Job;
+use crate::reply::{Busy, Reply};
+use crate::request::{plain_body, plain_head, Plain};
+use crate::request_body::{Request, LINGER};
+use crate::shared::Shared;
+use crate::worker::compute;
+use hyper::body::Incoming;
+use hyper::client::conn::http1::handshake;
+use hyper::header::{HeaderName, HeaderValue, EXPECT};
+use hyper::http::request::Parts;
+use hyper::{Response, StatusCode, Version};
+use hyper_util::rt::TokioIo;
+use ketrag_base::progress::Progress;
+use std::sync::atomic::AtomicBool;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+#[cfg(windows)]
+use tokio::net::TcpStream as Stream;
+#[cfg(unix)]
+use tokio::net::UnixStream as Stream;
+use tokio::sync::oneshot;
+use tokio::time::timeout_at;
+
+/// Seconds that requests take on average below which the next is answered on the thread of its connection: to hand it
+/// to a worker would take as long. Longer questions may take longer.
+const QUICK: f64 = 0.0005;
+const SHORT: usize = 1024;
+/// The header with the deadline in seconds of a request whose deadline has passed.
+const LATE: HeaderName = HeaderName::from_static("x-ketrag-late");
+
+pub struct Client {
+    pub shared: Arc<Shared>,
+    pub applications: Arc<Applications>,
+    /// Whether a request is answered.
+    pub busy: Arc<AtomicBool>,
+}
+
+/// A request in the hands of workers. Dropping it stops them.
+struct Waiting<'a> {
+    shared: &'a Shared,
+    progress: Arc<Progress>,
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.progress.stop();
+        self.shared.queue.drop_ended();
+    }
+}
+
+/// What became of a plain request.
+enum Outcome {
+    Replied(Response<Reply>),
+    /// The application must answer; its deadline in seconds if it has passed.
+    Passed(Option<f64>),
+}
+
+impl Client {
+    /// Return the reply to a request.
+    pub async fn answer(&self, request: hyper::Request<Incoming>, busy: Busy) -> Response<Reply> {
+        let (sent, answered) = oneshot::channel();
+        let (head, body) = request.into_parts();
+        let read = self.shared.limits.read;
+        // A body that does not come soon is the application's, which has the words for it.
+        let mut body = Request::new(body, read / 4);
+        let mut late = None;
+        if let Some(length) = plain_head(&head, &self.shared.rules) {
+            let bytes = body.whole(length).await;
+            if let Some(plain) = bytes.and_then(|bytes| plain_body(&bytes, &self.shared.rules)) {
+                match self.retrieve(plain).await {
+                    Outcome::Replied(response) => return response.map(|reply| reply.hold(busy, sent)),
+                    Outcome::Passed(over) => late = over,
+                }
+            }
+        }
+        body.wait(read + LINGER, answered);
+        self.pass(head, body, late).await.map(|reply| reply.hold(busy, sent))
+    }
+
+    /// Answer, if that takes no time or little; else have a worker answer.
+    async fn retrieve(&self, request: Plain) -> Outcome {
+        let (shared, arrived) = (&*self.shared, Instant::now());
+        let plan = shared.known_plan(&request.fields);
+        if let Some(Some(plan)) = &plan {
+            if let Some(reply) = shared.cache.get(plan.id(), &request.question) {
+                shared.counters.answered(arrived.elapsed(), true);
+                return Outcome::Replied(self.context(reply));
+            }
+        } else if plan.is_some() {
+            return Outcome::Passed(None);
+        }
+        let seconds = request.seconds;
+        let until = arrived + Duration::from_secs_f64(seconds);
+        let progress = Arc::new(Progress::with_deadline(until));
+        let plan = plan.flatten();
+        let is_quick = request.question.len() <= SHORT && shared.queue.load().1 < QUICK;
+        if let Some(plan) = plan.as_ref().filter(|plan| is_quick && plan.model().is_none()) {
+            shared.counters.batch(1);
+            let reply = compute(shared, &**plan, &request.question, None, &progress, arrived);
+            let over = || (until <= Instant::now()).then_some(seconds);
+            return reply
+                .map_or_else(|| Outcome::Passed(over()), |reply| Outcome::Replied(self.context(reply)));
+        }
+        let (reply, replied) = oneshot::channel();
+        let job = Job { request, reply, arrived, until, progress: progress.clone(), plan, embedded: None };
+        if !shared.queue.add(job, shared.limits.queue) {
+            let (waiting, mean) = shared.queue.load();
+            let wait = (waiting as f64 * mean / shared.limits.workers as f64) as usize;
+            let busy = &shared.limits.errors.busy;
+            shared.counters.refused(arrived.elapsed());
+            return Outcome::Replied(busy[wait.min(busy.len() - 1)].response());
+        }
+        let waiting = Waiting { shared, progress };
+        if let Ok(Ok(reply)) = timeout_at(until.into(), replied).await {
+            std::mem::forget(waiting); // nothing is left to stop
+            return Outcome::Replied(self.context(reply));
+        }
+        Outcome::Passed((until <= Instant::now()).then_some(seconds))
+    }
+
+    fn context(&self, body: Vec<u8>) -> Response<Reply> {
+        respond(StatusCode::OK, self.shared.limits.headers.clone(), body)
+    }
+
+    /// Have the application answer.
+    async fn pass(&self, mut head: Parts, body: Request, late: Option<f64>) -> Response<Reply> {
+        let errors = &self.shared.limits.errors;
+        head.version = Version::HTTP_11;
+        head.headers.remove(EXPECT); // the body is sent in any case
+        head.headers.remove(LATE);
+        if let Some(late) = late.and_then(|seconds| HeaderValue::try_from(seconds.to_string()).ok()) {
+            head.headers.insert(LATE, late);
+        }
+        match self.exchange(hyper::Request::from_parts(head, body)).await {
+            Ok(response) => response,
+            Err(Some(error)) if error.is_user() => errors.broken.response(),
+            Err(_) => errors.stopping.response(),
+        }
+    }
+
+    /// Send a request to the application, and return the beginning of its reply; no error if it does not accept a
+    /// connection.
+    async fn exchange(
+        &self,
+        request: hyper::Request<Request>,
+    ) -> Result<Response<Reply>, Option<hyper::Error>> {
+        let mut exchange = match self.applications.take() {
+            Some(application) => Exchange::new(&self.applications, application),
+            None => {
+                let stream = Stream::connect(&self.shared.address).await.map_err(|_| None)?;
+                let (sender, connection) = handshake(TokioIo::new(stream)).await?;
+                let task = tokio::spawn(connection).abort_handle();
+                Exchange::new(&self.applications, Application { sender, task })
+            }
+        };
+        let response = exchange.send(request).await?;
+        Ok(response.map(|body| Reply::passed(body, exchange)))
+    }
+}
