@@ -179,6 +179,7 @@ BAD_FILES = {
         b'{"_id":"x","text":"One."}\n{"_id": "y", "text"\n{"_id":"z","text":"Three."}\n',
         "line 2 is not JSON",
     ),
+    "no object": ("bad.jsonl", b"[1, 2]\n", "line 1 is not a JSON object"),
     "duplicate ids": (
         "bad.jsonl",
         b'{"_id":"x","text":"First."}\n{"_id":"x","text":"Second."}\n',

@@ -23,7 +23,7 @@ from ketrag_fast.models.tasks.task import Item
 from ketrag_fast.storage.journal import KeptReply
 from ketrag_fast.systems.ket_rag.skeleton import JOINED, join_descriptions
 from ketrag_fast.systems.shared.rows import strings, strings_out
-from tests.process import POLAR, command
+from tests.process import POLAR
 from tests.support.chat import Chat
 from tests.support.chat_rules import read_by_rules
 
@@ -198,29 +198,6 @@ def test_rules_write_no_summaries(docs: Path, tmp_path: Path, llm: str) -> None:
         return
     with pytest.raises(ConfigError, match="summaries = model needs a language model"):
         build(docs, tmp_path / "i", llm, summaries="model")
-
-
-def test_llama_cpp_writes_them(docs: Path, tiny_gguf: Path, tmp_path: Path) -> None:
-    """Random weights say nothing sensible, but they say it in the form that was asked for."""
-    (tmp_path / "docs").mkdir()
-    shutil.copy(sorted(docs.iterdir())[0], tmp_path / "docs")
-    done = command(
-        "index",
-        "docs",
-        "--llm",
-        f"llama-cpp:{tiny_gguf}",
-        "--summaries",
-        "model",
-        "--llm-tokens",
-        "60",
-        "--on-barren",
-        "continue",
-        "--json",
-        cwd=tmp_path,
-    )
-    assert done.code in (0, 3), done.err
-    found = json.loads(done.out)["extraction"]["summaries"]
-    assert 0 <= found["made"] <= found["wanted"]
 
 
 def test_many_lines_go_in_batches_and_none_is_left_out() -> None:

@@ -37,14 +37,6 @@ def test_the_fastest_of_the_measured_is_taken_and_int8_if_it_gains_a_quarter(fol
     assert exact.precision == "f32" and all(precision == "f32" for _, precision, _ in exact.timings)
 
 
-def test_a_model_gets_one_kernel_in_a_process(folder: Path) -> None:
-    first = Encoder.open(folder)
-    for _ in range(5):
-        again = Encoder.open(folder)
-        assert again.timings == first.timings
-        assert np.array_equal(again.encode(TEXTS), first.encode(TEXTS))
-
-
 @pytest.mark.parametrize("kernel", kernels())
 def test_a_kernel_can_be_forced(folder: Path, kernel: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(KERNEL_VARIABLE, kernel)

@@ -46,7 +46,6 @@ LONGEST = 50 * DEADLINE
 """What waits here ends by itself after a minute at the earliest, most of it never: a call that is back before
 has watched the clock, however slow the machine is.
 """
-"""Seconds that a busy machine may take for what is no waiting; who waits for a server here waits for ever."""
 QUESTION = "Who sailed the Fram?"
 TEXTS = ("The Fram sailed under Nansen.", "The Maud sailed under Amundsen.", "The Gjøa sailed west.")
 DOCUMENTS = [Document(f"d{number}", text) for number, text in enumerate(TEXTS)]

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from ketrag_fast.models.embedders.cache import VectorCache
@@ -79,15 +78,3 @@ def test_ten_times_the_sentences_take_no_more_memory(
         grown.append(int(done.out) / 1024)
     vectors = 54_000 * 384 * 4 / 2**20
     assert grown[1] - grown[0] < vectors + slack, grown
-
-
-def test_a_text_has_the_same_vector_wherever_it_stands(embedder: Any) -> None:
-    """Tolerance: 2e-6 in every number, in fp32. Batches of other shapes sum in another order."""
-    probe = "The mill stood by the river until the flood of 1784 took it."
-    alone = embedder.embed([probe])[0]
-    draw = np.random.Generator(np.random.PCG64(5))
-    for round_ in range(6):
-        others = [" ".join(["word"] * int(n)) for n in draw.integers(1, 200, 12)]
-        place = int(draw.integers(0, 12))
-        together = embedder.embed([*others[:place], probe, *others[place:]])[place]
-        assert np.abs(together - alone).max() < 2e-6, round_
