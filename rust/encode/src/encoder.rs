@@ -217,7 +217,9 @@ impl Encoder {
         threads: usize,
         progress: &Progress,
     ) -> Result<Vec<Windows>> {
-        self.for_each_text(texts, prompt, threads, progress, |i, lead| self.tokens.windows(texts.get(i), lead))
+        self.for_each_text(texts, prompt, threads, progress, |i, lead| {
+            self.tokens.windows(texts.get(i), lead)
+        })
     }
 
     /// Return what a function of a text's number and the prompt returns for each text.
@@ -331,7 +333,8 @@ impl Encoder {
         let sequences: Vec<&[u32]> = pieces.iter().map(|piece| piece.ids).collect();
         let rows = self.body.run(&sequences, scratch, progress)?;
         let (stride, hidden) = (self.body.stride(), self.body.hidden);
-        let mut out = Rows { windows: Vec::with_capacity(pieces.len() * self.dimension()), spans: Vec::new() };
+        let mut out =
+            Rows { windows: Vec::with_capacity(pieces.len() * self.dimension()), spans: Vec::new() };
         let mut first = 0;
         for piece in pieces {
             let own = &rows[first * stride..(first + piece.ids.len()) * stride];
@@ -409,7 +412,8 @@ impl TextSpans<'_> {
 
     /// Errors: rows that are not those of the texts, or a span that ends before it begins or beyond its text.
     fn check(&self, texts: &Strings<'_>) -> Result<()> {
-        let is_whole = self.indptr.first() == Some(&0) && self.indptr.last() == Some(&(self.spans.len() as u64));
+        let is_whole =
+            self.indptr.first() == Some(&0) && self.indptr.last() == Some(&(self.spans.len() as u64));
         if self.indptr.len() != texts.len() + 1 || !is_whole || !self.indptr.is_sorted() {
             return Err(Error::input(format!(
                 "the rows of {} spans do not belong to {} texts",

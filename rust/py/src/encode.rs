@@ -3,7 +3,9 @@
 use super::arrays::{matrix, matrix_out, slice};
 use super::door::{long, quick, wrong};
 use ketrag_base::progress::Progress;
-use ketrag_encode::{Classifier as Pairs, Encoder as Core, Extractor as Reader, Kernel, Precision, TextSpans, Timing};
+use ketrag_encode::{
+    Classifier as Pairs, Encoder as Core, Extractor as Reader, Kernel, Precision, TextSpans, Timing,
+};
 use ketrag_text::strings::Strings;
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
@@ -12,6 +14,9 @@ use std::time::{Duration, Instant};
 
 /// Texts below this total number of bytes are encoded without a watching thread.
 const SMALL: usize = 2000;
+
+/// Vectors of texts and of spans, the texts' tokens, and windows beyond one per text.
+type EncodedSpans<'py> = (Bound<'py, PyArray2<f32>>, Bound<'py, PyArray2<f32>>, u64, u64);
 
 /// A loaded model folder.
 #[pyclass(frozen, module = "ketrag_fast._core")]
@@ -76,7 +81,7 @@ impl Encoder {
         prompt: &str,
         threads: usize,
         report: Option<&Bound<'py, PyAny>>,
-    ) -> PyResult<(Bound<'py, PyArray2<f32>>, Bound<'py, PyArray2<f32>>, u64, u64)> {
+    ) -> PyResult<EncodedSpans<'py>> {
         let (texts, offsets) = (slice(&texts, "texts")?, slice(&offsets, "offsets")?);
         let (values, count, columns) = matrix(&spans, "spans")?;
         let (pairs, rest) = values.as_chunks::<2>();

@@ -237,7 +237,7 @@ mod tests {
             unit_codes: None,
             mask: None,
         };
-        let options = Options { seeds: 2, depth, most: None, order };
+        let options = Options { seeds: 2, depth, order };
         let (level, scratch) = (Level::best(), &mut Scratch::default());
         let found = index.search(&[query], options, wanted, level, scratch, &Progress::none()).unwrap();
         found.iter().map(|one| (one.unit, one.concept)).collect()

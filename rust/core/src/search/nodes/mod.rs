@@ -212,11 +212,11 @@ impl NodeIndex<'_> {
                 Kind::Title if titles.len() < options.titles => titles.push(number),
                 _ if !leaves(mask, node.id) => {}
                 Kind::Relation if relations.len() < options.relations => relations.push(node),
-                Kind::Chunk | Kind::Unit | Kind::Attribute | Kind::Element => {
-                    if left > 0 && taken.binary_search(&node.id).is_err() {
-                        left -= 1;
-                        list.push(node);
-                    }
+                Kind::Chunk | Kind::Unit | Kind::Attribute | Kind::Element
+                    if left > 0 && taken.binary_search(&node.id).is_err() =>
+                {
+                    left -= 1;
+                    list.push(node);
                 }
                 _ => {}
             }
