@@ -71,5 +71,5 @@ def require_known_variant(stored: Mapping[str, Any]) -> None:
             raise IndexIncompatible(
                 f"the index was built with {name} = {stored[name]}, which no longer exists",
                 hint="build it again: `ketrag index --rebuild`; --system ket-rag:reference, for example, "
-                "follows the published code",
+                "follows the reference implementation",
             )

@@ -96,7 +96,7 @@ fn one_ranking(
     let is_joined = query.once && room.joined && list.style == Style::Cited;
     let largest = budgets.iter().copied().max().unwrap_or(0);
     let there = query.mask.map_or(parts.len(), |mask| mask.count()).saturating_sub(room.without.len());
-    // Copies and neighbours need no room of their own.
+    // Copies and neighbours need no extra room.
     let most = if query.once { there } else { there.min(room.units) };
     let mut wanted = (largest / USUAL_TOKENS).max(LEAST_RANKED).min(most as u64) as usize;
     if query.once {

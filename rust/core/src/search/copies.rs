@@ -73,7 +73,7 @@ const MOST: usize = 64;
 /// Copies differ in at most three of 64 bits, so that one of four parts is equal.
 const PARTS: u32 = 4;
 
-/// Copies that are listed for a unit, at most.
+/// Maximum number of copies listed for a unit.
 const LISTED: u32 = 100;
 
 /// A ranking without copies.

@@ -13,7 +13,7 @@ use std::collections::HashMap;
 
 /// Kinds of locations that all units of a row share.
 const SHARED: [&[u8]; 4] = [b"[\"page\",", b"[\"slide\",", b"[\"heading\",", b"[\"symbol\","];
-/// Locations before a unit's start that are looked at, at most.
+/// Maximum number of locations read before a unit's start.
 const NEAREST: usize = 256;
 
 /// Where parts of the texts are in their sources, in the order of their starts.
@@ -51,7 +51,7 @@ impl Locations<'_> {
     }
 }
 
-/// Bytes between two units that are joined, at most. More is a part of the text that was not indexed.
+/// Maximum number of bytes between two joined units. More is a part of the text that was not indexed.
 const WIDEST: usize = 200;
 
 impl<'a> Units<'a> {
