@@ -1,4 +1,4 @@
-"""The variants of KET-RAG: `ket-rag`, which scores best, and `ket-rag:reference`, the reference implementation."""
+"""Variants of KET-RAG: `ket-rag`, the best scores, and `ket-rag:reference`, the reference implementation."""
 
 from __future__ import annotations
 

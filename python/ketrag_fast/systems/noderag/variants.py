@@ -1,4 +1,4 @@
-"""The variants of NodeRAG: `noderag`, which scores best, and `noderag:reference`, the reference implementation."""
+"""Variants of NodeRAG: `noderag`, the best scores, and `noderag:reference`, the reference implementation."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """The declaration of a system: settings, stages, channels, recipes and presets under a published name.
 
 A *rule* is a decision in which the variants of a system differ, and that users cannot set: what scores best,
-as in the preset `NAME`, or what the reference implementation does, as in `NAME:reference`. The rules of a variant are a
-frozen dataclass. Stages name the rules that change their result next to their settings, and code reads both
-alike: `settings.of(MyRules)`. The core gets all rules with each query.
+as in the preset `NAME`, or what the reference implementation does, as in `NAME:reference`. The rules of a
+variant are a frozen dataclass. Stages name the rules that change their result next to their settings, and
+code reads both alike: `settings.of(MyRules)`. The core gets all rules with each query.
 """
 
 from __future__ import annotations
