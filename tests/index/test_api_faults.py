@@ -99,7 +99,7 @@ def test_large_integers_are_compared_exactly(tmp_path: Path) -> None:
 
 
 def test_a_large_integer_equals_no_float_of_a_column(tmp_path: Path) -> None:
-    documents = [Document(f"d{i}", "A ship.", metadata={"owner": float(BIG + 2 * i)}) for i in range(3)]
+    documents = [Document(f"d{i}", f"A ship {i}.", metadata={"owner": float(BIG + 2 * i)}) for i in range(3)]
     with Index.build(documents, tmp_path / "ix") as index:
         assert not index.retrieve("ship", filter={"owner": BIG + 1}).passages
         found = index.retrieve("ship", filter=f"owner>={BIG + 1}").passages

@@ -286,7 +286,7 @@ def test_references_between_the_texts_of_a_document(tmp_path: Path) -> None:
         assert told["references_without_a_label"] == 1
         reasons = [
             entry
-            for passage in index.retrieve("word3 end", mode="cg-rag", explain=True).passages
+            for passage in index.retrieve("Middle", mode="cg-rag", explain=True).passages
             for entry in passage.why
             if "partner" in entry
         ]
