@@ -98,10 +98,9 @@ fn one_ranking(
     let there = query.mask.map_or(parts.len(), |mask| mask.count()).saturating_sub(room.without.len());
     // Copies and neighbours need no extra room.
     let most = if query.once { there } else { there.min(room.units) };
+    // Independent of the number of rows, so that the first rows are the same for any number: a unit that ranks low
+    // may be the neighbour of one that ranks high.
     let mut wanted = (largest / USUAL_TOKENS).max(LEAST_RANKED).min(most as u64) as usize;
-    if query.once {
-        wanted = wanted.min(room.units.max(LEAST_RANKED as usize));
-    }
     loop {
         progress.check()?;
         let asked = wanted + room.without.len();
