@@ -59,7 +59,7 @@ def test_the_same_document_from_two_sources_is_one(tmp_path: Path) -> None:
         build(tmp_path / f"ix-{name}", tmp_path / name)
     with Index.merge([tmp_path / "ix-south", tmp_path / "ix-north"], tmp_path / "m") as merged:
         assert [one.document for one in merged.inspect.documents()] == ["both.md", "north.md", "south.md"]
-        (tmp_path / "south" / "both.md").unlink()  # a build of both folders would have it twice, under two ids
+        (tmp_path / "south" / "both.md").unlink()  # else a build has it under two ids
         assert merged.digest == build(tmp_path / "whole", [tmp_path / "north", tmp_path / "south"])
         assert merged.inspect.files(["both.md"]) == {"both.md": tmp_path / "north" / "both.md"}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from tests.parity.test_links import build
-from tests.support.walk_golden import SETS, read_texts
+from tests.support.walk_texts import SETS, read_texts
 
 from ketrag_fast.kernels import links as kernel
 

@@ -1,4 +1,4 @@
-"""The walk against its slow form, against the sketch's recorded rankings, and bad input."""
+"""The walk against its slow form, and bad input."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from tests.oracles import walk as oracle
 from tests.oracles.walk_parts import WalkQuestion, vocabulary
 from tests.parity.test_links import WORDS, asked, build, corpus, sentence, unit_rows
 from tests.process import ROOT, environment
-from tests.support import walk_golden as recorded
 from tests.support.processors import PORTABLE, hidden, old_libraries
 
 from ketrag_fast.errors import InputError
@@ -299,53 +298,3 @@ def test_bad_arguments_are_refused() -> None:
     assert kernel.walk(links, ["", "of the", "日本"], 5)[0][0].tolist() == []
     assert [len(i) for i, _ in kernel.walk(build([]), ["Ada"], 5)] == [0]
     assert len(walk(links, " ".join(WORDS))[0]) == 2
-
-
-@pytest.fixture(scope="module", params=recorded.SETS)
-def dataset(request: pytest.FixtureRequest):
-    texts = recorded.read_texts(request.param)
-    links = kernel.build_links(texts["titles"], texts["texts"], texts["sentences"])
-    lengths = np.log([count + 1.0 for count in texts["characters"]])
-    return (
-        json.loads(recorded.GOLDEN.read_text())[request.param],
-        recorded.chosen(texts["queries"]),
-        links,
-        lengths,
-    )
-
-
-# The sketch also counts names that only a sentence read by itself has, and not its passage. In these
-# questions one passage below the third place has another score.
-LESS_IN_SENTENCES = {
-    "C": ("5a77a5195542992a6e59df4c", "5a8531265542997b5ce3ffba"),
-    "A": ("5a77a5195542992a6e59df4c",),
-}
-
-
-@pytest.mark.parametrize("variant", ["C", "A"])
-def test_recorded_rankings(dataset, variant: str) -> None:
-    rows, queries, links, lengths = dataset
-    assert [row["id"] for row in rows] == [query["_id"] for query in queries]
-    rows = [row for row in rows if variant in row]
-    texts = [query["text"] for query in queries[: len(rows)]]
-    vectors = None
-    if variant == "A":
-        rng = np.random.default_rng(recorded.SEED)
-        sizes = (len(lengths), int(links["first_sentence"][-1]), recorded.WITH)
-        vectors = kernel.Vectors(*(recorded.unit_rows(rng, rows) for rows in sizes))
-    top = len(lengths)
-    found = kernel.walk(links, texts, top, exact=True, lengths=lengths, vectors=vectors)
-    assert len(found) == {"C": 20, "A": 4}[variant]
-    tolerance = 1e-4 if variant == "A" else 2e-5
-    for (ids, scores), row in zip(found, rows, strict=True):
-        by_id = dict(zip(ids.tolist(), scores.tolist(), strict=True))
-        if row["id"] in LESS_IN_SENTENCES[variant]:
-            others = [unit for unit, score in row[variant][2:] if abs(by_id[unit] - score) >= tolerance]
-            assert len(others) == 1 and ids[:3].tolist() == [unit for unit, _ in row[variant][:3]]
-            continue
-        below = [score for _, score in row[variant][2:]]
-        for at, (unit, score) in enumerate(row[variant]):
-            # The sketch leaves the first two places a score that may be below the next one's.
-            wanted = score if at > 1 else max([score, *(s for _, s in row[variant][at + 1 : 2]), *below])
-            assert abs(by_id[unit] - wanted) < tolerance
-            assert abs(scores[at] - wanted) < tolerance

@@ -72,6 +72,7 @@ GOOD: dict[str, dict[str, Any]] = {
         "alphas": np.ones(3, np.float32),
         "weights": np.ones(3),
         "values": np.ones(3),
+        "share": 0.5,
     },
     "cooccurrence_kernels": {},
     "cooccurrence_knn": {"indptr": INDPTR, "indices": INDICES, "columns": 3, "k": 2, "rows": (0, 2)},

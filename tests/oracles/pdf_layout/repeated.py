@@ -34,6 +34,11 @@ _EDGE: Final = 0.14
 """The share of the page height that counts as its edge."""
 _SLACK: Final = 4.0
 _LEAST: Final = 3
+_ROWS: Final = 3
+"""A row of several cells with this many rows next to it that have the same columns is one of a table."""
+_NEAR: Final = 2.5
+"""The maximum distance of such rows, in letter heights."""
+_ALIGNED: Final = 2.0
 _TOP, _BOTTOM = attrgetter("top"), attrgetter("bottom")
 
 
@@ -88,7 +93,34 @@ def _extreme(page: PageLines, top: bool) -> list[Line]:
         return []
     first = min(upright, key=_TOP) if top else max(upright, key=_BOTTOM)
     middle, most = (first.top + first.bottom) / 2, max(first.size, 4.0) / 2
-    return [line for line in upright if -most < (line.top + line.bottom) / 2 - middle < most]
+    found = [line for line in upright if -most < (line.top + line.bottom) / 2 - middle < most]
+    return [] if _is_table_row(page, found, top) else found
+
+
+def _is_table_row(page: PageLines, row: list[Line], top: bool) -> bool:
+    """Return whether lines at one height are cells of a table that goes on towards the middle of the page."""
+    if len(row) < 2:
+        return False
+    size, inward = max(row[0].size, 4.0), 1.0 if top else -1.0
+
+    def place(line: Line) -> float:
+        return inward * (line.top + line.bottom) / 2
+
+    at = place(row[0])
+    for _ in range(_ROWS):
+        inner = [line for line in page.lines if line.upright and place(line) - at > size / 2]
+        following = min(map(place, inner), default=at + _NEAR * size)
+        if following - at >= _NEAR * size:
+            return False
+        level = [line for line in inner if place(line) - following < size / 2]
+        for cell in row:
+            if not any(
+                abs(line.left - cell.left) < _ALIGNED or abs(line.right - cell.right) < _ALIGNED
+                for line in level
+            ):
+                return False
+        at = following
+    return True
 
 
 def _peel(pages: list[PageLines], *, top: bool) -> bool:

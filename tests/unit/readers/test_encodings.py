@@ -34,7 +34,10 @@ def test_an_index_of_them(tmp_path: Path) -> None:
         assert index.report is not None
         assert (index.report.failures, index.report.warnings) == ((), ())
         found = index.retrieve("Когда основана Москва?", mode="bm25").passages[0]
-        assert (found.document, found.location) == ("koi8.txt", {"encoding": "koi8-u"})
+        assert (found.document, found.location) == (
+            "koi8.txt",
+            {"encoding": "koi8-u", "lines": [1, 1]},
+        )
         languages = {row.id: row.metadata["encoding"] for row in index.inspect.stored()}
         assert languages == {name: encoding for name, (_, encoding) in TEXTS.items()}
 

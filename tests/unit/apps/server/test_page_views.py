@@ -321,7 +321,7 @@ def test_the_command_writes_the_file(
     assert view["nodes"]["title"][0] == "ada lorne"
     assert any(HOSTILE in title for title in view["nodes"]["title"])
     assert main(["graph", "-i", str(films), "--graph", "concepts", "--html", str(file)]) == 4
-    assert f"ketrag index -i {films} --modes +concepts" in capsys.readouterr().err
+    assert f"ketrag index -i {films} --modes +g2cons" in capsys.readouterr().err
     assert main(["graph", "Milan", "-i", str(films), "--limit", "3"]) == 2
 
 
