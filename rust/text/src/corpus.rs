@@ -338,11 +338,13 @@ struct Lines<'a> {
     marks: &'a [(Span, Mark)],
     byte: usize,
     count: usize,
+    /// The start of the last mark, and the line breaks before it: to go back for each span would take quadratic time.
+    base: (usize, usize),
 }
 
 impl<'a> Lines<'a> {
     fn new(text: &'a str, marks: &'a [(Span, Mark)]) -> Self {
-        Self { text, marks, byte: 0, count: 0 }
+        Self { text, marks, byte: 0, count: 0, base: (0, 0) }
     }
 
     /// Return the first and the last line of a span, (0, 0) if no mark of lines has its start.
@@ -352,7 +354,10 @@ impl<'a> Lines<'a> {
             _ => None,
         });
         let Some((start, end, first)) = around else { return [0, 0] };
-        let base = self.at(start);
+        if start != self.base.0 {
+            self.base = (start, self.at(start));
+        }
+        let base = self.base.1;
         let (first_line, last_line) = (self.at(span.0), self.at(span.1.min(end)));
         [first_line, last_line].map(|line| first.saturating_add((line - base) as u32))
     }
