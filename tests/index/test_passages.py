@@ -62,6 +62,21 @@ def test_rows_of_a_table_in_a_pdf_are_whole(tmp_path: Path) -> None:
         assert "Quantity" in row
 
 
+def test_a_numbered_name_is_found_as_a_whole(tmp_path: Path) -> None:
+    """Another row has the price 63.0 and every row an item: `item-63` is one name."""
+    rows = [f"| item-{n} | {n * 7 % 46} | {n * 1.5:.1f} |" for n in range(1, 81)]
+    (tmp_path / "stock.md").write_text(
+        "# Stock\n\n| Name | Quantity | Price |\n|---|---|---|\n" + "\n".join(rows)
+    )
+    (tmp_path / "other.md").write_text(
+        "# Orders\n\n" + "\n".join(f"- item {n}: 63 pieces" for n in range(40))
+    )
+    with Index.build([tmp_path / "stock.md", tmp_path / "other.md"], tmp_path / "ix") as index:
+        for mode in ("bm25", "walk"):
+            first = index.retrieve("what is the quantity of item-63", mode=mode, budget=300).passages[0]
+            assert "| item-63 |" in first.text
+
+
 def test_a_marker_stays_with_its_item(tmp_path: Path) -> None:
     index = indexed(tmp_path, "steps.md")
     context = index.retrieve("turn valve step", mode="bm25", budget=20_000)

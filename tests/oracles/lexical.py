@@ -320,7 +320,8 @@ def connected_words(text: str) -> list[tuple[list[str], list[str]]]:
         end, long = end_of("_."), end_of("_.-")
         before, after = folded[: words[first][0]], folded[words[long - 1][1] :]
         is_option = re.search(r"(^|[^\w-]|_)--\Z", before)
-        if is_option or before.endswith("`") or after.startswith("="):
+        is_numbered = spelled[first].isalpha() and spelled[long - 1].isnumeric()
+        if is_option or is_numbered or before.endswith("`") or after.startswith("="):
             end = long
         found.append((spelled[first:end], links[first:end]))
         first = end

@@ -92,6 +92,11 @@ pub fn is_marked(text: &str, range: Range<usize>) -> bool {
     before.ends_with('`') || is_option || text[range.end..].starts_with('=')
 }
 
+/// Return whether a run of words with hyphens, given its first and last, is a number of something: `item-63`, `ISO-8859-1`.
+pub fn is_numbered(first: &str, last: &str) -> bool {
+    first.chars().all(char::is_alphabetic) && last.chars().all(char::is_numeric)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -135,6 +140,7 @@ mod tests {
             is_marked("use --max-retries", 6..17) && is_marked("`a-b`", 1..4) && is_marked("a-b=1", 0..3)
         );
         assert!(!is_marked("so--well-known", 4..14) && !is_marked("a-b", 0..3));
+        assert!(is_numbered("item", "63") && !is_numbered("mid", "1990s") && !is_numbered("19", "2"));
     }
 
     proptest! {

@@ -4,7 +4,7 @@
 use crate::clusters::{each_pair, is_attached};
 use crate::detection::{detect, evidence};
 use crate::folding::{fold_into, folded_size, is_unspaced, WordSet};
-use crate::identifiers::{each_part, has_inner_capital, is_marked, link, Link, MAX_PARTS};
+use crate::identifiers::{each_part, has_inner_capital, is_marked, is_numbered, link, Link, MAX_PARTS};
 use crate::languages::Language;
 use crate::marks::bare_into;
 use std::ops::Range;
@@ -109,7 +109,8 @@ impl Lexer {
             let mut end = self.chain_end(at, |link| link != Link::Hyphen);
             if self.link_before(end) == Some(Link::Hyphen) {
                 let long = self.chain_end(at, |_| true);
-                if is_marked(&self.folded, self.words[at].start..self.words[long - 1].end) {
+                let is_code = is_marked(&self.folded, self.words[at].start..self.words[long - 1].end);
+                if is_code || is_numbered(self.raw(at), self.raw(long - 1)) {
                     end = long;
                 }
             }

@@ -88,7 +88,7 @@ WORDS = Stage(
 
 LINKS = Stage(
     "links",
-    version=9,
+    version=10,
     needs=(DOCUMENTS, "units"),
     settings=("language",),
     run=f"{_HERE}.links:run",
