@@ -253,7 +253,7 @@ def print_parts(args: argparse.Namespace) -> None:
             f"Coverage at {BUDGETS} tokens; recall@5; all gold in 10; and of {args.single} sentences cut out of their "
             "passages, asked as questions, how often their passage is first.",
             "Mean: of the six before it, with the paired 95 % interval, in points; 1.5k: of the coverage there.",
-            "Nothing is fitted anew: parts overlap, so that what one brings alone is less than what it brings fitted.",
+            "Nothing is fitted again: parts overlap, so a part adds less alone than it would after refitting.",
             "The weights were chosen on these sets, each tried on the others.",
         ],
     )

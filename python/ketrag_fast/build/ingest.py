@@ -80,7 +80,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Beginning:
-    """What a build stored before it read its sources, and the settings that were stored earlier."""
+    """The sources and settings stored before a build reads anything, and the settings stored earlier."""
 
     change: Change
     registered: tuple[int, ...]

@@ -82,7 +82,7 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class _Built:
-    """What building some documents took. `core` are the (title, text) that a language model would read."""
+    """Measurements of building a sample; `core` has (title, text) of each chunk that an LLM would read."""
 
     characters: int
     words: int
