@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from ketrag_fast.storage.vector_codes import StoredVectors
 from ketrag_fast.errors import KetragError
 from ketrag_fast.query.open_generation import Opened
 from ketrag_fast.query.prepared import plan_of_core
@@ -53,5 +54,5 @@ def _answer(opened: Opened, path: Path, mode: str, text: str) -> None:
 
 def _vector(opened: Opened) -> Any:
     """Return some vector of length 1 in the space of the model."""
-    dimension = opened.generation.stages["vectors"]["unit_vectors"].shape[1]
+    dimension = StoredVectors.of(opened.generation.stages["vectors"]).dimension
     return np.full(dimension, dimension**-0.5, np.float32)
