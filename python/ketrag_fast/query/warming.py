@@ -8,11 +8,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from ketrag_fast.storage.vector_codes import StoredVectors
 from ketrag_fast.errors import KetragError
 from ketrag_fast.query.open_generation import Opened
 from ketrag_fast.query.prepared import plan_of_core
 from ketrag_fast.query.query import Query
+from ketrag_fast.storage.vector_codes import StoredVectors
 from ketrag_fast.systems.shared.memory_bound import memory_of
 
 _TEXT: Final = 300

@@ -1,7 +1,7 @@
 """Vectors of texts in SQLite: those that no generation has, and the codes of a build that is not finished.
 
-Vectors of entities and of other generated texts stay in the tables of the index, under (model, role, text). Those
-of units and sentences are in the published generation, and while a build runs in its journal.
+Vectors of entities and of other generated texts stay in the tables of the index, under (model, role, text).
+Those of units and sentences are in the published generation, and while a build runs in its journal.
 """
 
 from __future__ import annotations
@@ -213,7 +213,7 @@ CREATE TABLE IF NOT EXISTS codes (
 
 
 class CodeJournal:
-    """What a build has encoded so far, as codes: a killed build continues from it, a finished one removes it."""
+    """What a build has encoded so far, as codes: after a kill the next build continues from it."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -236,7 +236,7 @@ class CodeJournal:
         return self._numbers[name]
 
     def get(self, name: str, keys: Sequence[bytes], out: NDArray[Any]) -> NDArray[np.bool_]:
-        """Fill the rows of `out` whose text is in the journal under this name; return which rows those are."""
+        """Fill the rows of `out` whose text is stored under this name; return which rows those are."""
         known = np.zeros(len(keys), np.bool_)
         if self._db is None and not self._path.is_file():
             return known

@@ -1,7 +1,7 @@
 """Vectors as an index stores them: four bits, eight bits or f32 per value of a unit, one bit of a sentence.
 
-A format is a type of rows: NumPy's structured types keep the codes of a row and its scale together until a stage
-returns them as separate arrays. `StoredVectors` reads these arrays, whatever their format.
+A format is a type of rows: NumPy's structured types keep the codes of a row and its scale together until a
+stage returns them as separate arrays. `StoredVectors` reads these arrays, whatever their format.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def columns(rows: Rows, name: str) -> dict[str, NDArray[Any]]:
 
 @dataclass(frozen=True, slots=True)
 class StoredVectors:
-    """The vectors of units or chunks in the arrays of a stage: `[name]_vectors` in f32, or codes and scales."""
+    """The vectors of units or chunks in the arrays of a stage: in f32, or codes and scales."""
 
     format: str
     codes: NDArray[Any]

@@ -32,8 +32,7 @@ class SharedSettings:
         metavar="SPEC",
     )
     vector_format: Literal["4bit", "int8", "f32"] = setting(
-        "4bit",
-        "format in which the vectors of a model are stored for units; sentences have one bit per value",
+        "4bit", "format of a model's vectors of units; those of sentences have one bit per value"
     )
     chunk_tokens: int = setting(
         200, "maximum chunk size in tokens", low=8, high=1_000_000, rebuild=True, flag=True

@@ -225,8 +225,8 @@ class VectorSource:
     ) -> tuple[NDArray[Any], NDArray[Any]]:
         """Return packed rows of texts and of their spans.
 
-        `counts` are the numbers of texts, of spans and of characters. Every text passes through the model once,
-        even if both stages ask for it and its spans.
+        `counts` are the numbers of texts, of spans and of characters. Every text passes through the model
+        once, even if both stages ask for it and its spans.
         """
         of_texts, of_spans = (
             EncodedRows(packing, self.fingerprint, kind, self.journal, found)

@@ -89,7 +89,7 @@ class CachedVectors:
 
 @dataclass(frozen=True, slots=True)
 class EncodedRows:
-    """Packed vectors of units or sentences: from the published generation, or from the journal of the build."""
+    """Packed vectors of units or sentences: of the published generation, or of the journal of the build."""
 
     packing: Packing
     model: str

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ketrag_fast import _core
-from ketrag_fast.storage.vector_codes import StoredVectors
 from ketrag_fast.base.config import Settings
+from ketrag_fast.storage.vector_codes import StoredVectors
 from ketrag_fast.systems.cg_rag.edge_kinds import ADJACENT, CITED, CITING, REFERENCE
 from ketrag_fast.systems.cg_rag.settings import CgRagSettings
 from ketrag_fast.systems.cg_rag.sparse import unit_weights

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ketrag_fast import _core
-from ketrag_fast.storage.vector_codes import StoredVectors
 from ketrag_fast.base.config import Settings
 from ketrag_fast.errors import ModelMismatch
 from ketrag_fast.kernels.text import unpack
+from ketrag_fast.storage.vector_codes import StoredVectors
 from ketrag_fast.systems.cg_rag.candidates import DIRECTIONS, epsilon_of
 from ketrag_fast.systems.cg_rag.edge_kinds import ADJACENT, REFERENCE
 from ketrag_fast.systems.cg_rag.settings import CgRagSettings

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ketrag_fast import _core
-from ketrag_fast.storage.vector_codes import StoredVectors
 from ketrag_fast.base.config import Settings
+from ketrag_fast.storage.vector_codes import StoredVectors
 from ketrag_fast.systems.cg_rag.candidates import Candidates, candidates, free_scores, owners_of
 from ketrag_fast.systems.cg_rag.settings import CgRagSettings
 from ketrag_fast.systems.cg_rag.weights import GraphWeights, check, read_weights

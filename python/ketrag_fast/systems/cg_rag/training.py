@@ -15,8 +15,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ketrag_fast.storage.vector_codes import StoredVectors
 from ketrag_fast.errors import BackendMissing, Cancelled, ConfigError, InputError
+from ketrag_fast.storage.vector_codes import StoredVectors
 from ketrag_fast.systems.cg_rag.candidates import candidates, free_scores
 from ketrag_fast.systems.cg_rag.network import Batch, Case, Model, case_of
 from ketrag_fast.systems.cg_rag.trained import LAYERS

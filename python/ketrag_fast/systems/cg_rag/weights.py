@@ -13,9 +13,9 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ketrag_fast.storage.vector_codes import StoredVectors
 from ketrag_fast.errors import ConfigError, ModelMismatch, ReadOnly
 from ketrag_fast.storage.durable import replace_path
+from ketrag_fast.storage.vector_codes import StoredVectors
 from ketrag_fast.systems.shared.rows import Arrays
 
 FORM: Final = "ketrag/lesegr/1"

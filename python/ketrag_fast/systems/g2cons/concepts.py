@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from ketrag_fast import _core
-from ketrag_fast.systems.shared.vectors import decoded_sentences
 from ketrag_fast.base.config import Settings
 from ketrag_fast.errors import InternalError
 from ketrag_fast.systems.g2cons.settings import G2ConsSettings
 from ketrag_fast.systems.shared.rows import F32, U32, U64, csr, csr_out, lengths, strings, whole_chunks
+from ketrag_fast.systems.shared.vectors import decoded_sentences
 from ketrag_fast.systems.spec.stage import Outputs, StageContext, StageInputs
 
 

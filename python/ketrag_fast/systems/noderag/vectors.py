@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from ketrag_fast import _core
-from ketrag_fast.storage.vector_codes import StoredVectors
-from ketrag_fast.systems.shared.vectors import chunk_vectors
 from ketrag_fast.base.config import Settings
 from ketrag_fast.kernels.text import pack, unpack
+from ketrag_fast.storage.vector_codes import StoredVectors
 from ketrag_fast.systems.shared.document_languages import languages_of
-from ketrag_fast.systems.shared.rows import F32, strings, word_rows
+from ketrag_fast.systems.shared.rows import strings, word_rows
+from ketrag_fast.systems.shared.vectors import chunk_vectors
 from ketrag_fast.systems.spec.stage import Outputs, StageContext, StageInputs
 
 TEXTS = (

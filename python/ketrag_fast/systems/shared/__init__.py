@@ -182,9 +182,9 @@ def search_over(
 ) -> Stage:
     """Declare a stage that builds an hnswlib graph over an array of another stage, if it is very large.
 
-    `listed` is the name of this list of vectors in `Channel.searches`; `array_name` is the array in f32, or the
-    name of vectors in any format. Its only array is the record; the
-    graph is a file for hnswlib. With `size`, the number of vectors by name, a build recommends hnswlib.
+    `listed` is the name of this list of vectors in `Channel.searches`; `array_name` is the array in f32, or
+    the name of vectors in any format. Its only array is the record; the graph is a file for hnswlib. With
+    `size`, the number of vectors by name, a build recommends hnswlib.
     """
 
     def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Made:

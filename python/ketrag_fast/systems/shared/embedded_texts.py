@@ -32,7 +32,7 @@ def texts_after_titles(titles: Packed | None, owner: U32 | None, packed: Packed)
 
 
 def sentence_texts(units: Arrays) -> Iterator[str]:
-    """Yield the text of each sentence, as far as its unit has it, then the titles: as `sentence_order` does."""
+    """Yield the texts of sentences, as far as their units have them, then titles (`sentence_order`)."""
     order, own = sentence_order(units)
     unit = units["sent_unit"][order[:own]].astype(np.uint32)
     span = np.clip(_inside(units, order[:own]), 0, lengths(units["unit_texts_offsets"])[unit][:, None])

@@ -1,7 +1,7 @@
 """Rows of vectors in published generations, by the keys of their texts: what a build need not encode again.
 
-A stage whose documents alone changed reuses rows by document (`row_reuse`). This finds them by text, however the
-units came about: after other settings, in the indexes that are merged, in the index that an excerpt is of.
+A stage whose documents alone changed reuses rows by document (`row_reuse`). This finds them by text, however
+the units came about: after other settings, in indexes that are merged, in the index that an excerpt is of.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 They are separate stages, so that a build embeds only what its modes need. Units and chunks are embedded after
 the title of their document. If the model returns vectors of spans, the vector of a sentence comes from the
-pass of its unit; else sentences are embedded alone. A model's vectors are packed as they are computed: those of
-units in the setting `vector_format`, those of sentences as signs.
+pass of its unit; else sentences are embedded alone. A model's vectors are packed as they are computed: those
+of units in the setting `vector_format`, those of sentences as signs.
 """
 
 from __future__ import annotations
