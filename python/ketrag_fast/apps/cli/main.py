@@ -48,6 +48,7 @@ GROUPS: Final = {
     "Maintain": {
         "stats": ("stats", "print what an index contains"),
         "compact": ("compact", "write the small changes of a large index into its files"),
+        "upgrade": ("upgrade", "take over an index of the format before"),
         "doctor": ("doctor", "verify every byte of an index"),
         "config": ("config", "list settings and show where their values come from"),
         "models": ("models", "list, check or install embedding models"),
