@@ -52,7 +52,7 @@ def unit(texts: list[str]) -> np.ndarray:
 def test_titles_precede_units_and_sentences_stand_alone(
     server: Endpoint, tmp_path: Path, vector_format: str, near: float
 ) -> None:
-    given = settings(server, vector_format=vector_format)
+    given = settings(server, vector_format=vector_format, modes="auto,keyword")
     Index.build(DOCUMENTS, tmp_path / "i", settings=given).close()
     stages = open_current(Layout(tmp_path / "i")).stages
     vectors, sentence_vectors = StoredVectors.of(stages["vectors"]), stages["sentence_vectors"]
@@ -62,9 +62,9 @@ def test_titles_precede_units_and_sentences_stand_alone(
     assert np.allclose(np.linalg.norm(vectors.decode(), axis=1), 1, atol=max(near / 2, 1e-6))
     sentences = ["The bridge crosses the Mira.", "Anton Heller built it.", "It has nine arches."]
     signs = np.packbits(unit(sentences) > 0, axis=1, bitorder="little")
-    assert np.array_equal(sentence_vectors["walk_sentence_signs"][:3], signs)
+    assert np.array_equal(sentence_vectors["signs"][:3], signs)
     titles = np.packbits(unit(["Old bridge", "Anton Heller"]) > 0, axis=1, bitorder="little")
-    assert np.array_equal(sentence_vectors["title_sentence_signs"], titles)
+    assert np.array_equal(stages["title_vectors"]["signs"], titles)
 
 
 @pytest.mark.parametrize("mode", ["text", "fused", "knn", "keyword", "walk", "auto", "bm25"])
