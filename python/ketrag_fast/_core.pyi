@@ -31,6 +31,7 @@ __all__ = [
     "GraphNetwork",
     "MappedFile",
     "Mask",
+    "Pattern",
     "PdfPages",
     "Plan",
     "Printed",
@@ -406,6 +407,18 @@ def pack_file(
 ) -> int | None: ...
 def unpack_array(file: MappedFile | str | PathLike[str]) -> NDArray[Any]: ...
 def read_bytes(file: MappedFile | str | PathLike[str], start: int, stop: int) -> NDArray[np.uint8]: ...
+
+# Exact search (rust/py/src/grep.rs).
+@final
+class Pattern:
+    def __new__(
+        cls, pattern: str, *, any_case: bool = False, words: bool = False, literal: bool = False
+    ) -> Pattern: ...
+    # (string, line, start, end, text, code points cut before it, matches in the text)
+    def lines(
+        self, strings: _Strings, each: int, most: int
+    ) -> list[tuple[int, int, int, int, str, int, list[tuple[int, int]]]]: ...
+    def counts(self, strings: _Strings, each: int) -> _U32: ...
 
 # Packed strings (rust/py/src/strings.rs).
 def take_strings(strings: _Strings, ids: _U32) -> _Strings: ...
