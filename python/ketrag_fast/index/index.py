@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ketrag_fast.build.sources import Sources
     from ketrag_fast.models.llms.protocol import LanguageModel
     from ketrag_fast.query.answer.generation import OnText
-    from ketrag_fast.types import Answer, BuildReport
+    from ketrag_fast.types import Answer, BuildReport, Excerpt, Hits, Match
 
     PathText = str | os.PathLike[str]
 
@@ -434,6 +434,131 @@ class Index:
         import asyncio  # takes a third of the import time of this module
 
         return await asyncio.to_thread(lambda: self.retrieve(query, **fields))
+
+    @enough_memory()
+    def search(
+        self,
+        query: str | Query,
+        n: int = 10,
+        *,
+        min_score: float | None = None,
+        glob: str | Sequence[str] | None = None,
+        grep: str | None = None,
+        **fields: Unpack[QueryFields],
+    ) -> Hits:
+        """Return the best passages for a query, each with its file, its lines and a snippet.
+
+        Args:
+            query: A text, or a `Query`.
+            n: Maximum number of hits.
+            min_score: Leave out hits with a lower score.
+            glob: Only files with a matching path, such as `*.md` or `docs/**/*.md`; several if it is a list,
+                and `!PATTERN` leaves files out.
+            grep: Only passages with a line that matches a regular expression.
+            fields: As in `retrieve`.
+
+        Raises as `retrieve`, and InputError for a bad glob or pattern.
+
+        Examples:
+            >>> [hit.document for hit in index.search("Who sailed the Fram?", n=1)]
+            ['fram']
+            >>> index.search("Who sailed the Fram?", grep="Maud")[0].document
+            'maud'
+        """
+        from ketrag_fast.index.searching import search
+
+        return search(self._state, query, n, fields, min_score=min_score, glob=glob, grep=grep)
+
+    @enough_memory()
+    def text(
+        self,
+        path: PathText,
+        lines: int | Sequence[int] | None = None,
+        *,
+        filter: Filter | None = None,  # noqa: A002 - as in `Query`
+        allow: Filter | None = None,
+    ) -> Excerpt:
+        """Return the indexed text of a file, or a part of it. Files themselves are not read.
+
+        Args:
+            path: The path of a file, or the id of a document, maybe with a position: `notes.md:93-110`,
+                `notes.md:93:18` (18 lines), `report.pdf:p12`, `stock.xlsx:Stock!A65`, `talk.srt:00:12:30`.
+            lines: First and last line; a single number is the first of 20 lines.
+            filter: Only documents whose metadata matches, as in `retrieve`.
+            allow: The documents that the caller may see.
+
+        Raises UnknownName if the index has no such file, page or line, or it may not be seen.
+
+        Examples:
+            >>> index.text("maud", lines=(1, 1)).text[:8]
+            'Amundsen'
+        """
+        from ketrag_fast.index.searching import excerpt
+
+        return excerpt(self._state, path, lines, filter=filter, allow=allow)
+
+    @enough_memory()
+    def grep(
+        self,
+        pattern: str,
+        *,
+        ignore_case: bool = False,
+        words: bool = False,
+        fixed: bool = False,
+        glob: str | Sequence[str] | None = None,
+        limit: int | None = None,
+        filter: Filter | None = None,  # noqa: A002 - as in `Query`
+        allow: Filter | None = None,
+        deadline: float | None = None,
+    ) -> list[Match]:
+        """Return the lines of the indexed texts that match a pattern, in index order.
+
+        Args:
+            pattern: A regular expression without look-around and back-references, matched in linear time.
+            ignore_case: Match letters in any case.
+            words: Match whole words only.
+            fixed: The pattern is a text, not an expression.
+            glob: As in `search`.
+            limit: Maximum number of lines.
+            filter: Only documents whose metadata matches, as in `retrieve`.
+            allow: The documents that the caller may see.
+            deadline: Time limit in seconds.
+
+        Raises InputError for a pattern that cannot be read, DeadlineExceeded.
+
+        Examples:
+            >>> [match.document for match in index.grep("fram|maud", ignore_case=True)]
+            ['fram', 'maud']
+        """
+        from ketrag_fast.index import searching
+
+        compiled = searching.pattern_of(pattern, ignore_case=ignore_case, words=words, fixed=fixed)
+        return searching.grep(
+            self._state, compiled, glob=glob, limit=limit, filter=filter, allow=allow, deadline=deadline
+        )
+
+    @enough_memory()
+    def grep_counts(
+        self,
+        pattern: str,
+        *,
+        ignore_case: bool = False,
+        words: bool = False,
+        fixed: bool = False,
+        glob: str | Sequence[str] | None = None,
+        filter: Filter | None = None,  # noqa: A002 - as in `Query`
+        allow: Filter | None = None,
+    ) -> dict[str, int]:
+        """Return the number of lines that `grep` finds in each file, by path, or by id without a file.
+
+        Examples:
+            >>> index.grep_counts("Maud")
+            {'maud': 1}
+        """
+        from ketrag_fast.index import searching
+
+        compiled = searching.pattern_of(pattern, ignore_case=ignore_case, words=words, fixed=fixed)
+        return searching.grep_counts(self._state, compiled, glob=glob, filter=filter, allow=allow)
 
     @overload
     def retrieve_many(

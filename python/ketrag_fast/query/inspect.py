@@ -64,9 +64,15 @@ def documents(
             if matches <= first:
                 continue
         begin, end = np.searchsorted(owners, np.array([row, stop], owners.dtype)).tolist()
-        title = _title_of(text_of(units, "document_titles", each) for each in range(row, stop))
+        title = document_title(opened, range(row, stop))
         listed.append(Listed(name, title, begin, end - begin, opened.document_metadata.of_row(row)))
     return listed
+
+
+def document_title(opened: Opened, rows: Iterable[int]) -> str:
+    """Return the title of the document that has these rows."""
+    units = opened.generation.stages["units"]
+    return _title_of(text_of(units, "document_titles", row) for row in rows)
 
 
 def _title_of(rows: Iterable[str]) -> str:

@@ -101,16 +101,18 @@ class SourceTable(Database):
         own = (row.number for row in self.sources() if (row.kind, row.spec) == ("documents", ""))
         return next(own, None)
 
-    def origins(self, names: Iterable[str]) -> dict[str, str]:
-        """Return the path or glob of the source of each document; documents of a program have none.
+    def origins(self, names: Iterable[str] | None = None) -> dict[str, str]:
+        """Return the path or glob of the source of each document, or of those with the given ids.
 
-        Raises IndexDamaged if the row of a source is altered.
+        Documents of a program have none. Raises IndexDamaged if the row of a source is altered.
         """
         self.sources()
-        query = "SELECT spec FROM documents JOIN sources ON number = source WHERE id = ? AND kind = 'path'"
+        query = "SELECT id, spec FROM documents JOIN sources ON number = source WHERE spec != ''"
+        if names is None:
+            return {str(name): str(spec) for name, spec in self._db.execute(query)}
         found = {}
         for name in names:
-            row = self._db.execute(query, (name,)).fetchone()
+            row = self._db.execute(f"{query} AND id = ?", (name,)).fetchone()
             if row is not None:
-                found[name] = str(row[0])
+                found[name] = str(row[1])
         return found

@@ -22,6 +22,9 @@ GROUPS: Final = {
         "reembed": ("reembed", "replace the vectors by those of another embedding model"),
     },
     "Query": {
+        "search": ("search", "find passages and where they are"),
+        "get": ("get", "print the indexed text of a file, or some lines of it"),
+        "grep": ("grep", "find lines that match a pattern"),
         "retrieve": ("retrieve", "print the context for a query"),
         "ask": ("ask", "answer a question, with citations"),
         "graph": ("graph", "show an entity, its relations and its sentences"),
@@ -144,6 +147,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
         top.error(f"unknown command {argv[0]!r}", hint)
     if argv and argv[0].startswith("-") and argv[0] not in _TOP_FLAGS and set(argv) & COMMANDS.keys():
         top.error(f"option {argv[0]} is before the command", "options follow the command: ketrag COMMAND ...")
+    args: argparse.Namespace
     args, unknown = top.parse_known_args(argv)
     if unknown:
         args.parser.reject(unknown)

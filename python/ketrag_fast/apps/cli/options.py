@@ -41,12 +41,18 @@ FILTER = "'year>=1990 and lang=en'"
 _OWNED = "settings of one system: ketrag config list {%s}"
 
 
-def common() -> CommandParser:
-    """Return a parser with the options that every command takes."""
+def common(*, letters: bool = True) -> CommandParser:
+    """Return a parser with the options that every command takes.
+
+    Without `letters` the index has no short option: `ketrag grep -i` ignores case.
+    """
     parser = CommandParser(add_help=False)
     group = parser.add_argument_group(COMMON)
     group.add_argument(
-        "-i", "--index", metavar="DIR", help="index folder (default: $KETRAG_INDEX, else ./.ketrag)"
+        *(["-i"] if letters else []),
+        "--index",
+        metavar="DIR",
+        help="index folder (default: $KETRAG_INDEX, else ./.ketrag)",
     )
     group.add_argument(
         "-o",

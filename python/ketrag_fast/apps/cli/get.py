@@ -1,0 +1,67 @@
+"""`ketrag get FILE:LINES`: print indexed text with its line numbers."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from ketrag_fast.apps.cli import options, output
+from ketrag_fast.apps.cli.search import path_of, state_lines
+from ketrag_fast.apps.cli.terminal import FAINT, NUMBER, standard_output
+from ketrag_fast.apps.cli.terminal_text import inline
+
+
+def add(commands: Any, shared: argparse.ArgumentParser) -> None:
+    """Declare the command."""
+    parser = commands.add_parser(
+        "get",
+        parents=[shared],
+        description="Print the indexed text of a file, or a part of it, with line numbers. The file itself "
+        "is not read.",
+        examples=(
+            "ketrag get docs/changing.md:93-110",
+            "ketrag get report.pdf:p12",
+            "ketrag get stock.xlsx:Stock!A65",
+        ),
+    )
+    parser.add_argument(
+        "place",
+        metavar="FILE[:POSITION]",
+        help="path or document id; position: 93-110 (lines), 93:18 (18 lines), 93, p12 (page), "
+        "Stock!A65 (cell), 00:12:30 (time)",
+    )
+    options.setting(parser, "filter", "allow", rare=True)
+    parser.set_defaults(run=run, go_on="run the same command again")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the command."""
+    settings = options.query_settings_of(args)
+    from ketrag_fast.index import Index
+
+    with Index.open(options.opened_path(args), settings=settings) as index:
+        excerpt = index.text(args.place)
+    if args.json:
+        output.write_json({"schema": "ketrag/text/1", **excerpt.to_json()})
+        return 0
+    terminal = standard_output()
+    rows = excerpt.text.split("\n")
+    last = excerpt.first + len(rows) - 1
+    wide = len(str(last))
+    lines = [
+        f"{terminal.paint(f'{number:>{wide}}', NUMBER)}  {inline_row(row)}".rstrip()
+        for number, row in enumerate(rows, excerpt.first)
+    ]
+    output.write_styled("\n".join(lines))
+    if not args.quiet:
+        if last < excerpt.total:
+            more = f"{path_of(excerpt)}: lines {excerpt.first:,}-{last:,} of {excerpt.total:,}"
+            output.say(terminal.paint(more, FAINT) if terminal.colour else more)
+        for text in state_lines([excerpt]):
+            output.say(text)
+    return 0
+
+
+def inline_row(row: str) -> str:
+    """Return a line of a text with its tabs, and with control characters escaped."""
+    return "\t".join(inline(part) for part in row.split("\t"))
