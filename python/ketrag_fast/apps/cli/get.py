@@ -7,8 +7,8 @@ from typing import Any
 
 from ketrag_fast.apps.cli import options, output
 from ketrag_fast.apps.cli.search import path_of, state_lines
-from ketrag_fast.apps.cli.terminal import FAINT, NUMBER, standard_output
-from ketrag_fast.apps.cli.terminal_text import inline
+from ketrag_fast.apps.cli.terminal import NUMBER, standard_output
+from ketrag_fast.apps.cli.terminal_text import one_line
 
 
 def add(commands: Any, shared: argparse.ArgumentParser) -> None:
@@ -49,19 +49,13 @@ def run(args: argparse.Namespace) -> int:
     last = excerpt.first + len(rows) - 1
     wide = len(str(last))
     lines = [
-        f"{terminal.paint(f'{number:>{wide}}', NUMBER)}  {inline_row(row)}".rstrip()
+        f"{terminal.paint(f'{number:>{wide}}', NUMBER)}  {one_line(row)}".rstrip()
         for number, row in enumerate(rows, excerpt.first)
     ]
     output.write_styled("\n".join(lines))
     if not args.quiet:
         if last < excerpt.total:
-            more = f"{path_of(excerpt)}: lines {excerpt.first:,}-{last:,} of {excerpt.total:,}"
-            output.say(terminal.paint(more, FAINT) if terminal.colour else more)
+            output.say(f"{path_of(excerpt)}: lines {excerpt.first:,}-{last:,} of {excerpt.total:,}")
         for text in state_lines([excerpt]):
             output.say(text)
     return 0
-
-
-def inline_row(row: str) -> str:
-    """Return a line of a text with its tabs, and with control characters escaped."""
-    return "\t".join(inline(part) for part in row.split("\t"))

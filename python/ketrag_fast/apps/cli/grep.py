@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ketrag_fast.apps.cli import options, output
 from ketrag_fast.apps.cli.search import declare_glob, json_lines, path_of, state_lines
 from ketrag_fast.apps.cli.terminal import NUMBER, PATH, Terminal, shown_path, standard_output
-from ketrag_fast.apps.cli.terminal_text import in_json, inline
+from ketrag_fast.apps.cli.terminal_text import in_json, inline, one_line
 
 if TYPE_CHECKING:
     from ketrag_fast.types import Match
@@ -87,7 +87,7 @@ def _lines(matches: list[Match], terminal: Terminal) -> list[str]:
     """Return the lines to print: under the name of their file on a terminal, else each with its path."""
     if terminal.width is None:
         return [
-            ":".join(part for part in (path_of(one), inline(one.position), inline(one.line.text)) if part)
+            ":".join(part for part in (path_of(one), inline(one.position), one_line(one.line.text)) if part)
             for one in matches
         ]
     lines: list[str] = []

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 from unicodedata import east_asian_width
 
-from ketrag_fast.apps.cli.terminal_text import inline
+from ketrag_fast.apps.cli.terminal_text import one_line
 
 PATH: Final = "35"
 NUMBER: Final = "32"
@@ -40,9 +40,11 @@ class Terminal:
 
     def marked(self, text: str, marks: Sequence[tuple[int, int]], room: int | None) -> str:
         """Return a line with ranges marked, cut to `room` columns around the first of them."""
-        shown = inline(text) if len(inline(text)) == len(text) else None
-        if shown is None:  # an escape is longer than what it stands for: marks would be displaced
-            shown, marks = inline(text), ()
+        if room is not None:
+            text = text.replace("\t", " ")
+        shown = one_line(text)
+        if len(shown) != len(text):  # an escape is longer than what it stands for: marks would be displaced
+            marks = ()
         start, stop = 0, len(shown)
         if room is not None and columns(shown) > room:
             start, stop = _window(shown, marks, room)
