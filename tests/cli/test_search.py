@@ -23,7 +23,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     (path / "notes").mkdir()
     (path / "notes" / "air.md").write_text(f"# Air\n\n## Ships\n\n{LONG}\n\tIts crew had 12 men.\n")
     (path / "notes" / "sea.md").write_text("# Sea\n\nThe Fram was a ship. No zeppelin was near.\n")
-    (path / "notes" / "odd.txt").write_text("An odd \x1b[31mzeppelin\x1b[0m line.\n-dash is a word.\n")
+    (path / "notes" / "odd.txt").write_text("An odd \x1b[31m zeppelin \x1b[0m line.\n-dash is a word.\n")
     done = command("index", "notes", cwd=path)
     assert done.code == 0, done.err
     yield path
