@@ -609,7 +609,7 @@ def decode_text(data: bytes, declared: str | None = None) -> tuple[str, str | No
 # Web pages (rust/py/src/web.rs).
 def web_page(
     markup: str, *, whole: bool = False
-) -> tuple[str, list[tuple[int, int, str]], list[str], str]: ...
+) -> tuple[str, list[tuple[int, int, str]], list[tuple[int, int]], list[str], str]: ...
 
 # Clusters of vectors (rust/py/src/kmeans.rs).
 def kmeans(

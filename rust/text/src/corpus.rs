@@ -335,7 +335,8 @@ impl<'a> CodePoints<'a> {
 /// Counts lines of the source before a byte, for queries in almost ascending order.
 struct Lines<'a> {
     text: &'a str,
-    marks: &'a [(Span, Mark)],
+    /// Copies of lines, with the number of the first, in the order of their starts.
+    copies: Vec<(Span, u32)>,
     byte: usize,
     count: usize,
     /// The start of the last mark, and the line breaks before it: to go back for each span would take quadratic time.
@@ -343,17 +344,19 @@ struct Lines<'a> {
 }
 
 impl<'a> Lines<'a> {
-    fn new(text: &'a str, marks: &'a [(Span, Mark)]) -> Self {
-        Self { text, marks, byte: 0, count: 0, base: (0, 0) }
-    }
-
-    /// Return the first and the last line of a span, (0, 0) if no mark of lines has its start.
-    fn of(&mut self, span: Span) -> [u32; 2] {
-        let around = self.marks.iter().rev().find_map(|&((start, end), mark)| match mark {
-            Mark::Lines { first } if start <= span.0 && span.0 < end => Some((start, end, first)),
+    fn new(text: &'a str, marks: &[(Span, Mark)]) -> Self {
+        let copies = marks.iter().filter_map(|&(span, mark)| match mark {
+            Mark::Lines { first } => Some((span, first)),
             _ => None,
         });
-        let Some((start, end, first)) = around else { return [0, 0] };
+        Self { text, copies: copies.collect(), byte: 0, count: 0, base: (0, 0) }
+    }
+
+    /// Return the first and the last line of a span, (0, 0) if its start is not in the last copy that begins before it.
+    fn of(&mut self, span: Span) -> [u32; 2] {
+        let after = self.copies.partition_point(|&((start, _), _)| start <= span.0);
+        let around = after.checked_sub(1).map(|at| self.copies[at]).filter(|&((_, end), _)| span.0 < end);
+        let Some(((start, end), first)) = around else { return [0, 0] };
         if start != self.base.0 {
             self.base = (start, self.at(start));
         }
