@@ -21,7 +21,8 @@ _PART: Final = re.compile(r"[#:][^/#:]*$")
 class SourceFile:
     """The file of a document: its absolute path, its source, and whether it is as it was indexed.
 
-    `state` is "changed", "missing" or None. `part` is what the document is in the file: `#2` for a row, `/notes.txt` for a member of an archive.
+    `state` is "changed", "missing" or None. `part` is what the document is in the file: `#2` for a row,
+    `/notes.txt` for a member of an archive.
     """
 
     path: str
