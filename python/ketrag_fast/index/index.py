@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, overload
 from ketrag_fast.base.config import Settings
 from ketrag_fast.base.filters import allow_condition
 from ketrag_fast.base.memory import enough_memory
-from ketrag_fast.index import building, querying
-from ketrag_fast.index.inspection import Inspection
-from ketrag_fast.index.interchange import export_to, import_from
+from ketrag_fast.index import querying
 from ketrag_fast.index.state import IndexState
 from ketrag_fast.query.open_generation import Opened
 from ketrag_fast.query.query import Filter, Query, QueryFields
@@ -23,6 +21,7 @@ if TYPE_CHECKING:
     from ketrag_fast.build.preview import Preview
     from ketrag_fast.build.sources import Sources
     from ketrag_fast.index.freshness import Freshness, Refresh
+    from ketrag_fast.index.inspection import Inspection
     from ketrag_fast.models.llms.protocol import LanguageModel
     from ketrag_fast.query.answer.generation import OnText
     from ketrag_fast.types import Answer, BuildReport, Excerpt, Hits, Match
@@ -108,6 +107,8 @@ class Index:
             ...     ships.report.documents, ships.generation
             (3, 1)
         """
+        from ketrag_fast.index import building
+
         settings = settings or Settings()
         report = building.build_index(
             sources,
@@ -143,6 +144,8 @@ class Index:
             ...     ships.inspect.vectors(["ice"]).shape
             (1, 24)
         """
+        from ketrag_fast.index import building
+
         settings = building.reembedding_settings(settings, embedder)
         return cls(Path(path), settings, building.reembed_index(path, settings, progress=progress))
 
@@ -176,6 +179,8 @@ class Index:
             ...     whole.inspect.document_count
             3
         """
+        from ketrag_fast.index import building
+
         settings = settings or Settings()
         report = building.merge_indexes(parts, path, settings, prefer=prefer, progress=progress)
         return cls(Path(path), settings, report)
@@ -215,6 +220,8 @@ class Index:
             >>> report.removed, report.documents
             (1, 2)
         """
+        from ketrag_fast.index import building
+
         report = building.update_index(
             self._state, add, remove, where, purge=purge, fold=fold, progress=progress
         )
@@ -244,6 +251,8 @@ class Index:
             >>> preview.added, preview.removed
             (0, 1)
         """
+        from ketrag_fast.index import building
+
         others = building.others_of(reread, replace)
         own = settings or Settings()
         return building.preview_update(path, add, remove, where, own, others=others, progress=progress)
@@ -409,6 +418,8 @@ class Index:
             >>> index.inspect.document_count, index.inspect.kinds
             (3, ('entity',))
         """
+        from ketrag_fast.index.inspection import Inspection
+
         return Inspection(self._state.opened, self._state)
 
     @enough_memory()
@@ -703,6 +714,8 @@ class Index:
             >>> report.nodes > 0
             True
         """
+        from ketrag_fast.index.interchange import export_to
+
         return export_to(self, format, target, options)
 
     @classmethod
@@ -716,6 +729,8 @@ class Index:
             ...     taken.inspect.entity("Fram").type
             'ARTIFACT'
         """
+        from ketrag_fast.index.interchange import import_from
+
         import_from("lightrag", folder, path, options)
         return cls.open(path, settings=options.get("settings"))
 
@@ -731,6 +746,8 @@ class Index:
             ...     copy.inspect.document_count
             3
         """
+        from ketrag_fast.index.interchange import import_from
+
         import_from("graphrag", folder, path, options)
         return cls.open(path, settings=options.get("settings"))
 
