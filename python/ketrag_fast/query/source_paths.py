@@ -61,11 +61,11 @@ class SourcePaths:
 
     def specs(self, names: Iterable[str] | None = None) -> Mapping[str, str]:
         """Return the source of each document, or of all documents."""
-        from ketrag_fast.storage.tables import Tables
+        from ketrag_fast.storage.source_table import open_sources
 
         if not self._layout.tables.is_file():
             return {}
-        with Tables(self._layout.tables, read_only=True) as opened:
+        with open_sources(self._layout.tables) as opened:
             return opened.origins(names)
 
 
