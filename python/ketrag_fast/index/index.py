@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, overload
 from ketrag_fast.base.config import Settings
 from ketrag_fast.base.filters import allow_condition
 from ketrag_fast.base.memory import enough_memory
+from ketrag_fast.errors import InputError
 from ketrag_fast.index import querying
 from ketrag_fast.index.state import IndexState
 from ketrag_fast.query.open_generation import Opened
@@ -701,6 +702,38 @@ class Index:
         import asyncio  # takes a third of the import time of this module
 
         return await asyncio.to_thread(lambda: self.ask(query, **options))
+
+    def describe(self, text: str | None, folder: PathText | None = None) -> None:
+        """Store a description of a folder of the sources, or of the whole index; None removes it.
+
+        It is returned with each hit of the folder (`Hit.description`), stays when the index is built again,
+        and is bundled with it.
+
+        Raises InputError if the text is empty or longer than 500 characters, UnknownName if the folder is
+        not in the index, IndexLocked while a build runs.
+
+        Examples:
+            >>> index.describe("Ships and their crews")
+            >>> index.descriptions()
+            {'': 'Ships and their crews'}
+            >>> index.describe(None)
+        """
+        from ketrag_fast.index.descriptions import describe
+
+        if self._state.several is not None:
+            raise InputError("several indexes opened as one cannot be changed", hint="change one of them")
+        describe(self._state.path, text, folder)
+
+    def descriptions(self) -> dict[str, str]:
+        """Return the descriptions by path of the folder; that of the whole index has the key "".
+
+        Examples:
+            >>> index.descriptions()
+            {}
+        """
+        from ketrag_fast.index.descriptions import descriptions_of
+
+        return descriptions_of(self._state.path)
 
     # ------------------------------------------------------------ export, import and copy
 
