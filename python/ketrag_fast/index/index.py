@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, overload
 from ketrag_fast.base.config import Settings
 from ketrag_fast.base.filters import allow_condition
 from ketrag_fast.base.memory import enough_memory
-from ketrag_fast.index import building, querying
-from ketrag_fast.index.inspection import Inspection
-from ketrag_fast.index.interchange import export_to, import_from
+from ketrag_fast.errors import InputError
+from ketrag_fast.index import querying
 from ketrag_fast.index.state import IndexState
 from ketrag_fast.query.open_generation import Opened
 from ketrag_fast.query.query import Filter, Query, QueryFields
@@ -22,6 +21,8 @@ if TYPE_CHECKING:
     from ketrag_fast.base.progress import Callback
     from ketrag_fast.build.preview import Preview
     from ketrag_fast.build.sources import Sources
+    from ketrag_fast.index.freshness import Freshness, Refresh
+    from ketrag_fast.index.inspection import Inspection
     from ketrag_fast.models.llms.protocol import LanguageModel
     from ketrag_fast.query.answer.generation import OnText
     from ketrag_fast.types import Answer, BuildReport, Excerpt, Hits, Match
@@ -107,6 +108,8 @@ class Index:
             ...     ships.report.documents, ships.generation
             (3, 1)
         """
+        from ketrag_fast.index import building
+
         settings = settings or Settings()
         report = building.build_index(
             sources,
@@ -142,6 +145,8 @@ class Index:
             ...     ships.inspect.vectors(["ice"]).shape
             (1, 24)
         """
+        from ketrag_fast.index import building
+
         settings = building.reembedding_settings(settings, embedder)
         return cls(Path(path), settings, building.reembed_index(path, settings, progress=progress))
 
@@ -175,6 +180,8 @@ class Index:
             ...     whole.inspect.document_count
             3
         """
+        from ketrag_fast.index import building
+
         settings = settings or Settings()
         report = building.merge_indexes(parts, path, settings, prefer=prefer, progress=progress)
         return cls(Path(path), settings, report)
@@ -214,6 +221,8 @@ class Index:
             >>> report.removed, report.documents
             (1, 2)
         """
+        from ketrag_fast.index import building
+
         report = building.update_index(
             self._state, add, remove, where, purge=purge, fold=fold, progress=progress
         )
@@ -243,6 +252,8 @@ class Index:
             >>> preview.added, preview.removed
             (0, 1)
         """
+        from ketrag_fast.index import building
+
         others = building.others_of(reread, replace)
         own = settings or Settings()
         return building.preview_update(path, add, remove, where, own, others=others, progress=progress)
@@ -302,6 +313,32 @@ class Index:
         from ketrag_fast.query.warming import warm_up
 
         return self._state.refresh(deadline, warm_up)
+
+    @enough_memory()
+    def freshen(self, how: Refresh | None = None) -> Freshness:
+        """Compare the files of the sources with what was indexed, and index changes if that is quick.
+
+        Only sizes and times are compared. The index is not changed if a source is missing, most files are
+        gone, or another process is changing it; `Freshness.line` says so in words. Nothing is checked for an
+        index of several, and for one that came from another machine.
+
+        Args:
+            how: "auto" indexes changes that take less than 0.3 s by the times of earlier builds, "always"
+                all changes, "never" does nothing; None takes the setting `refresh`.
+
+        Examples:
+            >>> index.freshen().changes
+            0
+        """
+        from ketrag_fast.index.freshness import Freshness, freshen
+
+        state = self._state
+        if state.several is not None:
+            return Freshness()
+        found = freshen(state.path, how or state.opened.settings.refresh, state.settings)
+        if found.updated:
+            self.refresh()
+        return found
 
     def close(self) -> None:
         """Release the mapped files and the models. Later use raises InputError.
@@ -382,6 +419,8 @@ class Index:
             >>> index.inspect.document_count, index.inspect.kinds
             (3, ('entity',))
         """
+        from ketrag_fast.index.inspection import Inspection
+
         return Inspection(self._state.opened, self._state)
 
     @enough_memory()
@@ -664,6 +703,38 @@ class Index:
 
         return await asyncio.to_thread(lambda: self.ask(query, **options))
 
+    def describe(self, text: str | None, folder: PathText | None = None) -> None:
+        """Store a description of a folder of the sources, or of the whole index; None removes it.
+
+        It is returned with each hit of the folder (`Hit.description`), stays when the index is built again,
+        and is bundled with it.
+
+        Raises InputError if the text is empty or longer than 500 characters, UnknownName if the folder is
+        not in the index, IndexLocked while a build runs.
+
+        Examples:
+            >>> index.describe("Ships and their crews")
+            >>> index.descriptions()
+            {'': 'Ships and their crews'}
+            >>> index.describe(None)
+        """
+        from ketrag_fast.index.descriptions import describe
+
+        if self._state.several is not None:
+            raise InputError("several indexes opened as one cannot be changed", hint="change one of them")
+        describe(self._state.path, text, folder)
+
+    def descriptions(self) -> dict[str, str]:
+        """Return the descriptions by path of the folder; that of the whole index has the key "".
+
+        Examples:
+            >>> index.descriptions()
+            {}
+        """
+        from ketrag_fast.index.descriptions import descriptions_of
+
+        return descriptions_of(self._state.path)
+
     # ------------------------------------------------------------ export, import and copy
 
     def export(self, format: str, target: PathText, **options: Any) -> Any:  # noqa: A002 - as in `export_graph`
@@ -676,6 +747,8 @@ class Index:
             >>> report.nodes > 0
             True
         """
+        from ketrag_fast.index.interchange import export_to
+
         return export_to(self, format, target, options)
 
     @classmethod
@@ -689,6 +762,8 @@ class Index:
             ...     taken.inspect.entity("Fram").type
             'ARTIFACT'
         """
+        from ketrag_fast.index.interchange import import_from
+
         import_from("lightrag", folder, path, options)
         return cls.open(path, settings=options.get("settings"))
 
@@ -704,6 +779,8 @@ class Index:
             ...     copy.inspect.document_count
             3
         """
+        from ketrag_fast.index.interchange import import_from
+
         import_from("graphrag", folder, path, options)
         return cls.open(path, settings=options.get("settings"))
 
