@@ -35,6 +35,8 @@ if TYPE_CHECKING:
         Relation,
         Section,
         Span,
+        Theme,
+        Themes,
     )
 
 _HOMES = {
@@ -56,6 +58,8 @@ _HOMES = {
     "Section": "types",
     "Settings": "base.config",
     "Span": "types",
+    "Theme": "types",
+    "Themes": "types",
     "__version__": "_core",
     "export_graph": "lab.interchange.exporting",
     "import_index": "lab.interchange.importing",
@@ -80,6 +84,8 @@ __all__ = [
     "Section",
     "Settings",
     "Span",
+    "Theme",
+    "Themes",
     "__version__",
     "export_graph",
     "import_index",

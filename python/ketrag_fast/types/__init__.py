@@ -9,6 +9,7 @@ from ketrag_fast.types.entities import Entity, Relation
 from ketrag_fast.types.graph_views import GraphEdge, GraphNode, GraphView
 from ketrag_fast.types.locations import Location, Locator
 from ketrag_fast.types.reports import BuildReport, StageReport, Usage
+from ketrag_fast.types.themes import Theme, ThemeDocument, ThemePeriod, ThemeQuote, Themes
 
 __all__ = [
     "Answer",
@@ -33,5 +34,10 @@ __all__ = [
     "Section",
     "Span",
     "StageReport",
+    "Theme",
+    "ThemeDocument",
+    "ThemePeriod",
+    "ThemeQuote",
+    "Themes",
     "Usage",
 ]

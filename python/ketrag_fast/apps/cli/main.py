@@ -24,6 +24,7 @@ GROUPS: Final = {
     "Query": {
         "retrieve": ("retrieve", "print the context for a query"),
         "ask": ("ask", "answer a question, with citations"),
+        "themes": ("themes", "show what the documents are about"),
         "graph": ("graph", "show an entity, its relations and its sentences"),
         "documents": ("documents", "list the documents of an index"),
         "read": ("read", "preview how a file is read: text, locations, metadata"),
