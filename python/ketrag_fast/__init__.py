@@ -39,6 +39,8 @@ if TYPE_CHECKING:
         Relation,
         Section,
         Span,
+        Theme,
+        Themes,
     )
 
 _HOMES = {
@@ -64,6 +66,8 @@ _HOMES = {
     "Section": "types",
     "Settings": "base.config",
     "Span": "types",
+    "Theme": "types",
+    "Themes": "types",
     "__version__": "_core",
     "export_graph": "lab.interchange.exporting",
     "import_index": "lab.interchange.importing",
@@ -92,6 +96,8 @@ __all__ = [
     "Section",
     "Settings",
     "Span",
+    "Theme",
+    "Themes",
     "__version__",
     "export_graph",
     "import_index",

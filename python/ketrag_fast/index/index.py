@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ketrag_fast.index.inspection import Inspection
     from ketrag_fast.models.llms.protocol import LanguageModel
     from ketrag_fast.query.answer.generation import OnText
-    from ketrag_fast.types import Answer, BuildReport, Excerpt, Hits, Match
+    from ketrag_fast.types import Answer, BuildReport, Excerpt, Hits, Match, Themes
 
     PathText = str | os.PathLike[str]
 
@@ -734,6 +734,31 @@ class Index:
         from ketrag_fast.index.descriptions import descriptions_of
 
         return descriptions_of(self._state.path)
+
+    @enough_memory()
+    def themes(
+        self,
+        *,
+        filter: Filter | None = None,  # noqa: A002 - as in `Query`
+        allow: Filter | None = None,
+        progress: Callback | None = None,
+    ) -> Themes:
+        """Return what the documents are about: themes with labels, central sentences, documents and dates.
+
+        No model is called. Themes are clusters of passages, in two or three levels. They depend only on the
+        documents that match `filter` and `allow`, so that they tell nothing of others. The first call takes
+        seconds for tens of thousands of passages; further calls with the same filter return the same value.
+
+        Raises:
+            InputError: A filter cannot be parsed, or names an unknown field.
+            ModeUnavailable: The index was built without the mode `walk`.
+            Cancelled: `progress` returned False.
+
+        Examples:
+            >>> [(theme.id, theme.passages) for theme in index.themes(filter="year<1900").themes]
+            [('1', 2)]
+        """
+        return querying.themes(self._state, filter, allow, progress)
 
     # ------------------------------------------------------------ export, import and copy
 

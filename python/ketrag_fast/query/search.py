@@ -172,7 +172,9 @@ class Searcher:
         name = self.opened.texts.names[found.document]
         title = self._titles.get(found.document)
         if title is None:
-            title = self._titles[found.document] = document_title(self.opened, rows)
+            title = self._titles[found.document] = document_title(
+                self.opened.generation.stages["units"], rows
+            )
         return Match(**place_fields(name, files, location, title), line=found.line)
 
     @cached_property
@@ -193,7 +195,7 @@ class Searcher:
         documents = self._find(name, part, filtered)
         texts = self.opened.texts
         files = self.paths.of([texts.names[documents[0]]])
-        title = document_title(self.opened, self._rows(documents[0]))
+        title = document_title(self.opened.generation.stages["units"], self._rows(documents[0]))
         location: dict[str, Any] = {}
         if len(documents) == 1:
             text = texts.text(documents[0])

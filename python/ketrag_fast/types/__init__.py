@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ketrag_fast.types.hits import Excerpt, Hit, Hits, Match, Place, ShownLine
     from ketrag_fast.types.locations import Location, Locator
     from ketrag_fast.types.reports import BuildReport, StageReport, Usage
+    from ketrag_fast.types.themes import Theme, ThemeDocument, ThemePeriod, ThemeQuote, Themes
 
 _HOMES = {
     "Answer": "answers",
@@ -48,6 +49,11 @@ _HOMES = {
     "ShownLine": "hits",
     "Span": "documents",
     "StageReport": "reports",
+    "Theme": "themes",
+    "ThemeDocument": "themes",
+    "ThemePeriod": "themes",
+    "ThemeQuote": "themes",
+    "Themes": "themes",
     "Usage": "reports",
 }
 
@@ -80,6 +86,11 @@ __all__ = [
     "ShownLine",
     "Span",
     "StageReport",
+    "Theme",
+    "ThemeDocument",
+    "ThemePeriod",
+    "ThemeQuote",
+    "Themes",
     "Usage",
 ]
 

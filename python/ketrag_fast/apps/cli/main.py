@@ -20,6 +20,7 @@ GROUPS: Final = {
         "grep": ("grep", "find lines that match a pattern"),
         "retrieve": ("retrieve", "print the context for a query, for a prompt"),
         "ask": ("ask", "answer a question, with citations"),
+        "themes": ("themes", "show what the documents are about"),
         "graph": ("graph", "show an entity, its relations and its sentences"),
         "documents": ("documents", "list the documents of an index"),
     },
