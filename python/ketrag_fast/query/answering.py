@@ -30,6 +30,7 @@ from ketrag_fast.query.open_generation import Opened
 from ketrag_fast.query.plan import QueryPlan, plan_query
 from ketrag_fast.query.query import Query
 from ketrag_fast.query.retrieval import run_plan
+from ketrag_fast.systems.shared.document_languages import languages_of
 from ketrag_fast.types import Answer, Context
 
 if TYPE_CHECKING:
@@ -120,6 +121,7 @@ def _answer_with_model(
         "seconds": options.seconds,
         "on_text": options.on_text,
         "form": options.form,
+        "languages": languages_of(plan.opened.generation.stages.get("links")),
     }
     opened, clock = plan.opened, plan.clock
     if not plan.neighbourhoods:

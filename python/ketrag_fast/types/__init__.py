@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ketrag_fast.types.answers import Answer, Citation, Quote
+from ketrag_fast.types.answers import Answer, AnswerSentence, Citation, Quote
 from ketrag_fast.types.contexts import Cited, Context, Copy, Lazy, Passage
 from ketrag_fast.types.documents import Document, Failure, Listed, Section, Span
 from ketrag_fast.types.entities import Entity, Relation
@@ -12,6 +12,7 @@ from ketrag_fast.types.reports import BuildReport, StageReport, Usage
 
 __all__ = [
     "Answer",
+    "AnswerSentence",
     "BuildReport",
     "Citation",
     "Cited",

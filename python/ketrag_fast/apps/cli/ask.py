@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 
 _MOST_TOKENS = 1_000_000
+_UNSUPPORTED = "[?] no passage supports this sentence"
+_LISTED = 5
+"""Maximum number of sources of an answer without a citation."""
 _QUOTED = "These are quotes from the passages, not an answer written by a model:"
 
 
@@ -29,7 +32,8 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
         "ask",
         parents=[shared],
         description="Retrieve the context for a question and let a model answer from it, with numbered "
-        "citations. Without a model the sentences that fit best are quoted.",
+        "citations. A sentence that no passage supports ends with [?]. Without a model the sentences that "
+        "fit best are quoted.",
         examples=(
             'ketrag ask "Who built the Fram?" --llm llama-cpp:model.gguf',
             'ketrag ask "Is a model needed?" --kind yes-no --mode cg-rag -o subgraphs=5',
@@ -167,18 +171,24 @@ class _Screen:
                 )
             others = [f"other spans: {', '.join(quotes(answer)[1:])}"] if answer.quotes[1:] else []
             output.write("\n".join([*others, *self._sources(answer)]))
-        elif answer.citations:
-            output.write("\n".join(self._sources(answer)))
+        else:
+            marks = ["", _UNSUPPORTED] if any(one.is_supported is False for one in answer.sentences) else []
+            output.write("\n".join([*marks, *self._sources(answer)]))
 
     def _sources(self, answer: Answer) -> list[str]:
         cited = {one.number: one.passage for one in answer.citations}
         for quote in sorted(answer.quotes, key=lambda quote: quote.number):
             cited.setdefault(quote.number, answer.context.passages[quote.number - 1])
         lines = ["", "Sources:"]
+        more = 0
+        if not cited:
+            used = answer.context.passages[: answer.passages_used]
+            lines, more = ["", "Passages read, none of which is cited:"], max(len(used) - _LISTED, 0)
+            cited = dict(enumerate(used[:_LISTED], 1))
         for number, passage in cited.items():
             lines.append(f"  [{number}] {place_of(passage)}")
             lines += reasons(passage) if self._explain else []
-        return lines
+        return [*lines, f"  and {more:,} more"] if more else lines
 
 
 def quotes(answer: Answer) -> list[str]:

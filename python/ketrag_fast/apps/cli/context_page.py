@@ -100,7 +100,8 @@ def link_citations(answer: Answer) -> str:
         number = int(found[1])
         return f'<a href="#p{number}">[{number}]</a>' if number in known else found[0]
 
-    return re.sub(r"\[(\d{1,9})\]", link, escape(answer.text)).replace("\n", "<br>\n")
+    text = re.sub(r"\[(\d{1,9})\]", link, escape(answer.text)).replace("\n", "<br>\n")
+    return text.replace("[?]", '<abbr title="no passage supports this sentence">[?]</abbr>')
 
 
 def address(path: Path, passage: Passage) -> str:

@@ -1,7 +1,7 @@
 """The facts of a text: its numbers, names and other keywords, in a form that can be compared.
 
-A number has one form however it is written (`1,893` and `1893`, `twenty-eight` and `28`, `6.0` and `6`). A keyword
-has one form for the endings of its language. A negation reaches the next keywords of its clause.
+A number has one form however it is written (`1,893` and `1893`, `twenty-eight` and `28`, `6.0` and `6`). A
+keyword has one form for the endings of its language. A negation reaches the next keywords of its clause.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Container, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final, Literal
 
@@ -28,39 +28,57 @@ _INNER: Final = re.compile(r"[A-Z].*[A-Z0-9]|\d.*[A-Za-z]|[A-Za-z].*\d|[a-z][A-Z
 """A capital or digit inside a word: an abbreviation, or a name in code."""
 _POSSESSIVE: Final = re.compile(r"['’]s?$")
 _PLAIN: Final = str.maketrans("øłđßæœı", "olds" + "aoi")
+
+
+def _words(text: str) -> list[str]:
+    return text.split()
+
+
 _SMALL: Final = {
     word: value
     for value, word in enumerate(
-        "two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
-        "seventeen eighteen nineteen".split(),
+        _words(
+            "two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
+            "seventeen eighteen nineteen"
+        ),
         2,
     )
 }
 _TENS: Final = {
     word: 10 * value
-    for value, word in enumerate("twenty thirty forty fifty sixty seventy eighty ninety".split(), 2)
+    for value, word in enumerate(_words("twenty thirty forty fifty sixty seventy eighty ninety"), 2)
 }
 _FEW: Final = frozenset(map(str, range(13)))
-_NEGATIONS: Final = frozenset(
-    "not no never none nobody nothing nowhere neither nor without cannot hardly nicht kein keine keinen nie "
-    "pas jamais sin nunca senza mai non niet geen".split()
-)
-_AFTER_NEGATION: Final = frozenset("only other longer more less later".split())
+_NEGATIONS: Final = {
+    "en": frozenset(_words("not no never none nobody nothing nowhere neither nor without cannot hardly")),
+    "de": frozenset(_words("nicht kein keine keinen keiner keinem nie niemand nichts ohne weder noch")),
+    "fr": frozenset(_words("pas jamais sans aucun aucune rien personne ni")),
+    "es": frozenset(_words("no nunca sin ningún ninguna nada nadie ni")),
+    "it": frozenset(_words("non mai senza nessun nessuna niente né")),
+    "nl": frozenset(_words("niet geen nooit zonder niemand niets noch")),
+}
+_AGAIN: Final = frozenset(_words("nor noch ni né"))
+"""Negations that continue one: "neither ... nor"."""
+_AFTER_NEGATION: Final = frozenset(_words("only other longer more less later"))
 """Words after which a negation denies nothing: "not only", "no other ship"."""
 _REACH: Final = 3
 """Keywords that a negation reaches."""
 _PREPOSITIONS: Final = frozenset(
-    "about above across after against along among around at before behind below between beyond by during for from in "
-    "inside into near of off on onto outside over since through to toward towards under until up upon via with "
-    "within".split()
+    _words(
+        "about above across after against along among around at before behind below between beyond by for "
+        "during from in inside into near of off on onto outside over since through to toward towards under "
+        "until up upon via with within"
+    )
 )
-_JOINS: Final = frozenset("and but while whereas although because und et y e".split())
+_JOINS: Final = frozenset(_words("and but while whereas although because und et y e"))
 """Words that begin a clause."""
 _EMPTY: Final = _PREPOSITIONS | frozenset(
-    "yes also always can could may might must shall should would will did does do done has have had was were been "
-    "being is are am its their them they there then than this that these those who whom whose which what when "
-    "where while one ones it he she his her him you your we our i my me us be "
-    "and or but if so such very just still too as an a the".split()
+    _words(
+        "yes also always can could may might must shall should would will did does do done has have had was "
+        "were been being is are am its their them they there then than this that these those who whom whose "
+        "which what when where while one ones it he she his her him you your we our i my me us be and or but "
+        "if so such very just still too as an a the"
+    )
 )
 """Words that state nothing, although an index may have them as keywords."""
 
@@ -90,17 +108,27 @@ class Fact:
         return bool(self.keys & _FEW)
 
 
-def facts_of(text: str, languages: Sequence[int] = (), known: Container[str] = frozenset()) -> list[Fact]:
+def facts_of(
+    text: str,
+    languages: Sequence[int] = (),
+    known: Container[str] = frozenset(),
+    *,
+    language: str = "en",
+) -> list[Fact]:
     """Return the facts of a text in order.
 
-    `known` are names in lower case, which are also names at the beginning of a sentence, where other words have
-    a capital, too. `languages` are those of the index; none if all texts are English.
+    Args:
+        text: A sentence, or several.
+        languages: Numbers of the index's languages; none if all texts are English.
+        known: Names in lower case. A capital at the beginning of a sentence makes no other word a name.
+        language: Code of the text's language. In German, where nouns have capitals, only several in a row
+            are a name.
 
     Examples:
         >>> [(fact.kind, *fact.keys) for fact in facts_of("They left Oslo with twenty-eight men.")]
         [('word', 'left'), ('name', 'oslo'), ('number', '28'), ('word', 'men')]
     """
-    numbers = tuple(languages)
+    numbers, negations = tuple(languages), _NEGATIONS.get(language, frozenset())
     facts: list[Fact] = []
     clause = reach = denials = 0
     is_first, link = True, ""
@@ -111,8 +139,8 @@ def facts_of(text: str, languages: Sequence[int] = (), known: Container[str] = f
             is_first = piece["stop"] in ".!?:\n|。！？"
             continue
         low = (piece["number"] or piece["word"]).lower()
-        if low in _NEGATIONS or low.endswith(("n't", "n’t")):
-            denials += low != "nor"
+        if low in negations or low.endswith(("n't", "n’t")):
+            denials += low not in _AGAIN
             reach, is_first = _REACH, False
             continue
         if low in _AFTER_NEGATION:
@@ -124,13 +152,27 @@ def facts_of(text: str, languages: Sequence[int] = (), known: Container[str] = f
             facts.pop()
             groups = [frozenset((str(tens[0] + _SMALL[low]),))]
         tens = (_TENS[low], piece.end()) if low in _TENS else None
-        for keys in groups:
-            facts.append(Fact(kind, keys, low, clause, denials if reach else 0, link))
+        facts += [Fact(kind, keys, low, clause, denials if reach else 0, link) for keys in groups]
         if groups:
             reach, link = max(reach - 1, 0), ""
         elif low in _PREPOSITIONS:
             link = low
-    return facts
+    return _without_nouns(facts) if language == "de" else facts
+
+
+def _without_nouns(facts: Sequence[Fact]) -> list[Fact]:
+    """Return facts in which a word with a capital is a name only next to another one."""
+
+    def is_pair(first: int) -> bool:
+        pair = facts[max(first, 0) : first + 2]
+        return len(pair) == 2 and all(fact.kind == "name" for fact in pair) and not pair[1].link
+
+    return [
+        replace(fact, kind="word")
+        if fact.kind == "name" and not is_pair(at - 1) and not is_pair(at)
+        else fact
+        for at, fact in enumerate(facts)
+    ]
 
 
 def _read(

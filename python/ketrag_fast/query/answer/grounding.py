@@ -1,14 +1,15 @@
 """Which passages support a sentence of an answer.
 
-Each sentence or table row of a passage is read with its neighbours, its title and the header of its table. An answer's
-sentence is supported if
+Each sentence or table row of a passage is read with its neighbours, its title, the header of its table, and, if
+it has a pronoun, the first name of a sentence before it. An answer's sentence is supported if
 
-* the passages have each of its numbers and names, and have it next to most of what is next to it in the answer, as far
-  as they have that at all: "retired in 1920 and died in 1938" does not support "died in 1920";
+* the passages have each of its numbers and names, and have it next to most of what is next to it in the
+  answer and is in these passages at all: "retired in 1920 and died in 1938" does not support "died in 1920";
 * they have half of its other keywords;
-* no passage that fits it as well contradicts it: denies what it states, or has the names of a verb or role exchanged.
+* no passage that fits it as well contradicts it: denies what it states, or has the names of a verb or role
+  exchanged.
 
-It then cites the passages that the model cited, as far as they support it, and the fewest others that are needed.
+It then cites those passages of the model's that support it, and the fewest others that are needed.
 """
 
 from __future__ import annotations
@@ -18,12 +19,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from ketrag_fast._core import detect_language
 from ketrag_fast.kernels import sentence_spans
 from ketrag_fast.query.answer.facts import Fact, facts_of
 from ketrag_fast.types import Passage
 
 _LEAST: Final = 0.5
-"""Minimum share of a sentence's facts, by weight, that its passages have. Names in their titles do not count."""
+"""Minimum share of a sentence's facts that its passages have, by weight, without names in their titles."""
 _HEAVY: Final = 2.0
 """Weight of a number above 12, and of numbers and names around another one; that of a keyword is 1."""
 _NEAR: Final = 4
@@ -41,6 +43,16 @@ _RIVAL: Final = 0.9
 _PREFIX: Final = 5
 _ALIKE: Final = 0.7
 """Words are alike if they begin with the same 5 letters, and with the same 70 % of the longer one."""
+_UNNUMBERED: Final = 0
+"""Number of what cannot be cited."""
+_HEARD: Final = 1000
+"""Characters of the answer whose language counts, too, if that of a sentence is in no passage."""
+_PRONOUN: Final = re.compile(
+    r"\b(?:he|she|it|they|his|her|its|their|him|them|er|sie|es|sein|seine|ihr|ihre|il|elle|ils|elles|son|sa|ses|"
+    r"él|ella|su|sus|lui|lei|suo|sua|hij|zij|zijn|haar)\b",
+    re.IGNORECASE,
+)
+"""What may stand for the first name of a sentence before."""
 _RULE: Final = re.compile(r"\|?[\s:|-]*-[\s:|-]*")
 """The line below the header of a table."""
 
@@ -53,7 +65,7 @@ class Support:
 
     Attributes:
         numbers: Numbers of the passages that support it: first those that the model cited.
-        is_supported: None if the sentence states nothing.
+        is_supported: None if the sentence states nothing, or is in a language that no passage is in.
     """
 
     numbers: tuple[int, ...]
@@ -65,7 +77,7 @@ class _Line:
     """A sentence or table row of a passage.
 
     Attributes:
-        keys: Keys of its facts, of the title and of the header.
+        keys: Keys of its facts, of the title, of the header and of the subject before it.
         near: What its facts are next to: `keys`, but of a table row only its own.
         title: Keys of the title.
     """
@@ -84,22 +96,38 @@ Window = tuple[_Line, ...]
 class Grounds:
     """The passages that an answer is written from, numbered from 1, ready for comparison."""
 
-    def __init__(self, question: str, passages: Sequence[Passage], languages: Sequence[int] = ()) -> None:
+    def __init__(
+        self,
+        question: str,
+        passages: Sequence[Passage],
+        tables: Sequence[str] = (),
+        languages: Sequence[int] = (),
+    ) -> None:
+        """Read the passages, and tables without a number, for which a sentence needs no citation."""
         self._languages = tuple(languages)
+        self._spoken = {detect_language(passage.said) for passage in passages}
+        self._names: Keys = frozenset()
         texts = [f"{passage.title}\n{passage.context}\n{passage.said}" for passage in passages]
-        facts = [fact for text in (*texts, question) for fact in facts_of(text, languages)]
+        facts = [fact for text in (*texts, *tables, question) for fact in self._facts(text)]
         self._names = frozenset(fact.text for fact in facts if fact.kind == "name")
         self._vocabulary = sorted({key for fact in facts for key in fact.keys})
         self._alike: dict[tuple[bool, Keys], Keys] = {}
         self._windows: list[Window] = []
         for number, passage in enumerate(passages, 1):
-            self._windows += self._windows_of(number, passage)
+            heading = passage.location.get("heading")
+            above = " › ".join(map(str, heading)) if isinstance(heading, list) else ""
+            title = f"{passage.title}\n{above}"
+            self._windows += self._windows_of(number, title, passage.context, passage.said)
+        for table in tables:
+            self._windows += self._windows_of(_UNNUMBERED, "", "", table)
         self._before = self._facts(question)
+        self._answer = ""
 
     def check(self, sentence: str, cited: Sequence[int] = ()) -> Support:
         """Return what supports the next sentence of the answer, given without citation marks."""
+        self._answer = f"{self._answer} {sentence}"[-_HEARD:]
         facts = self._facts(sentence)
-        if not facts:
+        if not facts or not {detect_language(sentence), detect_language(self._answer)} & self._spoken:
             return Support((), None)
         around = self._before if len(facts) < _SHORT else []
         self._before = [*around, *facts][-2 * _NEAR :]
@@ -107,25 +135,31 @@ class Grounds:
         chosen = claim.supported_by(self._windows, cited)
         if chosen is None:
             return Support((), False)
-        numbers = sorted({window[0].passage for window in chosen})
+        numbers = sorted({window[0].passage for window in chosen} - {_UNNUMBERED})
         kept = [number for number in dict.fromkeys(cited) if number in numbers]
         return Support((*kept, *(number for number in numbers if number not in kept)), True)
 
     def _facts(self, text: str) -> list[Fact]:
-        return facts_of(text, self._languages, self._names)
+        return facts_of(text, self._languages, self._names, language=detect_language(text))
 
-    def _windows_of(self, number: int, passage: Passage) -> Iterator[Window]:
-        heading = passage.location.get("heading")
-        above = " › ".join(map(str, heading)) if isinstance(heading, list) else ""
-        title = _keys(self._facts(f"{passage.title}\n{above}"))
-        context = _keys(self._facts(passage.context))
+    def _windows_of(self, number: int, title: str, context: str, text: str) -> Iterator[Window]:
+        name, before = _keys(self._facts(title)), _keys(self._facts(context))
         lines: list[tuple[_Line, bool]] = []
-        for text, header in _split(passage.said):
-            facts = tuple(self._facts(text))
+        subject: Keys = frozenset()
+        for part, header in _split(text):
+            facts = tuple(self._facts(part))
             own = _keys(facts)
-            keys = own | title | context | _keys(self._facts(header))
-            is_row = text.startswith("|")
-            lines.append((_Line(number, facts, keys, own if is_row else keys, title), is_row))
+            keys = own | name | before | _keys(self._facts(header))
+            pronoun = _PRONOUN.search(part)
+            first = next((at for at, fact in enumerate(facts) if fact.kind == "name"), None)
+            if pronoun is not None:
+                keys |= subject
+            if first is not None and (
+                pronoun is None or part.lower().find(facts[first].text) < pronoun.start()
+            ):
+                subject = _keys(facts[at] for at in _name_around(facts, first))
+            is_row = part.startswith("|")
+            lines.append((_Line(number, facts, keys, own if is_row else keys, name), is_row))
         for at, (line, is_row) in enumerate(lines):
             around = [] if is_row else lines[max(at - 1, 0) : at] + lines[at + 1 : at + 2]
             yield (line, *(other for other, is_other_row in around if not is_other_row))
@@ -144,7 +178,7 @@ class Grounds:
 
 @dataclass(frozen=True, slots=True)
 class _Claim:
-    """A sentence of an answer: its facts, those of the sentence before it, and the passages' keys for each."""
+    """The facts of a sentence of an answer and of the one before it, and the passages' keys for each."""
 
     facts: Sequence[Fact]
     around: Sequence[Fact]
@@ -221,9 +255,9 @@ class _Claim:
         return matched >= _LEAST * total
 
     def _is_placed(self, at: int, lines: Sequence[_Line], whole: Sequence[Keys]) -> bool:
-        """Return whether a line has a fact next to most of what is next to it here, and elsewhere in the lines.
+        """Return whether a line has a fact next to most of what is next to it here and that the lines have.
 
-        The last part of a name is enough there, if the whole name is in one of the passages.
+        The last part of a name is enough, if a passage has the whole name.
         """
         fact = self.facts[at]
         name = _name_around(self.facts, at)
@@ -293,7 +327,7 @@ def _is_other(ours: Sequence[Keys], names: Sequence[Keys], facts: Sequence[Fact]
 
 
 def _agent(facts: Sequence[Fact], at: int) -> range:
-    """Return the name next to a verb or role: after "by", else before it, else after it; an empty range if none."""
+    """Return the name next to a verb or role: after "by", else before it, else after it. May be empty."""
     own = facts[at]
     after = facts[at + 1] if at + 1 < len(facts) and facts[at + 1].clause == own.clause else None
     if after is not None and after.link == "by":
@@ -304,7 +338,7 @@ def _agent(facts: Sequence[Fact], at: int) -> range:
 
 
 def _name_around(facts: Sequence[Fact], at: int) -> range:
-    """Return the range of the name that a fact is part of: of a number the fact alone, of a keyword nothing."""
+    """Return the whole name that a fact is part of; a number alone, and nothing for a keyword."""
     if facts[at].kind != "name":
         return range(at, at + (facts[at].kind == "number"))
 
