@@ -44,6 +44,7 @@ def checked(text: str, step: int = 10_000) -> tuple[str, AnswerChecker]:
         ("# Rome\n| Rome | 1 |\n```\nRome = 1\n```", "# Rome\n| Rome | 1 |\n```\nRome = 1\n```"),
         ("Yes. Crean died in Cork.", "Yes. Crean died in Cork [1]."),
         ("Insufficient information.", "Insufficient information."),
+        ("===== 12 [1]\nWho died in Rome?", "===== 12 [1]\nWho died in Rome?"),
         ("The passages do not say where Wild died.", "The passages do not say where Wild died."),
         ("", ""),
     ],

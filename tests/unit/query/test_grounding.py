@@ -129,6 +129,8 @@ def test_a_row_is_read_with_its_header_and_alone() -> None:
 def test_a_short_answer_is_read_with_the_question() -> None:
     assert check("Colin Archer.", question="Who built the Fram?") == Support((2,), True)
     assert check("Frank Wild.", question="Who built the Fram?") == Support((), False)
+    assert check("Answer: 1938.", question="When did Crean retire?") == Support((), False)
+    assert check("Answer: 1920.", question="When did Crean retire?") == Support((1,), True)
 
 
 def test_what_states_nothing_is_not_judged() -> None:

@@ -1,9 +1,9 @@
 """The sentences of an answer as it streams: each is checked against the passages when it is complete.
 
-Its words are returned as they arrive, up to its first citation or its last mark, which wait for the check. Then
-wrong citations are removed, missing ones are added, and a sentence that no passage supports ends with `[?]`.
-Headings, rows of tables, code, lead-ins ("The steps are:") and statements that the passages do not hold the
-answer are left as they are.
+Its words are returned as they arrive, up to its first citation or its last mark, which wait for the check.
+Then wrong citations are removed, missing ones are added, and a sentence that no passage supports ends with
+`[?]`. Headings, rows of tables, code, questions, lead-ins ("The steps are:") and statements that the passages
+do not hold the answer are left as they are.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ _AFTER: Final = " Then it went on and on."
 _LONGEST: Final = 4000
 """Maximum number of characters of a sentence; a longer one is cut."""
 _UNCHECKED: Final = re.compile(
-    r"\s*(?:#{1,6} |\||[-*_=]{3,}\s*$|\[[a-z](?:\s*[,;>]\s*[a-z])*\]\s*$)", re.IGNORECASE
+    r"\s*(?:#{1,6} |\||[-*_=]{3,}(?:\s|$)|\[[a-z](?:\s*[,;>]\s*[a-z])*\]\s*$)", re.IGNORECASE
 )
-"""A heading, a row, a rule, or the ranking of options."""
+"""A heading, a row, a rule or fence, or the ranking of options."""
 _OF_PASSAGES: Final = r"\b(?:passages?|documents?|sources?|context|texts?|information)\b"
 _NOT: Final = r"(?:\b(?:not|no|none|insufficient|cannot)\b|n['’]t\b)"
 _HOLD_NOTHING: Final = re.compile(
@@ -128,7 +128,7 @@ def _is_unchecked(plain: str) -> bool:
     """Return whether a sentence states nothing that a passage could support."""
     return (
         _UNCHECKED.match(plain) is not None
-        or plain.rstrip().rstrip("*_").endswith((":", "："))
+        or plain.rstrip().rstrip("*_").endswith((":", "：", "?", "？"))
         or _HOLD_NOTHING.search(plain) is not None
     )
 

@@ -1,7 +1,7 @@
 """Which passages support a sentence of an answer.
 
-Each sentence or table row of a passage is read with its neighbours, its title, the header of its table, and, if
-it has a pronoun, the first name of a sentence before it. An answer's sentence is supported if
+Each sentence or table row of a passage is read with its neighbours, its title, the header of its table, and,
+if it has a pronoun, the first name of a sentence before it. An answer's sentence is supported if
 
 * the passages have each of its numbers and names, and have it next to most of what is next to it in the
   answer and is in these passages at all: "retired in 1920 and died in 1938" does not support "died in 1920";
@@ -197,12 +197,12 @@ class _Claim:
         best = scores[order[0]]
         if any(scores[at] >= _RIVAL * best and self._is_contradicted(windows[at]) for at in order):
             return None
-        whole = [line.keys for window in windows for line in window[:1]]
+        every_line = [window[0] for window in windows]
         for at in order[:_TRIED]:
             chosen = self._cover(windows, windows[at], cited)
             if scores[at] >= _CLOSE * best and self._is_covered(chosen):
                 lines = [line for window in (*chosen, windows[order[0]]) for line in window]
-                if all(self._is_placed(one, lines, whole) for one in every if self.facts[one].kind != "word"):
+                if all(self._is_placed(one, lines, every_line) for one in every):
                     return chosen
         return None
 
@@ -254,14 +254,19 @@ class _Claim:
             matched += weight if has else 0.0
         return matched >= _LEAST * total
 
-    def _is_placed(self, at: int, lines: Sequence[_Line], whole: Sequence[Keys]) -> bool:
-        """Return whether a line has a fact next to most of what is next to it here and that the lines have.
+    def _is_placed(self, at: int, lines: Sequence[_Line], every_line: Sequence[_Line]) -> bool:
+        """Return whether a line has a number or name next to most of what is next to it here.
 
-        The last part of a name is enough, if a passage has the whole name.
+        Only what the lines have counts, and of the sentence before what their passages have. The last part of a
+        name is enough, if a line has the whole name. Other keywords may be anywhere.
         """
         fact = self.facts[at]
+        if fact.kind == "word":
+            return True
         name = _name_around(self.facts, at)
-        if at < name.stop - 1 and any(all(self.same[part] & keys for part in name) for keys in whole):
+        if at < name.stop - 1 and any(
+            all(self.same[part] & line.keys for part in name) for line in every_line
+        ):
             return True
         distances = {
             other: abs(other - at) + 2 * abs(self.facts[other].clause - fact.clause)
@@ -272,8 +277,11 @@ class _Claim:
         near = [
             (self.same[other], (1.0 if self.facts[other].kind == "word" else _HEAVY) / distances[other])
             for other in nearest
-        ] or [(keys, 1.0) for keys in self.same_around]
+        ]
         near = [(keys, weight) for keys, weight in near if any(keys & line.near for line in lines)]
+        numbers = {line.passage for line in lines}
+        read = [line for line in every_line if line.passage in numbers]
+        near += [(keys, 1.0 / _NEAR) for keys in self.same_around if any(keys & line.near for line in read)]
         half = sum(weight for _, weight in near) / 2
         return any(
             self.same[at] & line.keys
