@@ -48,7 +48,8 @@ class Citation:
 class Quote:
     """A part of passage `number`: `document.text[start:end] == text`, offsets in code points.
 
-    `score` is set by extractive models: how far the span is above "no answer", in logits.
+    `score` is set by extractive models: how far the span is above "no answer", in logits. If the quote
+    is a row of a table, `header` is the header.
 
     Examples:
         >>> index.ask("Who sailed the Fram?", mode="bm25").quotes[0].text
@@ -61,6 +62,7 @@ class Quote:
     start: int
     end: int
     score: float | None = None
+    header: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON form that the command prints."""
@@ -71,6 +73,7 @@ class Quote:
             "start": self.start,
             "end": self.end,
             **({} if self.score is None else {"score": self.score}),
+            **({"header": self.header} if self.header else {}),
         }
 
 

@@ -52,6 +52,13 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--option", action="append", default=[], metavar="TEXT", help="possible answer; repeatable"
     )
+    parser.add_argument(
+        "--quotes",
+        type=int,
+        default=3,
+        metavar="N",
+        help="maximum number of sentences quoted without a model (default 3)",
+    )
     parser.add_argument("--html", metavar="FILE", help="write answer and passages as a web page")
     parser.add_argument(
         "--answer-tokens",
@@ -101,6 +108,7 @@ def run(args: argparse.Namespace) -> int:
             on_text=shown,
             kind=args.kind,
             options=args.option,
+            quotes=args.quotes,
             explain=args.explain or html is not None,
         )
         if html is not None:
@@ -192,5 +200,14 @@ class _Screen:
 
 
 def quotes(answer: Answer) -> list[str]:
-    """Return a line for each quoted sentence, best first."""
-    return [f"“{' '.join(quote.text.split())}” [{quote.number}]" for quote in answer.quotes]
+    """Return the quoted sentences, best first. A row is printed below the header of its table."""
+    lines = []
+    for at, quote in enumerate(answer.quotes):
+        text = " ".join(quote.text.split())
+        if not quote.header:
+            lines.append(f"“{text}” [{quote.number}]")
+            continue
+        if at == 0 or answer.quotes[at - 1].header != quote.header:
+            lines.append(quote.header)
+        lines.append(f"{text} [{quote.number}]")
+    return lines

@@ -20,8 +20,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from ketrag_fast._core import detect_language
-from ketrag_fast.kernels import sentence_spans
 from ketrag_fast.query.answer.facts import Fact, facts_of
+from ketrag_fast.query.answer.passage_parts import parts_of
 from ketrag_fast.types import Passage
 
 _LEAST: Final = 0.5
@@ -53,9 +53,6 @@ _PRONOUN: Final = re.compile(
     re.IGNORECASE,
 )
 """What may stand for the first name of a sentence before."""
-_RULE: Final = re.compile(r"\|?[\s:|-]*-[\s:|-]*")
-"""The line below the header of a table."""
-
 Keys = frozenset[str]
 
 
@@ -146,10 +143,11 @@ class Grounds:
         name, before = _keys(self._facts(title)), _keys(self._facts(context))
         lines: list[tuple[_Line, bool]] = []
         subject: Keys = frozenset()
-        for part, header in _split(text):
+        for found in parts_of(text, context):
+            part = text[found.start : found.end]
             facts = tuple(self._facts(part))
             own = _keys(facts)
-            keys = own | name | before | _keys(self._facts(header))
+            keys = own | name | before | _keys(self._facts(found.header))
             pronoun = _PRONOUN.search(part)
             first = next((at for at, fact in enumerate(facts) if fact.kind == "name"), None)
             if pronoun is not None:
@@ -158,8 +156,8 @@ class Grounds:
                 pronoun is None or part.lower().find(facts[first].text) < pronoun.start()
             ):
                 subject = _keys(facts[at] for at in _name_around(facts, first))
-            is_row = part.startswith("|")
-            lines.append((_Line(number, facts, keys, own if is_row else keys, name), is_row))
+            near = own if found.is_row else keys
+            lines.append((_Line(number, facts, keys, near, name), found.is_row))
         for at, (line, is_row) in enumerate(lines):
             around = [] if is_row else lines[max(at - 1, 0) : at] + lines[at + 1 : at + 2]
             yield (line, *(other for other, is_other_row in around if not is_other_row))
@@ -257,8 +255,8 @@ class _Claim:
     def _is_placed(self, at: int, lines: Sequence[_Line], every_line: Sequence[_Line]) -> bool:
         """Return whether a line has a number or name next to most of what is next to it here.
 
-        Only what the lines have counts, and of the sentence before what their passages have. The last part of a
-        name is enough, if a line has the whole name. Other keywords may be anywhere.
+        Only what the lines have counts, and of the sentence before what their passages have. The last part of
+        a name is enough, if a line has the whole name. Other keywords may be anywhere.
         """
         fact = self.facts[at]
         if fact.kind == "word":
@@ -368,25 +366,6 @@ def _weight_of(fact: Fact) -> float:
 
 def _keys(facts: Iterable[Fact]) -> Keys:
     return frozenset().union(*(fact.keys for fact in facts))
-
-
-def _split(text: str) -> Iterator[tuple[str, str]]:
-    """Yield the sentences and rows of a text, each with the header of its table."""
-    header = ""
-    for start, end in sentence_spans(text).tolist():
-        part = text[start:end]
-        if "|" not in part:
-            yield part, ""
-            continue
-        rows = part.split("\n")
-        following = text[end:].lstrip("\n").partition("\n")[0]
-        for row, after in zip(rows, [*rows[1:], following], strict=True):
-            if _RULE.fullmatch(row):
-                continue
-            if _RULE.fullmatch(after):
-                header = row
-            else:
-                yield row, header if row.startswith("|") else ""
 
 
 def _are_alike(one: str, other: str) -> bool:
