@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ketrag_fast.query.query import Query
     from ketrag_fast.types import (
         Answer,
+        AnswerSentence,
         BuildReport,
         Citation,
         Context,
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "Answer": "types",
+    "AnswerSentence": "types",
     "BuildReport": "types",
     "Citation": "types",
     "Context": "types",
@@ -75,6 +77,7 @@ _HOMES = {
 
 __all__ = [
     "Answer",
+    "AnswerSentence",
     "BuildReport",
     "Citation",
     "Context",

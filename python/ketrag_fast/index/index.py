@@ -653,6 +653,7 @@ class Index:
         on_context: Callable[[Context], bool | None] | None = None,
         kind: str | None = None,
         options: Sequence[str] = (),
+        quotes: int = 3,
         **fields: Unpack[QueryFields],
     ) -> Answer:
         """Return a language model's answer from the context of a query, with citations of its passages.
@@ -669,6 +670,7 @@ class Index:
             on_context: Receives the context before the answer; False stops it.
             kind: "free", "yes-no" (the answer has a `decision`) or "choice" (it has a `ranking`).
             options: What "choice" orders.
+            quotes: Maximum number of sentences that are quoted without a model.
             fields: As in `retrieve`.
 
         Raises as `retrieve`, and BackendMissing, BackendError, NetworkForbidden, ConfigError.
@@ -689,6 +691,7 @@ class Index:
             on_context=on_context,
             kind=kind,
             options=options,
+            quotes=quotes,
         )
 
     async def aask(self, query: str | Query, **options: Any) -> Answer:

@@ -195,7 +195,7 @@ class Searcher:
         documents = self._find(name, part, filtered)
         texts = self.opened.texts
         files = self.paths.of([texts.names[documents[0]]])
-        title = document_title(self.opened.generation.stages["units"], self._rows(documents[0]))
+        title = document_title(self.units, self._rows(documents[0]))
         location: dict[str, Any] = {}
         if len(documents) == 1:
             text = texts.text(documents[0])

@@ -10,7 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from ketrag_fast.types.answers import Answer, Citation, Quote
+    from ketrag_fast.types.answers import Answer, AnswerSentence, Citation, Quote
     from ketrag_fast.types.contexts import Cited, Context, Copy, Lazy, Passage
     from ketrag_fast.types.documents import Document, Failure, Listed, Section, Span
     from ketrag_fast.types.entities import Entity, Relation
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "Answer": "answers",
+    "AnswerSentence": "answers",
     "BuildReport": "reports",
     "Citation": "answers",
     "Cited": "contexts",
@@ -59,6 +60,7 @@ _HOMES = {
 
 __all__ = [
     "Answer",
+    "AnswerSentence",
     "BuildReport",
     "Citation",
     "Cited",
