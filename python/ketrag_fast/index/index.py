@@ -152,6 +152,26 @@ class Index:
 
     @classmethod
     @enough_memory()
+    def upgrade(
+        cls, path: PathText, *, settings: Settings | None = None, progress: Callback | None = None
+    ) -> Self:
+        """Upgrade an index of the format before from the texts that it holds, and open it.
+
+        No source is read. Texts, words and links stay as they are; vectors are computed again by the model of
+        the index, whose location `settings` may give. If the call is stopped, the next one continues. An index
+        of this format stays as it is. Raises as `build`, IndexMissing, and IndexIncompatible for other formats.
+
+        Examples:
+            >>> Index.build(library, scratch / "old").close()
+            >>> with Index.upgrade(scratch / "old") as index:
+            ...     index.report.changed
+            False
+        """
+        settings = building.reembedding_settings(settings, None)
+        return cls(Path(path), settings, building.upgrade_index(path, settings, progress=progress))
+
+    @classmethod
+    @enough_memory()
     def merge(
         cls,
         parts: Iterable[PathText],

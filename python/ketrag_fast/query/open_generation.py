@@ -354,11 +354,12 @@ def _graphs(generation: Generation) -> dict[str, StoredGraph]:
         if stage.proposes is None or arrays is None or not len(arrays):
             continue
         from ketrag_fast.models.ann.stored import GRAPH, StoredGraph, record_of
+        from ketrag_fast.systems.shared.hnsw_proposals import listed_vectors
 
         record = record_of(arrays)
         if record is not None:
             listed, of, array = stage.proposes
-            vectors = partial(generation.stages[of].__getitem__, array)
+            vectors = partial(listed_vectors, generation.stages[of], array)
             found[listed] = StoredGraph(partial(arrays.named, GRAPH), record, vectors)
     return found
 
