@@ -151,7 +151,11 @@ def chunk_vectors(chunks: Arrays, vectors: Arrays) -> StoredVectors | None:
 def _chunk_rows(documents: Documents, units: Arrays, packing: Packing, context: StageContext) -> Rows:
     owner = units["chunk_document"]
     texts = _core.slice_strings(documents.packed("text"), owner, units["chunk_bytes"])
-    return _embed((documents.packed("title"), owner, texts), packing, None, context)
+    stream = texts_after_titles(documents.packed("title"), owner, texts)
+    context.report.unit = "tokens"
+    # They stay in the tables, too: no published array has the text of a chunk, by which a row is found.
+    vectors = _model(context).embed(stream, len(owner), len(texts[0]), context.report)
+    return packing.pack(vectors, context.threads)
 
 
 def sentences(inputs: StageInputs, settings: Settings, context: StageContext) -> Outputs:
