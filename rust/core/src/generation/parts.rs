@@ -280,7 +280,8 @@ impl<'a> Parts<'a> {
     }
 
     pub fn unit_vectors(&self) -> Result<Option<Rows<'a>>> {
-        let made = part(self.has_vectors(), &self.unit_vectors, || rows(self.arrays, "vectors.unit", self.len));
+        let made =
+            part(self.has_vectors(), &self.unit_vectors, || rows(self.arrays, "vectors.unit", self.len));
         made.map(Option::<&_>::copied)
     }
 
@@ -290,9 +291,8 @@ impl<'a> Parts<'a> {
         let own = "chunk_vectors.chunk";
         let has = ["vectors", "scale"].iter().any(|part| self.arrays.has(&format!("{own}_{part}")));
         let name = if has { own } else { "vectors.unit" };
-        let made = part(self.has_vectors(), &self.chunk_vectors, || {
-            rows(self.arrays, name, self.chunks()?.len())
-        });
+        let made =
+            part(self.has_vectors(), &self.chunk_vectors, || rows(self.arrays, name, self.chunks()?.len()));
         made.map(Option::<&_>::copied)
     }
 

@@ -74,11 +74,7 @@ pub struct Buffers {
 
 impl<'a> CitedIndex<'a> {
     /// Check that all parts have the same number of texts.
-    pub fn new(
-        vectors: Rows<'a>,
-        links: &'a LinksView<'a>,
-        graph: &'a CitedGraph<'a>,
-    ) -> Result<Self> {
+    pub fn new(vectors: Rows<'a>, links: &'a LinksView<'a>, graph: &'a CitedGraph<'a>) -> Result<Self> {
         let n = vectors.len();
         if links.units() != n || graph.graph.len() != n {
             return Err(Error::input(format!(
