@@ -218,9 +218,11 @@ def test_a_finer_format_encodes_again_and_a_coarser_one_does_not(server: Endpoin
     # From f32 nothing is lost: the codes are those of a build in this format.
     Index.build(DOCUMENTS, tmp_path / "f", settings=settings(server, vector_format="f32")).close()
     given = settings(server, vector_format="4bit")
-    with Index.build(DOCUMENTS, tmp_path / "f", settings=given) as packed:
-        with Index.build(DOCUMENTS, tmp_path / "g", settings=settings(server)) as fresh:
-            assert packed.digest == fresh.digest
+    with (
+        Index.build(DOCUMENTS, tmp_path / "f", settings=given) as packed,
+        Index.build(DOCUMENTS, tmp_path / "g", settings=settings(server)) as fresh,
+    ):
+        assert packed.digest == fresh.digest
 
 
 def test_a_published_index_keeps_no_second_copy_of_its_vectors(server: Endpoint, tmp_path: Path) -> None:
