@@ -46,7 +46,8 @@ def run_plan(
         explainer = None
         if plan.explain:
             vector = None if prepared.vectors is None else prepared.vectors[row]
-            explainer = Explainer(plan.opened, request, question, prepared.texts[row], vector)
+            terms = None if prepared.terms is None else prepared.terms[row]
+            explainer = Explainer(plan.opened, request, question, prepared.texts[row], vector, terms)
         rows.append(build_contexts(plan, question, reply, explainer, prepared))
     if plan.neighbourhoods and quoted:
         limit = Limited(None, plan.clock.left(), time.monotonic())

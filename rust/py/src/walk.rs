@@ -307,6 +307,7 @@ fn walk_rank<'py>(
                 &view,
                 lengths.map_or(walk::Lengths::Keywords, walk::Lengths::Given),
                 dense,
+                None,
                 question,
                 top,
                 mask,

@@ -31,6 +31,12 @@ class SharedSettings:
         flag=True,
         metavar="SPEC",
     )
+    sparse_model: str | None = setting(
+        None,
+        "learned sparse encoder such as SPLADE, NAME_OR_PATH, whose term weights replace BM25 in bm25, fused"
+        " and walk",
+        metavar="NAME",
+    )
     chunk_tokens: int = setting(
         200, "maximum chunk size in tokens", low=8, high=1_000_000, rebuild=True, flag=True
     )
