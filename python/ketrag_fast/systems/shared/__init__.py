@@ -188,11 +188,19 @@ SENTENCE_VECTORS = Stage(
     run=f"{_HERE}.vectors:sentences",
     variant=f"{_HERE}.vectors:way",
     unit="sentences",
-    arrays={
-        "walk_sentence_signs": array("u8", ANY, ANY, optional=True),
-        "title_sentence_signs": array("u8", ANY, ANY, optional=True),
-    },
+    arrays={"signs": array("u8", ANY, ANY, optional=True)},
     seconds=lambda size: 2e-5 * size.get("units", 0),
+)
+
+TITLE_VECTORS = Stage(
+    "title_vectors",
+    version=1,
+    needs=_further_vector_stages,
+    settings=("embedder",),
+    run=f"{_HERE}.vectors:titles",
+    unit="titles",
+    arrays={"signs": array("u8", ANY, ANY, optional=True)},
+    seconds=lambda size: 1e-6 * size.get("units", 0),
 )
 
 _SEARCHED = {"units": "passages"}
@@ -237,5 +245,5 @@ def search_over(
 
 UNIT_SEARCH = search_over("units", "vectors", "unit", "unit_search", size="units")
 
-SHARED = (UNITS, WORDS, LINKS, TERMS, VECTORS, CHUNK_VECTORS, SENTENCE_VECTORS, UNIT_SEARCH)
+SHARED = (UNITS, WORDS, LINKS, TERMS, VECTORS, CHUNK_VECTORS, SENTENCE_VECTORS, TITLE_VECTORS, UNIT_SEARCH)
 """In the default order of execution."""
