@@ -39,6 +39,7 @@ from ketrag_fast.storage.tables import Known, Tables
 from ketrag_fast.systems.spec.ahead import Ahead, columns_of
 from ketrag_fast.types import Document, Failure
 from ketrag_fast.types.documents import FORMAT, GENERATED, HIDDEN
+from ketrag_fast.types.locations import from_rows, to_text
 
 _FEW: Final = 5
 _TOGETHER: Final = 512
@@ -285,7 +286,7 @@ def _apply_all(tables: Tables, steps: Iterable[Step], done: Ingested, ahead: Seq
             tables.insert_batch(step.batch, step.contents, step.source, step.place)
             done.added += len(step.batch)
             for one in ahead:
-                one.add(step.batch.packed, step.contents)
+                one.add(step.batch.packed, step.contents, {})
             continue
         if isinstance(step, DocumentMove) or step.action != "insert" or step.restored:
             _apply(tables, step, done)
@@ -300,17 +301,19 @@ def _apply_all(tables: Tables, steps: Iterable[Step], done: Ingested, ahead: Seq
 
 
 def _give(ahead: Sequence[Ahead], documents: Sequence[Document], contents: Sequence[str]) -> None:
-    """Pass new documents on; those with locators are left to the stages."""
-    if any(document.locators for document in documents):
-        for one in ahead:
-            one.give_up()
-        return
+    """Pass new documents on."""
     metadata = None
     if any(document.metadata for document in documents):
         metadata = [metadata_json(document) for document in documents]
     columns = columns_of(documents, metadata)
+    # As they are stored: sorted, and with lists instead of tuples.
+    located = {
+        at: from_rows(json.loads(to_text(document.locators)))
+        for at, document in enumerate(documents)
+        if document.locators
+    }
     for one in ahead:
-        one.add(columns, [bytes.fromhex(content) for content in contents])
+        one.add(columns, [bytes.fromhex(content) for content in contents], located)
 
 
 def _apply(tables: Tables, step: DocumentChange | DocumentMove, done: Ingested) -> None:

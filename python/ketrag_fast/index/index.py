@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ketrag_fast.index.inspection import Inspection
     from ketrag_fast.models.llms.protocol import LanguageModel
     from ketrag_fast.query.answer.generation import OnText
-    from ketrag_fast.types import Answer, BuildReport, Excerpt, Hits, Match
+    from ketrag_fast.types import Answer, BuildReport, Excerpt, Hits, Match, Themes
 
     PathText = str | os.PathLike[str]
 
@@ -149,6 +149,26 @@ class Index:
 
         settings = building.reembedding_settings(settings, embedder)
         return cls(Path(path), settings, building.reembed_index(path, settings, progress=progress))
+
+    @classmethod
+    @enough_memory()
+    def upgrade(
+        cls, path: PathText, *, settings: Settings | None = None, progress: Callback | None = None
+    ) -> Self:
+        """Upgrade an index of the format before from the texts that it holds, and open it.
+
+        No source is read. Texts, words and links stay as they are; vectors are computed again by the model of
+        the index, whose location `settings` may give. If the call is stopped, the next one continues. An index
+        of this format stays as it is. Raises as `build`, IndexMissing, and IndexIncompatible for other formats.
+
+        Examples:
+            >>> Index.build(library, scratch / "old").close()
+            >>> with Index.upgrade(scratch / "old") as index:
+            ...     index.report.changed
+            False
+        """
+        settings = building.reembedding_settings(settings, None)
+        return cls(Path(path), settings, building.upgrade_index(path, settings, progress=progress))
 
     @classmethod
     @enough_memory()
@@ -653,6 +673,7 @@ class Index:
         on_context: Callable[[Context], bool | None] | None = None,
         kind: str | None = None,
         options: Sequence[str] = (),
+        quotes: int = 3,
         **fields: Unpack[QueryFields],
     ) -> Answer:
         """Return a language model's answer from the context of a query, with citations of its passages.
@@ -669,6 +690,7 @@ class Index:
             on_context: Receives the context before the answer; False stops it.
             kind: "free", "yes-no" (the answer has a `decision`) or "choice" (it has a `ranking`).
             options: What "choice" orders.
+            quotes: Maximum number of sentences that are quoted without a model.
             fields: As in `retrieve`.
 
         Raises as `retrieve`, and BackendMissing, BackendError, NetworkForbidden, ConfigError.
@@ -689,6 +711,7 @@ class Index:
             on_context=on_context,
             kind=kind,
             options=options,
+            quotes=quotes,
         )
 
     async def aask(self, query: str | Query, **options: Any) -> Answer:
@@ -734,6 +757,31 @@ class Index:
         from ketrag_fast.index.descriptions import descriptions_of
 
         return descriptions_of(self._state.path)
+
+    @enough_memory()
+    def themes(
+        self,
+        *,
+        filter: Filter | None = None,  # noqa: A002 - as in `Query`
+        allow: Filter | None = None,
+        progress: Callback | None = None,
+    ) -> Themes:
+        """Return what the documents are about: themes with labels, central sentences, documents and dates.
+
+        No model is called. Themes are clusters of passages, in two or three levels. They depend only on the
+        documents that match `filter` and `allow`, so that they tell nothing of others. The first call takes
+        seconds for tens of thousands of passages; further calls with the same filter return the same value.
+
+        Raises:
+            InputError: A filter cannot be parsed, or names an unknown field.
+            ModeUnavailable: The index was built without the mode `walk`.
+            Cancelled: `progress` returned False.
+
+        Examples:
+            >>> [(theme.id, theme.passages) for theme in index.themes(filter="year<1900").themes]
+            [('1', 2)]
+        """
+        return querying.themes(self._state, filter, allow, progress)
 
     # ------------------------------------------------------------ export, import and copy
 

@@ -52,6 +52,11 @@ class Searcher:
     def __post_init__(self) -> None:
         object.__setattr__(self, "paths", SourcePaths(self.folder))
 
+    @property
+    def units(self) -> Mapping[str, NDArray[Any]]:
+        """Arrays of the stage `units`."""
+        return self.opened.generation.stages["units"]
+
     # ------------------------------------------------------------ ranked
 
     def search(
@@ -97,7 +102,7 @@ class Searcher:
     def _hit(self, rank: int, passage: Passage, snippets: Snippets, files: Mapping[str, SourceFile]) -> Hit:
         text, location, title = passage.text, passage.location, passage.title
         if passage.units:  # of neighbours that were found together, the best one is shown
-            span = span_of(self.opened.generation.stages["units"], passage.unit)
+            span = span_of(self.units, passage.unit)
             text, title = span.text, span.title
             location = self.opened.places.of_unit(passage.unit, span.start, span.end)
         place = place_fields(passage.document, files, location, title)
@@ -118,7 +123,7 @@ class Searcher:
             return fits
         texts = self.opened.texts
         rows = np.repeat(documents, np.diff(texts.first_row))
-        units = rows[self.opened.generation.stages["units"]["unit_document"]]
+        units = rows[self.units["unit_document"]]
         return units if fits is None else units & fits
 
     def _documents(self, filtered: FilterMask | None, globs: Globs) -> NDArray[np.bool_] | None:
@@ -172,7 +177,7 @@ class Searcher:
         name = self.opened.texts.names[found.document]
         title = self._titles.get(found.document)
         if title is None:
-            title = self._titles[found.document] = document_title(self.opened, rows)
+            title = self._titles[found.document] = document_title(self.units, rows)
         return Match(**place_fields(name, files, location, title), line=found.line)
 
     @cached_property
@@ -193,7 +198,7 @@ class Searcher:
         documents = self._find(name, part, filtered)
         texts = self.opened.texts
         files = self.paths.of([texts.names[documents[0]]])
-        title = document_title(self.opened, self._rows(documents[0]))
+        title = document_title(self.units, self._rows(documents[0]))
         location: dict[str, Any] = {}
         if len(documents) == 1:
             text = texts.text(documents[0])

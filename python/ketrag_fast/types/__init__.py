@@ -10,7 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from ketrag_fast.types.answers import Answer, Citation, Quote
+    from ketrag_fast.types.answers import Answer, AnswerSentence, Citation, Quote
     from ketrag_fast.types.contexts import Cited, Context, Copy, Lazy, Passage
     from ketrag_fast.types.documents import Document, Failure, Listed, Section, Span
     from ketrag_fast.types.entities import Entity, Relation
@@ -18,9 +18,11 @@ if TYPE_CHECKING:
     from ketrag_fast.types.hits import Excerpt, Hit, Hits, Match, Place, ShownLine
     from ketrag_fast.types.locations import Location, Locator
     from ketrag_fast.types.reports import BuildReport, StageReport, Usage
+    from ketrag_fast.types.themes import Theme, ThemeDocument, ThemePeriod, ThemeQuote, Themes
 
 _HOMES = {
     "Answer": "answers",
+    "AnswerSentence": "answers",
     "BuildReport": "reports",
     "Citation": "answers",
     "Cited": "contexts",
@@ -48,11 +50,17 @@ _HOMES = {
     "ShownLine": "hits",
     "Span": "documents",
     "StageReport": "reports",
+    "Theme": "themes",
+    "ThemeDocument": "themes",
+    "ThemePeriod": "themes",
+    "ThemeQuote": "themes",
+    "Themes": "themes",
     "Usage": "reports",
 }
 
 __all__ = [
     "Answer",
+    "AnswerSentence",
     "BuildReport",
     "Citation",
     "Cited",
@@ -80,6 +88,11 @@ __all__ = [
     "ShownLine",
     "Span",
     "StageReport",
+    "Theme",
+    "ThemeDocument",
+    "ThemePeriod",
+    "ThemeQuote",
+    "Themes",
     "Usage",
 ]
 

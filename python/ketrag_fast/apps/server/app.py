@@ -100,6 +100,7 @@ def _routes(options: ServerOptions) -> list[Route]:
         Route("/v1/stats", inspection.stats),
         Route("/v1/fields", inspection.fields),
         Route("/v1/builds", inspection.builds),
+        Route("/v1/themes", inspection.themes),
         Route("/v1/graph", inspection.graph),
         Route("/v1/graph-view", graph_views.graph_view),
         Route("/v1/graph/{name:path}", inspection.node),

@@ -118,6 +118,13 @@ def _index_paths(shapes: Mapping[str, Shape]) -> dict[str, Any]:
                 _query("count", {**_COUNT, "maximum": 1000}, "maximum number of past builds"),
             )
         },
+        "/v1/themes": {
+            "get": _get(
+                "What the documents are about",
+                _INDEX,
+                _query("filter", _TEXT, "themes of the documents with matching metadata only"),
+            )
+        },
         "/v1/graph": {"get": _get("Kinds of names in the graphs of an index", _INDEX)},
         "/v1/graph/{name}": {
             "get": _get(

@@ -33,6 +33,7 @@ OPERATIONS = (
     "GET /v1/part/bundle",
     "GET /v1/fields",
     "GET /v1/builds",
+    "GET /v1/themes",
     "GET /v1/graph",
     "GET /v1/graph/{name}",
     "GET /v1/graph-view",
