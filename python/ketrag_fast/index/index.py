@@ -167,6 +167,8 @@ class Index:
             ...     index.report.changed
             False
         """
+        from ketrag_fast.index import building
+
         settings = building.reembedding_settings(settings, None)
         return cls(Path(path), settings, building.upgrade_index(path, settings, progress=progress))
 

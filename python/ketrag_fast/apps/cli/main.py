@@ -65,8 +65,8 @@ COMMANDS: Final = {name: row for commands in GROUPS.values() for name, row in co
 
 _DESCRIPTION = "Graph indexes for retrieval, built and queried on this machine."
 EPILOG = """`ketrag COMMAND -h` shows the common options of a command, `ketrag COMMAND --help` all of them.
-Exit codes: 0 done, 1 failed, 2 wrong usage, 3 partly done (failures are listed), 4 index missing,
-damaged or incomplete, 5 network or endpoint not allowed, 130 interrupted."""
+Exit codes: 0 done, 1 failed or nothing found, 2 wrong usage, 3 partly done (failures are listed), 4 index
+missing, damaged or incomplete, 5 network or endpoint not allowed, 130 interrupted."""
 _TOP_FLAGS = ("-h", "--help", "--version")
 _RESUME = "run the same command again"
 _ELSEWHERE = {"purge": "ketrag remove --purge ID"}
@@ -123,7 +123,8 @@ def parser(argv: Sequence[str] | None = None) -> CommandParser:
     chosen = next((word for word in argv if word in COMMANDS), None) if argv is not None else None
     for name, (module, text) in COMMANDS.items():
         if argv is not None and name != chosen:
-            commands.add_parser(name, help=text)
+            if chosen is None or chosen != argv[0]:
+                commands.add_parser(name, help=text)
             continue
         from ketrag_fast.apps.cli import options
 
