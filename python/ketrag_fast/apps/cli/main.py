@@ -95,7 +95,7 @@ class _TopParser(CommandParser):
         lines = [self.format_usage(), f"{_DESCRIPTION}\n"]
         for title, commands in GROUPS.items():
             lines.append(f"{title}:")
-            lines += [f"  {name:<12}{text}" for name, (_, text) in commands.items()]
+            lines += [f"  {name:<13}{text}" for name, (_, text) in commands.items()]
             lines.append("")
         return (
             "\n".join(
