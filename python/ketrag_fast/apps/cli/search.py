@@ -48,7 +48,7 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
         "retrieval",
         "query",
         shown=("mode", "filter"),
-        but=("top", "budget"),
+        but=("top", "budget", "min_score"),
     )
     group = parser.add_argument_group("embedding model")
     options.setting(group, "embedder", rare=True)
