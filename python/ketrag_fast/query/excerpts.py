@@ -56,7 +56,7 @@ class Excerpts:
             low = begin + text.count("\n", 0, start)
             high = low + text.count("\n", start, max(start, end - 1))
         if high < low:
-            raise InputError(f"lines {low:,}-{high:,} are no range", hint=f"such as {name}:93-110")
+            raise InputError(f"{low:,}-{high:,} is not a range of lines", hint=f"such as {name}:93-110")
         if low > total:
             raise UnknownName(f"{name} has no line {low:,}", hint=f"its text ends with line {total:,}")
         low, high = max(low, begin), min(high, total)

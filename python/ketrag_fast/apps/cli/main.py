@@ -15,7 +15,7 @@ from ketrag_fast.errors import KetragError, OutOfMemory
 
 GROUPS: Final = {
     "Find": {
-        "search": ("search", "find passages and where they are"),
+        "search": ("search", "find passages in your files"),
         "get": ("get", "print the indexed text of a file, or some lines of it"),
         "grep": ("grep", "find lines that match a pattern"),
         "retrieve": ("retrieve", "print the context for a query, for a prompt"),

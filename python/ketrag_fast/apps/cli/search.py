@@ -1,4 +1,4 @@
-"""`ketrag search QUERY`: find passages, and show where they are."""
+"""`ketrag search QUERY`: find passages, and show their places."""
 
 from __future__ import annotations
 
