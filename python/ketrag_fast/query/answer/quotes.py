@@ -31,7 +31,7 @@ _BEHIND: Final = 2.25
 _MENTIONING: Final = 4  # passages that may mention the subject of another one
 _LEAST: Final = 4  # characters of a title that counts as a subject
 _WORD: Final = re.compile(r"\w+")
-_COMPOUND: Final = re.compile(r"[^\W_]+(?:[-_.][^\W_]+)+")
+_COMPOUND: Final = re.compile(r"(?<![^\W_])[^\W_]++(?:[-_.][^\W_]++)++")
 """A name such as item-40, max_attempts or v2.1, which its parts do not stand for."""
 
 
