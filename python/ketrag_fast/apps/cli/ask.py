@@ -36,20 +36,20 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
         "fit best are quoted.",
         examples=(
             'ketrag ask "Who built the Fram?" --llm llama-cpp:model.gguf',
-            'ketrag ask "Is a model needed?" --kind yes-no --mode cg-rag -o subgraphs=5',
+            'ketrag ask "Which ships were lost?" --filter "year>=1900"',
             'ketrag ask "Who led the men?" --html answer.html',
         ),
     )
     parser.add_argument("question", metavar="QUESTION", help="question to answer")
-    options.answering(parser, shown=("llm", "answer_llm"))
-    options.topic(parser, "retrieval", "query", shown=("mode", "budget", "filter", "allow", "deadline"))
+    options.answering(parser, shown=("llm",))
+    options.topic(parser, "retrieval", "query", shown=("mode", "budget", "filter"))
     parser.add_argument("--explain", action="store_true", help="print why each source was retrieved")
-    parser.add_argument(
+    kind = parser.add_argument(
         "--kind",
         choices=("free", "yes-no", "choice"),
         help="form of the answer: text; Yes, No or Maybe; or one --option (default free)",
     )
-    parser.add_argument(
+    option = parser.add_argument(
         "--option", action="append", default=[], metavar="TEXT", help="possible answer; repeatable"
     )
     parser.add_argument(
@@ -60,7 +60,7 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
         help="maximum number of sentences quoted without a model (default 3)",
     )
     parser.add_argument("--html", metavar="FILE", help="write answer and passages as a web page")
-    parser.add_argument(
+    tokens = parser.add_argument(
         "--answer-tokens",
         type=int,
         default=512,
@@ -68,17 +68,21 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
         help="maximum tokens of the answer (default 512)",
     )
     mark_rare(
+        kind,
+        option,
+        tokens,
         parser.add_argument(
             "--answer-seconds",
             type=float,
             default=300.0,
             metavar="X",
             help="time limit of the answer in seconds (default 300)",
-        )
+        ),
     )
     group = parser.add_argument_group("embedding model")
     options.setting(group, "embedder", rare=True)
     options.model(parser)
+    options.freshness(parser)
     parser.set_defaults(run=run, go_on="run the same command again")
 
 
@@ -101,6 +105,7 @@ def run(args: argparse.Namespace) -> int:
     shown = _Screen(args.explain, settings.top) if not args.json else None
     with Index.open(path, settings=settings, deadline=settings.deadline) as index:
         _require_model_for_kind(args, index)
+        options.freshen(args, index)
         answer = index.ask(
             args.question,
             tokens=args.answer_tokens,
