@@ -58,11 +58,16 @@ def parts_of(text: str, context: str = "", names: Container[str] = ()) -> list[P
             continue
         header = ""
         is_adjacent = at + 1 < len(lines) and text[end : lines[at + 1][0]] == "\n"
-        if _HEADING.match(line) or _plain(line) in names or (is_adjacent and _UNDERLINE.fullmatch(following)):
+        if is_heading(line, names) or (is_adjacent and _UNDERLINE.fullmatch(following)):
             continue
         marker = _ITEM.match(line)
         parts.append(Part(start + (marker.end() if marker else 0), end))
     return [part for part in parts if part.start < part.end]
+
+
+def is_heading(line: str, names: Container[str]) -> bool:
+    """Return whether a line is a heading by its marks, or is one of `names`."""
+    return _HEADING.match(line) is not None or _plain(line) in names
 
 
 def _lines(text: str) -> Iterator[tuple[int, int]]:
