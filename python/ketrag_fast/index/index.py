@@ -157,9 +157,10 @@ class Index:
     ) -> Self:
         """Upgrade an index of the format before from the texts that it holds, and open it.
 
-        No source is read. Texts, words and links stay as they are; vectors are computed again by the model of
-        the index, whose location `settings` may give. If the call is stopped, the next one continues. An index
-        of this format stays as it is. Raises as `build`, IndexMissing, and IndexIncompatible for other formats.
+        No source is read. Texts, words and links stay as they are; vectors are computed again by the model
+        of the index, whose location `settings` may give. If the call is stopped, the next one continues. An
+        index of this format stays as it is. Raises as `build`, IndexMissing, and IndexIncompatible for other
+        formats.
 
         Examples:
             >>> Index.build(library, scratch / "old").close()
@@ -167,6 +168,8 @@ class Index:
             ...     index.report.changed
             False
         """
+        from ketrag_fast.index import building
+
         settings = building.reembedding_settings(settings, None)
         return cls(Path(path), settings, building.upgrade_index(path, settings, progress=progress))
 

@@ -14,6 +14,7 @@ from ketrag_fast.query.open_generation import FilterMask, Opened
 from ketrag_fast.query.query import Query
 from ketrag_fast.query.recipes import ModeRecipe, build_request, split_budget
 from ketrag_fast.systems.planning import AUTO
+from ketrag_fast.systems.shared import TERMS
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +45,12 @@ class QueryPlan:
     def mask(self) -> _core.Mask | None:
         """The units that may be printed, in the core's form; None for all."""
         return None if self.filtered is None else self.filtered.core
+
+    @property
+    def has_terms(self) -> bool:
+        """Whether a channel of the core matches words by learned weights instead of BM25."""
+        channels = (channel for channel in self.mode.channels if channel.rank is None)
+        return any(TERMS.name in channel.needed(self.settings) for channel in channels)
 
     def request(self, budgets: Sequence[int] | None = None) -> _core.Request:
         """Return the core's request with the time that is left.

@@ -123,7 +123,7 @@ class Searcher:
             return fits
         texts = self.opened.texts
         rows = np.repeat(documents, np.diff(texts.first_row))
-        units = rows[self.units["unit_document"]]
+        units: NDArray[np.bool_] = rows[self.units["unit_document"]]
         return units if fits is None else units & fits
 
     def _documents(self, filtered: FilterMask | None, globs: Globs) -> NDArray[np.bool_] | None:

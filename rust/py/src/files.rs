@@ -286,7 +286,8 @@ fn file_stamps<'py>(py: Python<'py>, paths: &[u8]) -> PyResult<Bound<'py, PyArra
 
 fn stamp(name: &[u8]) -> [i64; 2] {
     #[cfg(unix)]
-    let path = Some(std::path::Path::new(<std::ffi::OsStr as std::os::unix::ffi::OsStrExt>::from_bytes(name)));
+    let path =
+        Some(std::path::Path::new(<std::ffi::OsStr as std::os::unix::ffi::OsStrExt>::from_bytes(name)));
     #[cfg(not(unix))]
     let path = std::str::from_utf8(name).ok().map(std::path::Path::new);
     let Some(about) = path.and_then(|path| std::fs::metadata(path).ok()) else { return [-1, -1] };

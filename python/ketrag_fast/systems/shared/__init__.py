@@ -121,6 +121,29 @@ LINKS = Stage(
 )
 
 
+TERMS = Stage(
+    "terms",
+    version=1,
+    needs=("units",),
+    settings=(),
+    run=f"{_HERE}.terms:run",
+    look=f"{_HERE}.terms:look",
+    unit="units",
+    arrays={
+        **graph("term_units", "sparse_terms", "units"),
+        "term_impacts": array("u8", "term_postings"),
+        "model": array("u8", ANY),
+    },
+    counts={"terms": "term_postings"},
+    seconds=lambda size: 0.02 * size.get("units", 0),
+)
+
+
+def lexical_stages(settings: Settings) -> tuple[str, ...]:
+    """Return the stages by which units match the words of a query."""
+    return ("links",) if settings.sparse_model is None else ("links", "terms")
+
+
 def _vector_stages(settings: Settings) -> tuple[str, ...]:
     """Return the needs of vectors: words for the fitted space, texts for a model."""
     return (DOCUMENTS, "units") if has_model(settings) else (DOCUMENTS, "units", "words")
@@ -214,5 +237,5 @@ def search_over(
 
 UNIT_SEARCH = search_over("units", "vectors", "unit", "unit_search", size="units")
 
-SHARED = (UNITS, WORDS, LINKS, VECTORS, CHUNK_VECTORS, SENTENCE_VECTORS, UNIT_SEARCH)
+SHARED = (UNITS, WORDS, LINKS, TERMS, VECTORS, CHUNK_VECTORS, SENTENCE_VECTORS, UNIT_SEARCH)
 """In the default order of execution."""
