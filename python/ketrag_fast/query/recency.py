@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from ketrag_fast.query.document_dates import FIELDS, date_in
 from ketrag_fast.query.source_paths import SourcePaths
-from ketrag_fast.query.themes.periods import FIELDS, date_in
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.source_stamps import read_stamps
 
