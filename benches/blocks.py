@@ -85,7 +85,9 @@ def main() -> None:
                 for kind in ("table", "list", "code", "all"):
                     own = [row for row in rows if kind in (row[0], "all")]
                     first, small = (100 * sum(row[at] for row in own) / len(own) for at in (1, 2))
-                    print(f"{mode} {kind} {len(own)}: first passage {first:.1f} %, {BUDGET:,} tokens {small:.1f} %")
+                    print(
+                        f"{mode} {kind} {len(own)}: first passage {first:.1f} %, {BUDGET:,} tokens {small:.1f} %"
+                    )
 
 
 if __name__ == "__main__":

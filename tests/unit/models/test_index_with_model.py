@@ -188,12 +188,14 @@ def test_brought_vectors(tmp_path: Path) -> None:
 
 def test_equal_vectors_and_units_without_sentences_are_ranked_all_the_same(tmp_path: Path) -> None:
     documents = [*DOCUMENTS, Document("rule", "---", ""), Document("title", "", "A title alone")]
-    with Endpoint(lambda texts: np.full((len(texts), 9), 0.5, np.float32)) as server:  # 8 does not divide 9
-        with Index.build(documents, tmp_path / "i", settings=settings(server)) as index:
-            for mode in ("text", "walk", "fused"):
-                found = index.retrieve("Who built the bridge?", mode=mode, budget=400)
-                assert found.passages and np.isfinite([one.score for one in found.passages]).all()
-            assert index.retrieve("bridge", mode="walk").passages[0].document == "bridge"
+    with (
+        Endpoint(lambda texts: np.full((len(texts), 9), 0.5, np.float32)) as server,  # 8 does not divide 9
+        Index.build(documents, tmp_path / "i", settings=settings(server)) as index,
+    ):
+        for mode in ("text", "walk", "fused"):
+            found = index.retrieve("Who built the bridge?", mode=mode, budget=400)
+            assert found.passages and np.isfinite([one.score for one in found.passages]).all()
+        assert index.retrieve("bridge", mode="walk").passages[0].document == "bridge"
 
 
 def test_a_finer_format_encodes_again_and_a_coarser_one_does_not(server: Endpoint, tmp_path: Path) -> None:
@@ -209,9 +211,11 @@ def test_a_finer_format_encodes_again_and_a_coarser_one_does_not(server: Endpoin
         assert asked == [] if coarser else asked
     # From f32 nothing is lost: the codes are those of a build in this format.
     Index.build(DOCUMENTS, tmp_path / "f", settings=settings(server, vector_format="f32")).close()
-    with Index.build(DOCUMENTS, tmp_path / "f", settings=settings(server)) as packed:
-        with Index.build(DOCUMENTS, tmp_path / "g", settings=settings(server)) as fresh:
-            assert packed.digest == fresh.digest
+    with (
+        Index.build(DOCUMENTS, tmp_path / "f", settings=settings(server)) as packed,
+        Index.build(DOCUMENTS, tmp_path / "g", settings=settings(server)) as fresh,
+    ):
+        assert packed.digest == fresh.digest
 
 
 def test_a_published_index_keeps_no_second_copy_of_its_vectors(server: Endpoint, tmp_path: Path) -> None:
