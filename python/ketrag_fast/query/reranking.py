@@ -13,7 +13,7 @@ from ketrag_fast.errors import ConfigError
 from ketrag_fast.query.open_generation import Opened
 from ketrag_fast.query.plan import QueryPlan
 from ketrag_fast.query.preparation import Prepared
-from ketrag_fast.query.recency import days_of, newest_first
+from ketrag_fast.query.recency import days_of, newest_copies_first, newest_first
 from ketrag_fast.query.recipes import prints_once
 
 if TYPE_CHECKING:
@@ -91,7 +91,12 @@ def _reorder(
         order = np.argsort(-found, kind="stable")  # equal scores keep the order of the first ranking
         first, scores = first[order], found[order]
     if plan.newest is not None:
-        preferred = newest_first(scores, days_of(plan.opened, plan.newest, first.tolist()))
+        days = days_of(plan.opened, plan.newest, first.tolist())
+        preferred = newest_first(scores, days)
+        stage = plan.opened.generation.stages["units"]
+        if "unit_keys" in stage:
+            keys = stage["unit_keys"].reshape(-1, 2)[first].tolist()
+            preferred = newest_copies_first(preferred, days, keys)
         first, scores = first[preferred], scores[preferred]
     ids = np.concatenate([first, printed.units[DEPTH:]])
     return ids.astype(np.uint32), np.concatenate([scores, all_scores[DEPTH:]])
