@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ketrag_fast import _core
 from ketrag_fast.base.config import Settings
+from ketrag_fast.base.filters import Condition
 from ketrag_fast.query.limits import ENDLESS, Clock
 from ketrag_fast.query.mode_choice import choose_mode
 from ketrag_fast.query.open_generation import FilterMask, Opened
@@ -32,6 +33,8 @@ class QueryPlan:
     clock: Clock
     filtered: FilterMask | None
     """Units that pass the filter, None without a filter."""
+    condition: Condition | None = None
+    """The filter."""
 
     @property
     def settings(self) -> Settings:
@@ -100,4 +103,5 @@ def plan_query(
         query.explain,
         clock,
         opened.filtered(condition, clock.left),
+        condition,
     )

@@ -10,7 +10,6 @@ import numpy as np
 
 from ketrag_fast import _core
 from ketrag_fast.errors import ConfigError
-from ketrag_fast.query.open_generation import Opened
 from ketrag_fast.query.plan import QueryPlan
 from ketrag_fast.query.preparation import Prepared
 from ketrag_fast.query.recipes import prints_once
@@ -40,7 +39,7 @@ def rank(
     model = plan.opened.reranker
     if model is None or not questions:
         request = plan.request()
-        return request, _run(plan.opened, request, prepared, threads)
+        return request, run(plan, request, prepared, threads)
     recipe = plan.mode.recipe
     if len(recipe.shares) > 1 and recipe.join != "fuse":
         raise ConfigError(
@@ -48,7 +47,7 @@ def rank(
             hint="use a mode of passages (bm25, text, fused, walk, ...) or leave out rerank",
         )
     request = plan.request([max(plan.budgets, default=0) + DEPTH * _LONG])
-    replies = _run(plan.opened, request, prepared, threads)
+    replies = run(plan, request, prepared, threads)
     rankings = [
         _rerank(plan, model, question, reply, threads)
         for question, reply in zip(questions, replies, strict=True)
@@ -65,7 +64,7 @@ def rank(
         once=prints_once(settings),
     )
     reordered = replace(prepared, near={}, rankings={_NAME: rankings})
-    return request, _run(plan.opened, final, reordered, threads)
+    return request, run(plan, final, reordered, threads)
 
 
 def _rerank(
@@ -87,9 +86,11 @@ def _rerank(
     return ids.astype(np.uint32), np.concatenate([scores[order], rest])
 
 
-def _run(
-    opened: Opened, request: _core.Request, prepared: Prepared, threads: int | None
+def run(
+    plan: QueryPlan, request: _core.Request, prepared: Prepared, threads: int | None
 ) -> list[_core.Reply]:
+    """Return the core's reply to each question; `threads` as in `rank`."""
+    opened = plan.opened
     if threads is not None:
         return opened.searcher.answer_many(
             request,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ketrag_fast.apps.cli import options, output
 from ketrag_fast.apps.cli.command_parser import mark_rare
 from ketrag_fast.apps.cli.retrieve import place_of, reasons
-from ketrag_fast.apps.cli.terminal_text import visible
+from ketrag_fast.apps.cli.terminal_text import inline, visible
 from ketrag_fast.base.config.fields import LONGEST_SECONDS
 from ketrag_fast.errors import ConfigError, EmptyQuery
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 
 _MOST_TOKENS = 1_000_000
+_SURVEY = "survey"
 _QUOTED = "These are quotes from the passages, not an answer written by a model:"
 
 
@@ -34,11 +35,17 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
             'ketrag ask "Who built the Fram?" --llm llama-cpp:model.gguf',
             'ketrag ask "Is a model needed?" --kind yes-no --mode cg-rag -o subgraphs=5',
             'ketrag ask "Who led the men?" --html answer.html',
+            'ketrag ask --survey "Which dangers come up again and again?"',
         ),
     )
     parser.add_argument("question", metavar="QUESTION", help="question to answer")
     options.answering(parser, shown=("llm", "answer_llm"))
     options.topic(parser, "retrieval", "query", shown=("mode", "budget", "filter", "allow", "deadline"))
+    parser.add_argument(
+        "--survey",
+        action="store_true",
+        help="question about the whole: answer from excerpts of many documents, by theme (--mode survey)",
+    )
     parser.add_argument("--explain", action="store_true", help="print why each source was retrieved")
     parser.add_argument(
         "--kind",
@@ -83,6 +90,10 @@ def run(args: argparse.Namespace) -> int:
     html = None if args.html is None else Path(args.html)
     if html is not None:
         output.has_place(html)
+    if args.survey:
+        if args.set_mode not in (None, _SURVEY):
+            raise ConfigError(f"--survey contradicts --mode {args.set_mode}", hint="leave out one of them")
+        args.set_mode = _SURVEY
     path = options.opened_path(args)
     settings = options.query_settings_of(args)
     from ketrag_fast.index import Index
@@ -182,5 +193,14 @@ class _Screen:
 
 
 def quotes(answer: Answer) -> list[str]:
-    """Return a line for each quoted sentence, best first."""
-    return [f"“{' '.join(quote.text.split())}” [{quote.number}]" for quote in answer.quotes]
+    """Return a line for each quoted sentence, best first; those of a survey by theme, under its label."""
+    lines: list[str] = []
+    last = None
+    for quote in answer.quotes:
+        why = answer.context.passages[quote.number - 1].why
+        theme = next((one["theme"] for one in why if isinstance(one, dict) and "theme" in one), last)
+        if theme != last:
+            lines += ["", inline(theme)]
+            last = theme
+        lines.append(f"“{' '.join(quote.text.split())}” [{quote.number}]")
+    return lines
