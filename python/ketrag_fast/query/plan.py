@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ketrag_fast import _core
 from ketrag_fast.base.config import Settings
+from ketrag_fast.base.filters import Condition
 from ketrag_fast.query.limits import ENDLESS, Clock
 from ketrag_fast.query.mode_choice import choose_mode
 from ketrag_fast.query.open_generation import FilterMask, Opened
@@ -35,6 +36,8 @@ class QueryPlan:
     """Units that pass the filter, None without a filter."""
     newest: Path | None
     """The folder of the index if newer documents come first among passages of comparable relevance."""
+    condition: Condition | None = None
+    """The filter."""
 
     @property
     def settings(self) -> Settings:
@@ -120,4 +123,5 @@ def plan_query(
         clock,
         filtered,
         path if (settings.newest if query.newest is None else query.newest) else None,
+        condition,
     )
