@@ -58,11 +58,12 @@ class Searcher:
         self,
         path: Path,
         query: Query,
+        count: int,
         min_score: float | None,
         globs: Globs,
         pattern: _core.Pattern | None,
     ) -> Hits:
-        """Return the best passages for a query, of those that globs and pattern leave."""
+        """Return the best `count` passages for a query, of those that globs and pattern leave."""
 
         def narrow(filtered: FilterMask | None, clock: Clock) -> FilterMask | None:
             fits = self._units(None if filtered is None else filtered.fits, globs)
@@ -73,13 +74,13 @@ class Searcher:
         narrows = globs is not None or pattern is not None
         plan = plan_query(self.opened, path, query, narrow=narrow if narrows else None)
         context = run_plan(plan, [query.text], quoted=False)[0][0]
-        return self.hits(context, min_score)
+        return self.hits(context, count, min_score)
 
-    def hits(self, context: Context, min_score: float | None = None) -> Hits:
-        """Return the passages of a context as hits."""
+    def hits(self, context: Context, count: int, min_score: float | None = None) -> Hits:
+        """Return the first `count` passages of a context as hits."""
         passages = [
             passage for passage in context.passages if min_score is None or relevance_of(passage) >= min_score
-        ]
+        ][:count]
         files = self.paths.of(passage.document for passage in passages)
         snippets = Snippets(self.opened, context.question)
         reason = context.reason
