@@ -161,10 +161,9 @@ class Index:
     ) -> Self:
         """Upgrade an index of the format before from the texts that it holds, and open it.
 
-        No source is read. Texts, words and links stay as they are; vectors are computed again by the model
-        of the index, whose location `settings` may give. If the call is stopped, the next one continues. An
-        index of this format stays as it is. Raises as `build`, IndexMissing, and IndexIncompatible for other
-        formats.
+        No source is read. Texts, words and links stay as they are; vectors are computed again by the model of
+        the index, whose location `settings` may give. If the call is stopped, the next one continues. An
+        index of this format stays as it is. Raises as `build`, IndexMissing, and IndexIncompatible.
 
         Examples:
             >>> Index.build(library, scratch / "old").close()

@@ -47,7 +47,7 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
         parser,
         "retrieval",
         "query",
-        shown=("mode", "filter"),
+        shown=("mode", "filter", "newest"),
         but=("top", "budget", "min_score"),
     )
     group = parser.add_argument_group("embedding model")
