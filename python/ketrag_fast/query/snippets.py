@@ -42,7 +42,7 @@ class Snippets:
         self._known: dict[str, float] = {}
 
     def lines(self, text: str, first: int | None) -> tuple[ShownLine, ...]:
-        """Return the best one or two lines of a passage, in order. `first` is the number of its first line."""
+        """Return the best one or two lines of a passage. `first` is the number of its first line."""
         rows = list(_pieces(text))
         marked = [self._marks(piece) for _, piece in rows]
         words = [{word: weight for word, weight, _ in marks} for marks in marked]
