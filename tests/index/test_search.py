@@ -130,6 +130,12 @@ def test_excerpts(index: Index, files: Path) -> None:
     ):
         with pytest.raises(UnknownName):
             index.text(bad)
+    for odd in ("~nobody-has-this-name/x", "a\x00b", "", ":", "guide.md:", "C:\\notes\\guide.md:3", "\udcff"):
+        with pytest.raises(UnknownName):
+            index.text(odd)
+    for backwards in ("guide.md:12-10", "guide.md:12:0"):
+        with pytest.raises(InputError):
+            index.text(backwards)
     with pytest.raises(InputError):
         index.text("guide.md", (3, 2))
 

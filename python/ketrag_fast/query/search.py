@@ -6,17 +6,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ketrag_fast import _core
-from ketrag_fast.query.grep import FoundLine, matching_counts, matching_lines
 from ketrag_fast.query.hit_places import place_fields
 from ketrag_fast.query.inspect import document_title
 from ketrag_fast.query.limits import Clock
-from ketrag_fast.query.narrowing import documents_of_globs, units_of_pattern
 from ketrag_fast.query.open_generation import FilterMask, Opened, mask_of
 from ketrag_fast.query.plan import plan_query
 from ketrag_fast.query.query import Query
@@ -25,6 +23,9 @@ from ketrag_fast.query.snippets import Snippets
 from ketrag_fast.query.source_paths import SourceFile, SourcePaths
 from ketrag_fast.systems.shared.row_text import span_of
 from ketrag_fast.types import Context, Hit, Hits, Match, Passage
+
+if TYPE_CHECKING:
+    from ketrag_fast.query.grep import FoundLine
 
 Globs = str | Sequence[str] | None
 BELOW: Final = "below_min_score"
@@ -58,28 +59,31 @@ class Searcher:
         self,
         path: Path,
         query: Query,
+        count: int,
         min_score: float | None,
         globs: Globs,
         pattern: _core.Pattern | None,
     ) -> Hits:
-        """Return the best passages for a query, of those that globs and pattern leave."""
+        """Return the best `count` passages for a query, of those that globs and pattern leave."""
 
         def narrow(filtered: FilterMask | None, clock: Clock) -> FilterMask | None:
             fits = self._units(None if filtered is None else filtered.fits, globs)
             if pattern is not None:
+                from ketrag_fast.query.narrowing import units_of_pattern
+
                 fits = units_of_pattern(self.opened, pattern, fits, clock.left)
             return filtered if fits is None else mask_of(fits)
 
         narrows = globs is not None or pattern is not None
         plan = plan_query(self.opened, path, query, narrow=narrow if narrows else None)
         context = run_plan(plan, [query.text], quoted=False)[0][0]
-        return self.hits(context, min_score)
+        return self.hits(context, count, min_score)
 
-    def hits(self, context: Context, min_score: float | None = None) -> Hits:
-        """Return the passages of a context as hits."""
+    def hits(self, context: Context, count: int, min_score: float | None = None) -> Hits:
+        """Return the first `count` passages of a context as hits."""
         passages = [
             passage for passage in context.passages if min_score is None or relevance_of(passage) >= min_score
-        ]
+        ][:count]
         files = self.paths.of(passage.document for passage in passages)
         snippets = Snippets(self.opened, context.question)
         reason = context.reason
@@ -113,7 +117,7 @@ class Searcher:
 
     def _units(self, fits: NDArray[np.bool_] | None, globs: Globs) -> NDArray[np.bool_] | None:
         """Return the units of a mask that are in documents which globs want."""
-        documents = documents_of_globs(self.opened, globs, self.paths)
+        documents = self._documents_of(globs)
         if documents is None:
             return fits
         texts = self.opened.texts
@@ -121,9 +125,16 @@ class Searcher:
         units: NDArray[np.bool_] = rows[self.units["unit_document"]]
         return units if fits is None else units & fits
 
+    def _documents_of(self, globs: Globs) -> NDArray[np.bool_] | None:
+        if globs is None:
+            return None
+        from ketrag_fast.query.narrowing import documents_of_globs
+
+        return documents_of_globs(self.opened, globs, self.paths)
+
     def _documents(self, filtered: FilterMask | None, globs: Globs) -> NDArray[np.bool_] | None:
         """Return the documents that a filter and globs leave; None for all."""
-        wanted = documents_of_globs(self.opened, globs, self.paths)
+        wanted = self._documents_of(globs)
         if filtered is None or filtered.core is None:
             return wanted
         matches = self.opened.texts.wanted(filtered.fits)
@@ -140,6 +151,8 @@ class Searcher:
         check: Callable[[], object],
     ) -> list[Match]:
         """Return the lines that match a pattern, in index order."""
+        from ketrag_fast.query.grep import matching_lines
+
         found = list(matching_lines(self.opened, pattern, self._documents(filtered, globs), limit, check))
         names = self.opened.texts.names
         files = self.paths.of(names[line.document] for line in found)
@@ -153,6 +166,8 @@ class Searcher:
         check: Callable[[], object],
     ) -> dict[str, int]:
         """Return the number of matching lines of each file, or document without one, that has any."""
+        from ketrag_fast.query.grep import matching_counts
+
         counted = matching_counts(self.opened, pattern, self._documents(filtered, globs), check)
         names = self.opened.texts.names
         files = self.paths.of(names[document] for document, _ in counted)

@@ -164,7 +164,10 @@ def lines_of(hit: Hit, terminal: Terminal) -> list[str]:
             lines.append(_INDENT + terminal.paint(cut(title, room), FAINT))
     if hit.description:
         lines.append(_INDENT + terminal.paint(inline(hit.description), FAINT))
-    lines += [_INDENT + terminal.marked(line.text, line.marks, room) for line in hit.snippet]
+    if room is not None and len(hit.snippet) == 1:
+        lines += [_INDENT + row for row in terminal.wrapped(hit.snippet[0].text, hit.snippet[0].marks, room)]
+    else:
+        lines += [_INDENT + terminal.marked(line.text, line.marks, room) for line in hit.snippet]
     return lines
 
 
