@@ -13,6 +13,7 @@ use ketrag_base::progress::Progress;
 use ketrag_core::assemble::{Reply, Searcher};
 use ketrag_core::channels::{Question, Ranking};
 use ketrag_core::generation::{Arrays, Parts, Place};
+use ketrag_core::rank::relevance::Evidence;
 use ketrag_core::rank::walk::explain::{Bridge, Reason, Step};
 use ketrag_core::search::render::Row;
 use ketrag_text::bpe::Encoding;
@@ -198,6 +199,26 @@ impl PySearcher {
         let found =
             quick(py, || self.inner.explain(&request.inner, channel, question, &units, &Progress::none()));
         Ok(found.map_err(|e| of_index(py, e))?.into_iter().map(reason_out).collect())
+    }
+
+    /// Return what is known about a question and each of some units, one row each: the share of the question that the unit
+    /// covers, that of its best sentence, the saturated share, and the cosine, NaN without a vector.
+    #[pyo3(signature = (question, units, *, vector=None))]
+    fn evidence<'py>(
+        &self,
+        py: Python<'py>,
+        question: &str,
+        units: Vec<u32>,
+        vector: Option<PyReadonlyArray1<'py, f32>>,
+    ) -> PyResult<Vec<[f64; 4]>> {
+        let vector = vector.as_ref().map(|vector| slice(vector, "vector")).transpose()?;
+        let question = Question { text: question, vector, ..Question::default() };
+        let found = quick(py, || self.inner.evidence(question, &units)).map_err(|e| of_index(py, e))?;
+        let row = |one: Option<Evidence>| {
+            let Evidence { covered, sentence, saturated, cosine } = one.unwrap_or_default();
+            [covered, sentence, saturated, cosine.unwrap_or(f64::NAN)]
+        };
+        Ok(found.into_iter().map(row).collect())
     }
 
     /// Return the first `length` characters of the first unit; None if there are no units.

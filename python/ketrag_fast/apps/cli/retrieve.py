@@ -45,7 +45,7 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
         help="JSONL file of {_id, text}; - reads such lines from standard input",
     )
     options.topic(
-        parser, "retrieval", "query", shown=("mode", "budget", "top", "filter", "allow", "rerank", "deadline")
+        parser, "retrieval", "query", shown=("mode", "budget", "top", "min_score", "filter", "allow", "rerank", "deadline")
     )
     parser.add_argument("--explain", action="store_true", help="print why each passage was retrieved")
     parser.add_argument("--html", metavar="FILE", help="write context and reasons as a web page")

@@ -31,6 +31,7 @@ def topics(service: Service) -> Shape:
         "mode": Field("string", "retrieval mode; default: the setting of the index", most=64),
         "budget": Field("integer", "maximum tokens of the context", least=0, most=service.options.budget),
         "top": Field("integer", "maximum number of passages", least=0, most=10_000),
+        "min_score": Field("number", "minimum relevance of a passage", least=0, most=1),
         "explain": Field("boolean", "explain each passage"),
         "deadline": Field("number", "maximum seconds", least=0, most=service.options.deadline, above=True),
         "filter": Field(
@@ -60,9 +61,8 @@ def query_of(service: Service, body: dict[str, Any]) -> QueryOptions:
     """Return the retrieval options of a body."""
     entry = service.indexes.find(body.get("index"))
     explain = body.get("explain", False)
-    return QueryOptions(
-        entry, body.get("mode"), body.get("budget"), body.get("top"), explain, filter_text(body.get("filter"))
-    )
+    given = (body.get("mode"), body.get("budget"), body.get("top"), explain)
+    return QueryOptions(entry, *given, filter_text(body.get("filter")), body.get("min_score"))
 
 
 def filter_text(given: Any) -> str | None:

@@ -39,6 +39,7 @@ class QueryOptions:
     explain: bool
     filter: str | None = None
     """As text or as JSON."""
+    min_score: float | None = None
 
 
 Group = tuple[QueryOptions, int]
@@ -160,6 +161,7 @@ def _answers(group: Group, questions: Sequence[str], seconds: float) -> list[byt
         "mode": query.mode,
         "budget": query.budget,
         "top": query.top,
+        "min_score": query.min_score,
         "explain": query.explain,
         "deadline": seconds,
         "filter": query.filter,

@@ -218,6 +218,9 @@ class SharedSettings:
     )
     budget: int = setting(4000, "maximum tokens of the context", concerns="query", low=0, flag=True)
     top: int | None = setting(None, "maximum number of passages", concerns="query", low=0, flag=True)
+    min_score: float = setting(
+        0.0, "minimum relevance of a passage, from 0 to 1", concerns="query", low=0, high=1, flag=True
+    )
     fill_policy: Literal["first_overflow_stops", "skip_and_continue"] = setting(
         "first_overflow_stops", "at the first passage that does not fit: stop, or skip it", concerns="query"
     )

@@ -2,9 +2,10 @@
 
 use super::join::Task;
 use super::request::Request;
-use crate::channels::{find, Channel, Given, Printed, Printers, Query, Question, Reason, Scratch, CHANNELS};
+use crate::channels::{evidence, find, Channel, Given, Printed, Printers, Query, Question, Reason, Scratch, CHANNELS};
 use crate::error::{caught, Error, Result};
 use crate::generation::{Arrays, Parts};
+use crate::rank::relevance::{falling, Evidence};
 use crate::progress::Progress;
 use crate::text::bpe::Encoding;
 use self_cell::self_cell;
@@ -23,7 +24,7 @@ self_cell!(
 /// The answer to a query.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Reply {
-    /// Reason for an empty answer: `empty_index` or `no_match`.
+    /// Reason for an empty answer: `empty_index`, `no_match` or `below_min_score`.
     pub reason: Option<&'static str>,
     /// One per budget, in order.
     pub contexts: Vec<Printed>,
@@ -107,6 +108,7 @@ impl Searcher {
         let (options, policy) = (&request.options, request.policy);
         let mut query = Query::new(recipe.name(), question, parts, &self.printers, options, policy, mask);
         query.once = request.once;
+        query.min_score = request.min_score;
         let task = Task {
             query: &query,
             recipe,
@@ -114,11 +116,18 @@ impl Searcher {
             budgets: &request.budgets,
             most: request.top.unwrap_or(usize::MAX),
         };
-        let contexts = request.join.print(&task, scratch, progress)?;
+        let mut contexts = request.join.print(&task, scratch, progress)?;
+        for printed in &mut contexts {
+            let units: Vec<u32> = printed.context.rows.iter().map(|row| row.unit).collect();
+            printed.relevance = falling(evidence(parts, question, &units)?);
+        }
         let mut reply = Reply { contexts, ..Reply::default() };
         if reply.contexts.iter().any(|context| context.no_match) {
             reply.reason = Some("no_match");
             return Ok(reply);
+        }
+        if reply.contexts.iter().any(|context| context.below_min_score) {
+            reply.reason = Some("below_min_score");
         }
         for (i, channel) in channels.iter().enumerate() {
             let asked = || request.budgets.iter().any(|&budget| recipe.sizes(budget)[i] > 0);
@@ -148,6 +157,11 @@ impl Searcher {
             let query = Query::new(name, question, parts, &self.printers, options, policy, mask);
             channel.explain(&query, units, progress)
         })
+    }
+
+    /// Return what is known about a query and each of some units: see [`evidence`].
+    pub fn evidence(&self, question: Question<'_>, units: &[u32]) -> Result<Vec<Option<Evidence>>> {
+        self.with_parts(|parts| evidence(parts, question, units))
     }
 
     fn lend(&self) -> Scratch {

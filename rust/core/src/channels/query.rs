@@ -3,6 +3,7 @@
 use super::options::Options;
 use crate::error::{Error, Result};
 use crate::generation::Parts;
+use crate::rank::relevance::{Evidence, Judge};
 use crate::search::fill::{FillPolicy, OversizePolicy};
 use crate::search::local::Tables;
 use crate::search::render::{Renderer, Style};
@@ -93,6 +94,8 @@ pub struct Query<'a, 'p> {
     pub mask: Option<&'a Mask>,
     /// Whether copies are printed once and neighbours joined.
     pub once: bool,
+    /// Units that are less relevant are not printed.
+    pub min_score: f64,
     fitted: OnceCell<Vec<f32>>,
 }
 
@@ -106,8 +109,8 @@ impl<'a, 'p> Query<'a, 'p> {
         (policy, oversize): (FillPolicy, OversizePolicy),
         mask: Option<&'a Mask>,
     ) -> Self {
-        let (once, fitted) = (false, OnceCell::new());
-        Self { mode, question, parts, printers, options, policy, oversize, mask, once, fitted }
+        let (once, min_score, fitted) = (false, 0.0, OnceCell::new());
+        Self { mode, question, parts, printers, options, policy, oversize, mask, once, min_score, fitted }
     }
 
     /// Return the query's vector: the caller's, or that of the space fitted on the corpus.
@@ -128,6 +131,31 @@ impl<'a, 'p> Query<'a, 'p> {
     pub fn near(&self, name: &str) -> Option<&'a [u32]> {
         self.question.near.iter().find(|near| near.0 == name).map(|near| near.1)
     }
+}
+
+/// Return what is known about a query and each of some units; `None` for one that does not exist, as a node of a graph,
+/// and for all if the index has neither links nor vectors of a model.
+pub fn evidence(parts: &Parts<'_>, question: Question<'_>, units: &[u32]) -> Result<Vec<Option<Evidence>>> {
+    let there: Vec<u32> = units.iter().copied().filter(|&unit| (unit as usize) < parts.len()).collect();
+    let judge = parts.links()?.map(|links| Judge::new(links, question.text));
+    let vectors = match question.vector {
+        Some(vector) => parts.unit_vectors()?.map(|units| (units, vector)),
+        None => None,
+    };
+    let near = match vectors {
+        Some((vectors, query)) => {
+            let length = vectors.check_query(query)?.max(f64::MIN_POSITIVE);
+            Some(vectors.score_many(&there, query).into_iter().map(move |near| near.score / length))
+        }
+        None => None,
+    };
+    let (is_known, mut near) = (judge.is_some() || near.is_some(), near.into_iter().flatten());
+    let one = |&unit: &u32| {
+        let known = is_known && (unit as usize) < parts.len();
+        let words = || judge.as_ref().map_or_else(Evidence::default, |judge| judge.evidence(unit));
+        known.then(|| Evidence { cosine: near.next(), ..words() })
+    };
+    Ok(units.iter().map(one).collect())
 }
 
 /// Return whether a vector is zero. It is similar to nothing, so there is no match, rather than the first
