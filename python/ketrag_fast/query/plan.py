@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from ketrag_fast.query.open_generation import FilterMask, Opened
 from ketrag_fast.query.query import Query
 from ketrag_fast.query.recipes import ModeRecipe, build_request, split_budget
 from ketrag_fast.systems.planning import AUTO
+from ketrag_fast.systems.shared import TERMS
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +45,12 @@ class QueryPlan:
         """The units that may be printed, in the core's form; None for all."""
         return None if self.filtered is None else self.filtered.core
 
+    @property
+    def has_terms(self) -> bool:
+        """Whether a channel of the core matches words by learned weights instead of BM25."""
+        channels = (channel for channel in self.mode.channels if channel.rank is None)
+        return any(TERMS.name in channel.needed(self.settings) for channel in channels)
+
     def request(self, budgets: Sequence[int] | None = None) -> _core.Request:
         """Return the core's request with the time that is left.
 
@@ -62,7 +69,13 @@ class QueryPlan:
 
 
 def plan_query(
-    opened: Opened, path: Path, query: Query, *, budgets: Sequence[int] | None = None, count: int = 1
+    opened: Opened,
+    path: Path,
+    query: Query,
+    *,
+    budgets: Sequence[int] | None = None,
+    count: int = 1,
+    narrow: Callable[[FilterMask | None, Clock], FilterMask | None] | None = None,
 ) -> QueryPlan:
     """Return the plan of a query, or of `count` queries with its options.
 
@@ -72,6 +85,7 @@ def plan_query(
         query: The query; what it leaves out comes from the settings.
         budgets: Checked budgets, which replace the budget of the query.
         count: Number of queries that share the time limit.
+        narrow: Leaves some of the units that pass the filter.
 
     Raises:
         ConfigError: The mode is unknown, or its shares of the budget exceed 1.
@@ -92,6 +106,9 @@ def plan_query(
     clock = Clock(settings.deadline if query.deadline is None else query.deadline, count)
     condition = opened.default_condition if query.condition is None else query.condition
     split_budget(mode, settings)  # bad shares are refused before a model is called
+    filtered = opened.filtered(condition, clock.left)
+    if narrow is not None:
+        filtered = narrow(filtered, clock)
     return QueryPlan(
         opened,
         mode,
@@ -102,5 +119,5 @@ def plan_query(
         neighbourhoods,
         query.explain,
         clock,
-        opened.filtered(condition, clock.left),
+        filtered,
     )

@@ -96,6 +96,7 @@ def _run(
             request,
             prepared.texts,
             vectors=prepared.vectors,
+            terms=prepared.terms,
             near=dict(prepared.near),
             given=dict(prepared.rankings),
             threads=threads,
@@ -105,6 +106,7 @@ def _run(
             request,
             prepared.texts[0],
             vector=None if prepared.vectors is None else prepared.vectors[0],
+            terms=None if prepared.terms is None else prepared.terms[0],
             near={name: ids[0] for name, ids in prepared.near.items()},
             given={name: rows[0] for name, rows in prepared.rankings.items()},
         )

@@ -87,7 +87,7 @@ impl Frame {
         field(out, "reason");
         optional(out, self.reason(reply, printed));
         field(out, "nothing_fits");
-        out.extend_from_slice(if printed.nothing_fits() { &b"true"[..] } else { b"false" });
+        out.extend_from_slice(if printed.nothing_fits { &b"true"[..] } else { b"false" });
         field(out, "context");
         let start = out.len();
         string(out, &context.text);
@@ -118,7 +118,7 @@ impl Frame {
         whole(out, self.generation);
         field(out, "warnings");
         let mut warnings = self.warnings(reply);
-        if printed.nothing_fits() {
+        if printed.nothing_fits {
             warnings.push(NOTHING_FITS.to_owned());
         }
         list(out, warnings.iter(), |out, warning| string(out, warning));

@@ -44,7 +44,6 @@ pub struct PyReply {
 
 impl PyPrinted {
     fn new(py: Python<'_>, printed: Printed) -> Self {
-        let nothing_fits = printed.nothing_fits();
         let context = printed.context;
         let units: Vec<u32> = context.rows.iter().map(|row| row.unit).collect();
         let tokens: Vec<u64> = context.rows.iter().map(|row| row.tokens).collect();
@@ -56,7 +55,7 @@ impl PyPrinted {
             row_tokens: tokens.into_pyarray(py).unbind(),
             spans: context.rows.iter().map(|row| (row.start, row.end)).collect(),
             scores: printed.scores.into_pyarray(py).unbind(),
-            nothing_fits,
+            nothing_fits: printed.nothing_fits,
             relevance: printed.relevance.into_pyarray(py).unbind(),
             nodes: printed.nodes.into_pyarray(py).unbind(),
             runs: context.rows.iter().map(|row| (row.first, row.count)).collect(),

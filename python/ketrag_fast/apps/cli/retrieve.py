@@ -44,15 +44,14 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="JSONL file of {_id, text}; - reads such lines from standard input",
     )
-    options.topic(
-        parser, "retrieval", "query", shown=("mode", "budget", "top", "min_score", "filter", "allow", "rerank", "deadline")
-    )
+    options.topic(parser, "retrieval", "query", shown=("mode", "budget", "top", "min_score", "filter"))
     parser.add_argument("--explain", action="store_true", help="print why each passage was retrieved")
     parser.add_argument("--html", metavar="FILE", help="write context and reasons as a web page")
     group = parser.add_argument_group("embedding model")
-    options.setting(group, "embedder")
-    options.answering(parser)
+    options.setting(group, "embedder", rare=True)
+    options.answering(parser, shown=())
     options.model(parser)
+    options.freshness(parser)
     parser.set_defaults(run=run, go_on="run the same command again")
 
 
@@ -78,8 +77,10 @@ def run(args: argparse.Namespace) -> int:
             _lines(args.queries) as lines,
             Index.open(path, settings=settings, deadline=settings.deadline) as index,
         ):
+            options.freshen(args, index)
             return _many(args, index, lines)
     with Index.open(path, settings=settings, deadline=settings.deadline) as index:
+        options.freshen(args, index)
         context = index.retrieve(args.question, explain=args.explain or html is not None)
         if html is not None:
             from ketrag_fast.apps.cli.context_page import graph_of, page

@@ -147,8 +147,8 @@ class _Tools:
         top: Top = None,
         deadline: Deadline = None,
     ) -> dict[str, Any]:
-        """Have a language model answer from the documents, with citations; without a model, return the
-        passages.
+        """Have a language model answer from the documents, with citations; a sentence that no passage
+        supports ends with [?]. Without a model, return the passages.
         """
 
         def call() -> dict[str, Any]:

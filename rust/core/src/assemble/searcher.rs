@@ -2,11 +2,13 @@
 
 use super::join::Task;
 use super::request::Request;
-use crate::channels::{evidence, find, Channel, Given, Printed, Printers, Query, Question, Reason, Scratch, CHANNELS};
+use crate::channels::{
+    evidence, find, Channel, Given, Printed, Printers, Query, Question, Reason, Scratch, CHANNELS,
+};
 use crate::error::{caught, Error, Result};
 use crate::generation::{Arrays, Parts};
-use crate::rank::relevance::{falling, Evidence};
 use crate::progress::Progress;
+use crate::rank::relevance::{falling, nothing_fits, Evidence};
 use crate::text::bpe::Encoding;
 use self_cell::self_cell;
 use std::collections::BTreeMap;
@@ -119,7 +121,9 @@ impl Searcher {
         let mut contexts = request.join.print(&task, scratch, progress)?;
         for printed in &mut contexts {
             let units: Vec<u32> = printed.context.rows.iter().map(|row| row.unit).collect();
-            printed.relevance = falling(evidence(parts, question, &units)?);
+            let found = evidence(parts, question, &units)?;
+            printed.nothing_fits = nothing_fits(found.first().copied().flatten());
+            printed.relevance = falling(found);
         }
         let mut reply = Reply { contexts, ..Reply::default() };
         if reply.contexts.iter().any(|context| context.no_match) {

@@ -3,7 +3,7 @@
 use super::query::{evidence, Query};
 use crate::error::Result;
 use crate::progress::Progress;
-use crate::rank::relevance::{falling, FITTING};
+use crate::rank::relevance::falling;
 use crate::search::copies::{distinct, Distinct};
 use crate::search::render::{Context, Row, Style};
 use crate::sparse::Scored;
@@ -42,6 +42,8 @@ pub struct Printed {
     pub scores: Vec<f64>,
     /// The relevance of each row, from 0 to 1, falling.
     pub relevance: Vec<f64>,
+    /// Passages were found, but none is relevant enough to answer the query.
+    pub nothing_fits: bool,
     pub sections: Vec<Section>,
     /// For a channel that prints nodes of a graph, the node of each row, or `u32::MAX` if the row is a unit.
     /// Empty if all rows are units; a row that is not a unit has the unit `u32::MAX`.
@@ -52,13 +54,6 @@ pub struct Printed {
     pub no_match: bool,
     /// Units were ranked, but none is as relevant as the query wants.
     pub below_min_score: bool,
-}
-
-impl Printed {
-    /// Return whether passages were found, but none is relevant enough to answer the query.
-    pub fn nothing_fits(&self) -> bool {
-        self.relevance.first().is_some_and(|&best| best < FITTING)
-    }
 }
 
 /// How a ranked list is printed.
@@ -108,10 +103,8 @@ fn one_ranking(
     let is_joined = query.once && room.joined && list.style == Style::Cited;
     let largest = budgets.iter().copied().max().unwrap_or(0);
     let there = query.mask.map_or(parts.len(), |mask| mask.count()).saturating_sub(room.without.len());
-    // Copies and neighbours need no extra room.
-    let most = if query.once { there } else { there.min(room.units) };
-    // Independent of the number of rows, so that the first rows are the same for any number: a unit that ranks low
-    // may be the neighbour of one that ranks high.
+    // Copies are not counted.
+    let most = if copies.is_some() { there } else { there.min(room.units) };
     let mut wanted = (largest / USUAL_TOKENS).max(LEAST_RANKED).min(most as u64) as usize;
     loop {
         progress.check()?;
@@ -126,7 +119,7 @@ fn one_ranking(
             Some(copies) => distinct(ranked, room.without, copies),
             None => Distinct { ranked, copies: Vec::new() },
         };
-        let mut ids: Vec<u32> = found.ranked.iter().map(|s| s.id).collect();
+        let mut ids: Vec<u32> = found.ranked.iter().take(room.units).map(|s| s.id).collect();
         let (mut exhausted, mut below_min_score) = (exhausted, false);
         if query.min_score > 0.0 {
             let relevance = falling(evidence(query.parts, query.question, &ids)?);
@@ -137,13 +130,13 @@ fn one_ranking(
         }
         let (policy, oversize) = (query.policy, query.oversize);
         let printed = budgets.iter().map(|&budget| match is_joined {
-            true => renderer.render_joined(units, &ids, (budget, room.units), policy, oversize),
-            false => renderer.render(units, &ids[..ids.len().min(room.units)], budget, policy, oversize),
+            true => renderer.render_joined(units, &ids, budget, policy, oversize),
+            false => renderer.render(units, &ids, budget, policy, oversize),
         });
         let printed = printed.collect::<Result<Vec<_>>>()?;
         // A list that was used up although more units exist is ranked again, longer.
         let used = |context: &Context| context.rows.iter().map(|row| row.count as usize).sum::<usize>();
-        let wants_more = |context| used(context) == ids.len() && context.rows.len() < room.units;
+        let wants_more = |context| used(context) == ids.len() && ids.len() < room.units;
         if wanted < most && !exhausted && printed.iter().any(wants_more) {
             wanted = wanted.saturating_mul(8).min(most);
             continue;
@@ -157,12 +150,7 @@ fn one_ranking(
     }
 }
 
-fn with_scores(
-    context: Context,
-    found: &Distinct,
-    room: &Room<'_>,
-    channel: &str,
-) -> Printed {
+fn with_scores(context: Context, found: &Distinct, room: &Room<'_>, channel: &str) -> Printed {
     // Rows keep the ranking's order, so one pass finds their scores.
     let mut rest = found.ranked.iter();
     let score = |row: &Row| rest.find(|s| s.id == row.unit).map_or(f64::NAN, |s| s.score);

@@ -219,13 +219,8 @@ mod tests {
     #[test]
     fn the_direct_match_counts_more_where_no_subject_is_mentioned() {
         let plan = Plan::new(false);
-        let of = |mentioning, named| Collection {
-            candidates: 100,
-            subjects: 100,
-            titled: 100,
-            mentioning,
-            named,
-        };
+        let of =
+            |mentioning, named| Collection { candidates: 100, subjects: 100, titled: 100, mentioning, named };
         assert_eq!(weights(&of(0, false)), (1.115, 0.65));
         assert_eq!(weights(&of(5, false)), (0.6075, 0.825));
         for same in [of(10, false), of(60, false), of(0, true)] {
