@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 import itertools
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,14 +26,21 @@ from ketrag_fast.kernels import links as kernel
 from ketrag_fast.lab.eval import DataSet, collect, load_dataset
 from ketrag_fast.lab.eval.metrics import bootstrap_interval, ndcg_at, recall
 from ketrag_fast.lab.eval.question import Question
-from ketrag_fast.query.preparation import prepare
 from ketrag_fast.query.plan import plan_query
+from ketrag_fast.query.preparation import prepare
 from ketrag_fast.query.query import Query
 from walk import Corpus, passages
 
 F64 = NDArray[np.float64]
 FAMILIES = {
-    "wiki": ("musique-dev", "2wiki-dev", "hotpotqa-dev", "musique-train100", "hotpotqa-train100", "2wiki-101"),
+    "wiki": (
+        "musique-dev",
+        "2wiki-dev",
+        "hotpotqa-dev",
+        "musique-train100",
+        "hotpotqa-train100",
+        "2wiki-101",
+    ),
     "paragraphs": ("xquad-en", "xquad-de", "xquad-ru", "xquad-ar", "xquad-hi", "xquad-zh"),
     "web": ("wildgraph",),
     "chat": ("locomo-dev", "lihua-world"),
@@ -75,7 +82,11 @@ def measured(index: Index, dataset: DataSet) -> dict[str, F64]:
     results = collect(index, dataset, ["auto", *MODES], [BUDGET])
     return {
         mode: np.array(
-            [scores_of(r.found, questions[r.question]) for r in results.of(mode, BUDGET) if r.question in questions]
+            [
+                scores_of(r.found, questions[r.question])
+                for r in results.of(mode, BUDGET)
+                if r.question in questions
+            ]
         )
         for mode in ("auto", *MODES)
     }
@@ -104,7 +115,11 @@ def print_sets(args: argparse.Namespace) -> None:
         print(name, row, file=sys.stderr, flush=True)
     mean = np.mean(behind, axis=0)
     rows.append(["mean", None, *[None] * 4, round(float(mean[0]), 1), *[None] * 4, round(float(mean[1]), 1)])
-    heads = [f"{mode}{what}" for what in (", recall@5", ", nDCG@10") for mode in (*MODES, "auto", "auto less the best")]
+    heads = [
+        f"{mode}{what}"
+        for what in (", recall@5", ", nDCG@10")
+        for mode in (*MODES, "auto", "auto less the best")
+    ]
     publish(
         [table("The default on every set", ["set", "questions", *heads], rows)],
         f"Vectors: {MODEL if args.model else 'fitted on the corpus; the walk uses none'}.",
@@ -157,7 +172,9 @@ def print_rule(args: argparse.Namespace) -> None:
         cells = [gains[name][choice] for choice in (0, best, at)]
         rows.append([name, words, *(f"{value:+.1f}" for pair in cells for value in pair)])
     heads = ["set left out", "chosen on the others"]
-    heads += [f"{what}, {how}" for how in ("no rule", "chosen", "the product's") for what in ("recall@5", "nDCG@10")]
+    heads += [
+        f"{what}, {how}" for how in ("no rule", "chosen", "the product's") for what in ("recall@5", "nDCG@10")
+    ]
     publish(
         [table("Ahead of BM25, in points", heads, rows)],
         f"Up to {args.per} questions of each set, no model. The product's: {own}.",
@@ -165,10 +182,12 @@ def print_rule(args: argparse.Namespace) -> None:
 
 
 Rows = list[tuple[str, str, bool, F64, NDArray[np.bool_]]]
-"""(set, mode, answerable, evidence of the passages by rank, whether each is gold)"""
+"""(set, mode, answerable, terms of the passages by rank, whether each is gold)"""
 
 
-def evidence_of(index: Index, name: str, questions: Sequence[Question], modes: Sequence[str], kind: str) -> Rows:
+def evidence_of(
+    index: Index, name: str, questions: Sequence[Question], modes: Sequence[str], kind: str
+) -> Rows:
     """Return the evidence of the first passages of questions; `kind` says whether they have an answer in the index."""
     state = index._opened
     texts = [q.text for q in questions]
@@ -183,7 +202,7 @@ def evidence_of(index: Index, name: str, questions: Sequence[Question], modes: S
             found = state.searcher.evidence(question.text, [p.unit for p in passages], vector=vector)
             gold = np.array([p.document in question.gold for p in passages], bool)
             answerable = kind == "own"
-            evidence = np.array(found, float).reshape(len(passages), 4)
+            evidence = np.array(found, float).reshape(len(passages), 8)
             rows.append((name, mode, answerable, evidence, gold & answerable))
     return rows
 
@@ -214,12 +233,6 @@ def collected(args: argparse.Namespace) -> Rows:
     return rows
 
 
-def design(evidence: F64, *, model: bool) -> F64:
-    """Return the terms of the logistic function."""
-    terms = [np.ones(len(evidence)), *evidence[:, :3].T, np.nan_to_num(evidence[:, 3]) * model]
-    return np.column_stack(terms)
-
-
 def fit(x: F64, y: F64, weight: F64) -> F64:
     """Return the weights of a logistic function, by Newton's method with a small ridge."""
     w = np.zeros(x.shape[1])
@@ -242,17 +255,28 @@ def falling(values: F64) -> F64:
 def calibration_error(p: F64, y: F64, bins: int = 10) -> float:
     """Return the expected calibration error."""
     at = np.minimum((p * bins).astype(int), bins - 1)
-    return float(sum(abs(p[at == b].mean() - y[at == b].mean()) * (at == b).mean() for b in range(bins) if (at == b).any()))
+    return float(
+        sum(
+            abs(p[at == b].mean() - y[at == b].mean()) * (at == b).mean()
+            for b in range(bins)
+            if (at == b).any()
+        )
+    )
 
 
-def judged(rows: Rows, w: F64, *, model: bool) -> tuple[float, float, float, float]:
+def judged(rows: Rows, w: F64) -> tuple[float, float, float, float]:
     """Return the calibration error, the threshold at 5 % lost, the share lost and the share refused."""
-    ranked = [falling(1 / (1 + np.exp(-design(e, model=model) @ w))) for _, _, _, e, _ in rows]
+    ranked = [falling(1 / (1 + np.exp(-e @ w))) for _, _, _, e, _ in rows]
     p, y = np.concatenate(ranked), np.concatenate([gold for *_, gold in rows]).astype(float)
     best = np.array([r[0] if len(r) else 0.0 for r in ranked])
     own = np.array([row[2] for row in rows])
     threshold = float(np.quantile(best[own], 0.05)) if own.any() else 0.0
-    return calibration_error(p, y), threshold, float((best[own] < threshold).mean()), float((best[~own] < threshold).mean())
+    return (
+        calibration_error(p, y),
+        threshold,
+        float((best[own] < threshold).mean()),
+        float((best[~own] < threshold).mean()),
+    )
 
 
 def print_relevance(args: argparse.Namespace) -> None:
@@ -262,7 +286,7 @@ def print_relevance(args: argparse.Namespace) -> None:
         np.save(args.save, np.array(rows, dtype=object), allow_pickle=True)
 
     def weights_of(some: Rows) -> F64:
-        x = np.concatenate([design(e, model=args.model) for *_, e, _ in some])
+        x = np.concatenate([e for *_, e, _ in some])
         y = np.concatenate([gold for *_, gold in some]).astype(float)
         return fit(x, y, np.ones(len(y)))
 
@@ -271,16 +295,24 @@ def print_relevance(args: argparse.Namespace) -> None:
     for name in dict.fromkeys(row[0] for row in rows):
         own = [row for row in rows if row[0] == name]
         left = weights_of([row for row in rows if row[0] != name])
-        error, _, _, _ = judged(own, left, model=args.model)
-        threshold = judged(rows, w, model=args.model)[1]
-        best = [float(falling(1 / (1 + np.exp(-design(e, model=args.model) @ left)))[0]) if len(e) else 0.0 for *_, e, _ in own]
+        error, _, _, _ = judged(own, left)
+        threshold = judged(rows, w)[1]
+        best = [float(falling(1 / (1 + np.exp(-e @ left)))[0]) if len(e) else 0.0 for *_, e, _ in own]
         has = np.array([row[2] for row in own])
-        lost, refused = (np.mean(np.array(best)[part] < threshold) if part.any() else np.nan for part in (has, ~has))
+        lost, refused = (
+            np.mean(np.array(best)[part] < threshold) if part.any() else np.nan for part in (has, ~has)
+        )
         out.append([name, f"{error:.3f}", f"{100 * lost:.1f}", f"{100 * refused:.1f}"])
-    error, threshold, lost, refused = judged(rows, w, model=args.model)
+    error, threshold, lost, refused = judged(rows, w)
     out.append(["all", f"{error:.3f}", f"{100 * lost:.1f}", f"{100 * refused:.1f}"])
     publish(
-        [table("Relevance", ["set", "calibration error", "answerable lost, %", "unanswerable refused, %"], out)],
+        [
+            table(
+                "Relevance",
+                ["set", "calibration error", "answerable lost, %", "unanswerable refused, %"],
+                out,
+            )
+        ],
         f"Constants: {w.round(2).tolist()}; threshold {threshold:.3f}. Each set by constants of the others.",
     )
 
@@ -292,7 +324,9 @@ def main() -> None:
     parser.add_argument("subject", choices=subjects)
     parser.add_argument("--sets", default=",".join(SETS))
     parser.add_argument("--model", action="store_true", help=f"embed with {MODEL}")
-    parser.add_argument("--per", type=int, default=200, help="questions of each set for `rule` and `relevance`")
+    parser.add_argument(
+        "--per", type=int, default=200, help="questions of each set for `rule` and `relevance`"
+    )
     parser.add_argument("--save", type=Path, help="write the evidence to this .npy file")
     args = parser.parse_args()
     subjects[args.subject](args)

@@ -78,7 +78,7 @@ PRODUCT = Sizes(
     least_rarity=0.3,
     first_stage1=1.0,
     direct=1.0,
-    unlinked=0.35,
+    unlinked=0.5,
 )
 
 
@@ -192,7 +192,7 @@ class Pairs:
 def _directness(corpus: WalkCorpus, asked: WalkQuestion, pool: list[int], sizes: Sizes) -> float:
     """How much the direct match replaces the pairs, from 0 to 1, by the subjects of the candidates."""
     subjects = [corpus.subject[u] for u in pool if corpus.subject[u] != NONE]
-    distinct = len(set(subjects)) / max(len(subjects), len(pool) / 2, 1)
+    distinct = len(set(subjects)) / max(len(subjects), 0.6 * len(pool), 1)
     few = sizes.direct * float(np.clip((sizes.distinct - distinct) / sizes.distinct_span, 0.0, 1.0))
     if asked.subjects or 2 * len(subjects) < len(pool):
         return few

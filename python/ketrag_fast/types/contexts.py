@@ -57,7 +57,8 @@ class Passage:
 
     `location` is its position in the source: `{"page": 12, "heading": ["3 Results", "3.2 Risks"]}`.
     `score` is the mode's own and orders passages of this query and mode only. `relevance` is how likely the
-    passage is one that the query asks for, from 0 to 1, on one scale for every mode; it never rises with the rank.
+    passage is one that the query asks for, from 0 to 1, on one scale for every mode; it never rises with
+    the rank.
 
     A graph node that a system printed (`kind` is then neither chunk nor subchunk) is a passage as well:
     `printed` is its text in the context, `text` the first text that it was made from, and `sources` are
@@ -186,8 +187,8 @@ class Context:
 
     Attributes:
         tokens: the sum of the rows' token counts, never above `budget`.
-        reason: why there are no passages (`empty_index`, `no_match`, `nothing_fits_filter`, `below_min_score` or
-            `budget_too_small`), else None.
+        reason: why there are no passages (`empty_index`, `no_match`, `nothing_fits_filter`,
+            `below_min_score` or `budget_too_small`), else None.
         nothing_fits: whether no passage is relevant enough to answer the query.
         mode: the retrieval mode that ran.
         warnings: parts of the index that `auto` could not use.

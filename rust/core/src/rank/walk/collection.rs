@@ -5,6 +5,9 @@ use crate::rank::links_view::{LinksView, NONE};
 use crate::rank::question::Question;
 use crate::sparse::Scored;
 
+/// If fewer candidates than this share have a subject, the others count as candidates without a distinct one.
+const TITLED: f64 = 0.6;
+
 /// Counts of the candidates of round 1.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Collection {
@@ -43,10 +46,9 @@ impl Collection {
         2 * self.titled >= self.candidates
     }
 
-    /// Return how many distinct subjects there are for each candidate with a subject; for each two candidates if fewer
-    /// have one.
+    /// Return how many distinct subjects there are for each candidate with a subject, and at least for [`TITLED`] of all.
     pub fn distinct(&self) -> f64 {
-        self.subjects as f64 / (self.titled as f64).max(self.candidates as f64 / 2.0).max(1.0)
+        self.subjects as f64 / (self.titled as f64).max(TITLED * self.candidates as f64).max(1.0)
     }
 
     /// Return the share of the candidates that mention the subject of another unit.

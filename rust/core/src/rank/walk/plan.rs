@@ -118,7 +118,7 @@ plan! {
     distinct_span: f64 = 0.2, 0.2;
     /// At least `unlinked` for a query that names no subject, if most candidates have a subject and none mentions that
     /// of another unit; less up to this share that do.
-    unlinked: f64 = 0.35, 0.0;
+    unlinked: f64 = 0.5, 0.0;
     mentioning: f64 = 0.1, 0.1;
     /// Weight of the best pair, and of the direct match at full directness. The former falls to 0.
     pair: f64 = 1.0, 1.0;
@@ -221,8 +221,8 @@ mod tests {
         let plan = Plan::new(false);
         let of =
             |mentioning, named| Collection { candidates: 100, subjects: 100, titled: 100, mentioning, named };
-        assert_eq!(weights(&of(0, false)), (1.115, 0.65));
-        assert_eq!(weights(&of(5, false)), (0.6075, 0.825));
+        assert_eq!(weights(&of(0, false)), (1.55, 0.5));
+        assert_eq!(weights(&of(5, false)), (0.825, 0.75));
         for same in [of(10, false), of(60, false), of(0, true)] {
             assert_eq!(plan.among(&same), plan);
         }
