@@ -34,6 +34,8 @@ class QueryPlan:
     clock: Clock
     filtered: FilterMask | None
     """Units that pass the filter, None without a filter."""
+    newest: Path | None
+    """The folder of the index if newer documents come first among passages of comparable relevance."""
 
     @property
     def settings(self) -> Settings:
@@ -120,4 +122,5 @@ def plan_query(
         query.explain,
         clock,
         filtered,
+        path if (settings.newest if query.newest is None else query.newest) else None,
     )

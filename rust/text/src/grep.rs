@@ -54,7 +54,7 @@ pub struct Line {
 }
 
 impl Pattern {
-    /// Compile a pattern. Returns an input error that shows where it is wrong, or that it is too large.
+    /// Compile a pattern. Returns an input error that names the wrong character, or says that it is too large.
     pub fn new(pattern: &str, reading: Reading) -> Result<Self> {
         let escaped = reading.literal.then(|| regex_syntax::escape(pattern));
         let source = escaped.as_deref().unwrap_or(pattern);

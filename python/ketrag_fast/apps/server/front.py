@@ -81,6 +81,7 @@ class _Planner:
                 top=query.top,
                 min_score=query.min_score,
                 filter=query.filter,
+                newest=query.newest,
                 explain=query.explain,
                 deadline=seconds,
             )

@@ -33,6 +33,7 @@ def topics(service: Service) -> Shape:
         "top": Field("integer", "maximum number of passages", least=0, most=10_000),
         "min_score": Field("number", "minimum relevance of a passage", least=0, most=1),
         "explain": Field("boolean", "explain each passage"),
+        "newest": Field("boolean", "newer documents first among passages of comparable relevance"),
         "deadline": Field("number", "maximum seconds", least=0, most=service.options.deadline, above=True),
         "filter": Field(
             "any",
@@ -61,8 +62,16 @@ def query_of(service: Service, body: dict[str, Any]) -> QueryOptions:
     """Return the retrieval options of a body."""
     entry = service.indexes.find(body.get("index"))
     explain = body.get("explain", False)
-    given = (body.get("mode"), body.get("budget"), body.get("top"), explain)
-    return QueryOptions(entry, *given, filter_text(body.get("filter")), body.get("min_score"))
+    return QueryOptions(
+        entry,
+        body.get("mode"),
+        body.get("budget"),
+        body.get("top"),
+        explain,
+        filter_text(body.get("filter")),
+        body.get("newest"),
+        body.get("min_score"),
+    )
 
 
 def filter_text(given: Any) -> str | None:

@@ -248,6 +248,12 @@ class SharedSettings:
         flag=True,
         metavar="SPEC",
     )
+    newest: bool = setting(
+        False,
+        "of passages of comparable relevance, print those of newer documents first",
+        concerns="query",
+        flag=True,
+    )
     filter: str | None = setting(
         None,
         "return only passages whose metadata match, such as 'year>=1990 and lang=en'",

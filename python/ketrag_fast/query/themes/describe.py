@@ -44,7 +44,7 @@ _NO_PROSE: Final = re.compile(r"[\t|{}\\]|```|\n\n|^[#<@.*:-]|[=(]$", re.MULTILI
 """Marks of tables, code and headings."""
 _WHOLE: Final = re.compile(r"[\"'“‘(]*[^\W_a-z].*[.!?。！？…][\"'”’)]*", re.DOTALL)
 _PART: Final = 0.75
-"""Factor for the score of a text that is no whole sentence."""
+"""Factor for the score of a text that is not a whole sentence."""
 _ALIKE: Final = 0.5
 """Share of keywords in common from which two quotes say the same."""
 _LENGTH: Final = 12.0

@@ -301,7 +301,7 @@ impl<'a> Parts<'a> {
 
     /// Return the signs of the sentences' vectors.
     pub fn sentence_vectors(&self) -> Result<Option<Signs<'a>>> {
-        let name = "sentence_vectors.walk_sentence_signs";
+        let name = "sentence_vectors.signs";
         let made = part(self.arrays.has(name), &self.sentence_vectors, || {
             let sentences = self.links()?.map_or(0, |links| links.sentence_keywords.rows());
             signs(self.arrays, name, sentences)
