@@ -26,6 +26,7 @@ class QueryPlan:
     mode: ModeRecipe
     budgets: Sequence[int]
     top: int | None
+    min_score: float
     automatic: bool
     """Whether the mode was chosen by `auto`, which may do without an embedding model."""
     neighbourhoods: int
@@ -68,6 +69,7 @@ class QueryPlan:
             deadline=self.clock.each(),
             mask=self.mask,
             once=budgets is None,
+            min_score=self.min_score if budgets is None else 0.0,
         )
 
 
@@ -117,6 +119,7 @@ def plan_query(
         mode,
         budgets,
         top,
+        settings.min_score if query.min_score is None else query.min_score,
         (settings.mode if query.mode is None else query.mode) == AUTO,
         neighbourhoods,
         query.explain,

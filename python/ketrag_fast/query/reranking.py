@@ -63,6 +63,7 @@ def rank(
         truncate=settings.oversize_policy == "truncate",
         deadline=plan.clock.each(),
         once=prints_once(settings),
+        min_score=plan.min_score,
     )
     reordered = replace(prepared, near={}, rankings={_NAME: rankings})
     return request, run(plan, final, reordered, threads)
