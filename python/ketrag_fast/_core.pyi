@@ -60,6 +60,7 @@ __all__ = [
     "embed_rows",
     "encoder_kernels",
     "encoder_refusal",
+    "file_stamps",
     "fill",
     "fit_embedder",
     "fold_skeleton",
@@ -394,6 +395,7 @@ def delta_patches(
     ]
     | None
 ): ...
+def file_stamps(paths: bytes) -> _I64: ...
 def hash_file(path: str | PathLike[str]) -> tuple[str, bytes]: ...
 def merge_hashes(hashes: bytes, size: int) -> str | None: ...
 def pack_file(

@@ -34,6 +34,7 @@ from ketrag_fast.build.unchanged import UnchangedFiles
 from ketrag_fast.errors import Cancelled, DocumentError, InputError
 from ketrag_fast.readers import is_glob
 from ketrag_fast.storage.document_hashes import hash_purged_id, metadata_json
+from ketrag_fast.storage.source_stamps import SourceStamps, StoredStamps
 from ketrag_fast.storage.tables import Known, Tables
 from ketrag_fast.systems.spec.ahead import Ahead, columns_of
 from ketrag_fast.types import Document, Failure
@@ -59,6 +60,10 @@ class Ingested:
     failures: list[Failure] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     skipped: list[Failure] = field(default_factory=list)
+    stamps: dict[str, SourceStamps] = field(default_factory=dict)
+    """Sizes and times of the files of each source that was read."""
+    reader: str = ""
+    """Versions and settings of the readers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +82,8 @@ class Change:
     """Documents whose metadata meets this condition are removed too."""
     purge: bool = False
     """Whether to erase everything stored about removed documents, including those removed earlier."""
+    stamps: StoredStamps | None = None
+    """Files with these sizes and times are not read again, whatever their format."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +201,7 @@ def change_documents(
             known[name] = dataclasses.replace(known[name], content="")
         comparison, done = SourceComparison(known, tables.removed(), settings, meter), Ingested()
         if comparison.shards is None and not rebuild:
-            comparison.unchanged = UnchangedFiles(tables.file_readings(), settings)
+            comparison.unchanged = UnchangedFiles(tables.file_readings(), settings, change.stamps)
         with sandbox_pool(settings) as sandbox:
             steps = (step for task in tasks for step in comparison.changes(task, sandbox))
             _apply_all(tables, steps, done, ahead)
@@ -207,6 +214,8 @@ def change_documents(
             left = {source.number for source in tables.sources()}
             read = {task.row.number for task in tasks if task.action == "read"}
             tables.set_file_readings(comparison.unchanged.rows, comparison.unchanged.gone(left, read))
+            done.reader = comparison.unchanged.reader
+        done.stamps = comparison.stamps
         done.removed = len(gone)
         _set_failures(tables, comparison.failures, change.others)
         _summarise(comparison, done)

@@ -12,6 +12,7 @@ import json
 import os
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib import metadata
@@ -60,6 +61,7 @@ from ketrag_fast.storage.joined_folders import drop_joined
 from ketrag_fast.storage.layout import MERGE, Layout
 from ketrag_fast.storage.manifest import StageRecord, content_digest
 from ketrag_fast.storage.published_texts import UNITS
+from ketrag_fast.storage.source_stamps import merged_stamps, read_stamps, write_stamps
 from ketrag_fast.storage.tables import Tables
 from ketrag_fast.systems.index_settings import begun_settings
 from ketrag_fast.systems.planning import Planner, planned_stages
@@ -73,7 +75,7 @@ from ketrag_fast.systems.spec.stage import (
     StageInputs,
     fingerprint_of,
 )
-from ketrag_fast.types import BuildReport, StageReport
+from ketrag_fast.types import BuildReport, StageReport, Usage
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -101,6 +103,7 @@ def build(
     trust: Trust | None = None,
     fold: bool = False,
     opened: Generation | None = None,
+    quick: bool = False,
 ) -> BuildReport:
     """Build the index at `path`, or update it from its sources.
 
@@ -118,6 +121,7 @@ def build(
             for this index.
         fold: write all arrays, and no delta.
         opened: the generation that the caller has open; a small change uses its files if it is the newest.
+        quick: do not read files again that have the size and time which they had.
 
     Raises:
         Cancelled: (or KeyboardInterrupt) the build was stopped; the next call resumes after the last
@@ -137,7 +141,9 @@ def build(
         used = Used()
         callback = Limited(progress, resolved.settings.limit_seconds, start)
         with Tables(layout.tables) as tables:
-            beginning = begin_change(tables, Change(listed, others, remove, where, purge), resolved.settings)
+            stamps = read_stamps(layout) if quick else None
+            wanted = Change(listed, others, remove, where, purge, stamps)
+            beginning = begin_change(tables, wanted, resolved.settings)
             change = beginning.change
             is_small = is_current and not (rebuild or partial or purge or fold)
             deltas = start_deltas(layout, tables, base, resolved, stages) if is_small else None
@@ -152,15 +158,51 @@ def build(
             with working_ahead(layout, tables, stages, resolved.settings) as ahead:
                 read = _read_sources(tables, beginning, resolved.settings, meter, again, ahead)
                 read.warnings += noted
+                if quick and base is not None and base.manifest.documents["fingerprint"] == read.fingerprint:
+                    _keep_stamps(layout, tables, read, purge)
+                    return _unchanged(base, read, start)
                 if deltas is not None:
                     small = publish_difference(deltas, tables, resolved, read, callback)
                     if small is not None:
+                        _keep_stamps(layout, tables, read, purge)
                         return _finish(layout, tables, resolved.settings, small, read.warnings, start)
                 work = _StageRun(layout, tables, resolved, base, stages, reads, callback, start, ahead)
                 report = work.run(read, trust or own, rebuild, used if purge else None)
             remember(tables, report)
+            _keep_stamps(layout, tables, read, purge)
         _drop_leftovers(layout, resolved.settings, used if purge else None, report)
     return report
+
+
+def _keep_stamps(layout: Layout, tables: Tables, read: Ingested, purge: bool) -> None:
+    """Store what the sources consisted of when they were read. A purge deletes it, with the names in it."""
+    with suppress(OSError):  # it only saves time
+        if purge:
+            layout.stamps.unlink(missing_ok=True)
+        elif read.stamps:
+            specs = [source.spec for source in tables.sources() if source.kind == "path"]
+            write_stamps(layout, merged_stamps(read_stamps(layout), read.stamps, specs), read.reader)
+
+
+def _unchanged(base: Generation, read: Ingested, start: float) -> BuildReport:
+    """Return the report of a build that found all documents as they are."""
+    return BuildReport(
+        generation=base.number,
+        changed=False,
+        digest=base.manifest.digest,
+        documents=read.documents,
+        added=0,
+        removed=0,
+        updated=0,
+        stages=(),
+        failures=tuple(read.failures),
+        skipped=tuple(read.skipped),
+        settings_changed=(),
+        warnings=tuple(read.warnings),
+        seconds=time.monotonic() - start,
+        usage=Usage(),
+        extraction=None,
+    )
 
 
 def _plan_settings(

@@ -11,6 +11,7 @@ from typing import Final
 
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.origins import base_of, file_of
+from ketrag_fast.storage.source_stamps import read_stamps
 
 _PART: Final = re.compile(r"[#:][^/#:]*$")
 """What the id of a row or line has after the name of its file."""
@@ -18,14 +19,14 @@ _PART: Final = re.compile(r"[#:][^/#:]*$")
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """The file of a document: its absolute path, its source, and whether it exists here.
+    """The file of a document: its absolute path, its source, and whether it is as it was indexed.
 
-    `part` is what the document is in the file: `#2` for a row, `/notes.txt` for a member of an archive.
+    `state` is "changed", "missing" or None. `part` is what the document is in the file: `#2` for a row, `/notes.txt` for a member of an archive.
     """
 
     path: str
     source: str
-    exists: bool
+    state: str | None
     part: str = ""
 
 
@@ -33,33 +34,37 @@ class SourcePaths:
     """Files by document. The tables are opened for each call, so that a build is not held up."""
 
     def __init__(self, folder: Path) -> None:
-        self._tables = Layout(folder).tables
+        self._layout = Layout(folder)
 
     def of(self, names: Iterable[str]) -> dict[str, SourceFile]:
         """Return the files of documents; those that a program passed have none."""
         found = {}
+        stamps = read_stamps(self._layout)
         for name, spec in self.specs(dict.fromkeys(names)).items():
             base, path = base_of(spec), file_of(spec, name)
-            exists = path is not None
+            state = None
             if path is None:
+                state = "missing"
                 if base.is_dir() and not _is_file_name(name):
                     continue  # the id is one that a line of a data set has
                 plain = _PART.sub("", name)
                 is_source = base.name == plain and not base.is_dir()
                 path = base if is_source else base.joinpath(*plain.split("/"))
+            elif stamps is not None and stamps.is_changed(str(path)):
+                state = "changed"
             own = path.name if path == base else path.relative_to(base).as_posix()
             at = name.find(own)
             part = name[at + len(own) :] if at >= 0 else ""
-            found[name] = SourceFile(os.path.abspath(path), spec, exists, part)  # noqa: PTH100 - links stay
+            found[name] = SourceFile(os.path.abspath(path), spec, state, part)  # noqa: PTH100 - links stay
         return found
 
     def specs(self, names: Iterable[str] | None = None) -> Mapping[str, str]:
         """Return the source of each document, or of all documents."""
         from ketrag_fast.storage.tables import Tables
 
-        if not self._tables.is_file():
+        if not self._layout.tables.is_file():
             return {}
-        with Tables(self._tables, read_only=True) as opened:
+        with Tables(self._layout.tables, read_only=True) as opened:
             return opened.origins(names)
 
 

@@ -22,7 +22,7 @@ _GENERATION = re.compile(r"gen-(\d{6,})")
 _LONGEST = 100
 """Characters of a name in CURRENT that can be one of a generation."""
 _OWN = re.compile(
-    r"index\.(sqlite(-wal|-shm|-journal)?|lock|owner|id(\.[0-9a-f]{32}\.tmp)?)|CURRENT(\.tmp)?|work|allowed|joined(\.json)?|gen-\d{6,}|model(\.json)?"
+    r"index\.(sqlite(-wal|-shm|-journal)?|lock|owner|id(\.[0-9a-f]{32}\.tmp)?)|CURRENT(\.tmp)?|work|allowed|joined(\.json)?|sources\.stamps(\.tmp)?|gen-\d{6,}|model(\.json)?"
 )
 
 
@@ -54,6 +54,11 @@ class Layout:
     def work(self) -> Path:
         """Finished stages of an unpublished build."""
         return self.root / "work"
+
+    @property
+    def stamps(self) -> Path:
+        """Sizes and times of the files of the sources; never copied or bundled."""
+        return self.root / "sources.stamps"
 
     @property
     def allowed(self) -> Path:

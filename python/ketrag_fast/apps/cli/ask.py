@@ -68,6 +68,7 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("embedding model")
     options.setting(group, "embedder", rare=True)
     options.model(parser)
+    options.freshness(parser)
     parser.set_defaults(run=run, go_on="run the same command again")
 
 
@@ -90,6 +91,7 @@ def run(args: argparse.Namespace) -> int:
     shown = _Screen(args.explain, settings.top) if not args.json else None
     with Index.open(path, settings=settings, deadline=settings.deadline) as index:
         _require_model_for_kind(args, index)
+        options.freshen(args, index)
         answer = index.ask(
             args.question,
             tokens=args.answer_tokens,

@@ -40,6 +40,7 @@ def add(commands: Any, _: argparse.ArgumentParser) -> None:
     declare_glob(parser)
     options.setting(parser, "filter")
     options.setting(parser, "allow", rare=True)
+    options.freshness(parser)
     parser.set_defaults(run=run, go_on="run the same command again")
 
 
@@ -50,6 +51,7 @@ def run(args: argparse.Namespace) -> int:
     from ketrag_fast.index import Index
 
     with Index.open(options.opened_path(args), settings=settings) as index:
+        options.freshen(args, index)
         if args.files or args.count:
             counts = index.grep_counts(args.pattern, **how)
             return _show_counts(args, counts)

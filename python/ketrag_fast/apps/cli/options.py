@@ -31,6 +31,7 @@ from ketrag_fast.errors import ConfigError, DocumentError
 
 if TYPE_CHECKING:
     from ketrag_fast.base.progress import Callback, Kind
+    from ketrag_fast.index import Index
 
 _METAVARS = {int: "N", float: "X", bool: "{true,false}"}
 _MOST_CHOICES = 5
@@ -235,6 +236,34 @@ def query_settings_of(args: argparse.Namespace, *, strict: bool = True) -> Setti
             )
     values = build_settings_of(args).given
     return Settings(**{name: value for name, value in values.items() if name in used})
+
+
+def freshness(parser: argparse.ArgumentParser) -> None:
+    """Add `--fresh` and `--stale`."""
+    group = parser.add_mutually_exclusive_group()
+    group.add_argument(
+        "--fresh",
+        dest="set_refresh",
+        action="store_const",
+        const="always",
+        help="first index files that have changed, however long it takes",
+    )
+    group.add_argument(
+        "--stale",
+        dest="set_refresh",
+        action="store_const",
+        const="never",
+        help="do not check whether files have changed",
+    )
+
+
+def freshen(args: argparse.Namespace, index: Index) -> None:
+    """Bring an index up to date before a query, or say that it is not."""
+    line = index.freshen().line
+    if line is not None and not args.quiet:
+        from ketrag_fast.apps.cli import output
+
+        output.say(line)
 
 
 def opened_path(args: argparse.Namespace) -> Path | list[str]:

@@ -53,6 +53,7 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
     options.setting(group, "embedder")
     options.answering(parser)
     options.model(parser)
+    options.freshness(parser)
     parser.set_defaults(run=run, go_on="run the same command again")
 
 
@@ -78,8 +79,10 @@ def run(args: argparse.Namespace) -> int:
             _lines(args.queries) as lines,
             Index.open(path, settings=settings, deadline=settings.deadline) as index,
         ):
+            options.freshen(args, index)
             return _many(args, index, lines)
     with Index.open(path, settings=settings, deadline=settings.deadline) as index:
+        options.freshen(args, index)
         context = index.retrieve(args.question, explain=args.explain or html is not None)
         if html is not None:
             from ketrag_fast.apps.cli.context_page import graph_of, page

@@ -51,6 +51,7 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("embedding model")
     options.setting(group, "embedder", rare=True)
     options.model(parser)
+    options.freshness(parser)
     parser.set_defaults(run=run, go_on="run the same command again")
 
 
@@ -73,6 +74,7 @@ def run(args: argparse.Namespace) -> int:
     from ketrag_fast.index import Index
 
     with Index.open(path, settings=settings, deadline=settings.deadline) as index:
+        options.freshen(args, index)
         hits = index.search(args.question, args.n, min_score=args.min_score, glob=args.glob, grep=args.grep)
     return show(args, hits)
 

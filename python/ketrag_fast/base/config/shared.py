@@ -218,6 +218,11 @@ class SharedSettings:
     )
     budget: int = setting(4000, "maximum tokens of the context", concerns="query", low=0, flag=True)
     top: int | None = setting(None, "maximum number of passages", concerns="query", low=0, flag=True)
+    refresh: Literal["auto", "always", "never"] = setting(
+        "auto",
+        "before a query, index files that have changed: auto if that takes less than 0.3 s, always, or never",
+        concerns="query",
+    )
     fill_policy: Literal["first_overflow_stops", "skip_and_continue"] = setting(
         "first_overflow_stops", "at the first passage that does not fit: stop, or skip it", concerns="query"
     )
