@@ -69,7 +69,7 @@ def test_the_blocks_of_the_service_page_get_answers(tmp_path: Path) -> None:
 def test_the_reference_lists_every_field_and_tool() -> None:
     """docs/reference/chat-and-mcp.md has a row for each field and each parameter of a tool."""
     part("mcp", "server")
-    from ketrag_fast.apps.server.mcp_tools import _Tools
+    from ketrag_fast.apps.server.mcp_tools import _Tools, tool_calls
     from ketrag_fast.apps.server.openai_protocol import _RETRIEVAL, CHAT, EMBEDDINGS
 
     text = (ROOT / "docs" / "reference" / "chat-and-mcp.md").read_text("utf-8")

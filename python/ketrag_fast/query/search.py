@@ -24,14 +24,16 @@ from ketrag_fast.query.plan import plan_query
 from ketrag_fast.query.query import Query
 from ketrag_fast.query.retrieval import run_plan
 from ketrag_fast.query.snippets import Snippets
-from ketrag_fast.query.source_paths import SourceFile, SourcePaths
+from ketrag_fast.query.source_paths import SourceFile, SourcePaths, without_part
 from ketrag_fast.systems.shared.row_text import span_of
-from ketrag_fast.types import Context, Excerpt, Hit, Hits, Match, Passage
+from ketrag_fast.types import Context, Excerpt, Files, Hit, Hits, Match, Passage, Place
 from ketrag_fast.types.locations import Location, Locator
 
 Globs = str | Sequence[str] | None
 BELOW: Final = "below_min_score"
 """Why there are no hits if the best one has a lower score than was wanted."""
+_POSITION: Final = ("lines", "page", "cell", "time")
+"""Fields of a place that say where in a file it is."""
 _SHOWN: Final = 20
 """Lines of an excerpt from one line on."""
 
@@ -95,21 +97,32 @@ class Searcher:
         )
 
     def _hit(self, rank: int, passage: Passage, snippets: Snippets, files: Mapping[str, SourceFile]) -> Hit:
-        text, location, title = passage.text, passage.location, passage.title
+        text, location, title, start = passage.text, passage.location, passage.title, passage.start
         if passage.units:  # of neighbours that were found together, the best one is shown
             span = span_of(self.opened.generation.stages["units"], passage.unit)
-            text, title = span.text, span.title
+            text, title, start = span.text, span.title, span.start
             location = self.opened.places.of_unit(passage.unit, span.start, span.end)
         place = place_fields(passage.document, files, location, title)
         first = None if place["lines"] is None else place["lines"][0]
         return Hit(
             **place,
+            text_lines=self._text_lines(place, passage.document, start, text),
             rank=rank,
             score=relevance_of(passage),
             text=text,
             snippet=snippets.lines(text, first),
             unit=passage.unit,
         )
+
+    def _text_lines(
+        self, place: Mapping[str, Any], document: str, start: int, text: str
+    ) -> tuple[int, int] | None:
+        """Return the lines of the indexed text that a passage has, if it has no other position."""
+        number = self.opened.texts.numbers.get(document)
+        if number is None or any(place[field] is not None for field in _POSITION):
+            return None
+        first = self.opened.texts.text(number).count("\n", 0, start) + 1
+        return first, first + text.count("\n")
 
     def _units(self, fits: NDArray[np.bool_] | None, globs: Globs) -> NDArray[np.bool_] | None:
         """Return the units of a mask that are in documents which globs want."""
@@ -173,7 +186,10 @@ class Searcher:
         title = self._titles.get(found.document)
         if title is None:
             title = self._titles[found.document] = document_title(self.opened, rows)
-        return Match(**place_fields(name, files, location, title), line=found.line)
+        place = place_fields(name, files, location, title)
+        has_other = any(place[field] is not None for field in _POSITION)
+        lines = None if has_other else (found.text_line, found.text_line)
+        return Match(**place, text_lines=lines, line=found.line)
 
     @cached_property
     def _titles(self) -> dict[int, str]:
@@ -220,6 +236,29 @@ class Searcher:
             location = {**location, "lines": [low, high]}
         place = place_fields(texts.names[documents[0]], files, location, title)
         return Excerpt(**place, text="\n".join(shown), first=low, total=total)
+
+    def files(self, filtered: FilterMask | None, globs: Globs) -> Files:
+        """Return the files of the documents that a filter and globs leave, in index order."""
+        texts, wanted = self.opened.texts, self._documents(filtered, globs)
+        specs = self.paths.specs()
+        first: dict[str, int] = {}
+        for at in range(len(texts)) if wanted is None else np.flatnonzero(wanted).tolist():
+            name = texts.names[at]  # of the rows of a sheet only the first one
+            first.setdefault(without_part(name) if name in specs else name, at)
+        files = self.paths.of(texts.names[at] for at in first.values())
+        found: dict[str, tuple[str, int]] = {}
+        for name, at in first.items():
+            file = files.get(texts.names[at])
+            found.setdefault(name if file is None else file.path, (name, at))
+        documents, numbers = zip(*found.values(), strict=True) if found else ((), ())
+
+        def place(index: int) -> Place:
+            number = numbers[index]
+            title = document_title(self.opened, self._rows(number))
+            fields = place_fields(texts.names[number], files, {}, title)
+            return Place(**{**fields, "document": documents[index], "lines": None, "part": ""})
+
+        return Files(tuple(found), documents, place)
 
     def has(self, name: str) -> bool:
         """Return whether a name is that of a document or of a file in the index."""

@@ -7,7 +7,7 @@ from ketrag_fast.types.contexts import Cited, Context, Copy, Lazy, Passage
 from ketrag_fast.types.documents import Document, Failure, Listed, Section, Span
 from ketrag_fast.types.entities import Entity, Relation
 from ketrag_fast.types.graph_views import GraphEdge, GraphNode, GraphView
-from ketrag_fast.types.hits import Excerpt, Hit, Hits, Match, Place, ShownLine
+from ketrag_fast.types.hits import Excerpt, Files, Hit, Hits, Match, Place, ShownLine
 from ketrag_fast.types.locations import Location, Locator
 from ketrag_fast.types.reports import BuildReport, StageReport, Usage
 
@@ -22,6 +22,7 @@ __all__ = [
     "Entity",
     "Excerpt",
     "Failure",
+    "Files",
     "GraphEdge",
     "GraphNode",
     "GraphView",
