@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ketrag_fast.query.query import Query
     from ketrag_fast.types import (
         Answer,
+        AnswerSentence,
         BuildReport,
         Citation,
         Context,
@@ -40,10 +41,13 @@ if TYPE_CHECKING:
         Relation,
         Section,
         Span,
+        Theme,
+        Themes,
     )
 
 _HOMES = {
     "Answer": "types",
+    "AnswerSentence": "types",
     "BuildReport": "types",
     "Citation": "types",
     "Context": "types",
@@ -66,6 +70,8 @@ _HOMES = {
     "Section": "types",
     "Settings": "base.config",
     "Span": "types",
+    "Theme": "types",
+    "Themes": "types",
     "__version__": "_core",
     "export_graph": "lab.interchange.exporting",
     "import_index": "lab.interchange.importing",
@@ -73,6 +79,7 @@ _HOMES = {
 
 __all__ = [
     "Answer",
+    "AnswerSentence",
     "BuildReport",
     "Citation",
     "Context",
@@ -95,6 +102,8 @@ __all__ = [
     "Section",
     "Settings",
     "Span",
+    "Theme",
+    "Themes",
     "__version__",
     "export_graph",
     "import_index",

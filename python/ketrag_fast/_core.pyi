@@ -475,7 +475,7 @@ def citation_links(
 ) -> tuple[_Csr, _F64, _F64]: ...
 def edge_alphas(edges: _Csr, vectors: _F32, *, threads: int = 0, report: _Report = None) -> _F32: ...
 def citation_candidates(
-    vectors: _F32,
+    vectors: _StoredRows,
     vector: _F32,
     weights: _F64,
     edges: _Csr,
@@ -829,6 +829,14 @@ def vector_top_k(
     threads: int = 0,
     report: _Report = None,
 ) -> tuple[_U32, _F64]: ...
+
+_StoredRows = _F32 | tuple[NDArray[np.uint8] | NDArray[np.int8], _F32, int]
+
+def pack_nibbles(
+    vectors: _F32, *, threads: int = 0, report: _Report = None
+) -> tuple[NDArray[np.uint8], _F32]: ...
+def pack_signs(vectors: _F32) -> NDArray[np.uint8]: ...
+def row_scores(rows: _StoredRows, query: _F32) -> NDArray[np.float64]: ...
 def quantise_vectors(vectors: _F32, *, threads: int = 0, report: _Report = None) -> _Codes: ...
 def cosine_knn(
     vectors: _F32,

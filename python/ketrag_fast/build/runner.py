@@ -45,6 +45,7 @@ from ketrag_fast.models.spending import SpendingLimit
 from ketrag_fast.storage.allowed_folders import drop_old
 from ketrag_fast.storage.arrays import RawFile
 from ketrag_fast.storage.checksum import text_digest
+from ketrag_fast.storage.delta import DELTAS
 from ketrag_fast.storage.durable import discard_contents
 from ketrag_fast.storage.generation import (
     Generation,
@@ -82,7 +83,10 @@ if TYPE_CHECKING:
 
     from ketrag_fast.models.embedders.build_model import VectorSource
     from ketrag_fast.models.extraction.run import Reading
+    from ketrag_fast.systems.shared.published_vectors import Published
 
+_EMBEDDED = ("units", "vectors", "sentence_vectors", *DELTAS)
+"""The stages from which vectors of texts are reused."""
 _SMALL = 32 << 20
 """Stages smaller than this are written before the next one begins, so that a crash does not lose them."""
 
@@ -104,6 +108,7 @@ def build(
     fold: bool = False,
     opened: Generation | None = None,
     quick: bool = False,
+    vectors_of: Generation | None = None,
 ) -> BuildReport:
     """Build the index at `path`, or update it from its sources.
 
@@ -122,6 +127,7 @@ def build(
         fold: write all arrays, and no delta.
         opened: the generation that the caller has open; a small change uses its files if it is the newest.
         quick: do not read files again that have the size and time which they had.
+        vectors_of: a generation of another index whose vectors of the same texts are reused.
 
     Raises:
         Cancelled: (or KeyboardInterrupt) the build was stopped; the next call resumes after the last
@@ -166,7 +172,8 @@ def build(
                     if small is not None:
                         _keep_stamps(layout, tables, read, purge)
                         return _finish(layout, tables, resolved.settings, small, read.warnings, start)
-                work = _StageRun(layout, tables, resolved, base, stages, reads, callback, start, ahead)
+                given = None if vectors_of is None else (vectors_of,)
+                work = _StageRun(layout, tables, resolved, base, stages, reads, callback, start, ahead, given)
                 report = work.run(read, trust or own, rebuild, used if purge else None)
             remember(tables, report)
             _keep_stamps(layout, tables, read, purge)
@@ -249,6 +256,7 @@ class _StageRun:
     callback: Limited
     start: float
     ahead: Mapping[str, Ahead]
+    vectors_of: Sequence[Generation] | None = None
 
     def run(self, read: Ingested, trust: Trust, rebuild: bool, dropped: Used | None) -> BuildReport:
         """Run the stages and publish; with `dropped`, run all, and record there what they use."""
@@ -278,6 +286,7 @@ class _StageRun:
                 self.reads,
                 reading,
                 self.ahead,
+                vectors_of=self.vectors_of,
             )
             return built.run(planned, read)
 
@@ -356,6 +365,8 @@ class Build:
     ahead: Mapping[str, Ahead] = field(default_factory=dict)
     reports: list[StageReport] = field(default_factory=list)
     parts: Sequence[Generation] = ()
+    vectors_of: Sequence[Generation] | None = None
+    """Generations whose vectors are reused by text; by default `base`, or else `parts`."""
     damaged: set[str] = field(default_factory=set)
     """Stages of `base` with altered files."""
 
@@ -377,7 +388,7 @@ class Build:
             same = (dict(stored.settings), dict(stored.documents)) == (built, about)
             same = same and stored.generation == current_number(self.layout)  # else a newer one is damaged
             if same and stored.models.get("llm") == self._models().get("llm"):
-                discard_contents(self.layout.work)  # a build killed after its publication leaves it filled
+                self._end()  # a build killed after its publication leaves it filled
                 self.tables.hand_over(stored.generation)
                 read.warnings += self._drop_damaged(max(self.layout.generations()) + 1)
                 return self._report(stored.generation, stored.digest, read, done, changed=False)
@@ -389,7 +400,7 @@ class Build:
             version=_package_version(),
             models=self._models(),
         )
-        discard_contents(self.layout.work)
+        self._end()
         self.tables.hand_over(manifest.generation)
         read.warnings += self._drop_damaged(manifest.generation)
         return self._report(manifest.generation, manifest.digest, read, done, changed=True)
@@ -412,6 +423,7 @@ class Build:
         before: Before | MergedBefore = Before(self.base, documents, settings)
         if self.base is None and self.parts:
             before = MergedBefore(self.parts, documents, settings, self.layout.work)
+        published = self._published_vectors()
         for number, stage in enumerate(stages):
             meter = Meter(stage.name, self.callback, stage.unit)
             context = StageContext(
@@ -421,6 +433,7 @@ class Build:
                 self.reading,
                 self.layout.work,
                 ahead=self.ahead.get(stage.name),
+                published=published,
             )
             needs = stage.needed(settings)
             needed = {need: outputs[need] for need in needs if need != DOCUMENTS}
@@ -451,6 +464,29 @@ class Build:
         if isinstance(before, Before):
             self.damaged.update(before.damaged())
         return done
+
+    def _published_vectors(self) -> Published | None:
+        """Return the vectors of undamaged generations that the model of this build made."""
+        if self.source is None:
+            return None
+        from ketrag_fast.systems.shared.published_vectors import Published
+
+        generations = self.vectors_of
+        if generations is None:
+            generations = self.parts if self.base is None else [self.base]
+        full, mark = self.resolved.settings.verify != "sizes", self.source.fingerprint
+        found = [
+            one
+            for one in generations
+            if one.manifest.models.get("embedder", {}).get("fingerprint") == mark and _has_vectors(one, full)
+        ]
+        return Published([one.stages for one in found]) if found else None
+
+    def _end(self) -> None:
+        """Remove what the build left in `work/`."""
+        if self.source is not None:
+            self.source.journal.close()
+        discard_contents(self.layout.work)
 
     def _models(self) -> dict[str, Any]:
         models: dict[str, Any] = {}
@@ -548,6 +584,15 @@ class Build:
             ),
             extraction=self.reading.total.to_json() if self.reading is not None else None,
         )
+
+
+def _has_vectors(generation: Generation, full: bool) -> bool:
+    """Return whether a generation has vectors of texts, and its files are undamaged."""
+    records = generation.records()
+    needed = [name for name in _EMBEDDED if name in records]
+    return "vectors" in needed and all(
+        sound(generation.folder / name, records[name], full=full) for name in needed
+    )
 
 
 def remember(tables: Tables, report: BuildReport) -> None:

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, overload
 from ketrag_fast.base.config import Settings
 from ketrag_fast.base.filters import allow_condition
 from ketrag_fast.base.memory import enough_memory
-from ketrag_fast.index import building, querying
-from ketrag_fast.index.inspection import Inspection
-from ketrag_fast.index.interchange import export_to, import_from
+from ketrag_fast.errors import InputError
+from ketrag_fast.index import querying
 from ketrag_fast.index.state import IndexState
 from ketrag_fast.query.open_generation import Opened
 from ketrag_fast.query.query import Filter, Query, QueryFields
@@ -23,9 +22,10 @@ if TYPE_CHECKING:
     from ketrag_fast.build.preview import Preview
     from ketrag_fast.build.sources import Sources
     from ketrag_fast.index.freshness import Freshness, Refresh
+    from ketrag_fast.index.inspection import Inspection
     from ketrag_fast.models.llms.protocol import LanguageModel
     from ketrag_fast.query.answer.generation import OnText
-    from ketrag_fast.types import Answer, BuildReport, Excerpt, Files, Hits, Match
+    from ketrag_fast.types import Answer, BuildReport, Excerpt, Files, Hits, Match, Themes
 
     PathText = str | os.PathLike[str]
 
@@ -108,6 +108,8 @@ class Index:
             ...     ships.report.documents, ships.generation
             (3, 1)
         """
+        from ketrag_fast.index import building
+
         settings = settings or Settings()
         report = building.build_index(
             sources,
@@ -143,8 +145,32 @@ class Index:
             ...     ships.inspect.vectors(["ice"]).shape
             (1, 24)
         """
+        from ketrag_fast.index import building
+
         settings = building.reembedding_settings(settings, embedder)
         return cls(Path(path), settings, building.reembed_index(path, settings, progress=progress))
+
+    @classmethod
+    @enough_memory()
+    def upgrade(
+        cls, path: PathText, *, settings: Settings | None = None, progress: Callback | None = None
+    ) -> Self:
+        """Upgrade an index of the format before from the texts that it holds, and open it.
+
+        No source is read. Texts, words and links stay as they are; vectors are computed again by the model of
+        the index, whose location `settings` may give. If the call is stopped, the next one continues. An index
+        of this format stays as it is. Raises as `build`, IndexMissing, and IndexIncompatible for other formats.
+
+        Examples:
+            >>> Index.build(library, scratch / "old").close()
+            >>> with Index.upgrade(scratch / "old") as index:
+            ...     index.report.changed
+            False
+        """
+        from ketrag_fast.index import building
+
+        settings = building.reembedding_settings(settings, None)
+        return cls(Path(path), settings, building.upgrade_index(path, settings, progress=progress))
 
     @classmethod
     @enough_memory()
@@ -176,6 +202,8 @@ class Index:
             ...     whole.inspect.document_count
             3
         """
+        from ketrag_fast.index import building
+
         settings = settings or Settings()
         report = building.merge_indexes(parts, path, settings, prefer=prefer, progress=progress)
         return cls(Path(path), settings, report)
@@ -215,6 +243,8 @@ class Index:
             >>> report.removed, report.documents
             (1, 2)
         """
+        from ketrag_fast.index import building
+
         report = building.update_index(
             self._state, add, remove, where, purge=purge, fold=fold, progress=progress
         )
@@ -244,6 +274,8 @@ class Index:
             >>> preview.added, preview.removed
             (0, 1)
         """
+        from ketrag_fast.index import building
+
         others = building.others_of(reread, replace)
         own = settings or Settings()
         return building.preview_update(path, add, remove, where, own, others=others, progress=progress)
@@ -409,6 +441,8 @@ class Index:
             >>> index.inspect.document_count, index.inspect.kinds
             (3, ('entity',))
         """
+        from ketrag_fast.index.inspection import Inspection
+
         return Inspection(self._state.opened, self._state)
 
     @enough_memory()
@@ -664,6 +698,7 @@ class Index:
         on_context: Callable[[Context], bool | None] | None = None,
         kind: str | None = None,
         options: Sequence[str] = (),
+        quotes: int = 3,
         **fields: Unpack[QueryFields],
     ) -> Answer:
         """Return a language model's answer from the context of a query, with citations of its passages.
@@ -680,6 +715,7 @@ class Index:
             on_context: Receives the context before the answer; False stops it.
             kind: "free", "yes-no" (the answer has a `decision`) or "choice" (it has a `ranking`).
             options: What "choice" orders.
+            quotes: Maximum number of sentences that are quoted without a model.
             fields: As in `retrieve`.
 
         Raises as `retrieve`, and BackendMissing, BackendError, NetworkForbidden, ConfigError.
@@ -700,6 +736,7 @@ class Index:
             on_context=on_context,
             kind=kind,
             options=options,
+            quotes=quotes,
         )
 
     async def aask(self, query: str | Query, **options: Any) -> Answer:
@@ -714,6 +751,63 @@ class Index:
 
         return await asyncio.to_thread(lambda: self.ask(query, **options))
 
+    def describe(self, text: str | None, folder: PathText | None = None) -> None:
+        """Store a description of a folder of the sources, or of the whole index; None removes it.
+
+        It is returned with each hit of the folder (`Hit.description`), stays when the index is built again,
+        and is bundled with it.
+
+        Raises InputError if the text is empty or longer than 500 characters, UnknownName if the folder is
+        not in the index, IndexLocked while a build runs.
+
+        Examples:
+            >>> index.describe("Ships and their crews")
+            >>> index.descriptions()
+            {'': 'Ships and their crews'}
+            >>> index.describe(None)
+        """
+        from ketrag_fast.index.descriptions import describe
+
+        if self._state.several is not None:
+            raise InputError("several indexes opened as one cannot be changed", hint="change one of them")
+        describe(self._state.path, text, folder)
+
+    def descriptions(self) -> dict[str, str]:
+        """Return the descriptions by path of the folder; that of the whole index has the key "".
+
+        Examples:
+            >>> index.descriptions()
+            {}
+        """
+        from ketrag_fast.index.descriptions import descriptions_of
+
+        return descriptions_of(self._state.path)
+
+    @enough_memory()
+    def themes(
+        self,
+        *,
+        filter: Filter | None = None,  # noqa: A002 - as in `Query`
+        allow: Filter | None = None,
+        progress: Callback | None = None,
+    ) -> Themes:
+        """Return what the documents are about: themes with labels, central sentences, documents and dates.
+
+        No model is called. Themes are clusters of passages, in two or three levels. They depend only on the
+        documents that match `filter` and `allow`, so that they tell nothing of others. The first call takes
+        seconds for tens of thousands of passages; further calls with the same filter return the same value.
+
+        Raises:
+            InputError: A filter cannot be parsed, or names an unknown field.
+            ModeUnavailable: The index was built without the mode `walk`.
+            Cancelled: `progress` returned False.
+
+        Examples:
+            >>> [(theme.id, theme.passages) for theme in index.themes(filter="year<1900").themes]
+            [('1', 2)]
+        """
+        return querying.themes(self._state, filter, allow, progress)
+
     # ------------------------------------------------------------ export, import and copy
 
     def export(self, format: str, target: PathText, **options: Any) -> Any:  # noqa: A002 - as in `export_graph`
@@ -726,6 +820,8 @@ class Index:
             >>> report.nodes > 0
             True
         """
+        from ketrag_fast.index.interchange import export_to
+
         return export_to(self, format, target, options)
 
     @classmethod
@@ -739,6 +835,8 @@ class Index:
             ...     taken.inspect.entity("Fram").type
             'ARTIFACT'
         """
+        from ketrag_fast.index.interchange import import_from
+
         import_from("lightrag", folder, path, options)
         return cls.open(path, settings=options.get("settings"))
 
@@ -754,6 +852,8 @@ class Index:
             ...     copy.inspect.document_count
             3
         """
+        from ketrag_fast.index.interchange import import_from
+
         import_from("graphrag", folder, path, options)
         return cls.open(path, settings=options.get("settings"))
 

@@ -10,6 +10,7 @@ from typing import Any
 from ketrag_fast import _core
 from ketrag_fast.base.filters import allow_condition, filter_condition
 from ketrag_fast.errors import InputError
+from ketrag_fast.index.descriptions import description_for, descriptions_of
 from ketrag_fast.index.state import IndexState
 from ketrag_fast.query.limits import Clock, check_top
 from ketrag_fast.query.open_generation import FilterMask
@@ -39,9 +40,15 @@ def search(
         query = replace(query, top=count)
     if query.budget is None:
         query = replace(query, budget=count * _TOKENS)
+    folder = state.path
     state, query = state.visible(query)
     searcher = Searcher(state.opened, state.folder)
-    return searcher.search(state.path, query, min_score, glob, pattern)
+    hits = searcher.search(state.path, query, min_score, glob, pattern)
+    described = descriptions_of(folder) if hits else {}
+    if not described:
+        return hits
+    rows = (replace(hit, description=description_for(hit.path or "", described)) for hit in hits)
+    return replace(hits, hits=tuple(rows))
 
 
 def pattern_of(

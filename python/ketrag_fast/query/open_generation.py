@@ -40,9 +40,12 @@ if TYPE_CHECKING:
     from ketrag_fast.models.reranker import CrossEncoder
     from ketrag_fast.query.document_texts import DocumentTexts
     from ketrag_fast.query.graph_view import Drawings
+    from ketrag_fast.types import Themes
 
 _MOST_MASKS = 32
 """Filters whose masks are cached."""
+_MOST_THEMES = 4
+"""Filters whose themes are cached."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +112,11 @@ class Opened:
         from ketrag_fast.query.graph_view import Drawings
 
         return Drawings(self.generation)
+
+    @cached_property
+    def themes(self) -> Remembered[Themes]:
+        """The latest themes, by condition (`query/themes/describe.py`)."""
+        return Remembered(_MOST_THEMES)
 
     def close(self) -> None:
         """Close the models."""
@@ -346,11 +354,12 @@ def _graphs(generation: Generation) -> dict[str, StoredGraph]:
         if stage.proposes is None or arrays is None or not len(arrays):
             continue
         from ketrag_fast.models.ann.stored import GRAPH, StoredGraph, record_of
+        from ketrag_fast.systems.shared.hnsw_proposals import listed_vectors
 
         record = record_of(arrays)
         if record is not None:
             listed, of, array = stage.proposes
-            vectors = partial(generation.stages[of].__getitem__, array)
+            vectors = partial(listed_vectors, generation.stages[of], array)
             found[listed] = StoredGraph(partial(arrays.named, GRAPH), record, vectors)
     return found
 

@@ -54,6 +54,11 @@ class Searcher:
     def __post_init__(self) -> None:
         object.__setattr__(self, "paths", SourcePaths(self.folder))
 
+    @property
+    def units(self) -> Mapping[str, NDArray[Any]]:
+        """Arrays of the stage `units`."""
+        return self.opened.generation.stages["units"]
+
     # ------------------------------------------------------------ ranked
 
     def search(
@@ -99,7 +104,7 @@ class Searcher:
     def _hit(self, rank: int, passage: Passage, snippets: Snippets, files: Mapping[str, SourceFile]) -> Hit:
         text, location, title, start = passage.text, passage.location, passage.title, passage.start
         if passage.units:  # of neighbours that were found together, the best one is shown
-            span = span_of(self.opened.generation.stages["units"], passage.unit)
+            span = span_of(self.units, passage.unit)
             text, title, start = span.text, span.title, span.start
             location = self.opened.places.of_unit(passage.unit, span.start, span.end)
         place = place_fields(passage.document, files, location, title)
@@ -131,7 +136,7 @@ class Searcher:
             return fits
         texts = self.opened.texts
         rows = np.repeat(documents, np.diff(texts.first_row))
-        units = rows[self.opened.generation.stages["units"]["unit_document"]]
+        units = rows[self.units["unit_document"]]
         return units if fits is None else units & fits
 
     def _documents(self, filtered: FilterMask | None, globs: Globs) -> NDArray[np.bool_] | None:
@@ -185,7 +190,7 @@ class Searcher:
         name = self.opened.texts.names[found.document]
         title = self._titles.get(found.document)
         if title is None:
-            title = self._titles[found.document] = document_title(self.opened, rows)
+            title = self._titles[found.document] = document_title(self.units, rows)
         place = place_fields(name, files, location, title)
         has_other = any(place[field] is not None for field in _POSITION)
         lines = None if has_other else (found.text_line, found.text_line)
@@ -209,7 +214,7 @@ class Searcher:
         documents = self._find(name, part, filtered)
         texts = self.opened.texts
         files = self.paths.of([texts.names[documents[0]]])
-        title = document_title(self.opened, self._rows(documents[0]))
+        title = document_title(self.units, self._rows(documents[0]))
         location: dict[str, Any] = {}
         if len(documents) == 1:
             text = texts.text(documents[0])
@@ -254,7 +259,7 @@ class Searcher:
 
         def place(index: int) -> Place:
             number = numbers[index]
-            title = document_title(self.opened, self._rows(number))
+            title = document_title(self.units, self._rows(number))
             fields = place_fields(texts.names[number], files, {}, title)
             return Place(**{**fields, "document": documents[index], "lines": None, "part": ""})
 

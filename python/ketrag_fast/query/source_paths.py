@@ -21,7 +21,8 @@ _PART: Final = re.compile(r"[#:][^/#:]*$")
 class SourceFile:
     """The file of a document: its absolute path, its source, and whether it is as it was indexed.
 
-    `state` is "changed", "missing" or None. `part` is what the document is in the file: `#2` for a row, `/notes.txt` for a member of an archive.
+    `state` is "changed", "missing" or None. `part` is what the document is in the file: `#2` for a row,
+    `/notes.txt` for a member of an archive.
     """
 
     path: str
@@ -60,11 +61,11 @@ class SourcePaths:
 
     def specs(self, names: Iterable[str] | None = None) -> Mapping[str, str]:
         """Return the source of each document, or of all documents."""
-        from ketrag_fast.storage.tables import Tables
+        from ketrag_fast.storage.source_table import open_sources
 
         if not self._layout.tables.is_file():
             return {}
-        with Tables(self._layout.tables, read_only=True) as opened:
+        with open_sources(self._layout.tables) as opened:
             return opened.origins(names)
 
 

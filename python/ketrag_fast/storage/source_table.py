@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 from ketrag_fast.errors import IndexDamaged
 from ketrag_fast.storage.database import Database
 from ketrag_fast.storage.io_errors import tables_damaged
+from ketrag_fast.storage.layout import FORMAT, incompatible
 from ketrag_fast.storage.source_seals import SOURCE_ROWS, seal_sources, source_seal
 
 
@@ -20,6 +24,20 @@ class SourceRow:
     kind: str
     label: str
     spec: str
+
+
+def open_sources(path: Path) -> SourceTable:
+    """Open the tables of an index to read its sources, without importing what documents need.
+
+    Raises IndexIncompatible for another format.
+    """
+    return SourceTable(path, None, partial(_require_format, path))
+
+
+def _require_format(path: Path, db: sqlite3.Connection) -> None:
+    found = int(db.execute("PRAGMA user_version").fetchone()[0])
+    if found != FORMAT:
+        raise incompatible(path, found)
 
 
 class SourceTable(Database):

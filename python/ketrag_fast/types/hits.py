@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, overload
 
 Lines = tuple[int, int]
@@ -194,6 +194,10 @@ class Hits(Sequence[Hit]):
 
     def __len__(self) -> int:
         return len(self.hits)
+
+    def of_index(self, name: str) -> Hits:
+        """Return the same with the name of the index in each hit."""
+        return replace(self, hits=tuple(replace(hit, index=name) for hit in self.hits))
 
     def __iter__(self) -> Iterator[Hit]:
         return iter(self.hits)

@@ -98,9 +98,8 @@ impl Corpus {
         self.unit_span.extend(other.unit_span);
         self.unit_chars.extend(other.unit_chars);
         self.unit_tokens.extend(other.unit_tokens);
-        (0..other.unit_before.len())
-            .for_each(|unit| self.unit_before.push(other.unit_before.view().get(unit)));
-        (0..other.unit_after.len()).for_each(|unit| self.unit_after.push(other.unit_after.view().get(unit)));
+        other.unit_before.view().iter().for_each(|text| self.unit_before.push(text));
+        other.unit_after.view().iter().for_each(|text| self.unit_after.push(text));
         self.unit_lines.extend(other.unit_lines);
         self.unit_keys.extend(other.unit_keys);
         self.sent_chunk.extend(other.sent_chunk.iter().map(|c| c + chunks as u32));

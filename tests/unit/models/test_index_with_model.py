@@ -17,6 +17,7 @@ from ketrag_fast.errors import BackendError, ConfigError, DeadlineExceeded, Mode
 from ketrag_fast.models.embedders.precomputed import write_vectors
 from ketrag_fast.storage.generation import open_current
 from ketrag_fast.storage.layout import Layout
+from ketrag_fast.storage.vector_codes import StoredVectors
 from ketrag_fast.types import Document
 from tests.support.endpoint import Endpoint, words_encoder
 
@@ -47,17 +48,23 @@ def unit(texts: list[str]) -> np.ndarray:
     return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
 
-def test_titles_precede_units_and_sentences_stand_alone(server: Endpoint, tmp_path: Path) -> None:
-    Index.build(DOCUMENTS, tmp_path / "i", settings=settings(server)).close()
+@pytest.mark.parametrize(("vector_format", "near"), [("4bit", 0.08), ("int8", 0.005), ("f32", 1e-6)])
+def test_titles_precede_units_and_sentences_stand_alone(
+    server: Endpoint, tmp_path: Path, vector_format: str, near: float
+) -> None:
+    given = settings(server, vector_format=vector_format)
+    Index.build(DOCUMENTS, tmp_path / "i", settings=given).close()
     stages = open_current(Layout(tmp_path / "i")).stages
-    vectors, sentence_vectors = stages["vectors"], stages["sentence_vectors"]
+    vectors, sentence_vectors = StoredVectors.of(stages["vectors"]), stages["sentence_vectors"]
     wanted = [f"{d.title}\n{d.text}" if d.title else d.text for d in DOCUMENTS if d.text]
-    assert np.allclose(vectors["unit_vectors"], unit(wanted), atol=1e-6)
+    assert (vectors.format, vectors.dimension) == (vector_format, 16)
+    assert np.allclose(vectors.decode(), unit(wanted), atol=near)
+    assert np.allclose(np.linalg.norm(vectors.decode(), axis=1), 1, atol=max(near / 2, 1e-6))
     sentences = ["The bridge crosses the Mira.", "Anton Heller built it.", "It has nine arches."]
-    assert np.allclose(sentence_vectors["walk_sentence_vectors"][:3], unit(sentences), atol=1e-6)
-    assert np.allclose(
-        sentence_vectors["title_sentence_vectors"], unit(["Old bridge", "Anton Heller"]), atol=1e-6
-    )
+    signs = np.packbits(unit(sentences) > 0, axis=1, bitorder="little")
+    assert np.array_equal(sentence_vectors["walk_sentence_signs"][:3], signs)
+    titles = np.packbits(unit(["Old bridge", "Anton Heller"]) > 0, axis=1, bitorder="little")
+    assert np.array_equal(sentence_vectors["title_sentence_signs"], titles)
 
 
 @pytest.mark.parametrize("mode", ["text", "fused", "knn", "keyword", "walk", "auto", "bm25"])
@@ -86,7 +93,9 @@ def test_other_units_do_not_embed_the_same_sentences_again(server: Endpoint, tmp
     Index.build(DOCUMENTS, tmp_path / "i", settings=settings(server)).close()
     before = len(server.texts)
     Index.build(DOCUMENTS, tmp_path / "i", settings=settings(server, chunk_tokens=12), rebuild=True).close()
-    assert "Rye bread keeps for a week." not in server.texts[before:]
+    new = server.texts[before:]
+    assert "Old bridge\nIt has nine arches." in new
+    assert not {"It has nine arches.", "Anton Heller built it.", "Anton Heller"}.intersection(new)
 
 
 def test_the_digest_depends_on_the_vectors_alone(server: Endpoint, tmp_path: Path) -> None:
@@ -145,7 +154,7 @@ def test_a_model_that_is_gone_is_done_without_in_auto_alone(
     from ketrag_fast.models.http.retry import Patience
 
     with Endpoint(words_encoder()) as server:
-        Index.build(DOCUMENTS, tmp_path / "i", settings=settings(server)).close()
+        Index.build(DOCUMENTS, tmp_path / "i", settings=settings(server, modes="auto,keyword")).close()
     monkeypatch.setattr(openai, "Patience", lambda: Patience(attempts=1))
     with Index.open(tmp_path / "i") as index:
         context = index.retrieve("Who built the bridge?")
@@ -191,7 +200,8 @@ def test_the_manifest_names_model_engine_and_precision(server: Endpoint, tmp_pat
 
 def test_a_keyword_is_the_mean_of_the_sentences_that_hold_it(server: Endpoint, tmp_path: Path) -> None:
     """By hand, with sentences of several chunks: titles count once in their document."""
-    Index.build(DOCUMENTS, tmp_path / "i", settings=settings(server, chunk_tokens=12)).close()
+    own = settings(server, chunk_tokens=12, modes="keyword")
+    Index.build(DOCUMENTS, tmp_path / "i", settings=own).close()
     stages = open_current(Layout(tmp_path / "i")).stages
     words = stages["words"]
     blob, offsets = words["vocabulary_blob"], words["vocabulary_offsets"].tolist()
@@ -203,7 +213,8 @@ def test_a_keyword_is_the_mean_of_the_sentences_that_hold_it(server: Endpoint, t
         "rye": ["Rye bread keeps for a week."],
     }
     for word, sentences in wanted.items():
-        assert np.allclose(means[names.index(word)], unit(sentences).mean(0), atol=1e-6), word
+        signs = np.where(unit(sentences) > 0, 0.25, -0.25)  # of 16 values
+        assert np.allclose(means[names.index(word)], signs.mean(0), atol=1e-6), word
 
 
 def test_a_refresh_keeps_the_model_that_is_loaded(server: Endpoint, tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -12,6 +13,7 @@ from ketrag_fast.query.answer.prompt import (
     NOTHING,
     build_prompt,
     fence_in,
+    row,
     strip_citation_marks,
 )
 from ketrag_fast.types import Context, Passage, Section
@@ -102,3 +104,10 @@ def test_any_texts_stay_behind_their_own_numbers(texts: list[str]) -> None:
         reader.feed(f"{strip_citation_marks(text)}\n")
     reader.finish()
     assert reader.cited == []
+
+
+def test_a_row_of_a_table_comes_with_its_header() -> None:
+    """The context is printed before the text, and of a graph node not at all."""
+    one = replace(passage(1, "| item-5 | 7.5 |", "Stock"), context="| Name | Price [2] |")
+    assert row(one) == "Stock\n| Name | Price [#2] |\n| item-5 | 7.5 |"
+    assert row(replace(one, printed="item-5 costs 7.5")) == "Stock\nitem-5 costs 7.5"

@@ -342,9 +342,9 @@ def test_damaged_newer_and_read_only_database(layout: Layout) -> None:
     with pytest.raises(ReadOnly), writing(layout.tables):
         db.execute("INSERT INTO settings VALUES ('a', 'b')")
     db.execute("PRAGMA query_only = OFF")
-    db.execute("PRAGMA user_version = 5")
+    db.execute("PRAGMA user_version = 6")
     db.close()
-    with pytest.raises(IndexIncompatible, match="format 4"):
+    with pytest.raises(IndexIncompatible, match="format 5"):
         Tables(layout.tables)
 
 

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
 
 from ketrag_fast.apps.cli import options, output
 from ketrag_fast.apps.cli.search import path_of, state_lines
 from ketrag_fast.apps.cli.terminal import NUMBER, standard_output
 from ketrag_fast.apps.cli.terminal_text import one_line
+from ketrag_fast.errors import UnknownName
+
+if TYPE_CHECKING:
+    from ketrag_fast.base.config import Settings
+    from ketrag_fast.types import Excerpt
 
 
 def add(commands: Any, shared: argparse.ArgumentParser) -> None:
@@ -37,10 +43,7 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
     settings = options.query_settings_of(args)
-    from ketrag_fast.index import Index
-
-    with Index.open(options.opened_path(args), settings=settings) as index:
-        excerpt = index.text(args.place)
+    excerpt = _find(args, settings)
     if args.json:
         output.write_json({"schema": "ketrag/text/1", **excerpt.to_json()})
         return 0
@@ -59,3 +62,15 @@ def run(args: argparse.Namespace) -> int:
         for text in state_lines([excerpt]):
             output.say(text)
     return 0
+
+
+def _find(args: argparse.Namespace, settings: Settings) -> Excerpt:
+    """Return the text of the first index that has the file. Raises UnknownName if none has."""
+    from ketrag_fast.index import Index
+
+    paths = list(options.searched_paths(args).values())
+    for path in paths[:-1]:
+        with suppress(UnknownName), Index.open(path, settings=settings) as index:
+            return index.text(args.place)
+    with Index.open(paths[-1], settings=settings) as index:
+        return index.text(args.place)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
@@ -50,12 +51,19 @@ def run(args: argparse.Namespace) -> int:
     how = {"ignore_case": args.ignore_case, "words": args.words, "fixed": args.fixed, "glob": args.glob}
     from ketrag_fast.index import Index
 
-    with Index.open(options.opened_path(args), settings=settings) as index:
-        options.freshen(args, index)
-        if args.files or args.count:
-            counts = index.grep_counts(args.pattern, **how)
-            return _show_counts(args, counts)
-        matches = index.grep(args.pattern, limit=args.n, **how)
+    counts: dict[str, int] = {}
+    matches: list[Match] = []
+    for name, path in options.searched_paths(args).items():
+        with Index.open(path, settings=settings) as index:
+            options.freshen(args, index)
+            if args.files or args.count:
+                counts |= index.grep_counts(args.pattern, **how)
+                continue
+            left = None if args.n is None else args.n - len(matches)
+            found = index.grep(args.pattern, limit=left, **how)
+        matches += found if name is None else [replace(match, index=name) for match in found]
+    if args.files or args.count:
+        return _show_counts(args, counts)
     args.code = 0 if matches else 1
     if args.json:
         if matches:

@@ -14,22 +14,26 @@ from ketrag_fast.apps.cli.command_parser import CommandParser, suggestion
 from ketrag_fast.errors import KetragError, OutOfMemory
 
 GROUPS: Final = {
-    "Build": {
+    "Find": {
+        "search": ("search", "find passages and where they are"),
+        "get": ("get", "print the indexed text of a file, or some lines of it"),
+        "grep": ("grep", "find lines that match a pattern"),
+        "retrieve": ("retrieve", "print the context for a query, for a prompt"),
+        "ask": ("ask", "answer a question, with citations"),
+        "themes": ("themes", "show what the documents are about"),
+        "graph": ("graph", "show an entity, its relations and its sentences"),
+        "documents": ("documents", "list the documents of an index"),
+    },
+    "Index": {
         "index": ("index", "build an index, or update it from its sources"),
         "add": ("add", "add documents; no other source is read"),
         "remove": ("remove", "remove documents"),
         "watch": ("watch", "rebuild whenever a folder changes"),
-        "reembed": ("reembed", "replace the vectors by those of another embedding model"),
-    },
-    "Query": {
-        "search": ("search", "find passages and where they are"),
-        "get": ("get", "print the indexed text of a file, or some lines of it"),
-        "grep": ("grep", "find lines that match a pattern"),
-        "retrieve": ("retrieve", "print the context for a query"),
-        "ask": ("ask", "answer a question, with citations"),
-        "graph": ("graph", "show an entity, its relations and its sentences"),
-        "documents": ("documents", "list the documents of an index"),
+        "collections": ("collections", "list the indexes that have a name"),
+        "describe": ("describe", "say what is in a folder, for people and assistants"),
         "read": ("read", "preview how a file is read: text, locations, metadata"),
+        "reembed": ("reembed", "replace the vectors by those of another embedding model"),
+        "stats": ("stats", "print what an index contains"),
     },
     "Share": {
         "serve": ("serve", "serve indexes over HTTP, with a web page"),
@@ -41,16 +45,14 @@ GROUPS: Final = {
         "export": ("export", "write a graph for GraphRAG, Gephi, Neo4j and other programs"),
         "recording": ("recording", "convert the extraction of another tool"),
     },
-    "Measure": {
+    "Measure and maintain": {
         "eval": ("evaluate", "score retrieval and answers on a data set"),
         "bench": ("bench", "compare builds, systems or settings on a data set"),
         "estimate": ("estimate", "predict tokens, calls, USD and hours of a build"),
         "diff": ("diff", "compare two indexes, or two generations of one"),
         "train": ("train", "train a system on judged queries"),
-    },
-    "Maintain": {
-        "stats": ("stats", "print what an index contains"),
         "compact": ("compact", "write the small changes of a large index into its files"),
+        "upgrade": ("upgrade", "take over an index of the format before"),
         "doctor": ("doctor", "verify every byte of an index"),
         "config": ("config", "list settings and show where their values come from"),
         "models": ("models", "list, check or install embedding models"),

@@ -44,14 +44,12 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="JSONL file of {_id, text}; - reads such lines from standard input",
     )
-    options.topic(
-        parser, "retrieval", "query", shown=("mode", "budget", "top", "filter", "allow", "rerank", "deadline")
-    )
+    options.topic(parser, "retrieval", "query", shown=("mode", "budget", "top", "filter"))
     parser.add_argument("--explain", action="store_true", help="print why each passage was retrieved")
     parser.add_argument("--html", metavar="FILE", help="write context and reasons as a web page")
     group = parser.add_argument_group("embedding model")
-    options.setting(group, "embedder")
-    options.answering(parser)
+    options.setting(group, "embedder", rare=True)
+    options.answering(parser, shown=())
     options.model(parser)
     options.freshness(parser)
     parser.set_defaults(run=run, go_on="run the same command again")

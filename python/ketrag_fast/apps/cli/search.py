@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ketrag_fast.apps.cli import options, output
@@ -70,13 +72,32 @@ def run(args: argparse.Namespace) -> int:
     if not args.question.strip():
         raise EmptyQuery("the query is empty", hint="give at least one word: is a variable unset?")
     settings = options.query_settings_of(args)
-    path = options.opened_path(args)
-    from ketrag_fast.index import Index
+    found = []
+    for name, path in options.searched_paths(args).items():
+        from ketrag_fast.index import Index
 
-    with Index.open(path, settings=settings, deadline=settings.deadline) as index:
-        options.freshen(args, index)
-        hits = index.search(args.question, args.n, min_score=args.min_score, glob=args.glob, grep=args.grep)
-    return show(args, hits)
+        with Index.open(path, settings=settings, deadline=settings.deadline) as index:
+            options.freshen(args, index)
+            hits = index.search(
+                args.question, args.n, min_score=args.min_score, glob=args.glob, grep=args.grep
+            )
+        found.append(hits if name is None else hits.of_index(name))
+    return show(args, found[0] if len(found) == 1 else merged(found, args.n))
+
+
+def merged(found: Sequence[Hits], count: int) -> Hits:
+    """Return the best hits of several indexes. Their scores have one scale."""
+    from ketrag_fast.types import Hits
+
+    hits = sorted((hit for hits in found for hit in hits), key=lambda hit: -hit.score)[:count]
+    first = next((hits for hits in found if hits), found[0])
+    return Hits(
+        first.query,
+        first.mode,
+        tuple(replace(hit, rank=rank) for rank, hit in enumerate(hits, 1)),
+        None if hits else first.reason,
+        tuple(warning for one in found for warning in one.warnings),
+    )
 
 
 def show(args: argparse.Namespace, hits: Hits) -> int:

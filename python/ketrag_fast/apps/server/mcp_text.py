@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate, groupby
 from typing import Any, Final
@@ -95,6 +95,8 @@ def search_reply(hits: Hits, limit: int, tokens: int, paths: Paths) -> Reply:
     whole = 0
     for hit in hits:
         head = paths.head(hit) + f" | {hit.score:.2f}"
+        if hit.description is not None and all(hit.description != one.description for one in shown):
+            head += f"\n({hit.description})"
         lines = [line.text for line in hit.snippet]
         brief = "\n".join([head, *(f"… {line}" for line in lines)])
         full = f"{head}\n{hit.text.strip()}"
@@ -199,10 +201,18 @@ def grep_reply(matches: Sequence[Match], limit: int, tokens: int, paths: Paths) 
     return Reply("\n".join([*lines, *_notes((), shown)]), data)
 
 
-def list_reply(files: Sequence[tuple[str | None, Files]], tokens: int, paths: Paths) -> Reply:
-    """Return files of indexes with their titles, or folders with numbers of files if not all files fit."""
+def list_reply(
+    files: Sequence[tuple[str | None, Files]], described: Mapping[str, str], tokens: int, paths: Paths
+) -> Reply:
+    """Return files of indexes with their titles, or folders with numbers of files if not all files fit.
+
+    `described` has the descriptions of folders by path.
+    """
     total = sum(len(own) for _, own in files)
-    room = tokens - _LAST
+    about = [f"[{shown_path(path)}: {text}]" for path, text in described.items()] if paths.local else []
+    while about and _size("\n".join(about)) > tokens // 3:
+        about.pop()
+    room = tokens - _LAST - _size("\n".join(about))
     data: dict[str, Any] = {"schema": "ketrag/files/1", "total": total}
     if not total:
         return Reply("No file matches: leave out glob and filter to see all.", {**data, "files": []})
@@ -212,7 +222,7 @@ def list_reply(files: Sequence[tuple[str | None, Files]], tokens: int, paths: Pa
         if _size("\n".join(lines)) <= room:
             end = f"[{counted(total, 'file')}{paths.sources(places)}; read(path) shows the text of one]"
             return Reply(
-                "\n".join([*lines, end]), {**data, "files": [_file(place, paths) for place in places]}
+                "\n".join([*about, *lines, end]), {**data, "files": [_file(place, paths) for place in places]}
             )
     rows = [(name, *row) for name, own in files for row in _folders(paths.names(own))]
     lines = [
@@ -224,7 +234,7 @@ def list_reply(files: Sequence[tuple[str | None, Files]], tokens: int, paths: Pa
     below = paths.sources([own[0] for _, own in files if len(own)])
     end = f'[{counted(total, "file")}{below}{more}; list(glob="{rows[0][1]}/**") shows those of a folder]'
     folders = [{"folder": folder, "files": count, "index": name} for name, folder, count in rows[:shown]]
-    return Reply("\n".join([*lines[:shown], end]), {**data, "folders": folders})
+    return Reply("\n".join([*about, *lines[:shown], end]), {**data, "folders": folders})
 
 
 def _file(place: Place, paths: Paths) -> dict[str, Any]:

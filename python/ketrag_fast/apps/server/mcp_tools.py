@@ -8,7 +8,6 @@ import logging
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import replace
-from itertools import zip_longest
 from typing import Annotated, Any, Final
 
 from mcp.server.caching import CacheHint
@@ -22,6 +21,7 @@ from pydantic import Field, ValidationError
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 
+from ketrag_fast.apps.cli.search import merged
 from ketrag_fast.apps.server.guard import Guard
 from ketrag_fast.apps.server.hosts import is_local
 from ketrag_fast.apps.server.indexes import Indexes, OpenIndex
@@ -42,7 +42,7 @@ from ketrag_fast.apps.server.options import ServerOptions
 from ketrag_fast.apps.server.problems import error_json
 from ketrag_fast.apps.server.service import Service
 from ketrag_fast.errors import KetragError, UnknownName
-from ketrag_fast.types import Excerpt, Hit, Hits, Match
+from ketrag_fast.types import Excerpt, Match
 from ketrag_fast.types.wording import counted
 
 _READS: Final = ToolAnnotations(
@@ -141,9 +141,7 @@ def create_mcp_server(indexes: Indexes, *, local: bool) -> MCPServer[Any]:
     }
     if any(entry.index.inspect.can_answer for entry in indexes):
         calls["ask"] = own.ask
-    names = ", ".join(
-        f"{entry.name}: {counted(entry.index.inspect.document_count, 'document')}" for entry in indexes
-    )
+    names = "; ".join(map(_about, indexes))
     server = _Server(
         "ketrag",
         title="ketrag",
@@ -164,6 +162,13 @@ def create_mcp_server(indexes: Indexes, *, local: bool) -> MCPServer[Any]:
         security=ResourceSecurity(exempt_params={"path"}),  # a name in the index: no file is read
     )(own.document)
     return server
+
+
+def _about(entry: OpenIndex) -> str:
+    """Return what a model is told about an index first: name, size, and what it is about."""
+    text = entry.index.descriptions().get("")
+    count = counted(entry.index.inspect.document_count, "document")
+    return f"{entry.name}: {count}" + (f", {text}" if text else "")
 
 
 def _strict(tool: Tool) -> Tool:
@@ -206,7 +211,8 @@ class _Tools:
                 entry.index.search(query, limit, glob=glob, filter=filter, min_score=min_score)
                 for entry in entries
             ]
-            hits = found[0] if len(found) == 1 else _merge(entries, found, limit)
+            named = [hits.of_index(entry.name) for entry, hits in zip(entries, found, strict=True)]
+            hits = found[0] if len(found) == 1 else merged(named, limit)
             return search_reply(hits, limit, max_tokens, self._paths)
 
         return await self._run(call, index, structured)
@@ -273,7 +279,10 @@ class _Tools:
                 (entry.name if len(entries) > 1 else None, entry.index.files(glob, filter=filter))
                 for entry in entries
             ]
-            return list_reply(files, max_tokens, self._paths)
+            described = {
+                path: text for entry in entries for path, text in entry.index.descriptions().items() if path
+            }
+            return list_reply(files, described, max_tokens, self._paths)
 
         return await self._run(call, index, structured)
 
@@ -284,7 +293,9 @@ class _Tools:
         index: IndexName = None,
         structured: Structured = False,
     ) -> CallToolResult:
-        """Have a local language model answer from the documents, with citations. Slower than `search`."""
+        """Have a language model answer from the documents, with citations; slower than `search`. A sentence
+        that no passage supports ends with [?].
+        """
 
         def call() -> Reply:
             entry = self._indexes.find(index)
@@ -376,21 +387,6 @@ def _excerpt(
         except UnknownName as error:
             errors.append(error)
     raise next(filter(_is_within, errors), errors[0])
-
-
-def _merge(entries: Sequence[OpenIndex], found: Sequence[Hits], limit: int) -> Hits:
-    """Return the hits of several indexes in turn: the best of each first."""
-    named = [
-        [replace(hit, index=entry.name) for hit in hits] for entry, hits in zip(entries, found, strict=True)
-    ]
-    turns = [hit for row in zip_longest(*named) for hit in _by_score(row)]
-    ranked = tuple(replace(hit, rank=rank) for rank, hit in enumerate(turns[:limit], 1))
-    warnings = tuple(dict.fromkeys(text for hits in found for text in hits.warnings))
-    return replace(found[0], hits=ranked, reason=None if ranked else found[0].reason, warnings=warnings)
-
-
-def _by_score(row: Sequence[Hit | None]) -> list[Hit]:
-    return sorted((hit for hit in row if hit is not None), key=lambda hit: -hit.score)
 
 
 def over_pipes(options: ServerOptions) -> None:

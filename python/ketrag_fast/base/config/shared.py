@@ -18,8 +18,8 @@ class SharedSettings:
     system: str = setting("default", "system or preset to build", flag=True, metavar="PRESET")
     modes: str = setting(
         "auto",
-        "modes to build, comma-separated; +MODE adds one; auto: bm25, walk, and with a model those of "
-        "vectors; all: every mode",
+        "modes to build, comma-separated; +MODE adds one; auto: bm25, walk, and with a model text and "
+        "fused; all: every mode",
         flag=True,
         metavar="LIST",
     )
@@ -30,6 +30,9 @@ class SharedSettings:
         rebuild=True,
         flag=True,
         metavar="SPEC",
+    )
+    vector_format: Literal["4bit", "int8", "f32"] = setting(
+        "4bit", "format of a model's vectors of units; those of sentences have one bit per value"
     )
     chunk_tokens: int = setting(
         200, "maximum chunk size in tokens", low=8, high=1_000_000, rebuild=True, flag=True

@@ -60,7 +60,8 @@ def build_prompt(context: Context, passages: Sequence[Passage], form: Form = FRE
 def row(passage: Passage) -> str:
     """Return a passage as it is printed in the prompt."""
     title = f"{' '.join(passage.title.split())}\n" if passage.title else ""
-    return strip_citation_marks(f"{title}{passage.said}")
+    context = f"{passage.context}\n" if passage.context and passage.printed is None else ""
+    return strip_citation_marks(f"{title}{context}{passage.said}")
 
 
 def strip_citation_marks(text: str) -> str:

@@ -13,6 +13,7 @@ from ketrag_fast import _core
 from ketrag_fast.base.config import Settings
 from ketrag_fast.errors import ModelMismatch
 from ketrag_fast.kernels.text import unpack
+from ketrag_fast.storage.vector_codes import StoredVectors
 from ketrag_fast.systems.cg_rag.candidates import DIRECTIONS, epsilon_of
 from ketrag_fast.systems.cg_rag.edge_kinds import ADJACENT, REFERENCE
 from ketrag_fast.systems.cg_rag.settings import CgRagSettings
@@ -100,7 +101,7 @@ def rank(query: ChannelQuery, arrays: Mapping[str, Arrays]) -> tuple[NDArray[np.
     own = query.settings.of(CgRagSettings)
     graph = arrays["citation_graph"]
     weights = by_terms(query.settings, query.question, arrays["citation_sparse"], epsilon_of(own, arrays))
-    near = arrays["vectors"]["unit_vectors"].astype(np.float64) @ query.vector.astype(np.float64)
+    near = StoredVectors.of(arrays["vectors"]).scores(query.vector)
     scores = _core.pass_messages(
         (graph["edges_indptr"], graph["edges_indices"]),
         graph["edge_kind"],

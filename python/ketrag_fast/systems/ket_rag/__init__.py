@@ -278,7 +278,6 @@ RECIPES = {
     "keyword": Recipe(
         (Share("keyword"),),
         "units of the nearest keywords, up to twice the budget; of these the nearest by vector are printed",
-        usual=True,
     ),
     "skeleton": Recipe(
         (Share("skeleton"),),

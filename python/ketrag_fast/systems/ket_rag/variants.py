@@ -82,6 +82,7 @@ PRESETS: Final[Mapping[str, Mapping[str, Any]]] = {
         "language": "english",
         "overlap": 100,
         "oversize_policy": "drop",
+        "vector_format": "f32",
     },
 }
 RULES: Final = {"ket-rag": DEFAULT, "ket-rag:reference": REFERENCE}

@@ -27,7 +27,7 @@ batch bertscore build builds cache_mb characters communities compare concatenate
 count document documents dry_run endpoint epochs examples explain first forget graph grid heads help
 hops host html http index json judge keep keep_shards kind layout limit max_body max_budget max_connections
 max_questions neighbourhood on option out output port prefer prices progress publish_partial
-purge queries query questions queue quiet rate rebuild replace request_seconds save schema settle
+purge queries query questions queue quiet quotes rate rebuild replace request_seconds save schema settle
 shards share shared substring systems texts token_file vary verbose version with_model workers
 """
 OPTIONS: Final = frozenset(_WORDS.split())

@@ -44,7 +44,6 @@ impl Cited {
         let parts = query.parts;
         CitedIndex::new(
             need(parts.unit_vectors()?)?,
-            parts.unit_codes()?,
             need(parts.links()?)?,
             need(parts.citations()?)?,
         )
