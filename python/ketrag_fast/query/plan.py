@@ -32,6 +32,7 @@ class QueryPlan:
     clock: Clock
     filtered: FilterMask | None
     """Units that pass the filter, None without a filter."""
+    hops: Sequence[str] = ()
 
     @property
     def settings(self) -> Settings:
@@ -42,6 +43,14 @@ class QueryPlan:
     def mask(self) -> _core.Mask | None:
         """The units that may be printed, in the core's form; None for all."""
         return None if self.filtered is None else self.filtered.core
+
+    def ranked_text(self, question: str) -> str:
+        """Return the text that passages are ranked by: a question and its hops.
+
+        One walk from the words of both finds more than a walk from each: see
+        docs/how-to/assistants.md#hops.
+        """
+        return " ".join([question, *self.hops])
 
     def request(self, budgets: Sequence[int] | None = None) -> _core.Request:
         """Return the core's request with the time that is left.
@@ -110,4 +119,5 @@ def plan_query(
         query.explain,
         clock,
         filtered,
+        query.hops,
     )

@@ -8,7 +8,7 @@ from typing import Any, TypedDict
 
 from ketrag_fast.base.filters import Condition, allow_condition, filter_condition
 from ketrag_fast.errors import ConfigError, InputError
-from ketrag_fast.query.limits import check_budget, check_deadline, check_text, check_top
+from ketrag_fast.query.limits import check_budget, check_deadline, check_hops, check_text, check_top
 
 Filter = str | Mapping[str, Any]
 """A condition on document metadata: `"year>=1990 and lang=en"` or `{"year": {"$gte": 1990}}`."""
@@ -24,6 +24,7 @@ class QueryFields(TypedDict, total=False):
     allow: Filter | None
     deadline: float | None
     explain: bool
+    hops: Sequence[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +42,14 @@ class Query:
             these documents alone (see `Index.allowed`).
         deadline: Time limit in seconds.
         explain: Whether each passage says why it was retrieved (`Passage.why`).
+        hops: Names or sub-questions on the way to the answer that the caller knows already. Passages are
+            ranked by them, too; a reranker and a language model get the question alone.
 
     Raises:
         EmptyQuery: The text is empty.
         ConfigError: `mode` is not a str, or `budget` or `top` is negative or not a whole number.
-        InputError: The text is not a str, a condition cannot be parsed, or the deadline is not a number.
+        InputError: The text or a hop is not a str, a condition cannot be parsed, or the deadline is not a
+            number.
 
     Examples:
         >>> from dataclasses import replace
@@ -67,6 +71,7 @@ class Query:
     allow: Filter | None = field(default=None, hash=False)
     deadline: float | None = None
     explain: bool = False
+    hops: Sequence[str] = ()
     condition: Condition | None = field(default=None, init=False, repr=False, compare=False)
     """The parsed `filter`."""
     visible: Condition | None = field(default=None, init=False, repr=False, compare=False)
@@ -81,6 +86,7 @@ class Query:
             assign(self, "budget", check_budget(self.budget))
         if self.top is not None:
             assign(self, "top", check_top(self.top))
+        assign(self, "hops", check_hops(self.hops))
         if self.deadline is not None:
             check_deadline(self.deadline)
         if self.filter is not None:
@@ -140,4 +146,4 @@ def batches_of(queries: Sequence[str | Query], fields: QueryFields) -> list[Quer
 def _options_of(query: Query) -> Hashable:
     """Return a key that is equal for queries with equal options. Conditions compare by their text."""
     conditions = repr(query.condition), repr(query.visible)
-    return query.mode, query.budget, query.top, query.deadline, query.explain, conditions
+    return query.mode, query.budget, query.top, query.deadline, query.explain, query.hops, conditions

@@ -80,15 +80,15 @@ class Searcher:
         narrows = globs is not None or pattern is not None
         plan = plan_query(self.opened, path, query, narrow=narrow if narrows else None)
         context = run_plan(plan, [query.text], quoted=False)[0][0]
-        return self.hits(context, min_score)
+        return self.hits(context, min_score, plan.ranked_text(query.text))
 
-    def hits(self, context: Context, min_score: float | None = None) -> Hits:
-        """Return the passages of a context as hits."""
+    def hits(self, context: Context, min_score: float | None, ranked: str) -> Hits:
+        """Return the passages of a context as hits. `ranked` is the text that they were ranked by."""
         passages = [
             passage for passage in context.passages if min_score is None or relevance_of(passage) >= min_score
         ]
         files = self.paths.of(passage.document for passage in passages)
-        snippets = Snippets(self.opened, context.question)
+        snippets = Snippets(self.opened, ranked)
         reason = context.reason
         if context.passages and not passages:
             reason = BELOW

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from ketrag_fast.apps.cli.terminal import shown_path
 from ketrag_fast.kernels import count_tokens
-from ketrag_fast.types import Excerpt, Files, Hit, Hits, Match, Place
+from ketrag_fast.types import Excerpt, Files, Hit, Hits, Match, Place, Theme, Themes
 from ketrag_fast.types.wording import counted
 
 TOKENS: Final = 2_000
@@ -26,6 +26,8 @@ _LAST: Final = 100
 """Tokens for the last line."""
 _FILE: Final = 5
 """Tokens that a file of a list has at least."""
+_LEVELS: Final = 2
+_THEME: Final = ("id", "terms", "passages", "document_count")
 _FOLDERS: Final = 60
 """Folders that are listed instead of too many files."""
 
@@ -235,6 +237,35 @@ def list_reply(
     end = f'[{counted(total, "file")}{below}{more}; list(glob="{rows[0][1]}/**") shows those of a folder]'
     folders = [{"folder": folder, "files": count, "index": name} for name, folder, count in rows[:shown]]
     return Reply("\n".join([*about, *lines[:shown], end]), {**data, "folders": folders})
+
+
+def themes_reply(themes: Themes, chosen: Theme | None, tokens: int) -> Reply:
+    """Return themes with terms and sizes, or one theme with its documents and central sentences."""
+    lines: list[str] = []
+    if chosen is None:
+        wanted = [theme for theme in themes.walk() if theme.id.count(".") < _LEVELS]
+        lines += [_theme(theme) for theme in wanted]
+        end = 'theme="1" shows the documents and central sentences of one'
+        rows = [{key: row[key] for key in _THEME} for row in map(Theme.to_json, wanted)]
+    else:
+        lines.append(_theme(chosen))
+        lines += [f'"{one.text}" ({one.document})' for one in chosen.quotes]
+        lines += [
+            f"{one.document} | {one.title} | {counted(one.passages, 'passage')}" for one in chosen.documents
+        ]
+        lines += [_theme(theme) for theme in chosen.themes]
+        end = "read(path) shows a document, search finds passages"
+        rows = [chosen.to_json()]
+    sizes = accumulate((count_tokens(lines) + 1).tolist())
+    shown = sum(size <= tokens - _LAST for size in sizes)
+    left = f"; {len(lines) - shown} lines are not shown: raise max_tokens" if shown < len(lines) else ""
+    text = "\n".join([*lines[:shown], f"[{end}{left}]"])
+    return Reply(text, {"schema": "ketrag/themes/1", "themes": rows})
+
+
+def _theme(theme: Theme) -> str:
+    size = f"{counted(theme.passages, 'passage')} in {counted(theme.document_count, 'document')}"
+    return f"{'  ' * theme.id.count('.')}{theme.id} | {', '.join(theme.terms)} | {size}"
 
 
 def _file(place: Place, paths: Paths) -> dict[str, Any]:

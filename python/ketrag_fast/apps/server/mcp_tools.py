@@ -37,11 +37,13 @@ from ketrag_fast.apps.server.mcp_text import (
     list_reply,
     read_reply,
     search_reply,
+    themes_reply,
 )
 from ketrag_fast.apps.server.options import ServerOptions
 from ketrag_fast.apps.server.problems import error_json
 from ketrag_fast.apps.server.service import Service
 from ketrag_fast.errors import KetragError, UnknownName
+from ketrag_fast.query.limits import MOST_HOPS
 from ketrag_fast.types import Excerpt, Match
 from ketrag_fast.types.wording import counted
 
@@ -70,6 +72,14 @@ Glob = Annotated[
     Field(description="only paths that match, such as docs/**/*.md; !GLOB leaves paths out"),
 ]
 Limit = Annotated[int, Field(description="maximum number of passages", ge=1, le=MOST_HITS)]
+Hops = Annotated[
+    Sequence[Annotated[str, Field(max_length=500)]],
+    Field(
+        description="names or sub-questions on the way to the answer that you know already, such as what an "
+        "earlier search found",
+        max_length=MOST_HOPS,
+    ),
+]
 Lines = Annotated[int, Field(description="maximum number of lines", ge=1, le=MOST_LINES)]
 MinScore = Annotated[float | None, Field(description="leave out passages with a lower score")]
 Tokens = Annotated[int, Field(description="maximum size of the result", ge=200, le=MOST_TOKENS)]
@@ -84,6 +94,9 @@ Path = Annotated[
 ]
 FromLine = Annotated[int | None, Field(description="first line; default: the start", ge=1)]
 LineCount = Annotated[int | None, Field(description="number of lines; default: as many as fit", ge=1)]
+ThemeId = Annotated[
+    str | None, Field(description="number of a theme, such as 2.1; default: all", max_length=20)
+]
 Pattern = Annotated[
     str,
     Field(
@@ -133,14 +146,9 @@ def create_mcp_server(indexes: Indexes, *, local: bool) -> MCPServer[Any]:
     from ketrag_fast import __version__
 
     own = _Tools(indexes, local)
-    calls: dict[str, Callable[..., Any]] = {
-        "search": own.search,
-        "read": own.read,
-        "grep": own.grep,
-        "list": own.list_files,
-    }
-    if any(entry.index.inspect.can_answer for entry in indexes):
-        calls["ask"] = own.ask
+    calls = tool_calls(own)
+    if not any(entry.index.inspect.can_answer for entry in indexes):
+        del calls["ask"]
     names = "; ".join(map(_about, indexes))
     server = _Server(
         "ketrag",
@@ -192,6 +200,7 @@ class _Tools:
         self,
         query: Question,
         limit: Limit = 8,
+        hops: Hops = (),
         glob: Glob = None,
         filter: MetadataFilter = None,  # noqa: A002 - the name in every interface
         min_score: MinScore = None,
@@ -208,7 +217,7 @@ class _Tools:
         def call() -> Reply:
             entries = self._chosen(index)
             found = [
-                entry.index.search(query, limit, glob=glob, filter=filter, min_score=min_score)
+                entry.index.search(query, limit, hops=hops, glob=glob, filter=filter, min_score=min_score)
                 for entry in entries
             ]
             named = [hits.of_index(entry.name) for entry, hits in zip(entries, found, strict=True)]
@@ -283,6 +292,29 @@ class _Tools:
                 path: text for entry in entries for path, text in entry.index.descriptions().items() if path
             }
             return list_reply(files, described, max_tokens, self._paths)
+
+        return await self._run(call, index, structured)
+
+    async def themes(
+        self,
+        theme: ThemeId = None,
+        filter: MetadataFilter = None,  # noqa: A002 - the name in every interface
+        index: IndexName = None,
+        max_tokens: Tokens = TOKENS,
+        structured: Structured = False,
+    ) -> CallToolResult:
+        """Show what the documents are about: themes with their terms and sizes, or one with central sentences
+        and documents. For questions about all documents, which no single passage answers.
+        """
+
+        def call() -> Reply:
+            themes = self._indexes.find(index).index.themes(filter=filter)
+            chosen = next((one for one in themes.walk() if one.id == theme), None)
+            if theme is not None and chosen is None:
+                raise UnknownName(
+                    f"there is no theme {theme[:20]}", hint="themes() lists those that there are"
+                )
+            return themes_reply(themes, chosen, max_tokens)
 
         return await self._run(call, index, structured)
 
@@ -373,7 +405,7 @@ class _Tools:
 
 def _is_within(error: UnknownName) -> bool:
     """Return whether the file is known, and only a part of it is not."""
-    return "is not in the index" not in error.message
+    return not error.message.endswith(" is not in the index")
 
 
 def _excerpt(
@@ -387,6 +419,18 @@ def _excerpt(
         except UnknownName as error:
             errors.append(error)
     raise next(filter(_is_within, errors), errors[0])
+
+
+def tool_calls(own: _Tools) -> dict[str, Callable[..., Any]]:
+    """Return the tools by name."""
+    return {
+        "search": own.search,
+        "read": own.read,
+        "grep": own.grep,
+        "list": own.list_files,
+        "themes": own.themes,
+        "ask": own.ask,
+    }
 
 
 def over_pipes(options: ServerOptions) -> None:

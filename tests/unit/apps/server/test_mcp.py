@@ -76,7 +76,7 @@ def test_a_session_over_pipes(folder: Path) -> None:
 
     async def use(client: Any) -> None:
         listed = {tool.name: tool for tool in (await client.list_tools()).tools}
-        assert set(listed) == {"search", "read", "grep", "list"}  # no model is there to `ask`
+        assert set(listed) == {"search", "read", "grep", "list", "themes"}  # no model is there to `ask`
         assert all(tool.annotations.read_only_hint for tool in listed.values())
         assert listed["search"].input_schema["required"] == ["query"]
         assert "ships: 4 documents" in client.instructions
@@ -91,10 +91,17 @@ def test_a_session_over_pipes(folder: Path) -> None:
         assert found.endswith(
             '[read(path="fram.md", from_line=1) shows more of a file; limit=4 shows more results]'
         )
+        led = await said(client, "search", query="Who built her?", hops=["last polar ship"], limit=1)
+        assert led.startswith("maud.md:1 | Maud")
         whole = await said(client, "read", path="fram.md", from_line=1)
         assert whole == f"fram.md:1 | Fram\n{TEXTS['fram']}"
         lines = await said(client, "grep", pattern="(?i)colin ARCHER", glob="f*")
         assert lines == f"fram.md | Fram\n1: {TEXTS['fram']}\n[1 line match]"
+
+        themes = await said(client, "themes")
+        assert themes.startswith("1 | ") and "4 documents" in themes
+        theme = await said(client, "themes", theme="1")
+        assert "fram.md | Fram | 1 passage" in theme and '" (' in theme
 
         templates = (await client.list_resource_templates()).resource_templates
         assert [one.uri_template for one in templates] == ["ketrag://{index}/{+path}{?from_line,lines}"]
@@ -136,7 +143,7 @@ def test_errors_say_what_to_do(folder: Path) -> None:
             ("search", {"query": ""}, "query: "),
             ("search", {"query": "  "}, "is empty"),
             ("search", {}, "search needs the parameter 'query'."),
-            ("search", {"query": "a", "filters": "letters<4"}, "it takes query, limit, glob, filter"),
+            ("search", {"query": "a", "filters": "letters<4"}, "it takes query, limit, hops, glob, filter"),
             ("search", {"query": "a", "index": "../x"}, "indexes: ships"),
             ("search", {"query": "a", "max_tokens": 10**6}, "less than or equal to 10000"),
             ("search", {"query": "a", "filter": "letters="}, "such as"),
@@ -146,7 +153,8 @@ def test_errors_say_what_to_do(folder: Path) -> None:
             ("read", {"path": "/etc/passwd"}, "is not in the index"),
             ("read", {"path": "../../etc/passwd"}, "is not in the index"),
             ("read", {"path": "fram.md", "from_line": 9}, "its text ends with line 1"),
-            ("read_passage", {"unit": 1}, "The tools are search, read, grep, list."),
+            ("themes", {"theme": "9.9"}, "there is no theme 9.9: themes() lists"),
+            ("read_passage", {"unit": 1}, "The tools are search, read, grep, list, themes."),
         ):
             wrong = await client.call_tool(tool, given)
             assert wrong.is_error, (tool, given)
@@ -349,6 +357,7 @@ def test_the_tools_over_http_with_a_token(folder: Path) -> None:
                 "read",
                 "grep",
                 "list",
+                "themes",
             }
             assert "fram.md" in await said(client, "list")
             found = await said(client, "search", query=QUESTION)
