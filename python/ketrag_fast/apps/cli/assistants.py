@@ -32,7 +32,7 @@ The MCP server `ketrag` has these tools. Results are short, and their last line 
 | a fact that joins several documents | `search(query, hops=[names or sub-questions that you know already])` |
 | an exact name, identifier, error text or code | `grep(pattern)`; `(?i)` for any case |
 | more of a file that a result names | `read(path, from_line)` |
-| which files there are | `list(glob)` |
+| the files of the index | `list(glob)` |
 
 * Ask `search` in plain words, one question at a time. `glob` and `filter` narrow it.
 * Read on only if the passages do not answer the question: they are quotes, not summaries.
@@ -128,7 +128,7 @@ def edits(name: str, words: Sequence[str], *, for_user: bool) -> list[Edit]:
             for key, value in entry.items():  # other keys of an entry stay
                 after = set_member(after, (*assistant.keys, "ketrag", key), value)
             if read_json(after) != _merged(read_json(before or ""), assistant.keys, entry):
-                raise ValueError("a key is there twice")
+                raise ValueError("it has a key twice")
     except ValueError as error:
         raise ConfigError(
             f"{path} cannot be changed: {error}",

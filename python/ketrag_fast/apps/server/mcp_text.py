@@ -65,7 +65,7 @@ class Paths:
         return document
 
     def head(self, place: Place, lines: str | None = None) -> str:
-        """Return the first line of a place: where it is, and the headings above it."""
+        """Return the first line of a place: path, position, and the headings above it."""
         position = position_of(place) if lines is None else lines
         named = f"[{place.index}] " if place.index else ""
         where = f"{named}{self.name(place)}" + (f":{position}" if position else "")

@@ -173,7 +173,7 @@ def create_mcp_server(indexes: Indexes, *, local: bool) -> MCPServer[Any]:
 
 
 def _about(entry: OpenIndex) -> str:
-    """Return what a model is told about an index first: name, size, and what it is about."""
+    """Return the line of the instructions about an index: name, size, and description."""
     text = entry.index.descriptions().get("")
     count = counted(entry.index.inspect.document_count, "document")
     return f"{entry.name}: {count}" + (f", {text}" if text else "")
