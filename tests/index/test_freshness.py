@@ -109,6 +109,13 @@ def test_settings_decide(index: Index, notes: Path, slow: None) -> None:
         assert always.freshen().updated and always.generation == 2
 
 
+def test_servers_check_now_and_then(index: Index, notes: Path, slow: None) -> None:
+    assert index.freshen(every=60).changes == 0
+    (notes / "a.md").write_text("# a\n\nOther words: walrus.\n")
+    assert index.freshen(every=60).changes == 0
+    assert index.freshen().changes == 1
+
+
 def test_missing_and_emptied_folders_empty_nothing(index: Index, notes: Path, quick: None) -> None:
     notes.rename(notes.parent / "away")
     found = index.freshen()

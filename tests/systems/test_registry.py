@@ -146,7 +146,6 @@ def test_auto_is_the_usual_modes_and_the_preset_s(tmp_path: Path) -> None:
     usual = {mode for mode in PLAIN if registry().recipes[mode].usual}
     assert usual == set(PLAIN) - {
         "knn",
-        "keyword",
         "g2cons",
         "cg-rag",
         "cg-rag-sparse",
@@ -157,8 +156,9 @@ def test_auto_is_the_usual_modes_and_the_preset_s(tmp_path: Path) -> None:
         assert index.modes == ("bm25", "walk")
     with built(tmp_path / "both", "knn,auto") as index:
         assert set(ran(index)) == stages_of("bm25", "walk", "knn")
-    assert usual == {"bm25", "text", "fused", "walk"}
-    assert set(wanted_modes(Settings(embedder="native:folder"), reads=False)) == usual
+    by_themselves = {"bm25", "text", "fused", "walk"}
+    assert set(wanted_modes(Settings(embedder="native:folder"), reads=False)) == by_themselves
+    assert set(wanted_modes(Settings(embedder="native:folder", mode="ket"), reads=False)) == usual
     assert set(wanted_modes(Settings(), reads=True)) > usual
     with built(tmp_path / "preset", "auto", system="g2cons") as index:
         assert "g2cons" in index.modes

@@ -85,7 +85,7 @@ if TYPE_CHECKING:
     from ketrag_fast.models.extraction.run import Reading
     from ketrag_fast.systems.shared.published_vectors import Published
 
-_EMBEDDED = ("units", "vectors", "sentence_vectors", *DELTAS)
+_EMBEDDED = ("units", "vectors", "sentence_vectors", "title_vectors", *DELTAS)
 """The stages from which vectors of texts are reused."""
 _SMALL = 32 << 20
 """Stages smaller than this are written before the next one begins, so that a crash does not lose them."""
@@ -152,7 +152,7 @@ def build(
             beginning = begin_change(tables, wanted, resolved.settings)
             change = beginning.change
             is_small = is_current and not (rebuild or partial or purge or fold)
-            deltas = start_deltas(layout, tables, base, resolved, stages) if is_small else None
+            deltas = start_deltas(layout, tables, base, resolved, stages, trust or own) if is_small else None
             if deltas is not None:
                 small = change_by_delta(deltas, tables, resolved, change, callback)
                 if small is not None:

@@ -27,8 +27,8 @@ def upgrade(
 ) -> BuildReport:
     """Upgrade the index at `path`; only the embedder and the run settings of `settings` count.
 
-    Texts, words and links are reused; all stages that depend on vectors are computed again. No source is read.
-    Raises IndexMissing, IndexIncompatible for other formats, and what `runner.build` raises.
+    Texts, words and links are reused; all stages that depend on vectors are computed again. No source is
+    read. Raises IndexMissing, IndexIncompatible for other formats, and what `runner.build` raises.
     """
     layout = Layout(Path(path))
     layout.require()

@@ -57,7 +57,7 @@ class Freshness:
 
     @property
     def line(self) -> str | None:
-        """What a user is told: one line, None if the index is fresh."""
+        """The line that commands print; None if the index is fresh."""
         if self.updated or (not self.changes and not self.missing):
             return None
         parts = []

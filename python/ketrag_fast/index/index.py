@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, overload
@@ -51,6 +52,9 @@ class Index:
         ['fram']
         >>> folder.cleanup()
     """
+
+    _checked: tuple[float, Freshness] | None = None
+    """When the sources were compared with the index, and the result."""
 
     def __init__(
         self,
@@ -158,8 +162,8 @@ class Index:
         """Upgrade an index of the format before from the texts that it holds, and open it.
 
         No source is read. Texts, words and links stay as they are; vectors are computed again by the model of
-        the index, whose location `settings` may give. If the call is stopped, the next one continues. An index
-        of this format stays as it is. Raises as `build`, IndexMissing, and IndexIncompatible for other formats.
+        the index, whose location `settings` may give. If the call is stopped, the next one continues. An
+        index of this format stays as it is. Raises as `build`, IndexMissing, and IndexIncompatible.
 
         Examples:
             >>> Index.build(library, scratch / "old").close()
@@ -337,7 +341,7 @@ class Index:
         return self._state.refresh(deadline, warm_up)
 
     @enough_memory()
-    def freshen(self, how: Refresh | None = None) -> Freshness:
+    def freshen(self, how: Refresh | None = None, *, every: float = 0.0) -> Freshness:
         """Compare the files of the sources with what was indexed, and index changes if that is quick.
 
         Only sizes and times are compared. The index is not changed if a source is missing, most files are
@@ -347,6 +351,7 @@ class Index:
         Args:
             how: "auto" indexes changes that take less than 0.3 s by the times of earlier builds, "always"
                 all changes, "never" does nothing; None takes the setting `refresh`.
+            every: Seconds for which the result of the last check is returned instead, for servers.
 
         Examples:
             >>> index.freshen().changes
@@ -354,12 +359,15 @@ class Index:
         """
         from ketrag_fast.index.freshness import Freshness, freshen
 
-        state = self._state
+        state, now = self._state, time.monotonic()
         if state.several is not None:
             return Freshness()
+        if self._checked is not None and now - self._checked[0] < every:
+            return self._checked[1]
         found = freshen(state.path, how or state.opened.settings.refresh, state.settings)
         if found.updated:
             self.refresh()
+        self._checked = time.monotonic(), found
         return found
 
     def close(self) -> None:

@@ -15,7 +15,7 @@ from ketrag_fast.index.state import IndexState
 from ketrag_fast.query.limits import Clock, check_top
 from ketrag_fast.query.open_generation import FilterMask
 from ketrag_fast.query.query import Filter, Query, QueryFields, as_query
-from ketrag_fast.query.search import Globs, Part, Searcher, split_position, unknown
+from ketrag_fast.query.search import Globs, Searcher
 from ketrag_fast.types import Excerpt, Files, Hits, Match
 
 _TOKENS = 1_000
@@ -123,13 +123,16 @@ def excerpt(
     allow: Filter | None = None,
 ) -> Excerpt:
     """Return lines of the indexed text of a file."""
+    from ketrag_fast.query.excerpts import Excerpts, Part, split_position, unknown
+
     searcher, filtered = _open(state, filter, allow, Clock(None, 1))
+    excerpts = Excerpts(searcher)
     name = os.fspath(path)
     if lines is not None:
-        return searcher.excerpt(name, Part(lines=_range(lines)), filtered)
+        return excerpts.excerpt(name, Part(lines=_range(lines)), filtered)
     for file, part in split_position(name):
-        if searcher.has(file):
-            return searcher.excerpt(file, part, filtered)
+        if excerpts.has(file):
+            return excerpts.excerpt(file, part, filtered)
     raise unknown(name)
 
 

@@ -14,6 +14,7 @@ from ketrag_fast.query.open_generation import FilterMask, Opened
 from ketrag_fast.query.query import Query
 from ketrag_fast.query.recipes import ModeRecipe, build_request, split_budget
 from ketrag_fast.systems.planning import AUTO
+from ketrag_fast.systems.shared import TERMS
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +33,8 @@ class QueryPlan:
     clock: Clock
     filtered: FilterMask | None
     """Units that pass the filter, None without a filter."""
+    newest: Path | None
+    """The folder of the index if newer documents come first among passages of comparable relevance."""
     hops: Sequence[str] = ()
 
     @property
@@ -51,6 +54,12 @@ class QueryPlan:
         docs/how-to/assistants.md#hops.
         """
         return " ".join([question, *self.hops])
+
+    @property
+    def has_terms(self) -> bool:
+        """Whether a channel of the core matches words by learned weights instead of BM25."""
+        channels = (channel for channel in self.mode.channels if channel.rank is None)
+        return any(TERMS.name in channel.needed(self.settings) for channel in channels)
 
     def request(self, budgets: Sequence[int] | None = None) -> _core.Request:
         """Return the core's request with the time that is left.
@@ -119,5 +128,6 @@ def plan_query(
         query.explain,
         clock,
         filtered,
+        path if (settings.newest if query.newest is None else query.newest) else None,
         query.hops,
     )

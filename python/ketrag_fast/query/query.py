@@ -25,6 +25,7 @@ class QueryFields(TypedDict, total=False):
     deadline: float | None
     explain: bool
     hops: Sequence[str]
+    newest: bool | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +45,7 @@ class Query:
         explain: Whether each passage says why it was retrieved (`Passage.why`).
         hops: Names or sub-questions on the way to the answer that the caller knows already. Passages are
             ranked by them, too; a reranker and a language model get the question alone.
+        newest: Whether newer documents come first among passages of comparable relevance.
 
     Raises:
         EmptyQuery: The text is empty.
@@ -72,6 +74,7 @@ class Query:
     deadline: float | None = None
     explain: bool = False
     hops: Sequence[str] = ()
+    newest: bool | None = None
     condition: Condition | None = field(default=None, init=False, repr=False, compare=False)
     """The parsed `filter`."""
     visible: Condition | None = field(default=None, init=False, repr=False, compare=False)
@@ -81,6 +84,8 @@ class Query:
         check_text(self.text)
         if self.mode is not None and not isinstance(self.mode, str):
             raise ConfigError(f"mode must be a str, got a {type(self.mode).__name__}")
+        if self.newest is not None and not isinstance(self.newest, bool):
+            raise ConfigError(f"newest must be a bool, got a {type(self.newest).__name__}")
         assign = object.__setattr__  # the value is frozen
         if self.budget is not None:
             assign(self, "budget", check_budget(self.budget))
@@ -146,4 +151,5 @@ def batches_of(queries: Sequence[str | Query], fields: QueryFields) -> list[Quer
 def _options_of(query: Query) -> Hashable:
     """Return a key that is equal for queries with equal options. Conditions compare by their text."""
     conditions = repr(query.condition), repr(query.visible)
-    return query.mode, query.budget, query.top, query.deadline, query.explain, query.hops, conditions
+    options = query.mode, query.budget, query.top, query.deadline, query.explain, query.hops, query.newest
+    return *options, conditions

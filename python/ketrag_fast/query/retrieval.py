@@ -46,7 +46,8 @@ def run_plan(
             from ketrag_fast.query.explanations import Explainer
 
             vector = None if prepared.vectors is None else prepared.vectors[row]
-            explainer = Explainer(plan.opened, request, question, prepared.texts[row], vector)
+            terms = None if prepared.terms is None else prepared.terms[row]
+            explainer = Explainer(plan.opened, request, question, prepared.texts[row], vector, terms)
         rows.append(build_contexts(plan, question, reply, explainer, prepared))
     if plan.neighbourhoods and quoted:
         from ketrag_fast.query.neighbours import add_quoted_sentences

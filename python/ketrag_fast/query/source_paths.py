@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Final
 
+from ketrag_fast.errors import KetragError
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.origins import base_of, file_of
 from ketrag_fast.storage.source_stamps import read_stamps
@@ -84,3 +85,17 @@ def without_part(name: str) -> str:
         'crew.csv'
     """
     return _PART.sub("", name)
+
+
+def sources_of(path: Path) -> tuple[str, ...]:
+    """Return the sources of an index; none if they cannot be read."""
+    from ketrag_fast.storage.source_table import open_sources
+
+    tables = Layout(path).tables
+    if not tables.is_file():
+        return ()
+    try:
+        with open_sources(tables) as opened:
+            return tuple(row.spec for row in opened.sources() if row.spec)
+    except KetragError:
+        return ()

@@ -1,4 +1,4 @@
-"""Taking over an index of format 4: its texts, words and links are those of this format, its vectors are not."""
+"""Taking over an index of format 4: texts, words and links are those of this format, vectors are not."""
 
 from __future__ import annotations
 

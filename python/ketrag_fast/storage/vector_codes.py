@@ -136,8 +136,8 @@ class StoredVectors:
             return packing.pack(self.decode(rows))
         out = np.empty(len(self) if rows is None else len(rows), packing.row_type)
         chosen: Any = slice(None) if rows is None else rows
-        first, *_ = out.dtype.names or ()
-        out[first] = self.codes[chosen]
+        assert out.dtype.names is not None  # noqa: S101 - units are packed in structured types
+        out[out.dtype.names[0]] = self.codes[chosen]
         if self.scale is not None:
             out["scale"] = self.scale[chosen]
         return out

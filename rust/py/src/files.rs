@@ -222,7 +222,9 @@ fn unpack_array<'py>(py: Python<'py>, file: FileIn<'py>) -> PyResult<Bound<'py, 
         Kind::U8 => quick(py, || Ok(array.values::<u8>()?.to_vec())).map(|x| x.into_pyarray(py).into_any()),
         Kind::U32 => quick(py, || Ok(array.values::<u32>()?.to_vec())).map(|x| x.into_pyarray(py).into_any()),
         Kind::U64 => quick(py, || Ok(array.values::<u64>()?.to_vec())).map(|x| x.into_pyarray(py).into_any()),
-        other => return Err(wrong(format!("arrays of {other:?} are not packed"))),
+        Kind::I8 => quick(py, || Ok(array.values::<i8>()?.to_vec())).map(|x| x.into_pyarray(py).into_any()),
+        Kind::F32 => quick(py, || Ok(array.values::<f32>()?.to_vec())).map(|x| x.into_pyarray(py).into_any()),
+        Kind::F64 => return Err(wrong("arrays of F64 are not packed")),
     };
     values.map_err(|e| of_index(py, e))
 }
@@ -286,7 +288,8 @@ fn file_stamps<'py>(py: Python<'py>, paths: &[u8]) -> PyResult<Bound<'py, PyArra
 
 fn stamp(name: &[u8]) -> [i64; 2] {
     #[cfg(unix)]
-    let path = Some(std::path::Path::new(<std::ffi::OsStr as std::os::unix::ffi::OsStrExt>::from_bytes(name)));
+    let path =
+        Some(std::path::Path::new(<std::ffi::OsStr as std::os::unix::ffi::OsStrExt>::from_bytes(name)));
     #[cfg(not(unix))]
     let path = std::str::from_utf8(name).ok().map(std::path::Path::new);
     let Some(about) = path.and_then(|path| std::fs::metadata(path).ok()) else { return [-1, -1] };

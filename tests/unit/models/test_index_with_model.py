@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 import threading
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,7 @@ import pytest
 from ketrag_fast import Index, Settings
 from ketrag_fast.errors import BackendError, ConfigError, DeadlineExceeded, ModelMismatch
 from ketrag_fast.models.embedders.precomputed import write_vectors
+from ketrag_fast.models.embedders.probe_texts import SAMPLE
 from ketrag_fast.storage.generation import open_current
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.vector_codes import StoredVectors
@@ -52,7 +55,7 @@ def unit(texts: list[str]) -> np.ndarray:
 def test_titles_precede_units_and_sentences_stand_alone(
     server: Endpoint, tmp_path: Path, vector_format: str, near: float
 ) -> None:
-    given = settings(server, vector_format=vector_format)
+    given = settings(server, vector_format=vector_format, modes="auto,keyword")
     Index.build(DOCUMENTS, tmp_path / "i", settings=given).close()
     stages = open_current(Layout(tmp_path / "i")).stages
     vectors, sentence_vectors = StoredVectors.of(stages["vectors"]), stages["sentence_vectors"]
@@ -62,9 +65,9 @@ def test_titles_precede_units_and_sentences_stand_alone(
     assert np.allclose(np.linalg.norm(vectors.decode(), axis=1), 1, atol=max(near / 2, 1e-6))
     sentences = ["The bridge crosses the Mira.", "Anton Heller built it.", "It has nine arches."]
     signs = np.packbits(unit(sentences) > 0, axis=1, bitorder="little")
-    assert np.array_equal(sentence_vectors["walk_sentence_signs"][:3], signs)
+    assert np.array_equal(sentence_vectors["signs"][:3], signs)
     titles = np.packbits(unit(["Old bridge", "Anton Heller"]) > 0, axis=1, bitorder="little")
-    assert np.array_equal(sentence_vectors["title_sentence_signs"], titles)
+    assert np.array_equal(stages["title_vectors"]["signs"], titles)
 
 
 @pytest.mark.parametrize("mode", ["text", "fused", "knn", "keyword", "walk", "auto", "bm25"])
@@ -181,6 +184,46 @@ def test_brought_vectors(tmp_path: Path) -> None:
         assert index.retrieve("Who built the bridge?", mode="text").passages[0].document == "bridge"
         with pytest.raises(BackendError, match="no query vector"):
             index.retrieve("Something else?", mode="text")
+
+
+def test_equal_vectors_and_units_without_sentences_are_ranked_all_the_same(tmp_path: Path) -> None:
+    documents = [*DOCUMENTS, Document("rule", "---", ""), Document("title", "", "A title alone")]
+    with (
+        Endpoint(lambda texts: np.full((len(texts), 9), 0.5, np.float32)) as server,  # 8 does not divide 9
+        Index.build(documents, tmp_path / "i", settings=settings(server)) as index,
+    ):
+        for mode in ("text", "walk", "fused"):
+            found = index.retrieve("Who built the bridge?", mode=mode, budget=400)
+            assert found.passages and np.isfinite([one.score for one in found.passages]).all()
+        assert index.retrieve("bridge", mode="walk").passages[0].document == "bridge"
+
+
+def test_a_finer_format_encodes_again_and_a_coarser_one_does_not(server: Endpoint, tmp_path: Path) -> None:
+    digests = {}
+    for name in ("f32", "int8", "4bit", "int8"):
+        before = len(server.texts)
+        given = settings(server, vector_format=name)
+        with Index.build(DOCUMENTS, tmp_path / "i", settings=given) as index:
+            assert index.report is not None and index.report.changed
+            digests.setdefault(name, index.digest)
+        asked = [text for text in server.texts[before:] if "bread" in text]
+        coarser = (name, len(digests)) in (("int8", 2), ("4bit", 3))
+        assert asked == [] if coarser else asked
+    # From f32 nothing is lost: the codes are those of a build in this format.
+    Index.build(DOCUMENTS, tmp_path / "f", settings=settings(server, vector_format="f32")).close()
+    with (
+        Index.build(DOCUMENTS, tmp_path / "f", settings=settings(server)) as packed,
+        Index.build(DOCUMENTS, tmp_path / "g", settings=settings(server)) as fresh,
+    ):
+        assert packed.digest == fresh.digest
+
+
+def test_a_published_index_keeps_no_second_copy_of_its_vectors(server: Endpoint, tmp_path: Path) -> None:
+    Index.build(DOCUMENTS, tmp_path / "i", settings=settings(server)).close()
+    with closing(sqlite3.connect(tmp_path / "i" / "index.sqlite")) as db:
+        kept = int(db.execute("SELECT count(*) FROM vectors").fetchone()[0])
+    assert kept == len(SAMPLE)  # by which the model is recognised
+    assert not list((tmp_path / "i" / "work").iterdir())
 
 
 def test_unknown_specs_and_no_documents(server: Endpoint, tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ DOCUMENTS = [
     Document(f"d{n}", f"The {word} stands by the river {n}. Nobody asks the {word} why.", word.title())
     for n, word in enumerate(("mill", "bridge", "tower", "harbour", "chapel", "forge"))
 ]
-VECTORS = {"vectors", "unit_search", "sentence_vectors", "keywords", "keyword_search"}
+VECTORS = {"vectors", "unit_search", "sentence_vectors", "title_vectors", "keywords", "keyword_search"}
 
 pytestmark = pytest.mark.usefixtures("loopback")
 

@@ -42,7 +42,7 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("question", metavar="QUESTION", help="question to answer")
     options.answering(parser, shown=("llm",))
-    options.topic(parser, "retrieval", "query", shown=("mode", "budget", "filter"))
+    options.topic(parser, "retrieval", "query", shown=("mode", "budget", "filter", "newest"))
     parser.add_argument("--explain", action="store_true", help="print why each source was retrieved")
     kind = parser.add_argument(
         "--kind",

@@ -1,4 +1,4 @@
-"""`ketrag search QUERY`: find passages, and show where they are."""
+"""`ketrag search QUERY`: find passages, and show their places."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
         parser,
         "retrieval",
         "query",
-        shown=("mode", "filter"),
-        but=("top", "budget"),
+        shown=("mode", "filter", "newest"),
+        but=("top", "budget", "min_score"),
     )
     group = parser.add_argument_group("embedding model")
     options.setting(group, "embedder", rare=True)

@@ -119,6 +119,7 @@ class Answering:
                     explain=query.explain,
                     filter=query.filter,
                     hops=query.hops,
+                    newest=query.newest,
                     on_context=self._put,
                     on_text=self._put,
                     **self._options,

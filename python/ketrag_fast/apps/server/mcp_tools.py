@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import replace
 from typing import Annotated, Any, Final
@@ -82,6 +81,7 @@ Hops = Annotated[
 ]
 Lines = Annotated[int, Field(description="maximum number of lines", ge=1, le=MOST_LINES)]
 MinScore = Annotated[float | None, Field(description="leave out passages with a lower score")]
+Newest = Annotated[bool, Field(description="newer documents first among passages of comparable relevance")]
 Tokens = Annotated[int, Field(description="maximum size of the result", ge=200, le=MOST_TOKENS)]
 Structured = Annotated[bool, Field(description="for programs: return the result as data, too")]
 Path = Annotated[
@@ -194,7 +194,6 @@ class _Tools:
     def __init__(self, indexes: Indexes, local: bool) -> None:
         self._indexes = indexes
         self._paths = Paths(local)
-        self._checked: dict[str, float] = {}
 
     async def search(
         self,
@@ -204,6 +203,7 @@ class _Tools:
         glob: Glob = None,
         filter: MetadataFilter = None,  # noqa: A002 - the name in every interface
         min_score: MinScore = None,
+        newest: Newest = False,
         index: IndexName = None,
         max_tokens: Tokens = TOKENS,
         structured: Structured = False,
@@ -217,7 +217,15 @@ class _Tools:
         def call() -> Reply:
             entries = self._chosen(index)
             found = [
-                entry.index.search(query, limit, hops=hops, glob=glob, filter=filter, min_score=min_score)
+                entry.index.search(
+                    query,
+                    limit,
+                    hops=hops,
+                    glob=glob,
+                    filter=filter,
+                    min_score=min_score,
+                    newest=newest or None,
+                )
                 for entry in entries
             ]
             named = [hits.of_index(entry.name) for entry, hits in zip(entries, found, strict=True)]
@@ -390,11 +398,7 @@ class _Tools:
         """Index files that have changed, if that is quick; return what a model must know otherwise."""
         notes = []
         for entry in self._chosen(index):
-            now = time.monotonic()
-            if now - self._checked.get(entry.name, -_CHECKED) < _CHECKED:
-                continue
-            self._checked[entry.name] = now
-            found = entry.index.freshen()
+            found = entry.index.freshen(every=_CHECKED)
             if found.changes and not found.updated:
                 notes.append(
                     f"[{entry.name}: {counted(found.changes, 'file')} changed since the index was built; "

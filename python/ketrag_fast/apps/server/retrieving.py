@@ -33,6 +33,7 @@ def topics(service: Service) -> Shape:
         "budget": Field("integer", "maximum tokens of the context", least=0, most=service.options.budget),
         "top": Field("integer", "maximum number of passages", least=0, most=10_000),
         "explain": Field("boolean", "explain each passage"),
+        "newest": Field("boolean", "newer documents first among passages of comparable relevance"),
         "deadline": Field("number", "maximum seconds", least=0, most=service.options.deadline, above=True),
         "filter": Field(
             "any",
@@ -75,6 +76,7 @@ def query_of(service: Service, body: dict[str, Any]) -> QueryOptions:
         explain,
         filter_text(body.get("filter")),
         tuple(body.get("hops") or ()),
+        body.get("newest"),
     )
 
 

@@ -40,6 +40,7 @@ class QueryOptions:
     filter: str | None = None
     """As text or as JSON."""
     hops: tuple[str, ...] = ()
+    newest: bool | None = None
 
 
 Group = tuple[QueryOptions, int]
@@ -165,6 +166,7 @@ def _answers(group: Group, questions: Sequence[str], seconds: float) -> list[byt
         "deadline": seconds,
         "filter": query.filter,
         "hops": query.hops,
+        "newest": query.newest,
     }
     if len(questions) == 1:  # on this thread
         return [json_bytes(index.retrieve(questions[0], **options).to_json())]

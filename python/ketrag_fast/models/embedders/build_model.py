@@ -177,6 +177,11 @@ class VectorSource:
         """The fingerprint of the model."""
         return self.model.fingerprint
 
+    @property
+    def is_identified(self) -> bool:
+        """Whether the vectors of the model are known, with which it is compared when it is loaded."""
+        return cached_identity(self.cache, self.model.spec, self.fingerprint) is not None
+
     def renew(self) -> bool:
         """See `LazyModel.renew`."""
         return self.model.renew()

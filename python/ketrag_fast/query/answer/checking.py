@@ -24,7 +24,8 @@ _NUMBER: Final = re.compile(r"\[(\d{1,9})\]")
 _QUOTES: Final = "\"'”’»)*_`"
 _STOPS: Final = ".!?…。！？:;,"
 _ENDS: Final = re.compile(
-    rf"\n|[.!?…]+[{_QUOTES}]*{_MARKS}*[^\S\n]+(?=[^\s\[]|\[[^\d?])|[。！？]+[{_QUOTES}]*{_MARKS}*(?=[^\s\[。！？{_QUOTES}])"
+    rf"\n|(?<![.!?…])[.!?…]++[{_QUOTES}]*+{_MARKS}*+[^\S\n]++(?=[^\s\[]|\[[^\d?])"
+    rf"|(?<![。！？])[。！？]++[{_QUOTES}]*+{_MARKS}*+(?=[^\s\[{_QUOTES}])"
 )
 """Where a sentence may end: a line break, or a mark with what closes it, before what follows."""
 _LISTED: Final = re.compile(r"\s*(?:\d{1,3}|[A-Za-z])[.)]\s*")

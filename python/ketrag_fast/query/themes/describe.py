@@ -22,6 +22,7 @@ from ketrag_fast.query.themes.labels import Speller, TermCounts, term_weights
 from ketrag_fast.query.themes.periods import dates_of_rows, periods_of
 from ketrag_fast.query.themes.sentences import Sentence, Sentences
 from ketrag_fast.storage.checksum import text_digest
+from ketrag_fast.storage.vector_codes import StoredVectors
 from ketrag_fast.systems.shared import has_model
 from ketrag_fast.systems.shared.document_languages import languages_of
 from ketrag_fast.systems.shared.row_text import text_of
@@ -43,7 +44,7 @@ _NO_PROSE: Final = re.compile(r"[\t|{}\\]|```|\n\n|^[#<@.*:-]|[=(]$", re.MULTILI
 """Marks of tables, code and headings."""
 _WHOLE: Final = re.compile(r"[\"'“‘(]*[^\W_a-z].*[.!?。！？…][\"'”’)]*", re.DOTALL)
 _PART: Final = 0.75
-"""Factor for the score of a text that is no whole sentence."""
+"""Factor for the score of a text that is not a whole sentence."""
 _ALIKE: Final = 0.5
 """Share of keywords in common from which two quotes say the same."""
 _LENGTH: Final = 12.0
@@ -107,7 +108,7 @@ class ThemeFinder:
         self._numbers: I64 = order if chosen is None else order[chosen[order]]
         vectors = None
         if has_model(opened.settings) and "vectors" in stages:
-            vectors = stages["vectors"]["unit_vectors"]
+            vectors = StoredVectors.of(stages["vectors"]).decode()
         keys, words = np.asarray(self._units["unit_keys"]), keywords_of(self._links)
         if not np.array_equal(self._numbers, np.arange(len(keys))):
             keys, words = keys[self._numbers], words.taken(self._numbers)

@@ -227,7 +227,7 @@ class _Spellings:
 
     @property
     def fields(self) -> NDArray[np.bool_]:
-        """Whether each keyword mostly stands before a colon."""
+        """Whether a colon mostly follows each keyword."""
         own = self.keyword >= 0
         every = np.bincount(self.keyword[own], minlength=self.count)
         marked = np.bincount(self.keyword[own & self.colon], minlength=self.count)

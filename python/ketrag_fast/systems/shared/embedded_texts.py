@@ -10,8 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ketrag_fast import _core
-from ketrag_fast.systems.shared.row_reuse import sentence_order
-from ketrag_fast.systems.shared.rows import U8, U32, U64, Arrays, lengths, strings, texts_in_context
+from ketrag_fast.systems.shared.rows import (
+    U8,
+    U32,
+    U64,
+    Arrays,
+    lengths,
+    sentence_order,
+    strings,
+    texts_in_context,
+)
 
 Packed = tuple[U8, U64]
 
@@ -32,20 +40,30 @@ def texts_after_titles(titles: Packed | None, owner: U32 | None, packed: Packed)
 
 
 def sentence_texts(units: Arrays) -> Iterator[str]:
-    """Yield the texts of sentences, as far as their units have them, then titles (`sentence_order`)."""
-    order, own = sentence_order(units)
-    unit = units["sent_unit"][order[:own]].astype(np.uint32)
-    span = np.clip(_inside(units, order[:own]), 0, lengths(units["unit_texts_offsets"])[unit][:, None])
+    """Yield the texts of sentences, as far as their units have them."""
+    own = _own_sentences(units)
+    unit = units["sent_unit"][own].astype(np.uint32)
+    span = np.clip(_inside(units, own), 0, lengths(units["unit_texts_offsets"])[unit][:, None])
     yield from _decode(_core.slice_strings(strings(units, "unit_texts"), unit, span.astype(np.uint32)))
+
+
+def title_texts(units: Arrays) -> Packed:
+    """Return the title of each document that has one."""
+    order, own = sentence_order(units)
     document = units["chunk_document"][units["sent_chunk"][order[own:]]]
-    yield from _decode(_core.take_strings(strings(units, "document_titles"), document))
+    return _core.take_strings(strings(units, "document_titles"), document)
+
+
+def decode(packed: Packed) -> Iterator[str]:
+    """Yield packed texts."""
+    yield from _decode(packed)
 
 
 @dataclass(frozen=True)
 class Spans:
     """Spans in the embedded texts of units: those of unit `u` are rows `indptr[u]` to `indptr[u + 1]`.
 
-    `sentence` is the number of each in `sentence_order`.
+    `sentence` is the number of each among the sentences that are not titles.
     """
 
     indptr: NDArray[np.int64]
@@ -59,18 +77,23 @@ class Spans:
 
 
 def spans_of(units: Arrays) -> Spans:
-    """Return the sentences of each unit, and the title in the first unit of each document, as spans."""
-    order, own = sentence_order(units)
-    unit = units["sent_unit"][order].astype(np.int64)
+    """Return the sentences of each unit as spans."""
+    own = _own_sentences(units)
+    unit = units["sent_unit"][own].astype(np.int64)
     titles = lengths(units["document_titles_offsets"])[units["unit_document"]]
     before = lengths(units["unit_before_offsets"])
     head = (np.where(titles > 0, titles + 1, 0) + before)[unit]
     size = lengths(units["unit_texts_offsets"])[unit]
-    span = np.clip(_inside(units, order), 0, size[:, None]) + head[:, None]
-    span[own:] = np.stack([np.zeros(len(order) - own, np.int64), titles[unit[own:]]], 1)
+    span = np.clip(_inside(units, own), 0, size[:, None]) + head[:, None]
     by_unit = np.lexsort((span[:, 1], span[:, 0], unit))
     indptr = np.searchsorted(unit[by_unit], np.arange(len(units["unit_document"]) + 1))
     return Spans(indptr, span[by_unit], by_unit)
+
+
+def _own_sentences(units: Arrays) -> NDArray[np.int64]:
+    """Return the sentences that are not titles."""
+    order, own = sentence_order(units)
+    return order[:own]
 
 
 def _inside(units: Arrays, sentences: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -16,11 +16,18 @@ from numpy.typing import NDArray
 
 from ketrag_fast.models.embedders.cache import span_hash, text_hash
 from ketrag_fast.storage.vector_codes import SIGNS, Packing, Rows, StoredVectors
-from ketrag_fast.systems.shared.embedded_texts import embedded_units, sentence_texts, spans_of
+from ketrag_fast.systems.shared.embedded_texts import (
+    decode,
+    embedded_units,
+    sentence_texts,
+    spans_of,
+    title_texts,
+)
 from ketrag_fast.systems.shared.rows import Arrays
 
 Stages = Mapping[str, Arrays]
-SENTENCES, TITLES = "walk_sentence_signs", "title_sentence_signs"
+SENTENCES, TITLES = "sentence_vectors", "title_vectors"
+"""Stages whose array is `SIGNS`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +61,7 @@ class PublishedRows:
             own = np.flatnonzero(known & (number >= start) & (number < stop))
             if len(own):
                 out[own] = source.rows(packing, number[own] - start)
-        return known
+        return np.asarray(known, np.bool_)
 
 
 class Published:
@@ -77,43 +84,43 @@ class Published:
 
     @cached_property
     def spans(self) -> PublishedRows:
-        """Sentences and titles by the text of their unit and their span in it."""
-        return PublishedRows(
-            [_Source(_span_hashes(s["units"]), _read_spans(s)) for s in self._with_sentences]
-        )
+        """Sentences by the text of their unit and their span in it."""
+        found = self._with(SENTENCES)
+        return PublishedRows([_Source(_span_hashes(s["units"]), _read_spans(s)) for s in found])
 
     @cached_property
     def sentences(self) -> PublishedRows:
-        """Sentences and titles by their texts."""
+        """Sentences by their texts."""
+        found = self._with(SENTENCES)
         return PublishedRows(
-            [_Source(_hashes(sentence_texts(s["units"])), _read_signs(s)) for s in self._with_sentences]
+            [_Source(_hashes(sentence_texts(s["units"])), _reader(s[SENTENCES][SIGNS])) for s in found]
         )
 
-    @property
-    def _with_sentences(self) -> list[Stages]:
-        return [stages for stages in self._generations if SENTENCES in stages.get("sentence_vectors", {})]
+    @cached_property
+    def titles(self) -> PublishedRows:
+        """Titles by their texts."""
+        found = self._with(TITLES)
+        return PublishedRows(
+            [_Source(_hashes(decode(title_texts(s["units"]))), _reader(s[TITLES][SIGNS])) for s in found]
+        )
+
+    def _with(self, stage: str) -> list[Stages]:
+        return [stages for stages in self._generations if SIGNS in stages.get(stage, {})]
 
 
 def _read_units(vectors: StoredVectors) -> Callable[[Packing, NDArray[np.int64]], Rows]:
     return vectors.packed
 
 
-def _read_signs(stages: Stages) -> Callable[[Packing, NDArray[np.int64]], Rows]:
-    """Return the reader of sentences, then titles."""
-    own = stages["sentence_vectors"]
-    signs = np.concatenate([own[SENTENCES], own[TITLES]])
-
-    def rows(packing: Packing, numbers: NDArray[np.int64]) -> Rows:
-        assert packing.format == SIGNS  # noqa: S101 - sentences have no other format
-        return signs[numbers]
-
-    return rows
+def _reader(signs: NDArray[np.uint8]) -> Callable[[Packing, NDArray[np.int64]], Rows]:
+    """Return the reader of signs, which have no other format."""
+    return lambda _, numbers: signs[numbers]
 
 
 def _read_spans(stages: Stages) -> Callable[[Packing, NDArray[np.int64]], Rows]:
     """Return the reader of sentences in the order of `spans_of`."""
-    signs, sentence = _read_signs(stages), spans_of(stages["units"]).sentence
-    return lambda packing, numbers: signs(packing, sentence[numbers])
+    signs, sentence = stages[SENTENCES][SIGNS], spans_of(stages["units"]).sentence
+    return lambda _, numbers: signs[sentence[numbers]]
 
 
 def _hashes(texts: Iterator[str]) -> NDArray[np.uint64]:

@@ -22,14 +22,18 @@ from ketrag_fast.storage.vector_codes import (
     columns,
     unpack_signs,
 )
-from ketrag_fast.systems.shared.embedded_texts import Packed, embedded_units, spans_of, texts_after_titles
+from ketrag_fast.systems.shared.embedded_texts import (
+    Packed,
+    embedded_units,
+    spans_of,
+    texts_after_titles,
+    title_texts,
+)
 from ketrag_fast.systems.shared.published_vectors import SENTENCES, TITLES, Published
 from ketrag_fast.systems.shared.row_reuse import (
     Changes,
     dense_of,
-    sentence_order,
     sentence_rows,
-    strings_of,
 )
 from ketrag_fast.systems.shared.rows import (
     F32,
@@ -37,6 +41,7 @@ from ketrag_fast.systems.shared.rows import (
     Arrays,
     csr,
     documents_of,
+    sentence_order,
     strings,
     take_rows,
     texts_in_context,
@@ -146,12 +151,15 @@ def chunk_vectors(chunks: Arrays, vectors: Arrays) -> StoredVectors | None:
 def _chunk_rows(documents: Documents, units: Arrays, packing: Packing, context: StageContext) -> Rows:
     owner = units["chunk_document"]
     texts = _core.slice_strings(documents.packed("text"), owner, units["chunk_bytes"])
-    return _embed((documents.packed("title"), owner, texts), packing, None, context)
+    stream = texts_after_titles(documents.packed("title"), owner, texts)
+    context.report.unit = "tokens"
+    # They stay in the tables, too: no published array has the text of a chunk, by which a row is found.
+    vectors = _model(context).embed(stream, len(owner), len(texts[0]), context.report)
+    return packing.pack(vectors, context.threads)
 
 
 def sentences(inputs: StageInputs, settings: Settings, context: StageContext) -> Outputs:
-    """Return the signs of sentence vectors in the order of `sent_words`: sentences of texts, then each title
-    once.
+    """Return the signs of the vectors of sentences that are not titles, in the order of `sent_words`.
 
     In the fitted space sentence vectors are cheap, so they are not stored.
     """
@@ -159,21 +167,43 @@ def sentences(inputs: StageInputs, settings: Settings, context: StageContext) ->
         return {}
     units, earlier = inputs["units"], context.earlier
     if earlier is None:
-        return _signs(inputs.documents, units, settings, context)
+        return {SIGNS: _signs(inputs.documents, units, settings, context)}
     changes = Changes.of(earlier, units)
     if _pools(context):
         new = _signs(inputs.documents, _of_new_documents(changes, units), settings, context)
     else:
         new = _signs(inputs.documents.only(changes.fresh), changes.new, settings, context)
-    return _join_sentences(changes, units, earlier.arrays, new)
+    rows = sentence_rows(changes, units)[: sentence_order(units)[1]]
+    before = earlier.arrays[SIGNS]
+    published = len(sentence_order(changes.before)[0])
+    rows = np.where(rows >= published, rows - (published - len(before)), rows)
+    return {SIGNS: dense_of(before, new, rows.astype(np.uint32))}
+
+
+def encode_new(
+    documents: Documents, units: Arrays, settings: Settings, context: StageContext
+) -> dict[str, NDArray[Any]]:
+    """Return what the stages "vectors" and "sentence_vectors" have of these documents, by stage and array."""
+    packing = Packing(settings.vector_format, _model(context).model.dimension)
+    arrays = _searchable(_new_unit_rows(units, packing, context), context)
+    found = {f"vectors.{name}": array for name, array in arrays.items()}
+    return {**found, f"{SENTENCES}.{SIGNS}": _signs(documents, units, settings, context)}
+
+
+def titles(inputs: StageInputs, settings: Settings, context: StageContext) -> Outputs:
+    """Return the signs of the vectors of titles, one for each document that has one."""
+    if context.model is None:
+        return {}
+    signs = Packing(SIGNS, context.model.model.dimension)
+    published = None if context.published is None else context.published.titles
+    return {SIGNS: _embed((None, None, title_texts(inputs["units"])), signs, published, context)}
 
 
 def decoded_sentences(inputs: StageInputs, rows: NDArray[Any] | None = None) -> F32:
-    """Return a model's sentence vectors in the order of `sent_words`, all or some rows, from their signs."""
-    own, dimension = inputs["sentence_vectors"], int(inputs["vectors"]["dimension"][0])
-    if rows is None:
-        return unpack_signs(np.concatenate([own[SENTENCES], own[TITLES]]), dimension)
-    return unpack_signs(dense_of(own[SENTENCES], own[TITLES], rows), dimension)
+    """Return a model's vectors of sentences and titles in the order of `sent_words`, all or some rows."""
+    dimension = int(inputs["vectors"]["dimension"][0])
+    signs = [inputs[stage][SIGNS] for stage in (SENTENCES, TITLES)]
+    return unpack_signs(np.concatenate(signs) if rows is None else dense_of(*signs, rows), dimension)
 
 
 def way(inputs: StageInputs, settings: Settings, context: StageContext) -> str:
@@ -211,37 +241,20 @@ def _with_spans(units: Arrays, packing: Packing, context: StageContext) -> tuple
     )
 
 
-def _signs(documents: Documents, units: Arrays, settings: Settings, context: StageContext) -> Outputs:
-    order, own = sentence_order(units)
+def _signs(documents: Documents, units: Arrays, settings: Settings, context: StageContext) -> Rows:
     dimension = _model(context).model.dimension
     signs = Packing(SIGNS, dimension)
     if _pools(context):
         found = _with_spans(units, Packing(settings.vector_format, dimension), context)[1]
         rows = np.empty_like(found)
         rows[spans_of(units).sentence] = found
-        return {SENTENCES: rows[:own], TITLES: rows[own:]}
+        return rows
+    order, own = sentence_order(units)
     known = _published(context)
     published = None if known is None else known.sentences
-    owner = units["chunk_document"][units["sent_chunk"][order]]
-    texts = _core.slice_strings(documents.packed("text"), owner[:own], units["sent_bytes"][order[:own]])
-    titles = _core.take_strings(documents.packed("title"), owner[own:])
-    every = np.arange(len(order), dtype=np.uint32)
-    rows = _embed((None, None, strings_of(texts, titles, every)), signs, published, context)
-    return {SENTENCES: rows[:own], TITLES: rows[own:]}
-
-
-def _join_sentences(changes: Changes, now: Arrays, before: Outputs, new: Outputs) -> Outputs:
-    """Merge published and new rows of sentences in the current order."""
-    rows = sentence_rows(changes, now).astype(np.int64)
-    _, own = sentence_order(now)
-    walk, titles, new_walk = len(before[SENTENCES]), len(before[TITLES]), len(new[SENTENCES])
-    fresh = rows >= walk + titles
-    walked = np.where(fresh, rows - titles, rows)[:own]
-    titled = np.where(fresh, rows - walk - new_walk, rows - walk)[own:]
-    return {
-        SENTENCES: dense_of(before[SENTENCES], new[SENTENCES], walked.astype(np.uint32)),
-        TITLES: dense_of(before[TITLES], new[TITLES], titled.astype(np.uint32)),
-    }
+    owner = units["chunk_document"][units["sent_chunk"][order[:own]]]
+    texts = _core.slice_strings(documents.packed("text"), owner, units["sent_bytes"][order[:own]])
+    return _embed((None, None, texts), signs, published, context)
 
 
 def _fitted_vectors(inputs: StageInputs, name: str, context: StageContext) -> NDArray[np.float32]:

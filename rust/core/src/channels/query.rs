@@ -3,6 +3,7 @@
 use super::options::Options;
 use crate::error::{Error, Result};
 use crate::generation::Parts;
+use crate::rank::terms::{QueryTerms, Weighed};
 use crate::search::fill::{FillPolicy, OversizePolicy};
 use crate::search::local::Tables;
 use crate::search::render::{Renderer, Style};
@@ -72,6 +73,8 @@ pub struct Question<'a> {
     pub text: &'a str,
     /// The query's vector from the index's embedder; `None` if that is the built-in one.
     pub vector: Option<&'a [f32]>,
+    /// The query's terms, if the index has learned weights.
+    pub terms: Option<QueryTerms<'a>>,
     /// Candidates of approximate searches by list name, strictly ascending. They are scored exactly; if they
     /// are not enough, everything is scored.
     pub near: &'a [(&'a str, &'a [u32])],
@@ -122,6 +125,17 @@ impl<'a, 'p> Query<'a, 'p> {
         let missing = || Error::input(format!("mode {} needs the question's vector", self.mode));
         let vector = space.ok_or_else(missing)?.embed(self.question.text)?;
         Ok(self.fitted.get_or_init(|| vector))
+    }
+
+    /// Return the learned weights of the index and the query's, if the index has them. Errors: the caller has not
+    /// weighed the query.
+    pub fn weighed(&self) -> Result<Option<Weighed<'_>>> {
+        let Some(postings) = self.parts.terms()? else { return Ok(None) };
+        let missing =
+            || Error::input(format!("mode {} needs the weights of the question's terms", self.mode));
+        let query = self.question.terms.ok_or_else(missing)?;
+        query.check(postings.units.rows())?;
+        Ok(Some(Weighed { postings, query }))
     }
 
     /// Return the candidates of an approximate search in the list `name`.

@@ -17,6 +17,7 @@ pub mod sentence_rows;
 pub mod slots;
 pub mod sparse_sum;
 pub mod spread;
+pub mod terms;
 pub mod walk;
 
 #[cfg(test)]

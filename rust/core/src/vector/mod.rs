@@ -24,7 +24,7 @@ pub(crate) use rows::Asked;
 pub use rows::{Coded, Rows};
 pub(crate) use search::Search;
 pub use search::{top_k, top_k_many, Scratch};
-pub use signs::Signs;
 pub(crate) use signs::Query as SignQuery;
+pub use signs::Signs;
 pub(crate) use vectors::{divide_rows, reference_dots, reference_dots_with};
 pub use vectors::{normalise, normalise_rows, reference_dot, Vectors};

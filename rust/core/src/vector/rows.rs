@@ -46,15 +46,12 @@ impl<'a> Coded<'a> {
         Self::new(Codes::Bytes(codes), (codes.len(), d), scale, d)
     }
 
-    fn new(
-        codes: Codes<'a>,
-        (length, width): (usize, usize),
-        scale: &'a [f32],
-        d: usize,
-    ) -> Result<Self> {
+    fn new(codes: Codes<'a>, (length, width): (usize, usize), scale: &'a [f32], d: usize) -> Result<Self> {
         if d == 0 || d > MAX_DIM || scale.len().checked_mul(width) != Some(length) {
             let rows = scale.len();
-            return Err(Error::input(format!("{length} codes and {rows} scales do not make rows of {d} values")));
+            return Err(Error::input(format!(
+                "{length} codes and {rows} scales do not make rows of {d} values"
+            )));
         }
         if scale.len() >= u32::MAX as usize {
             return Err(Error::input("more vectors than ids of 32 bits"));
@@ -329,7 +326,8 @@ mod tests {
     /// Every way to score and to rank gives the same numbers, in both formats, at every level.
     fn check(rows: Rows<'_>, query: &[f32], k: usize, ids: &[u32]) {
         let asked = rows.ask(query).unwrap();
-        let all: Vec<Scored> = (0..rows.len() as u32).map(|id| Scored { id, score: asked.score(id) }).collect();
+        let all: Vec<Scored> =
+            (0..rows.len() as u32).map(|id| Scored { id, score: asked.score(id) }).collect();
         let some: Vec<Scored> = ids.iter().map(|&id| all[id as usize]).collect();
         assert_eq!(asked.score_many(ids), some);
         for level in Level::all() {

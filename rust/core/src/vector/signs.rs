@@ -17,7 +17,8 @@ pub struct Signs<'a> {
 
 /// Return the signs of rows of `d` values.
 pub fn pack(values: &[f32], d: usize) -> Vec<u8> {
-    let byte = |values: &[f32]| values.iter().zip(0..8).fold(0, |byte, (&x, i)| byte | u8::from(x > 0.0) << i);
+    let byte =
+        |values: &[f32]| values.iter().zip(0..8).fold(0, |byte, (&x, i)| byte | u8::from(x > 0.0) << i);
     values.chunks_exact(d.max(1)).flat_map(|row| row.chunks(8).map(byte)).collect()
 }
 

@@ -28,7 +28,9 @@ impl<'a> Dense<'a> {
     pub fn new(units: Rows<'a>, sentences: Signs<'a>, query: &'a [f32]) -> Result<Self> {
         if units.dim() != sentences.dim() {
             let (one, other) = (units.dim(), sentences.dim());
-            return Err(Error::input(format!("vectors of units have {one} values, those of sentences {other}")));
+            return Err(Error::input(format!(
+                "vectors of units have {one} values, those of sentences {other}"
+            )));
         }
         let asked = units.ask(query)?;
         Ok(Self { units, sentences, query, asked, asked_signs: SignQuery::of(query) })

@@ -46,12 +46,13 @@ use crate::items::Items;
 use crate::progress::Progress;
 use crate::rank::links_view::LinksView;
 use crate::rank::question::Question;
+use crate::rank::terms::Weighed;
 use crate::sparse::{leaves, rank_order, Leaders, Mask, Scored};
 use ahead::ask_ahead;
 use chains::Chains;
 use collection::Collection;
-pub use dense::Dense;
 use dense::move_question;
+pub use dense::Dense;
 use pairs::Pairs;
 use partners::{asked_keywords, saturation, PairScratch};
 pub use plan::Plan;
@@ -105,7 +106,8 @@ pub enum Lengths<'a> {
 /// `lengths`: log(1 + length) of each unit. The first two places are chosen by a sum in which the direct match has more weight; their reported score is
 /// that of the ordinary sum, raised if necessary to the least score above those that follow. Units that are
 /// not candidates follow in the order of stage 1, with their stage-1 score less 10,000. Without vectors, a
-/// query without known keywords finds nothing; with vectors it is ranked by them alone. Only units that pass
+/// query without known keywords finds nothing; with vectors it is ranked by them alone. With learned weights of terms,
+/// these are the direct match of round 1; pairs and round 2 are of keywords as always. Only units that pass
 /// `mask` are returned, and as many candidates as usual are taken from these; the best of the others serve as
 /// partners and bridges.
 #[allow(clippy::too_many_arguments)] // the index, the question, and how it is ranked
@@ -113,6 +115,7 @@ pub fn rank(
     links: &LinksView<'_>,
     lengths: Lengths<'_>,
     dense: Option<Dense<'_>>,
+    weighed: Option<Weighed<'_>>,
     question: &str,
     top: usize,
     mask: Option<&Mask>,
@@ -129,10 +132,11 @@ pub fn rank(
     known.read(links, question);
     let (dense, known) = (dense.as_ref(), &*known);
     let blind = dense.is_none_or(Dense::is_blind);
-    if links.units() == 0 || top == 0 || (blind && known.keywords.is_empty()) {
+    let wordless = known.keywords.is_empty() && weighed.is_none_or(|weighed| weighed.query.terms.is_empty());
+    if links.units() == 0 || top == 0 || (blind && wordless) {
         return Ok(Vec::new());
     }
-    if let (Some(dense), true) = (dense, known.keywords.is_empty()) {
+    if let (Some(dense), true) = (dense, wordless) {
         return by_vectors(links, dense, top, mask, progress);
     }
     subjects.read(links, known);
@@ -140,8 +144,11 @@ pub fn rank(
 
     // Round 1.
     let most = plan.pool + plan.rest_pool + plan.step_pool;
-    let stage1 = reach(links, dense, known, None, plan.options(plan.steps), first, progress)?;
+    let stage1 = reach(links, dense, known, weighed, None, plan.options(plan.steps), first, progress)?;
     let order = stage1.best_of(top.max(most), mask);
+    if order.is_empty() {
+        return Ok(Vec::new());
+    }
     let pool = task.candidates(&stage1, &order);
     let early: Vec<u32> = pool.iter().take(plan.partners).map(|p| p.id).collect();
     let plan = match dense {
@@ -253,7 +260,16 @@ impl<'a> Task<'a> {
         let other = saturations(links, self.question, partner);
         let left: Vec<f64> =
             mine.iter().zip(&other).map(|(a, b)| 1.0 - (plan.saturated * a.max(*b)).min(1.0)).collect();
-        reach(links, None, self.question, Some(&left), plan.options(plan.rest_steps), scratch, self.progress)
+        reach(
+            links,
+            None,
+            self.question,
+            None,
+            Some(&left),
+            plan.options(plan.rest_steps),
+            scratch,
+            self.progress,
+        )
     }
 
     /// Compute the best pair and the best chain of each candidate; `columns` are all partners, the first

@@ -79,8 +79,7 @@ impl<'a> Pairs<'a> {
             shared_names: Vec::new(),
         };
         // With c limited to 0.98 the projection of q is at most sqrt(2.02) |q|, for vectors of length 1.
-        let explained_at_most =
-            dense.map_or(0.0, |d| DENSE_WEIGHT * 1.5 * d.length().max(1e-3));
+        let explained_at_most = dense.map_or(0.0, |d| DENSE_WEIGHT * 1.5 * d.length().max(1e-3));
         let bonus = [0.0; LANES];
         let mut pairs =
             Self { links, dense, partners, question, scratch, worth, bonus, explained_at_most, now };
