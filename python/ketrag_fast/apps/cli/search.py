@@ -42,6 +42,7 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
         "--min-score", type=float, metavar="X", help="leave out results with a lower relevance"
     )
     declare_glob(parser)
+    options.hops(parser)
     parser.add_argument("--grep", metavar="PATTERN", help="only passages with a line that matches")
     options.topic(
         parser,
@@ -79,7 +80,12 @@ def run(args: argparse.Namespace) -> int:
         with Index.open(path, settings=settings, deadline=settings.deadline) as index:
             options.freshen(args, index)
             hits = index.search(
-                args.question, args.n, min_score=args.min_score, glob=args.glob, grep=args.grep
+                args.question,
+                args.n,
+                min_score=args.min_score,
+                glob=args.glob,
+                grep=args.grep,
+                hops=args.hops,
             )
         found.append(hits if name is None else hits.of_index(name))
     return show(args, found[0] if len(found) == 1 else merged(found, args.n))
