@@ -28,15 +28,8 @@ if TYPE_CHECKING:
     from ketrag_fast.query.grep import FoundLine
 
 Globs = str | Sequence[str] | None
-BELOW: Final = "below_min_score"
-"""Why there are no hits if the best one has a lower score than was wanted."""
 _POSITION: Final = ("lines", "page", "cell", "time")
 """Fields of a place that say where in a file it is."""
-
-
-def relevance_of(passage: Passage) -> float:
-    """Return the relevance of a passage."""
-    return passage.relevance
 
 
 @dataclass(frozen=True)
@@ -62,7 +55,6 @@ class Searcher:
         path: Path,
         query: Query,
         count: int,
-        min_score: float | None,
         globs: Globs,
         pattern: _core.Pattern | None,
     ) -> Hits:
@@ -79,23 +71,18 @@ class Searcher:
         narrows = globs is not None or pattern is not None
         plan = plan_query(self.opened, path, query, narrow=narrow if narrows else None)
         context = run_plan(plan, [query.text], quoted=False)[0][0]
-        return self.hits(context, count, min_score, plan.ranked_text(query.text))
+        return self.hits(context, count, plan.ranked_text(query.text))
 
-    def hits(self, context: Context, count: int, min_score: float | None, ranked: str) -> Hits:
+    def hits(self, context: Context, count: int, ranked: str) -> Hits:
         """Return the first `count` passages of a context as hits. They were ranked by the text `ranked`."""
-        passages = [
-            passage for passage in context.passages if min_score is None or relevance_of(passage) >= min_score
-        ][:count]
+        passages = context.passages[:count]
         files = self.paths.of(passage.document for passage in passages)
         snippets = Snippets(self.opened, ranked)
-        reason = context.reason
-        if context.passages and not passages:
-            reason = BELOW
         return Hits(
             context.question,
             context.mode,
             tuple(self._hit(rank, one, snippets, files) for rank, one in enumerate(passages, 1)),
-            reason,
+            context.reason,
             context.warnings,
             context.generation,
         )
@@ -112,7 +99,7 @@ class Searcher:
             **place,
             text_lines=self._text_lines(place, passage.document, start, text),
             rank=rank,
-            score=relevance_of(passage),
+            score=passage.relevance,
             text=text,
             snippet=snippets.lines(text, first),
             unit=passage.unit,

@@ -38,9 +38,6 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
         "-n", type=int, default=10, metavar="N", help="maximum number of results (default 10)"
     )
     parser.add_argument("--files", action="store_true", help="print only the paths of the files")
-    parser.add_argument(
-        "--min-score", type=float, metavar="X", help="leave out results with a lower relevance"
-    )
     declare_glob(parser)
     options.hops(parser)
     parser.add_argument("--grep", metavar="PATTERN", help="only passages with a line that matches")
@@ -48,8 +45,8 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
         parser,
         "retrieval",
         "query",
-        shown=("mode", "filter", "newest"),
-        but=("top", "budget", "min_score"),
+        shown=("mode", "min_score", "filter", "newest"),
+        but=("top", "budget"),
     )
     group = parser.add_argument_group("embedding model")
     options.setting(group, "embedder", rare=True)
@@ -82,7 +79,6 @@ def run(args: argparse.Namespace) -> int:
             hits = index.search(
                 args.question,
                 args.n,
-                min_score=args.min_score,
                 glob=args.glob,
                 grep=args.grep,
                 hops=args.hops,
@@ -126,7 +122,7 @@ def show(args: argparse.Namespace, hits: Hits) -> int:
         output.write_styled("\n".join(lines))
     if not args.quiet:
         if hits.reason == "below_min_score":
-            output.say(f"no result has a relevance of {args.min_score:g} or more")
+            output.say("no result is as relevant as --min-score")
         elif hits.reason is not None:
             output.say(output.empty_text(hits.reason, args.n))
         for text in state_lines(hits):

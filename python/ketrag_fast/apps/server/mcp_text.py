@@ -115,8 +115,8 @@ def search_reply(hits: Hits, limit: int, tokens: int, paths: Paths) -> Reply:
         blocks = [_no_hits(hits)]
     else:
         first = next(iter(shown or hits.hits))
-        lines = first.lines or first.text_lines
-        begin = "" if lines is None else f", from_line={lines[0]}"
+        numbers = first.lines or first.text_lines
+        begin = "" if numbers is None else f", from_line={numbers[0]}"
         said = [f'read(path="{paths.name(first)}"{begin}) shows more of a file']
         if whole < len(shown):
             said.append("results with … are shown in part")

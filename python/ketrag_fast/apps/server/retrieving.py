@@ -77,8 +77,8 @@ def query_of(service: Service, body: dict[str, Any]) -> QueryOptions:
         explain,
         filter_text(body.get("filter")),
         tuple(body.get("hops") or ()),
-        body.get("newest"),
-        body.get("min_score"),
+        newest=body.get("newest"),
+        min_score=body.get("min_score"),
     )
 
 
