@@ -31,6 +31,7 @@ __all__ = [
     "GraphNetwork",
     "MappedFile",
     "Mask",
+    "Pattern",
     "PdfPages",
     "Plan",
     "Printed",
@@ -60,6 +61,7 @@ __all__ = [
     "embed_rows",
     "encoder_kernels",
     "encoder_refusal",
+    "file_stamps",
     "fill",
     "fit_embedder",
     "fold_skeleton",
@@ -398,6 +400,7 @@ def delta_patches(
     ]
     | None
 ): ...
+def file_stamps(paths: bytes) -> _I64: ...
 def hash_file(path: str | PathLike[str]) -> tuple[str, bytes]: ...
 def merge_hashes(hashes: bytes, size: int) -> str | None: ...
 def pack_file(
@@ -411,6 +414,18 @@ def pack_file(
 ) -> int | None: ...
 def unpack_array(file: MappedFile | str | PathLike[str]) -> NDArray[Any]: ...
 def read_bytes(file: MappedFile | str | PathLike[str], start: int, stop: int) -> NDArray[np.uint8]: ...
+
+# Exact search (rust/py/src/grep.rs).
+@final
+class Pattern:
+    def __new__(
+        cls, pattern: str, *, any_case: bool = False, words: bool = False, literal: bool = False
+    ) -> Pattern: ...
+    # (string, line, start, end, text, code points cut before it, matches in the text)
+    def lines(
+        self, strings: _Strings, each: int, most: int
+    ) -> list[tuple[int, int, int, int, str, int, list[tuple[int, int]]]]: ...
+    def counts(self, strings: _Strings, each: int) -> _U32: ...
 
 # Packed strings (rust/py/src/strings.rs).
 def take_strings(strings: _Strings, ids: _U32) -> _Strings: ...
@@ -465,7 +480,7 @@ def citation_links(
 ) -> tuple[_Csr, _F64, _F64]: ...
 def edge_alphas(edges: _Csr, vectors: _F32, *, threads: int = 0, report: _Report = None) -> _F32: ...
 def citation_candidates(
-    vectors: _F32,
+    vectors: _StoredRows,
     vector: _F32,
     weights: _F64,
     edges: _Csr,
@@ -601,7 +616,7 @@ def decode_text(data: bytes, declared: str | None = None) -> tuple[str, str | No
 # Web pages (rust/py/src/web.rs).
 def web_page(
     markup: str, *, whole: bool = False
-) -> tuple[str, list[tuple[int, int, str]], list[str], str]: ...
+) -> tuple[str, list[tuple[int, int, str]], list[tuple[int, int]], list[str], str]: ...
 
 # Clusters of vectors (rust/py/src/kmeans.rs).
 def kmeans(
@@ -819,6 +834,14 @@ def vector_top_k(
     threads: int = 0,
     report: _Report = None,
 ) -> tuple[_U32, _F64]: ...
+
+_StoredRows = _F32 | tuple[NDArray[np.uint8] | NDArray[np.int8], _F32, int]
+
+def pack_nibbles(
+    vectors: _F32, *, threads: int = 0, report: _Report = None
+) -> tuple[NDArray[np.uint8], _F32]: ...
+def pack_signs(vectors: _F32) -> NDArray[np.uint8]: ...
+def row_scores(rows: _StoredRows, query: _F32) -> NDArray[np.float64]: ...
 def quantise_vectors(vectors: _F32, *, threads: int = 0, report: _Report = None) -> _Codes: ...
 def cosine_knn(
     vectors: _F32,

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from tests.oracles import walk as oracle
 from tests.oracles.walk_local import Local
 from tests.oracles.walk_parts import WalkQuestion, vocabulary
-from tests.parity.test_links import asked, build, corpus, sentence, unit_rows
-from tests.parity.test_walk import lengths_of
+from tests.parity.test_links import asked, build, corpus, sentence
+from tests.parity.test_walk import drawn_vectors, in_doubles, lengths_of
 from tests.process import POLAR
 
 from ketrag_fast import _core
@@ -84,12 +84,12 @@ def test_small_corpora_with_vectors(units: Units, question: str, seed: int) -> N
     known = asked(links, question)
     rng = np.random.default_rng(seed)
     rows = (len(units), int(links["first_sentence"][-1]), 1)
-    vectors = kernel.Vectors(*(unit_rows(rng, count, 16) for count in rows))
+    vectors = drawn_vectors(rng, rows, 16)
     hits = default(links, question, lengths, vectors=vectors)
     if not known.keywords:
         assert sorted(hits[0].tolist()) == list(range(len(units)))
         return
-    doubles = tuple(np.asarray(x, float) for x in (vectors.units, vectors.sentences, vectors.questions[0]))
+    doubles = in_doubles(vectors)
     # The choice of a nearest sentence or anchor may turn on the last bit of a float32 product.
     same(hits, slow(links, known, lengths, vectors=doubles), 2e-3)
 

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from ketrag_fast.base.filters import allow_condition, filter_condition
 from ketrag_fast.errors import InputError
 from ketrag_fast.index.state import IndexState
 from ketrag_fast.query.limits import check_budget
 from ketrag_fast.query.plan import plan_query
-from ketrag_fast.query.query import Query, QueryFields, as_query, batches_of
+from ketrag_fast.query.query import Filter, Query, QueryFields, as_query, batches_of
 from ketrag_fast.query.retrieval import check_threads, retrieve_one, run_plan
 from ketrag_fast.types import Answer, Context
+
+if TYPE_CHECKING:
+    from ketrag_fast.base.progress import Callback
+    from ketrag_fast.types import Themes
 
 
 def retrieve(state: IndexState, query: str | Query, fields: QueryFields) -> Context:
@@ -52,3 +57,14 @@ def ask(state: IndexState, query: str | Query, fields: QueryFields, **options: A
     chosen = answer_options(**options)
     state, query = state.visible(as_query(query, fields))
     return answer_query(state.opened, state.path, query, chosen)
+
+
+def themes(
+    state: IndexState, chosen: Filter | None, allow: Filter | None, progress: Callback | None
+) -> Themes:
+    """Return the themes of the documents that match a filter, of those that `allow` leaves."""
+    from ketrag_fast.query.themes.describe import find_themes
+
+    if allow is not None:
+        state = state.restricted(allow_condition(allow), progress)
+    return find_themes(state.opened, None if chosen is None else filter_condition(chosen), progress)

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ketrag_fast import _core
 from ketrag_fast.errors import InternalError
-from ketrag_fast.query.explanations import Explainer
 from ketrag_fast.query.plan import QueryPlan
 from ketrag_fast.query.preparation import Prepared
 from ketrag_fast.systems.spec.function_ref import resolve
 from ketrag_fast.types import Cited, Context, Copy, Lazy, Passage, Section
+
+if TYPE_CHECKING:
+    from ketrag_fast.query.explanations import Explainer
 
 NO_NODE: Final = 2**32 - 1
 """Node number of printed rows that are units, not nodes of a graph."""

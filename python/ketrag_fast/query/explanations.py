@@ -46,7 +46,8 @@ class Explainer:
             reasons |= dict(zip(own, found, strict=False))  # a channel without explanations returns none
         printed: dict[int, Passage] = {}
         for passage in passages:
-            printed.setdefault(passage.unit, passage)
+            for unit in (passage.unit, *passage.units, *(copy.unit for copy in passage.also_in)):
+                printed.setdefault(unit, passage)
 
         def place(unit: int) -> tuple[dict[str, Any], str]:
             _, document, title, start, *_ = searcher.places([unit], [0])[0]

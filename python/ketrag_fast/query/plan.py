@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,6 +33,8 @@ class QueryPlan:
     clock: Clock
     filtered: FilterMask | None
     """Units that pass the filter, None without a filter."""
+    newest: Path | None
+    """The folder of the index if newer documents come first among passages of comparable relevance."""
 
     @property
     def settings(self) -> Settings:
@@ -67,7 +69,13 @@ class QueryPlan:
 
 
 def plan_query(
-    opened: Opened, path: Path, query: Query, *, budgets: Sequence[int] | None = None, count: int = 1
+    opened: Opened,
+    path: Path,
+    query: Query,
+    *,
+    budgets: Sequence[int] | None = None,
+    count: int = 1,
+    narrow: Callable[[FilterMask | None, Clock], FilterMask | None] | None = None,
 ) -> QueryPlan:
     """Return the plan of a query, or of `count` queries with its options.
 
@@ -77,6 +85,7 @@ def plan_query(
         query: The query; what it leaves out comes from the settings.
         budgets: Checked budgets, which replace the budget of the query.
         count: Number of queries that share the time limit.
+        narrow: Leaves some of the units that pass the filter.
 
     Raises:
         ConfigError: The mode is unknown, or its shares of the budget exceed 1.
@@ -97,6 +106,9 @@ def plan_query(
     clock = Clock(settings.deadline if query.deadline is None else query.deadline, count)
     condition = opened.default_condition if query.condition is None else query.condition
     split_budget(mode, settings)  # bad shares are refused before a model is called
+    filtered = opened.filtered(condition, clock.left)
+    if narrow is not None:
+        filtered = narrow(filtered, clock)
     return QueryPlan(
         opened,
         mode,
@@ -106,5 +118,6 @@ def plan_query(
         neighbourhoods,
         query.explain,
         clock,
-        opened.filtered(condition, clock.left),
+        filtered,
+        path if (settings.newest if query.newest is None else query.newest) else None,
     )

@@ -77,6 +77,7 @@ def _is_plain(plan: QueryPlan, *, embeds: bool) -> bool:
         or plan.neighbourhoods
         or approximate
         or plan.settings.rerank is not None
+        or plan.newest is not None
         or plan.has_terms
         or any(channel.rank is not None or channel.cite is not None for channel in channels)
     )

@@ -24,6 +24,7 @@ class QueryFields(TypedDict, total=False):
     allow: Filter | None
     deadline: float | None
     explain: bool
+    newest: bool | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,7 @@ class Query:
             these documents alone (see `Index.allowed`).
         deadline: Time limit in seconds.
         explain: Whether each passage says why it was retrieved (`Passage.why`).
+        newest: Whether newer documents come first among passages of comparable relevance.
 
     Raises:
         EmptyQuery: The text is empty.
@@ -67,6 +69,7 @@ class Query:
     allow: Filter | None = field(default=None, hash=False)
     deadline: float | None = None
     explain: bool = False
+    newest: bool | None = None
     condition: Condition | None = field(default=None, init=False, repr=False, compare=False)
     """The parsed `filter`."""
     visible: Condition | None = field(default=None, init=False, repr=False, compare=False)
@@ -76,6 +79,8 @@ class Query:
         check_text(self.text)
         if self.mode is not None and not isinstance(self.mode, str):
             raise ConfigError(f"mode must be a str, got a {type(self.mode).__name__}")
+        if self.newest is not None and not isinstance(self.newest, bool):
+            raise ConfigError(f"newest must be a bool, got a {type(self.newest).__name__}")
         assign = object.__setattr__  # the value is frozen
         if self.budget is not None:
             assign(self, "budget", check_budget(self.budget))
@@ -140,4 +145,4 @@ def batches_of(queries: Sequence[str | Query], fields: QueryFields) -> list[Quer
 def _options_of(query: Query) -> Hashable:
     """Return a key that is equal for queries with equal options. Conditions compare by their text."""
     conditions = repr(query.condition), repr(query.visible)
-    return query.mode, query.budget, query.top, query.deadline, query.explain, conditions
+    return query.mode, query.budget, query.top, query.deadline, query.explain, query.newest, conditions

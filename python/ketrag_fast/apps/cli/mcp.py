@@ -66,7 +66,7 @@ def _serve(args: argparse.Namespace) -> int:
     if not 0 <= args.port <= serve.MOST_PORT:
         raise ConfigError(f"--port must be from 0 to {serve.MOST_PORT:,}, got {args.port}")
     given = ServerOptions(
-        indexes=parse_indexes(args.index or [os.environ.get("KETRAG_INDEX") or ".ketrag"]),
+        indexes=parse_indexes(options.served_indexes(args)),
         settings=options.query_settings_of(args).given,
         host=args.host,
         port=args.port,

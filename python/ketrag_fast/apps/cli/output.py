@@ -72,6 +72,12 @@ def write(text: str) -> None:
     sys.stdout.flush()
 
 
+def write_styled(text: str) -> None:
+    """Write lines whose untrusted parts are escaped already, with colours and links of ours."""
+    sys.stdout.write(redact(text) + "\n")
+    sys.stdout.flush()
+
+
 def has_place(path: Path) -> None:
     """Raise ConfigError if the page of `--html` could not be written, before long work starts."""
     if path.is_dir() or not path.absolute().parent.is_dir():

@@ -80,6 +80,7 @@ class _Planner:
                 budget=query.budget,
                 top=query.top,
                 filter=query.filter,
+                newest=query.newest,
                 explain=query.explain,
                 deadline=seconds,
             )

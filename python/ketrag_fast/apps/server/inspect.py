@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+import time
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,6 +15,7 @@ from ketrag_fast.apps.server.indexes import OpenIndex
 from ketrag_fast.apps.server.problems import Problem, stopping, without_paths
 from ketrag_fast.apps.server.replies import json_bytes, json_reply
 from ketrag_fast.apps.server.service import Service
+from ketrag_fast.base.progress import Event
 from ketrag_fast.index import Index
 from ketrag_fast.index.bundles import part_state
 
@@ -128,14 +130,36 @@ async def fields(request: Request) -> Response:
     return json_reply({"schema": "ketrag/fields/1", "index": entry.name, "fields": list(names)})
 
 
+async def themes(request: Request) -> Response:
+    """Serve `GET /v1/themes`: what the documents are about."""
+    service, entry = requested_index(request, "filter")
+    condition = checked_filter(request)
+    until = time.monotonic() + service.options.deadline
+
+    def in_time(_: Event) -> bool:
+        return time.monotonic() < until and not service.stopping
+
+    def reply() -> bytes:
+        found = entry.index.themes(filter=condition, progress=in_time)
+        return json_bytes({**found.to_json(), "index": entry.name})
+
+    return Response(await service.aside(reply), media_type="application/json")
+
+
+def checked_filter(request: Request) -> str | None:
+    """Return the filter of the query string. Raises Problem 422 if it is too long."""
+    condition = request.query_params.get("filter")
+    if condition is not None and len(condition) > _FILTER:
+        raise Problem(422, "bad_request", f"filter: at most {_FILTER:,} characters", param="filter")
+    return condition
+
+
 async def documents(request: Request) -> Response:
     """Serve `GET /v1/documents`: ids, titles and metadata, in pages."""
     service, entry = requested_index(request, "first", "count", "containing", "filter")
     first, count = number(request, "first", 0, 10**12), number(request, "count", 100, _MOST)
     text = request.query_params.get("containing", "")[:_NAME]
-    condition = request.query_params.get("filter")
-    if condition is not None and len(condition) > _FILTER:
-        raise Problem(422, "bad_request", f"filter: at most {_FILTER:,} characters", param="filter")
+    condition = checked_filter(request)
     listed = await service.aside(entry.index.inspect.documents, first, count, text, condition)
     total = await service.aside(lambda: entry.index.inspect.document_count)
     return json_reply(

@@ -54,6 +54,9 @@ MetadataFilter = Annotated[
 ]
 Budget = Annotated[int, Field(description="maximum tokens of all passages", ge=1, le=_MOST_TOKENS)]
 Top = Annotated[int | None, Field(description="maximum number of passages", ge=0, le=10_000)]
+Newest = Annotated[
+    bool | None, Field(description="newer documents first among passages of comparable relevance")
+]
 Explain = Annotated[bool, Field(description="explain why each passage was found")]
 Deadline = Annotated[float | None, Field(description="maximum seconds", gt=0, le=3600)]
 Unit = Annotated[int, Field(description="number of a passage, as returned by search", ge=0)]
@@ -113,6 +116,7 @@ class _Tools:
         filter: MetadataFilter = None,  # noqa: A002 - the name in every interface
         top: Top = None,
         explain: Explain = False,
+        newest: Newest = None,
         deadline: Deadline = None,
     ) -> dict[str, Any]:
         """Find the passages most relevant to a question, each with its document, span and metadata."""
@@ -125,6 +129,7 @@ class _Tools:
                 filter=filter,
                 top=top,
                 explain=explain,
+                newest=newest,
                 deadline=deadline,
             )
             return {
@@ -145,15 +150,22 @@ class _Tools:
         index: IndexName = None,
         filter: MetadataFilter = None,  # noqa: A002 - the name in every interface
         top: Top = None,
+        newest: Newest = None,
         deadline: Deadline = None,
     ) -> dict[str, Any]:
-        """Have a language model answer from the documents, with citations; without a model, return the
-        passages.
+        """Have a language model answer from the documents, with citations; a sentence that no passage
+        supports ends with [?]. Without a model, return the passages.
         """
 
         def call() -> dict[str, Any]:
             answer = self._indexes.find(index).index.ask(
-                question, mode=mode, budget=budget, filter=filter, top=top, deadline=deadline
+                question,
+                mode=mode,
+                budget=budget,
+                filter=filter,
+                top=top,
+                newest=newest,
+                deadline=deadline,
             )
             passages = [] if answer.citations else [_passage(one) for one in answer.context.passages]
             return {

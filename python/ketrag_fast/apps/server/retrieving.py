@@ -32,6 +32,7 @@ def topics(service: Service) -> Shape:
         "budget": Field("integer", "maximum tokens of the context", least=0, most=service.options.budget),
         "top": Field("integer", "maximum number of passages", least=0, most=10_000),
         "explain": Field("boolean", "explain each passage"),
+        "newest": Field("boolean", "newer documents first among passages of comparable relevance"),
         "deadline": Field("number", "maximum seconds", least=0, most=service.options.deadline, above=True),
         "filter": Field(
             "any",
@@ -61,7 +62,13 @@ def query_of(service: Service, body: dict[str, Any]) -> QueryOptions:
     entry = service.indexes.find(body.get("index"))
     explain = body.get("explain", False)
     return QueryOptions(
-        entry, body.get("mode"), body.get("budget"), body.get("top"), explain, filter_text(body.get("filter"))
+        entry,
+        body.get("mode"),
+        body.get("budget"),
+        body.get("top"),
+        explain,
+        filter_text(body.get("filter")),
+        body.get("newest"),
     )
 
 

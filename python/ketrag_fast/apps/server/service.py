@@ -39,6 +39,7 @@ class QueryOptions:
     explain: bool
     filter: str | None = None
     """As text or as JSON."""
+    newest: bool | None = None
 
 
 Group = tuple[QueryOptions, int]
@@ -163,6 +164,7 @@ def _answers(group: Group, questions: Sequence[str], seconds: float) -> list[byt
         "explain": query.explain,
         "deadline": seconds,
         "filter": query.filter,
+        "newest": query.newest,
     }
     if len(questions) == 1:  # on this thread
         return [json_bytes(index.retrieve(questions[0], **options).to_json())]

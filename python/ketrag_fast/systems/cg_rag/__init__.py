@@ -131,6 +131,7 @@ _REFERENCE: Mapping[str, Any] = {
     "cut": "windows",
     "lesegr_share": 0.75,
     "lesegr_epsilon": 0.1,
+    "vector_format": "f32",
 }
 """The paper. Chunks of 512 tokens, for models such as MiniLM; its 8,192 need models with longer inputs."""
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ketrag_fast import _core
 from ketrag_fast.base.config import Settings
+from ketrag_fast.storage.vector_codes import StoredVectors
 from ketrag_fast.systems.cg_rag.edge_kinds import ADJACENT, CITED, CITING, REFERENCE
 from ketrag_fast.systems.cg_rag.sparse import unit_weights
 from ketrag_fast.systems.shared.link_weights import link_weights
@@ -27,7 +28,7 @@ _BOTH: Final = ((CITED, False), (CITING, True))
 
 def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outputs:
     """Merge parallel edges into one with all their kinds and the largest relevance."""
-    units, vectors = inputs["units"], inputs["vectors"]["unit_vectors"]
+    units, vectors = inputs["units"], StoredVectors.of(inputs["vectors"]).decode()
     count = len(units["unit_tokens"])
     cites = csr(inputs["citations"], "cites")
     first = offsets_of(unit_owners(units), len(cites[0]) - 1)

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from ketrag_fast import _core
 from ketrag_fast.base.config import Settings
+from ketrag_fast.storage.vector_codes import StoredVectors
 from ketrag_fast.systems.cg_rag.candidates import DIRECTIONS, epsilon_of
 from ketrag_fast.systems.cg_rag.edge_kinds import ADJACENT, REFERENCE
 from ketrag_fast.systems.cg_rag.settings import CgRagSettings
@@ -51,10 +52,9 @@ def rank(query: ChannelQuery, arrays: Mapping[str, Arrays]) -> tuple[NDArray[np.
         return np.zeros(0, np.int64), np.zeros(0)
     own = query.settings.of(CgRagSettings)
     graph = arrays["citation_graph"]
-    count = len(arrays["vectors"]["unit_vectors"])
-    epsilon = epsilon_of(own, arrays)
-    weights = by_terms(query.settings, query.question, arrays["terms"], count, epsilon)
-    near = arrays["vectors"]["unit_vectors"].astype(np.float64) @ query.vector.astype(np.float64)
+    stored = StoredVectors.of(arrays["vectors"])
+    weights = by_terms(query.settings, query.question, arrays["terms"], len(stored), epsilon_of(own, arrays))
+    near = stored.scores(query.vector)
     scores = _core.pass_messages(
         (graph["edges_indptr"], graph["edges_indices"]),
         graph["edge_kind"],

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ketrag_fast.models.embedders.build_model import VectorSource
     from ketrag_fast.models.extraction.run import Reading
     from ketrag_fast.storage.arrays import RawFile
+    from ketrag_fast.systems.shared.published_vectors import Published
 
     Outputs = Mapping[str, NDArray[Any]]
     Made = Mapping[str, NDArray[Any] | RawFile]
@@ -95,6 +96,7 @@ class StageContext:
         scratch: a folder on the index's disk for files to return and for temporary files.
         earlier: the published output to reuse; None if there is none.
         ahead: what the stage began while the sources were read.
+        published: vectors of published generations that the model made, by text.
 
     Examples:
         >>> from ketrag_fast.base.progress import Meter
@@ -109,6 +111,7 @@ class StageContext:
     scratch: Path | None = None
     earlier: Earlier | None = None
     ahead: Ahead | None = None
+    published: Published | None = None
 
     def check(self) -> None:
         """Raise Cancelled if a stop was requested; call it in Python loops."""

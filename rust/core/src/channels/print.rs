@@ -96,10 +96,8 @@ fn one_ranking(
     let is_joined = query.once && room.joined && list.style == Style::Cited;
     let largest = budgets.iter().copied().max().unwrap_or(0);
     let there = query.mask.map_or(parts.len(), |mask| mask.count()).saturating_sub(room.without.len());
-    // Copies and neighbours need no extra room.
-    let most = if query.once { there } else { there.min(room.units) };
-    // Independent of the number of rows, so that the first rows are the same for any number: a unit that ranks low
-    // may be the neighbour of one that ranks high.
+    // Copies are not counted.
+    let most = if copies.is_some() { there } else { there.min(room.units) };
     let mut wanted = (largest / USUAL_TOKENS).max(LEAST_RANKED).min(most as u64) as usize;
     loop {
         progress.check()?;
@@ -114,16 +112,16 @@ fn one_ranking(
             Some(copies) => distinct(ranked, room.without, copies),
             None => Distinct { ranked, copies: Vec::new() },
         };
-        let ids: Vec<u32> = found.ranked.iter().map(|s| s.id).collect();
+        let ids: Vec<u32> = found.ranked.iter().take(room.units).map(|s| s.id).collect();
         let (policy, oversize) = (query.policy, query.oversize);
         let printed = budgets.iter().map(|&budget| match is_joined {
-            true => renderer.render_joined(units, &ids, (budget, room.units), policy, oversize),
-            false => renderer.render(units, &ids[..ids.len().min(room.units)], budget, policy, oversize),
+            true => renderer.render_joined(units, &ids, budget, policy, oversize),
+            false => renderer.render(units, &ids, budget, policy, oversize),
         });
         let printed = printed.collect::<Result<Vec<_>>>()?;
         // A list that was used up although more units exist is ranked again, longer.
         let used = |context: &Context| context.rows.iter().map(|row| row.count as usize).sum::<usize>();
-        let wants_more = |context| used(context) == ids.len() && context.rows.len() < room.units;
+        let wants_more = |context| used(context) == ids.len() && ids.len() < room.units;
         if wanted < most && !exhausted && printed.iter().any(wants_more) {
             wanted = wanted.saturating_mul(8).min(most);
             continue;

@@ -18,13 +18,8 @@ pub struct Walk;
 /// the walk, which then runs without vectors.
 fn dense<'a>(query: &'a Query<'_, '_>) -> Result<Option<walk::Dense<'a>>> {
     let Some(vector) = query.question.vector else { return Ok(None) };
-    let (units, sentences) = (query.parts.unit_vectors()?, query.parts.sentence_vectors()?);
-    Ok(units.zip(sentences).map(|(units, sentences)| walk::Dense {
-        unit_vectors: units.rows(0..units.len()),
-        sentence_vectors: sentences.rows(0..sentences.len()),
-        dim: units.dim(),
-        query: vector,
-    }))
+    let found = query.parts.unit_vectors()?.zip(query.parts.sentence_vectors()?);
+    found.map(|(units, sentences)| walk::Dense::new(units, sentences, vector)).transpose()
 }
 
 impl Channel for Walk {

@@ -308,3 +308,15 @@ def test_metadata_that_orjson_cannot_write(tmp_path: Path) -> None:
         assert reply.json()["passages"][0]["metadata"] == {**metadata, "nan": None}
         assert "\u202e" not in reply.text and "\x9b" not in reply.text and "NaN" not in reply.text
         assert client.get("/v1/documents").json()["documents"][0]["metadata"]["large"] == 10**30
+
+
+def test_themes_are_those_of_the_library(client: Any, folder: Path) -> None:
+    reply = client.get("/v1/themes")
+    assert reply.status_code == 200
+    with Index.open(folder) as index:
+        name = reply.json()["index"]
+        assert reply.json() == json.loads(json.dumps({**index.themes().to_json(), "index": name}))
+        few = client.get("/v1/themes", params={"filter": "letters<4"}).json()
+        assert few["documents"] == index.themes(filter="letters<4").documents < reply.json()["documents"]
+    assert client.get("/v1/themes?filter=colour=red").status_code == 400
+    assert client.get("/v1/themes?depth=2").status_code == 422

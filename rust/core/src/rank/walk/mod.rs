@@ -51,8 +51,8 @@ use crate::sparse::{leaves, rank_order, Leaders, Mask, Scored};
 use ahead::ask_ahead;
 use chains::Chains;
 use collection::Collection;
+use dense::move_question;
 pub use dense::Dense;
-use dense::{dot, move_question};
 use pairs::Pairs;
 use partners::{asked_keywords, saturation, PairScratch};
 pub use plan::Plan;
@@ -131,7 +131,7 @@ pub fn rank(
     let Scratch { question: known, subjects, first, rest, step, pairs: buffers, trace } = scratch;
     known.read(links, question);
     let (dense, known) = (dense.as_ref(), &*known);
-    let blind = dense.is_none_or(|d| d.query.iter().all(|&x| x == 0.0));
+    let blind = dense.is_none_or(Dense::is_blind);
     let wordless = known.keywords.is_empty() && weighed.is_none_or(|weighed| weighed.query.terms.is_empty());
     if links.units() == 0 || top == 0 || (blind && wordless) {
         return Ok(Vec::new());
@@ -189,7 +189,7 @@ pub fn rank(
     rows.retain(|row| leaves(mask, row.unit));
     trace.keep(&columns, &pairs.bonus, plan.worth(), || chains.kept());
     trace.chain_cover = plan.chain_cover;
-    Ok(finish(links, dense, plan, &rows, &order, top))
+    finish(links, dense, plan, &rows, &order, top)
 }
 
 /// Input of a ranking.
@@ -328,12 +328,12 @@ fn finish(
     rows: &[Row],
     order: &[Scored],
     top: usize,
-) -> Vec<Scored> {
+) -> Result<Vec<Scored>> {
     let mut scores: Vec<f64> =
         rows.iter().map(|row| round_score(weighted_sum(plan, dense.is_some(), row))).collect();
     if let Some(dense) = dense.filter(|_| !rows.is_empty()) {
         let units: Vec<Scored> = rows.iter().map(|r| Scored { id: r.unit, score: 0.0 }).collect();
-        move_question(links, dense, &units, &mut scores);
+        move_question(links, dense, &units, &mut scores)?;
         scores.iter_mut().for_each(|score| *score = round_score(*score));
     }
     let direct =
@@ -348,7 +348,7 @@ fn finish(
     let outside = order.iter().filter(|o| !is_row(o.id));
     let room = top - found.len();
     found.extend(outside.take(room).map(|o| Scored { id: o.id, score: o.score - OUTSIDE_POOL }));
-    found
+    Ok(found)
 }
 
 /// Make the scores consistent with the order: a first place that the other sum brought there gets the least
@@ -399,7 +399,7 @@ fn by_vectors(
         if unit % 4096 == 0 {
             progress.check()?;
         }
-        let score = dot(dense.query, dense.unit(unit));
+        let score = dense.unit(unit);
         if !score.is_finite() {
             return Err(Error::input(format!("the vector of unit {unit} is not finite")));
         }

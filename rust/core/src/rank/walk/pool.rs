@@ -1,9 +1,9 @@
 //! Stage 1 of the walk: the pool of candidates, reached through items that units share outside the query.
 
-use super::dense::{dot, Dense};
+use super::dense::Dense;
 use super::step::{walk_step, Options, TELEPORT};
 use super::ties::{round_mass, round_score};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::progress::Progress;
 use crate::rank::links_view::LinksView;
 use crate::rank::matches::{Matches, Sought};
@@ -20,8 +20,6 @@ pub(crate) const TINY: f64 = 1e-9;
 const NO_SPREAD: f64 = 1e-6;
 /// Rounding twice adds at most this to a score.
 const ROUNDED: f64 = 2e-9;
-/// Vectors between two checks of the deadline.
-const CHECK: usize = 4096;
 
 /// Standardisation: (x - mean) / deviation, or 0 if all values are equal.
 #[derive(Debug, Clone, Copy, Default)]
@@ -127,7 +125,7 @@ pub(crate) fn reach<'s>(
     words.find(sought, progress)?;
     let standard = Standard::new(words.moments().with(0.0, n - words.count()));
     if let Some(dense) = dense {
-        similarities(dense, direct, progress)?;
+        dense.every_unit(direct, progress)?;
         let dense = Standard::of(direct);
         for (u, x) in direct.iter_mut().enumerate() {
             *x = dense.z(*x) + standard.z(words.get(u as u32));
@@ -281,22 +279,6 @@ pub(crate) fn step_from(
 /// Return the mass of one unit after [`step_from`].
 pub(crate) fn stepped(scratch: &PoolScratch, unit: u32) -> f64 {
     scratch.arrived.get(unit)
-}
-
-/// Compute the similarity of the query to every unit.
-fn similarities(dense: &Dense<'_>, out: &mut Vec<f64>, progress: &Progress) -> Result<()> {
-    out.clear();
-    for (unit, vector) in dense.unit_vectors.chunks_exact(dense.dim).enumerate() {
-        if unit % CHECK == 0 {
-            progress.check()?;
-        }
-        let x = dot(dense.query, vector);
-        if !x.is_finite() {
-            return Err(Error::input(format!("the vector of unit {unit} is not finite")));
-        }
-        out.push(x);
-    }
-    Ok(())
 }
 
 fn softmax(mut best: Vec<Scored>) -> Vec<Scored> {

@@ -1,0 +1,333 @@
+"""Descriptions of themes: labels, central sentences, documents and shares over time."""
+
+from __future__ import annotations
+
+import re
+import time
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ketrag_fast.base.filters import Condition
+from ketrag_fast.base.progress import Callback, Meter
+from ketrag_fast.errors import ModeUnavailable
+from ketrag_fast.query.inspect import document_title
+from ketrag_fast.query.open_generation import Opened
+from ketrag_fast.query.themes.clusters import NO_THEME, cluster, keywords_of
+from ketrag_fast.query.themes.labels import Speller, TermCounts, term_weights
+from ketrag_fast.query.themes.periods import dates_of_rows, periods_of
+from ketrag_fast.query.themes.sentences import Sentence, Sentences
+from ketrag_fast.storage.checksum import text_digest
+from ketrag_fast.storage.vector_codes import StoredVectors
+from ketrag_fast.systems.shared import has_model
+from ketrag_fast.systems.shared.document_languages import languages_of
+from ketrag_fast.systems.shared.row_text import text_of
+from ketrag_fast.systems.shared.rows import Arrays, documents_of, lengths, read_strings
+from ketrag_fast.types.themes import Theme, ThemeDocument, ThemePeriod, ThemeQuote, Themes
+
+F64 = NDArray[np.float64]
+I64 = NDArray[np.int64]
+
+QUOTES: Final = 3
+DOCUMENTS: Final = 10
+_READ: Final = (64, 32)
+"""Central units whose texts are read, of a widest theme and of the others."""
+_SHORTEST, _LONGEST = 40, 320
+"""Characters of a quote."""
+_LETTERS: Final = 0.7
+"""The smallest share of letters and spaces in a quote: code and tables have fewer."""
+_NO_PROSE: Final = re.compile(r"[\t|{}\\]|```|\n\n|^[#<@.*:-]|[=(]$", re.MULTILINE)
+"""Marks of tables, code and headings."""
+_WHOLE: Final = re.compile(r"[\"'“‘(]*[^\W_a-z].*[.!?。！？…][\"'”’)]*", re.DOTALL)
+_PART: Final = 0.75
+"""Factor for the score of a text that is not a whole sentence."""
+_ALIKE: Final = 0.5
+"""Share of keywords in common from which two quotes say the same."""
+_LENGTH: Final = 12.0
+"""Added to the keywords of a sentence, by whose root its weight is divided: short ones say little."""
+_TRIED: Final = 40
+_ENOUGH: Final = 12
+_DIGITS: Final = 6
+
+
+@dataclass(frozen=True, slots=True)
+class _Node:
+    """A theme: its level and number there, its distinct units, and the central ones, the best first."""
+
+    level: int
+    number: int
+    units: I64
+    central: I64
+    parent: int
+    """Position of the wider theme among the nodes, -1 for none."""
+
+
+def find_themes(
+    opened: Opened, condition: Condition | None = None, progress: Callback | None = None
+) -> Themes:
+    """Return the themes of the documents that match a condition, as if there were no others.
+
+    Without a condition that of the settings holds. The latest themes are cached.
+
+    Raises:
+        InputError: No document has a field of the condition.
+        ModeUnavailable: The index lacks the keywords of the walk.
+        Cancelled: `progress` returned False.
+    """
+    condition = opened.default_condition if condition is None else condition
+    key = text_digest([repr(condition)])
+    found = opened.themes.known([key]).get(key)
+    if found is None:
+        mask = opened.filtered(condition)
+        found = ThemeFinder(opened, None if mask is None else mask.fits, progress).themes()
+        opened.themes.add({key: found})
+    return found
+
+
+class ThemeFinder:
+    """The themes of some units of an opened generation, as if it had no others."""
+
+    def __init__(
+        self, opened: Opened, chosen: NDArray[np.bool_] | None = None, progress: Callback | None = None
+    ) -> None:
+        """Cluster the units that `chosen` selects, or all."""
+        stages = opened.generation.stages
+        if "links" not in stages:
+            raise ModeUnavailable(
+                "themes need the keywords of the walk, which this index does not have",
+                hint="`ketrag index --modes auto,walk` adds them",
+            )
+        self._opened = opened
+        self._units: Arrays = stages["units"]
+        self._links: Arrays = stages["links"]
+        order = np.argsort(self._by_id[0], kind="stable")
+        self._numbers: I64 = order if chosen is None else order[chosen[order]]
+        vectors = None
+        if has_model(opened.settings) and "vectors" in stages:
+            vectors = StoredVectors.of(stages["vectors"]).decode()
+        keys, words = np.asarray(self._units["unit_keys"]), keywords_of(self._links)
+        if not np.array_equal(self._numbers, np.arange(len(keys))):
+            keys, words = keys[self._numbers], words.taken(self._numbers)
+            vectors = None if vectors is None else vectors[self._numbers]
+        report = None if progress is None else Meter("themes", progress, "steps")
+        settings = opened.settings
+        self._clusters = cluster(
+            keys, words, vectors, seed=settings.seed, threads=settings.threads, report=report
+        )
+
+    @cached_property
+    def _distinct(self) -> I64:
+        """The positions of the units that are in a theme, without copies."""
+        found = self._clusters
+        is_first = found.copy_of == np.arange(len(found.leaf))
+        return np.flatnonzero(is_first & (found.leaf != NO_THEME))
+
+    @cached_property
+    def _counts(self) -> TermCounts:
+        return TermCounts(self._links)
+
+    @cached_property
+    def _sentences(self) -> Sentences:
+        return Sentences(self._units, self._links)
+
+    @cached_property
+    def _by_id(self) -> tuple[I64, I64]:
+        """The document of each unit, and the first row of each document, in the order of their ids.
+
+        The order of the index depends on when documents were added, and themes must not.
+        """
+        owners, rows = documents_of(self._units)
+        names = read_strings(self._units, "document_ids")
+        order = np.array(sorted(range(len(rows)), key=lambda one: names[rows[one]]), np.int64)
+        rank = np.empty(len(rows), np.int64)
+        rank[order] = np.arange(len(rows))
+        return rank[owners[np.asarray(self._units["unit_document"])]], rows[order]
+
+    @cached_property
+    def nodes(self) -> list[_Node]:
+        """All themes, the widest first."""
+        found, distinct = self._clusters, self._distinct
+        leaf = found.leaf[distinct]
+        nearness = np.round(found.nearness[distinct], _DIGITS)
+        order = np.lexsort((distinct, -nearness, leaf))
+        starts = np.searchsorted(leaf[order], np.arange(int(leaf.max()) + 1 if len(leaf) else 0))
+        rank = np.empty(len(distinct), np.int64)
+        rank[order] = np.arange(len(distinct)) - starts[leaf[order]]
+        nodes: list[_Node] = []
+        place: dict[tuple[int, int], int] = {}
+        for level, themes in enumerate(found.levels):
+            own = themes[leaf]
+            # The best of each smallest theme come first, so that the central units stand for all of it.
+            order = np.lexsort((distinct, -nearness, rank, own))
+            ends = np.searchsorted(own[order], np.arange(int(themes.max()) + 2))
+            for number, (first, last) in enumerate(pairwise(ends.tolist())):
+                units = self._numbers[distinct[order[first:last]]]
+                parent = -1
+                if level:
+                    wider = int(found.levels[level - 1][np.argmax(themes == number)])
+                    parent = place[level - 1, wider]
+                place[level, number] = len(nodes)
+                central = units[: _READ[min(level, 1)]]
+                nodes.append(_Node(level, number, units, central, parent))
+        return nodes
+
+    def themes(self) -> Themes:
+        """Return the themes with labels, quotes, documents and periods."""
+        started = time.perf_counter()
+        nodes = self.nodes
+        periods = self._periods()
+        read = np.unique(np.concatenate([node.central for node in nodes])) if nodes else np.zeros(0, np.int64)
+        texts = self._sentences.text_of_units(read.tolist())
+        speller = Speller(self._links, read, texts, languages_of(self._links)) if nodes else None
+        every, total = self._counts.of(self._numbers[self._distinct]), len(self._distinct)
+        counts: dict[int, I64] = {}
+        inner: dict[int, list[int]] = {}
+        described: dict[int, tuple[tuple[str, ...], tuple[ThemeQuote, ...]]] = {}
+        for at, node in enumerate(nodes):
+            own = self._counts.of(node.units)
+            if node.level + 1 < len(self._clusters.levels):
+                counts[at] = own
+            inner.setdefault(node.parent, []).append(at)
+            around, size = every, total
+            if node.parent >= 0 and len(nodes[node.parent].units) > len(node.units):
+                around, size = counts[node.parent], len(nodes[node.parent].units)
+            weights = term_weights(own, len(node.units), around, size)
+            if not weights.any():  # the theme is everything
+                weights = own / max(len(node.units), 1)
+            terms: tuple[str, ...] = ()
+            if speller is not None:
+                terms, weights = speller.label(weights, node.central)
+            described[at] = terms, self._quotes(node, weights)
+        copies = np.zeros(len(self._units["unit_document"]), np.int64)
+        copies[self._numbers] = np.bincount(self._clusters.copy_of, minlength=len(self._numbers)) - 1
+
+        def by_size(at: int) -> list[int]:
+            return sorted(inner.get(at, []), key=lambda one: (-len(nodes[one].units), one))
+
+        def build(at: int, id: str) -> Theme:  # noqa: A002 - the name of the field
+            node = nodes[at]
+            terms, quotes = described[at]
+            numbers, passages = np.unique(self._by_id[0][node.units], return_counts=True)
+            order = np.lexsort((numbers, -passages))[:DOCUMENTS]
+            below = by_size(at)
+            while len(below) == 1:  # the same passages once more
+                below = by_size(below[0])
+            return Theme(
+                id,
+                terms,
+                len(node.units),
+                int(copies[node.units].sum()),
+                len(numbers),
+                tuple(self._document(int(numbers[one]), int(passages[one])) for one in order),
+                quotes,
+                _shares(periods, node.units),
+                tuple(build(child, f"{id}.{number}") for number, child in enumerate(below, 1)),
+            )
+
+        found = tuple(build(at, str(number)) for number, at in enumerate(by_size(-1), 1))
+        distinct = int((self._clusters.copy_of == np.arange(len(self._numbers))).sum())
+        return Themes(
+            found,
+            distinct,
+            len(self._numbers) - distinct,
+            len(np.unique(self._by_id[0][self._numbers])),
+            distinct - total,
+            self._opened.generation.number,
+            {"themes": (time.perf_counter() - started) * 1000},
+        )
+
+    def _document(self, number: int, passages: int) -> ThemeDocument:
+        row = int(self._by_id[1][number])
+        name = text_of(self._units, "document_ids", row)
+        stop = row + 1
+        last = len(self._units["document_ids_offsets"]) - 1
+        while stop < last and text_of(self._units, "document_ids", stop) == name:  # its sections
+            stop += 1
+        return ThemeDocument(name, document_title(self._units, range(row, stop)), passages)
+
+    def _quotes(self, node: _Node, weights: F64) -> tuple[ThemeQuote, ...]:
+        """Return the central sentences of a theme, from different documents if possible."""
+        sentences, owner = self._sentences.of(node.central)
+        if not len(sentences):
+            return ()
+        units = node.central[owner]
+        indptr, words = self._sentences.keywords(sentences, units)
+        counts = lengths(indptr)
+        sums = np.zeros(len(words) + 1)
+        np.cumsum(weights[words], out=sums[1:])
+        ends = indptr.astype(np.int64)
+        scores = np.round((sums[ends[1:]] - sums[ends[:-1]]) / np.sqrt(counts + _LENGTH), _DIGITS)
+        order = np.argsort(-scores, kind="stable")
+        order = order[scores[order] > 0]
+        chosen: list[tuple[ThemeQuote, frozenset[int]]] = []
+        spare: list[tuple[ThemeQuote, frozenset[int]]] = []
+        tried: list[tuple[float, int, Sentence]] = []
+        for first in range(0, len(order), _TRIED):
+            part = order[first : first + _TRIED]
+            read = self._sentences.texts(sentences[part], units[part])
+            tried += [
+                (float(scores[at]) * (1.0 if _WHOLE.fullmatch(sentence.text) else _PART), at, sentence)
+                for at, sentence in zip(part.tolist(), read, strict=True)
+                if _is_quotable(sentence.text)
+            ]
+            if len(tried) >= _ENOUGH:
+                break
+        for _, at, sentence in sorted(tried, key=lambda one: (-one[0], one[1])):
+            if len(chosen) == QUOTES:
+                break
+            own = frozenset(words[ends[at] : ends[at + 1]].tolist())
+            if any(len(own & other) > _ALIKE * min(len(own), len(other)) for _, other in (*chosen, *spare)):
+                continue
+            quote = self._quote(sentence.unit, sentence.start, sentence.end, sentence.text)
+            is_new = all(quote.document != other.document for other, _ in chosen)
+            (chosen if is_new else spare).append((quote, own))
+        return tuple(quote for quote, _ in (*chosen, *spare)[:QUOTES])
+
+    def _quote(self, unit: int, start: int, end: int, text: str) -> ThemeQuote:
+        row = int(self._units["unit_document"][unit])
+        return ThemeQuote(
+            text,
+            text_of(self._units, "document_ids", row),
+            text_of(self._units, "document_titles", row),
+            start,
+            end,
+            unit,
+            self._opened.places.of_unit(unit, start, end),
+        )
+
+    def _periods(self) -> tuple[list[str], I64, I64] | None:
+        """Return the periods, that of each unit (-1 for none), and the number of distinct units in each."""
+        dates = dates_of_rows(self._units)
+        if dates is None:
+            return None
+        rows = periods_of(dates)
+        names = sorted(set(rows) - {""})
+        number = {name: at for at, name in enumerate(names)} | {"": -1}
+        own = np.array([number[row] for row in rows], np.int64)[np.asarray(self._units["unit_document"])]
+        counted = own[self._numbers[self._distinct]]
+        return names, own, np.bincount(counted[counted >= 0], minlength=len(names))
+
+
+def _is_quotable(text: str) -> bool:
+    """Return whether a text is a sentence of prose of a readable length."""
+    if not _SHORTEST <= len(text) <= _LONGEST or _NO_PROSE.search(text) is not None:
+        return False
+    return sum(one.isalpha() or one == " " for one in text) >= _LETTERS * len(text) and " " in text
+
+
+def _shares(periods: tuple[list[str], I64, I64] | None, units: I64) -> tuple[ThemePeriod, ...]:
+    """Return the passages of some units in each period in which there are any passages."""
+    if periods is None:
+        return ()
+    names, own, totals = periods
+    counted = own[units]
+    counts = np.bincount(counted[counted >= 0], minlength=len(names))
+    return tuple(
+        ThemePeriod(name, count, round(count / total, 4))
+        for name, count, total in zip(names, counts.tolist(), totals.tolist(), strict=True)
+        if total
+    )

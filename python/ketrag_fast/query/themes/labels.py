@@ -1,0 +1,280 @@
+"""Labels of themes: the terms that tell a theme's passages from those around them, as the texts spell them.
+
+A keyword counts by class-based TF-IDF: the share of the theme's passages that have it, times the logarithm of
+how much larger this is than the share of the other passages. A keyword that the central passages mostly use
+in a longer expression ("write-ahead log") becomes that expression.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ketrag_fast import _core
+from ketrag_fast.query.themes.plain_words import PLAIN_WORDS
+from ketrag_fast.systems.shared.row_text import text_of
+from ketrag_fast.systems.shared.rows import Arrays, csr, take_rows
+
+F64 = NDArray[np.float64]
+I64 = NDArray[np.int64]
+
+TERMS: Final = 5
+"""Maximum number of terms of a label."""
+_CANDIDATES: Final = 40
+_PART: Final = 0.5
+"""An expression replaces a keyword if this share of the texts that have the keyword has the expression."""
+_REPEATED: Final = 3
+_FIELD: Final = 0.3
+"""Factor for the weight of names of fields and speakers."""
+_LONGEST: Final = 3
+_SHORTEST: Final = 4
+_BETWEEN: Final = re.compile(r"([^\w'’.+#-]+)")
+_BEGINNINGS: Final = "'’.-_+#"
+_ENDS: Final = "'’.-_"
+"""Characters that are part of a word, but not at its ends."""
+
+
+class TermCounts:
+    """In how many of a set of units each keyword is."""
+
+    def __init__(self, links: Arrays) -> None:
+        self._rows = csr(links, "unit_keywords")
+        self.words = len(links["keywords_offsets"]) - 1
+
+    def of(self, units: I64) -> I64:
+        """Return the number of the units that have each keyword."""
+        return np.bincount(take_rows(self._rows, units)[1], minlength=self.words)
+
+
+def term_weights(own: I64, size: int, around: I64, total: int) -> F64:
+    """Return the class-based TF-IDF of each keyword in a theme of `size` units among `total`."""
+    inside = own / max(size, 1)
+    outside = (around - own + 1) / (total - size + 2)
+    weights: F64 = inside * np.log(np.maximum(inside / outside, 1.0))
+    return np.round(weights, 9)
+
+
+class Speller:
+    """Turns keywords into terms as some texts spell them.
+
+    The words of the texts are one array. A word is a number, and so are the keywords in it together, of which
+    most words have one; two spellings with the same keywords are forms of one term.
+    """
+
+    def __init__(self, links: Arrays, read: I64, texts: Sequence[str], languages: Sequence[int]) -> None:
+        """Read the texts of the units `read`, ascending."""
+        self._links = links
+        words, joined, fields, counts = _split(texts)
+        self._read = read
+        self._fields = np.array(fields, np.bool_)
+        self._ends = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
+        self._joined = np.array(joined, np.bool_)
+        self._surfaces = sorted(set(words))
+        place = {surface: at for at, surface in enumerate(self._surfaces)}
+        self._words = np.fromiter((place[word] for word in words), np.int64, len(words))
+        own = list(languages) or None
+        rows = [tuple(_core.lexical_keywords(surface, languages=own)) for surface in self._surfaces]
+        self._stems = sorted(set(rows))
+        number = {stems: at for at, stems in enumerate(self._stems)}
+        stem_of = np.array([number[row] for row in rows], np.int64)
+        self._own = stem_of[self._words] if len(rows) else np.zeros(0, np.int64)
+        self._holding: dict[str, list[int]] = {}
+        for at, stems in enumerate(self._stems):
+            for stem in stems:
+                self._holding.setdefault(stem, []).append(at)
+        names = [bool(stems) and all(map(_is_name, stems)) for stems in self._stems]
+        self._is_name = np.array(names, np.bool_)
+
+    def label(self, weights: F64, central: I64) -> tuple[tuple[str, ...], F64]:
+        """Return the best terms by weight, spelled as in the texts of the `central` units, and the weights.
+
+        Names of fields and speakers ("Status: ...") weigh less in both.
+        """
+        order = np.lexsort((np.arange(len(weights)), -weights))[:_CANDIDATES]
+        order = order[weights[order] > 0]
+        named = {number: text_of(self._links, "keywords", number) for number in order.tolist()}
+        kept = [at for at in order.tolist() if _is_name(named[at]) and named[at] in self._holding]
+        spellings = self._spellings([named[at] for at in kept], np.searchsorted(self._read, central))
+        weights = weights.copy()
+        weights[np.array(kept, np.int64)[spellings.fields]] *= _FIELD
+        terms: list[str] = []
+        used: set[str] = set()
+        for at in sorted(range(len(kept)), key=lambda at: (-weights[kept[at]], kept[at])):
+            if len(terms) == TERMS:
+                break
+            if any(_is_form(named[kept[at]], other) for other in used):
+                continue
+            term, parts = spellings.best(at)
+            if term:
+                terms.append(term)
+                used |= parts
+        return tuple(terms), weights
+
+    def _spellings(self, words: Sequence[str], rows: I64) -> _Spellings:
+        sizes = self._ends[rows + 1] - self._ends[rows]
+        shift = np.repeat(self._ends[rows] - np.cumsum(sizes) + sizes, sizes)
+        places = shift + np.arange(len(shift))
+        candidate = np.full(len(self._stems) + 1, -1, np.int64)
+        for at in reversed(range(len(words))):  # a word with several keywords is a form of the best of them
+            candidate[self._holding[words[at]]] = at
+        # A word that may not be part of an expression ends it, and so does the end of a text.
+        own = self._own[places]
+        joined = self._joined[places] & self._is_name[own]
+        joined[1:] &= self._is_name[own[:-1]]
+        return _Spellings(
+            len(words),
+            candidate[own],
+            own,
+            self._words[places],
+            joined,
+            self._fields[places],
+            np.repeat(np.arange(len(rows)), sizes),
+            self._stems,
+            self._surfaces,
+        )
+
+
+def _split(texts: Sequence[str]) -> tuple[list[str], list[bool], list[bool], list[int]]:
+    """Return the words of texts, and their number in each.
+
+    The lists between are whether each follows the one before it after one space, and whether a colon follows.
+    """
+    words: list[str] = []
+    joined: list[bool] = []
+    fields: list[bool] = []
+    counts: list[int] = []
+    for text in texts:
+        pieces = _BETWEEN.split(text)
+        own, gaps = pieces[::2], pieces[1::2]
+        joined.append(False)
+        joined += [gap == " " and word[-1:] not in _ENDS for word, gap in zip(own, gaps, strict=False)]
+        fields += [gap[0] == ":" for gap in gaps]
+        fields.append(False)
+        words += [word.lstrip(_BEGINNINGS).rstrip(_ENDS) for word in own]
+        counts.append(len(own))
+    return words, joined, fields, counts
+
+
+def _is_name(word: str) -> bool:
+    """Return whether a keyword can name a theme: mostly letters, and no word of small talk."""
+    word = word.partition("@")[0]
+    return len(word) > 1 and sum(map(str.isalpha, word)) > len(word) / 2 and word not in PLAIN_WORDS
+
+
+def _is_form(a: str, b: str) -> bool:
+    """Return whether two keywords are forms of one word, or one begins with the other."""
+    short, long = sorted((a.partition("@")[0], b.partition("@")[0]), key=len)
+    if len(short) < _SHORTEST:
+        return short == long or long == f"{short}s"
+    return long.startswith(short) or (long.startswith(short[:-1]) and len(long) - len(short) <= 3)
+
+
+@dataclass(frozen=True, slots=True)
+class _Spellings:
+    """The words of some texts: how they spell some keywords, and in which expressions they use them.
+
+    Attributes:
+        count: the number of keywords.
+        keyword: the keyword that each word is a form of, -1 for none of them.
+        stems, surfaces: the numbers of the keywords in each word, and of its spelling.
+        joined: whether each word may be part of an expression with the one before it.
+        colon: whether a colon follows each word.
+        text: the text of each word.
+    """
+
+    count: int
+    keyword: I64
+    stems: I64
+    surfaces: I64
+    joined: NDArray[np.bool_]
+    colon: NDArray[np.bool_]
+    text: I64
+    stem_texts: Sequence[tuple[str, ...]]
+    surface_texts: Sequence[str]
+    runs: dict[int, tuple[int, int, int]] = field(default_factory=dict)
+    """For each keyword that is mostly part of an expression: words, texts that have it, first position."""
+
+    def __post_init__(self) -> None:
+        """Find the expressions."""
+        own = np.unique(self._pairs(self.keyword, self.text)[self.keyword >= 0])
+        texts = np.bincount(own // self._texts, minlength=self.count)
+        for size in range(2, _LONGEST + 1):
+            starts = np.flatnonzero(self._starts(size))
+            key = self._key(starts, size)
+            for offset in range(size):
+                keyword = self.keyword[starts + offset]
+                has = np.flatnonzero(keyword >= 0)
+                rows = np.stack([keyword[has], key[has], self.text[starts[has]]], axis=1)
+                rows, first = np.unique(rows, axis=0, return_index=True)
+                if not len(rows):
+                    continue
+                fresh = np.ones(len(rows), np.bool_)
+                fresh[1:] = (rows[1:, :2] != rows[:-1, :2]).any(axis=1)
+                begins = np.flatnonzero(fresh)
+                counts = np.diff(np.append(begins, len(rows)))
+                enough = counts >= np.maximum(_PART * texts[rows[begins, 0]], _REPEATED)
+                for at, number in zip(begins[enough].tolist(), counts[enough].tolist(), strict=True):
+                    found = (size, number, int(starts[has[first[at]]]))
+                    word = int(rows[at, 0])
+                    if word not in self.runs or found[:2] > self.runs[word][:2]:
+                        self.runs[word] = found
+
+    @property
+    def fields(self) -> NDArray[np.bool_]:
+        """Whether a colon mostly follows each keyword."""
+        own = self.keyword >= 0
+        every = np.bincount(self.keyword[own], minlength=self.count)
+        marked = np.bincount(self.keyword[own & self.colon], minlength=self.count)
+        return marked > _PART * every
+
+    @property
+    def _texts(self) -> int:
+        return int(self.text[-1]) + 1 if len(self.text) else 1
+
+    def _pairs(self, first: I64, second: I64) -> I64:
+        return first * self._texts + second
+
+    def _starts(self, size: int) -> NDArray[np.bool_]:
+        """Return whether an expression of `size` words begins at each word."""
+        begins = np.zeros(len(self.stems), np.bool_)
+        last = len(self.stems) - size + 1
+        if last > 0:
+            begins[:last] = True
+            for offset in range(1, size):
+                begins[:last] &= self.joined[offset : offset + last]
+        return begins
+
+    def _key(self, starts: I64, size: int) -> I64:
+        """Return a number for the stems of the expressions that begin at `starts`."""
+        _, small = np.unique(self.stems, return_inverse=True)
+        key = np.zeros(len(starts), np.int64)
+        for offset in range(size):
+            key = key * (int(small.max()) + 1) + small.ravel()[starts + offset]
+        return key
+
+    def best(self, keyword: int) -> tuple[str, set[str]]:
+        """Return the expression that a keyword is mostly part of, or its spelling, and the keywords in it."""
+        size, _, start = self.runs.get(keyword, (1, 0, -1))
+        if start < 0:
+            forms = Counter(self.surfaces[self.keyword == keyword].tolist())
+            if not forms:
+                return "", set()
+            return self._most({(form,): count for form, count in forms.items()})
+        starts = np.flatnonzero(self._starts(size))
+        key = self._key(starts, size)
+        starts = starts[key == key[np.searchsorted(starts, start)]]
+        return self._most(Counter(tuple(self.surfaces[at : at + size].tolist()) for at in starts.tolist()))
+
+    def _most(self, forms: Mapping[tuple[int, ...], int]) -> tuple[str, set[str]]:
+        """Return the most frequent spelling, the first by characters of several, and its keywords."""
+        found = min(forms, key=lambda form: (-forms[form], form))
+        places = [self.stem_texts[self.stems[int(np.argmax(self.surfaces == one))]] for one in found]
+        return " ".join(self.surface_texts[one] for one in found), {
+            stem for stems in places for stem in stems
+        }

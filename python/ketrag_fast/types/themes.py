@@ -1,0 +1,169 @@
+"""Themes: what the documents of an index are about."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from ketrag_fast.types.locations import Location
+
+
+@dataclass(frozen=True, slots=True)
+class ThemeQuote:
+    """A central sentence of a theme: `document.text[start:end] == text`, offsets in code points.
+
+    Examples:
+        >>> quote = index.themes().themes[0].quotes[0]
+        >>> texts = {document.id: document.text for document in library}
+        >>> texts[quote.document][quote.start : quote.end] == quote.text
+        True
+    """
+
+    text: str
+    document: str
+    title: str
+    start: int
+    end: int
+    unit: int
+    location: Location = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the JSON form that the command prints."""
+        return {**asdict(self), "location": dict(self.location)}
+
+
+@dataclass(frozen=True, slots=True)
+class ThemeDocument:
+    """A document of a theme, and how many of its passages are about it.
+
+    Examples:
+        >>> ThemeDocument("fram.md", "Fram", 3).passages
+        3
+    """
+
+    document: str
+    title: str
+    passages: int
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the JSON form that the command prints."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class ThemePeriod:
+    """A year, month or day: the theme's passages in it, and their share of all passages in it.
+
+    Examples:
+        >>> ThemePeriod("2026-03", 12, 0.25).to_json()
+        {'period': '2026-03', 'passages': 12, 'share': 0.25}
+    """
+
+    period: str
+    passages: int
+    share: float
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the JSON form that the command prints."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Theme:
+    """A theme of an index.
+
+    Attributes:
+        id: its numbers from the widest theme on, such as "2.1"; the largest theme is 1.
+        terms: the terms that tell it from the passages around it, the best first.
+        passages: the number of its passages; equal and nearly equal ones count once.
+        copies: the number of further passages that are copies of these.
+        document_count: the number of its documents.
+        documents: those with most of its passages, at most ten.
+        quotes: its central sentences.
+        over_time: its share in each period, if documents have dates.
+        themes: the narrower themes in it, the largest first.
+
+    Examples:
+        >>> theme = index.themes().themes[0]
+        >>> theme.id, theme.passages, theme.document_count
+        ('1', 3, 3)
+    """
+
+    id: str
+    terms: tuple[str, ...]
+    passages: int
+    copies: int
+    document_count: int
+    documents: tuple[ThemeDocument, ...] = ()
+    quotes: tuple[ThemeQuote, ...] = ()
+    over_time: tuple[ThemePeriod, ...] = ()
+    themes: tuple[Theme, ...] = ()
+
+    @property
+    def label(self) -> str:
+        """The terms as one line."""
+        return ", ".join(self.terms)
+
+    def walk(self) -> Iterator[Theme]:
+        """Yield the theme and all narrower themes, each before its own."""
+        yield self
+        for theme in self.themes:
+            yield from theme.walk()
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the JSON form that the command prints."""
+        return {
+            "id": self.id,
+            "label": self.label,
+            "terms": list(self.terms),
+            "passages": self.passages,
+            "copies": self.copies,
+            "document_count": self.document_count,
+            "documents": [one.to_json() for one in self.documents],
+            "quotes": [one.to_json() for one in self.quotes],
+            "over_time": [one.to_json() for one in self.over_time],
+            "themes": [one.to_json() for one in self.themes],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Themes:
+    """The themes of an index, the largest first.
+
+    Attributes:
+        passages: the number of distinct passages; `copies` are the others.
+        documents: the number of documents.
+        unassigned: passages without words, which are in no theme.
+        generation: the generation that was read.
+
+    Examples:
+        >>> themes = index.themes()
+        >>> themes.passages, themes.documents, len(themes.themes)
+        (3, 3, 1)
+    """
+
+    themes: tuple[Theme, ...]
+    passages: int
+    copies: int
+    documents: int
+    unassigned: int = 0
+    generation: int = 0
+    timings_ms: Mapping[str, float] = field(default_factory=dict)
+
+    def walk(self) -> Iterator[Theme]:
+        """Yield every theme, each before the narrower ones in it."""
+        for theme in self.themes:
+            yield from theme.walk()
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the JSON form that the command prints."""
+        return {
+            "schema": "ketrag/themes/1",
+            "passages": self.passages,
+            "copies": self.copies,
+            "documents": self.documents,
+            "unassigned": self.unassigned,
+            "generation": self.generation,
+            "themes": [one.to_json() for one in self.themes],
+        }

@@ -1,0 +1,79 @@
+"""`ketrag themes`: overview, one theme, filters, and its errors."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ketrag_fast import Document, Index, Settings
+from ketrag_fast.apps.cli.main import main
+from tests.unit.query.themes.test_describe import library
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("themes") / "index"
+    Index.build(library(40, date=True), path, settings=Settings(threads=1)).close()
+    return path
+
+
+def lines_of(capsys: pytest.CaptureFixture[str], *args: str) -> list[str]:
+    assert main(["themes", *args]) == 0
+    return capsys.readouterr().out.splitlines()
+
+
+def test_the_overview_lists_themes_with_a_quote(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["themes", "-i", str(folder), "--count", "2"]) == 0
+    out, err = capsys.readouterr()
+    lines = out.splitlines()
+    assert [line.split()[0] for line in lines if line[:1].isdigit()] == ["1", "2"]
+    assert "passages of 40 documents" in lines[0]
+    assert lines[1].strip().startswith("“")
+    assert lines[2].strip().startswith("1.1  ")
+    assert err.startswith("2 of ")
+
+
+def test_depth_one_lists_the_widest_themes_alone(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "1.1" not in "\n".join(lines_of(capsys, "-i", str(folder), "--depth", "1"))
+
+
+def test_one_theme_has_its_documents_and_periods(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = lines_of(capsys, "-i", str(folder), "1")
+    for heading in ("quotes:", "documents:", "over time, of all passages:"):
+        assert heading in lines
+    assert "   and 30 more" in lines
+    assert any(line.startswith("   2026-01-03") for line in lines)
+
+
+def test_json_is_that_of_the_library(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (line,) = lines_of(capsys, "-i", str(folder), "--json")
+    with Index.open(folder) as index:
+        found = index.themes()
+        assert json.loads(line) == json.loads(json.dumps(found.to_json()))
+    (line,) = lines_of(capsys, "-i", str(folder), "1.1", "--json")
+    assert json.loads(line)["schema"] == "ketrag/theme/1"
+    assert json.loads(line)["label"] == found.themes[0].themes[0].label
+
+
+def test_filters_and_rights_hold(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for option in ("--filter", "--allow"):
+        (line,) = lines_of(capsys, "-i", str(folder), option, "subject=bread", "--json")
+        data = json.loads(line)
+        assert data["documents"] == 40
+        assert "ships/" not in line
+
+
+def test_wrong_arguments_are_explained(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["themes", "-i", str(folder), "9.9"]) != 0
+    assert "there is no theme '9.9'" in capsys.readouterr().err
+    assert main(["themes", "-i", str(folder), "--count", "0"]) == 2
+    assert "--count must be at least 1" in capsys.readouterr().err
+    assert main(["themes", "-i", str(folder), "1", "--count", "3"]) == 2
+
+
+def test_an_empty_index_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Index.build([Document("a", " ")], tmp_path / "index").close()
+    assert main(["themes", "-i", str(tmp_path / "index")]) == 0
+    assert "no passages" in capsys.readouterr().err
