@@ -202,8 +202,9 @@ def titles(inputs: StageInputs, settings: Settings, context: StageContext) -> Ou
 def decoded_sentences(inputs: StageInputs, rows: NDArray[Any] | None = None) -> F32:
     """Return a model's vectors of sentences and titles in the order of `sent_words`, all or some rows."""
     dimension = int(inputs["vectors"]["dimension"][0])
-    signs = [inputs[stage][SIGNS] for stage in (SENTENCES, TITLES)]
-    return unpack_signs(np.concatenate(signs) if rows is None else dense_of(*signs, rows), dimension)
+    own, titles = inputs[SENTENCES][SIGNS], inputs[TITLES][SIGNS]
+    signs = np.concatenate([own, titles]) if rows is None else dense_of(own, titles, rows.astype(np.uint32))
+    return unpack_signs(signs, dimension)
 
 
 def way(inputs: StageInputs, settings: Settings, context: StageContext) -> str:
