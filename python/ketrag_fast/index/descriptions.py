@@ -25,7 +25,7 @@ def descriptions_of(folder: Path) -> dict[str, str]:
         return {}
     try:
         with open_sources(tables) as opened:
-            return opened.descriptions()
+            return opened.folder_descriptions()
     except KetragError:
         return {}
 

@@ -135,7 +135,7 @@ class SourceTable(Database):
                 found[name] = str(row[1])
         return found
 
-    def descriptions(self) -> dict[str, str]:
+    def folder_descriptions(self) -> dict[str, str]:
         """Return the descriptions of folders by path; that of the whole index has the key ""."""
         if "descriptions" not in self.tables():
             return {}
