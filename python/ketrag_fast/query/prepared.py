@@ -75,6 +75,7 @@ def _is_plain(plan: QueryPlan, *, embeds: bool) -> bool:
     return not (
         plan.explain
         or plan.neighbourhoods
+        or recipe.surveys
         or approximate
         or plan.settings.rerank is not None
         or plan.newest is not None

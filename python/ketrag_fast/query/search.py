@@ -34,7 +34,7 @@ BELOW: Final = "below_min_score"
 
 def relevance_of(passage: Passage) -> float:
     """Return the relevance of a passage."""
-    return passage.score
+    return passage.relevance
 
 
 @dataclass(frozen=True)

@@ -40,6 +40,7 @@ class QueryOptions:
     filter: str | None = None
     """As text or as JSON."""
     newest: bool | None = None
+    min_score: float | None = None
 
 
 Group = tuple[QueryOptions, int]
@@ -161,6 +162,7 @@ def _answers(group: Group, questions: Sequence[str], seconds: float) -> list[byt
         "mode": query.mode,
         "budget": query.budget,
         "top": query.top,
+        "min_score": query.min_score,
         "explain": query.explain,
         "deadline": seconds,
         "filter": query.filter,
