@@ -30,7 +30,6 @@ def search(
     n: int,
     fields: QueryFields,
     *,
-    min_score: float | None = None,
     glob: Globs = None,
     grep: str | None = None,
 ) -> Hits:
@@ -45,7 +44,7 @@ def search(
     folder = state.path
     state, query = state.visible(query)
     searcher = Searcher(state.opened, state.folder)
-    hits = searcher.search(state.path, query, count, min_score, glob, pattern)
+    hits = searcher.search(state.path, query, count, glob, pattern)
     described = descriptions_of(folder) if hits else {}
     if not described:
         return hits

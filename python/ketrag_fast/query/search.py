@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,13 +28,6 @@ if TYPE_CHECKING:
     from ketrag_fast.query.grep import FoundLine
 
 Globs = str | Sequence[str] | None
-BELOW: Final = "below_min_score"
-"""Why there are no hits if the best one has a lower score than was wanted."""
-
-
-def relevance_of(passage: Passage) -> float:
-    """Return the relevance of a passage."""
-    return passage.relevance
 
 
 @dataclass(frozen=True)
@@ -60,7 +53,6 @@ class Searcher:
         path: Path,
         query: Query,
         count: int,
-        min_score: float | None,
         globs: Globs,
         pattern: _core.Pattern | None,
     ) -> Hits:
@@ -77,23 +69,18 @@ class Searcher:
         narrows = globs is not None or pattern is not None
         plan = plan_query(self.opened, path, query, narrow=narrow if narrows else None)
         context = run_plan(plan, [query.text], quoted=False)[0][0]
-        return self.hits(context, count, min_score)
+        return self.hits(context, count)
 
-    def hits(self, context: Context, count: int, min_score: float | None = None) -> Hits:
+    def hits(self, context: Context, count: int) -> Hits:
         """Return the first `count` passages of a context as hits."""
-        passages = [
-            passage for passage in context.passages if min_score is None or relevance_of(passage) >= min_score
-        ][:count]
+        passages = context.passages[:count]
         files = self.paths.of(passage.document for passage in passages)
         snippets = Snippets(self.opened, context.question)
-        reason = context.reason
-        if context.passages and not passages:
-            reason = BELOW
         return Hits(
             context.question,
             context.mode,
             tuple(self._hit(rank, one, snippets, files) for rank, one in enumerate(passages, 1)),
-            reason,
+            context.reason,
             context.warnings,
             context.generation,
         )
@@ -109,7 +96,7 @@ class Searcher:
         return Hit(
             **place,
             rank=rank,
-            score=relevance_of(passage),
+            score=passage.relevance,
             text=text,
             snippet=snippets.lines(text, first),
             unit=passage.unit,
