@@ -96,8 +96,8 @@ def test_nothing_found_is_exit_code_1(folder: Path) -> None:
     for argv in (("search", "xylophone"), ("grep", "xylophone"), ("grep", "-l", "xylophone")):
         done = command(*argv, cwd=folder)
         assert (done.code, done.out) == (1, ""), argv
-    done = command("search", "zeppelin", "--min-score", "1000", cwd=folder)
-    assert done.code == 1 and "1000" in done.err
+    done = command("search", "zeppelin", "--min-score", "1", cwd=folder)
+    assert done.code == 1 and "--min-score" in done.err
     assert command("search", " ", cwd=folder).code == 2
 
 

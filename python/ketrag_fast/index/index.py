@@ -522,7 +522,7 @@ class Index:
             glob: Only files with a matching path, such as `*.md` or `docs/**/*.md`; several if it is a list,
                 and `!PATTERN` leaves files out.
             grep: Only passages with a line that matches a regular expression.
-            fields: As in `retrieve`.
+            fields: As in `retrieve`; `min_score` leaves out hits with a lower score.
 
         Raises as `retrieve`, and InputError for a bad glob or pattern.
 

@@ -76,13 +76,7 @@ def run(args: argparse.Namespace) -> int:
 
         with Index.open(path, settings=settings, deadline=settings.deadline) as index:
             options.freshen(args, index)
-            hits = index.search(
-                args.question,
-                args.n,
-                glob=args.glob,
-                grep=args.grep,
-                hops=args.hops,
-            )
+            hits = index.search(args.question, args.n, glob=args.glob, grep=args.grep, hops=args.hops)
         found.append(hits if name is None else hits.of_index(name))
     return show(args, found[0] if len(found) == 1 else merged(found, args.n))
 
@@ -121,9 +115,7 @@ def show(args: argparse.Namespace, hits: Hits) -> int:
     if lines:
         output.write_styled("\n".join(lines))
     if not args.quiet:
-        if hits.reason == "below_min_score":
-            output.say("no result is as relevant as --min-score")
-        elif hits.reason is not None:
+        if hits.reason is not None:
             output.say(output.empty_text(hits.reason, args.n))
         for text in state_lines(hits):
             output.say(text)
