@@ -173,7 +173,9 @@ def test_marked_lines_are_cut_around_the_marks() -> None:
 def test_hops(folder: Path) -> None:
     for command_name in ("search", "retrieve"):
         plain = command(command_name, "was it near?", "--json", cwd=folder)
-        led = command(command_name, "was it near?", "--hop", "odd", "--hop", "dash line", "--json", cwd=folder)
+        led = command(
+            command_name, "was it near?", "--hop", "odd", "--hop", "dash line", "--json", cwd=folder
+        )
         rows = [json.loads(done.out) for done in (plain, led)]
         key = "hits" if command_name == "search" else "passages"
         assert rows[0][key][0]["document"] == "sea.md", rows[0]
