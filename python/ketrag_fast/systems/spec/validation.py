@@ -24,11 +24,11 @@ LISTS: Final = ("auto", "all")
 _WORDS: Final = """
 allow_host allow_origin allow_write answer_queue answer_seconds answer_tokens answer_with answers apart
 batch bertscore build builds cache_mb characters communities compare concatenate concurrency config
-count document documents dry_run endpoint epochs examples explain first forget graph grid heads help
+count depth document documents dry_run endpoint epochs examples explain first forget graph grid heads help
 hops host html http index json judge keep keep_shards kind layout limit max_body max_budget max_connections
 max_questions neighbourhood on option out output port prefer prices progress publish_partial
 purge queries query questions queue quiet rate rebuild replace request_seconds save schema settle
-shards share shared substring systems texts token_file vary verbose version with_model workers
+shards share shared substring survey systems texts token_file vary verbose version with_model workers
 """
 OPTIONS: Final = frozenset(_WORDS.split())
 """Options of the command that are not settings; no setting can have these names."""
