@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ketrag_fast.index.inspection import Inspection
     from ketrag_fast.models.llms.protocol import LanguageModel
     from ketrag_fast.query.answer.generation import OnText
-    from ketrag_fast.types import Answer, BuildReport, Excerpt, Hits, Match, Themes
+    from ketrag_fast.types import Answer, BuildReport, Excerpt, Files, Hits, Match, Themes
 
     PathText = str | os.PathLike[str]
 
@@ -510,7 +510,6 @@ class Index:
         query: str | Query,
         n: int = 10,
         *,
-        min_score: float | None = None,
         glob: str | Sequence[str] | None = None,
         grep: str | None = None,
         **fields: Unpack[QueryFields],
@@ -520,11 +519,10 @@ class Index:
         Args:
             query: A text, or a `Query`.
             n: Maximum number of hits.
-            min_score: Leave out hits with a lower score.
             glob: Only files with a matching path, such as `*.md` or `docs/**/*.md`; several if it is a list,
                 and `!PATTERN` leaves files out.
             grep: Only passages with a line that matches a regular expression.
-            fields: As in `retrieve`.
+            fields: As in `retrieve`; `min_score` leaves out hits with a lower score.
 
         Raises as `retrieve`, and InputError for a bad glob or pattern.
 
@@ -536,7 +534,7 @@ class Index:
         """
         from ketrag_fast.index.searching import search
 
-        return search(self._state, query, n, fields, min_score=min_score, glob=glob, grep=grep)
+        return search(self._state, query, n, fields, glob=glob, grep=grep)
 
     @enough_memory()
     def text(
@@ -628,6 +626,29 @@ class Index:
 
         compiled = searching.pattern_of(pattern, ignore_case=ignore_case, words=words, fixed=fixed)
         return searching.grep_counts(self._state, compiled, glob=glob, filter=filter, allow=allow)
+
+    @enough_memory()
+    def files(
+        self,
+        glob: str | Sequence[str] | None = None,
+        *,
+        filter: Filter | None = None,  # noqa: A002 - as in `Query`
+        allow: Filter | None = None,
+    ) -> Files:
+        """Return the files that the index has documents of, and documents that a program passed.
+
+        Args:
+            glob: As in `search`.
+            filter: Only documents whose metadata matches, as in `retrieve`.
+            allow: The documents that the caller may see.
+
+        Examples:
+            >>> index.files().paths
+            ('fram', 'maud', 'nansen')
+        """
+        from ketrag_fast.index import searching
+
+        return searching.files(self._state, glob=glob, filter=filter, allow=allow)
 
     @overload
     def retrieve_many(

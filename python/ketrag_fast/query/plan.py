@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ketrag_fast import _core
 from ketrag_fast.base.config import Settings
+from ketrag_fast.base.filters import Condition
 from ketrag_fast.query.limits import ENDLESS, Clock
 from ketrag_fast.query.mode_choice import choose_mode
 from ketrag_fast.query.open_generation import FilterMask, Opened
@@ -36,6 +37,9 @@ class QueryPlan:
     """Units that pass the filter, None without a filter."""
     newest: Path | None
     """The folder of the index if newer documents come first among passages of comparable relevance."""
+    condition: Condition | None = None
+    """The filter."""
+    hops: Sequence[str] = ()
 
     @property
     def settings(self) -> Settings:
@@ -46,6 +50,14 @@ class QueryPlan:
     def mask(self) -> _core.Mask | None:
         """The units that may be printed, in the core's form; None for all."""
         return None if self.filtered is None else self.filtered.core
+
+    def ranked_text(self, question: str) -> str:
+        """Return the text that passages are ranked by: a question and its hops.
+
+        One walk from the words of both finds more than a walk from each: see
+        docs/how-to/assistants.md#hops.
+        """
+        return " ".join([question, *self.hops])
 
     @property
     def has_terms(self) -> bool:
@@ -123,4 +135,6 @@ def plan_query(
         clock,
         filtered,
         path if (settings.newest if query.newest is None else query.newest) else None,
+        condition,
+        query.hops,
     )

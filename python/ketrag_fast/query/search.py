@@ -6,34 +6,30 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ketrag_fast import _core
-from ketrag_fast.query.grep import FoundLine, matching_counts, matching_lines
 from ketrag_fast.query.hit_places import place_fields
 from ketrag_fast.query.inspect import document_title
 from ketrag_fast.query.limits import Clock
-from ketrag_fast.query.narrowing import documents_of_globs, units_of_pattern
 from ketrag_fast.query.open_generation import FilterMask, Opened, mask_of
 from ketrag_fast.query.plan import plan_query
 from ketrag_fast.query.query import Query
 from ketrag_fast.query.retrieval import run_plan
 from ketrag_fast.query.snippets import Snippets
-from ketrag_fast.query.source_paths import SourceFile, SourcePaths
+from ketrag_fast.query.source_paths import SourceFile, SourcePaths, without_part
 from ketrag_fast.systems.shared.row_text import span_of
-from ketrag_fast.types import Context, Hit, Hits, Match, Passage
+from ketrag_fast.types import Context, Files, Hit, Hits, Match, Passage, Place
+
+if TYPE_CHECKING:
+    from ketrag_fast.query.grep import FoundLine
 
 Globs = str | Sequence[str] | None
-BELOW: Final = "below_min_score"
-"""Why there are no hits if the best one has a lower score than was wanted."""
-
-
-def relevance_of(passage: Passage) -> float:
-    """Return the relevance of a passage."""
-    return passage.relevance
+_POSITION: Final = ("lines", "page", "cell", "time")
+"""Fields of a place that say where in a file it is."""
 
 
 @dataclass(frozen=True)
@@ -58,62 +54,70 @@ class Searcher:
         self,
         path: Path,
         query: Query,
-        min_score: float | None,
+        count: int,
         globs: Globs,
         pattern: _core.Pattern | None,
     ) -> Hits:
-        """Return the best passages for a query, of those that globs and pattern leave."""
+        """Return the best `count` passages for a query, of those that globs and pattern leave."""
 
         def narrow(filtered: FilterMask | None, clock: Clock) -> FilterMask | None:
             fits = self._units(None if filtered is None else filtered.fits, globs)
             if pattern is not None:
+                from ketrag_fast.query.narrowing import units_of_pattern
+
                 fits = units_of_pattern(self.opened, pattern, fits, clock.left)
             return filtered if fits is None else mask_of(fits)
 
         narrows = globs is not None or pattern is not None
         plan = plan_query(self.opened, path, query, narrow=narrow if narrows else None)
         context = run_plan(plan, [query.text], quoted=False)[0][0]
-        return self.hits(context, min_score)
+        return self.hits(context, count, plan.ranked_text(query.text))
 
-    def hits(self, context: Context, min_score: float | None = None) -> Hits:
-        """Return the passages of a context as hits."""
-        passages = [
-            passage for passage in context.passages if min_score is None or relevance_of(passage) >= min_score
-        ]
+    def hits(self, context: Context, count: int, ranked: str) -> Hits:
+        """Return the first `count` passages of a context as hits. They were ranked by the text `ranked`."""
+        passages = context.passages[:count]
         files = self.paths.of(passage.document for passage in passages)
-        snippets = Snippets(self.opened, context.question)
-        reason = context.reason
-        if context.passages and not passages:
-            reason = BELOW
+        snippets = Snippets(self.opened, ranked)
         return Hits(
             context.question,
             context.mode,
             tuple(self._hit(rank, one, snippets, files) for rank, one in enumerate(passages, 1)),
-            reason,
+            context.reason,
             context.warnings,
             context.generation,
         )
 
     def _hit(self, rank: int, passage: Passage, snippets: Snippets, files: Mapping[str, SourceFile]) -> Hit:
-        text, location, title = passage.text, passage.location, passage.title
+        text, location, title, start = passage.text, passage.location, passage.title, passage.start
         if passage.units:  # of neighbours that were found together, the best one is shown
             span = span_of(self.units, passage.unit)
-            text, title = span.text, span.title
+            text, title, start = span.text, span.title, span.start
             location = self.opened.places.of_unit(passage.unit, span.start, span.end)
         place = place_fields(passage.document, files, location, title)
         first = None if place["lines"] is None else place["lines"][0]
         return Hit(
             **place,
+            text_lines=self._text_lines(place, passage.document, start, text),
             rank=rank,
-            score=relevance_of(passage),
+            score=passage.relevance,
             text=text,
             snippet=snippets.lines(text, first),
             unit=passage.unit,
         )
 
+    def _text_lines(
+        self, place: Mapping[str, Any], document: str, start: int, text: str
+    ) -> tuple[int, int] | None:
+        """Return the lines of the indexed text that a passage has, if it has no other position."""
+        number = self.opened.texts.numbers.get(document)
+        if number is None or any(place[field] is not None for field in _POSITION):
+            return None
+        first = self.opened.texts.text(number).count("\n", 0, start) + 1
+        return first, first + text.count("\n")
+
     def _units(self, fits: NDArray[np.bool_] | None, globs: Globs) -> NDArray[np.bool_] | None:
         """Return the units of a mask that are in documents which globs want."""
-        documents = documents_of_globs(self.opened, globs, self.paths)
+        documents = self._documents_of(globs)
         if documents is None:
             return fits
         texts = self.opened.texts
@@ -121,9 +125,16 @@ class Searcher:
         units: NDArray[np.bool_] = rows[self.units["unit_document"]]
         return units if fits is None else units & fits
 
+    def _documents_of(self, globs: Globs) -> NDArray[np.bool_] | None:
+        if globs is None:
+            return None
+        from ketrag_fast.query.narrowing import documents_of_globs
+
+        return documents_of_globs(self.opened, globs, self.paths)
+
     def _documents(self, filtered: FilterMask | None, globs: Globs) -> NDArray[np.bool_] | None:
         """Return the documents that a filter and globs leave; None for all."""
-        wanted = documents_of_globs(self.opened, globs, self.paths)
+        wanted = self._documents_of(globs)
         if filtered is None or filtered.core is None:
             return wanted
         matches = self.opened.texts.wanted(filtered.fits)
@@ -140,6 +151,8 @@ class Searcher:
         check: Callable[[], object],
     ) -> list[Match]:
         """Return the lines that match a pattern, in index order."""
+        from ketrag_fast.query.grep import matching_lines
+
         found = list(matching_lines(self.opened, pattern, self._documents(filtered, globs), limit, check))
         names = self.opened.texts.names
         files = self.paths.of(names[line.document] for line in found)
@@ -153,6 +166,8 @@ class Searcher:
         check: Callable[[], object],
     ) -> dict[str, int]:
         """Return the number of matching lines of each file, or document without one, that has any."""
+        from ketrag_fast.query.grep import matching_counts
+
         counted = matching_counts(self.opened, pattern, self._documents(filtered, globs), check)
         names = self.opened.texts.names
         files = self.paths.of(names[document] for document, _ in counted)
@@ -173,7 +188,10 @@ class Searcher:
         title = self._titles.get(found.document)
         if title is None:
             title = self._titles[found.document] = document_title(self.units, rows)
-        return Match(**place_fields(name, files, location, title), line=found.line)
+        place = place_fields(name, files, location, title)
+        has_other = any(place[field] is not None for field in _POSITION)
+        lines = None if has_other else (found.text_line, found.text_line)
+        return Match(**place, text_lines=lines, line=found.line)
 
     @cached_property
     def _titles(self) -> dict[int, str]:
@@ -183,3 +201,26 @@ class Searcher:
         """Return the rows of a document in the documents' arrays."""
         first, last = self.opened.texts.first_row[document : document + 2].tolist()
         return range(first, last)
+
+    def files(self, filtered: FilterMask | None, globs: Globs) -> Files:
+        """Return the files of the documents that a filter and globs leave, in index order."""
+        texts, wanted = self.opened.texts, self._documents(filtered, globs)
+        specs = self.paths.specs()
+        first: dict[str, int] = {}
+        for at in range(len(texts)) if wanted is None else np.flatnonzero(wanted).tolist():
+            name = texts.names[at]  # of the rows of a sheet only the first one
+            first.setdefault(without_part(name) if name in specs else name, at)
+        files = self.paths.of(texts.names[at] for at in first.values())
+        found: dict[str, tuple[str, int]] = {}
+        for name, at in first.items():
+            file = files.get(texts.names[at])
+            found.setdefault(name if file is None else file.path, (name, at))
+        documents, numbers = zip(*found.values(), strict=True) if found else ((), ())
+
+        def place(index: int) -> Place:
+            number = numbers[index]
+            title = document_title(self.units, self.rows(number))
+            fields = place_fields(texts.names[number], files, {}, title)
+            return Place(**{**fields, "document": documents[index], "lines": None, "part": ""})
+
+        return Files(tuple(found), documents, place)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 from typing import Final
 
@@ -182,7 +182,8 @@ class ThemeFinder:
         periods = self._periods()
         read = np.unique(np.concatenate([node.central for node in nodes])) if nodes else np.zeros(0, np.int64)
         texts = self._sentences.text_of_units(read.tolist())
-        speller = Speller(self._links, read, texts, languages_of(self._links)) if nodes else None
+        keyword = partial(text_of, self._links, "keywords")
+        speller = Speller(keyword, read, texts, languages_of(self._links)) if nodes else None
         every, total = self._counts.of(self._numbers[self._distinct]), len(self._distinct)
         counts: dict[int, I64] = {}
         inner: dict[int, list[int]] = {}
