@@ -31,6 +31,7 @@ __all__ = [
     "GraphNetwork",
     "MappedFile",
     "Mask",
+    "Pattern",
     "PdfPages",
     "Plan",
     "Printed",
@@ -38,6 +39,7 @@ __all__ = [
     "Reply",
     "Request",
     "Searcher",
+    "TermEncoder",
     "__version__",
     "append_strings",
     "betweenness",
@@ -59,6 +61,7 @@ __all__ = [
     "embed_rows",
     "encoder_kernels",
     "encoder_refusal",
+    "file_stamps",
     "fill",
     "fit_embedder",
     "fold_skeleton",
@@ -106,6 +109,7 @@ __all__ = [
     "stop_words",
     "string_gaps",
     "take_strings",
+    "term_encoder_fingerprint",
     "text_blocks",
     "tokenise",
     "transpose",
@@ -160,6 +164,7 @@ class Request:
         deadline: float | None = None,
         mask: Mask | None = None,
         once: bool = False,
+        min_score: float = 0.0,
     ) -> Request: ...
     @property
     def mode(self) -> str: ...
@@ -182,6 +187,10 @@ class Printed:
     def spans(self) -> list[tuple[int, int]]: ...
     @property
     def scores(self) -> _F64: ...
+    @property
+    def relevance(self) -> _F64: ...
+    @property
+    def nothing_fits(self) -> bool: ...
     @property
     def nodes(self) -> _U32: ...
     @property
@@ -220,6 +229,7 @@ class Searcher:
         question: str,
         *,
         vector: _F32 | None = None,
+        terms: tuple[_U32, _F32] | None = None,
         near: dict[str, _U32] | None = None,
         given: dict[str, _Ranking] | None = None,
     ) -> Reply: ...
@@ -229,6 +239,7 @@ class Searcher:
         questions: Sequence[str],
         *,
         vectors: _F32 | None = None,
+        terms: Sequence[tuple[_U32, _F32]] | None = None,
         near: dict[str, _U32] | None = None,
         given: dict[str, Sequence[_Ranking]] | None = None,
         threads: int = 0,
@@ -242,7 +253,11 @@ class Searcher:
         units: Sequence[int],
         *,
         vector: _F32 | None = None,
+        terms: tuple[_U32, _F32] | None = None,
     ) -> list[_Reason]: ...
+    def evidence(
+        self, question: str, units: list[int], *, vector: _F32 | None = None
+    ) -> list[list[float]]: ...
     def sample(self, length: int) -> str | None: ...
     def read_ahead(self, most: int, *, report: _Report = None) -> int: ...
     def places(
@@ -393,6 +408,7 @@ def delta_patches(
     ]
     | None
 ): ...
+def file_stamps(paths: bytes) -> _I64: ...
 def hash_file(path: str | PathLike[str]) -> tuple[str, bytes]: ...
 def merge_hashes(hashes: bytes, size: int) -> str | None: ...
 def pack_file(
@@ -406,6 +422,18 @@ def pack_file(
 ) -> int | None: ...
 def unpack_array(file: MappedFile | str | PathLike[str]) -> NDArray[Any]: ...
 def read_bytes(file: MappedFile | str | PathLike[str], start: int, stop: int) -> NDArray[np.uint8]: ...
+
+# Exact search (rust/py/src/grep.rs).
+@final
+class Pattern:
+    def __new__(
+        cls, pattern: str, *, any_case: bool = False, words: bool = False, literal: bool = False
+    ) -> Pattern: ...
+    # (string, line, start, end, text, code points cut before it, matches in the text)
+    def lines(
+        self, strings: _Strings, each: int, most: int
+    ) -> list[tuple[int, int, int, int, str, int, list[tuple[int, int]]]]: ...
+    def counts(self, strings: _Strings, each: int) -> _U32: ...
 
 # Packed strings (rust/py/src/strings.rs).
 def take_strings(strings: _Strings, ids: _U32) -> _Strings: ...
@@ -460,7 +488,7 @@ def citation_links(
 ) -> tuple[_Csr, _F64, _F64]: ...
 def edge_alphas(edges: _Csr, vectors: _F32, *, threads: int = 0, report: _Report = None) -> _F32: ...
 def citation_candidates(
-    vectors: _F32,
+    vectors: _StoredRows,
     vector: _F32,
     weights: _F64,
     edges: _Csr,
@@ -596,7 +624,7 @@ def decode_text(data: bytes, declared: str | None = None) -> tuple[str, str | No
 # Web pages (rust/py/src/web.rs).
 def web_page(
     markup: str, *, whole: bool = False
-) -> tuple[str, list[tuple[int, int, str]], list[str], str]: ...
+) -> tuple[str, list[tuple[int, int, str]], list[tuple[int, int]], list[str], str]: ...
 
 # Clusters of vectors (rust/py/src/kmeans.rs).
 def kmeans(
@@ -814,6 +842,14 @@ def vector_top_k(
     threads: int = 0,
     report: _Report = None,
 ) -> tuple[_U32, _F64]: ...
+
+_StoredRows = _F32 | tuple[NDArray[np.uint8] | NDArray[np.int8], _F32, int]
+
+def pack_nibbles(
+    vectors: _F32, *, threads: int = 0, report: _Report = None
+) -> tuple[NDArray[np.uint8], _F32]: ...
+def pack_signs(vectors: _F32) -> NDArray[np.uint8]: ...
+def row_scores(rows: _StoredRows, query: _F32) -> NDArray[np.float64]: ...
 def quantise_vectors(vectors: _F32, *, threads: int = 0, report: _Report = None) -> _Codes: ...
 def cosine_knn(
     vectors: _F32,
@@ -966,6 +1002,38 @@ class Encoder:
     @property
     def default_prompt(self) -> str | None: ...
     def fingerprint(self, *, report: _Report = None) -> str: ...
+
+@final
+class TermEncoder:
+    @staticmethod
+    def open(
+        folder: str | PathLike[str],
+        *,
+        precision: str = "auto",
+        kernel: str = "auto",
+        threads: int = 0,
+        report: _Report = None,
+    ) -> TermEncoder: ...
+    def rows(
+        self, texts: _U8, offsets: _U64, *, threads: int = 0, report: _Report = None
+    ) -> tuple[_U64, _U32, _F32]: ...
+    def queries(
+        self, texts: _U8, offsets: _U64, *, threads: int = 0, seconds: float | None = None
+    ) -> tuple[_U64, _U32, _F32]: ...
+    @property
+    def terms(self) -> int: ...
+    @property
+    def longest(self) -> int: ...
+    @property
+    def precision(self) -> str: ...
+    @property
+    def kernel(self) -> str: ...
+    @property
+    def has_table(self) -> bool: ...
+    @property
+    def note(self) -> str | None: ...
+
+def term_encoder_fingerprint(folder: str | PathLike[str]) -> str: ...
 
 @final
 class Classifier:

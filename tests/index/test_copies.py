@@ -174,7 +174,21 @@ def test_the_budget_counts_what_is_printed(tmp_path: Path, mode: str) -> None:
         for passage in context.passages:
             assert passage.text == text[passage.start : passage.end]
             assert passage.text in context.text
-    assert names(context) == ["mill"] and len(context.passages[0].units) > 30
+    units = [passage.units or (passage.unit,) for passage in context.passages]
+    assert max(map(len, units)) == 3
+    assert sum(map(len, units)) == len({unit for own in units for unit in own}) > 30
+
+
+def test_top_counts_passages_before_they_are_joined(tmp_path: Path) -> None:
+    text = "\n\n".join(f"Turbine number {k}. {long_text(k)}" for k in range(30))
+    index = built(tmp_path, [Document("mill", text, "Mill")], chunk_tokens=80)
+    printed: dict[int, set[int]] = {0: set()}
+    for top in (1, 2, 5, 20, 40):
+        context = index.retrieve("turbine pump mill", mode="bm25", top=top, budget=20_000)
+        units = [unit for one in context.passages for unit in one.units or (one.unit,)]
+        assert len(units) == top
+        assert printed[max(printed)] < set(units)
+        printed[top] = set(units)
 
 
 def test_a_header_is_printed_once_and_lines_are_those_of_all(tmp_path: Path) -> None:
@@ -183,9 +197,10 @@ def test_a_header_is_printed_once_and_lines_are_those_of_all(tmp_path: Path) -> 
     shutil.copy(DATA.parent / "passages" / "table.md", source)
     index = Index.build([source.parent], tmp_path / "index")
     context = index.retrieve("what is the quantity of item-63", budget=3000)
-    (passage,) = context.passages
-    assert context.text.count("| Name |") == 1
+    assert max(len(passage.units) for passage in context.passages) == 3
+    assert context.text.count("| Name |") == len(context.passages) > 1
     document = source.read_text()
-    assert passage.text == document[passage.start : passage.end]
-    first, last = passage.location["lines"]
-    assert document.split("\n")[first - 1 : last] == passage.text.split("\n")
+    for passage in context.passages:
+        assert passage.text == document[passage.start : passage.end]
+        first, last = passage.location["lines"]
+        assert document.split("\n")[first - 1 : last] == passage.text.split("\n")

@@ -211,7 +211,7 @@ def test_damage_through_the_command_and_its_repair(index: Path, verify: str) -> 
     assert command("retrieve", "Who led the Fram?", "-i", str(index), cwd=index.parent).code == 0
 
 
-@pytest.mark.parametrize("text", ["", '{"format": 4}'])
+@pytest.mark.parametrize("text", ["", '{"format": 5}'])
 def test_damaged_manifest(index: Path, text: str) -> None:
     manifest = next(index.glob("gen-*/manifest.json"))
     manifest.write_text(text)

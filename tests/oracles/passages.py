@@ -62,7 +62,7 @@ class _Chunker:
         if start == end:
             return
         if self.size(start, end) <= room:
-            self.atoms.append(((start, end), number, kind == "heading", ()))
+            self.atoms.append(((start, end), number, kind in ("heading", "figure"), ()))
             return
         room = max(self.most - self.count(self.context(number, len(self.text) + 1, ())), 1)
         if inner := self.inner(number):

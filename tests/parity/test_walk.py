@@ -95,6 +95,21 @@ def test_with_a_filter_equals_the_slow_form(
         assert np.array_equal(hits[0], plain_ids) and np.array_equal(hits[1], plain_scores)
 
 
+def drawn_vectors(rng: np.random.Generator, rows: tuple[int, int, int], dim: int) -> kernel.Vectors:
+    """Vectors of units, sentences and questions; a question's is what its codes of eight bits are."""
+    units, sentences, questions = (unit_rows(rng, count, dim) for count in rows)
+    step = np.abs(questions).max(axis=1, keepdims=True) / 127
+    return kernel.Vectors(units, sentences, (np.round(questions / step) * step).astype(np.float32))
+
+
+def in_doubles(vectors: kernel.Vectors) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return vectors as the slow form takes them; those of sentences are their signs, of length 1."""
+    units, sentences, questions = (
+        np.asarray(x, float) for x in (vectors.units, vectors.sentences, vectors.questions)
+    )
+    return units, np.where(sentences > 0, 1.0, -1.0) / np.sqrt(sentences.shape[1]), questions[0]
+
+
 @settings(max_examples=40, deadline=None)
 @given(corpus, sentence, st.integers(0, 9), st.sampled_from([3, 16, 21]))
 def test_with_vectors_equals_the_slow_form(
@@ -104,9 +119,9 @@ def test_with_vectors_equals_the_slow_form(
     known = asked(links, question)
     rng = np.random.default_rng(seed)
     sentences = int(links["first_sentence"][-1])
-    vectors = kernel.Vectors(*(unit_rows(rng, rows, dim) for rows in (len(units), sentences, 1)))
+    vectors = drawn_vectors(rng, (len(units), sentences, 1), dim)
     hits = walk(links, question, exact=True, lengths=lengths, vectors=vectors)
-    doubles = tuple(np.asarray(x, float) for x in (vectors.units, vectors.sentences, vectors.questions[0]))
+    doubles = in_doubles(vectors)
     if not known.keywords:
         near = doubles[0] @ doubles[2]
         np.testing.assert_allclose(hits[1], np.sort(near)[::-1], atol=1e-5)

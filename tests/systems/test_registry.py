@@ -156,7 +156,9 @@ def test_auto_is_the_usual_modes_and_the_preset_s(tmp_path: Path) -> None:
         assert index.modes == ("bm25", "walk", "survey")
     with built(tmp_path / "both", "knn,auto") as index:
         assert set(ran(index)) == stages_of("bm25", "walk", "knn")
-    assert set(wanted_modes(Settings(embedder="native:folder"), reads=False)) == usual
+    by_themselves = {"bm25", "text", "fused", "walk"}
+    assert set(wanted_modes(Settings(embedder="native:folder"), reads=False)) == by_themselves
+    assert set(wanted_modes(Settings(embedder="native:folder", mode="ket"), reads=False)) == usual
     assert set(wanted_modes(Settings(), reads=True)) > usual
     with built(tmp_path / "preset", "auto", system="g2cons") as index:
         assert "g2cons" in index.modes

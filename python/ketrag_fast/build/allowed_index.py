@@ -114,7 +114,13 @@ def _build_allowed(
         raise _documents_changed(layout)
     given = _settings(generation, settings)
     stages = partial(_stages, frozenset(generation.manifest.stages))
-    how: dict[str, Any] = {"progress": callback, "others": "keep", "purge": True, "trust": trust}
+    how: dict[str, Any] = {
+        "progress": callback,
+        "others": "keep",
+        "purge": True,
+        "trust": trust,
+        "vectors_of": generation,
+    }
     read = generation.manifest.settings.get("llm", "none") not in ("none", "heuristic")
     pending = 0
     try:

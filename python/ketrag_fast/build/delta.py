@@ -13,8 +13,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +28,7 @@ from ketrag_fast.build.ingest import Change
 from ketrag_fast.build.sources import split_sources
 from ketrag_fast.readers import is_glob
 from ketrag_fast.storage.arrays import Arrays
+from ketrag_fast.storage.checksum import text_digest
 from ketrag_fast.storage.content_hashes import DocumentTotals
 from ketrag_fast.storage.delta import BEFORE, DELTA, delta_arrays, patches_of
 from ketrag_fast.storage.document_hashes import fingerprint_of as fingerprint_of_hashes
@@ -36,12 +38,21 @@ from ketrag_fast.storage.generation import Generation, open_generation, publish
 from ketrag_fast.storage.layout import SHORT_HASH, Layout
 from ketrag_fast.storage.manifest import Manifest, StageRecord
 from ketrag_fast.storage.tables import Known, Tables
+from ketrag_fast.systems.shared.hnsw_proposals import kind
 from ketrag_fast.systems.shared.units import cut_new_documents
+from ketrag_fast.systems.shared.vectors import encode_new
 from ketrag_fast.systems.spec.documents import Documents
 from ketrag_fast.systems.spec.stage import DOCUMENTS, Stage, StageContext, fingerprint_of
 from ketrag_fast.types import Document, Failure
 
+if TYPE_CHECKING:
+    from ketrag_fast.models.embedders.build_model import VectorSource
+
 STAGES: Final = ("units", "links")
+WITH_MODEL: Final = (*STAGES, "vectors", "unit_search", "sentence_vectors")
+"""The stages of an index that is changed by a delta, without a model and with one."""
+_NOTHING: Final = StageRecord("", 0, "", 0.0, {})
+OpenSource = Callable[[], AbstractContextManager["VectorSource | None"]]
 LEAST: Final = 2_000
 """Units of the smallest index that is changed by a delta."""
 MOST: Final = 4_096
@@ -80,8 +91,20 @@ class Deltas:
     """Changes of one index by deltas; see `start`."""
 
     def __init__(
-        self, layout: Layout, tables: Tables, base: Generation, resolved: Resolved, stages: Sequence[Stage]
+        self,
+        layout: Layout,
+        tables: Tables,
+        base: Generation,
+        resolved: Resolved,
+        stages: Sequence[Stage],
+        open_source: OpenSource,
+        model: _Model | None,
     ) -> None:
+        self.source: VectorSource | None = None
+        """The model that encoded new documents, closed."""
+        self._open_source = open_source
+        self._model = model
+        self._names = tuple(stage.name for stage in stages)
         self._layout = layout
         self._tables = tables
         self._base = base
@@ -102,23 +125,32 @@ class Deltas:
         base: Generation | None,
         resolved: Resolved,
         stages: Sequence[Stage],
+        open_source: OpenSource,
     ) -> Deltas | None:
         """Return the changes by deltas of an index, or None if it is too small or has other stages."""
         settings = resolved.settings
-        if base is None or tuple(base.manifest.stages) != STAGES:
+        names = tuple(stage.name for stage in stages)
+        if base is None or names not in (STAGES, WITH_MODEL) or tuple(base.manifest.stages) != names:
             return None
-        if tuple(stage.name for stage in stages) != STAGES or settings.verify == "sizes":
+        if settings.verify == "sizes" or base.manifest.stages.get("unit_search", _NOTHING).files:
             return None
-        if dict(base.manifest.settings) != build_settings(settings) or base.manifest.models:
+        if dict(base.manifest.settings) != build_settings(settings) or "llm" in base.manifest.models:
             return None
         if tables.fingerprint() != base.manifest.documents.get("fingerprint"):
             return None  # a build changed the tables and was stopped
         units = base.manifest.stages["units"].files["unit_tokens"].shape[0]
-        if units < LEAST or _is_other(stages, base, settings, str(base.manifest.documents["fingerprint"])):
+        if units < LEAST:
+            return None
+        model = None
+        if names == WITH_MODEL:
+            model = _known_model(base, open_source)
+            if model is None or kind(units + MOST, settings, settings.ann_from):
+                return None
+        if _is_other(stages, base, settings, str(base.manifest.documents["fingerprint"]), model):
             return None
         if base.verify != settings.verify:  # builders open without checksums
             base = open_generation(base.folder, settings.verify)
-        return cls(layout, tables, base, resolved, stages)
+        return cls(layout, tables, base, resolved, stages, open_source, model)
 
     @property
     def manifest(self) -> Manifest:
@@ -307,21 +339,31 @@ class Deltas:
         context = StageContext(Meter(DELTA, callback, "documents"), settings.threads)
         cut = cut_new_documents(documents, settings, context, self._base.stages["units"])
         found = patches_of(
-            {stage: self._base.stages[stage] for stage in STAGES},
+            {stage: self._base.stages[stage] for stage in self._names},
             np.array(sorted(changed.gone), np.uint32),
             np.array([changed.new[name] for name in new], np.uint32),
-            cut,
+            {**cut, **self._encoded(documents, cut, context)},
             settings.language,
             self._behind(),
         )
         if found is None or self._lost_metadata(found, changed):
             return None
         documents_now = fingerprint()
-        arrays = delta_arrays(found, _fingerprints(self._stages, settings, documents_now))
+        arrays = delta_arrays(found, _fingerprints(self._stages, settings, documents_now, self._model))
         folder = self._layout.work / DELTA
         remove_folder(folder)  # of a build that was killed
         seconds = time.monotonic() - start
         return write_stage(Stage(DELTA, 1, (), (), ""), documents_now, folder, arrays, seconds)
+
+    def _encoded(
+        self, documents: Documents, units: Mapping[str, NDArray[Any]], context: StageContext
+    ) -> Mapping[str, NDArray[Any]]:
+        """Return the vectors of new documents; nothing without a model."""
+        if self._model is None:
+            return {}
+        with self._open_source() as source:
+            self.source = source
+            return encode_new(documents, units, self._settings, replace(context, model=source))
 
     def _behind(self) -> list[Mapping[str, Arrays]]:
         """Return the levels whose changes become part of the delta that is written."""
@@ -342,7 +384,7 @@ class Deltas:
     def publish(self, record: StageRecord) -> Manifest:
         """Publish a delta that was written."""
         records, folder, levels = self._base.records(), self._layout.work / DELTA, self._behind()
-        parts = [(self._base.folder / name, records[name]) for name in STAGES]
+        parts = [(self._base.folder / name, records[name]) for name in self._names]
         if DELTA in records and not levels:
             parts.append((self._base.folder / DELTA, replace(records[DELTA], name=BEFORE)))
         elif BEFORE in records and len(levels) == 1:
@@ -353,6 +395,7 @@ class Deltas:
             settings=build_settings(self._settings),
             documents={"count": self._tables.count(), "fingerprint": record.fingerprint},
             version=self._base.manifest.version,
+            models=self._base.manifest.models,
         )
         discard_folder(folder)
         return manifest
@@ -380,16 +423,40 @@ def _positions(hashes: NDArray[Any], wanted: NDArray[Any]) -> NDArray[np.int64] 
     return np.where(same, rows, -1)
 
 
-def _fingerprints(stages: Sequence[Stage], settings: Any, documents: str) -> dict[str, str]:
+@dataclass(frozen=True, slots=True)
+class _Model:
+    """The fingerprint of the model of an index, and the variants of the stages that it decides."""
+
+    fingerprint: str
+    variants: Mapping[str, str]
+
+
+def _known_model(base: Generation, open_source: OpenSource) -> _Model | None:
+    """Return the model of an index; None if it is another one, or is not compared with the stored one yet."""
+    with open_source() as source:
+        if source is None or not source.is_identified:
+            return None
+        if base.manifest.models.get("embedder", {}).get("fingerprint") != source.fingerprint:
+            return None
+        return _Model(source.fingerprint, {"sentence_vectors": "pooled" if source.pools_spans else ""})
+
+
+def _fingerprints(
+    stages: Sequence[Stage], settings: Any, documents: str, model: _Model | None
+) -> dict[str, str]:
     found = {DOCUMENTS: documents}
     for stage in stages:
-        found[stage.slot] = fingerprint_of(stage, settings, found)
+        own = fingerprint_of(stage, settings, found, None if model is None else model.fingerprint)
+        variant = "" if model is None else model.variants.get(stage.name, "")
+        found[stage.slot] = text_digest([own, variant]) if variant else own
     return {stage.name: found[stage.slot] for stage in stages}
 
 
-def _is_other(stages: Sequence[Stage], base: Generation, settings: Any, documents: str) -> bool:
+def _is_other(
+    stages: Sequence[Stage], base: Generation, settings: Any, documents: str, model: _Model | None
+) -> bool:
     """Return whether the published arrays were computed by other versions, or with other settings."""
-    if any(stage.look is not None or stage.variant is not None for stage in stages):
+    if model is None and any(stage.look is not None or stage.variant is not None for stage in stages):
         return True
-    own = _fingerprints(stages, settings, documents)
-    return own != {name: base.manifest.stages[name].fingerprint for name in STAGES}
+    own = _fingerprints(stages, settings, documents, model)
+    return own != {stage.name: base.manifest.stages[stage.name].fingerprint for stage in stages}

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from ketrag_fast.base.config import Resolved
 from ketrag_fast.base.progress import Callback
 from ketrag_fast.build.delta import Deltas
 from ketrag_fast.build.ingest import Change, Ingested
+from ketrag_fast.build.model_settings import source_of
 from ketrag_fast.build.usage import usage_of
 from ketrag_fast.errors import IndexDamaged
+from ketrag_fast.models.endpoint_trust import Trust
+from ketrag_fast.models.spending import SpendingLimit
 from ketrag_fast.storage.generation import Generation
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.manifest import StageRecord
@@ -25,12 +29,14 @@ def start_deltas(
     base: Generation | None,
     resolved: Resolved,
     stages: Sequence[Stage] | Planner,
+    trust: Trust,
 ) -> Deltas | None:
     """Return the changes by deltas of an index; None if it has none."""
     settings = resolved.settings
-    if settings.llm not in (None, "none") or settings.embedder != "builtin":
+    if settings.llm not in (None, "none"):
         return None
-    return Deltas.start(layout, tables, base, resolved, planned_stages(stages, settings, False))
+    source = partial(source_of, settings, layout, SpendingLimit(settings.limit_usd), trust)
+    return Deltas.start(layout, tables, base, resolved, planned_stages(stages, settings, False), source)
 
 
 def change_by_delta(
@@ -96,7 +102,7 @@ def _delta_report(
         settings_changed=resolved.differences,
         warnings=(),
         seconds=seconds,
-        usage=usage_of(tables, dict(deltas.manifest.stages), None, None),
+        usage=usage_of(tables, dict(deltas.manifest.stages), deltas.source, None),
         extraction=None,
     )
 

@@ -34,10 +34,12 @@ from ketrag_fast.build.unchanged import UnchangedFiles
 from ketrag_fast.errors import Cancelled, DocumentError, InputError
 from ketrag_fast.readers import is_glob
 from ketrag_fast.storage.document_hashes import hash_purged_id, metadata_json
+from ketrag_fast.storage.source_stamps import SourceStamps, StoredStamps
 from ketrag_fast.storage.tables import Known, Tables
 from ketrag_fast.systems.spec.ahead import Ahead, columns_of
 from ketrag_fast.types import Document, Failure
 from ketrag_fast.types.documents import FORMAT, GENERATED, HIDDEN
+from ketrag_fast.types.locations import from_rows, to_text
 
 _FEW: Final = 5
 _TOGETHER: Final = 512
@@ -58,6 +60,10 @@ class Ingested:
     failures: list[Failure] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     skipped: list[Failure] = field(default_factory=list)
+    stamps: dict[str, SourceStamps] = field(default_factory=dict)
+    """Sizes and times of the files of each source that was read."""
+    reader: str = ""
+    """Versions and settings of the readers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +82,8 @@ class Change:
     """Documents whose metadata meets this condition are removed too."""
     purge: bool = False
     """Whether to erase everything stored about removed documents, including those removed earlier."""
+    stamps: StoredStamps | None = None
+    """Files with these sizes and times are not read again, whatever their format."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +201,7 @@ def change_documents(
             known[name] = dataclasses.replace(known[name], content="")
         comparison, done = SourceComparison(known, tables.removed(), settings, meter), Ingested()
         if comparison.shards is None and not rebuild:
-            comparison.unchanged = UnchangedFiles(tables.file_readings(), settings)
+            comparison.unchanged = UnchangedFiles(tables.file_readings(), settings, change.stamps)
         with sandbox_pool(settings) as sandbox:
             steps = (step for task in tasks for step in comparison.changes(task, sandbox))
             _apply_all(tables, steps, done, ahead)
@@ -206,6 +214,8 @@ def change_documents(
             left = {source.number for source in tables.sources()}
             read = {task.row.number for task in tasks if task.action == "read"}
             tables.set_file_readings(comparison.unchanged.rows, comparison.unchanged.gone(left, read))
+            done.reader = comparison.unchanged.reader
+        done.stamps = comparison.stamps
         done.removed = len(gone)
         _set_failures(tables, comparison.failures, change.others)
         _summarise(comparison, done)
@@ -276,7 +286,7 @@ def _apply_all(tables: Tables, steps: Iterable[Step], done: Ingested, ahead: Seq
             tables.insert_batch(step.batch, step.contents, step.source, step.place)
             done.added += len(step.batch)
             for one in ahead:
-                one.add(step.batch.packed, step.contents)
+                one.add(step.batch.packed, step.contents, {})
             continue
         if isinstance(step, DocumentMove) or step.action != "insert" or step.restored:
             _apply(tables, step, done)
@@ -291,17 +301,19 @@ def _apply_all(tables: Tables, steps: Iterable[Step], done: Ingested, ahead: Seq
 
 
 def _give(ahead: Sequence[Ahead], documents: Sequence[Document], contents: Sequence[str]) -> None:
-    """Pass new documents on; those with locators are left to the stages."""
-    if any(document.locators for document in documents):
-        for one in ahead:
-            one.give_up()
-        return
+    """Pass new documents on."""
     metadata = None
     if any(document.metadata for document in documents):
         metadata = [metadata_json(document) for document in documents]
     columns = columns_of(documents, metadata)
+    # As they are stored: sorted, and with lists instead of tuples.
+    located = {
+        at: from_rows(json.loads(to_text(document.locators)))
+        for at, document in enumerate(documents)
+        if document.locators
+    }
     for one in ahead:
-        one.add(columns, [bytes.fromhex(content) for content in contents])
+        one.add(columns, [bytes.fromhex(content) for content in contents], located)
 
 
 def _apply(tables: Tables, step: DocumentChange | DocumentMove, done: Ingested) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from ketrag_fast.base.config import Settings, build_settings, names
@@ -24,7 +25,7 @@ from ketrag_fast.models.embedders.fingerprint import Identity, require_same
 from ketrag_fast.models.endpoint_trust import Trust
 from ketrag_fast.models.spending import SpendingLimit
 from ketrag_fast.storage.durable import discard_folder
-from ketrag_fast.storage.generation import finish_publication, newest_whole, prune
+from ketrag_fast.storage.generation import Generation, finish_publication, newest_whole, prune
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.lock import builder_lock
 from ketrag_fast.storage.tables import Tables
@@ -71,12 +72,14 @@ def reembed(
             ):
                 planned = planned_stages(stages, resolved.settings, reading is not None)
                 rerun: frozenset[str] = frozenset()
+                reused: tuple[Generation, ...] | None = None
                 if source is not None:
                     if source.renew():
                         _drop_unfinished(layout)
                     if _vectors_changed(stored_identity(base), source):
-                        rerun = depending(planned, "embedder", resolved.settings)
+                        rerun, reused = depending(planned, "embedder", resolved.settings), ()
                 work = Build(layout, tables, resolved, base, rerun, callback, start, source, reads, reading)
+                work = replace(work, vectors_of=reused)
                 read = as_they_are(tables)
                 read.warnings += noted
                 report = work.run(planned, read)

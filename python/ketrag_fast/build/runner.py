@@ -12,6 +12,7 @@ import json
 import os
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib import metadata
@@ -44,6 +45,7 @@ from ketrag_fast.models.spending import SpendingLimit
 from ketrag_fast.storage.allowed_folders import drop_old
 from ketrag_fast.storage.arrays import RawFile
 from ketrag_fast.storage.checksum import text_digest
+from ketrag_fast.storage.delta import DELTAS
 from ketrag_fast.storage.durable import discard_contents
 from ketrag_fast.storage.generation import (
     Generation,
@@ -60,6 +62,7 @@ from ketrag_fast.storage.joined_folders import drop_joined
 from ketrag_fast.storage.layout import MERGE, Layout
 from ketrag_fast.storage.manifest import StageRecord, content_digest
 from ketrag_fast.storage.published_texts import UNITS
+from ketrag_fast.storage.source_stamps import merged_stamps, read_stamps, write_stamps
 from ketrag_fast.storage.tables import Tables
 from ketrag_fast.systems.index_settings import begun_settings
 from ketrag_fast.systems.planning import Planner, planned_stages
@@ -73,14 +76,17 @@ from ketrag_fast.systems.spec.stage import (
     StageInputs,
     fingerprint_of,
 )
-from ketrag_fast.types import BuildReport, StageReport
+from ketrag_fast.types import BuildReport, StageReport, Usage
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ketrag_fast.models.embedders.build_model import VectorSource
     from ketrag_fast.models.extraction.run import Reading
+    from ketrag_fast.systems.shared.published_vectors import Published
 
+_EMBEDDED = ("units", "vectors", "sentence_vectors", "title_vectors", *DELTAS)
+"""The stages from which vectors of texts are reused."""
 _SMALL = 32 << 20
 """Stages smaller than this are written before the next one begins, so that a crash does not lose them."""
 
@@ -101,6 +107,8 @@ def build(
     trust: Trust | None = None,
     fold: bool = False,
     opened: Generation | None = None,
+    quick: bool = False,
+    vectors_of: Generation | None = None,
 ) -> BuildReport:
     """Build the index at `path`, or update it from its sources.
 
@@ -118,6 +126,8 @@ def build(
             for this index.
         fold: write all arrays, and no delta.
         opened: the generation that the caller has open; a small change uses its files if it is the newest.
+        quick: do not read files again that have the size and time which they had.
+        vectors_of: a generation of another index whose vectors of the same texts are reused.
 
     Raises:
         Cancelled: (or KeyboardInterrupt) the build was stopped; the next call resumes after the last
@@ -137,10 +147,12 @@ def build(
         used = Used()
         callback = Limited(progress, resolved.settings.limit_seconds, start)
         with Tables(layout.tables) as tables:
-            beginning = begin_change(tables, Change(listed, others, remove, where, purge), resolved.settings)
+            stamps = read_stamps(layout) if quick else None
+            wanted = Change(listed, others, remove, where, purge, stamps)
+            beginning = begin_change(tables, wanted, resolved.settings)
             change = beginning.change
             is_small = is_current and not (rebuild or partial or purge or fold)
-            deltas = start_deltas(layout, tables, base, resolved, stages) if is_small else None
+            deltas = start_deltas(layout, tables, base, resolved, stages, trust or own) if is_small else None
             if deltas is not None:
                 small = change_by_delta(deltas, tables, resolved, change, callback)
                 if small is not None:
@@ -152,15 +164,52 @@ def build(
             with working_ahead(layout, tables, stages, resolved.settings) as ahead:
                 read = _read_sources(tables, beginning, resolved.settings, meter, again, ahead)
                 read.warnings += noted
+                if quick and base is not None and base.manifest.documents["fingerprint"] == read.fingerprint:
+                    _keep_stamps(layout, tables, read, purge)
+                    return _unchanged(base, read, start)
                 if deltas is not None:
                     small = publish_difference(deltas, tables, resolved, read, callback)
                     if small is not None:
+                        _keep_stamps(layout, tables, read, purge)
                         return _finish(layout, tables, resolved.settings, small, read.warnings, start)
-                work = _StageRun(layout, tables, resolved, base, stages, reads, callback, start, ahead)
+                given = None if vectors_of is None else (vectors_of,)
+                work = _StageRun(layout, tables, resolved, base, stages, reads, callback, start, ahead, given)
                 report = work.run(read, trust or own, rebuild, used if purge else None)
             remember(tables, report)
+            _keep_stamps(layout, tables, read, purge)
         _drop_leftovers(layout, resolved.settings, used if purge else None, report)
     return report
+
+
+def _keep_stamps(layout: Layout, tables: Tables, read: Ingested, purge: bool) -> None:
+    """Store what the sources consisted of when they were read. A purge deletes it, with the names in it."""
+    with suppress(OSError):  # it only saves time
+        if purge:
+            layout.stamps.unlink(missing_ok=True)
+        elif read.stamps:
+            specs = [source.spec for source in tables.sources() if source.kind == "path"]
+            write_stamps(layout, merged_stamps(read_stamps(layout), read.stamps, specs), read.reader)
+
+
+def _unchanged(base: Generation, read: Ingested, start: float) -> BuildReport:
+    """Return the report of a build that found all documents as they are."""
+    return BuildReport(
+        generation=base.number,
+        changed=False,
+        digest=base.manifest.digest,
+        documents=read.documents,
+        added=0,
+        removed=0,
+        updated=0,
+        stages=(),
+        failures=tuple(read.failures),
+        skipped=tuple(read.skipped),
+        settings_changed=(),
+        warnings=tuple(read.warnings),
+        seconds=time.monotonic() - start,
+        usage=Usage(),
+        extraction=None,
+    )
 
 
 def _plan_settings(
@@ -207,6 +256,7 @@ class _StageRun:
     callback: Limited
     start: float
     ahead: Mapping[str, Ahead]
+    vectors_of: Sequence[Generation] | None = None
 
     def run(self, read: Ingested, trust: Trust, rebuild: bool, dropped: Used | None) -> BuildReport:
         """Run the stages and publish; with `dropped`, run all, and record there what they use."""
@@ -236,6 +286,7 @@ class _StageRun:
                 self.reads,
                 reading,
                 self.ahead,
+                vectors_of=self.vectors_of,
             )
             return built.run(planned, read)
 
@@ -314,6 +365,8 @@ class Build:
     ahead: Mapping[str, Ahead] = field(default_factory=dict)
     reports: list[StageReport] = field(default_factory=list)
     parts: Sequence[Generation] = ()
+    vectors_of: Sequence[Generation] | None = None
+    """Generations whose vectors are reused by text; by default `base`, or else `parts`."""
     damaged: set[str] = field(default_factory=set)
     """Stages of `base` with altered files."""
 
@@ -335,7 +388,7 @@ class Build:
             same = (dict(stored.settings), dict(stored.documents)) == (built, about)
             same = same and stored.generation == current_number(self.layout)  # else a newer one is damaged
             if same and stored.models.get("llm") == self._models().get("llm"):
-                discard_contents(self.layout.work)  # a build killed after its publication leaves it filled
+                self._end()  # a build killed after its publication leaves it filled
                 self.tables.hand_over(stored.generation)
                 read.warnings += self._drop_damaged(max(self.layout.generations()) + 1)
                 return self._report(stored.generation, stored.digest, read, done, changed=False)
@@ -347,7 +400,7 @@ class Build:
             version=_package_version(),
             models=self._models(),
         )
-        discard_contents(self.layout.work)
+        self._end()
         self.tables.hand_over(manifest.generation)
         read.warnings += self._drop_damaged(manifest.generation)
         return self._report(manifest.generation, manifest.digest, read, done, changed=True)
@@ -370,6 +423,7 @@ class Build:
         before: Before | MergedBefore = Before(self.base, documents, settings)
         if self.base is None and self.parts:
             before = MergedBefore(self.parts, documents, settings, self.layout.work)
+        published = self._published_vectors()
         for number, stage in enumerate(stages):
             meter = Meter(stage.name, self.callback, stage.unit)
             context = StageContext(
@@ -379,6 +433,7 @@ class Build:
                 self.reading,
                 self.layout.work,
                 ahead=self.ahead.get(stage.name),
+                published=published,
             )
             needs = stage.needed(settings)
             needed = {need: outputs[need] for need in needs if need != DOCUMENTS}
@@ -409,6 +464,29 @@ class Build:
         if isinstance(before, Before):
             self.damaged.update(before.damaged())
         return done
+
+    def _published_vectors(self) -> Published | None:
+        """Return the vectors of undamaged generations that the model of this build made."""
+        if self.source is None:
+            return None
+        from ketrag_fast.systems.shared.published_vectors import Published
+
+        generations = self.vectors_of
+        if generations is None:
+            generations = self.parts if self.base is None else [self.base]
+        full, mark = self.resolved.settings.verify != "sizes", self.source.fingerprint
+        found = [
+            one
+            for one in generations
+            if one.manifest.models.get("embedder", {}).get("fingerprint") == mark and _has_vectors(one, full)
+        ]
+        return Published([one.stages for one in found]) if found else None
+
+    def _end(self) -> None:
+        """Remove what the build left in `work/`."""
+        if self.source is not None:
+            self.source.journal.close()
+        discard_contents(self.layout.work)
 
     def _models(self) -> dict[str, Any]:
         models: dict[str, Any] = {}
@@ -506,6 +584,15 @@ class Build:
             ),
             extraction=self.reading.total.to_json() if self.reading is not None else None,
         )
+
+
+def _has_vectors(generation: Generation, full: bool) -> bool:
+    """Return whether a generation has vectors of texts, and its files are undamaged."""
+    records = generation.records()
+    needed = [name for name in _EMBEDDED if name in records]
+    return "vectors" in needed and all(
+        sound(generation.folder / name, records[name], full=full) for name in needed
+    )
 
 
 def remember(tables: Tables, report: BuildReport) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections import defaultdict
 from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -18,11 +19,12 @@ from ketrag_fast.build.sources import SourceTask
 from ketrag_fast.build.unchanged import UnchangedFiles, is_recorded
 from ketrag_fast.build.unique_ids import UniqueIds
 from ketrag_fast.errors import Cancelled, DocumentError
-from ketrag_fast.readers import ALONE, Item, SourceFile, is_glob, single
+from ketrag_fast.readers import ALONE, Item, SourceFile, SourceFiles, is_glob, single
 from ketrag_fast.readers.file_types import BY_SUFFIX
 from ketrag_fast.readers.sandbox import UNCHANGED, Apart, ReadJob
 from ketrag_fast.storage.document_hashes import hash_purged_id
 from ketrag_fast.storage.source_files import FileReading
+from ketrag_fast.storage.source_stamps import SourceStamps, path_hash, stamps_of
 from ketrag_fast.storage.source_table import SourceRow
 from ketrag_fast.storage.tables import Known
 from ketrag_fast.types import Document, Failure
@@ -103,6 +105,8 @@ class SourceComparison:
     """The files that need not be parsed; None if all are read."""
     shards: Shards | None = None
     ids: UniqueIds = field(default_factory=UniqueIds)
+    stamps: dict[str, SourceStamps] = field(default_factory=dict)
+    """Sizes and times of the files of each source that was listed, before they were read."""
     _read: dict[str, int] = field(default_factory=dict)
     _bytes: int = 0
     _by_source: dict[int, list[str]] | None = None
@@ -137,6 +141,7 @@ class SourceComparison:
 
     def _files(self, task: SourceTask, sandbox: Apart) -> Iterator[Step]:
         source, shards = task.row, self.shards
+        now = time.time_ns()
         try:
             files = find_files(source.spec, self.settings)
         except OSError as error:
@@ -148,6 +153,7 @@ class SourceComparison:
         if not files.files and is_glob(source.spec) and self._may_be_away(source):
             self._keep_unread(source, "nothing matches it any more, and its folder may be missing")
             return
+        stamps = self.stamps[source.spec] = _take_stamps(source.spec, files, now)
         files = self.ids.rename(source, files)
         if not files.files and not files.failures:
             self.warnings.append(f"the source {source.label} has no files")
@@ -183,10 +189,12 @@ class SourceComparison:
         )
         order = {path: number for number, (_, path) in enumerate(files.files)} if shards else {}
         place = 0
+        compared: set[str] = set()
         readings = sandbox.read_batches(_note_kinds(jobs, kinds), self._check_stop)
         for number, (file, items) in enumerate(readings, 1):
             self.meter.note = _file_note(number, len(files.files), self._bytes, file.id)
             place = order.get(file.path, 0) << _MOST_ITEMS if shards else place
+            before = len(self.seen)
             if file.id in reused:
                 place = yield from self._keep(task, place, file, reused[file.id])
             failed, passed_over = len(self.failures), self.passed_over
@@ -207,9 +215,15 @@ class SourceComparison:
                 self.unchanged.add(source.number, file, kinds[file.id], documents, self.failures[failed:])
             if self.unchanged is not None and file.id == named and kinds[file.id] not in _NAMED_ALIKE:
                 self.unchanged.add_named(source.number, file.id)
+            if passed_over == self.passed_over or before < len(self.seen):
+                compared.add(str(file.path))
             self._bytes += _size(file)
         for failure in others:
             self._fail(failure)
+        # Of the other files only hashes are kept: they may be those of documents that were removed.
+        for path in stamps.files.keys() - compared:
+            del stamps.files[path]
+            stamps.others.add(path_hash(path))
 
     def _keep_all(self, source: SourceRow) -> None:
         """Keep the stored documents of a source."""
@@ -388,6 +402,19 @@ class SourceComparison:
                 f"{failure.document}: {failure.message}", hint="--on-error skip continues without it"
             )
         self.failures.append(failure)
+
+
+def _take_stamps(spec: str, files: SourceFiles, now: int) -> SourceStamps:
+    """Return the stamps of the files of a source that are about to be read, and were listed from `now` on."""
+    folders, paths = list(files.folders or ()), [str(path) for _, path in files.files]
+    stamps = stamps_of([*folders, *paths], now)
+    return SourceStamps(
+        spec,
+        dict(zip(folders, stamps[: len(folders)], strict=True)),
+        dict(zip(paths, stamps[len(folders) :], strict=True)),
+        set(),
+        files.folders is not None,
+    )
 
 
 def _repeated(name: str) -> Failure:

@@ -20,6 +20,7 @@ from ketrag_fast.readers.sandbox import UNCHANGED
 from ketrag_fast.readers.version import readers_version
 from ketrag_fast.storage.checksum import file_digest
 from ketrag_fast.storage.source_files import FileKey, FileReading
+from ketrag_fast.storage.source_stamps import Stamp, StoredStamps
 from ketrag_fast.storage.tables import Known
 from ketrag_fast.types import Failure
 
@@ -30,7 +31,16 @@ _SETTLED: Final = 2_000_000_000
 class UnchangedFiles:
     """The files that were read before, and those that the current build has read."""
 
-    def __init__(self, before: Mapping[FileKey, FileReading], settings: Settings) -> None:
+    def __init__(
+        self,
+        before: Mapping[FileKey, FileReading],
+        settings: Settings,
+        stamps: StoredStamps | None = None,
+    ) -> None:
+        """Compare files with the rows of earlier builds.
+
+        With `stamps`, also files without a row are unchanged if size and time are those of the stamps.
+        """
         self._before = before
         self._again: dict[FileKey, tuple[int, int]] = {}
         self._checked: set[FileKey] = set()
@@ -41,6 +51,9 @@ class UnchangedFiles:
         ocr = f" {settings.ocr} {check_ocr(settings.ocr)}" if settings.ocr else ""
         self._reader = f"{readers_version()} {settings.fallback_encoding} {limits} {settings.hidden}"
         self._reader += f" {settings.generated}{ocr}"
+        self._stamps: dict[str, Stamp] = {}
+        if stamps is not None and stamps.reader == self._reader:
+            self._stamps = {path: one for row in stamps.unpacked() for path, one in row.files.items()}
 
     def find(
         self, source: int, file: SourceFile, known: Mapping[str, Known], seen: Container[str]
@@ -53,6 +66,10 @@ class UnchangedFiles:
         self._checked.add(key)
         stamp = _stamp(file)
         row = self._before.get(key)
+        if row is None and self._stamps.get(str(file.path)) == stamp:
+            old = known.get(file.id)
+            if old is not None and old.source == source and old.content and file.id not in seen:
+                return FileReading(*stamp, "", self._reader, (file.id,), (), (old.content,))
         if row is None or row.reader != self._reader or row.size != stamp[0]:
             self._again[key] = stamp
             return None
@@ -67,6 +84,11 @@ class UnchangedFiles:
                 return None
             self.rows[key] = replace(row, changed=_settled(stamp[1]))
         return row
+
+    @property
+    def reader(self) -> str:
+        """Versions and settings of the readers."""
+        return self._reader
 
     def forget(self, source: int, file: SourceFile) -> None:
         """Drop the row of a file, so that the next build reads it."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import glob
 import os
 from collections.abc import Callable, Container, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from ketrag_fast.readers import SourceFiles, find, is_glob
@@ -32,7 +33,7 @@ class UniqueIds:
             return files
         mine = {name for name, _ in files.files}
         renamed = tuple((self._unique(name, own, earlier, mine), path) for name, path in files.files)
-        return SourceFiles(renamed, files.failures, files.missing, files.ignored)
+        return replace(files, files=renamed)
 
     def keep(self, source: SourceRow) -> None:
         """Note a source whose files are not read now: its stored documents keep their ids, too."""

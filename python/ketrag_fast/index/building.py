@@ -79,6 +79,14 @@ def reembed_index(path: PathText, settings: Settings, *, progress: Callback | No
         return reembed(path, stages_for, settings, progress=shown)
 
 
+def upgrade_index(path: PathText, settings: Settings, *, progress: Callback | None) -> BuildReport:
+    """Upgrade an index of the format before."""
+    from ketrag_fast.build.upgrade import upgrade
+
+    with progress_shown(Layout(Path(path)), progress) as shown:
+        return upgrade(path, stages_for, settings, progress=shown)
+
+
 def reembedding_settings(settings: Settings | None, embedder: str | None) -> Settings:
     """Return the settings that matter when an index is embedded again, with another embedder if given."""
     usable = {"embedder", *names("query", "run")}

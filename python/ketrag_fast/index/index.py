@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, overload
@@ -10,9 +11,8 @@ from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, overload
 from ketrag_fast.base.config import Settings
 from ketrag_fast.base.filters import allow_condition
 from ketrag_fast.base.memory import enough_memory
-from ketrag_fast.index import building, querying
-from ketrag_fast.index.inspection import Inspection
-from ketrag_fast.index.interchange import export_to, import_from
+from ketrag_fast.errors import InputError
+from ketrag_fast.index import querying
 from ketrag_fast.index.state import IndexState
 from ketrag_fast.query.open_generation import Opened
 from ketrag_fast.query.query import Filter, Query, QueryFields
@@ -22,9 +22,11 @@ if TYPE_CHECKING:
     from ketrag_fast.base.progress import Callback
     from ketrag_fast.build.preview import Preview
     from ketrag_fast.build.sources import Sources
+    from ketrag_fast.index.freshness import Freshness, Refresh
+    from ketrag_fast.index.inspection import Inspection
     from ketrag_fast.models.llms.protocol import LanguageModel
     from ketrag_fast.query.answer.generation import OnText
-    from ketrag_fast.types import Answer, BuildReport, Themes
+    from ketrag_fast.types import Answer, BuildReport, Excerpt, Files, Hits, Match, Themes
 
     PathText = str | os.PathLike[str]
 
@@ -50,6 +52,9 @@ class Index:
         ['fram']
         >>> folder.cleanup()
     """
+
+    _checked: tuple[float, Freshness] | None = None
+    """When the sources were compared with the index, and the result."""
 
     def __init__(
         self,
@@ -107,6 +112,8 @@ class Index:
             ...     ships.report.documents, ships.generation
             (3, 1)
         """
+        from ketrag_fast.index import building
+
         settings = settings or Settings()
         report = building.build_index(
             sources,
@@ -142,8 +149,32 @@ class Index:
             ...     ships.inspect.vectors(["ice"]).shape
             (1, 24)
         """
+        from ketrag_fast.index import building
+
         settings = building.reembedding_settings(settings, embedder)
         return cls(Path(path), settings, building.reembed_index(path, settings, progress=progress))
+
+    @classmethod
+    @enough_memory()
+    def upgrade(
+        cls, path: PathText, *, settings: Settings | None = None, progress: Callback | None = None
+    ) -> Self:
+        """Upgrade an index of the format before from the texts that it holds, and open it.
+
+        No source is read. Texts, words and links stay as they are; vectors are computed again by the model of
+        the index, whose location `settings` may give. If the call is stopped, the next one continues. An
+        index of this format stays as it is. Raises as `build`, IndexMissing, and IndexIncompatible.
+
+        Examples:
+            >>> Index.build(library, scratch / "old").close()
+            >>> with Index.upgrade(scratch / "old") as index:
+            ...     index.report.changed
+            False
+        """
+        from ketrag_fast.index import building
+
+        settings = building.reembedding_settings(settings, None)
+        return cls(Path(path), settings, building.upgrade_index(path, settings, progress=progress))
 
     @classmethod
     @enough_memory()
@@ -175,6 +206,8 @@ class Index:
             ...     whole.inspect.document_count
             3
         """
+        from ketrag_fast.index import building
+
         settings = settings or Settings()
         report = building.merge_indexes(parts, path, settings, prefer=prefer, progress=progress)
         return cls(Path(path), settings, report)
@@ -214,6 +247,8 @@ class Index:
             >>> report.removed, report.documents
             (1, 2)
         """
+        from ketrag_fast.index import building
+
         report = building.update_index(
             self._state, add, remove, where, purge=purge, fold=fold, progress=progress
         )
@@ -243,6 +278,8 @@ class Index:
             >>> preview.added, preview.removed
             (0, 1)
         """
+        from ketrag_fast.index import building
+
         others = building.others_of(reread, replace)
         own = settings or Settings()
         return building.preview_update(path, add, remove, where, own, others=others, progress=progress)
@@ -302,6 +339,36 @@ class Index:
         from ketrag_fast.query.warming import warm_up
 
         return self._state.refresh(deadline, warm_up)
+
+    @enough_memory()
+    def freshen(self, how: Refresh | None = None, *, every: float = 0.0) -> Freshness:
+        """Compare the files of the sources with what was indexed, and index changes if that is quick.
+
+        Only sizes and times are compared. The index is not changed if a source is missing, most files are
+        gone, or another process is changing it; `Freshness.line` says so in words. Nothing is checked for an
+        index of several, and for one that came from another machine.
+
+        Args:
+            how: "auto" indexes changes that take less than 0.3 s by the times of earlier builds, "always"
+                all changes, "never" does nothing; None takes the setting `refresh`.
+            every: Seconds for which the result of the last check is returned instead, for servers.
+
+        Examples:
+            >>> index.freshen().changes
+            0
+        """
+        from ketrag_fast.index.freshness import Freshness, freshen
+
+        state, now = self._state, time.monotonic()
+        if state.several is not None:
+            return Freshness()
+        if self._checked is not None and now - self._checked[0] < every:
+            return self._checked[1]
+        found = freshen(state.path, how or state.opened.settings.refresh, state.settings)
+        if found.updated:
+            self.refresh()
+        self._checked = time.monotonic(), found
+        return found
 
     def close(self) -> None:
         """Release the mapped files and the models. Later use raises InputError.
@@ -382,6 +449,8 @@ class Index:
             >>> index.inspect.document_count, index.inspect.kinds
             (3, ('entity',))
         """
+        from ketrag_fast.index.inspection import Inspection
+
         return Inspection(self._state.opened, self._state)
 
     @enough_memory()
@@ -434,6 +503,152 @@ class Index:
         import asyncio  # takes a third of the import time of this module
 
         return await asyncio.to_thread(lambda: self.retrieve(query, **fields))
+
+    @enough_memory()
+    def search(
+        self,
+        query: str | Query,
+        n: int = 10,
+        *,
+        glob: str | Sequence[str] | None = None,
+        grep: str | None = None,
+        **fields: Unpack[QueryFields],
+    ) -> Hits:
+        """Return the best passages for a query, each with its file, its lines and a snippet.
+
+        Args:
+            query: A text, or a `Query`.
+            n: Maximum number of hits.
+            glob: Only files with a matching path, such as `*.md` or `docs/**/*.md`; several if it is a list,
+                and `!PATTERN` leaves files out.
+            grep: Only passages with a line that matches a regular expression.
+            fields: As in `retrieve`; `min_score` leaves out hits with a lower score.
+
+        Raises as `retrieve`, and InputError for a bad glob or pattern.
+
+        Examples:
+            >>> [hit.document for hit in index.search("Who sailed the Fram?", n=1)]
+            ['fram']
+            >>> index.search("Who sailed the Fram?", grep="Maud")[0].document
+            'maud'
+        """
+        from ketrag_fast.index.searching import search
+
+        return search(self._state, query, n, fields, glob=glob, grep=grep)
+
+    @enough_memory()
+    def text(
+        self,
+        path: PathText,
+        lines: int | Sequence[int] | None = None,
+        *,
+        filter: Filter | None = None,  # noqa: A002 - as in `Query`
+        allow: Filter | None = None,
+    ) -> Excerpt:
+        """Return the indexed text of a file, or a part of it. Files themselves are not read.
+
+        Args:
+            path: The path of a file, or the id of a document, maybe with a position: `notes.md:93-110`,
+                `notes.md:93:18` (18 lines), `report.pdf:p12`, `stock.xlsx:Stock!A65`, `talk.srt:00:12:30`.
+            lines: First and last line; a single number is the first of 20 lines.
+            filter: Only documents whose metadata matches, as in `retrieve`.
+            allow: The documents that the caller may see.
+
+        Raises UnknownName if the index has no such file, page or line, or it may not be seen.
+
+        Examples:
+            >>> index.text("maud", lines=(1, 1)).text[:8]
+            'Amundsen'
+        """
+        from ketrag_fast.index.searching import excerpt
+
+        return excerpt(self._state, path, lines, filter=filter, allow=allow)
+
+    @enough_memory()
+    def grep(
+        self,
+        pattern: str,
+        *,
+        ignore_case: bool = False,
+        words: bool = False,
+        fixed: bool = False,
+        glob: str | Sequence[str] | None = None,
+        limit: int | None = None,
+        filter: Filter | None = None,  # noqa: A002 - as in `Query`
+        allow: Filter | None = None,
+        deadline: float | None = None,
+    ) -> list[Match]:
+        """Return the lines of the indexed texts that match a pattern, in index order.
+
+        Args:
+            pattern: A regular expression without look-around and back-references, matched in linear time.
+            ignore_case: Match letters in any case.
+            words: Match whole words only.
+            fixed: The pattern is a text, not an expression.
+            glob: As in `search`.
+            limit: Maximum number of lines.
+            filter: Only documents whose metadata matches, as in `retrieve`.
+            allow: The documents that the caller may see.
+            deadline: Time limit in seconds.
+
+        Raises InputError for a pattern that cannot be read, DeadlineExceeded.
+
+        Examples:
+            >>> [match.document for match in index.grep("fram|maud", ignore_case=True)]
+            ['fram', 'maud']
+        """
+        from ketrag_fast.index import searching
+
+        compiled = searching.pattern_of(pattern, ignore_case=ignore_case, words=words, fixed=fixed)
+        return searching.grep(
+            self._state, compiled, glob=glob, limit=limit, filter=filter, allow=allow, deadline=deadline
+        )
+
+    @enough_memory()
+    def grep_counts(
+        self,
+        pattern: str,
+        *,
+        ignore_case: bool = False,
+        words: bool = False,
+        fixed: bool = False,
+        glob: str | Sequence[str] | None = None,
+        filter: Filter | None = None,  # noqa: A002 - as in `Query`
+        allow: Filter | None = None,
+    ) -> dict[str, int]:
+        """Return the number of lines that `grep` finds in each file, by path, or by id without a file.
+
+        Examples:
+            >>> index.grep_counts("Maud")
+            {'maud': 1}
+        """
+        from ketrag_fast.index import searching
+
+        compiled = searching.pattern_of(pattern, ignore_case=ignore_case, words=words, fixed=fixed)
+        return searching.grep_counts(self._state, compiled, glob=glob, filter=filter, allow=allow)
+
+    @enough_memory()
+    def files(
+        self,
+        glob: str | Sequence[str] | None = None,
+        *,
+        filter: Filter | None = None,  # noqa: A002 - as in `Query`
+        allow: Filter | None = None,
+    ) -> Files:
+        """Return the files that the index has documents of, and documents that a program passed.
+
+        Args:
+            glob: As in `search`.
+            filter: Only documents whose metadata matches, as in `retrieve`.
+            allow: The documents that the caller may see.
+
+        Examples:
+            >>> index.files().paths
+            ('fram', 'maud', 'nansen')
+        """
+        from ketrag_fast.index import searching
+
+        return searching.files(self._state, glob=glob, filter=filter, allow=allow)
 
     @overload
     def retrieve_many(
@@ -489,6 +704,7 @@ class Index:
         on_context: Callable[[Context], bool | None] | None = None,
         kind: str | None = None,
         options: Sequence[str] = (),
+        quotes: int = 3,
         **fields: Unpack[QueryFields],
     ) -> Answer:
         """Return a language model's answer from the context of a query, with citations of its passages.
@@ -505,6 +721,7 @@ class Index:
             on_context: Receives the context before the answer; False stops it.
             kind: "free", "yes-no" (the answer has a `decision`) or "choice" (it has a `ranking`).
             options: What "choice" orders.
+            quotes: Maximum number of sentences that are quoted without a model.
             fields: As in `retrieve`.
 
         Raises as `retrieve`, and BackendMissing, BackendError, NetworkForbidden, ConfigError.
@@ -525,6 +742,7 @@ class Index:
             on_context=on_context,
             kind=kind,
             options=options,
+            quotes=quotes,
         )
 
     async def aask(self, query: str | Query, **options: Any) -> Answer:
@@ -538,6 +756,38 @@ class Index:
         import asyncio  # takes a third of the import time of this module
 
         return await asyncio.to_thread(lambda: self.ask(query, **options))
+
+    def describe(self, text: str | None, folder: PathText | None = None) -> None:
+        """Store a description of a folder of the sources, or of the whole index; None removes it.
+
+        It is returned with each hit of the folder (`Hit.description`), stays when the index is built again,
+        and is bundled with it.
+
+        Raises InputError if the text is empty or longer than 500 characters, UnknownName if the folder is
+        not in the index, IndexLocked while a build runs.
+
+        Examples:
+            >>> index.describe("Ships and their crews")
+            >>> index.descriptions()
+            {'': 'Ships and their crews'}
+            >>> index.describe(None)
+        """
+        from ketrag_fast.index.descriptions import describe
+
+        if self._state.several is not None:
+            raise InputError("several indexes opened as one cannot be changed", hint="change one of them")
+        describe(self._state.path, text, folder)
+
+    def descriptions(self) -> dict[str, str]:
+        """Return the descriptions by path of the folder; that of the whole index has the key "".
+
+        Examples:
+            >>> index.descriptions()
+            {}
+        """
+        from ketrag_fast.index.descriptions import descriptions_of
+
+        return descriptions_of(self._state.path)
 
     @enough_memory()
     def themes(
@@ -576,6 +826,8 @@ class Index:
             >>> report.nodes > 0
             True
         """
+        from ketrag_fast.index.interchange import export_to
+
         return export_to(self, format, target, options)
 
     @classmethod
@@ -589,6 +841,8 @@ class Index:
             ...     taken.inspect.entity("Fram").type
             'ARTIFACT'
         """
+        from ketrag_fast.index.interchange import import_from
+
         import_from("lightrag", folder, path, options)
         return cls.open(path, settings=options.get("settings"))
 
@@ -604,6 +858,8 @@ class Index:
             ...     copy.inspect.document_count
             3
         """
+        from ketrag_fast.index.interchange import import_from
+
         import_from("graphrag", folder, path, options)
         return cls.open(path, settings=options.get("settings"))
 

@@ -17,26 +17,63 @@ is called with (done, total) and stops the work by returning False. Compressed r
 
 from __future__ import annotations
 
-from ketrag_fast.kernels.clusters import Clusters, kmeans
-from ketrag_fast.kernels.context import fill
-from ketrag_fast.kernels.cooccurrence import CooccurrenceNeighbours, cooccurrence_knn
-from ketrag_fast.kernels.encoder import Encoder
-from ketrag_fast.kernels.g2cons import Concepts, concepts
-from ketrag_fast.kernels.graphs import pagerank
-from ketrag_fast.kernels.links import Vectors, bm25, build_links, walk
-from ketrag_fast.kernels.skeleton import fold_skeleton
-from ketrag_fast.kernels.text import (
-    Corpus,
-    Vocabulary,
-    corpus,
-    count_tokens,
-    pack,
-    sentence_spans,
-    tokenise,
-    unpack,
-    vocabulary,
-)
-from ketrag_fast.kernels.vectors import cosine_knn, fuse_ranks, top_k
+from importlib import import_module
+
+# Modules are imported when a name of theirs is first used. Type checkers read this name as true.
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from ketrag_fast.kernels.clusters import Clusters, kmeans
+    from ketrag_fast.kernels.context import fill
+    from ketrag_fast.kernels.cooccurrence import CooccurrenceNeighbours, cooccurrence_knn
+    from ketrag_fast.kernels.encoder import Encoder
+    from ketrag_fast.kernels.g2cons import Concepts, concepts
+    from ketrag_fast.kernels.graphs import pagerank
+    from ketrag_fast.kernels.links import Vectors, bm25, build_links, walk
+    from ketrag_fast.kernels.skeleton import fold_skeleton
+    from ketrag_fast.kernels.text import (
+        Corpus,
+        Vocabulary,
+        corpus,
+        count_tokens,
+        pack,
+        sentence_spans,
+        tokenise,
+        unpack,
+        vocabulary,
+    )
+    from ketrag_fast.kernels.vectors import cosine_knn, fuse_ranks, top_k
+
+_HOMES = {
+    "Clusters": "clusters",
+    "Concepts": "g2cons",
+    "CooccurrenceNeighbours": "cooccurrence",
+    "Corpus": "text",
+    "Encoder": "encoder",
+    "Vectors": "links",
+    "Vocabulary": "text",
+    "bm25": "links",
+    "build_links": "links",
+    "concepts": "g2cons",
+    "cooccurrence_knn": "cooccurrence",
+    "corpus": "text",
+    "cosine_knn": "vectors",
+    "count_tokens": "text",
+    "fill": "context",
+    "fold_skeleton": "skeleton",
+    "fuse_ranks": "vectors",
+    "kmeans": "clusters",
+    "pack": "text",
+    "pagerank": "graphs",
+    "sentence_spans": "text",
+    "tokenise": "text",
+    "top_k": "vectors",
+    "unpack": "text",
+    "vocabulary": "text",
+    "walk": "links",
+}
 
 __all__ = [
     "Clusters",
@@ -66,3 +103,16 @@ __all__ = [
     "vocabulary",
     "walk",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{home}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOMES})

@@ -42,6 +42,8 @@ Hits = tuple[U32, F64]
 class Vectors:
     """Vectors of length 1 from one encoder, row by row: units, sentences, questions (float32).
 
+    Of sentences only the signs of the values are used, as in an index.
+
     Examples:
         >>> import numpy as np
         >>> links = build_links(["", ""], ["The Fram sailed.", "The Maud sailed."], [[], []])

@@ -23,7 +23,7 @@ from ketrag_fast.query.answer.generation import (
     answer_by,
     answer_without_model,
 )
-from ketrag_fast.query.answer.quotes import best_sentences
+from ketrag_fast.query.answer.quotes import MOST, best_sentences
 from ketrag_fast.query.limits import whole
 from ketrag_fast.query.neighbours import add_summaries
 from ketrag_fast.query.open_generation import Opened
@@ -31,12 +31,14 @@ from ketrag_fast.query.plan import QueryPlan, plan_query
 from ketrag_fast.query.query import Query
 from ketrag_fast.query.retrieval import run_plan
 from ketrag_fast.query.survey import digest
+from ketrag_fast.systems.shared.document_languages import languages_of
 from ketrag_fast.types import Answer, Context
 
 if TYPE_CHECKING:
     from ketrag_fast.models.llms.protocol import LanguageModel
 
 _MOST_TOKENS = 1_000_000
+_MOST_QUOTES = 100
 _NO_MODEL = "none"
 
 
@@ -50,6 +52,7 @@ class AnswerOptions:
     on_text: OnText | None
     on_context: Callable[[Context], bool | None] | None
     form: Form
+    quotes: int
 
 
 def answer_options(
@@ -61,6 +64,7 @@ def answer_options(
     on_context: Callable[[Context], bool | None] | None = None,
     kind: str | None = None,
     options: Sequence[str] = (),
+    quotes: int = MOST,
 ) -> AnswerOptions:
     """Return the options of an answer. Raises InputError for a bad limit, ConfigError for a bad form."""
     limit = TOKENS if tokens is None else tokens
@@ -71,7 +75,9 @@ def answer_options(
         raise InputError(
             f"seconds must be above 0 and at most {LONGEST_SECONDS:g}, got {short_repr(longest)}"
         )
-    return AnswerOptions(llm, limit, longest, on_text, on_context, form_of(kind, options))
+    if not 0 < whole("quotes", quotes) <= _MOST_QUOTES:
+        raise InputError(f"quotes must be from 1 to {_MOST_QUOTES}, got {short_repr(quotes)}")
+    return AnswerOptions(llm, limit, longest, on_text, on_context, form_of(kind, options), quotes)
 
 
 def answer_query(opened: Opened, path: Path, query: Query, options: AnswerOptions) -> Answer:
@@ -90,7 +96,8 @@ def answer_query(opened: Opened, path: Path, query: Query, options: AnswerOption
     if llm == _NO_MODEL or not context.passages:
         if not context.passages:
             return answer_without_model(context)
-        quotes = digest(context) if plan.mode.recipe.surveys else best_sentences(context)
+        surveys = plan.mode.recipe.surveys
+        quotes = digest(context) if surveys else best_sentences(context, options.quotes)
         return replace(answer_without_model(context, "no_model"), quotes=quotes)
     if isinstance(llm, str) and is_quoting:
         return _answer_by_quoting(plan, llm, context, options)
@@ -110,6 +117,7 @@ def _answer_by_quoting(plan: QueryPlan, spec: str, context: Context, options: An
         threshold=plan.settings.answer_threshold,
         seconds=options.seconds if left is None else min(options.seconds, left),
         on_text=options.on_text,
+        sentences=options.quotes,
     )
 
 
@@ -122,6 +130,7 @@ def _answer_with_model(
         "seconds": options.seconds,
         "on_text": options.on_text,
         "form": options.form,
+        "languages": languages_of(plan.opened.generation.stages.get("links")),
     }
     opened, clock = plan.opened, plan.clock
     if not plan.neighbourhoods:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -64,14 +64,14 @@ def documents(
             if matches <= first:
                 continue
         begin, end = np.searchsorted(owners, np.array([row, stop], owners.dtype)).tolist()
-        title = document_title(units, row, stop)
+        title = document_title(units, range(row, stop))
         listed.append(Listed(name, title, begin, end - begin, opened.document_metadata.of_row(row)))
     return listed
 
 
-def document_title(units: Mapping[str, NDArray[Any]], row: int, stop: int) -> str:
+def document_title(units: Mapping[str, NDArray[Any]], rows: Iterable[int]) -> str:
     """Return the title of a document, given the rows of its sections, such as `Risks (Report › Results)`."""
-    titles = [text_of(units, "document_titles", each) for each in range(row, stop)]
+    titles = [text_of(units, "document_titles", row) for row in rows]
     first = titles[0]
     if len(titles) == 1:
         return first

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from ketrag_fast.models.embedders.query_vectors import QueryEmbedder
     from ketrag_fast.models.extractive import Extractors
     from ketrag_fast.models.reranker import CrossEncoder
+    from ketrag_fast.query.document_texts import DocumentTexts
     from ketrag_fast.query.graph_view import Drawings
     from ketrag_fast.types import Themes
 
@@ -54,6 +56,12 @@ class FilterMask:
     units: int
     core: _core.Mask | None
     """None if all units pass."""
+
+
+def mask_of(fits: NDArray[np.bool_]) -> FilterMask:
+    """Return a boolean mask of units with what goes with it."""
+    units = int(fits.sum())
+    return FilterMask(fits, units, None if units == len(fits) else _core.Mask(fits.view(np.uint8)))
 
 
 @dataclass(frozen=True)
@@ -149,6 +157,18 @@ class Opened:
         return Places(self.generation.stages["units"])
 
     @cached_property
+    def texts(self) -> DocumentTexts:
+        """The texts of the documents."""
+        from ketrag_fast.query.document_texts import DocumentTexts
+
+        return DocumentTexts(self.generation.stages)
+
+    @property
+    def threads(self) -> int:
+        """The number of threads for work that is divided."""
+        return self.settings.threads or os.cpu_count() or 1
+
+    @cached_property
     def document_metadata(self) -> DocumentMetadata:
         """The metadata of documents, for their passages."""
         return DocumentMetadata(self.generation.stages)
@@ -209,10 +229,7 @@ class Opened:
         mask = self._masks.known([key]).get(key)
         if mask is None:
             matches = self.columns(check).fitting(condition, check=check)
-            matches = matches[self.generation.stages["units"]["unit_document"]]
-            units = int(matches.sum())
-            core = None if units == len(matches) else _core.Mask(matches.view(np.uint8))
-            mask = FilterMask(matches, units, core)
+            mask = mask_of(matches[self.generation.stages["units"]["unit_document"]])
             self._masks.add({key: mask})
         return mask
 
@@ -337,11 +354,12 @@ def _graphs(generation: Generation) -> dict[str, StoredGraph]:
         if stage.proposes is None or arrays is None or not len(arrays):
             continue
         from ketrag_fast.models.ann.stored import GRAPH, StoredGraph, record_of
+        from ketrag_fast.systems.shared.hnsw_proposals import listed_vectors
 
         record = record_of(arrays)
         if record is not None:
             listed, of, array = stage.proposes
-            vectors = partial(generation.stages[of].__getitem__, array)
+            vectors = partial(listed_vectors, generation.stages[of], array)
             found[listed] = StoredGraph(partial(arrays.named, GRAPH), record, vectors)
     return found
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -36,8 +36,12 @@ class Places:
 
     def of_document(self, name: str, start: int, end: int) -> dict[str, Any]:
         """Return the location of a span of a document by its id."""
-        for number in self._numbers.get(name, ()) if self._has_marks else ():
-            if found := self._of(number, start, end):
+        return self.of_rows(self._numbers.get(name, ()), start, end)
+
+    def of_rows(self, rows: Iterable[int], start: int, end: int) -> dict[str, Any]:
+        """Return the location of a span of a document by its rows."""
+        for row in rows if self._has_marks else ():
+            if found := self._of(row, start, end):
                 return found
         return {}
 
@@ -72,6 +76,17 @@ class Places:
         for number, name in enumerate(names):
             found.setdefault(name, []).append(number)
         return found
+
+    def spans_of_row(self, row: int) -> list[Locator]:
+        """Return the locators of a row of the documents' arrays."""
+        if not self._has_marks:
+            return []
+        first, last = self._units[_HOLDS][row : row + 2].tolist()
+        spans, labels = self._units["location_span"], self._units["location_label"]
+        return [
+            Locator(int(spans[at, 0]), int(spans[at, 1]), *self._label(int(labels[at])))
+            for at in range(first, last)
+        ]
 
     def _of(self, document: int, start: int, end: int) -> dict[str, Any]:
         units = self._units

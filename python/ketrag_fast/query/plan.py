@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from ketrag_fast.query.open_generation import FilterMask, Opened
 from ketrag_fast.query.query import Query
 from ketrag_fast.query.recipes import ModeRecipe, build_request, split_budget
 from ketrag_fast.systems.planning import AUTO
+from ketrag_fast.systems.shared import TERMS
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +26,7 @@ class QueryPlan:
     mode: ModeRecipe
     budgets: Sequence[int]
     top: int | None
+    min_score: float
     automatic: bool
     """Whether the mode was chosen by `auto`, which may do without an embedding model."""
     neighbourhoods: int
@@ -33,8 +35,11 @@ class QueryPlan:
     clock: Clock
     filtered: FilterMask | None
     """Units that pass the filter, None without a filter."""
+    newest: Path | None
+    """The folder of the index if newer documents come first among passages of comparable relevance."""
     condition: Condition | None = None
     """The filter."""
+    hops: Sequence[str] = ()
 
     @property
     def settings(self) -> Settings:
@@ -45,6 +50,20 @@ class QueryPlan:
     def mask(self) -> _core.Mask | None:
         """The units that may be printed, in the core's form; None for all."""
         return None if self.filtered is None else self.filtered.core
+
+    def ranked_text(self, question: str) -> str:
+        """Return the text that passages are ranked by: a question and its hops.
+
+        One walk from the words of both finds more than a walk from each: see
+        docs/how-to/assistants.md#hops.
+        """
+        return " ".join([question, *self.hops])
+
+    @property
+    def has_terms(self) -> bool:
+        """Whether a channel of the core matches words by learned weights instead of BM25."""
+        channels = (channel for channel in self.mode.channels if channel.rank is None)
+        return any(TERMS.name in channel.needed(self.settings) for channel in channels)
 
     def request(self, budgets: Sequence[int] | None = None) -> _core.Request:
         """Return the core's request with the time that is left.
@@ -59,11 +78,18 @@ class QueryPlan:
             deadline=self.clock.each(),
             mask=self.mask,
             once=budgets is None,
+            min_score=self.min_score if budgets is None else 0.0,
         )
 
 
 def plan_query(
-    opened: Opened, path: Path, query: Query, *, budgets: Sequence[int] | None = None, count: int = 1
+    opened: Opened,
+    path: Path,
+    query: Query,
+    *,
+    budgets: Sequence[int] | None = None,
+    count: int = 1,
+    narrow: Callable[[FilterMask | None, Clock], FilterMask | None] | None = None,
 ) -> QueryPlan:
     """Return the plan of a query, or of `count` queries with its options.
 
@@ -73,6 +99,7 @@ def plan_query(
         query: The query; what it leaves out comes from the settings.
         budgets: Checked budgets, which replace the budget of the query.
         count: Number of queries that share the time limit.
+        narrow: Leaves some of the units that pass the filter.
 
     Raises:
         ConfigError: The mode is unknown, or its shares of the budget exceed 1.
@@ -93,15 +120,21 @@ def plan_query(
     clock = Clock(settings.deadline if query.deadline is None else query.deadline, count)
     condition = opened.default_condition if query.condition is None else query.condition
     split_budget(mode, settings)  # bad shares are refused before a model is called
+    filtered = opened.filtered(condition, clock.left)
+    if narrow is not None:
+        filtered = narrow(filtered, clock)
     return QueryPlan(
         opened,
         mode,
         budgets,
         top,
+        settings.min_score if query.min_score is None else query.min_score,
         (settings.mode if query.mode is None else query.mode) == AUTO,
         neighbourhoods,
         query.explain,
         clock,
-        opened.filtered(condition, clock.left),
+        filtered,
+        path if (settings.newest if query.newest is None else query.newest) else None,
         condition,
+        query.hops,
     )

@@ -10,9 +10,7 @@ from ketrag_fast.base.config.fields import short_repr
 from ketrag_fast.base.progress import Limited
 from ketrag_fast.errors import InputError
 from ketrag_fast.query.contexts import build_contexts
-from ketrag_fast.query.explanations import Explainer
 from ketrag_fast.query.limits import core_text, whole
-from ketrag_fast.query.neighbours import add_quoted_sentences
 from ketrag_fast.query.open_generation import Opened
 from ketrag_fast.query.plan import QueryPlan, plan_query
 from ketrag_fast.query.preparation import prepare
@@ -40,7 +38,7 @@ def run_plan(
         threads: Number of threads, 0 for all cores; None ranks a single question on this thread.
         quoted: Whether the best sentences of neighbouring units are added, in modes that read them.
     """
-    prepared = prepare(plan, [core_text(question) for question in questions], threads or 0)
+    prepared = prepare(plan, [core_text(plan.ranked_text(one)) for one in questions], threads or 0)
     if plan.mode.recipe.surveys:
         return survey_all(plan, questions, prepared, threads)
     request, replies = rank(plan, questions, prepared, threads)
@@ -48,10 +46,15 @@ def run_plan(
     for row, (question, reply) in enumerate(zip(questions, replies, strict=True)):
         explainer = None
         if plan.explain:
+            from ketrag_fast.query.explanations import Explainer
+
             vector = None if prepared.vectors is None else prepared.vectors[row]
-            explainer = Explainer(plan.opened, request, question, prepared.texts[row], vector)
+            terms = None if prepared.terms is None else prepared.terms[row]
+            explainer = Explainer(plan.opened, request, question, prepared.texts[row], vector, terms)
         rows.append(build_contexts(plan, question, reply, explainer, prepared))
     if plan.neighbourhoods and quoted:
+        from ketrag_fast.query.neighbours import add_quoted_sentences
+
         limit = Limited(None, plan.clock.left(), time.monotonic())
         rows = [[add_quoted_sentences(plan, context, limit) for context in row] for row in rows]
     return rows

@@ -12,6 +12,7 @@ from ketrag_fast.errors import KetragError
 from ketrag_fast.query.open_generation import Opened
 from ketrag_fast.query.prepared import plan_of_core
 from ketrag_fast.query.query import Query
+from ketrag_fast.storage.vector_codes import StoredVectors
 from ketrag_fast.systems.shared.memory_bound import memory_of
 
 _TEXT: Final = 300
@@ -53,5 +54,5 @@ def _answer(opened: Opened, path: Path, mode: str, text: str) -> None:
 
 def _vector(opened: Opened) -> Any:
     """Return some vector of length 1 in the space of the model."""
-    dimension = opened.generation.stages["vectors"]["unit_vectors"].shape[1]
+    dimension = StoredVectors.of(opened.generation.stages["vectors"]).dimension
     return np.full(dimension, dimension**-0.5, np.float32)

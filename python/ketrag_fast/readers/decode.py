@@ -17,9 +17,11 @@ _MARKS = (  # UTF-32's little-endian mark begins with UTF-16's, so it is tested 
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
 _ESCAPED = re.compile("[\udc80-\udcff]")
+_CONTROL = re.compile("[\x00-\x08\x0e-\x19\x1c-\x1f\x7f-\x9f]")
 _BEYOND_ASCII = re.compile(r"[^\x00-\x7f]")
 CONTROLS = bytes(byte for byte in range(32) if byte not in b"\t\n\v\f\r\x1a\x1b")
 _SAMPLE = 1 << 16
+_MARKLESS = 1 << 12
 _FEW_WRONG = 4  # characters of UTF-8 for each byte that is none; texts in other encodings have far fewer
 _MOSTCONTROLS = 0.01  # text in any common encoding has a far smaller share
 
@@ -30,6 +32,21 @@ def mark_of(data: bytes) -> tuple[int, str | None]:
         if data.startswith(mark):
             return len(mark), encoding
     return 0, None
+
+
+def markless_utf16(data: bytes) -> str | None:
+    """Return the encoding of UTF-16 without a byte order mark, None if the data are something else.
+
+    Characters of one byte, such as blanks, have a zero as the other byte, always on the same side, and there
+    are no control characters.
+    """
+    head = data[:_MARKLESS]
+    zeros = head[0::2].count(0), head[1::2].count(0)
+    if len(head) < 16 or len(head) % 2 or min(zeros) or max(zeros) < len(head) / 40:
+        return None
+    encoding = "utf-16-le" if zeros[1] else "utf-16-be"
+    text = head.decode(encoding, "replace")
+    return None if _CONTROL.search(text) or "\ufffd" in text[:-1] else encoding
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +65,8 @@ class Decoded:
 def decode(data: bytes, fallback: str | None = None, declared: str | None = None) -> Decoded:
     """Return the text. All offsets count its code points; line ends are kept.
 
-    The encoding is that of the byte order mark, else UTF-8 if the bytes are valid, else `fallback`, else what
+    The encoding is that of the byte order mark, else UTF-16 if the bytes look like that, else UTF-8 if they
+    are valid, else `fallback`, else what
     is `declared` if nearly all bytes are valid in it, else a guess. In a text that is UTF-8 but for a few
     bytes, only these are read in another way.
     """
@@ -60,6 +78,8 @@ def decode(data: bytes, fallback: str | None = None, declared: str | None = None
             raise DocumentError(
                 f"byte order mark of {encoding}, but invalid at byte {error.start + length}"
             ) from None
+    if b"\0" in data[:_MARKLESS] and (encoding := markless_utf16(data)) is not None:
+        return Decoded(str(data, encoding, "replace"), encoding)
     refuse_binary(data)
     return Decoded(*decode_text(data, declared)) if fallback is None else _decode_as(data, fallback)
 

@@ -10,8 +10,9 @@ import re
 import zipfile
 from typing import Final
 
+from ketrag_fast._core import decode_text
 from ketrag_fast.errors import DocumentError
-from ketrag_fast.readers.decode import mark_of
+from ketrag_fast.readers.decode import mark_of, markless_utf16
 from ketrag_fast.readers.protocol import SourceFile
 
 HEAD: Final = 4096
@@ -113,6 +114,8 @@ def kind_of(file: SourceFile) -> str | None:
 
 
 def _text_kind(head: bytes, named: str | None) -> str | None:
+    if mark_of(head)[1] is None and markless_utf16(head) is not None:
+        return "text"
     if mark_of(head)[1] is None and b"\0" in head:
         return named  # its reader reports what is wrong
     text = not any(byte < 9 or 13 < byte < 27 for byte in head)
@@ -120,15 +123,19 @@ def _text_kind(head: bytes, named: str | None) -> str | None:
 
 
 def _is_text(head: bytes) -> bool:
-    """Return whether the beginning of a file is text: UTF-8 without control characters, or UTF-16."""
-    if mark_of(head)[1] is not None:
+    """Return whether the beginning of a file is text without control characters, in any encoding."""
+    if mark_of(head)[1] is not None or markless_utf16(head) is not None:
         return True
     if any(byte < 9 or 13 < byte < 27 or byte == 127 for byte in head):
         return False
     try:
         head.decode("utf-8")
     except UnicodeDecodeError as error:
-        return error.start > len(head) - 4 and len(head) >= HEAD  # a character that the end of `head` cuts
+        if error.start > len(head) - 4 and len(head) >= HEAD:
+            return True  # a character that the end of `head` cuts
+        # The last line of a whole head may end within a character.
+        _, _, is_sure, _ = decode_text(head if len(head) < HEAD else head.rpartition(b"\n")[0] or head)
+        return is_sure
     return True
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ketrag_fast.errors import DocumentError
@@ -26,6 +26,8 @@ class SourceFiles:
     missing: bool = False
     ignored: int = 0
     """Files and folders that `exclude` or a `.gitignore` leaves out."""
+    folders: tuple[str, ...] | None = None
+    """The folders that were listed, and the `.gitignore` files in them; None for a glob."""
 
 
 @dataclass(slots=True)
@@ -37,6 +39,7 @@ class _Walk:
     excluded: Ignored = field(default_factory=Ignored)
     gitignore: bool = True
     ignored: int = 0
+    folders: list[str] = field(default_factory=list)
 
 
 def is_glob(spec: str) -> bool:
@@ -64,7 +67,7 @@ def find(
             corpus = path / _DATA_SET[0]
             if not follow and not is_inside(corpus, path):
                 return SourceFiles((), (_outside(corpus.name),))
-            return SourceFiles(((_DATA_SET[0], corpus),))
+            return SourceFiles(((_DATA_SET[0], corpus),), folders=())
         walk = _Walk(excluded=excluded(exclude), gitignore=gitignore)
         _folder(path, "", walk, None if follow else path)
         while walk.links:  # real folders first, so that a file gets its real path if it has one
@@ -74,13 +77,13 @@ def find(
                     _folder(target, prefix, walk, None if follow else path)
                 else:
                     walk.failures.append(_outside(prefix.rstrip("/")))
-        return _sort_files(walk)
+        return replace(_sort_files(walk), folders=tuple(walk.folders))
     if not os.path.lexists(spec):
         return SourceFiles((), missing=True)
     name = _name(path.name)
     if not path.is_file():
         return SourceFiles((), (Failure(name, "document", "neither a file nor a folder"),))
-    return SourceFiles(((name, path),))
+    return SourceFiles(((name, path),), folders=())
 
 
 def _folder(folder: Path, prefix: str, walk: _Walk, root: Path | None) -> None:
@@ -92,6 +95,7 @@ def _folder(folder: Path, prefix: str, walk: _Walk, root: Path | None) -> None:
             if (status.st_dev, status.st_ino) in walk.seen:
                 continue  # a loop of links, or a second way to the same folder
             walk.seen.add((status.st_dev, status.st_ino))
+            walk.folders.append(str(here))
             entries = list(os.scandir(here))
         except OSError as error:
             walk.failures.append(Failure(start.rstrip("/") or str(here), "document", _why(error)))
@@ -101,6 +105,7 @@ def _folder(folder: Path, prefix: str, walk: _Walk, root: Path | None) -> None:
             continue
         if walk.gitignore and GITIGNORE in names:
             ignored = ignored.within(here, start)
+            walk.folders.append(str(here / GITIGNORE))
         companions = {_CITATIONS} if _DATA_SET[0] in names else set()  # read with the corpus
         for entry in entries:
             if entry.name.startswith(".") or entry.name in companions:

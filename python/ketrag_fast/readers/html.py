@@ -22,7 +22,7 @@ from ketrag_fast.types.locations import Locator
 
 LARGEST: Final = 64_000_000
 """Maximum size of a page in bytes: several copies are in memory while it is parsed."""
-VERSION: Final = 3
+VERSION: Final = 4
 """Raise it when the crate ketrag-web gives another text: files are then read again."""
 _NAMES: Final = {
     "author": "author",
@@ -72,7 +72,9 @@ def page_of(data: bytes | str, *, whole: bool = False) -> Page:
     except ValueError as error:
         raise DocumentError(f"not usable as HTML: {error}") from None
     metadata, title = _about(tree)
-    text, found, links, banner = web_page(tree.body.html if tree.body is not None else "", whole=whole)
+    text, found, listings, links, banner = web_page(
+        tree.body.html if tree.body is not None else "", whole=whole
+    )
     if links:
         metadata["links"] = links
     headings = [Heading(*one) for one in found]
@@ -80,7 +82,8 @@ def page_of(data: bytes | str, *, whole: bool = False) -> Page:
         title = headings[0].name
     if banner and not _is_part(banner, title):
         title = f"{title} - {banner}" if title else banner
-    return Page(text, title, metadata, sections(headings, len(text), title), headings)
+    code = [Locator(start, end, "code", 0) for start, end in listings]
+    return Page(text, title, metadata, [*code, *sections(headings, len(text), title)], headings)
 
 
 def _about(tree: Any) -> tuple[dict[str, Any], str]:

@@ -240,7 +240,7 @@ def _list(file: Path, entry: TarEntry | None) -> _BundleListing:
             raise _bundle_damaged(file, "it is not a bundle of an index")
         found = count(about["format"])
         if found != FORMAT:
-            raise incompatible(file, found)
+            raise incompatible(file, found, bundle=True)
         if not isinstance(about["files"], list):
             raise ValueError("`files` is not a list")
         members = [_Member(text(f["name"]), count(f["size"]), text(f["blake2b"])) for f in about["files"]]

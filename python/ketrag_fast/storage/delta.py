@@ -96,7 +96,8 @@ def patches_of(
         published: the current arrays by stage.
         gone: numbers of documents that go.
         before: for each new document the number of the published document before which it comes.
-        new: the arrays of the stage "units" of the new documents alone.
+        new: the arrays of the stage "units" of the new documents alone; of a model, also "vectors.NAME" and
+            "sentence_vectors.NAME".
         language: the setting.
         behind: levels of arrays whose changes become part of the result, the current ones first.
     """
@@ -104,10 +105,20 @@ def patches_of(
         _files(published),
         gone,
         before,
-        {name: np.ascontiguousarray(array).reshape(-1).astype(np.uint64) for name, array in new.items()},
+        {name: _as_numbers(array) for name, array in new.items()},
         language=language,
         behind=[_files(arrays) for arrays in behind],
     )
+
+
+_BITS: Final = {"i1": "u1", "f4": "<u4"}
+"""Types whose values are stored as their bits."""
+
+
+def _as_numbers(array: NDArray[Any]) -> NDArray[np.uint64]:
+    flat = np.ascontiguousarray(array).reshape(-1)
+    bits = _BITS.get(flat.dtype.str[1:])
+    return (flat if bits is None else flat.view(bits)).astype(np.uint64)
 
 
 def _files(stages: Mapping[str, Arrays]) -> dict[str, MappedFile]:

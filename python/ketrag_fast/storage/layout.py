@@ -10,8 +10,10 @@ from ketrag_fast.errors import IndexIncompatible, IndexMissing, ReadOnly
 from ketrag_fast.storage.durable import make_folder
 from ketrag_fast.storage.io_errors import unreadable, writing
 
-FORMAT = 4
+FORMAT = 5
 """The format of everything in the folder; an index of another format is refused."""
+EARLIER = 4
+"""The format that `ketrag upgrade` takes over."""
 SHORT_HASH = 16
 """Bytes of a document's hash in a generation. The tables compare all 32 with what they read."""
 
@@ -22,15 +24,18 @@ _GENERATION = re.compile(r"gen-(\d{6,})")
 _LONGEST = 100
 """Characters of a name in CURRENT that can be one of a generation."""
 _OWN = re.compile(
-    r"index\.(sqlite(-wal|-shm|-journal)?|lock|owner|id(\.[0-9a-f]{32}\.tmp)?)|CURRENT(\.tmp)?|work|allowed|joined(\.json)?|gen-\d{6,}|model(\.json)?"
+    r"index\.(sqlite(-wal|-shm|-journal)?|lock|owner|id(\.[0-9a-f]{32}\.tmp)?)|CURRENT(\.tmp)?|work|allowed|joined(\.json)?|sources\.stamps(\.tmp)?|gen-\d{6,}|model(\.json)?"
 )
 
 
-def incompatible(path: Path, version: int) -> IndexIncompatible:
-    """Return the error for an index of another format."""
+def incompatible(path: Path, version: int, *, bundle: bool = False) -> IndexIncompatible:
+    """Return the error for an index, or a bundle of one, of another format."""
+    other = "use the version that wrote it, or build the index again in another folder"
     return IndexIncompatible(
         f"{path} has format {version}; this version of ketrag-fast reads format {FORMAT}",
-        hint="use the version that wrote it, or build the index again in another folder",
+        hint=other
+        if bundle or version != EARLIER
+        else "`ketrag upgrade` upgrades it from the texts that it holds",
     )
 
 
@@ -54,6 +59,11 @@ class Layout:
     def work(self) -> Path:
         """Finished stages of an unpublished build."""
         return self.root / "work"
+
+    @property
+    def stamps(self) -> Path:
+        """Sizes and times of the files of the sources; never copied or bundled."""
+        return self.root / "sources.stamps"
 
     @property
     def allowed(self) -> Path:

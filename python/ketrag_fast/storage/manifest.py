@@ -149,6 +149,11 @@ def read_manifest(path: Path) -> Manifest:
         raise IndexDamaged(f"{path} is invalid: {error!r}", hint=REPAIR) from error
 
 
+def sealed_json(manifest: Manifest) -> bytes:
+    """Return the content of manifest.json as it is written."""
+    return (json.dumps(manifest.sealed(), ensure_ascii=False, indent=1) + "\n").encode()
+
+
 def seal_of(data: Mapping[str, Any]) -> str:
     """Return a hash of all entries of a manifest except the seal."""
     rest = {name: value for name, value in data.items() if name != SEAL}

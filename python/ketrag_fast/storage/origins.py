@@ -8,14 +8,20 @@ from pathlib import Path
 
 def file_of(spec: str, name: str) -> Path | None:
     """Return the file that a document id came from, or None if it no longer exists."""
-    base = Path(spec)
-    while glob.has_magic(str(base)) and not base.exists():
-        base = base.parent
+    base = base_of(spec)
     if base.is_file():
         return base
     found = _below(base, name)
     inner = _within(base, name) if found is None else None
     return found if inner is None else _below(base, inner)
+
+
+def base_of(spec: str) -> Path:
+    """Return the file or folder of a source; of a glob the folder before its first pattern."""
+    base = Path(spec)
+    while glob.has_magic(str(base)) and not base.exists():
+        base = base.parent
+    return base
 
 
 def _below(base: Path, name: str) -> Path | None:

@@ -89,10 +89,7 @@ class _UnitTexts:
         self._order = np.argsort(heads, kind="stable")
         self._heads = heads[self._order]
         self._first_row = first_rows(units)
-        self._ends = units["unit_texts_offsets"]
-        self._owner, self._spans = units["unit_document"], units["unit_bytes"]
-        self._first_unit = np.searchsorted(self._owner, self._first_row)
-        self._gaps = units["document_gaps_blob"], units["document_gaps_offsets"]
+        self._first_unit = np.searchsorted(units["unit_document"], self._first_row)
 
     def find(self, contents: Sequence[bytes]) -> list[bytes | None]:
         numbers = self._numbers(contents)
@@ -139,20 +136,40 @@ class _UnitTexts:
         return {**self._restore(first, middle), **self._restore(middle, last)}
 
     def _texts(self, first: int, last: int) -> Iterator[bytes]:
-        row, end = int(self._first_row[first]), int(self._first_row[last])
-        unit, stop = int(self._first_unit[first]), int(self._first_unit[last])
-        blob, ends = _core.restore_strings(
-            (
-                self._units.read_bytes("unit_texts_blob", int(self._ends[unit]), int(self._ends[stop])),
-                self._ends[unit : stop + 1] - self._ends[unit],
-            ),
-            self._owner[unit:stop] - np.uint32(row),
-            self._spans[unit:stop],
-            _slice_strings(*self._gaps, row, end),
-        )
+        blob, ends = restore_texts(self._units, self._first_row, self._first_unit, first, last)
         data = blob.tobytes()
-        starts = ends[self._first_row[first : last + 1] - row].tolist()
-        yield from (data[start:stop] for start, stop in pairwise(starts))
+        yield from (data[start:stop] for start, stop in pairwise(ends.tolist()))
+
+
+def restore_texts(
+    units: Arrays,
+    first_row: NDArray[np.int64],
+    first_unit: NDArray[np.int64],
+    first: int,
+    last: int,
+) -> tuple[NDArray[np.uint8], NDArray[np.uint64]]:
+    """Return the texts of documents `first` to `last` as packed strings.
+
+    Args:
+        units: The stage that stores the texts.
+        first_row: What `first_rows` returns for it.
+        first_unit: The first unit of each document, and the number of units.
+        first: Number of the first document.
+        last: Number after that of the last document.
+    """
+    row, end = int(first_row[first]), int(first_row[last])
+    unit, stop = int(first_unit[first]), int(first_unit[last])
+    ends = units["unit_texts_offsets"]
+    blob, offsets = _core.restore_strings(
+        (
+            units.read_bytes("unit_texts_blob", int(ends[unit]), int(ends[stop])),
+            ends[unit : stop + 1] - ends[unit],
+        ),
+        units["unit_document"][unit:stop] - np.uint32(row),
+        units["unit_bytes"][unit:stop],
+        _slice_strings(units["document_gaps_blob"], units["document_gaps_offsets"], row, end),
+    )
+    return blob, offsets[first_row[first : last + 1] - row]
 
 
 def first_rows(units: Mapping[str, NDArray[Any]]) -> NDArray[np.int64]:

@@ -68,6 +68,18 @@ def keep_examples(layout: Layout, questions: Sequence[str]) -> None:
         db.executemany("INSERT INTO examples (question) VALUES (?)", ((text,) for text in questions))
 
 
+def keep_description(layout: Layout, path: str, text: str | None) -> None:
+    """Replace the description of a folder, or remove it. The caller holds the builder's lock."""
+    require_own_file(layout.tables)
+    with writing(layout.tables), closing(sqlite3.connect(layout.tables)) as db, db:
+        db.execute(
+            "CREATE TABLE IF NOT EXISTS descriptions (path TEXT PRIMARY KEY, text TEXT NOT NULL) STRICT"
+        )
+        db.execute("DELETE FROM descriptions WHERE path = ?", (path,))
+        if text is not None:
+            db.execute("INSERT INTO descriptions VALUES (?, ?)", (path, text))
+
+
 def _rows(layout: Layout, query: str, *values: str | int) -> list[tuple[Any, ...]]:
     tables = layout.tables
     if not tables.is_file():

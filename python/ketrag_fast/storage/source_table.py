@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 from ketrag_fast.errors import IndexDamaged
 from ketrag_fast.storage.database import Database
 from ketrag_fast.storage.io_errors import tables_damaged
+from ketrag_fast.storage.layout import FORMAT, incompatible
 from ketrag_fast.storage.source_seals import SOURCE_ROWS, seal_sources, source_seal
 
 
@@ -20,6 +24,20 @@ class SourceRow:
     kind: str
     label: str
     spec: str
+
+
+def open_sources(path: Path) -> SourceTable:
+    """Open the tables of an index to read its sources, without importing what documents need.
+
+    Raises IndexIncompatible for another format.
+    """
+    return SourceTable(path, None, partial(_require_format, path))
+
+
+def _require_format(path: Path, db: sqlite3.Connection) -> None:
+    found = int(db.execute("PRAGMA user_version").fetchone()[0])
+    if found != FORMAT:
+        raise incompatible(path, found)
 
 
 class SourceTable(Database):
@@ -101,16 +119,26 @@ class SourceTable(Database):
         own = (row.number for row in self.sources() if (row.kind, row.spec) == ("documents", ""))
         return next(own, None)
 
-    def origins(self, names: Iterable[str]) -> dict[str, str]:
-        """Return the path or glob of the source of each document; documents of a program have none.
+    def origins(self, names: Iterable[str] | None = None) -> dict[str, str]:
+        """Return the path or glob of the source of each document, or of those with the given ids.
 
-        Raises IndexDamaged if the row of a source is altered.
+        Documents of a program have none. Raises IndexDamaged if the row of a source is altered.
         """
         self.sources()
-        query = "SELECT spec FROM documents JOIN sources ON number = source WHERE id = ? AND kind = 'path'"
+        query = "SELECT id, spec FROM documents JOIN sources ON number = source WHERE spec != ''"
+        if names is None:
+            return {str(name): str(spec) for name, spec in self._db.execute(query)}
         found = {}
         for name in names:
-            row = self._db.execute(query, (name,)).fetchone()
+            row = self._db.execute(f"{query} AND id = ?", (name,)).fetchone()
             if row is not None:
-                found[name] = str(row[0])
+                found[name] = str(row[1])
         return found
+
+    def folder_descriptions(self) -> dict[str, str]:
+        """Return the descriptions of folders by path; that of the whole index has the key ""."""
+        if "descriptions" not in self.tables():
+            return {}
+        return {
+            str(path): str(text) for path, text in self._db.execute("SELECT path, text FROM descriptions")
+        }

@@ -1,4 +1,8 @@
-"""Vectors of texts, stored under (model, role, text): SQLite tables in a separate file or in the index's."""
+"""Vectors of texts in SQLite: those that no generation has, and the codes of a build that is not finished.
+
+Vectors of entities and of other generated texts stay in the tables of the index, under (model, role, text).
+Those of units and sentences are in the published generation, and while a build runs in its journal.
+"""
 
 from __future__ import annotations
 
@@ -48,18 +52,18 @@ def _sum(role: str, key: bytes, vector: bytes) -> bytes:
     return zlib.crc32(vector, zlib.crc32(key, zlib.crc32(role.encode()))).to_bytes(4, "little")
 
 
-def scratch_rows(count: int, dimension: int, folder: Path) -> Vectors:
-    """Return f32[count, dimension] of zeros in an unnamed file of that folder.
+def scratch_rows(count: int, row_type: np.dtype[Any], folder: Path) -> NDArray[Any]:
+    """Return `count` rows of zeros in an unnamed file of that folder.
 
     Raises StorageFull if there is no room: it is reserved now, because a mapping that runs out of disk
     later kills the process by a signal.
     """
     if not count:
-        return np.zeros((count, dimension), np.float32)
+        return np.zeros(0, row_type)
     with writing(folder), tempfile.TemporaryFile(dir=folder) as file:
         if hasattr(os, "posix_fallocate"):
-            os.posix_fallocate(file.fileno(), 0, 4 * count * dimension)
-        return np.memmap(file, np.float32, "w+", shape=(count, dimension))
+            os.posix_fallocate(file.fileno(), 0, count * row_type.itemsize)
+        return np.memmap(file, row_type.base, "w+", shape=(count, *row_type.shape))
 
 
 class VectorTable:
@@ -196,3 +200,80 @@ class VectorTable:
         finally:
             self._db.execute("RELEASE forget")
         return count
+
+
+_JOURNAL_SCHEMA: Final = """
+CREATE TABLE IF NOT EXISTS formats (number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE) STRICT;
+CREATE TABLE IF NOT EXISTS codes (
+  format INTEGER NOT NULL, text BLOB NOT NULL,         -- 16 bytes of BLAKE2b
+  row BLOB NOT NULL,                                   -- codes, then a checksum
+  PRIMARY KEY (format, text)
+) STRICT, WITHOUT ROWID;
+"""
+
+
+class CodeJournal:
+    """What a build has encoded so far, as codes: after a kill the next build continues from it."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._db: sqlite3.Connection | None = None
+        self._numbers: dict[str, int] = {}
+
+    def _open(self) -> sqlite3.Connection:
+        if self._db is None:
+            self._db = connect(self._path, "NORMAL")
+            for statement in _JOURNAL_SCHEMA.strip().split(";\n"):
+                self._db.execute(statement)
+        return self._db
+
+    def _number(self, name: str) -> int:
+        if name not in self._numbers:
+            db = self._open()
+            db.execute("INSERT OR IGNORE INTO formats (name) VALUES (?)", (name,))
+            found = db.execute("SELECT number FROM formats WHERE name = ?", (name,)).fetchone()
+            self._numbers[name] = int(found[0])
+        return self._numbers[name]
+
+    def get(self, name: str, keys: Sequence[bytes], out: NDArray[Any]) -> NDArray[np.bool_]:
+        """Fill the rows of `out` whose text is stored under this name; return which rows those are."""
+        known = np.zeros(len(keys), np.bool_)
+        if self._db is None and not self._path.is_file():
+            return known
+        db, number = self._open(), self._number(name)
+        places: dict[bytes, list[int]] = {}
+        for place, key in enumerate(keys):
+            places.setdefault(key, []).append(place)
+        distinct = list(places)
+        for start in range(0, len(distinct), _AT_ONCE):
+            some = distinct[start : start + _AT_ONCE]
+            marks = ",".join("?" * len(some))
+            query = f"SELECT text, row FROM codes WHERE format = ? AND text IN ({marks})"  # noqa: S608
+            for key, blob in db.execute(query, (number, *some)):
+                row, seal = blob[:-_SUM], blob[-_SUM:]
+                if len(row) == out[0].nbytes and seal == _sum(name, key, row):
+                    out[places[key]] = np.frombuffer(row, out.dtype).reshape(out.shape[1:])
+                    known[places[key]] = True
+        return known
+
+    def put(self, name: str, keys: Sequence[bytes], rows: NDArray[Any]) -> None:
+        """Store rows under this name, all or none."""
+        db, number = self._open(), self._number(name)
+        blobs = ((key, row.tobytes()) for key, row in zip(keys, rows, strict=True))
+        db.execute("BEGIN IMMEDIATE")
+        try:
+            db.executemany(
+                "INSERT OR REPLACE INTO codes VALUES (?, ?, ?)",
+                ((number, key, blob + _sum(name, key, blob)) for key, blob in blobs),
+            )
+        except BaseException:
+            if db.in_transaction:
+                db.execute("ROLLBACK")
+            raise
+        db.execute("COMMIT")
+
+    def close(self) -> None:
+        """Close the file, which stays."""
+        if self._db is not None:
+            self._db.close()
+        self._db, self._numbers = None, {}

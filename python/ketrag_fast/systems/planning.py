@@ -43,13 +43,21 @@ def embedding_stages() -> frozenset[str]:
     return frozenset(stage.name for stage in registry().stages if "embedder" in stage.settings)
 
 
+def stages_on(name: str) -> frozenset[str]:
+    """Return a stage and all installed stages that depend on it under some settings with a model."""
+    found, settings = {name}, Settings(embedder="native:any")
+    for _ in registry().stages:  # needs may come later in the list
+        found |= {s.name for s in registry().stages if found.intersection(s.needed(settings))}
+    return frozenset(found)
+
+
 def wanted_modes(settings: Settings, reads: bool) -> tuple[str, ...]:
     """Return the modes that the index supports, in the order of the registry.
 
     `auto` means the usual modes and the default mode of the system. Modes that need a reader are left out if
-    there is none. Without a model, a reader and a default mode that needs vectors, `auto` also leaves out the
-    modes that need fitted vectors: these are most of the build time and of the bytes, and their modes rank
-    below `bm25`.
+    there is none. Without a reader and a default mode that needs vectors, `auto` also leaves out modes with
+    vectors: fitted ones are most of the build time and of the bytes, and their modes rank below `bm25`. With
+    a model only those modes stay that queries choose by themselves.
     """
     found = registry()
     named = combine_modes(AUTO, settings.modes).split(",")
@@ -57,8 +65,14 @@ def wanted_modes(settings: Settings, reads: bool) -> tuple[str, ...]:
     if AUTO in named:
         usual = [mode for mode, recipe in found.recipes.items() if recipe.usual]
         own = settings.mode != AUTO and needs_vectors(found, settings.mode, settings)
-        with_vectors = reads or own or has_model(settings)
-        chosen |= {mode for mode in usual if with_vectors or not needs_vectors(found, mode, settings)}
+        chosen |= {
+            mode
+            for mode in usual
+            if reads
+            or own
+            or (has_model(settings) and found.recipes[mode].automatic is not None)
+            or not needs_vectors(found, mode, settings)
+        }
         chosen |= {settings.mode} - {AUTO}
     return tuple(
         mode

@@ -2,17 +2,66 @@
 
 from __future__ import annotations
 
-from ketrag_fast.types.answers import Answer, Citation, Quote
-from ketrag_fast.types.contexts import Cited, Context, Copy, Lazy, Passage
-from ketrag_fast.types.documents import Document, Failure, Listed, Section, Span
-from ketrag_fast.types.entities import Entity, Relation
-from ketrag_fast.types.graph_views import GraphEdge, GraphNode, GraphView
-from ketrag_fast.types.locations import Location, Locator
-from ketrag_fast.types.reports import BuildReport, StageReport, Usage
-from ketrag_fast.types.themes import Theme, ThemeDocument, ThemePeriod, ThemeQuote, Themes
+from importlib import import_module
+
+# Modules are imported when a name of theirs is first used. Type checkers read this name as true.
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from ketrag_fast.types.answers import Answer, AnswerSentence, Citation, Quote
+    from ketrag_fast.types.contexts import Cited, Context, Copy, Lazy, Passage
+    from ketrag_fast.types.documents import Document, Failure, Listed, Section, Span
+    from ketrag_fast.types.entities import Entity, Relation
+    from ketrag_fast.types.graph_views import GraphEdge, GraphNode, GraphView
+    from ketrag_fast.types.hits import Excerpt, Files, Hit, Hits, Match, Place, ShownLine
+    from ketrag_fast.types.locations import Location, Locator
+    from ketrag_fast.types.reports import BuildReport, StageReport, Usage
+    from ketrag_fast.types.themes import Theme, ThemeDocument, ThemePeriod, ThemeQuote, Themes
+
+_HOMES = {
+    "Answer": "answers",
+    "AnswerSentence": "answers",
+    "BuildReport": "reports",
+    "Citation": "answers",
+    "Cited": "contexts",
+    "Context": "contexts",
+    "Copy": "contexts",
+    "Document": "documents",
+    "Entity": "entities",
+    "Excerpt": "hits",
+    "Failure": "documents",
+    "Files": "hits",
+    "GraphEdge": "graph_views",
+    "GraphNode": "graph_views",
+    "GraphView": "graph_views",
+    "Hit": "hits",
+    "Hits": "hits",
+    "Lazy": "contexts",
+    "Listed": "documents",
+    "Location": "locations",
+    "Locator": "locations",
+    "Match": "hits",
+    "Passage": "contexts",
+    "Place": "hits",
+    "Quote": "answers",
+    "Relation": "entities",
+    "Section": "documents",
+    "ShownLine": "hits",
+    "Span": "documents",
+    "StageReport": "reports",
+    "Theme": "themes",
+    "ThemeDocument": "themes",
+    "ThemePeriod": "themes",
+    "ThemeQuote": "themes",
+    "Themes": "themes",
+    "Usage": "reports",
+}
 
 __all__ = [
     "Answer",
+    "AnswerSentence",
     "BuildReport",
     "Citation",
     "Cited",
@@ -20,18 +69,25 @@ __all__ = [
     "Copy",
     "Document",
     "Entity",
+    "Excerpt",
     "Failure",
+    "Files",
     "GraphEdge",
     "GraphNode",
     "GraphView",
+    "Hit",
+    "Hits",
     "Lazy",
     "Listed",
     "Location",
     "Locator",
+    "Match",
     "Passage",
+    "Place",
     "Quote",
     "Relation",
     "Section",
+    "ShownLine",
     "Span",
     "StageReport",
     "Theme",
@@ -41,3 +97,16 @@ __all__ = [
     "Themes",
     "Usage",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{home}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOMES})

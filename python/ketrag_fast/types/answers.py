@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from ketrag_fast.types.contexts import Context, Passage, _spans
 
-_CITED: Final = re.compile(r"(?<!\s)\s*+\[\d+\]")
+_CITED: Final = re.compile(r"(?<!\s)\s*+\[(?:\d+|\?)\]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,8 @@ class Citation:
 class Quote:
     """A part of passage `number`: `document.text[start:end] == text`, offsets in code points.
 
-    `score` is set by extractive models: how far the span is above "no answer", in logits.
+    `score` is set by extractive models: how far the span is above "no answer", in logits. If the quote
+    is a row of a table, `header` is the header.
 
     Examples:
         >>> index.ask("Who sailed the Fram?", mode="bm25").quotes[0].text
@@ -61,6 +62,7 @@ class Quote:
     start: int
     end: int
     score: float | None = None
+    header: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON form that the command prints."""
@@ -71,14 +73,40 @@ class Quote:
             "start": self.start,
             "end": self.end,
             **({} if self.score is None else {"score": self.score}),
+            **({"header": self.header} if self.header else {}),
         }
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerSentence:
+    """A sentence of an answer, without marks, and the numbers of the passages that it cites.
+
+    `is_supported` tells whether the cited passages say it. It is None if the sentence states nothing that a
+    passage could say, such as a lead-in, or if no passage is in its language.
+
+    Examples:
+        >>> AnswerSentence("Nansen sailed the Fram.", (1,), True).to_json()
+        {'text': 'Nansen sailed the Fram.', 'citations': [1], 'supported': True}
+    """
+
+    text: str
+    citations: tuple[int, ...]
+    is_supported: bool | None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the JSON form that the command prints."""
+        return {"text": self.text, "citations": list(self.citations), "supported": self.is_supported}
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
     """The result of `ask`. `text` cites passages as [n]; `citations` are those, in order of first use.
 
+    Each sentence that a model writes is compared with the passages: wrong citations are replaced, missing
+    ones added, and a sentence that no passage supports ends with `[?]`.
+
     Attributes:
+        sentences: the sentences that a model wrote, each with its citations and whether they support it.
         quotes: without a model, the sentences of the passages that fit the question best; with an extractive
             model the best spans, the first of which is the answer.
         citations_removed: the number of citations by the model that referred to no passage.
@@ -113,6 +141,7 @@ class Answer:
     decision: str | None = None
     ranking: tuple[str, ...] | None = None
     quotes: tuple[Quote, ...] = ()
+    sentences: tuple[AnswerSentence, ...] = ()
 
     @property
     def is_quoted(self) -> bool:
@@ -138,6 +167,7 @@ class Answer:
             "quotes": [quote.to_json() for quote in self.quotes],
             "citations": [citation.to_json() for citation in self.citations],
             "citations_removed": self.citations_removed,
+            "sentences": [sentence.to_json() for sentence in self.sentences],
             "finish": self.finish,
             "tokens": {
                 "context": self.context.tokens,

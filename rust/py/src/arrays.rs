@@ -1,7 +1,9 @@
 //! NumPy arrays as slices: contiguous or rejected, never copied silently.
 
 use super::door::wrong;
+use ketrag_base::error::Result;
 use ketrag_base::sparse::Csr;
+use ketrag_core::vector::{Coded, Rows, Vectors};
 use ketrag_text::strings::StringsBuf;
 use numpy::{Element, IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
@@ -43,4 +45,46 @@ pub fn matrix_out<T: Element>(
     shape: [usize; 2],
 ) -> PyResult<Bound<'_, PyArray2<T>>> {
     values.into_pyarray(py).reshape(shape)
+}
+
+/// Stored rows of vectors: `(codes, scale, dimension)` with four or eight bits per value, or values in f32.
+#[derive(FromPyObject)]
+pub enum StoredRows<'py> {
+    Nibbles(PyReadonlyArray2<'py, u8>, PyReadonlyArray1<'py, f32>, usize),
+    Bytes(PyReadonlyArray2<'py, i8>, PyReadonlyArray1<'py, f32>, usize),
+    Floats(PyReadonlyArray2<'py, f32>),
+}
+
+/// Slices of [`StoredRows`], checked once the interpreter is released.
+pub enum RowSlices<'a> {
+    Nibbles(&'a [u8], &'a [f32], usize),
+    Bytes(&'a [i8], &'a [f32], usize),
+    Floats(&'a [f32], usize),
+}
+
+impl StoredRows<'_> {
+    pub fn slices(&self) -> PyResult<RowSlices<'_>> {
+        Ok(match self {
+            Self::Nibbles(codes, scale, d) => {
+                RowSlices::Nibbles(matrix(codes, "codes")?.0, slice(scale, "scale")?, *d)
+            }
+            Self::Bytes(codes, scale, d) => {
+                RowSlices::Bytes(matrix(codes, "codes")?.0, slice(scale, "scale")?, *d)
+            }
+            Self::Floats(values) => {
+                let (values, _, d) = matrix(values, "vectors")?;
+                RowSlices::Floats(values, d)
+            }
+        })
+    }
+}
+
+impl<'a> RowSlices<'a> {
+    pub fn rows(&self) -> Result<Rows<'a>> {
+        Ok(match *self {
+            Self::Nibbles(codes, scale, d) => Rows::Coded(Coded::nibbles(codes, scale, d)?),
+            Self::Bytes(codes, scale, d) => Rows::Coded(Coded::bytes(codes, scale, d)?),
+            Self::Floats(values, d) => Vectors::new(values, d)?.into(),
+        })
+    }
 }

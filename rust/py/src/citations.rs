@@ -1,6 +1,6 @@
 //! Bindings of the citation graph: its edges, and the messages passed along them.
 
-use super::arrays::{csr_out, matrix, slice, CsrArrays};
+use super::arrays::{csr_out, matrix, slice, CsrArrays, StoredRows};
 use super::door::{long, to_python, wrong};
 use ketrag_base::sparse::CsrView;
 use ketrag_core::graph::citations::{self as graph, Texts};
@@ -116,7 +116,7 @@ fn pass_messages<'py>(
 #[allow(clippy::too_many_arguments, clippy::type_complexity)]
 fn citation_candidates<'py>(
     py: Python<'py>,
-    vectors: PyReadonlyArray2<'py, f32>,
+    vectors: StoredRows<'py>,
     vector: PyReadonlyArray1<'py, f32>,
     weights: PyReadonlyArray1<'py, f64>,
     edges: Rows<'py>,
@@ -126,14 +126,13 @@ fn citation_candidates<'py>(
     wanted: u8,
     threads: usize,
 ) -> PyResult<(U32s<'py>, F64s<'py>, U32s<'py>, CsrArrays<'py>, Bound<'py, PyArray1<u64>>)> {
-    let (values, rows, dim) = matrix(&vectors, "vectors")?;
+    let slices = vectors.slices()?;
     let (vector, weights) = (slice(&vector, "vector")?, slice(&weights, "weights")?);
     let (indptr, indices) = (slice(&edges.0, "edges")?, slice(&edges.1, "edges")?);
     let kinds = slice(&kinds, "kinds")?;
     let found = long(py, None, |progress| {
-        let edges = CsrView::new(indptr, indices, rows)?;
-        // A vector with NaN has NaN similarities; the bound is not needed here.
-        let vectors = Vectors::trusted(values, dim, 0.0)?;
+        let vectors = slices.rows()?;
+        let edges = CsrView::new(indptr, indices, vectors.len())?;
         let wanted = Wanted { best, steps, kinds: wanted };
         candidates(&vectors, vector, weights, (edges, kinds), wanted, (threads, progress))
     })?;

@@ -1,15 +1,16 @@
 //! Bindings of mapped files and of their hashes.
 
-use super::arrays::{matrix, slice};
+use super::arrays::{matrix, matrix_out, slice};
 use super::door::{of_index, quick, to_python, wrong};
 use ketrag_base::error::{Error, Result};
+use ketrag_base::parallel::map_ranges;
 use ketrag_base::progress::Progress;
 use ketrag_base::store::patch::{Numbering, Patch, Piece};
 use ketrag_base::store::{
     file_tree, pack_to, root, Kind, MappedArray, MappedFile, Patched, Shape, Tree, Value,
 };
 use ketrag_core::generation::Held;
-use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1, PyReadonlyArray2};
+use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::exceptions::PyBufferError;
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -221,7 +222,9 @@ fn unpack_array<'py>(py: Python<'py>, file: FileIn<'py>) -> PyResult<Bound<'py, 
         Kind::U8 => quick(py, || Ok(array.values::<u8>()?.to_vec())).map(|x| x.into_pyarray(py).into_any()),
         Kind::U32 => quick(py, || Ok(array.values::<u32>()?.to_vec())).map(|x| x.into_pyarray(py).into_any()),
         Kind::U64 => quick(py, || Ok(array.values::<u64>()?.to_vec())).map(|x| x.into_pyarray(py).into_any()),
-        other => return Err(wrong(format!("arrays of {other:?} are not packed"))),
+        Kind::I8 => quick(py, || Ok(array.values::<i8>()?.to_vec())).map(|x| x.into_pyarray(py).into_any()),
+        Kind::F32 => quick(py, || Ok(array.values::<f32>()?.to_vec())).map(|x| x.into_pyarray(py).into_any()),
+        Kind::F64 => return Err(wrong("arrays of F64 are not packed")),
     };
     values.map_err(|e| of_index(py, e))
 }
@@ -261,8 +264,46 @@ fn merge_hashes(hashes: &[u8], size: usize) -> PyResult<Option<String>> {
     Ok(root(values, size).map(|digest| digest.to_hex().to_string()))
 }
 
+/// Paths that one thread looks up at a time.
+const STATED: usize = 512;
+
+/// Return size and time of change (in ns since 1970) of files whose paths end with a zero byte each: (-1, -1) for a
+/// missing one. The size of a folder counts as 0.
+#[pyfunction]
+fn file_stamps<'py>(py: Python<'py>, paths: &[u8]) -> PyResult<Bound<'py, PyArray2<i64>>> {
+    let found = quick(py, || {
+        let names: Vec<&[u8]> = match paths.split_last() {
+            None => Vec::new(),
+            Some((0, rest)) => rest.split(|&byte| byte == 0).collect(),
+            Some(_) => return Err(Error::input("the last path does not end with a zero byte")),
+        };
+        let parts = map_ranges(names.len(), STATED, 0, &Progress::none(), |rows| {
+            Ok(names[rows].iter().flat_map(|name| stamp(name)).collect::<Vec<i64>>())
+        })?;
+        Ok(parts.concat())
+    })?;
+    let rows = found.len() / 2;
+    matrix_out(py, found, [rows, 2])
+}
+
+fn stamp(name: &[u8]) -> [i64; 2] {
+    #[cfg(unix)]
+    let path =
+        Some(std::path::Path::new(<std::ffi::OsStr as std::os::unix::ffi::OsStrExt>::from_bytes(name)));
+    #[cfg(not(unix))]
+    let path = std::str::from_utf8(name).ok().map(std::path::Path::new);
+    let Some(about) = path.and_then(|path| std::fs::metadata(path).ok()) else { return [-1, -1] };
+    let time = about.modified().ok().map_or(0, |time| match time.duration_since(std::time::UNIX_EPOCH) {
+        Ok(after) => i64::try_from(after.as_nanos()).unwrap_or(i64::MAX),
+        Err(before) => i64::try_from(before.duration().as_nanos()).map_or(i64::MIN, |before| -before),
+    });
+    let size = if about.is_dir() { 0 } else { i64::try_from(about.len()).unwrap_or(i64::MAX) };
+    [size, time]
+}
+
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<File>()?;
+    m.add_function(wrap_pyfunction!(file_stamps, m)?)?;
     m.add_function(wrap_pyfunction!(hash_file, m)?)?;
     m.add_function(wrap_pyfunction!(pack_file, m)?)?;
     m.add_function(wrap_pyfunction!(unpack_array, m)?)?;

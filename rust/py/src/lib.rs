@@ -27,6 +27,7 @@ mod encode;
 mod encodings;
 mod files;
 mod front;
+mod grep;
 mod json_lines;
 mod kmeans;
 mod links_runs;
@@ -61,6 +62,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     encodings::register(m)?;
     files::register(m)?;
     front::register(m)?;
+    grep::register(m)?;
     json_lines::register(m)?;
     kmeans::register(m)?;
     links_runs::register(m)?;

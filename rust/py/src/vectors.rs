@@ -1,6 +1,6 @@
 //! Bindings of vector search, cosine neighbours, keyword means, the built-in embedder and the channels.
 
-use super::arrays::{matrix, matrix_out, slice};
+use super::arrays::{matrix, matrix_out, slice, StoredRows};
 use super::door::{long, quick, wrong};
 use ketrag_base::error::Result;
 use ketrag_base::sparse::{CsrView, Scored};
@@ -11,7 +11,7 @@ use ketrag_core::search::fusion;
 use ketrag_core::search::keyword::{KeywordChannel, PoolScratch};
 use ketrag_core::vector::quantised::{Quantised, QuantisedView};
 use ketrag_core::vector::simd::Level;
-use ketrag_core::vector::{self as search, Filter, Vectors};
+use ketrag_core::vector::{self as search, nibbles, signs, Filter, Vectors};
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 
@@ -93,6 +93,45 @@ fn quantise_vectors<'py>(
     use numpy::PyArrayMethods;
     let codes = made.codes.into_pyarray(py).reshape([rows, d])?;
     Ok((codes, made.scale.into_pyarray(py), made.residual.into_pyarray(py)))
+}
+
+/// Return four-bit codes of vectors, and the factor of each row.
+#[pyfunction]
+#[pyo3(signature = (vectors, *, threads=0, report=None))]
+fn pack_nibbles<'py>(
+    py: Python<'py>,
+    vectors: Matrix<'py, f32>,
+    threads: usize,
+    report: Option<&Bound<'py, PyAny>>,
+) -> PyResult<(Out2<'py, u8>, Out<'py, f32>)> {
+    let (values, rows, d) = matrix(&vectors, "vectors")?;
+    let made = long(py, report, |progress| nibbles::pack(&Vectors::new(values, d)?, threads, progress))?;
+    Ok((matrix_out(py, made.codes, [rows, nibbles::width(d)])?, made.scale.into_pyarray(py)))
+}
+
+/// Return the signs of vectors, eight values a byte.
+#[pyfunction]
+fn pack_signs<'py>(py: Python<'py>, vectors: Matrix<'py, f32>) -> PyResult<Out2<'py, u8>> {
+    let (values, rows, d) = matrix(&vectors, "vectors")?;
+    let made = quick(py, || Vectors::new(values, d).map(|_| signs::pack(values, d)))?;
+    matrix_out(py, made, [rows, d.div_ceil(8)])
+}
+
+/// Return the product of every stored row with a query.
+#[pyfunction]
+fn row_scores<'py>(
+    py: Python<'py>,
+    rows: StoredRows<'py>,
+    query: Array<'py, f32>,
+) -> PyResult<Out<'py, f64>> {
+    let (slices, query) = (rows.slices()?, slice(&query, "query")?);
+    let scores = quick(py, || {
+        let rows = slices.rows()?;
+        let mut scores = vec![0.0; rows.len()];
+        rows.ask(query)?.scores(0..rows.len(), &mut scores);
+        Ok(scores)
+    })?;
+    Ok(scores.into_pyarray(py))
 }
 
 #[pyfunction]
@@ -278,6 +317,9 @@ fn simd_levels() -> Vec<&'static str> {
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(vector_top_k, m)?)?;
     m.add_function(wrap_pyfunction!(quantise_vectors, m)?)?;
+    m.add_function(wrap_pyfunction!(pack_nibbles, m)?)?;
+    m.add_function(wrap_pyfunction!(pack_signs, m)?)?;
+    m.add_function(wrap_pyfunction!(row_scores, m)?)?;
     m.add_function(wrap_pyfunction!(cosine_knn, m)?)?;
     m.add_function(wrap_pyfunction!(keyword_means, m)?)?;
     m.add_function(wrap_pyfunction!(keyword_means_by_words, m)?)?;

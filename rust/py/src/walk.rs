@@ -12,6 +12,7 @@ use ketrag_core::rank::bm25;
 use ketrag_core::rank::links_view::{LinksView, Slice, ARRAYS, LANGUAGES, UNIT_LANGUAGE};
 use ketrag_core::rank::links_weights::Weights;
 use ketrag_core::rank::walk::{self, Dense, Plan};
+use ketrag_core::vector::{signs, Signs, Vectors};
 use ketrag_text::detection::Choice;
 use ketrag_text::languages::Language;
 use ketrag_text::strings::Strings;
@@ -284,29 +285,37 @@ fn walk_rank<'py>(
         let mask = mask.as_ref();
         mask.map_or(Ok(()), |mask| mask.check(view.units()))?;
         let questions = Strings::new(questions.0, questions.1)?;
-        if let Some((units, sentences, asked)) = vectors {
-            let wanted = (view.units(), view.sentence_keywords.rows(), questions.len());
-            let found = (units.1, sentences.1, asked.1);
-            if wanted != found || units.2 != asked.2 || sentences.2 != asked.2 || asked.2 == 0 {
-                return Err(Error::input(format!(
-                    "vectors have {found:?} rows of {:?} values; units, sentences and questions \
-                     need {wanted:?} rows of one length",
-                    (units.2, sentences.2, asked.2)
-                )));
+        let signs;
+        let rows = match vectors {
+            None => None,
+            Some((units, sentences, asked)) => {
+                let wanted = (view.units(), view.sentence_keywords.rows(), questions.len());
+                let found = (units.1, sentences.1, asked.1);
+                if wanted != found || units.2 != asked.2 || sentences.2 != asked.2 || asked.2 == 0 {
+                    return Err(Error::input(format!(
+                        "vectors have {found:?} rows of {:?} values; units, sentences and questions \
+                         need {wanted:?} rows of one length",
+                        (units.2, sentences.2, asked.2)
+                    )));
+                }
+                Vectors::new(sentences.0, sentences.2)?; // finite
+                signs = signs::pack(sentences.0, sentences.2);
+                Some((Vectors::new(units.0, units.2)?.into(), Signs::new(&signs, asked.2)?, asked.0))
             }
-        }
+        };
         each_question(questions.len(), threads, progress, walk::Scratch::default, |own, q| {
-            let dense = vectors.map(|(units, sentences, asked)| Dense {
-                unit_vectors: units.0,
-                sentence_vectors: sentences.0,
-                dim: asked.2,
-                query: &asked.0[q * asked.2..(q + 1) * asked.2],
-            });
+            let dense = match rows {
+                None => None,
+                Some((units, signs, asked)) => {
+                    Some(Dense::new(units, signs, &asked[q * signs.dim()..][..signs.dim()])?)
+                }
+            };
             let question = questions.get(q);
             walk::rank(
                 &view,
                 lengths.map_or(walk::Lengths::Keywords, walk::Lengths::Given),
                 dense,
+                None,
                 question,
                 top,
                 mask,

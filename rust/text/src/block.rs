@@ -20,6 +20,8 @@ pub enum Kind {
     Table,
     Code,
     Quote,
+    /// An image alone, whose caption follows.
+    Figure,
 }
 
 impl Kind {
@@ -32,6 +34,7 @@ impl Kind {
             Self::Table => "table",
             Self::Code => "code",
             Self::Quote => "quote",
+            Self::Figure => "figure",
         }
     }
 }

@@ -17,6 +17,9 @@ pub use super::block::{Block, Kind, Mark, Span, NONE};
 const LEAD: usize = 300;
 /// Bytes before the end of a paragraph that are searched for its last sentence.
 const NEAR: usize = 2_000;
+/// Beginnings of captions.
+const TABLES: [&str; 5] = ["Table", "Tab.", "Tabelle", "Tableau", "Tabla"];
+const FIGURES: [&str; 7] = ["Figure", "Fig.", "Abbildung", "Abb.", "Bild", "Figura", "Image"];
 
 /// Return the blocks of `text[from..]`, given marks in ascending order. Marks that overlap an earlier one, and those of
 /// lines, are ignored.
@@ -97,8 +100,15 @@ fn add_leads(text: &str, blocks: &mut [Block], progress: &Progress) {
     for index in 0..blocks.len() {
         let Block { kind, parent, .. } = blocks[index];
         let slot = last.get_mut(parent as usize).unwrap_or(&mut top);
-        let before = blocks.get(std::mem::replace(slot, index as u32) as usize).copied();
+        let last_index = std::mem::replace(slot, index as u32) as usize;
+        let before = blocks.get(last_index).copied();
         let Some(before) = before.filter(|before| before.kind == Kind::Paragraph) else { continue };
+        if kind == Kind::Paragraph {
+            let [image, words] = [before.span, blocks[index].span].map(|(a, b)| &text[a..b]);
+            if is_image(image) && is_caption(words, &FIGURES) {
+                blocks[last_index].kind = Kind::Figure;
+            }
+        }
         if !matches!(kind, Kind::List | Kind::Table | Kind::Code) {
             continue;
         }
@@ -119,10 +129,18 @@ fn introduces(words: &str, kind: Kind) -> bool {
     if bare.ends_with([':', '：']) {
         return true;
     }
+    kind == Kind::Table && is_caption(words, &TABLES)
+}
+
+/// Return whether a paragraph is a caption that begins with one of some words.
+fn is_caption(words: &str, begins: &[&str]) -> bool {
     let bare = words.trim_start_matches(['*', '_', ' ']);
-    let is_caption =
-        ["Table", "Tab.", "Tabelle", "Tableau", "Tabla"].iter().any(|word| bare.starts_with(word));
-    kind == Kind::Table && is_caption && words.len() <= LEAD
+    words.len() <= LEAD && begins.iter().any(|word| bare.starts_with(word))
+}
+
+/// Return whether a paragraph of Markdown is nothing but an image.
+fn is_image(words: &str) -> bool {
+    words.starts_with("![") && words.ends_with(')') && words.matches("](").count() == 1
 }
 
 fn last_sentence(text: &str, span: Span, progress: &Progress) -> Span {
@@ -170,6 +188,14 @@ mod tests {
         assert_eq!((of(blocks[8].head), of(blocks[9].head)), ("| a | b |\n|---|---|", "```py"));
         assert_eq!(of(blocks[7].span), "2. Two");
         assert_eq!(of(blocks[11].span), "> said");
+    }
+
+    #[test]
+    fn an_image_with_a_caption_is_a_figure() {
+        let text = "![A ship](fram.png)\n\n*Figure 1: The Fram.*\n\n![Alone](a.png)\n\nText.";
+        let found = shown(text, &[((0, text.len()), Mark::Markdown)]);
+        let kinds: Vec<&str> = found.iter().map(|(kind, _)| *kind).collect();
+        assert_eq!(kinds, ["figure", "paragraph", "paragraph", "paragraph"]);
     }
 
     #[test]

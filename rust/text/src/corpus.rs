@@ -98,9 +98,8 @@ impl Corpus {
         self.unit_span.extend(other.unit_span);
         self.unit_chars.extend(other.unit_chars);
         self.unit_tokens.extend(other.unit_tokens);
-        (0..other.unit_before.len())
-            .for_each(|unit| self.unit_before.push(other.unit_before.view().get(unit)));
-        (0..other.unit_after.len()).for_each(|unit| self.unit_after.push(other.unit_after.view().get(unit)));
+        other.unit_before.view().iter().for_each(|text| self.unit_before.push(text));
+        other.unit_after.view().iter().for_each(|text| self.unit_after.push(text));
         self.unit_lines.extend(other.unit_lines);
         self.unit_keys.extend(other.unit_keys);
         self.sent_chunk.extend(other.sent_chunk.iter().map(|c| c + chunks as u32));
@@ -232,8 +231,11 @@ fn add_document(
         };
         let mut add_unit = |span: (usize, usize), plain: usize, counter: &mut Counter| -> Result<()> {
             let own = &text[span.0..span.1];
+            // A context ends with a line break, so the counts add up like those of a title.
+            let adds_up = |part: &str| !part.starts_with('/') && !part.starts_with(char::is_whitespace);
             let tokens = match (before, after) {
                 ("", "") => counter.titled(head, title, own, plain),
+                (_, "") if adds_up(before) && adds_up(own) => head + counter.count(before) + plain,
                 _ => counter
                     .count(&[title, if title.is_empty() { "" } else { "\n" }, before, own, after].concat()),
             };
@@ -335,7 +337,8 @@ impl<'a> CodePoints<'a> {
 /// Counts lines of the source before a byte, for queries in almost ascending order.
 struct Lines<'a> {
     text: &'a str,
-    marks: &'a [(Span, Mark)],
+    /// Copies of lines, with the number of the first, in the order of their starts.
+    copies: Vec<(Span, u32)>,
     byte: usize,
     count: usize,
     /// The start of the last mark, and the line breaks before it: to go back for each span would take quadratic time.
@@ -343,17 +346,19 @@ struct Lines<'a> {
 }
 
 impl<'a> Lines<'a> {
-    fn new(text: &'a str, marks: &'a [(Span, Mark)]) -> Self {
-        Self { text, marks, byte: 0, count: 0, base: (0, 0) }
-    }
-
-    /// Return the first and the last line of a span, (0, 0) if no mark of lines has its start.
-    fn of(&mut self, span: Span) -> [u32; 2] {
-        let around = self.marks.iter().rev().find_map(|&((start, end), mark)| match mark {
-            Mark::Lines { first } if start <= span.0 && span.0 < end => Some((start, end, first)),
+    fn new(text: &'a str, marks: &[(Span, Mark)]) -> Self {
+        let copies = marks.iter().filter_map(|&(span, mark)| match mark {
+            Mark::Lines { first } => Some((span, first)),
             _ => None,
         });
-        let Some((start, end, first)) = around else { return [0, 0] };
+        Self { text, copies: copies.collect(), byte: 0, count: 0, base: (0, 0) }
+    }
+
+    /// Return the first and the last line of a span, (0, 0) if its start is not in the last copy that begins before it.
+    fn of(&mut self, span: Span) -> [u32; 2] {
+        let after = self.copies.partition_point(|&((start, _), _)| start <= span.0);
+        let around = after.checked_sub(1).map(|at| self.copies[at]).filter(|&((_, end), _)| span.0 < end);
+        let Some(((start, end), first)) = around else { return [0, 0] };
         if start != self.base.0 {
             self.base = (start, self.at(start));
         }

@@ -111,7 +111,10 @@ fn guess(parts: &[&[u8]], is_whole: bool) -> &'static Encoding {
         let own = texts(found);
         let letters: HashSet<char> =
             own.chars().filter(|char| !char.is_ascii() && char.is_alphabetic()).collect();
-        if letters.len() < FEW_LETTERS && looks_right(&texts(WINDOWS_1252), WINDOWS_1252) {
+        let ascii = own.bytes().filter(u8::is_ascii_alphabetic).count();
+        let is_mostly_ascii = ascii >= own.chars().filter(|char| !char.is_ascii()).count();
+        if letters.len() < FEW_LETTERS && (is_mostly_ascii || looks_right(&texts(WINDOWS_1252), WINDOWS_1252))
+        {
             return WINDOWS_1252;
         }
     }
@@ -297,6 +300,13 @@ mod tests {
         ] {
             assert!(!decode(data, None).is_sure);
         }
+    }
+
+    #[test]
+    fn a_few_odd_bytes_do_not_make_a_text_cyrillic() {
+        let found = decode(b"caf\xe9 \x81\x8d", None);
+        assert_eq!((found.encoding.as_deref(), found.is_sure), (Some("windows-1252"), false));
+        assert!(found.text.starts_with("café "));
     }
 
     #[test]

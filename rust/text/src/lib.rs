@@ -40,6 +40,7 @@ pub mod detection;
 pub mod encodings;
 pub mod folding;
 pub mod gaps;
+pub mod grep;
 mod identifiers;
 pub mod interner;
 pub mod json_lines;

@@ -2,7 +2,7 @@
 //!
 //! A block that fits is never cut. One that does not is cut where its kind allows: a text between sentences, a table
 //! between rows, code between definitions, then at blank lines, then between lines, a list between items. What cannot be
-//! cut otherwise is cut into windows of tokens. A heading, and the header of a table, stay with what follows. A passage
+//! cut otherwise is cut into windows of tokens. A heading, the header of a table and a figure stay with what follows. A passage
 //! of less than a quarter of the size joins a neighbour if both together have at most 1.25 times the size, unless the
 //! sentences of a text can be shared out between the last two.
 
@@ -96,7 +96,7 @@ impl Cutter<'_, '_> {
             return Ok(());
         }
         if self.fits(block.span, room) {
-            self.push(block.span, index, block.kind == Kind::Heading);
+            self.push(block.span, index, matches!(block.kind, Kind::Heading | Kind::Figure));
             return self.add_sentences(index);
         }
         let context = self.contexts.room(index as u32, self.counter);

@@ -1,16 +1,19 @@
 //! Blocks of plain text: paragraphs between blank lines, lists by the marks at the beginnings of lines, and tables, whose
 //! cells have tabs between them.
 
-use super::block::{push, Block, Kind, Span, NONE};
+use super::block::{push, Block, Kind, Span, DEEPEST, NONE};
 
 /// Digits of the number of an item; a year at the beginning of a line is none.
 const DIGITS: usize = 3;
 /// Bytes of a line without tabs that is a row of a table, such as the name of a group of rows.
 const SHORT: usize = 60;
 
+/// Blanks by which an inner list is indented more than the one around it.
+const INDENT: usize = 2;
+
 /// Append the blocks of a stretch of plain text.
 pub(crate) fn add_plain(text: &str, span: Span, blocks: &mut Vec<Block>) {
-    let mut finder = Finder { text, blocks, open: None, list: None, has_blank: true };
+    let mut finder = Finder { text, blocks, open: None, lists: Vec::new(), has_blank: true };
     let mut start = span.0;
     while start < span.1 {
         let end = text[start..span.1].find('\n').map_or(span.1, |at| start + at + 1);
@@ -20,19 +23,28 @@ pub(crate) fn add_plain(text: &str, span: Span, blocks: &mut Vec<Block>) {
     finder.close();
 }
 
-/// The list that is open: its block, and the indent of its first item.
+/// A list that is open: its block, the item that holds it, and the indent of its first item.
 #[derive(Clone, Copy)]
 struct List {
     block: u32,
+    item: u32,
     indent: usize,
+}
+
+/// The paragraph or item that is open.
+#[derive(Clone, Copy)]
+struct Open {
+    span: Span,
+    kind: Kind,
+    parent: u32,
 }
 
 struct Finder<'a> {
     text: &'a str,
     blocks: &'a mut Vec<Block>,
-    /// The paragraph or item that is open.
-    open: Option<Span>,
-    list: Option<List>,
+    open: Option<Open>,
+    /// The innermost last.
+    lists: Vec<List>,
     /// Whether the last line was blank.
     has_blank: bool,
 }
@@ -43,44 +55,73 @@ impl Finder<'_> {
         let bare = line.trim_start_matches([' ', '\t', '\r']);
         if matches!(bare, "" | "\n") {
             self.has_blank = true;
-            if self.list.is_none() {
+            if self.lists.is_empty() {
                 self.close();
             }
             return;
         }
         let indent = line.len() - bare.len();
         if item_mark(bare).is_some_and(|mark| self.begins_item(mark)) {
-            self.close();
-            let list = *self.list.get_or_insert_with(|| {
-                let block = self.blocks.len() as u32;
-                self.blocks.push(Block::new(Kind::List, (start, start), NONE));
-                List { block, indent }
-            });
-            self.list = Some(list);
-            self.open = Some((start, end));
+            let parent = self.list_of(start, indent);
+            self.open = Some(Open { span: (start, end), kind: Kind::Item, parent });
         } else {
-            let ends_list = self.list.is_some_and(|list| self.has_blank && indent <= list.indent);
-            if ends_list {
+            if self.has_blank && self.lists.last().is_some_and(|list| indent <= list.indent) {
                 self.close();
-                self.list = None;
+                let mut item = NONE;
+                while let Some(list) = self.lists.pop_if(|list| indent <= list.indent) {
+                    item = list.item;
+                }
+                if item != NONE {
+                    self.open = Some(Open { span: (start, end), kind: Kind::Paragraph, parent: item });
+                }
             }
-            let from = self.open.map_or(start, |(from, _)| from);
-            self.open = Some((from, end));
+            let open = Open { span: (start, end), kind: Kind::Paragraph, parent: NONE };
+            self.open.get_or_insert(open).span.1 = end;
         }
         self.has_blank = false;
     }
 
+    /// Close what is before an item with this indent, and return its list.
+    fn list_of(&mut self, start: usize, indent: usize) -> u32 {
+        let is_inner = |list: &List| indent >= list.indent + INDENT;
+        let mut item = NONE;
+        match (self.lists.last(), self.open) {
+            (Some(list), Some(open)) if is_inner(list) && self.lists.len() < DEEPEST / 2 => {
+                item = open.parent;
+                if open.kind == Kind::Item {
+                    item = self.blocks.len() as u32;
+                    push(self.blocks, self.text, Kind::Item, open.span, open.parent);
+                }
+                push(self.blocks, self.text, Kind::Paragraph, open.span, item);
+                self.open = None;
+            }
+            _ => {
+                self.close();
+                while self.lists.len() > 1 && !is_inner(&self.lists[self.lists.len() - 2]) {
+                    self.lists.pop();
+                }
+                if let Some(list) = self.lists.last() {
+                    return list.block;
+                }
+            }
+        }
+        let block = self.blocks.len() as u32;
+        self.blocks.push(Block::new(Kind::List, (start, start), item));
+        self.lists.push(List { block, item, indent });
+        block
+    }
+
     /// Return whether a line with such a mark begins an item: in the middle of a paragraph, a number must be 1.
     fn begins_item(&self, mark: Marker) -> bool {
-        self.list.is_some() || self.has_blank || mark != Marker::Number
+        !self.lists.is_empty() || self.has_blank || mark != Marker::Number
     }
 
     /// End the paragraph or item that is open.
     fn close(&mut self) {
-        let Some(span) = self.open.take() else { return };
-        match self.list {
-            Some(list) => push(self.blocks, self.text, Kind::Item, span, list.block),
-            None => self.add_paragraphs(span),
+        let Some(Open { span, kind, parent }) = self.open.take() else { return };
+        match parent {
+            NONE => self.add_paragraphs(span),
+            _ => push(self.blocks, self.text, kind, span, parent),
         }
     }
 
@@ -203,6 +244,29 @@ mod tests {
         let mut blocks = Vec::new();
         add_plain(&text.replace("End.\n", ""), (0, text.len() - 5), &mut blocks);
         assert_eq!(blocks[2].head, blocks[1].head);
+    }
+
+    #[test]
+    fn lists_in_lists() {
+        let text = "- a\n  more\n  1. b\n     - c\n\n  2. d\n\n  of a\n- e\n\nEnd.";
+        let mut blocks = Vec::new();
+        add_plain(text, (0, text.len()), &mut blocks);
+        let found: Vec<_> = blocks.iter().map(|b| (b.kind, &text[b.span.0..b.span.1], b.parent)).collect();
+        let wanted = [
+            (Kind::List, "", NONE),
+            (Kind::Item, "- a\n  more", 0),
+            (Kind::Paragraph, "- a\n  more", 1),
+            (Kind::List, "", 1),
+            (Kind::Item, "1. b", 3),
+            (Kind::Paragraph, "1. b", 4),
+            (Kind::List, "", 4),
+            (Kind::Item, "- c", 6),
+            (Kind::Item, "2. d", 3),
+            (Kind::Paragraph, "of a", 1),
+            (Kind::Item, "- e", 0),
+            (Kind::Paragraph, "End.", NONE),
+        ];
+        assert_eq!(found, wanted);
     }
 
     #[test]

@@ -17,6 +17,8 @@ pub type Heading = (usize, u8, String);
 pub struct Text {
     pub text: String,
     pub headings: Vec<Heading>,
+    /// Start and end of each listing, in characters.
+    pub code: Vec<(usize, usize)>,
     pub characters: usize,
 }
 
@@ -175,6 +177,9 @@ enum Gap {
 struct Writer {
     out: String,
     headings: Vec<(usize, u8, String)>, // offsets in bytes until the end
+    code: Vec<(usize, usize)>,          // likewise
+    /// Start of the listing that is open, after its first line.
+    listing: Option<usize>,
     heading: Option<usize>,
     breaks: u8,
     gap: Gap,
@@ -228,6 +233,9 @@ impl Writer {
         } else if name == "p" || name == "pre" {
             self.breaks = 2;
             self.indent.clear();
+            if let Some(begin) = self.listing.take_if(|_| name == "pre") {
+                self.code.push((begin, self.out.len()));
+            }
         } else if is_block(name) {
             self.breaks = self.breaks.max(1);
         }
@@ -245,6 +253,7 @@ impl Writer {
         }
     }
 
+    /// Write a listing.
     fn verbatim(&mut self, text: &str) {
         for (number, line) in text.split('\n').enumerate() {
             if number > 0 {
@@ -253,8 +262,9 @@ impl Writer {
             }
             let plain = line.trim_end();
             if !plain.is_empty() {
-                self.settle();
+                let begin = self.settle();
                 self.is_verbatim = true;
+                self.listing.get_or_insert(begin);
                 self.out.push_str(&self.indent);
                 self.indent.clear();
                 self.out.push_str(plain);
@@ -325,16 +335,30 @@ impl Writer {
             self.out.truncate(own.0);
             self.out.truncate(self.out.trim_end().len());
         }
-        let mut headings = Vec::with_capacity(self.headings.len());
-        let (mut bytes, mut characters) = (0, 0);
-        for (begin, level, text) in self.headings {
-            if begin < self.out.len() {
-                characters += self.out[bytes..begin].chars().count();
-                bytes = begin;
-                headings.push((characters, level, text));
-            }
-        }
-        characters += self.out[bytes..].chars().count();
-        Text { text: self.out, headings, characters }
+        let mut offsets = Characters { text: &self.out, bytes: 0, characters: 0 };
+        let headings = self.headings.into_iter().filter(|own| own.0 < self.out.len());
+        let headings = headings.map(|(begin, level, text)| (offsets.at(begin), level, text)).collect();
+        let characters = offsets.at(self.out.len());
+        let mut offsets = Characters { text: &self.out, bytes: 0, characters: 0 };
+        // A page that is one listing is a text that was not marked up.
+        let is_code = |&(begin, end): &(usize, usize)| begin < end && 2 * (end - begin) <= self.out.len();
+        let code = self.code.iter().map(|&(begin, end)| (begin, end.min(self.out.len()))).filter(is_code);
+        let code = code.map(|(begin, end)| (offsets.at(begin), offsets.at(end))).collect();
+        Text { headings, code, characters, text: self.out }
+    }
+}
+
+/// Counts characters before ascending offsets.
+struct Characters<'a> {
+    text: &'a str,
+    bytes: usize,
+    characters: usize,
+}
+
+impl Characters<'_> {
+    fn at(&mut self, bytes: usize) -> usize {
+        self.characters += self.text[self.bytes..bytes].chars().count();
+        self.bytes = bytes;
+        self.characters
     }
 }

@@ -193,7 +193,7 @@ fn verbatim_text_keeps_its_indents_across_elements() {
 #[test]
 fn headings_have_offsets_in_characters() {
     let page = format!("<p>Größe.</p><h2>Über <b>Eis</b><a href=\"#x\">¶</a></h2>{}", paragraphs(6));
-    let Text { text, headings, characters } = read(&page, false).text;
+    let Text { text, headings, characters, .. } = read(&page, false).text;
     let (begin, level, name) = &headings[0];
     assert_eq!((*begin, *level, name.as_str()), (8, 2, "Über Eis"));
     assert!(text.chars().skip(*begin).collect::<String>().starts_with("Über Eis\n"));

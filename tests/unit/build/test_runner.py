@@ -382,7 +382,7 @@ def test_an_index_of_an_older_development_format_is_refused_by_name(paths: Paths
             "PRAGMA user_version = 2;"
         )
     for work in (lambda: build(index, str(docs), STAGES), lambda: Tables(index / "index.sqlite")):
-        with pytest.raises(IndexIncompatible, match=r"has format 2; .* reads format 4") as caught:
+        with pytest.raises(IndexIncompatible, match=r"has format 2; .* reads format 5") as caught:
             work()
         assert "build the index again" in (caught.value.hint or "")
 

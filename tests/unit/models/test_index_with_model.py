@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 import threading
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -15,8 +17,10 @@ import pytest
 from ketrag_fast import Index, Settings
 from ketrag_fast.errors import BackendError, ConfigError, DeadlineExceeded, ModelMismatch
 from ketrag_fast.models.embedders.precomputed import write_vectors
+from ketrag_fast.models.embedders.probe_texts import SAMPLE
 from ketrag_fast.storage.generation import open_current
 from ketrag_fast.storage.layout import Layout
+from ketrag_fast.storage.vector_codes import StoredVectors
 from ketrag_fast.types import Document
 from tests.support.endpoint import Endpoint, words_encoder
 
@@ -28,6 +32,8 @@ DOCUMENTS = [
     Document("bread", "Rye bread keeps for a week. Bakers add salt.", ""),
     Document("empty", "", ""),
 ]
+
+QUESTIONS = ("Who built the bridge?", "Which bridge has arches?")
 
 pytestmark = pytest.mark.usefixtures("loopback")
 
@@ -47,17 +53,23 @@ def unit(texts: list[str]) -> np.ndarray:
     return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
 
-def test_titles_precede_units_and_sentences_stand_alone(server: Endpoint, tmp_path: Path) -> None:
-    Index.build(DOCUMENTS, tmp_path / "i", settings=settings(server)).close()
+@pytest.mark.parametrize(("vector_format", "near"), [("4bit", 0.08), ("int8", 0.005), ("f32", 1e-6)])
+def test_titles_precede_units_and_sentences_stand_alone(
+    server: Endpoint, tmp_path: Path, vector_format: str, near: float
+) -> None:
+    given = settings(server, vector_format=vector_format, modes="auto,keyword")
+    Index.build(DOCUMENTS, tmp_path / "i", settings=given).close()
     stages = open_current(Layout(tmp_path / "i")).stages
-    vectors, sentence_vectors = stages["vectors"], stages["sentence_vectors"]
+    vectors, sentence_vectors = StoredVectors.of(stages["vectors"]), stages["sentence_vectors"]
     wanted = [f"{d.title}\n{d.text}" if d.title else d.text for d in DOCUMENTS if d.text]
-    assert np.allclose(vectors["unit_vectors"], unit(wanted), atol=1e-6)
+    assert (vectors.format, vectors.dimension) == (vector_format, 16)
+    assert np.allclose(vectors.decode(), unit(wanted), atol=near)
+    assert np.allclose(np.linalg.norm(vectors.decode(), axis=1), 1, atol=max(near / 2, 1e-6))
     sentences = ["The bridge crosses the Mira.", "Anton Heller built it.", "It has nine arches."]
-    assert np.allclose(sentence_vectors["walk_sentence_vectors"][:3], unit(sentences), atol=1e-6)
-    assert np.allclose(
-        sentence_vectors["title_sentence_vectors"], unit(["Old bridge", "Anton Heller"]), atol=1e-6
-    )
+    signs = np.packbits(unit(sentences) > 0, axis=1, bitorder="little")
+    assert np.array_equal(sentence_vectors["signs"][:3], signs)
+    titles = np.packbits(unit(["Old bridge", "Anton Heller"]) > 0, axis=1, bitorder="little")
+    assert np.array_equal(stages["title_vectors"]["signs"], titles)
 
 
 @pytest.mark.parametrize("mode", ["text", "fused", "knn", "keyword", "walk", "auto", "bm25"])
@@ -86,7 +98,9 @@ def test_other_units_do_not_embed_the_same_sentences_again(server: Endpoint, tmp
     Index.build(DOCUMENTS, tmp_path / "i", settings=settings(server)).close()
     before = len(server.texts)
     Index.build(DOCUMENTS, tmp_path / "i", settings=settings(server, chunk_tokens=12), rebuild=True).close()
-    assert "Rye bread keeps for a week." not in server.texts[before:]
+    new = server.texts[before:]
+    assert "Old bridge\nIt has nine arches." in new
+    assert not {"It has nine arches.", "Anton Heller built it.", "Anton Heller"}.intersection(new)
 
 
 def test_the_digest_depends_on_the_vectors_alone(server: Endpoint, tmp_path: Path) -> None:
@@ -145,7 +159,7 @@ def test_a_model_that_is_gone_is_done_without_in_auto_alone(
     from ketrag_fast.models.http.retry import Patience
 
     with Endpoint(words_encoder()) as server:
-        Index.build(DOCUMENTS, tmp_path / "i", settings=settings(server)).close()
+        Index.build(DOCUMENTS, tmp_path / "i", settings=settings(server, modes="auto,keyword")).close()
     monkeypatch.setattr(openai, "Patience", lambda: Patience(attempts=1))
     with Index.open(tmp_path / "i") as index:
         context = index.retrieve("Who built the bridge?")
@@ -174,6 +188,51 @@ def test_brought_vectors(tmp_path: Path) -> None:
             index.retrieve("Something else?", mode="text")
 
 
+def test_equal_vectors_and_units_without_sentences_are_ranked_all_the_same(tmp_path: Path) -> None:
+    documents = [*DOCUMENTS, Document("rule", "---", ""), Document("title", "", "A title alone")]
+    texts = [*(d.text for d in documents), "A title alone", "Old bridge", "Anton Heller", *QUESTIONS]
+    texts += [f"{d.title}\n{d.text}" for d in documents]
+    texts += [part.strip() + "." for d in documents for part in d.text.split(".") if part.strip()]
+    texts = [text for text in dict.fromkeys([*texts, *SAMPLE]) if text.strip()]
+    write_vectors(tmp_path / "v", texts, np.full((len(texts), 9), 1 / 3, np.float32))  # not divided by 8
+    with Index.build(
+        documents, tmp_path / "i", settings=Settings(embedder=f"vectors:{tmp_path / 'v'}")
+    ) as index:
+        for mode in ("text", "walk", "fused"):
+            found = index.retrieve(QUESTIONS[0], mode=mode, budget=400)
+            assert found.passages and np.isfinite([one.score for one in found.passages]).all()
+        assert index.retrieve(QUESTIONS[1], mode="walk").passages[0].document == "bridge"
+
+
+def test_a_finer_format_encodes_again_and_a_coarser_one_does_not(server: Endpoint, tmp_path: Path) -> None:
+    digests = {}
+    for name in ("f32", "int8", "4bit", "int8"):
+        before = len(server.texts)
+        given = settings(server, vector_format=name)
+        with Index.build(DOCUMENTS, tmp_path / "i", settings=given) as index:
+            assert index.report is not None and index.report.changed
+            digests.setdefault(name, index.digest)
+        asked = [text for text in server.texts[before:] if "bread" in text]
+        coarser = (name, len(digests)) in (("int8", 2), ("4bit", 3))
+        assert asked == [] if coarser else asked
+    # From f32 nothing is lost: the codes are those of a build in this format.
+    Index.build(DOCUMENTS, tmp_path / "f", settings=settings(server, vector_format="f32")).close()
+    given = settings(server, vector_format="4bit")
+    with (
+        Index.build(DOCUMENTS, tmp_path / "f", settings=given) as packed,
+        Index.build(DOCUMENTS, tmp_path / "g", settings=settings(server)) as fresh,
+    ):
+        assert packed.digest == fresh.digest
+
+
+def test_a_published_index_keeps_no_second_copy_of_its_vectors(server: Endpoint, tmp_path: Path) -> None:
+    Index.build(DOCUMENTS, tmp_path / "i", settings=settings(server)).close()
+    with closing(sqlite3.connect(tmp_path / "i" / "index.sqlite")) as db:
+        kept = int(db.execute("SELECT count(*) FROM vectors").fetchone()[0])
+    assert kept == len(SAMPLE)  # by which the model is recognised
+    assert not list((tmp_path / "i" / "work").iterdir())
+
+
 def test_unknown_specs_and_no_documents(server: Endpoint, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="must be one of"):
         Index.build(DOCUMENTS, tmp_path / "x", settings=Settings(embedder="bert"))
@@ -191,7 +250,8 @@ def test_the_manifest_names_model_engine_and_precision(server: Endpoint, tmp_pat
 
 def test_a_keyword_is_the_mean_of_the_sentences_that_hold_it(server: Endpoint, tmp_path: Path) -> None:
     """By hand, with sentences of several chunks: titles count once in their document."""
-    Index.build(DOCUMENTS, tmp_path / "i", settings=settings(server, chunk_tokens=12)).close()
+    own = settings(server, chunk_tokens=12, modes="keyword")
+    Index.build(DOCUMENTS, tmp_path / "i", settings=own).close()
     stages = open_current(Layout(tmp_path / "i")).stages
     words = stages["words"]
     blob, offsets = words["vocabulary_blob"], words["vocabulary_offsets"].tolist()
@@ -203,7 +263,8 @@ def test_a_keyword_is_the_mean_of_the_sentences_that_hold_it(server: Endpoint, t
         "rye": ["Rye bread keeps for a week."],
     }
     for word, sentences in wanted.items():
-        assert np.allclose(means[names.index(word)], unit(sentences).mean(0), atol=1e-6), word
+        signs = np.where(unit(sentences) > 0, 0.25, -0.25)  # of 16 values
+        assert np.allclose(means[names.index(word)], signs.mean(0), atol=1e-6), word
 
 
 def test_a_refresh_keeps_the_model_that_is_loaded(server: Endpoint, tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from ketrag_fast import Index, Settings
 from ketrag_fast.errors import BackendError, Cancelled, IndexMissing, ModelMismatch
 from ketrag_fast.storage.generation import open_current
 from ketrag_fast.storage.layout import Layout
+from ketrag_fast.storage.vector_codes import StoredVectors
 from ketrag_fast.types import Document
 from tests.process import command, python
 from tests.support.endpoint import Endpoint, words_encoder
@@ -23,7 +24,7 @@ DOCUMENTS = [
     Document(f"d{n}", f"The {word} stands by the river {n}. Nobody asks the {word} why.", word.title())
     for n, word in enumerate(("mill", "bridge", "tower", "harbour", "chapel", "forge"))
 ]
-VECTORS = {"vectors", "unit_search", "sentence_vectors", "keywords", "keyword_search"}
+VECTORS = {"vectors", "unit_search", "sentence_vectors", "title_vectors", "keywords", "keyword_search"}
 
 pytestmark = pytest.mark.usefixtures("loopback")
 
@@ -150,8 +151,8 @@ def test_killed_the_old_serves_and_the_next_call_goes_on(server: Endpoint, index
 
 def test_a_model_that_changed_behind_its_name_is_taken_at_its_new_word(tmp_path: Path) -> None:
     with Endpoint(words_encoder()) as server:
-        Index.build(DOCUMENTS, tmp_path / "i", settings=Settings(embedder=spec(server))).close()
-    old = open_current(Layout(tmp_path / "i")).stages["vectors"]["unit_vectors"].copy()
+        Index.build(DOCUMENTS, tmp_path / "i", settings=Settings(embedder=spec(server), modes=MODES)).close()
+    old = StoredVectors.of(open_current(Layout(tmp_path / "i")).stages["vectors"]).decode()
     for encode in (lambda texts: -words_encoder()(texts), words_encoder(24)):  # other values, another size
         with Endpoint(encode) as liar:
             asked = Settings(embedder=spec(liar))
@@ -162,7 +163,7 @@ def test_a_model_that_changed_behind_its_name_is_taken_at_its_new_word(tmp_path:
             with Index.reembed(tmp_path / "i", settings=asked) as opened:
                 assert {name for name, done in how(opened).items() if done == "ran"} == VECTORS
                 assert opened.retrieve("mill", mode="text").passages
-            new = open_current(Layout(tmp_path / "i")).stages["vectors"]["unit_vectors"]
+            new = StoredVectors.of(open_current(Layout(tmp_path / "i")).stages["vectors"]).decode()
             assert new.shape != old.shape or np.allclose(new, -old, atol=1e-6)
             asked_before = len(liar.texts)
             Index.reembed(tmp_path / "i", settings=asked).close()

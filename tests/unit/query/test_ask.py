@@ -65,6 +65,40 @@ def test_an_answer_and_where_it_comes_from(folder: Path, server: Chat) -> None:
     assert len(server.requests) == 2
 
 
+WRONG = (
+    "She was built by Colin Archer. The Fram drifted under Roald Amundsen [3]. The Gjøa sailed in 1906 [1]."
+)
+
+
+def test_sentences_get_their_citations_or_a_mark(folder: Path) -> None:
+    """A model that cites nothing, one that says what no passage says, and a wrong citation."""
+    pieces: list[str] = []
+    with Chat(lambda _: WRONG) as server, Index.open(folder) as index:
+        found = index.ask(QUESTION, llm=spec(server), on_text=pieces.append)
+    by_name = {passage.document: passage.rank for passage in found.context.passages}
+    fram, gjoa = by_name["fram"], by_name["gjoa"]
+    assert (
+        found.text
+        == "".join(pieces).rstrip()
+        == (
+            f"She was built by Colin Archer [{fram}]. The Fram drifted under Roald Amundsen [?]. "
+            f"The Gjøa sailed in 1906 [{gjoa}]."
+        )
+    )
+    assert [(one.citations, one.is_supported) for one in found.sentences] == [
+        ((fram,), True),
+        ((), False),
+        ((gjoa,), True),
+    ]
+    assert [one.number for one in found.citations] == [fram, gjoa]
+    assert found.plain == WRONG.replace(" [3]", "").replace(" [1]", "")
+    assert found.to_json()["sentences"][1] == {
+        "text": "The Fram drifted under Roald Amundsen.",
+        "citations": [],
+        "supported": False,
+    }
+
+
 def test_the_prompt_holds_the_passages_as_data(folder: Path, server: Chat) -> None:
     with Index.open(folder) as index:
         found = index.ask(QUESTION, llm=spec(server))
@@ -174,7 +208,7 @@ def test_models_that_fail(folder: Path, server: Chat) -> None:
 def test_a_reply_that_paints_the_screen(folder: Path) -> None:
     with Chat(lambda _: "\x1b[2Jred\x07 [1]\x9b2J") as server, Index.open(folder) as index:
         found = index.ask(QUESTION, llm=spec(server))
-    assert found.text == "[2Jred [1]2J"
+    assert found.text == "[2Jred2J [?]"
 
 
 # ---------------------------------------------------------------- the command
@@ -191,6 +225,18 @@ def test_the_command_streams_and_cites(
     assert "1 citation without a passage removed" in err
 
 
+def test_the_command_lists_what_was_read_if_nothing_is_cited(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with Chat(lambda _: "Frank Wild led those left on Elephant Island in South Africa.") as server:
+        assert main(["ask", "-i", str(folder), "--llm", spec(server), QUESTION]) == 0
+    lines = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
+    assert lines[0] == "Frank Wild led those left on Elephant Island in South Africa [?]."
+    assert lines[2] == "[?] no passage supports this sentence"
+    assert lines[4] == "Passages read, none of which is cited:"
+    assert [line[:5] for line in lines[5:]] == ["  [1]", "  [2]", "  [3]"]
+
+
 def test_the_command_explains_its_sources(
     folder: Path, server: Chat, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -203,8 +249,8 @@ def test_the_command_explains_its_sources(
     assert main([*asked, "--llm", spec(server), "--json"]) == 0
     why = json.loads(capsys.readouterr().out)["passages"][0]["why"]
     assert why
-    held = ", ".join("{word} ({count})".format(**reason) for reason in why)
-    assert reasons == [f"      holds {held}"]
+    held = ", ".join(one["word"] + (f" ({one['count']} times)" if one["count"] > 1 else "") for one in why)
+    assert reasons == [f"      contains {held}"]
     assert main([*asked, "--llm", "none"]) == 0
     assert reasons[0] in capsys.readouterr().out.splitlines()
 

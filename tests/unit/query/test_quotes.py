@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from ketrag_fast import Document, Index
+from ketrag_fast.apps.cli.main import main
+from ketrag_fast.errors import InputError
 from ketrag_fast.query.answer.quotes import MOST, best_sentences
 from ketrag_fast.types import Context
 
@@ -75,7 +77,7 @@ def test_passages_far_behind_the_best_one_are_not_quoted(index: Index) -> None:
     near = context_of(
         index, "Which sails of which harpoon?", [(1.0 - 0.01 * n, "", x) for n, x in enumerate(texts)]
     )
-    assert [quote.number for quote in best_sentences(near)] == [1, 1, 2, 2, 3]
+    assert [quote.number for quote in best_sentences(near, 5)] == [1, 1, 2, 2, 3]
     assert best_sentences(near)[0].text == "They sailed on."
     far = context_of(
         index, "Which sails of which harpoon?", [(1.0 - 0.5 * n, "", x) for n, x in enumerate(texts)]
@@ -125,6 +127,39 @@ def test_quotes_are_the_words_of_their_documents(index: Index) -> None:
         assert answer.context.passages[quote.number - 1].document == quote.document
     numbers = [quote.number for quote in answer.quotes]
     assert max(numbers.count(number) for number in numbers) <= 2
+
+
+def test_at_most_three_unless_more_are_asked_for(index: Index) -> None:
+    texts = [f"They sailed on day {day}. They slept on day {day}." for day in range(6)]
+    context = context_of(index, "Which sails?", [(1.0, "", text) for text in texts])
+    assert [quote.number for quote in best_sentences(context)] == [1, 2, 3]
+    assert [quote.number for quote in best_sentences(context, 5)] == [1, 2, 3, 4, 5]
+    question = "Who went through the passage in the herring boat?"
+    assert len(index.ask(question, quotes=1).quotes) == 1
+    with pytest.raises(InputError, match="quotes must be from 1 to 100, got 0"):
+        index.ask(question, quotes=0)
+
+
+def test_equal_sentences_are_quoted_once_and_headings_never(index: Index) -> None:
+    rows = [
+        (1.0, "Log", "# Who sailed the Maud\n\nJensen sailed the Maud."),
+        (0.9, "", "Jensen sailed the Maud!"),
+    ]
+    context = context_of(index, "Who sailed the Maud?", rows)
+    assert [quote.text for quote in best_sentences(context)] == ["Jensen sailed the Maud."]
+
+
+def test_a_row_is_quoted_with_its_header(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = "\n".join(f"| item-{n} | {3 * n} | {1.5 * n} |" for n in range(9))
+    text = f"# Stock\n\n| Name | Quantity | Price EUR |\n|---|---|---|\n{rows}\n"
+    with Index.build([Document("stock.md", text)], tmp_path / "index") as index:
+        answer = index.ask("What is the price of item-5?", quotes=1)
+    (quote,) = answer.quotes
+    assert quote.text == text[quote.start : quote.end] == "| item-5 | 15 | 7.5 |"
+    assert quote.header == quote.to_json()["header"] == "| Name | Quantity | Price EUR |"
+    assert main(["ask", "-i", str(tmp_path / "index"), "--quotes", "1", "What is the price of item-5?"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1:3] == ["| Name | Quantity | Price EUR |", "| item-5 | 15 | 7.5 | [1]"]
 
 
 def test_the_same_question_gives_the_same_quotes(index: Index) -> None:

@@ -9,6 +9,7 @@ import pytest
 from ketrag_fast import Index, Settings
 from ketrag_fast.readers import SourceFile, items_of
 from ketrag_fast.readers.decode import decode
+from ketrag_fast.readers.file_types import kind_of
 from ketrag_fast.readers.html_encoding import decode_html
 from tests.support.reading import at, read_all, read_one
 
@@ -48,6 +49,30 @@ def test_a_named_encoding_wins(tmp_path: Path) -> None:
         (document,) = index.inspect.stored()
         assert document.text == TEXTS["koi8.txt"][0].encode("koi8-r").decode("cp1251")
         assert document.metadata == {"encoding": "cp1251"}
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+@pytest.mark.parametrize("name", ["a.txt", "README", "b.log"])
+def test_utf16_without_a_mark(name: str, encoding: str) -> None:
+    text = "Nansen reached 86° 14′ N, and 北京大学的图书馆 was 建于 1902.\n" * 90
+    found = read_one(name, text.encode(encoding))
+    assert (found.text, found.metadata) == (text, {"encoding": encoding})
+
+
+@pytest.mark.parametrize(
+    "data", [b"\1\0\2\0" * 20, b"ab\0\0" * 20, b"\0" * 64, "é\x07".encode("utf-16-le") * 20]
+)
+def test_binary_data_are_not_utf16(data: bytes) -> None:
+    assert kind_of(SourceFile(Path("a"), "a", data=data)) is None
+    assert read_all("a.txt", data)[0] == []
+
+
+@pytest.mark.parametrize("name", ["NOTES", "notes.log", "liesmich.2024"])
+@pytest.mark.parametrize("text", ["The café’s “special” – naïve résumé\n", TEXTS["gbk.txt"][0] + "\n"])
+def test_texts_with_an_unknown_suffix(name: str, text: str) -> None:
+    data = (text * 300).encode("gbk" if text.startswith("北") else "cp1252")
+    assert read_one(name, data).text == text * 300
+    assert kind_of(SourceFile(Path(name), name, data=bytes(range(128, 256)) * 40)) is None
 
 
 def test_a_weak_guess_is_a_warning(tmp_path: Path) -> None:

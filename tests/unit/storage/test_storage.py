@@ -151,10 +151,10 @@ def test_sizes_alone_leave_headers_to_the_mapping(layout: Layout) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "error"),
     [
-        ('"format": 4', '"format": 3', IndexIncompatible),
-        ('"format": 4', '"format": 0', IndexIncompatible),
+        ('"format": 5', '"format": 3', IndexIncompatible),
+        ('"format": 5', '"format": 0', IndexIncompatible),
         ('"seal": ', '"other": ', IndexDamaged),
-        ('"format": 4', '"format": null', IndexDamaged),
+        ('"format": 5', '"format": null', IndexDamaged),
         ('"ids": {', '"../ids": {', IndexDamaged),
         ('"name": "things"', '"name": "../things"', IndexDamaged),
         ('"shape": [\n', '"shape": ["x",\n', IndexDamaged),
@@ -342,9 +342,9 @@ def test_damaged_newer_and_read_only_database(layout: Layout) -> None:
     with pytest.raises(ReadOnly), writing(layout.tables):
         db.execute("INSERT INTO settings VALUES ('a', 'b')")
     db.execute("PRAGMA query_only = OFF")
-    db.execute("PRAGMA user_version = 5")
+    db.execute("PRAGMA user_version = 6")
     db.close()
-    with pytest.raises(IndexIncompatible, match="format 4"):
+    with pytest.raises(IndexIncompatible, match="format 5"):
         Tables(layout.tables)
 
 

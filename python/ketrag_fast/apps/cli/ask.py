@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 
 _MOST_TOKENS = 1_000_000
+_UNSUPPORTED = "[?] no passage supports this sentence"
+_LISTED = 5
+"""Maximum number of sources of an answer without a citation."""
 _SURVEY = "survey"
 _QUOTED = "These are quotes from the passages, not an answer written by a model:"
 
@@ -30,33 +33,41 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
         "ask",
         parents=[shared],
         description="Retrieve the context for a question and let a model answer from it, with numbered "
-        "citations. Without a model the sentences that fit best are quoted.",
+        "citations. A sentence that no passage supports ends with [?]. Without a model the sentences that "
+        "fit best are quoted.",
         examples=(
             'ketrag ask "Who built the Fram?" --llm llama-cpp:model.gguf',
-            'ketrag ask "Is a model needed?" --kind yes-no --mode cg-rag -o subgraphs=5',
+            'ketrag ask "Which ships were lost?" --filter "year>=1900"',
             'ketrag ask "Who led the men?" --html answer.html',
             'ketrag ask --survey "Which dangers come up again and again?"',
         ),
     )
     parser.add_argument("question", metavar="QUESTION", help="question to answer")
-    options.answering(parser, shown=("llm", "answer_llm"))
-    options.topic(parser, "retrieval", "query", shown=("mode", "budget", "filter", "allow", "deadline"))
+    options.answering(parser, shown=("llm",))
+    options.topic(parser, "retrieval", "query", shown=("mode", "budget", "filter", "newest"))
     parser.add_argument(
         "--survey",
         action="store_true",
         help="question about the whole: answer from excerpts of many documents, by theme (--mode survey)",
     )
     parser.add_argument("--explain", action="store_true", help="print why each source was retrieved")
-    parser.add_argument(
+    kind = parser.add_argument(
         "--kind",
         choices=("free", "yes-no", "choice"),
         help="form of the answer: text; Yes, No or Maybe; or one --option (default free)",
     )
-    parser.add_argument(
+    option = parser.add_argument(
         "--option", action="append", default=[], metavar="TEXT", help="possible answer; repeatable"
     )
-    parser.add_argument("--html", metavar="FILE", help="write answer and passages as a web page")
     parser.add_argument(
+        "--quotes",
+        type=int,
+        default=3,
+        metavar="N",
+        help="maximum number of sentences quoted without a model (default 3)",
+    )
+    parser.add_argument("--html", metavar="FILE", help="write answer and passages as a web page")
+    tokens = parser.add_argument(
         "--answer-tokens",
         type=int,
         default=512,
@@ -64,17 +75,21 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
         help="maximum tokens of the answer (default 512)",
     )
     mark_rare(
+        kind,
+        option,
+        tokens,
         parser.add_argument(
             "--answer-seconds",
             type=float,
             default=300.0,
             metavar="X",
             help="time limit of the answer in seconds (default 300)",
-        )
+        ),
     )
     group = parser.add_argument_group("embedding model")
     options.setting(group, "embedder", rare=True)
     options.model(parser)
+    options.freshness(parser)
     parser.set_defaults(run=run, go_on="run the same command again")
 
 
@@ -102,6 +117,7 @@ def run(args: argparse.Namespace) -> int:
     shown = _Screen(args.explain, settings.top) if not args.json else None
     with Index.open(path, settings=settings, deadline=settings.deadline) as index:
         _require_model_for_kind(args, index)
+        options.freshen(args, index)
         answer = index.ask(
             args.question,
             tokens=args.answer_tokens,
@@ -109,6 +125,7 @@ def run(args: argparse.Namespace) -> int:
             on_text=shown,
             kind=args.kind,
             options=args.option,
+            quotes=args.quotes,
             explain=args.explain or html is not None,
         )
         if html is not None:
@@ -183,29 +200,42 @@ class _Screen:
                 )
             others = [f"other spans: {', '.join(quotes(answer)[1:])}"] if answer.quotes[1:] else []
             output.write("\n".join([*others, *self._sources(answer)]))
-        elif answer.citations:
-            output.write("\n".join(self._sources(answer)))
+        else:
+            marks = ["", _UNSUPPORTED] if any(one.is_supported is False for one in answer.sentences) else []
+            output.write("\n".join([*marks, *self._sources(answer)]))
 
     def _sources(self, answer: Answer) -> list[str]:
         cited = {one.number: one.passage for one in answer.citations}
         for quote in sorted(answer.quotes, key=lambda quote: quote.number):
             cited.setdefault(quote.number, answer.context.passages[quote.number - 1])
         lines = ["", "Sources:"]
+        more = 0
+        if not cited:
+            used = answer.context.passages[: answer.passages_used]
+            lines, more = ["", "Passages read, none of which is cited:"], max(len(used) - _LISTED, 0)
+            cited = dict(enumerate(used[:_LISTED], 1))
         for number, passage in cited.items():
             lines.append(f"  [{number}] {place_of(passage)}")
             lines += reasons(passage) if self._explain else []
-        return lines
+        return [*lines, f"  and {more:,} more"] if more else lines
 
 
 def quotes(answer: Answer) -> list[str]:
-    """Return a line for each quoted sentence, best first; those of a survey by theme, under its label."""
+    """Return the quoted sentences, best first; those of a survey by theme, under its label.
+
+    A row is printed below the header of its table.
+    """
     lines: list[str] = []
-    last = None
+    last, header = None, ""
     for quote in answer.quotes:
         why = answer.context.passages[quote.number - 1].why
         theme = next((one["theme"] for one in why if isinstance(one, dict) and "theme" in one), last)
         if theme != last:
             lines += ["", inline(theme)]
             last = theme
-        lines.append(f"“{' '.join(quote.text.split())}” [{quote.number}]")
+        text = " ".join(quote.text.split())
+        if quote.header and quote.header != header:
+            lines.append(quote.header)
+        header = quote.header
+        lines.append(f"{text} [{quote.number}]" if header else f"“{text}” [{quote.number}]")
     return lines

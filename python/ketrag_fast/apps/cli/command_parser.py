@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 import shutil
 import sys
 from collections.abc import Iterable, Sequence
@@ -16,7 +17,7 @@ COMMON: Final = "common options"
 _WIDEST: Final = 100
 _ALIKE: Final = 0.7
 """Minimum similarity of an unknown option and the one that is suggested."""
-_TEXTS: Final = ("QUERY", "QUESTION", "NAME")
+_TEXTS: Final = ("QUERY", "QUESTION", "PATTERN", "NAME")
 """Placeholders of arguments that may have several words."""
 _MORE: Final = "`%s --help` lists all options, `ketrag config list` all settings (-o NAME=VALUE)"
 
@@ -60,6 +61,7 @@ class CommandParser(argparse.ArgumentParser):
         self.more: list[tuple[str, str]] = []
         self.notes: list[str] = []
         self._hint = ""
+        self._words: tuple[str, ...] = ()
         if with_help:
             self.add_argument(
                 "-h",
@@ -68,6 +70,11 @@ class CommandParser(argparse.ArgumentParser):
                 nargs=0,
                 help="print the common options (-h) or all (--help)",
             )
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
+        """As in argparse. The words are remembered for hints."""
+        self._words = tuple(args or ())
+        return super().parse_known_args(args, namespace)
 
     def format_usage(self) -> str:
         """Return the usage line: what is required, and `[options]`."""
@@ -133,6 +140,7 @@ class CommandParser(argparse.ArgumentParser):
         """Print usage, error and hint; exit with 2."""
         sys.stderr.write(inline(self.format_usage().rstrip("\n")) + "\n")
         message, near = _plain(message)
+        near = near or self._dash_hint(message)
         sys.stderr.write(f"ketrag: error: {inline(message)}\n")
         hint = hint or near or self._hint
         sys.stderr.write(f"hint: {inline(hint or f'{self.prog} -h')}\n")
@@ -154,6 +162,15 @@ class CommandParser(argparse.ArgumentParser):
         known.update((option.lstrip("-"), option) for option in self._option_string_actions)
         near = closest(flag.lstrip("-"), known, _ALIKE)
         self.error(f"unknown option {flag}", f"did you mean {known[near]}?" if near else "")
+
+    def _dash_hint(self, message: str) -> str:
+        """Return how to give a text that begins with `-`, if one is missing and such a word was given."""
+        missing = message.partition("arguments are required: ")[2]
+        known = self._option_string_actions
+        word = next((one for one in self._words if one[:1] == "-" and one.partition("=")[0] not in known), "")
+        if missing not in _TEXTS or not word or word == "--":
+            return ""
+        return f"a {missing} that begins with - follows --: {self.prog} -- {shlex.quote(word)}"
 
     def _quoting_hint(self) -> str:
         """Return how to give a text of several words; an empty text if the command takes none."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ketrag_fast.index import Index
-    from ketrag_fast.types import Answer, Context, GraphView, Passage
+    from ketrag_fast.types import Answer, Context, GraphView, Passage, Quote
 
 _BOX: Final = 180
 _GAP: Final = 150
@@ -80,7 +80,7 @@ def _body(context: Context, files: Mapping[str, Path], answer: Answer | None) ->
         yield f'<p class="answer">{link_citations(answer)}</p>'
     elif answer is not None and answer.quotes:
         yield "<p>Quotes from the passages, not an answer written by a model:</p>"
-        links = (f'“{escape(q.text)}” <a href="#p{q.number}">[{q.number}]</a>' for q in answer.quotes)
+        links = (f'{_quoted(one)} <a href="#p{one.number}">[{one.number}]</a>' for one in answer.quotes)
         yield f'<ul class="answer">{"".join(f"<li>{one}</li>" for one in links)}</ul>'
     about = f"mode {context.mode} · {context.tokens:,} of {context.budget:,} tokens"
     yield f'<p class="about">{escape(about)}</p>'
@@ -92,6 +92,11 @@ def _body(context: Context, files: Mapping[str, Path], answer: Answer | None) ->
         yield from _passage(passage, files.get(passage.document))
 
 
+def _quoted(one: Quote) -> str:
+    """Return a quoted sentence, or a row below the header of its table."""
+    return f"{escape(one.header)}<br>{escape(one.text)}" if one.header else f"“{escape(one.text)}”"
+
+
 def link_citations(answer: Answer) -> str:
     """An answer with its numbers as links to the passages."""
     known = {citation.number for citation in answer.citations}
@@ -100,7 +105,8 @@ def link_citations(answer: Answer) -> str:
         number = int(found[1])
         return f'<a href="#p{number}">[{number}]</a>' if number in known else found[0]
 
-    return re.sub(r"\[(\d{1,9})\]", link, escape(answer.text)).replace("\n", "<br>\n")
+    text = re.sub(r"\[(\d{1,9})\]", link, escape(answer.text)).replace("\n", "<br>\n")
+    return text.replace("[?]", '<abbr title="no passage supports this sentence">[?]</abbr>')
 
 
 def address(path: Path, passage: Passage) -> str:
@@ -131,7 +137,7 @@ def _passage(passage: Passage, path: Path | None) -> Iterator[str]:
         yield f"<figure>{drawing(steps, words)}</figure>"
     sentences = [str(reason["sentence"]) for reason in reasons if "sentence" in reason]
     if words:
-        sentences.insert(0, f"holds {', '.join(words)}")
+        sentences.insert(0, f"contains {', '.join(words)}")
     if sentences:
         yield "<ul>" + "".join(f"<li>{_emphasised(line)}</li>" for line in sentences) + "</ul>"
     yield f"<details><summary>text</summary><pre>{escape(passage.text)}</pre></details></article>"

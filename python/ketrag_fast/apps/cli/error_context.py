@@ -16,7 +16,8 @@ from ketrag_fast.errors import KetragError
 
 # Not after "alone (": documents that are to be indexed alone belong into another index.
 _COMMAND: Final = re.compile(
-    r"(?<!alone \(`)\bketrag (?:index|reembed|add|remove|documents|compact|doctor|stats|graph)(?![\w-])"
+    r"(?<!alone \(`)\bketrag (?:index|reembed|upgrade|add|remove|documents|compact|doctor|stats|graph)"
+    r"(?![\w-])"
     r"(?P<rest>(?:(?!\bketrag )[^`;])*)"
 )
 _INDEX: Final = re.compile(r"(?:^|\s)(?:-i|--index)\b")

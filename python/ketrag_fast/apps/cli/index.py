@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ketrag_fast.apps.cli import dry_run, options, output, ray_build
+from ketrag_fast.apps.cli.command_parser import mark_rare
 from ketrag_fast.apps.cli.error_context import complete_hint, index_of
 from ketrag_fast.apps.cli.terminal_text import inline
 from ketrag_fast.base.config import Settings
@@ -38,40 +39,44 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
         "SOURCE, all sources of the index are read again.",
         examples=(
             "ketrag index docs/",
+            "ketrag index ~/notes --name notes",
             "ketrag index docs/ --embedder native:all-MiniLM-L6-v2 --modes auto,knn",
-            "ketrag index --llm llama-cpp:model.gguf -o knn_k=4",
         ),
     )
     parser.add_argument("sources", nargs="*", metavar="SOURCE", help="file, folder, glob or .jsonl data set")
+    parser.add_argument(
+        "--name", metavar="NAME", help="keep the index in the user's data folder; -c NAME uses it anywhere"
+    )
     options.topic(
         parser,
         "what to build",
         "build",
-        shown=("system", "modes", "embedder", "llm", "chunk_tokens", "language", "core_ratio"),
+        shown=("system", "modes", "embedder", "llm", "chunk_tokens", "language"),
     )
     parser.add_argument("--replace", action="store_true", help="drop all sources that are not named now")
     parser.add_argument(
         "--rebuild", action="store_true", help="discard earlier work; needed to change the chunk size"
     )
-    parser.add_argument(
+    examples = parser.add_argument(
         "--examples", metavar="FILE", help="questions that the page of the index offers, one per line"
     )
     dry_run.declare(parser)
-    parser.add_argument(
+    partial = parser.add_argument(
         "--publish-partial",
         action="store_true",
         help="publish what an interrupted build has extracted so far",
     )
+    mark_rare(examples, partial)
     ray_build.declare(parser)
     options.topic(parser, "running", "running")
-    options.model(parser, shown=("limit_usd",))
+    options.model(parser)
     options.topic(parser, "extraction by a language model (--llm)", "reading", but=("llm",))
     parser.set_defaults(run=run, go_on=_GO_ON)
 
 
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
-    path, _ = options.index_path(args)
+    path = _folder(args)
     settings = options.build_settings_of(args)
     is_new = not args.sources and not has_index(path)
     if args.publish_partial and is_new:
@@ -108,6 +113,19 @@ def run(args: argparse.Namespace) -> int:
     for text in lacking:
         output.warn(text)
     return code
+
+
+def _folder(args: argparse.Namespace) -> Path:
+    """Return the folder of the index, which is a collection if it has a name."""
+    if args.name is None:
+        return options.index_path(args)[0]
+    if args.index or args.collection:
+        raise ConfigError(
+            "--name makes a collection, and -i and -c name another index", hint="leave out -i and -c"
+        )
+    from ketrag_fast.index.collections import new_collection
+
+    return new_collection(args.name, args.sources)
 
 
 def has_index(path: Path) -> bool:

@@ -14,20 +14,26 @@ from ketrag_fast.apps.cli.command_parser import CommandParser, suggestion
 from ketrag_fast.errors import KetragError, OutOfMemory
 
 GROUPS: Final = {
-    "Build": {
-        "index": ("index", "build an index, or update it from its sources"),
-        "add": ("add", "add documents; no other source is read"),
-        "remove": ("remove", "remove documents"),
-        "watch": ("watch", "rebuild whenever a folder changes"),
-        "reembed": ("reembed", "replace the vectors by those of another embedding model"),
-    },
-    "Query": {
-        "retrieve": ("retrieve", "print the context for a query"),
+    "Find": {
+        "search": ("search", "find passages in your files"),
+        "get": ("get", "print the indexed text of a file, or some lines of it"),
+        "grep": ("grep", "find lines that match a pattern"),
+        "retrieve": ("retrieve", "print the context for a query, for a prompt"),
         "ask": ("ask", "answer a question, with citations"),
         "themes": ("themes", "show what the documents are about"),
         "graph": ("graph", "show an entity, its relations and its sentences"),
         "documents": ("documents", "list the documents of an index"),
+    },
+    "Index": {
+        "index": ("index", "build an index, or update it from its sources"),
+        "add": ("add", "add documents; no other source is read"),
+        "remove": ("remove", "remove documents"),
+        "watch": ("watch", "rebuild whenever a folder changes"),
+        "collections": ("collections", "list the indexes that have a name"),
+        "describe": ("describe", "say what is in a folder, for people and assistants"),
         "read": ("read", "preview how a file is read: text, locations, metadata"),
+        "reembed": ("reembed", "replace the vectors by those of another embedding model"),
+        "stats": ("stats", "print what an index contains"),
     },
     "Share": {
         "serve": ("serve", "serve indexes over HTTP, with a web page"),
@@ -39,16 +45,14 @@ GROUPS: Final = {
         "export": ("export", "write a graph for GraphRAG, Gephi, Neo4j and other programs"),
         "recording": ("recording", "convert the extraction of another tool"),
     },
-    "Measure": {
+    "Measure and maintain": {
         "eval": ("evaluate", "score retrieval and answers on a data set"),
         "bench": ("bench", "compare builds, systems or settings on a data set"),
         "estimate": ("estimate", "predict tokens, calls, USD and hours of a build"),
         "diff": ("diff", "compare two indexes, or two generations of one"),
         "train": ("train", "train a system on judged queries"),
-    },
-    "Maintain": {
-        "stats": ("stats", "print what an index contains"),
         "compact": ("compact", "write the small changes of a large index into its files"),
+        "upgrade": ("upgrade", "take over an index of the format before"),
         "doctor": ("doctor", "verify every byte of an index"),
         "config": ("config", "list settings and show where their values come from"),
         "models": ("models", "list, check or install embedding models"),
@@ -61,8 +65,8 @@ COMMANDS: Final = {name: row for commands in GROUPS.values() for name, row in co
 
 _DESCRIPTION = "Graph indexes for retrieval, built and queried on this machine."
 EPILOG = """`ketrag COMMAND -h` shows the common options of a command, `ketrag COMMAND --help` all of them.
-Exit codes: 0 done, 1 failed, 2 wrong usage, 3 partly done (failures are listed), 4 index missing,
-damaged or incomplete, 5 network or endpoint not allowed, 130 interrupted."""
+Exit codes: 0 done, 1 failed or nothing found, 2 wrong usage, 3 partly done (failures are listed), 4 index
+missing, damaged or incomplete, 5 network or endpoint not allowed, 130 interrupted."""
 _TOP_FLAGS = ("-h", "--help", "--version")
 _RESUME = "run the same command again"
 _ELSEWHERE = {"purge": "ketrag remove --purge ID"}
@@ -91,7 +95,7 @@ class _TopParser(CommandParser):
         lines = [self.format_usage(), f"{_DESCRIPTION}\n"]
         for title, commands in GROUPS.items():
             lines.append(f"{title}:")
-            lines += [f"  {name:<12}{text}" for name, (_, text) in commands.items()]
+            lines += [f"  {name:<13}{text}" for name, (_, text) in commands.items()]
             lines.append("")
         return (
             "\n".join(
@@ -119,7 +123,8 @@ def parser(argv: Sequence[str] | None = None) -> CommandParser:
     chosen = next((word for word in argv if word in COMMANDS), None) if argv is not None else None
     for name, (module, text) in COMMANDS.items():
         if argv is not None and name != chosen:
-            commands.add_parser(name, help=text)
+            if chosen is None or chosen != argv[0]:
+                commands.add_parser(name, help=text)
             continue
         from ketrag_fast.apps.cli import options
 
@@ -145,6 +150,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
         top.error(f"unknown command {argv[0]!r}", hint)
     if argv and argv[0].startswith("-") and argv[0] not in _TOP_FLAGS and set(argv) & COMMANDS.keys():
         top.error(f"option {argv[0]} is before the command", "options follow the command: ketrag COMMAND ...")
+    args: argparse.Namespace
     args, unknown = top.parse_known_args(argv)
     if unknown:
         args.parser.reject(unknown)

@@ -27,26 +27,40 @@ from ketrag_fast.base.config.catalogue import systems
 from ketrag_fast.base.config.fields import Topic
 from ketrag_fast.base.config.sources import DEFAULT_FILE
 from ketrag_fast.base.folders import folders_of
-from ketrag_fast.errors import ConfigError, DocumentError
+from ketrag_fast.errors import ConfigError, DocumentError, IndexMissing
 
 if TYPE_CHECKING:
     from ketrag_fast.base.progress import Callback, Kind
+    from ketrag_fast.index import Index
 
 _METAVARS = {int: "N", float: "X", bool: "{true,false}"}
 _MOST_CHOICES = 5
 """Choices that a placeholder lists; more of them are a MODE, a PRESET or the like."""
 _LONGEST_LINE = 1_000_000
+_DEFAULT = Path(".ketrag")
 FILTER = "'year>=1990 and lang=en'"
 """An example of a condition, for help texts."""
 _OWNED = "settings of one system: ketrag config list {%s}"
 
 
-def common() -> CommandParser:
-    """Return a parser with the options that every command takes."""
+def common(*, letters: bool = True) -> CommandParser:
+    """Return a parser with the options that every command takes.
+
+    Without `letters` the index has no short option: `ketrag grep -i` ignores case.
+    """
     parser = CommandParser(add_help=False)
     group = parser.add_argument_group(COMMON)
     group.add_argument(
-        "-i", "--index", metavar="DIR", help="index folder (default: $KETRAG_INDEX, else ./.ketrag)"
+        *(["-i"] if letters else []),
+        "--index",
+        metavar="DIR",
+        help="index folder (default: $KETRAG_INDEX, else ./.ketrag)",
+    )
+    group.add_argument(
+        *(["-c"] if letters else []),
+        "--collection",
+        metavar="NAME",
+        help="named index, or several: notes,work (`ketrag collections`)",
     )
     group.add_argument(
         "-o",
@@ -78,7 +92,7 @@ def setting(group: Any, *wanted: str, rare: bool = False, about: str | None = No
     for name in wanted:
         spec = catalogue()[name]
         flag, dest = "--" + name.replace("_", "-"), f"set_{name}"
-        if spec.types == (bool,) and spec.concerns == "run":
+        if spec.types == (bool,) and spec.default is False and spec.concerns in ("run", "query"):
             action = group.add_argument(
                 flag, dest=dest, action="store_const", const="true", help=_escape(spec.help)
             )
@@ -231,17 +245,136 @@ def query_settings_of(args: argparse.Namespace, *, strict: bool = True) -> Setti
     return Settings(**{name: value for name, value in values.items() if name in used})
 
 
+def hops(parser: argparse.ArgumentParser) -> None:
+    """Add `--hop`."""
+    parser.add_argument(
+        "--hop",
+        dest="hops",
+        action="append",
+        default=[],
+        metavar="TEXT",
+        help="a name or sub-question on the way to the answer that you know already; repeatable",
+    )
+
+
+def freshness(parser: argparse.ArgumentParser) -> None:
+    """Add `--fresh` and `--stale`."""
+    group = parser.add_mutually_exclusive_group()
+    group.add_argument(
+        "--fresh",
+        dest="set_refresh",
+        action="store_const",
+        const="always",
+        help="first index files that have changed, however long it takes",
+    )
+    group.add_argument(
+        "--stale",
+        dest="set_refresh",
+        action="store_const",
+        const="never",
+        help="do not check whether files have changed",
+    )
+
+
+def freshen(args: argparse.Namespace, index: Index) -> None:
+    """Bring an index up to date before a query, or say that it is not."""
+    line = index.freshen().line
+    if line is not None and not args.quiet:
+        from ketrag_fast.apps.cli import output
+
+        output.say(line)
+
+
 def opened_path(args: argparse.Namespace) -> Path | list[str]:
     """Return the index folder of a command that only reads, or several that are searched as one."""
-    return folders_of(args.index or os.environ.get("KETRAG_INDEX") or ".ketrag")
+    named = _collection_paths(args)
+    if len(named) > 1:
+        return [str(path) for path in named.values()]
+    return next(iter(named.values()), None) or folders_of(_folder_named(args) or str(_usual(args)))
+
+
+def searched_paths(args: argparse.Namespace) -> dict[str | None, Path | list[str]]:
+    """Return the indexes of a search: that which is named, else ./.ketrag, else all collections by name.
+
+    The key of a single index is None.
+    """
+    named = _collection_paths(args)
+    if not named and _folder_named(args) is None and not _DEFAULT.exists():
+        from ketrag_fast.index.collections import collection_names, collections_folder
+
+        named = {name: collections_folder() / name for name in collection_names()}
+    if len(named) > 1:
+        found: dict[str | None, Path | list[str]] = {}
+        found.update(named.items())
+        return found
+    return {None: opened_path(args)}
+
+
+def served_indexes(args: argparse.Namespace) -> list[str]:
+    """Return the indexes of a server as it takes them, NAME=DIR: by default what a search uses."""
+    if args.index:
+        return list(args.index)
+    paths = {**_collection_paths(args)}
+    if not paths and _folder_named(args) is None and not _DEFAULT.exists():
+        from ketrag_fast.index.collections import collection_names, collections_folder
+
+        paths = {name: collections_folder() / name for name in collection_names()}
+    return [f"{name}={path}" for name, path in paths.items()] or [_folder_named(args) or str(_DEFAULT)]
+
+
+def one_path(args: argparse.Namespace) -> Path:
+    """Return the folder of the one index that a command changes or shows."""
+    named = _collection_paths(args)
+    if len(named) > 1:
+        raise ConfigError("this command takes one collection", hint=f"-c {next(iter(named))}")
+    return next(iter(named.values()), None) or Path(_folder_named(args) or _usual(args))
 
 
 def index_path(args: argparse.Namespace) -> tuple[Path, str]:
     """Return the index folder and where its name comes from."""
+    if args.collection is not None:
+        return one_path(args), "collection"
     if args.index is not None:
         return Path(args.index), "flag"
     named = os.environ.get("KETRAG_INDEX")
-    return (Path(named), "environment") if named else (Path(".ketrag"), "default")
+    return (Path(named), "environment") if named else (_DEFAULT, "default")
+
+
+def _folder_named(args: argparse.Namespace) -> str | None:
+    return args.index or os.environ.get("KETRAG_INDEX") or None
+
+
+def _usual(args: argparse.Namespace) -> Path:
+    """Return ./.ketrag, or the only collection if that folder does not exist.
+
+    Raises IndexMissing if there are several collections.
+    """
+    if _DEFAULT.exists():
+        return _DEFAULT
+    from ketrag_fast.index.collections import collection_names, collections_folder
+
+    names = collection_names()
+    if len(names) == 1:
+        return collections_folder() / names[0]
+    if names:
+        raise IndexMissing(
+            f"no index in {_DEFAULT}, and there are {len(names)} collections",
+            hint=f"choose one: -c {names[0]} (there are: {', '.join(names[:10])})",
+        )
+    return _DEFAULT
+
+
+def _collection_paths(args: argparse.Namespace) -> dict[str, Path]:
+    """Return the folders of the collections that -c names."""
+    given = getattr(args, "collection", None)
+    if given is None:
+        return {}
+    if args.index:
+        raise ConfigError("-c and -i name two indexes", hint="leave one of them out")
+    from ketrag_fast.index.collections import collection_path
+
+    names = dict.fromkeys(name.strip() for name in given.split(","))
+    return {name: collection_path(name) for name in names}
 
 
 def progress(args: argparse.Namespace) -> Callback | None:

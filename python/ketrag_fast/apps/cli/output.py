@@ -39,6 +39,7 @@ _NAMED = 3
 _EMPTY: Final = {
     "empty_index": "the index is empty",
     "no_match": "nothing in the index matches the query",
+    "below_min_score": "no passage is as relevant as --min-score",
     "nothing_fits_filter": "no document matches the filter",
     "budget_too_small": "the budget is too small",
 }
@@ -69,6 +70,12 @@ def write_json(data: Mapping[str, Any]) -> None:
 def write(text: str) -> None:
     """Write lines of the result to stdout."""
     sys.stdout.write(visible(redact(text)) + "\n")
+    sys.stdout.flush()
+
+
+def write_styled(text: str) -> None:
+    """Write lines whose untrusted parts are escaped already, with colours and links of ours."""
+    sys.stdout.write(redact(text) + "\n")
     sys.stdout.flush()
 
 

@@ -75,7 +75,8 @@ def add_indexes(parser: argparse.ArgumentParser) -> None:
         "--index",
         action="append",
         metavar="[NAME=]DIR",
-        help="index folder and its name; repeatable (default: $KETRAG_INDEX, else ./.ketrag)",
+        help="index folder and its name; repeatable (default: $KETRAG_INDEX, ./.ketrag, else all "
+        "collections)",
     )
 
 
@@ -162,7 +163,7 @@ def run(args: argparse.Namespace) -> int:
                 raise ConfigError(f"{flag} must be above 0, got {value:g}")
             bounds[name] = value
     given = ServerOptions(
-        indexes=parse_indexes(args.index or [os.environ.get("KETRAG_INDEX") or ".ketrag"]),
+        indexes=parse_indexes(options.served_indexes(args)),
         settings=options.query_settings_of(args).given,
         host=args.host,
         port=args.port,

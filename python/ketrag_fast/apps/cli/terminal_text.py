@@ -40,6 +40,11 @@ def inline(text: object) -> str:
     return str(text).translate(_LINE)
 
 
+def one_line(text: str) -> str:
+    """Return a line of a text as `inline` does, but with its tabs."""
+    return "\t".join(map(inline, text.split("\t")))
+
+
 def in_json(text: str) -> str:
     """Return JSON with control characters as JSON escapes, which parse to the same text."""
     return text.translate(_JSON)

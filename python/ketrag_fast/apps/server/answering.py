@@ -36,6 +36,7 @@ def shape(service: Service) -> Shape:
         "question": question(required=True),
         **topics(service),
         "stream": Field("boolean", "stream server-sent events: context, text..., answer"),
+        "quotes": Field("integer", "maximum number of quoted sentences without a model", least=1, most=100),
         "answer_tokens": Field("integer", "maximum tokens of the answer", least=1, most=16_384),
         "answer_seconds": Field(
             "number",
@@ -117,6 +118,8 @@ class Answering:
                     top=query.top,
                     explain=query.explain,
                     filter=query.filter,
+                    hops=query.hops,
+                    newest=query.newest,
                     on_context=self._put,
                     on_text=self._put,
                     **self._options,
@@ -163,8 +166,7 @@ async def ask(request: Request) -> Response:
     options: dict[str, Any] = {"seconds": seconds}
     if "answer_tokens" in body:
         options["tokens"] = body["answer_tokens"]
-    if "deadline" in body:
-        options["deadline"] = body["deadline"]
+    options |= {name: body[name] for name in ("deadline", "quotes") if name in body}
     answering = Answering(service, query, body["question"], options)
     if body.get("stream"):
         return AnswerStream(service, seconds, answering, _event)

@@ -22,6 +22,7 @@ from ketrag_fast.apps.server import (
     openapi,
     page,
     retrieving,
+    searching,
 )
 from ketrag_fast.apps.server import inspect as inspection
 from ketrag_fast.apps.server.guard import Guard
@@ -64,6 +65,8 @@ def create_app(options: ServerOptions, token: str | None = None) -> Starlette:
     app.state.service = service
     app.state.shapes = shapes = {
         "retrieve": retrieving.shape(service),
+        "search": searching.search_shape(service),
+        "grep": searching.grep_shape(service),
         "ask": answering.shape(service),
         "documents": documents.SHAPE,
         "embeddings": openai_protocol.EMBEDDINGS,
@@ -89,6 +92,9 @@ async def _warm(service: Service) -> None:
 def _routes(options: ServerOptions) -> list[Route]:
     return [
         Route("/v1/retrieve", retrieving.retrieve, methods=["POST"]),
+        Route("/v1/search", searching.search, methods=["POST"]),
+        Route("/v1/text", searching.text),
+        Route("/v1/grep", searching.grep, methods=["POST"]),
         Route("/v1/ask", answering.ask, methods=["POST"]),
         Route("/v1/indexes", inspection.indexes),
         Route("/v1/stats", inspection.stats),

@@ -77,6 +77,21 @@ def _query_paths(shapes: Mapping[str, Shape]) -> dict[str, Any]:
                 "ketrag/context/1 or ketrag/contexts/1",
             )
         },
+        "/v1/search": {
+            "post": _post("Find passages with their files and lines", shapes["search"], "ketrag/search/1")
+        },
+        "/v1/grep": {"post": _post("Find lines that match a pattern", shapes["grep"], "ketrag/grep/1")},
+        "/v1/text": {
+            "get": _get(
+                "Read the indexed text of a file, or some lines of it",
+                _INDEX,
+                _query(
+                    "path",
+                    {**_TEXT, "minLength": 1, "maxLength": 1000},
+                    "path or document id, maybe with a position: notes.md:93-110, report.pdf:p12",
+                ),
+            )
+        },
         "/v1/ask": {
             "post": _post(
                 "Answer a question with citations",

@@ -18,8 +18,8 @@ class SharedSettings:
     system: str = setting("default", "system or preset to build", flag=True, metavar="PRESET")
     modes: str = setting(
         "auto",
-        "modes to build, comma-separated; +MODE adds one; auto: bm25, walk, and with a model those of "
-        "vectors; all: every mode",
+        "modes to build, comma-separated; +MODE adds one; auto: bm25, walk, and with a model text and "
+        "fused; all: every mode",
         flag=True,
         metavar="LIST",
     )
@@ -30,6 +30,15 @@ class SharedSettings:
         rebuild=True,
         flag=True,
         metavar="SPEC",
+    )
+    vector_format: Literal["4bit", "int8", "f32"] = setting(
+        "4bit", "format of a model's vectors of units; those of sentences have one bit per value"
+    )
+    sparse_model: str | None = setting(
+        None,
+        "learned sparse encoder such as SPLADE, NAME_OR_PATH, whose term weights replace BM25 in bm25, fused"
+        " and walk",
+        metavar="NAME",
     )
     chunk_tokens: int = setting(
         200, "maximum chunk size in tokens", low=8, high=1_000_000, rebuild=True, flag=True
@@ -218,6 +227,14 @@ class SharedSettings:
     )
     budget: int = setting(4000, "maximum tokens of the context", concerns="query", low=0, flag=True)
     top: int | None = setting(None, "maximum number of passages", concerns="query", low=0, flag=True)
+    min_score: float = setting(
+        0.0, "minimum relevance of a passage, from 0 to 1", concerns="query", low=0, high=1, flag=True
+    )
+    refresh: Literal["auto", "always", "never"] = setting(
+        "auto",
+        "before a query, index files that have changed: auto if that takes less than 0.3 s, always, or never",
+        concerns="query",
+    )
     fill_policy: Literal["first_overflow_stops", "skip_and_continue"] = setting(
         "first_overflow_stops", "at the first passage that does not fit: stop, or skip it", concerns="query"
     )
@@ -230,6 +247,12 @@ class SharedSettings:
         concerns="query",
         flag=True,
         metavar="SPEC",
+    )
+    newest: bool = setting(
+        False,
+        "of passages of comparable relevance, print those of newer documents first",
+        concerns="query",
+        flag=True,
     )
     filter: str | None = setting(
         None,

@@ -43,7 +43,9 @@ def embedded_bytes(stages: Stages, made: Collection[str]) -> int:
         total += int(units["unit_texts_offsets"][-1]) + int(titles[units["unit_document"]].sum())
     if "sentence_vectors" in made:
         own = units["sent_bytes"][units["sent_title"] == 0].astype(np.int64)
-        total += int((own[:, 1] - own[:, 0]).sum()) + int(titles.sum())
+        total += int((own[:, 1] - own[:, 0]).sum())
+    if "title_vectors" in made:
+        total += int(titles.sum())
     if "chunk_vectors" in made and len(units["chunk_document"]) != len(units["unit_chunk"]):
         spans = units["chunk_bytes"].astype(np.int64)
         total += int((spans[:, 1] - spans[:, 0]).sum()) + int(titles[units["chunk_document"]].sum())

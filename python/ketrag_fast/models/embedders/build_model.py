@@ -13,14 +13,24 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ketrag_fast.errors import ModelMismatch
-from ketrag_fast.models.embedders.cache import SpannedText, VectorCache, text_hash
+from ketrag_fast.models.embedders.cache import (
+    EncodedRows,
+    Finder,
+    SpannedText,
+    VectorCache,
+    embed_spans_stream,
+    embed_stream,
+    text_hash,
+)
 from ketrag_fast.models.embedders.fingerprint import Identity, identify, precision_for, require_same
 from ketrag_fast.models.embedders.probe_texts import SAMPLE
 from ketrag_fast.models.embedders.protocol import Embedder, Engine, Report, Role, Tally, Vectors
 from ketrag_fast.models.embedders.registry import EmbedderOptions, fingerprint, load, pools_spans
-from ketrag_fast.storage.vector_cache import scratch_rows
+from ketrag_fast.storage.vector_cache import CodeJournal, scratch_rows
+from ketrag_fast.storage.vector_codes import Packing
 
 
 class LazyModel:
@@ -140,7 +150,10 @@ class LazyModel:
 
 
 class VectorSource:
-    """The model and vector cache of a build. `tables` is the SQLite file; `scratch` is for large arrays."""
+    """The embedding model of a build, and what is known of its vectors.
+
+    `tables` is the SQLite file of the index; `scratch` is for large arrays and for the journal of codes.
+    """
 
     def __init__(
         self,
@@ -157,11 +170,17 @@ class VectorSource:
             self.cache.close()
             raise
         self.scratch = scratch
+        self.journal = CodeJournal(scratch / "vectors.sqlite")
 
     @property
     def fingerprint(self) -> str:
         """The fingerprint of the model."""
         return self.model.fingerprint
+
+    @property
+    def is_identified(self) -> bool:
+        """Whether the vectors of the model are known, with which it is compared when it is loaded."""
+        return cached_identity(self.cache, self.model.spec, self.fingerprint) is not None
 
     def renew(self) -> bool:
         """See `LazyModel.renew`."""
@@ -173,15 +192,28 @@ class VectorSource:
     def __exit__(self, *_: object) -> None:
         self.model.close()
         self.cache.close()
+        self.journal.close()
 
     def embed(
         self, texts: Iterable[str], count: int, chars: int, report: Report | None, role: Role = "document"
     ) -> Vectors:
-        """Return f32[count, dimension], mapped from a temporary file."""
-        out = scratch_rows(count, self.model.dimension, self.scratch)
-        for start, vectors in self.cache.embed_stream(self.model, texts, role, report, None, chars):
-            out[start : start + len(vectors)] = vectors
-        return out
+        """Return f32[count, dimension], mapped from a temporary file; the vectors stay in the tables."""
+        out = self._rows(count, np.dtype((np.float32, (self.model.dimension,))))
+        store = self.cache.vectors_of(self.model, role)
+        return _filled(out, embed_stream(self.model, store, texts, role, report, None, chars))
+
+    def embed_packed(
+        self,
+        texts: Iterable[str],
+        packing: Packing,
+        counts: tuple[int, int],
+        report: Report | None,
+        published: Finder | None,
+    ) -> NDArray[Any]:
+        """Return packed rows; `counts` are the numbers of texts and of their characters."""
+        store = EncodedRows(packing, self.fingerprint, "text", self.journal, published)
+        out = self._rows(counts[0], packing.row_type)
+        return _filled(out, embed_stream(self.model, store, texts, "document", report, None, counts[1]))
 
     @property
     def pools_spans(self) -> bool:
@@ -189,25 +221,50 @@ class VectorSource:
         return self.model.pools_spans
 
     def embed_spans(
-        self, units: Iterable[SpannedText], counts: tuple[int, int], chars: int, report: Report | None
-    ) -> tuple[Vectors, Vectors]:
-        """Return f32[texts, dimension] and f32[spans, dimension], mapped from temporary files.
+        self,
+        units: Iterable[SpannedText],
+        packings: tuple[Packing, Packing],
+        counts: tuple[int, int, int],
+        report: Report | None,
+        published: tuple[Finder, Finder] | None,
+    ) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return packed rows of texts and of their spans.
 
-        `counts` are the numbers of texts and of spans. Every text passes through the model once, even if
-        both stages ask for it and its spans.
+        `counts` are the numbers of texts, of spans and of characters. Every text passes through the model
+        once, even if both stages ask for it and its spans.
         """
-        of_texts, of_spans = (scratch_rows(count, self.model.dimension, self.scratch) for count in counts)
+        of_texts, of_spans = (
+            EncodedRows(packing, self.fingerprint, kind, self.journal, found)
+            for packing, kind, found in zip(
+                packings, ("text", "span"), published or (None, None), strict=True
+            )
+        )
+        texts, spans = (
+            self._rows(count, packing.row_type) for count, packing in zip(counts[:2], packings, strict=True)
+        )
         text = span = 0
-        for vectors, found in self.cache.embed_spans_stream(self.model, units, report, None, chars):
-            of_texts[text : text + len(vectors)] = vectors
-            of_spans[span : span + len(found)] = found
-            text, span = text + len(vectors), span + len(found)
-        return of_texts, of_spans
+        for rows, found in embed_spans_stream(self.model, of_texts, of_spans, units, report, None, counts[2]):
+            texts[text : text + len(rows)] = rows
+            spans[span : span + len(found)] = found
+            text, span = text + len(rows), span + len(found)
+        return texts, spans
+
+    def _rows(self, count: int, row_type: np.dtype[Any]) -> NDArray[Any]:
+        return scratch_rows(count, row_type, self.scratch)
 
     def identity(self) -> Identity:
         """Return the identity to store in the index; loads the model only if the cache lacks it."""
         kept = cached_identity(self.cache, self.model.spec, self.fingerprint)
         return kept if kept is not None else identify(self.model)
+
+
+def _filled(out: NDArray[Any], parts: Iterable[NDArray[Any]]) -> NDArray[Any]:
+    """Return `out` with the parts, one after another."""
+    at = 0
+    for rows in parts:
+        out[at : at + len(rows)] = rows
+        at += len(rows)
+    return out
 
 
 def cached_identity(cache: VectorCache, spec: str, mark: str) -> Identity | None:

@@ -18,6 +18,8 @@ from ketrag_fast.types import Answer, Citation, Context, Quote
 
 READ: Final = 20
 """Passages that the model reads."""
+_SPANS: Final = 5
+"""Maximum number of spans in `quotes`."""
 
 
 def require_free(form: Form) -> None:
@@ -37,12 +39,13 @@ def extract_answer(
     threshold: float = 0.0,
     seconds: float | None = None,
     on_text: OnText | None = None,
+    sentences: int = MOST,
 ) -> Answer:
     """Return the span of the first 20 passages that answers the question of a context best.
 
     Each passage has one span; its score is how far it is above "no answer" for that passage. Spans below
     `threshold` are dropped. The best one is the answer and the first of up to five quotes; ties are broken by
-    rank. If none is left, the answer has the reason `no_answer` and the best sentences as quotes.
+    rank. If none is left, the answer has the reason `no_answer` and up to `sentences` of the best sentences.
 
     Raises DeadlineExceeded after `seconds`, BackendError.
     """
@@ -64,7 +67,7 @@ def extract_answer(
                 float(margins[at]),
             )
         )
-    quotes = quotes[:MOST]
+    quotes = quotes[:_SPANS]
     text = NOTHING
     citations: tuple[Citation, ...] = ()
     if quotes:
@@ -86,5 +89,5 @@ def extract_answer(
         model=identity,
         timings_ms={**context.timings_ms, "first": elapsed, "model": elapsed},
         warnings=(*context.warnings, *(cut if found.is_cut else ())),
-        quotes=tuple(quotes) or best_sentences(context),
+        quotes=tuple(quotes) or best_sentences(context, sentences),
     )

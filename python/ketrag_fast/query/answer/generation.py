@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -14,10 +14,12 @@ from ketrag_fast.models.llms.open_models import Models
 from ketrag_fast.models.llms.protocol import LanguageModel, Loadable, ModelReply, Prompt
 from ketrag_fast.models.tasks.driver import Driver
 from ketrag_fast.models.tasks.task import ParsedReply, Task
+from ketrag_fast.query.answer.checking import AnswerChecker
 from ketrag_fast.query.answer.citations import CitationReader
 from ketrag_fast.query.answer.forms import FREE, Form
+from ketrag_fast.query.answer.grounding import Grounds
 from ketrag_fast.query.answer.prompt import NOTHING, fence_in, fitting, instructions
-from ketrag_fast.secrets import Cover
+from ketrag_fast.secrets import Cover, redact_all
 from ketrag_fast.types import Answer, Citation, Context
 
 OnText = Callable[[str], bool | None]
@@ -87,8 +89,9 @@ def answer(
     deadline: float | None = None,
     on_text: OnText | None = None,
     form: Form = FREE,
+    languages: Sequence[int] = (),
 ) -> Answer:
-    """Return the model's answer from a context with passages.
+    """Return the model's answer from a context with passages, with its sentences checked.
 
     Args:
         context: The passages to answer from.
@@ -99,6 +102,7 @@ def answer(
             warning that it was cut.
         on_text: Receives the answer piece by piece; False stops it.
         form: What the answer begins with.
+        languages: Numbers of the index's languages; none if all texts are English.
 
     Raises:
         BackendError: The model fails.
@@ -107,7 +111,9 @@ def answer(
     limit = _limit(seconds, deadline)
     _load(model, limit)
     prompt, used = fitting(context, model, tokens, form)
-    stream = _AnswerStream(CitationReader(used), on_text)
+    tables = [section.text for section in context.sections if not section.passages]
+    grounds = Grounds(context.question, context.passages[:used], tables, languages)
+    stream = _AnswerStream(CitationReader(used), AnswerChecker(grounds), on_text)
     try:
         reply = Driver(model, limit=limit).stream(
             prompt, answer_task(tokens, limit.left, form).limits, stream.feed
@@ -116,7 +122,7 @@ def answer(
         if error.hint is None:
             error.hint = "try again, or use --llm none to print the passages alone"
         raise
-    stream.finish()
+    stream.finish(is_cut=reply.finish != "stop")
     finish = "time" if reply.finish == "cancelled" and limit.reached else reply.finish
     return _build_answer(context, model, form, stream, reply, finish, prompt, used)
 
@@ -141,9 +147,10 @@ def _load(model: LanguageModel, limit: Limited) -> None:
 
 @dataclass(slots=True)
 class _AnswerStream:
-    """The text of an answer as it arrives: citations checked, control characters and keys removed."""
+    """The text of an answer as it arrives: sentences checked, control characters and keys removed."""
 
     reader: CitationReader
+    checker: AnswerChecker
     on_text: OnText | None
     pieces: list[str] = field(default_factory=list)
     started: float = field(default_factory=time.perf_counter)
@@ -157,11 +164,12 @@ class _AnswerStream:
 
     def feed(self, piece: str) -> bool:
         """Take a piece of the reply. Returns whether to go on."""
-        return self._emit(self._cover.feed(_CONTROL.sub("", self.reader.feed(piece))))
+        return self._emit(self._cover.feed(self.checker.feed(_CONTROL.sub("", self.reader.feed(piece)))))
 
-    def finish(self) -> None:
+    def finish(self, *, is_cut: bool) -> None:
         """Take the end of the reply."""
-        self._emit(self._cover.feed(_CONTROL.sub("", self.reader.finish())))
+        self._emit(self._cover.feed(self.checker.feed(_CONTROL.sub("", self.reader.finish()))))
+        self._emit(self._cover.feed(self.checker.finish(is_cut=is_cut)))
         self._emit(self._cover.finish())
 
     def _emit(self, text: str) -> bool:
@@ -185,7 +193,7 @@ def _build_answer(
 ) -> Answer:
     """Return the answer of a reply, with warnings about what went wrong."""
     elapsed = time.perf_counter() - stream.started
-    passages, reader = context.passages, stream.reader
+    passages, checker = context.passages, stream.checker
     warnings = list(context.warnings)
     if used < len(passages):
         warnings.append(f"the model's context holds {used} of the {len(passages)} passages")
@@ -198,8 +206,8 @@ def _build_answer(
         context.question,
         text,
         context,
-        tuple(Citation(number, passages[number - 1]) for number in reader.cited),
-        reader.removed,
+        tuple(Citation(number, passages[number - 1]) for number in checker.cited),
+        stream.reader.removed,
         used,
         None,
         finish,
@@ -215,4 +223,5 @@ def _build_answer(
         warnings=tuple(warnings),
         decision=form.decision(text),
         ranking=form.ranking(text),
+        sentences=tuple(replace(sentence, text=redact_all(sentence.text)) for sentence in checker.sentences),
     )

@@ -9,11 +9,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from ketrag_fast.kernels import sentence_spans, tokenise
+from ketrag_fast.kernels import tokenise
+from ketrag_fast.query.answer.facts import stem
+from ketrag_fast.query.answer.passage_parts import Part, heading_names, parts_of
 from ketrag_fast.types import Context, Passage, Quote
 
-MOST: Final = 5
-"""Quotes of an answer."""
+MOST: Final = 3
+"""Default number of quotes of an answer."""
 _EACH: Final = 2  # quotes of one passage
 _READ: Final = 20  # passages
 # Weights of the score. Their proportions were fitted on hotpotqa-dev and xquad-en, then rounded.
@@ -29,6 +31,8 @@ _BEHIND: Final = 2.25
 _MENTIONING: Final = 4  # passages that may mention the subject of another one
 _LEAST: Final = 4  # characters of a title that counts as a subject
 _WORD: Final = re.compile(r"\w+")
+_COMPOUND: Final = re.compile(r"(?<![^\W_])[^\W_]++(?:[-_.][^\W_]++)++")
+"""A name such as item-40, max_attempts or v2.1, which its parts do not stand for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,20 +40,21 @@ class _ScoredSentence:
     """A sentence of a passage and its score."""
 
     passage: int
-    start: int
-    end: int
+    part: Part
+    words: frozenset[str]
     score: float
 
     def sort_key(self) -> tuple[float, int, int]:
         """Return a key that sorts the best sentence first; ties by the passage's rank, then the location."""
-        return -self.score, self.passage, self.start
+        return -self.score, self.passage, self.part.start
 
 
 def best_sentences(context: Context, most: int = MOST) -> tuple[Quote, ...]:
-    """Return up to `most` sentences of the context's first 20 passages, best first.
+    """Return up to `most` sentences or rows of tables of the context's first 20 passages, best first.
 
-    At most two of one passage are quoted, and none whose score is more than 2.25 below the best one, so that
-    a question with a clear answer gets few quotes. The score of a sentence is the sum of:
+    At most two of one passage are quoted, or half of `most`, and none whose score is more than 2.25 below the
+    best one, so that a question with a clear answer gets few quotes. Of sentences with equal keywords one is
+    quoted. The score of a sentence is the sum of:
 
     * 7 times the score of its passage, as a share of the best score in its channel;
     * 2.5 times the share of the question's terms that it or its passage's title has, weighted by
@@ -65,53 +70,57 @@ def best_sentences(context: Context, most: int = MOST) -> tuple[Quote, ...]:
     for one in sorted(_scored(context.question, passages), key=_ScoredSentence.sort_key):
         if len(chosen) == most or (chosen and one.score < chosen[0].score - _BEHIND):
             break
-        if taken[one.passage] < _EACH:
+        is_repeated = any(one.words == other.words for other in chosen)
+        if taken[one.passage] < max(_EACH, most // 2) and not is_repeated:
             taken[one.passage] += 1
             chosen.append(one)
     quotes = []
     for one in chosen:
         passage = passages[one.passage]
-        start, end = passage.start + one.start, passage.start + one.end
-        text = passage.text[one.start : one.end]
-        quotes.append(Quote(one.passage + 1, text, passage.document, start, end))
+        start, end = passage.start + one.part.start, passage.start + one.part.end
+        text = passage.text[one.part.start : one.part.end]
+        quotes.append(Quote(one.passage + 1, text, passage.document, start, end, header=one.part.header))
     return tuple(quotes)
 
 
 def _scored(question: str, passages: Sequence[Passage]) -> list[_ScoredSentence]:
     """Return the sentences of passages in order."""
-    spans: list[tuple[int, int, int, set[str]]] = []
+    parts: list[tuple[int, Part, frozenset[str]]] = []
     for at, passage in enumerate(passages):
-        for start, end in sentence_spans(passage.text).tolist():
-            spans.append((at, start, end, _stems(passage.text[start:end])))
-    count = Counter(word for *_, words in spans for word in words)
+        found = parts_of(passage.text, passage.context, heading_names(passage))
+        parts += [(at, part, _stems(passage.text[part.start : part.end])) for part in found]
+    count = Counter(word for *_, words in parts for word in words)
     titles = [_stems(passage.title) for passage in passages]
     weights = {
-        word: math.log1p((len(spans) - count[word] + 0.5) / (count[word] + 0.5)) for word in _stems(question)
+        word: math.log1p((len(parts) - count[word] + 0.5) / (count[word] + 0.5)) for word in _stems(question)
     }
     total = sum(sorted(weights.values())) or 1.0
     wanted = answer_type(question)
     base = _passage_scores(question, passages)
     sentences = []
-    for at, start, end, words in spans:
-        shared = sum(sorted(weights[word] for word in weights.keys() & (words | titles[at])))
+    for at, part, words in parts:
+        known = words | titles[at] | _stems(part.header)
+        shared = sum(sorted(weights[word] for word in weights.keys() & known))
         score = base[at] + _TERMS * shared / total
-        if wanted is not None and contains_type(wanted, passages[at].text[start:end], question):
+        if wanted is not None and contains_type(wanted, passages[at].text[part.start : part.end], question):
             score += _TYPE + (_WHOLE if shared >= _NEARLY_ALL * total else 0.0)
-        sentences.append(_ScoredSentence(at, start, end, score))
+        sentences.append(_ScoredSentence(at, part, words, score))
     return sentences
 
 
 def _passage_scores(question: str, passages: Sequence[Passage]) -> list[float]:
     """Return what each passage adds to the score of its sentences: its own score and that of its title."""
     best: dict[str, float] = {}
-    for passage in passages:
+    ranked: list[float] = []  # no passage counts less than those after it, which may be older (`newest`)
+    for passage in reversed(passages):
         best[passage.channel] = max(passage.score, best.get(passage.channel, passage.score))
+        ranked.insert(0, best[passage.channel])
     texts = [_spaced(passage.text) for passage in passages[:_MENTIONING]]
     asked = _spaced(question)
     scores = []
     for at, passage in enumerate(passages):
         top = best[passage.channel]
-        share = max(passage.score / top, 0.0) if top > 0 else 1 / (1 + at)
+        share = max(ranked[at] / top, 0.0) if top > 0 else 1 / (1 + at)
         score = _PASSAGE * share
         subject = _spaced(passage.title.split(" (")[0])
         if len(subject) >= _LEAST + 2:
@@ -128,20 +137,10 @@ def _spaced(text: str) -> str:
     return f" {' '.join(_WORD.findall(text.lower()))} "
 
 
-def _stems(text: str) -> set[str]:
-    """Return the keywords of a text without their English endings."""
-    return {_stem(word) for word, _ in tokenise(text)}
-
-
-def _stem(word: str) -> str:
-    """Return a word without the endings of plurals and of regular verbs: "died" and "dies" become "di"."""
-    if len(word) > 3 and word.endswith("s") and not word.endswith("ss"):
-        word = word[:-1]
-    if len(word) > 5 and word.endswith("ing"):
-        word = word[:-3]
-    elif len(word) > 3 and word.endswith("ed"):
-        word = word[:-2]
-    return word[:-1] if len(word) > 2 and word.endswith("e") else word
+def _stems(text: str) -> frozenset[str]:
+    """Return the keywords of a text without their English endings, and names of several parts as a whole."""
+    names = (name.lower() for name in _COMPOUND.findall(text))
+    return frozenset([*(stem(word) for word, _ in tokenise(text)), *names])
 
 
 AnswerType = Literal["time", "number", "location", "name"]

@@ -22,6 +22,7 @@ from ketrag_fast.query.themes.labels import Speller, TermCounts, term_weights
 from ketrag_fast.query.themes.periods import dates_of_rows, periods_of
 from ketrag_fast.query.themes.sentences import Sentence, Sentences
 from ketrag_fast.storage.checksum import text_digest
+from ketrag_fast.storage.vector_codes import StoredVectors
 from ketrag_fast.systems.shared import has_model
 from ketrag_fast.systems.shared.document_languages import languages_of
 from ketrag_fast.systems.shared.row_text import text_of
@@ -107,7 +108,7 @@ class ThemeFinder:
         self._numbers: I64 = order if chosen is None else order[chosen[order]]
         vectors = None
         if has_model(opened.settings) and "vectors" in stages:
-            vectors = stages["vectors"]["unit_vectors"]
+            vectors = StoredVectors.of(stages["vectors"]).decode()
         keys, words = np.asarray(self._units["unit_keys"]), keywords_of(self._links)
         if not np.array_equal(self._numbers, np.arange(len(keys))):
             keys, words = keys[self._numbers], words.taken(self._numbers)
@@ -253,7 +254,7 @@ class ThemeFinder:
         last = len(self._units["document_ids_offsets"]) - 1
         while stop < last and text_of(self._units, "document_ids", stop) == name:  # its sections
             stop += 1
-        return ThemeDocument(name, document_title(self._units, row, stop), passages)
+        return ThemeDocument(name, document_title(self._units, range(row, stop)), passages)
 
     def _quotes(self, node: _Node, weights: F64) -> tuple[ThemeQuote, ...]:
         """Return the central sentences of a theme, from different documents if possible."""

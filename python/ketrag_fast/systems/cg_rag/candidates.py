@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ketrag_fast import _core
+from ketrag_fast.storage.vector_codes import StoredVectors
 from ketrag_fast.systems.cg_rag.edge_kinds import ADJACENT, CITED, CITING, REFERENCE
 from ketrag_fast.systems.cg_rag.settings import CgRagSettings
 from ketrag_fast.systems.shared.document_languages import languages_of
@@ -104,7 +105,7 @@ def candidates(
     graph = arrays["citation_graph"]
     weights = by_words(question, arrays, epsilon)
     units, near, ranked, (indptr, indices), places = _core.citation_candidates(
-        arrays["vectors"]["unit_vectors"],
+        StoredVectors.of(arrays["vectors"]).in_core,
         np.ascontiguousarray(vector, np.float32),
         weights,
         (graph["edges_indptr"], graph["edges_indices"]),

@@ -15,6 +15,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from ketrag_fast.storage.vector_codes import StoredVectors
 from ketrag_fast.systems.cg_rag.candidates import Candidates
 from ketrag_fast.systems.cg_rag.weights import LINEAR, PARTS, expected_shapes
 from ketrag_fast.systems.shared.rows import F32, Arrays, lengths
@@ -94,7 +95,7 @@ class Batch:
             return torch.from_numpy(np.ascontiguousarray(np.concatenate(parts)))
 
         self.size = len(cases)
-        self.vectors = torch.from_numpy(np.array(arrays["vectors"]["unit_vectors"][units]))
+        self.vectors = torch.from_numpy(StoredVectors.of(arrays["vectors"]).decode(units))
         self.ends = tuple(torch.from_numpy(np.searchsorted(units, part)) for part in (heard, sent))
         self.questions = torch.from_numpy(np.stack([case.vector for case in cases]))
         self.text_units = whole([row[case.texts] for case, row in pairs])

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from ketrag_fast import _core
 from ketrag_fast.base.config import Settings
+from ketrag_fast.storage.vector_codes import StoredVectors
 from ketrag_fast.systems.cg_rag.candidates import Candidates, candidates, free_scores, owners_of
 from ketrag_fast.systems.cg_rag.settings import CgRagSettings
 from ketrag_fast.systems.cg_rag.weights import GraphWeights, check, read_weights
@@ -47,11 +48,10 @@ class Network:
         made: F32 = known[found.places]
         lacking = np.flatnonzero(np.isnan(made))
         if len(lacking):
-            units = found.units.astype(np.uint32)
             made[lacking] = self._packed.weigh(
-                arrays["vectors"]["unit_vectors"],
-                units[owners_of(found)[lacking]],
-                units[found.indices[lacking]],
+                StoredVectors.of(arrays["vectors"]).decode(found.units),
+                owners_of(found)[lacking].astype(np.uint32),
+                found.indices[lacking],
                 threads=threads,
             )
             known[found.places[lacking]] = made[lacking]
@@ -63,7 +63,7 @@ class Network:
         """Of the candidates that are ranked."""
         alphas = self.alphas(found, arrays, threads)
         learned = self._packed.scores(
-            np.ascontiguousarray(arrays["vectors"]["unit_vectors"][found.units]),
+            StoredVectors.of(arrays["vectors"]).decode(found.units),
             (found.indptr, found.indices),
             alphas * found.weights[found.indices],
             found.weights,

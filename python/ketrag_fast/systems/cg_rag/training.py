@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ketrag_fast.errors import BackendMissing, Cancelled, ConfigError, InputError
+from ketrag_fast.storage.vector_codes import StoredVectors
 from ketrag_fast.systems.cg_rag.candidates import candidates, free_scores
 from ketrag_fast.systems.cg_rag.network import Batch, Case, Model, case_of
 from ketrag_fast.systems.cg_rag.trained import LAYERS
@@ -75,7 +76,7 @@ def train_on(
     except TypeError as error:
         raise ConfigError(f"training: {error}") from None
     torch = _torch()
-    dimension = arrays["vectors"]["unit_vectors"].shape[1]
+    dimension = StoredVectors.of(arrays["vectors"]).dimension
     if options.heads < 1 or dimension % options.heads or options.hidden % options.heads:
         raise ConfigError(
             f"{options.heads} heads do not divide {options.hidden} hidden values and {dimension} dimensions",

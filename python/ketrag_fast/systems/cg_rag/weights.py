@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from ketrag_fast.errors import ConfigError, ModelMismatch, ReadOnly
 from ketrag_fast.storage.durable import replace_path
+from ketrag_fast.storage.vector_codes import StoredVectors
 from ketrag_fast.systems.shared.rows import Arrays
 
 FORM: Final = "ketrag/lesegr/1"
@@ -132,7 +133,7 @@ def _parse_weights(data: bytes) -> GraphWeights:
 def check(weights: GraphWeights, path: Path, arrays: Mapping[str, Arrays]) -> None:
     """Raise ModelMismatch if the weights are for another embedder, or their shapes are inconsistent."""
     about = weights.about
-    dimension = arrays["vectors"]["unit_vectors"].shape[1]
+    dimension = StoredVectors.of(arrays["vectors"]).dimension
     try:
         shapes = expected_shapes(int(about["dimension"]), int(about["hidden"]), int(about["width"]))
         fits = {name: tensor.shape for name, tensor in weights.tensors.items()} == shapes

@@ -8,6 +8,7 @@ from ketrag_fast.systems.g2cons.settings import G2ConsSettings
 from ketrag_fast.systems.g2cons.variants import PRESETS, RULES
 from ketrag_fast.systems.shared import (
     SENTENCE_VECTORS,
+    TITLE_VECTORS,
     UNIT_SEARCH,
     UNITS,
     VECTORS,
@@ -27,7 +28,7 @@ _HERE = "ketrag_fast.systems.g2cons"
 
 def _concept_stages(settings: Settings) -> tuple[str, ...]:
     """Return the needs of the concepts: sentence vectors are stored only if a model computes them."""
-    more = ("sentence_vectors",) if has_model(settings) else ()
+    more = ("sentence_vectors", "title_vectors") if has_model(settings) else ()
     return ("units", "words", "vectors", *more)
 
 
@@ -139,6 +140,7 @@ SYSTEM = System(
         WORDS,
         VECTORS,
         SENTENCE_VECTORS,
+        TITLE_VECTORS,
         UNIT_SEARCH,
         CONCEPTS,
         CONCEPT_GRAPH,

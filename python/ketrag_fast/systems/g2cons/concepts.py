@@ -9,6 +9,7 @@ from ketrag_fast.base.config import Settings
 from ketrag_fast.errors import InternalError
 from ketrag_fast.systems.g2cons.settings import G2ConsSettings
 from ketrag_fast.systems.shared.rows import F32, U32, U64, csr, csr_out, lengths, strings, whole_chunks
+from ketrag_fast.systems.shared.vectors import decoded_sentences
 from ketrag_fast.systems.spec.stage import Outputs, StageContext, StageInputs
 
 
@@ -85,6 +86,4 @@ def _sentences(inputs: StageInputs, context: StageContext) -> F32:
         indptr, indices = csr(inputs["words"], "sent_words")
         once = np.ones(len(indices), np.uint32)
         return _core.embed_rows(vectors["basis"], indptr, indices, once, threads=context.threads)
-    own = inputs["sentence_vectors"]
-    found: F32 = np.concatenate([own["walk_sentence_vectors"], own["title_sentence_vectors"]])
-    return found
+    return decoded_sentences(inputs)

@@ -36,5 +36,8 @@ _SETTINGS: Mapping[str, Any] = {
     "kg_share": 0.6,
     "mode": "g2cons",
 }
-PRESETS: Final[Mapping[str, Mapping[str, Any]]] = {"g2cons": _SETTINGS, "g2cons:reference": _SETTINGS}
+PRESETS: Final[Mapping[str, Mapping[str, Any]]] = {
+    "g2cons": _SETTINGS,
+    "g2cons:reference": {**_SETTINGS, "vector_format": "f32"},
+}
 RULES: Final = {"g2cons": DEFAULT, "g2cons:reference": REFERENCE}

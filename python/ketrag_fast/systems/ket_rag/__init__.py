@@ -11,6 +11,7 @@ from ketrag_fast.systems.shared import (
     CHUNK_VECTORS,
     LINKS,
     SENTENCE_VECTORS,
+    TITLE_VECTORS,
     UNITS,
     VECTORS,
     WORDS,
@@ -33,7 +34,13 @@ def _keyword_stages(settings: Settings) -> tuple[str, ...]:
     if settings.of(KetRules).words == "published":
         sentences = ("reference_sentences",) if has_model(settings) else ()
         return ("words", "vectors", "reference_words", *sentences)
-    by_model = ("units", "words", "vectors", "sentence_vectors")  # "units": to find unchanged rows
+    by_model = (
+        "units",
+        "words",
+        "vectors",
+        "sentence_vectors",
+        "title_vectors",
+    )  # "units": to find unchanged rows
     return by_model if has_model(settings) else ("words", "vectors")
 
 
@@ -343,6 +350,7 @@ SYSTEM = System(
         VECTORS,
         CHUNK_VECTORS,
         SENTENCE_VECTORS,
+        TITLE_VECTORS,
         REFERENCE_WORDS,
         REFERENCE_SENTENCES,
         KEYWORDS,

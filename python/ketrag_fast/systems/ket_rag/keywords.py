@@ -11,6 +11,7 @@ from ketrag_fast.errors import InternalError
 from ketrag_fast.systems.ket_rag.variants import KetRules
 from ketrag_fast.systems.shared.row_reuse import Changes, dense_of, sentence_rows
 from ketrag_fast.systems.shared.rows import U32, U64, csr, strings, take_rows
+from ketrag_fast.systems.shared.vectors import decoded_sentences
 from ketrag_fast.systems.spec.stage import Earlier, Outputs, StageContext, StageInputs
 
 
@@ -50,9 +51,7 @@ def _model_means(inputs: StageInputs, turned: tuple[U64, U32], context: StageCon
     words, rows = changed
     indptr, indices = take_rows(turned, words)
     used, own = np.unique(indices, return_inverse=True)
-    vectors = inputs["sentence_vectors"]
-    walk, titles = vectors["walk_sentence_vectors"], vectors["title_sentence_vectors"]
-    some = dense_of(walk, titles, used)
+    some = decoded_sentences(inputs, used)
     means = _core.keyword_means(
         indptr, own.astype(np.uint32), some, threads=context.threads, report=context.report
     )
@@ -95,8 +94,7 @@ def _changed_keywords(inputs: StageInputs, earlier: Earlier) -> tuple[NDArray[np
 
 def _sentence_vectors(inputs: StageInputs) -> NDArray[np.float32]:
     """Return a model's sentence vectors in the order of `sent_words`."""
-    own = inputs["sentence_vectors"]
-    sentences = np.concatenate([own["walk_sentence_vectors"], own["title_sentence_vectors"]])
+    sentences = decoded_sentences(inputs)
     count = len(inputs["words"]["sent_words_indptr"]) - 1
     if len(sentences) != count:
         raise InternalError(f"{len(sentences)} sentence vectors for {count} sentences")

@@ -15,10 +15,12 @@ from ketrag_fast.models.ann.choose import choose, is_hnswlib_installed
 from ketrag_fast.models.ann.hnsw import Report
 from ketrag_fast.models.ann.protocol import NOBODY, Floats, exact_scores, sort_by_score
 from ketrag_fast.models.ann.stored import build
+from ketrag_fast.storage.vector_codes import StoredVectors
 from ketrag_fast.systems.ket_rag.settings import KetRagSettings
 from ketrag_fast.systems.ket_rag.variants import KetRules
 from ketrag_fast.systems.shared.hnsw_proposals import kind
 from ketrag_fast.systems.shared.rows import csr, csr_out
+from ketrag_fast.systems.shared.vectors import chunk_vectors
 from ketrag_fast.systems.spec.stage import Outputs, StageContext, StageInputs
 
 NONE = np.uint32(0xFFFFFFFF)
@@ -34,7 +36,7 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
     if rules.words == "published":
         words = inputs["reference_words"]
         name, count = "cooc", int(words["cooc_count"][0])
-    nodes = _nodes(inputs, of_units)
+    nodes = _nodes(inputs, of_units).decode()
     lexical_k = own.knn_k // 2
     lexical, shared = _core.cooccurrence_knn(
         *csr(words, name),
@@ -78,12 +80,9 @@ def kind_of_graph(inputs: StageInputs, settings: Settings, _: StageContext) -> s
     return kind(len(nodes), settings, settings.ann_from)
 
 
-def _nodes(inputs: StageInputs, of_units: bool) -> NDArray[np.float32]:
-    units: NDArray[np.float32] = inputs["vectors"]["unit_vectors"]
-    if of_units or "chunk_vectors" not in inputs:
-        return units
-    found: NDArray[np.float32] = inputs["chunk_vectors"].get("chunk_vectors", units)
-    return found
+def _nodes(inputs: StageInputs, of_units: bool) -> StoredVectors:
+    own = None if of_units else chunk_vectors(inputs.get("chunk_vectors", {}), inputs["vectors"])
+    return StoredVectors.of(inputs["vectors"]) if own is None else own
 
 
 def _over_units(inputs: StageInputs, of_units: bool) -> bool:

@@ -23,8 +23,8 @@ from ketrag_fast.base.config import Settings
 from ketrag_fast.errors import BackendMissing, InputError
 from ketrag_fast.kernels.text import pack, unpack
 from ketrag_fast.systems.shared.document_languages import languages_of
+from ketrag_fast.systems.shared.embedded_texts import texts_after_titles
 from ketrag_fast.systems.shared.rows import csr_out, strings, strings_out, word_rows
-from ketrag_fast.systems.shared.vectors import embed_parts
 from ketrag_fast.systems.spec.stage import Outputs, StageContext, StageInputs
 
 PUNKT = Path("tokenizers", "punkt_tab", "english")
@@ -131,7 +131,11 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
 def sentences(inputs: StageInputs, settings: Settings, context: StageContext) -> Outputs:
     """Return the vectors of the sentences of keywords, from a model."""
     texts = strings(inputs["reference_words"], "keyword_texts")
-    return embed_parts({"keyword_text_vectors": (None, None, texts)}, context)
+    model = context.model
+    assert model is not None  # noqa: S101 - the fitted space has no such stage
+    context.report.unit = "tokens"
+    stream, count = texts_after_titles(None, None, texts), len(texts[1]) - 1
+    return {"keyword_text_vectors": model.embed(stream, count, len(texts[0]), context.report)}
 
 
 def cooccurrence(data: NltkData, texts: Sequence[str], context: StageContext) -> Arrays:

@@ -74,6 +74,7 @@ _SETTINGS: Mapping[str, Any] = {
     "core_selection": "pagerank",
     "gleanings": 1,
     "mode": "ket",
+    "modes": "auto,keyword",
 }
 PRESETS: Final[Mapping[str, Mapping[str, Any]]] = {
     "ket-rag": _SETTINGS,
@@ -82,6 +83,7 @@ PRESETS: Final[Mapping[str, Mapping[str, Any]]] = {
         "language": "english",
         "overlap": 100,
         "oversize_policy": "drop",
+        "vector_format": "f32",
     },
 }
 RULES: Final = {"ket-rag": DEFAULT, "ket-rag:reference": REFERENCE}

@@ -59,6 +59,11 @@ _SETTINGS: Mapping[str, Any] = {
 }
 PRESETS: Final[Mapping[str, Mapping[str, Any]]] = {
     "noderag": _SETTINGS,
-    "noderag:reference": {**_SETTINGS, "language": "english", "oversize_policy": "drop"},
+    "noderag:reference": {
+        **_SETTINGS,
+        "language": "english",
+        "oversize_policy": "drop",
+        "vector_format": "f32",
+    },
 }
 RULES: Final = {"noderag": DEFAULT, "noderag:reference": REFERENCE}

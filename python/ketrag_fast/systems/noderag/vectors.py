@@ -7,8 +7,10 @@ import numpy as np
 from ketrag_fast import _core
 from ketrag_fast.base.config import Settings
 from ketrag_fast.kernels.text import pack, unpack
+from ketrag_fast.storage.vector_codes import StoredVectors
 from ketrag_fast.systems.shared.document_languages import languages_of
-from ketrag_fast.systems.shared.rows import F32, strings, word_rows
+from ketrag_fast.systems.shared.rows import strings, word_rows
+from ketrag_fast.systems.shared.vectors import chunk_vectors
 from ketrag_fast.systems.spec.stage import Outputs, StageContext, StageInputs
 
 TEXTS = (
@@ -22,8 +24,8 @@ TEXTS = (
 def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outputs:
     """Return the vectors: of chunks from their stage, the others from the model or the fitted space."""
     vectors = inputs["vectors"]
-    own = inputs.get("chunk_vectors", {})
-    chunks: F32 = own.get("chunk_vectors", vectors["unit_vectors"])
+    own = chunk_vectors(inputs.get("chunk_vectors", {}), vectors)
+    chunks = (StoredVectors.of(vectors) if own is None else own).decode()
     texts = [text for stage, name in TEXTS for text in unpack(*strings(inputs[stage], name))]
     if context.model is not None:
         context.report.unit = "tokens"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ketrag_fast.base.config import Settings
-from ketrag_fast.systems.spec.arrays import ANY, array, codes, graph, strings
+from ketrag_fast.systems.spec.arrays import ANY, array, graph, strings
+from ketrag_fast.systems.spec.arrays import vectors as vector_columns
 from ketrag_fast.systems.spec.stage import DOCUMENTS, Made, Stage, StageContext, StageInputs
 
 _HERE = "ketrag_fast.systems.shared"
@@ -17,7 +18,7 @@ def has_model(settings: Settings) -> bool:
 
 UNITS = Stage(
     "units",
-    version=7,
+    version=8,
     needs=(DOCUMENTS,),
     settings=("cut", "chunk_tokens", "overlap", "split_level", "encoding", "language", "even_chunks"),
     run=f"{_HERE}.units:run",
@@ -121,6 +122,29 @@ LINKS = Stage(
 )
 
 
+TERMS = Stage(
+    "terms",
+    version=1,
+    needs=("units",),
+    settings=(),
+    run=f"{_HERE}.terms:run",
+    look=f"{_HERE}.terms:look",
+    unit="units",
+    arrays={
+        **graph("term_units", "sparse_terms", "units"),
+        "term_impacts": array("u8", "term_postings"),
+        "model": array("u8", ANY),
+    },
+    counts={"terms": "term_postings"},
+    seconds=lambda size: 0.02 * size.get("units", 0),
+)
+
+
+def lexical_stages(settings: Settings) -> tuple[str, ...]:
+    """Return the stages by which units match the words of a query."""
+    return ("links",) if settings.sparse_model is None else ("links", "terms")
+
+
 def _vector_stages(settings: Settings) -> tuple[str, ...]:
     """Return the needs of vectors: words for the fitted space, texts for a model."""
     return (DOCUMENTS, "units") if has_model(settings) else (DOCUMENTS, "units", "words")
@@ -132,44 +156,52 @@ def _further_vector_stages(settings: Settings) -> tuple[str, ...]:
 
 VECTORS = Stage(
     "vectors",
-    version=2,
+    version=3,
     needs=_vector_stages,
-    settings=("embedder", "builtin_dim", "seed"),
+    settings=("embedder", "builtin_dim", "seed", "vector_format"),
     run=f"{_HERE}.vectors:run",
     unit="steps",
     arrays={
         "basis": array("f32", "vocabulary", "dimension", optional=True),
-        "unit_vectors": array("f32", "units", "dimension"),
-        **codes("unit", "units"),
+        "dimension": array("u32", 1, optional=True),  # of a model
+        **vector_columns("unit", "units"),
     },
     seconds=lambda size: 2e-4 * size.get("units", 0),
 )
 
 CHUNK_VECTORS = Stage(
     "chunk_vectors",
-    version=1,
+    version=2,
     needs=_further_vector_stages,
-    settings=("embedder",),
+    settings=("embedder", "vector_format"),
     run=f"{_HERE}.vectors:chunks",
     unit="chunks",
-    arrays={"chunk_vectors": array("f32", "chunks", "dimension", optional=True)},
+    arrays=vector_columns("chunk", "chunks"),
     seconds=lambda size: 2e-5 * size.get("chunks", 0),
 )
 
 
 SENTENCE_VECTORS = Stage(
     "sentence_vectors",
-    version=2,
+    version=3,
     needs=_further_vector_stages,
     settings=("embedder",),
     run=f"{_HERE}.vectors:sentences",
     variant=f"{_HERE}.vectors:way",
     unit="sentences",
-    arrays={
-        "walk_sentence_vectors": array("f32", ANY, "dimension", optional=True),
-        "title_sentence_vectors": array("f32", ANY, "dimension", optional=True),
-    },
+    arrays={"signs": array("u8", ANY, ANY, optional=True)},
     seconds=lambda size: 2e-5 * size.get("units", 0),
+)
+
+TITLE_VECTORS = Stage(
+    "title_vectors",
+    version=1,
+    needs=_further_vector_stages,
+    settings=("embedder",),
+    run=f"{_HERE}.vectors:titles",
+    unit="titles",
+    arrays={"signs": array("u8", ANY, ANY, optional=True)},
+    seconds=lambda size: 1e-6 * size.get("units", 0),
 )
 
 _SEARCHED = {"units": "passages"}
@@ -178,23 +210,24 @@ PROPOSALS = ("ann", "ann_from", "seed")
 
 
 def search_over(
-    listed: str, stage: str, vectors: str, name: str, *, reads: bool = False, size: str | None = None
+    listed: str, stage: str, array_name: str, name: str, *, reads: bool = False, size: str | None = None
 ) -> Stage:
     """Declare a stage that builds an hnswlib graph over an array of another stage, if it is very large.
 
-    `listed` is the name of this list of vectors in `Channel.searches`. Its only array is the record; the
-    graph is a file for hnswlib. With `size`, the number of vectors by name, a build recommends hnswlib.
+    `listed` is the name of this list of vectors in `Channel.searches`; `array_name` is the array in f32, or
+    the name of vectors in any format. Its only array is the record; the graph is a file for hnswlib. With
+    `size`, the number of vectors by name, a build recommends hnswlib.
     """
 
     def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Made:
         from ketrag_fast.systems.shared.hnsw_proposals import propose
 
-        return propose(inputs, stage, vectors, settings, context)
+        return propose(inputs, stage, array_name, settings, context)
 
     def variant(inputs: StageInputs, settings: Settings, _: StageContext) -> str:
         from ketrag_fast.systems.shared.hnsw_proposals import kind_of_search
 
-        return kind_of_search(inputs, stage, vectors, settings)
+        return kind_of_search(inputs, stage, array_name, settings)
 
     return Stage(
         name,
@@ -206,12 +239,12 @@ def search_over(
         variant=variant,
         reads=reads,
         arrays={"record": array("u8", ANY, optional=True)},
-        proposes=(listed, stage, vectors),
+        proposes=(listed, stage, array_name),
         large=None if size is None else (_SEARCHED.get(listed, listed), size, "ann_from"),
     )
 
 
-UNIT_SEARCH = search_over("units", "vectors", "unit_vectors", "unit_search", size="units")
+UNIT_SEARCH = search_over("units", "vectors", "unit", "unit_search", size="units")
 
-SHARED = (UNITS, WORDS, LINKS, VECTORS, CHUNK_VECTORS, SENTENCE_VECTORS, UNIT_SEARCH)
+SHARED = (UNITS, WORDS, LINKS, TERMS, VECTORS, CHUNK_VECTORS, SENTENCE_VECTORS, TITLE_VECTORS, UNIT_SEARCH)
 """In the default order of execution."""

@@ -6,10 +6,17 @@ hnswlib is installed, so this is part of the fingerprint when it matters.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
 from ketrag_fast.base.config import Settings
 from ketrag_fast.models.ann.choose import choose, is_hnswlib_installed
 from ketrag_fast.models.ann.stored import GRAPH, RECORD, write
 from ketrag_fast.storage.arrays import RawFile
+from ketrag_fast.storage.vector_codes import StoredVectors
 from ketrag_fast.systems.spec.stage import Made, StageContext, StageInputs
 
 
@@ -24,13 +31,20 @@ def propose(inputs: StageInputs, stage: str, vectors: str, settings: Settings, c
     """Return the graph over an array of a stage and its record; nothing if the exact scan is used."""
     if "basis" in inputs["vectors"]:  # the core embeds the query itself, and scans
         return {}
-    found, scratch = inputs[stage][vectors], context.scratch
+    found, scratch = listed_vectors(inputs[stage], vectors), context.scratch
     made = write(found, settings.ann, settings.ann_from, scratch, settings.seed, context.report)
     return {} if made is None else {GRAPH: RawFile(made[0]), RECORD: made[1]}
 
 
 def kind_of_search(inputs: StageInputs, stage: str, vectors: str, settings: Settings) -> str:
     """Return the variant of the stage: what decides its result in addition to the settings."""
-    return (
-        "" if "basis" in inputs["vectors"] else kind(len(inputs[stage][vectors]), settings, settings.ann_from)
-    )
+    if "basis" in inputs["vectors"]:
+        return ""
+    arrays = inputs[stage]
+    count = len(arrays[vectors]) if vectors in arrays else len(StoredVectors.of(arrays, vectors))
+    return kind(count, settings, settings.ann_from)
+
+
+def listed_vectors(arrays: Mapping[str, NDArray[Any]], vectors: str) -> NDArray[np.float32]:
+    """Return the vectors of a list in f32: an array, or vectors in any format."""
+    return arrays[vectors] if vectors in arrays else StoredVectors.of(arrays, vectors).decode()

@@ -22,8 +22,11 @@ from ketrag_fast.storage.array_spool import ArraySpool, scratch_folder
 from ketrag_fast.systems.shared.units import JoinedUnits, cut_documents
 from ketrag_fast.systems.spec.documents import Documents
 from ketrag_fast.systems.spec.stage import Outputs
+from ketrag_fast.types.locations import Locator
 
 Packed = tuple[NDArray[np.uint8], NDArray[np.uint64]]
+Piece = tuple[Mapping[str, Packed], Mapping[int, tuple[Locator, ...]]]
+"""Documents as columns, and the locators of those that have any."""
 _BLOCK: Final = 4 << 20
 """Bytes of texts that are cut together."""
 
@@ -38,18 +41,23 @@ class UnitsAhead:
         self._joined = JoinedUnits(self._exits.enter_context(ArraySpool(folder)))
         pool = ThreadPoolExecutor(1, thread_name_prefix="ketrag-cuts")
         self._pool = self._exits.enter_context(pool)  # last, so that it ends before its files do
-        self._pieces: list[Mapping[str, Packed]] = []
+        self._pieces: list[Piece] = []
         self._held = 0
         self._work: Future[None] | None = None
         self._contents = hashlib.blake2b(digest_size=32)
         self._is_void = False
 
-    def add(self, columns: Mapping[str, Packed], contents: Sequence[bytes]) -> None:
-        """Add new documents without sections and locators, as columns; `metadata` may be missing."""
+    def add(
+        self,
+        columns: Mapping[str, Packed],
+        contents: Sequence[bytes],
+        located: Mapping[int, tuple[Locator, ...]],
+    ) -> None:
+        """Add new documents as columns; `metadata` may be missing."""
         if self._is_void:
             return
         self._contents.update(b"".join(contents))
-        self._pieces.append(columns)
+        self._pieces.append((columns, located))
         self._held += len(columns["text"][0])
         if self._held >= _BLOCK:
             self._cut()
@@ -90,10 +98,16 @@ class UnitsAhead:
         if self._settings.threads == 1:
             self._wait()
 
-    def _cut_pieces(self, pieces: Sequence[Mapping[str, Packed]]) -> None:
-        columns = {name: _concatenate([piece[name] for piece in pieces]) for name in ("id", "title", "text")}
-        columns["metadata"] = _concatenate([_metadata(piece) for piece in pieces])
-        documents = Documents.of_columns(columns)
+    def _cut_pieces(self, pieces: Sequence[Piece]) -> None:
+        every = [piece for piece, _ in pieces]
+        columns = {name: _concatenate([piece[name] for piece in every]) for name in ("id", "title", "text")}
+        columns["metadata"] = _concatenate([_metadata(piece) for piece in every])
+        located: dict[int, tuple[Locator, ...]] = {}
+        first = 0
+        for piece, own in pieces:
+            located |= {first + number: locators for number, locators in own.items()}
+            first += len(piece["id"][1]) - 1
+        documents = Documents.of_columns(columns, located, cut=self._settings.cut == "sentences")
         self._joined.add(*cut_documents(documents, self._settings, self._settings.threads, self._go_on))
 
     def _go_on(self, *_: int) -> bool | None:

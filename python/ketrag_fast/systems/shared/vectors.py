@@ -2,53 +2,70 @@
 
 They are separate stages, so that a build embeds only what its modes need. Units and chunks are embedded after
 the title of their document. If the model returns vectors of spans, the vector of a sentence comes from the
-pass of its unit, and the stage of units caches it for the stage of sentences; else sentences are embedded
-alone.
+pass of its unit; else sentences are embedded alone. A model's vectors are packed as they are computed: those
+of units in the setting `vector_format`, those of sentences as signs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from ketrag_fast import _core
 from ketrag_fast.base.config import Settings
-from ketrag_fast.systems.shared.row_reuse import Changes, dense_of, sentence_order, sentence_rows
+from ketrag_fast.storage.vector_codes import (
+    SIGNS,
+    Packing,
+    Rows,
+    StoredVectors,
+    columns,
+    unpack_signs,
+)
+from ketrag_fast.systems.shared.embedded_texts import (
+    Packed,
+    embedded_units,
+    spans_of,
+    texts_after_titles,
+    title_texts,
+)
+from ketrag_fast.systems.shared.published_vectors import SENTENCES, TITLES
+from ketrag_fast.systems.shared.row_reuse import (
+    Changes,
+    dense_of,
+    sentence_rows,
+)
 from ketrag_fast.systems.shared.rows import (
-    U8,
+    F32,
     U32,
-    U64,
     Arrays,
     csr,
     documents_of,
-    lengths,
+    sentence_order,
     strings,
     take_rows,
     texts_in_context,
     whole_chunks,
 )
 from ketrag_fast.systems.spec.documents import Documents
-from ketrag_fast.systems.spec.stage import Outputs, StageContext, StageInputs
+from ketrag_fast.systems.spec.stage import Outputs, PublishedVectors, StageContext, StageInputs
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-Packed = tuple[U8, U64]
-Part = tuple[Packed | None, U32 | None, Packed]
-"""Titles, the document of each text, and the texts."""
+    from ketrag_fast.models.embedders.build_model import VectorSource
+    from ketrag_fast.models.embedders.cache import Finder
+
 _FITTED: Final = 1 << 16
 """The maximum number of documents on which the built-in space is fitted."""
-_WALK, _TITLES = "walk_sentence_vectors", "title_sentence_vectors"
 
 
 def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outputs:
-    """Return the unit vectors, their 8-bit codes for preselection, and for queries the basis of the space."""
+    """Return the unit vectors in their format, and for queries the basis of the fitted space."""
     if context.model is not None:
-        return _searchable(_unit_vectors(inputs["units"], context), context)
+        packing = Packing(settings.vector_format, context.model.model.dimension)
+        rows = _unit_rows(inputs["units"], packing, context)
+        return {"dimension": np.array([packing.dimension], np.uint32), **_searchable(rows, context)}
     words = inputs["words"]
     indptr, indices = csr(words, "unit_words")
     count = len(words["vocabulary_offsets"]) - 1
@@ -66,7 +83,7 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
         report=context.report,
     )
     vectors = _core.embed_rows(basis, indptr, indices, words["unit_counts"], threads=context.threads)
-    return {"basis": basis, **_searchable(vectors, context)}
+    return {"basis": basis, "unit_vectors": vectors, **_byte_codes(vectors, context)}
 
 
 def _units_to_fit(units: Arrays) -> NDArray[np.int64] | None:
@@ -84,25 +101,25 @@ def _units_to_fit(units: Arrays) -> NDArray[np.int64] | None:
     return np.flatnonzero(chosen[owner[units["unit_document"]]])
 
 
-def _unit_vectors(units: Arrays, context: StageContext) -> NDArray[np.float32]:
-    """Return unit vectors from the model, reusing those of unchanged units."""
-    titles, owner, texts = (
-        strings(units, "document_titles"),
-        units["unit_document"],
-        texts_in_context(units),
-    )
+def _unit_rows(units: Arrays, packing: Packing, context: StageContext) -> Rows:
+    """Return packed unit vectors from the model, reusing those of unchanged units."""
     if context.earlier is None:
-        if _pools(context):
-            return _with_spans(units, context)[0]
-        return embed_parts({"units": (titles, owner, texts)}, context)["units"]
+        return _new_unit_rows(units, packing, context)
     changes = Changes.of(context.earlier, units)
-    rows = changes.units
-    before = context.earlier.arrays["unit_vectors"]
-    new = np.flatnonzero(rows >= len(before)).astype(np.uint32)
+    before = StoredVectors.of(context.earlier.arrays).packed(packing)
+    new = _new_unit_rows(_of_new_documents(changes, units), packing, context)
+    return dense_of(before, new, changes.units)
+
+
+def _new_unit_rows(units: Arrays, packing: Packing, context: StageContext) -> Rows:
     if _pools(context):
-        return dense_of(before, _with_spans(_of_new_documents(changes, units), context)[0], rows)
-    part: Part = titles, owner[new], _core.take_strings(texts, new)
-    return dense_of(before, embed_parts({"units": part}, context)["units"], rows)
+        return _with_spans(units, packing, context)[0]
+    texts = texts_in_context(units)
+    known = _published(context)
+    published = None if known is None else known.units(packing.format)
+    return _embed(
+        (strings(units, "document_titles"), units["unit_document"], texts), packing, published, context
+    )
 
 
 def chunks(inputs: StageInputs, settings: Settings, context: StageContext) -> Outputs:
@@ -112,21 +129,37 @@ def chunks(inputs: StageInputs, settings: Settings, context: StageContext) -> Ou
         return {}
     if context.model is None:
         return {"chunk_vectors": _fitted_vectors(inputs, "chunk_words", context)}
-    if earlier is None or "chunk_vectors" not in earlier.arrays:
-        return {"chunk_vectors": _chunk_vectors(inputs.documents, units, context)}
+    packing = Packing(settings.vector_format, context.model.model.dimension)
+    if earlier is None:
+        return columns(_chunk_rows(inputs.documents, units, packing, context), "chunk")
     changes = Changes.of(earlier, units)
-    new = _chunk_vectors(inputs.documents.only(changes.fresh), changes.new, context)
-    return {"chunk_vectors": dense_of(earlier.arrays["chunk_vectors"], new, changes.chunks)}
+    before = chunk_vectors(earlier.arrays, earlier.needs["vectors"])
+    if before is None:
+        return columns(_chunk_rows(inputs.documents, units, packing, context), "chunk")
+    new = _chunk_rows(inputs.documents.only(changes.fresh), changes.new, packing, context)
+    return columns(dense_of(before.packed(packing), new, changes.chunks), "chunk")
 
 
-def _chunk_vectors(documents: Documents, units: Arrays, context: StageContext) -> NDArray[np.float32]:
+def chunk_vectors(chunks: Arrays, vectors: Arrays) -> StoredVectors | None:
+    """Return the vectors of chunks that are not units; None if every chunk is one."""
+    if not chunks:
+        return None
+    dimension = int(vectors["dimension"][0]) if "dimension" in vectors else None
+    return StoredVectors.of(chunks, "chunk", dimension)
+
+
+def _chunk_rows(documents: Documents, units: Arrays, packing: Packing, context: StageContext) -> Rows:
     owner = units["chunk_document"]
     texts = _core.slice_strings(documents.packed("text"), owner, units["chunk_bytes"])
-    return embed_parts({"chunks": (documents.packed("title"), owner, texts)}, context)["chunks"]
+    stream = texts_after_titles(documents.packed("title"), owner, texts)
+    context.report.unit = "tokens"
+    # They stay in the tables, too: no published array has the text of a chunk, by which a row is found.
+    vectors = _model(context).embed(stream, len(owner), len(texts[0]), context.report)
+    return packing.pack(vectors, context.threads)
 
 
 def sentences(inputs: StageInputs, settings: Settings, context: StageContext) -> Outputs:
-    """Return the sentence vectors in the order of `sent_words`: sentences of texts, then each title once.
+    """Return the signs of the vectors of sentences that are not titles, in the order of `sent_words`.
 
     In the fitted space sentence vectors are cheap, so they are not stored.
     """
@@ -134,15 +167,44 @@ def sentences(inputs: StageInputs, settings: Settings, context: StageContext) ->
         return {}
     units, earlier = inputs["units"], context.earlier
     if earlier is None:
-        if _pools(context):
-            return _pooled_sentences(units, context)
-        return _sentence_vectors(inputs.documents, units, context)
+        return {SIGNS: _signs(inputs.documents, units, settings, context)}
     changes = Changes.of(earlier, units)
     if _pools(context):
-        new = _pooled_sentences(_of_new_documents(changes, units), context)
+        new = _signs(inputs.documents, _of_new_documents(changes, units), settings, context)
     else:
-        new = _sentence_vectors(inputs.documents.only(changes.fresh), changes.new, context)
-    return _join_sentences(changes, units, earlier.arrays, new)
+        new = _signs(inputs.documents.only(changes.fresh), changes.new, settings, context)
+    rows = sentence_rows(changes, units)[: sentence_order(units)[1]]
+    before = earlier.arrays[SIGNS]
+    published = len(sentence_order(changes.before)[0])
+    rows = np.where(rows >= published, rows - (published - len(before)), rows)
+    return {SIGNS: dense_of(before, new, rows.astype(np.uint32))}
+
+
+def encode_new(
+    documents: Documents, units: Arrays, settings: Settings, context: StageContext
+) -> dict[str, NDArray[Any]]:
+    """Return what the stages "vectors" and "sentence_vectors" have of these documents, by stage and array."""
+    packing = Packing(settings.vector_format, _model(context).model.dimension)
+    arrays = _searchable(_new_unit_rows(units, packing, context), context)
+    found = {f"vectors.{name}": array for name, array in arrays.items()}
+    return {**found, f"{SENTENCES}.{SIGNS}": _signs(documents, units, settings, context)}
+
+
+def titles(inputs: StageInputs, settings: Settings, context: StageContext) -> Outputs:
+    """Return the signs of the vectors of titles, one for each document that has one."""
+    if context.model is None:
+        return {}
+    signs = Packing(SIGNS, context.model.model.dimension)
+    published = None if context.published is None else context.published.titles
+    return {SIGNS: _embed((None, None, title_texts(inputs["units"])), signs, published, context)}
+
+
+def decoded_sentences(inputs: StageInputs, rows: NDArray[Any] | None = None) -> F32:
+    """Return a model's vectors of sentences and titles in the order of `sent_words`, all or some rows."""
+    dimension = int(inputs["vectors"]["dimension"][0])
+    own, titles = (inputs[stage][SIGNS] for stage in (SENTENCES, TITLES))
+    signs = np.concatenate([own, titles]) if rows is None else dense_of(own, titles, rows)
+    return unpack_signs(signs, dimension)
 
 
 def way(inputs: StageInputs, settings: Settings, context: StageContext) -> str:
@@ -165,83 +227,35 @@ def _of_new_documents(changes: Changes, units: Arrays) -> Arrays:
     return out
 
 
-def _with_spans(units: Arrays, context: StageContext) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Return the unit vectors, and those of the spans of `_spans`, from one pass."""
-    model = context.model
-    assert model is not None  # noqa: S101 - the caller looked
-    spans = _spans(units)
+def _with_spans(units: Arrays, packing: Packing, context: StageContext) -> tuple[Rows, Rows]:
+    """Return rows of the unit vectors, and of those of `spans_of`, from one pass."""
+    spans, known = spans_of(units), _published(context)
     context.report.unit = "tokens"
-    titles, texts = strings(units, "document_titles"), texts_in_context(units)
-    chars = len(texts[0])
-    pairs = zip(_texts(titles, units["unit_document"], texts), _rows(spans), strict=True)
-    return model.embed_spans(pairs, (len(texts[1]) - 1, len(spans.span)), chars, context.report)
+    chars = len(texts_in_context(units)[0])
+    counts = (len(units["unit_document"]), len(spans.span), chars)
+    return _model(context).embed_spans(
+        zip(embedded_units(units), spans.rows(), strict=True),
+        (packing, Packing(SIGNS, packing.dimension)),
+        counts,
+        context.report,
+        None if known is None else (known.units(packing.format), known.spans),
+    )
 
 
-@dataclass(frozen=True)
-class _Spans:
-    """Spans in the embedded texts of units: those of unit `u` are rows `indptr[u]` to `indptr[u + 1]`.
-
-    `sentence` is the number of each in `sentence_order`.
-    """
-
-    indptr: NDArray[np.int64]
-    span: NDArray[np.int64]
-    sentence: NDArray[np.int64]
-
-
-def _spans(units: Arrays) -> _Spans:
-    """Return the sentences of each unit, and the title in the first unit of each document, as spans."""
+def _signs(documents: Documents, units: Arrays, settings: Settings, context: StageContext) -> Rows:
+    dimension = _model(context).model.dimension
+    signs = Packing(SIGNS, dimension)
+    if _pools(context):
+        found = _with_spans(units, Packing(settings.vector_format, dimension), context)[1]
+        rows = np.empty_like(found)
+        rows[spans_of(units).sentence] = found
+        return rows
     order, own = sentence_order(units)
-    unit = units["sent_unit"][order].astype(np.int64)
-    titles = lengths(units["document_titles_offsets"])[units["unit_document"]]
-    before = lengths(units["unit_before_offsets"])
-    head = (np.where(titles > 0, titles + 1, 0) + before)[unit]
-    size = lengths(units["unit_texts_offsets"])[unit]
-    inside = units["sent_bytes"][order].astype(np.int64) - units["unit_bytes"][unit, :1].astype(np.int64)
-    span = np.clip(inside, 0, size[:, None]) + head[:, None]
-    span[own:] = np.stack([np.zeros(len(order) - own, np.int64), titles[unit[own:]]], 1)
-    by_unit = np.lexsort((span[:, 1], span[:, 0], unit))
-    indptr = np.searchsorted(unit[by_unit], np.arange(len(units["unit_document"]) + 1))
-    return _Spans(indptr, span[by_unit], by_unit)
-
-
-def _rows(spans: _Spans) -> Iterator[list[tuple[int, int]]]:
-    for start, end in pairwise(spans.indptr.tolist()):
-        yield [(first, last) for first, last in spans.span[start:end].tolist()]
-
-
-def _pooled_sentences(units: Arrays, context: StageContext) -> Outputs:
-    own = sentence_order(units)[1]
-    spans = _spans(units)
-    found = _with_spans(units, context)[1]
-    rows = np.empty_like(found)
-    rows[spans.sentence] = found
-    return {_WALK: rows[:own], _TITLES: rows[own:]}
-
-
-def _sentence_vectors(documents: Documents, units: Arrays, context: StageContext) -> Outputs:
-    order, own = sentence_order(units)
-    owner = units["chunk_document"][units["sent_chunk"][order]]
-    spans = units["sent_bytes"][order[:own]]
-    parts: dict[str, Part] = {
-        _WALK: (None, None, _core.slice_strings(documents.packed("text"), owner[:own], spans)),
-        _TITLES: (None, None, _core.take_strings(documents.packed("title"), owner[own:])),
-    }
-    return embed_parts(parts, context)
-
-
-def _join_sentences(changes: Changes, now: Arrays, before: Outputs, new: Outputs) -> Outputs:
-    """Merge published and new sentence vectors in the current order."""
-    rows = sentence_rows(changes, now).astype(np.int64)
-    _, own = sentence_order(now)
-    walk, titles, new_walk = len(before[_WALK]), len(before[_TITLES]), len(new[_WALK])
-    fresh = rows >= walk + titles
-    walked = np.where(fresh, rows - titles, rows)[:own]
-    titled = np.where(fresh, rows - walk - new_walk, rows - walk)[own:]
-    return {
-        _WALK: dense_of(before[_WALK], new[_WALK], walked.astype(np.uint32)),
-        _TITLES: dense_of(before[_TITLES], new[_TITLES], titled.astype(np.uint32)),
-    }
+    known = _published(context)
+    published = None if known is None else known.sentences
+    owner = units["chunk_document"][units["sent_chunk"][order[:own]]]
+    texts = _core.slice_strings(documents.packed("text"), owner, units["sent_bytes"][order[:own]])
+    return _embed((None, None, texts), signs, published, context)
 
 
 def _fitted_vectors(inputs: StageInputs, name: str, context: StageContext) -> NDArray[np.float32]:
@@ -251,33 +265,38 @@ def _fitted_vectors(inputs: StageInputs, name: str, context: StageContext) -> ND
     return _core.embed_rows(inputs["vectors"]["basis"], indptr, indices, once, threads=context.threads)
 
 
-def _searchable(units: NDArray[np.float32], context: StageContext) -> dict[str, NDArray[Any]]:
-    codes, scale, residual = _core.quantise_vectors(units, threads=context.threads)
-    return {"unit_vectors": units, "unit_codes": codes, "unit_scale": scale, "unit_residual": residual}
+def _searchable(rows: Rows, context: StageContext) -> dict[str, NDArray[Any]]:
+    """Return the arrays of units; those in f32 get byte codes, which thin out the rows of a search."""
+    arrays = columns(rows, "unit")
+    if "unit_vectors" in arrays:
+        arrays.update(_byte_codes(arrays["unit_vectors"], context))
+    return arrays
 
 
-def embed_parts(parts: Mapping[str, Part], context: StageContext) -> dict[str, NDArray[Any]]:
-    """Embed all parts in one pass of the model, so that progress has one total."""
-    counts = [len(packed[1]) - 1 for _, _, packed in parts.values()]
-    model = context.model
-    assert model is not None  # noqa: S101 - the caller looked
+def _byte_codes(vectors: NDArray[np.float32], context: StageContext) -> dict[str, NDArray[Any]]:
+    codes, scale, residual = _core.quantise_vectors(vectors, threads=context.threads)
+    return {"unit_codes": codes, "unit_scale": scale, "unit_residual": residual}
+
+
+def _model(context: StageContext) -> VectorSource:
+    assert context.model is not None  # noqa: S101 - the caller looked
+    return context.model
+
+
+def _published(context: StageContext) -> PublishedVectors | None:
+    """Return what is published of this model; None while rows are reused by document."""
+    return None if context.earlier is not None else context.published
+
+
+def _embed(
+    part: tuple[Packed | None, U32 | None, Packed],
+    packing: Packing,
+    published: Finder | None,
+    context: StageContext,
+) -> Rows:
+    """Return packed vectors of texts: titles, the document of each text, and the texts."""
+    titles, owner, packed = part
     context.report.unit = "tokens"
-    chars = sum(len(packed[0]) for _, _, packed in parts.values())
-    stream = (text for head, of, packed in parts.values() for text in _texts(head, of, packed))
-    every = model.embed(stream, sum(counts), chars, context.report)
-    cuts = np.cumsum([0, *counts])
-    return {name: every[start:end] for name, (start, end) in zip(parts, pairwise(cuts), strict=True)}
-
-
-def _texts(titles: Packed | None, owner: U32 | None, packed: Packed) -> Iterator[str]:
-    """Yield each text after the title of its document, if any, decoding one at a time."""
-    heads = list(_decode(titles)) if titles is not None else []
-    for number, text in enumerate(_decode(packed)):
-        title = heads[owner[number]] if owner is not None else ""
-        yield f"{title}\n{text}" if title else text
-
-
-def _decode(packed: Packed) -> Iterator[str]:
-    blob, offsets = packed
-    for start, end in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True):
-        yield blob[start:end].tobytes().decode("utf-8")
+    counts = (len(packed[1]) - 1, len(packed[0]))
+    stream = texts_after_titles(titles, owner, packed)
+    return _model(context).embed_packed(stream, packing, counts, context.report, published)

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ketrag_fast.types import Document
+    from ketrag_fast.types.locations import Locator
 
     Packed = tuple[NDArray[np.uint8], NDArray[np.uint64]]
 
@@ -29,11 +30,22 @@ def columns_of(documents: Sequence[Document], metadata: Sequence[str] | None) ->
 class Ahead(Protocol):
     """Work on documents while they are read. The stage calls `take`, the build everything else."""
 
-    def add(self, columns: Mapping[str, Packed], contents: Sequence[bytes]) -> None:
-        """Add documents in order: `id`, `title`, `text` and `metadata`, if any has some, and their hashes."""
+    def add(
+        self,
+        columns: Mapping[str, Packed],
+        contents: Sequence[bytes],
+        located: Mapping[int, tuple[Locator, ...]],
+    ) -> None:
+        """Add documents in order.
+
+        Args:
+            columns: `id`, `title`, `text` and `metadata`, if any has some.
+            contents: Their hashes.
+            located: The locators of those that have any, by number.
+        """
 
     def give_up(self) -> None:
-        """Discard everything: documents are changed, moved or have locators."""
+        """Discard everything: documents are changed or moved."""
 
     def take(self, contents: NDArray[np.uint8]) -> Mapping[str, NDArray[Any]] | None:
         """Return the result if it is of the documents with these hashes, in this order."""

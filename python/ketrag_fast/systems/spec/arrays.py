@@ -120,6 +120,15 @@ def codes(name: str, rows: str, *, optional: bool = False) -> dict[str, ArraySpe
     }
 
 
+def vectors(name: str, rows: str) -> dict[str, ArraySpec]:
+    """Declare vectors in any format: in f32 with their 8-bit copy, or 4 or 8 bits per value and a scale."""
+    return {
+        f"{name}_vectors": array("f32", rows, "dimension", optional=True),
+        f"{name}_nibbles": array("u8", rows, ANY, optional=True),
+        **codes(name, rows, optional=True),
+    }
+
+
 def measure_sizes(specs: Arrays, shapes: Mapping[str, tuple[int, ...]], sizes: Sizes, stage: str) -> None:
     """Add the sizes of these arrays to `sizes`. Raises StageError if two arrays disagree about one."""
     for name, spec in specs.items():

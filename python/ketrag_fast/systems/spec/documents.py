@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from ketrag_fast.systems.spec.sections import SectionSpan, parts_of
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from ketrag_fast.storage.tables import StoredDocument, Tables
     from ketrag_fast.types import Document
     from ketrag_fast.types.locations import Locator
+
+    Packed = tuple[NDArray[np.uint8], NDArray[np.uint64]]
 
 
 class Documents:
@@ -37,10 +40,11 @@ class Documents:
         self._tables = tables
         self._cut = cut
         self._numbers = numbers
-        self._packed: dict[str, tuple[NDArray[np.uint8], NDArray[np.uint64]]] = {}
+        self._packed: dict[str, Packed] = {}
         self._parts: tuple[dict[int, list[SectionSpan]], dict[int, tuple[Locator, ...]]] | None = None
         self._some: list[StoredDocument] | None = None
         self._hashes: NDArray[np.uint8] | None = None
+        self._given: tuple[Mapping[str, Packed], dict[int, tuple[Locator, ...]]] | None = None
 
     def __len__(self) -> int:
         return self._tables.count() if self._numbers is None else len(self._numbers)
@@ -57,15 +61,30 @@ class Documents:
         return found
 
     @classmethod
-    def of_columns(cls, columns: Mapping[str, tuple[NDArray[np.uint8], NDArray[np.uint64]]]) -> Documents:
-        """Return documents without sections and locators, given `id`, `title`, `text` and `metadata`."""
+    def of_columns(
+        cls,
+        columns: Mapping[str, Packed],
+        located: Mapping[int, tuple[Locator, ...]],
+        *,
+        cut: bool = False,
+    ) -> Documents:
+        """Return documents that are not stored yet.
+
+        Args:
+            columns: `id`, `title`, `text` and `metadata` of each.
+            located: The locators of those that have any, by number.
+            cut: Whether those with headings have one row for each section.
+        """
         found = cls.__new__(cls)
-        found._cut = False
+        found._cut = cut
         found._numbers = range(len(columns["id"][1]) - 1)
-        found._packed = dict(columns)
-        found._parts = {}, {}
+        found._packed = {}
+        found._parts = None
         found._some = []
         found._hashes = None
+        found._given = columns, dict(located)
+        if not found._of_headings()[0]:
+            found._packed = dict(columns)
         return found
 
     def only(self, numbers: Sequence[int]) -> Documents:
@@ -128,11 +147,16 @@ class Documents:
         return self._some
 
     def _values(self, column: str) -> Iterator[bytes]:
+        if self._given is not None:
+            blob, ends = self._given[0][column]
+            return (blob[start:end].tobytes() for start, end in pairwise(ends.tolist()))
         if self._numbers is None:
             return self._tables.column(column)
         return (document.columns[column] for document in self._chosen())
 
     def _located(self) -> dict[int, tuple[Locator, ...]]:
+        if self._given is not None:
+            return self._given[1]
         if self._numbers is None:
             return dict(self._tables.located())
         return {at: document.locators for at, document in enumerate(self._chosen()) if document.locators}

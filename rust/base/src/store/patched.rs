@@ -33,7 +33,7 @@ impl Patched {
         let whole = rows.checked_mul(width).ok_or_else(wrong)? as u64;
         let rises = patch.pieces.windows(2).all(|two| two[0].at < two[1].at);
         let starts = patch.pieces.first().map_or(len == 0, |first| first.at == 0);
-        if !matches!(kind, Kind::U8 | Kind::U32 | Kind::U64) || len % width.max(1) != 0 || !rises || !starts {
+        if kind == Kind::F64 || len % width.max(1) != 0 || !rises || !starts {
             return Err(wrong());
         }
         for (at, piece) in patch.pieces.iter().enumerate() {
@@ -103,9 +103,14 @@ impl Compose for Patched {
     fn fill(&self, offset: usize, out: &mut [u8]) -> Result<()> {
         match self.shape.kind {
             Kind::U8 => self.copy::<u8>(offset, out, u64::from, |x| x as u8),
+            // New values are bits.
+            Kind::I8 => self.copy::<i8>(offset, out, |x| u64::from(x as u8), |x| x as i8),
+            Kind::F32 => {
+                self.copy::<f32>(offset, out, |x| u64::from(x.to_bits()), |x| f32::from_bits(x as u32))
+            }
             Kind::U32 => self.copy::<u32>(offset, out, u64::from, |x| x as u32),
             Kind::U64 => self.copy::<u64>(offset, out, |x| x, |x| x),
-            _ => Err(Error::Internal(format!("{} has values that are not patched", self.name))),
+            Kind::F64 => Err(Error::Internal(format!("{} has values that are not patched", self.name))),
         }
     }
 }

@@ -42,12 +42,7 @@ impl Cited {
 
     fn index<'q>(&self, query: &'q Query<'_, '_>) -> Result<CitedIndex<'q>> {
         let parts = query.parts;
-        CitedIndex::new(
-            need(parts.unit_vectors()?)?,
-            parts.unit_codes()?,
-            need(parts.links()?)?,
-            need(parts.citations()?)?,
-        )
+        CitedIndex::new(need(parts.unit_vectors()?)?, need(parts.links()?)?, need(parts.citations()?)?)
     }
 }
 

@@ -60,7 +60,7 @@ impl Channel for Concepts {
         if silent(vector) {
             return Ok(Vec::new());
         }
-        let index = concepts.index(query.parts.unit_vectors()?, query.parts.unit_codes()?)?;
+        let index = concepts.index(query.parts.unit_vectors()?)?;
         let index = ConceptIndex { mask: query.mask, ..index };
         let options = self.options(query.options)?;
         let found = index.search(vector, options, wanted, Level::best(), scratch.of(), progress)?;

@@ -49,7 +49,7 @@ impl Channel for Knn {
         let best = (Level::best(), scratch.of());
         let order = match found {
             Some(order) => order,
-            None => knn::knn_order(&chunks, None, graph, costs, vector, budget, left, best)?,
+            None => knn::knn_order(&chunks, graph, costs, vector, budget, left, best)?,
         };
         let units = order.iter().flat_map(|visit| {
             chunks_of.units(visit.unit as usize).map(|id| Scored { id, score: visit.score })

@@ -10,7 +10,7 @@ use crate::progress::Progress;
 use crate::search::render::Style;
 use crate::sparse::{top_k, Scored};
 use crate::vector::simd::Level;
-use crate::vector::{self, Filter};
+use crate::vector::Filter;
 
 pub struct Text;
 
@@ -43,20 +43,19 @@ impl Channel for Text {
         scratch: &mut Scratch,
         _progress: &Progress,
     ) -> Result<Vec<Scored>> {
-        let (units, codes) = (need(query.parts.unit_vectors()?)?, query.parts.unit_codes()?);
+        let units = need(query.parts.unit_vectors()?)?;
         let vector = query.vector()?;
         if silent(vector) {
             return Ok(Vec::new());
         }
         if let Some(mask) = query.mask {
             let left = Filter::Bits(mask.bits());
-            return vector::top_k(&units, codes, vector, wanted, left, Level::best(), scratch.of());
+            return units.top_k(vector, wanted, left, Level::best(), scratch.of());
         }
         if let Some(near) = query.near(LIST).filter(|near| near.len() >= wanted) {
-            units.check_query(vector)?;
             Filter::Ids(near).check(units.len())?;
-            return Ok(top_k(units.score_many(near, vector), wanted));
+            return Ok(top_k(units.ask(vector)?.score_many(near), wanted));
         }
-        vector::top_k(&units, codes, vector, wanted, Filter::All, Level::best(), scratch.of())
+        units.top_k(vector, wanted, Filter::All, Level::best(), scratch.of())
     }
 }

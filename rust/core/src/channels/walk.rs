@@ -18,13 +18,8 @@ pub struct Walk;
 /// the walk, which then runs without vectors.
 fn dense<'a>(query: &'a Query<'_, '_>) -> Result<Option<walk::Dense<'a>>> {
     let Some(vector) = query.question.vector else { return Ok(None) };
-    let (units, sentences) = (query.parts.unit_vectors()?, query.parts.sentence_vectors()?);
-    Ok(units.zip(sentences).map(|(units, sentences)| walk::Dense {
-        unit_vectors: units.rows(0..units.len()),
-        sentence_vectors: sentences.rows(0..sentences.len()),
-        dim: units.dim(),
-        query: vector,
-    }))
+    let found = query.parts.unit_vectors()?.zip(query.parts.sentence_vectors()?);
+    found.map(|(units, sentences)| walk::Dense::new(units, sentences, vector)).transpose()
 }
 
 impl Channel for Walk {
@@ -45,10 +40,10 @@ impl Channel for Walk {
         progress: &Progress,
     ) -> Result<Vec<Scored>> {
         let links = need(query.parts.links()?)?;
-        let dense = dense(query)?;
+        let (dense, weighed) = (dense(query)?, query.weighed()?);
         let lengths = walk::Lengths::Spans(query.parts.unit_spans()?);
         let (text, mask, plan) = (query.question.text, query.mask, walk::Plan::new(false));
-        walk::rank(links, lengths, dense, text, wanted, mask, &plan, scratch.of(), progress)
+        walk::rank(links, lengths, dense, weighed, text, wanted, mask, &plan, scratch.of(), progress)
     }
 
     fn explain(&self, query: &Query<'_, '_>, units: &[u32], progress: &Progress) -> Result<Vec<Reason>> {

@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::search::concepts::ConceptIndex;
 use crate::sparse::CsrView;
 use crate::vector::quantised::QuantisedView;
-use crate::vector::Vectors;
+use crate::vector::{Rows, Vectors};
 
 /// Concepts with their vectors, their units, and the edges between them.
 pub struct Concepts<'a> {
@@ -37,19 +37,14 @@ impl<'a> Concepts<'a> {
     }
 
     /// Return the searchable form, together with the units' vectors.
-    pub fn index<'b>(
-        &'b self,
-        unit_vectors: Option<Vectors<'b>>,
-        unit_codes: Option<&'b QuantisedView<'b>>,
-    ) -> Result<ConceptIndex<'b>> {
-        let missing = || Error::damaged("the index has concepts and no array vectors.unit_vectors");
+    pub fn index<'b>(&'b self, unit_vectors: Option<Rows<'b>>) -> Result<ConceptIndex<'b>> {
+        let missing = || Error::damaged("the index has concepts and no vectors of units");
         Ok(ConceptIndex {
             vectors: self.vectors,
             codes: self.codes.as_ref(),
             edges: self.edges,
             units: self.units,
             unit_vectors: unit_vectors.ok_or_else(missing)?,
-            unit_codes,
             mask: None,
         })
     }

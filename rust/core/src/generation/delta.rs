@@ -61,14 +61,14 @@ struct Stage<'a> {
     out: Vec<(String, Of, Patch)>,
 }
 
-impl Stage<'_> {
-    fn new_of(&self, name: &str) -> Result<&[u64]> {
+impl<'a> Stage<'a> {
+    fn new_of(&self, name: &str) -> Result<&'a [u64]> {
         let found =
             self.new.get(name).ok_or_else(|| Error::input(format!("{name} of the new documents is missing")));
         Ok(found?.as_slice())
     }
 
-    /// Patch rows of `width` values; `of` are the numbers that its values are, by `map` for the new ones.
+    /// Patch rows of `width` values of the stage "units"; `of` are the numbers that its values are, by `map` for the new ones.
     fn dense(
         &mut self,
         name: &str,
@@ -82,6 +82,30 @@ impl Stage<'_> {
             return Err(Error::input(format!("{name} of the new documents has {} values", new.len())));
         }
         let (rows, columns) = self.arrays.shape(&format!("units.{name}"))?;
+        self.rows(&format!("units.{name}"), new, (rows, columns), level, of, map);
+        Ok(())
+    }
+
+    /// Patch the vectors of a model: rows of codes, and their bits for the new ones.
+    fn vectors(&mut self, name: &str, level: &Level) -> Result<()> {
+        let new = self.new_of(name)?;
+        let (rows, width) = self.arrays.shape(name)?;
+        if new.len() != width * level.before.len() {
+            return Err(Error::input(format!("{name} of the new documents has {} values", new.len())));
+        }
+        self.rows(name, new, (rows, width), level, Of::Nothing, |x| x);
+        Ok(())
+    }
+
+    fn rows(
+        &mut self,
+        name: &str,
+        new: &[u64],
+        (rows, width): (usize, usize),
+        level: &Level,
+        of: Of,
+        map: impl Fn(u64) -> u64,
+    ) {
         let mut editor = Editor::default();
         level.each(|comes, at| {
             editor.keep(u64::from(at) * width as u64, 0);
@@ -90,8 +114,7 @@ impl Stage<'_> {
                 None => editor.skip(width as u64),
             }
         });
-        self.out.push((format!("units.{name}"), of, editor.finish((rows * columns) as u64)));
-        Ok(())
+        self.out.push((name.to_owned(), of, editor.finish((rows * width) as u64)));
     }
 
     fn strings(&mut self, name: &str, level: &Level) -> Result<()> {
@@ -197,6 +220,27 @@ fn unit_arrays(
     Ok(stage.out)
 }
 
+/// Return the patches of the vectors of a model; their dimension stays.
+fn vector_arrays(
+    arrays: &Arrays,
+    new: &New,
+    units: &Level,
+    sentences: &Level,
+) -> Result<Vec<(String, Of, Patch)>> {
+    let mut stage = Stage { arrays, new, out: Vec::new() };
+    for name in ["nibbles", "codes", "scale", "residual", "vectors"] {
+        let name = format!("vectors.unit_{name}");
+        if arrays.has(&name) {
+            stage.vectors(&name, units)?;
+        }
+    }
+    if arrays.has("sentence_vectors.signs") {
+        stage.vectors("sentence_vectors.signs", sentences)?;
+    }
+    stage.out.push(("vectors.dimension".to_owned(), Of::Nothing, Editor::default().finish(1)));
+    Ok(stage.out)
+}
+
 /// Return whether a unit still has lines of its source.
 fn has_lines(arrays: &Arrays, new: &[u64], units: &Level) -> Result<bool> {
     let lines = arrays.lazy::<u32>("units.unit_lines")?;
@@ -272,6 +316,19 @@ pub fn patches(
     }
     let mut out = unit_arrays(arrays, new, &levels, has_metadata)?;
     out.extend(locations.patches);
+    if arrays.has("vectors.dimension") {
+        let first = arrays.lazy::<u64>("links.first_sentence")?;
+        let range = |document: u32| {
+            let own = units(document);
+            first[own.start] as usize..first[own.end] as usize
+        };
+        let titles = value("sent_title");
+        let owners = value("sent_unit").iter().zip(titles).filter(|(_, &title)| title == 0);
+        let owners: Vec<u64> = owners.map(|(&unit, _)| own_units[unit as usize]).collect();
+        let before = owners.iter().map(|&k| range(levels.rows.before[k as usize]).start as u32).collect();
+        let of_sentences = Level::new(spread(&levels.rows.gone, range), before);
+        out.extend(vector_arrays(arrays, new, &levels.units, &of_sentences)?);
+    }
     let Levels { rows: of_rows, chunks: of_chunks, units: of_units, .. } = levels;
     let Some(delta) = links_of(arrays, links, documents, &of_units, progress)? else { return Ok(None) };
     for (name, of, patch) in delta.arrays {

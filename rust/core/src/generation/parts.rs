@@ -8,11 +8,12 @@ use super::concepts::Concepts;
 use super::noderag::Nodes;
 use super::skeleton::Skeleton;
 use super::space::Space;
-use super::vectors::{codes, vectors};
+use super::vectors::{codes, rows, signs, vectors};
 use crate::error::{caught, Error, Result};
 use crate::items::Items;
 use crate::rank::links_view::{LinksView, Slice, Source, LANGUAGES, UNIT_LANGUAGE};
 use crate::rank::links_weights::SharedStrings;
+use crate::rank::terms::TermPostings;
 use crate::search::cited::CitedGraph;
 use crate::search::copies::Copies;
 use crate::search::keyword::KeywordChannel;
@@ -20,8 +21,7 @@ use crate::search::render::{Locations, Units};
 use crate::sparse::{Csr, CsrView};
 use crate::store::MappedArray;
 use crate::text::strings::Strings;
-use crate::vector::quantised::QuantisedView;
-use crate::vector::Vectors;
+use crate::vector::{Rows, Signs};
 use std::sync::{Arc, OnceLock};
 
 /// Source location of a unit.
@@ -50,10 +50,9 @@ pub struct Parts<'a> {
     chunk_costs: OnceLock<Vec<u32>>,
     links: OnceLock<LinksView<'a>>,
     space: OnceLock<Space<'a>>,
-    unit_vectors: OnceLock<Vectors<'a>>,
-    chunk_vectors: OnceLock<Vectors<'a>>,
-    sentence_vectors: OnceLock<Vectors<'a>>,
-    unit_codes: OnceLock<QuantisedView<'a>>,
+    unit_vectors: OnceLock<Rows<'a>>,
+    chunk_vectors: OnceLock<Rows<'a>>,
+    sentence_vectors: OnceLock<Signs<'a>>,
     keywords: OnceLock<KeywordChannel<'a>>,
     keywords_of: OnceLock<Csr>,
     knn: OnceLock<CsrView<'a>>,
@@ -62,6 +61,7 @@ pub struct Parts<'a> {
     concepts: OnceLock<Concepts<'a>>,
     nodes: OnceLock<Nodes<'a>>,
     citations: OnceLock<CitedGraph<'a>>,
+    terms: OnceLock<TermPostings<'a>>,
 }
 
 /// The chunk, document and span of each unit.
@@ -116,7 +116,6 @@ impl<'a> Parts<'a> {
             unit_vectors: OnceLock::new(),
             chunk_vectors: OnceLock::new(),
             sentence_vectors: OnceLock::new(),
-            unit_codes: OnceLock::new(),
             keywords: OnceLock::new(),
             keywords_of: OnceLock::new(),
             knn: OnceLock::new(),
@@ -125,6 +124,7 @@ impl<'a> Parts<'a> {
             concepts: OnceLock::new(),
             nodes: OnceLock::new(),
             citations: OnceLock::new(),
+            terms: OnceLock::new(),
         })
     }
 
@@ -146,7 +146,7 @@ impl<'a> Parts<'a> {
     }
 
     pub fn has_vectors(&self) -> bool {
-        self.arrays.has("vectors.unit_vectors")
+        self.arrays.has("vectors.unit_vectors") || self.arrays.has("vectors.unit_scale")
     }
 
     pub fn has_keywords(&self) -> bool {
@@ -282,34 +282,29 @@ impl<'a> Parts<'a> {
         part(self.has_space(), &self.space, || Space::new(self.arrays, &self.language))
     }
 
-    pub fn unit_vectors(&self) -> Result<Option<Vectors<'a>>> {
-        let codes = self.unit_codes()?;
-        let made = part(self.has_vectors(), &self.unit_vectors, || {
-            vectors(self.arrays, "vectors.unit_vectors", self.len, codes)
-        });
+    pub fn unit_vectors(&self) -> Result<Option<Rows<'a>>> {
+        let made =
+            part(self.has_vectors(), &self.unit_vectors, || rows(self.arrays, "vectors.unit", self.len));
         made.map(Option::<&_>::copied)
-    }
-
-    pub fn unit_codes(&self) -> Result<Option<&QuantisedView<'a>>> {
-        let has = self.arrays.has("vectors.unit_codes");
-        part(has, &self.unit_codes, || codes(self.arrays, "vectors.unit"))
     }
 
     /// Differs from `unit_vectors` only if chunks are split.
-    pub fn chunk_vectors(&self) -> Result<Option<Vectors<'a>>> {
+    pub fn chunk_vectors(&self) -> Result<Option<Rows<'a>>> {
         // When chunks are not split, a chunk's vector is its unit's.
-        let own = "chunk_vectors.chunk_vectors";
-        let name = if self.arrays.has(own) { own } else { "vectors.unit_vectors" };
-        let has = self.arrays.has(name);
-        let made = part(has, &self.chunk_vectors, || vectors(self.arrays, name, self.chunks()?.len(), None));
+        let own = "chunk_vectors.chunk";
+        let has = ["vectors", "scale"].iter().any(|part| self.arrays.has(&format!("{own}_{part}")));
+        let name = if has { own } else { "vectors.unit" };
+        let made =
+            part(self.has_vectors(), &self.chunk_vectors, || rows(self.arrays, name, self.chunks()?.len()));
         made.map(Option::<&_>::copied)
     }
 
-    pub fn sentence_vectors(&self) -> Result<Option<Vectors<'a>>> {
-        let name = "sentence_vectors.walk_sentence_vectors";
+    /// Return the signs of the sentences' vectors.
+    pub fn sentence_vectors(&self) -> Result<Option<Signs<'a>>> {
+        let name = "sentence_vectors.signs";
         let made = part(self.arrays.has(name), &self.sentence_vectors, || {
             let sentences = self.links()?.map_or(0, |links| links.sentence_keywords.rows());
-            vectors(self.arrays, name, sentences, None)
+            signs(self.arrays, name, sentences)
         });
         made.map(Option::<&_>::copied)
     }
@@ -341,7 +336,7 @@ impl<'a> Parts<'a> {
         let means = vectors(arrays, "keywords.vectors", words, codes.as_ref())?;
         let rows = arrays.csr(graph, words, self.len)?;
         let Some(units) = self.unit_vectors()? else {
-            return Err(Error::damaged("the index has no array vectors.unit_vectors"));
+            return Err(Error::damaged("the index has no vectors of units"));
         };
         let tokens = self.unit_tokens()?;
         match arrays.by_blocks() {
@@ -381,6 +376,16 @@ impl<'a> Parts<'a> {
     /// Return the graph of citations, references and neighbours.
     pub fn citations(&self) -> Result<Option<&CitedGraph<'a>>> {
         part(self.has_citations(), &self.citations, || citations::graph(self.arrays, self.len))
+    }
+
+    /// Return the postings of learned weights.
+    pub fn terms(&self) -> Result<Option<TermPostings<'a>>> {
+        let made = part(self.arrays.has("terms.term_units_indptr"), &self.terms, || {
+            let units = self.arrays.rows("terms.term_units", self.len)?;
+            let impacts = self.arrays.lazy("terms.term_impacts")?;
+            TermPostings::new(units, impacts).map_err(|e| damaged("terms", e))
+        });
+        made.map(Option::<&_>::copied)
     }
 
     fn places(&self) -> Result<&Places<'a>> {

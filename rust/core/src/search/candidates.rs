@@ -6,7 +6,7 @@ use crate::memory::filled;
 use crate::parallel::map_ranges;
 use crate::progress::Progress;
 use crate::sparse::{CsrView, Leaders, Scored};
-use crate::vector::Vectors;
+use crate::vector::Rows;
 use crate::wide::wide;
 
 /// Rows of vectors that a thread takes at a time.
@@ -41,7 +41,7 @@ pub struct Wanted {
 /// Select the candidates for a query's vector; `weights` multiply the messages of each text by its word
 /// matches.
 pub fn candidates(
-    vectors: &Vectors<'_>,
+    vectors: &Rows<'_>,
     vector: &[f32],
     weights: &[f64],
     (edges, kinds): (CsrView<'_>, &[u8]),
@@ -56,10 +56,13 @@ pub fn candidates(
             edges.rows()
         )));
     }
-    vectors.check_query(vector)?;
+    let asked = vectors.ask(vector)?;
     let parts = map_ranges(n, GRAIN, threads, progress, |range| {
         let mut out = filled(0.0, range.len(), WHAT)?;
-        similarities(vectors.rows(range), vector, &mut out);
+        match vectors {
+            Rows::Floats(vectors, _) => similarities(vectors.rows(range), vector, &mut out),
+            Rows::Coded(_) => asked.scores(range, &mut out),
+        }
         Ok(out)
     })?;
     let near: Vec<f64> = parts.concat();
@@ -138,11 +141,12 @@ wide!(similarities, similarities_body, (rows: &[f32], vector: &[f32], out: &mut 
 mod tests {
     use super::*;
     use crate::sparse::Csr;
+    use crate::vector::Vectors;
 
     #[test]
     fn the_best_by_either_measure_and_what_sends_to_them() {
         let values = [1.0f32, 0.9, 0.5, 0.2, 0.1, 0.05];
-        let vectors = Vectors::new(&values, 1).unwrap();
+        let vectors = Rows::from(Vectors::new(&values, 1).unwrap());
         let weights = [0.1, 0.1, 1.0, 0.1, 0.1, 0.1];
         let edges = Csr::from_rows(&[vec![3u32, 5], vec![], vec![4], vec![4], vec![5], vec![0]], 6).unwrap();
         let kinds = [1u8, 4, 1, 1, 1, 1];
@@ -167,7 +171,7 @@ mod tests {
 
     #[test]
     fn parts_that_do_not_fit_are_refused() {
-        let vectors = Vectors::new(&[1.0, 0.0], 1).unwrap();
+        let vectors = Rows::from(Vectors::new(&[1.0, 0.0], 1).unwrap());
         let edges = Csr::from_rows(&[vec![1u32], vec![]], 2).unwrap();
         let wanted = Wanted { best: 1, steps: 1, kinds: 1 };
         let run = |vector: &[f32], weights: &[f64], kinds: &[u8]| {

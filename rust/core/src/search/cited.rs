@@ -4,14 +4,13 @@
 use crate::error::{Error, Result};
 use crate::progress::Progress;
 use crate::rank::links_view::LinksView;
-use crate::rank::matches::Matches;
+use crate::rank::matches::{Matches, Sought};
 use crate::rank::messages::{self, pass, Carried, Graph};
 use crate::sparse::{leaves, Leaders, Mask, Scored};
 use crate::text::lexical::Lexer;
 use crate::vector::bytes;
-use crate::vector::quantised::QuantisedView;
 use crate::vector::simd::Level;
-use crate::vector::{reference_dots_with, Vectors};
+use crate::vector::{reference_dots_with, Rows};
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
@@ -32,8 +31,7 @@ pub struct Options {
 /// The parts of an index that a query reads.
 #[derive(Clone, Copy)]
 pub struct CitedIndex<'a> {
-    vectors: Vectors<'a>,
-    codes: Option<&'a QuantisedView<'a>>,
+    vectors: Rows<'a>,
     links: &'a LinksView<'a>,
     graph: &'a CitedGraph<'a>,
 }
@@ -76,12 +74,7 @@ pub struct Buffers {
 
 impl<'a> CitedIndex<'a> {
     /// Check that all parts have the same number of texts.
-    pub fn new(
-        vectors: Vectors<'a>,
-        codes: Option<&'a QuantisedView<'a>>,
-        links: &'a LinksView<'a>,
-        graph: &'a CitedGraph<'a>,
-    ) -> Result<Self> {
+    pub fn new(vectors: Rows<'a>, links: &'a LinksView<'a>, graph: &'a CitedGraph<'a>) -> Result<Self> {
         let n = vectors.len();
         if links.units() != n || graph.graph.len() != n {
             return Err(Error::input(format!(
@@ -90,10 +83,7 @@ impl<'a> CitedIndex<'a> {
                 graph.graph.len()
             )));
         }
-        if let Some(codes) = codes {
-            codes.matches(&vectors)?;
-        }
-        Ok(Self { vectors, codes, links, graph })
+        Ok(Self { vectors, links, graph })
     }
 
     /// Return the best `wanted` texts for a query and its vector, of those that pass the filter, best first;
@@ -127,23 +117,25 @@ impl<'a> CitedIndex<'a> {
     /// Compute `buffers.state`, the similarity to each text. With codes these are integer products, the same
     /// on every machine, with an error of at most a few thousandths.
     fn near(&self, vector: &[f32], buffers: &mut Buffers) -> Result<()> {
-        let length = self.vectors.check_query(vector)?;
         let Buffers { codes, products, state, .. } = buffers;
         let n = self.vectors.len();
+        let length = self.vectors.check_query(vector)?;
         state.clear();
-        let Some(quantised) = self.codes else {
-            state.resize(n, 0.0);
-            reference_dots_with(self.vectors.rows(0..n), vector, state);
-            return Ok(());
-        };
-        let coded = quantised.code_query(vector, length, self.vectors.norm(), codes);
-        products.resize(BLOCK, 0);
-        let level = Level::best();
-        for start in (0..n).step_by(BLOCK) {
-            let rows = start..(start + BLOCK).min(n);
-            let out = &mut products[..rows.len()];
-            quantised.dots(level, codes, rows.clone(), out);
-            state.extend(rows.zip(out.iter()).map(|(id, &product)| quantised.bounds(&coded, id, product).0));
+        state.resize(n, 0.0);
+        match &self.vectors {
+            Rows::Floats(vectors, None) => reference_dots_with(vectors.rows(0..n), vector, state),
+            Rows::Floats(vectors, Some(quantised)) => {
+                let coded = quantised.code_query(vector, length, vectors.norm(), codes);
+                products.resize(BLOCK, 0);
+                for (start, state) in (0..n).step_by(BLOCK).zip(state.chunks_mut(BLOCK)) {
+                    let (rows, out) = (start..start + state.len(), &mut products[..state.len()]);
+                    quantised.dots(Level::best(), codes, rows.clone(), out);
+                    for ((state, &product), id) in state.iter_mut().zip(&*out).zip(rows) {
+                        *state = quantised.bounds(&coded, id, product).0;
+                    }
+                }
+            }
+            Rows::Coded(_) => self.vectors.ask(vector)?.scores(0..n, state),
         }
         Ok(())
     }
@@ -160,7 +152,8 @@ impl<'a> CitedIndex<'a> {
             }
         });
         let (ids, times): (Vec<u32>, Vec<f64>) = counts.into_iter().unzip();
-        matches.find(self.links, &ids, Some(&times), progress)?;
+        let sought = Sought::Keywords { links: self.links, keywords: &ids, shares: Some(&times) };
+        matches.find(sought, progress)?;
         let most = matches.groups().fold(0.0f64, |most, group| most.max(group.0));
         weights.clear();
         if most <= 0.0 {

@@ -6,7 +6,7 @@ use crate::progress::Progress;
 use crate::sparse::{leaves, CsrView, Mask, Scored};
 use crate::vector::quantised::QuantisedView;
 use crate::vector::simd::Level;
-use crate::vector::{self, Filter, Vectors};
+use crate::vector::{self, Filter, Rows, Vectors};
 
 /// The searched parts, which fit together.
 #[derive(Clone, Copy)]
@@ -17,8 +17,7 @@ pub struct ConceptIndex<'a> {
     pub edges: CsrView<'a>,
     /// The units of each concept, ascending.
     pub units: CsrView<'a>,
-    pub unit_vectors: Vectors<'a>,
-    pub unit_codes: Option<&'a QuantisedView<'a>>,
+    pub unit_vectors: Rows<'a>,
     /// Only these units are returned; concepts of others still lead to them.
     pub mask: Option<&'a Mask>,
 }
@@ -176,12 +175,12 @@ impl<'a> ConceptIndex<'a> {
         level: Level,
         scratch: &mut vector::Scratch,
     ) -> Result<Vec<Found>> {
-        let (vectors, codes, ids) = (&self.unit_vectors, self.unit_codes, Filter::Ids(units));
+        let (vectors, ids) = (&self.unit_vectors, Filter::Ids(units));
         let best = if units.len() <= most.max(64) {
             ids.check(vectors.len())?;
-            crate::sparse::top_k(vectors.score_many(units, query), most)
+            crate::sparse::top_k(vectors.ask(query)?.score_many(units), most)
         } else {
-            vector::top_k(vectors, codes, query, most, ids, level, scratch)?
+            vectors.top_k(query, most, ids, level, scratch)?
         };
         Ok(best.into_iter().map(|s| Found { unit: s.id, score: s.score, concept }).collect())
     }
@@ -233,8 +232,7 @@ mod tests {
             codes: None,
             edges: edges.view(),
             units: units.view(),
-            unit_vectors: Vectors::new(&[0.5, 0.9, 0.7, 0.1, 0.3, 0.6, 0.8], 1).unwrap(),
-            unit_codes: None,
+            unit_vectors: Vectors::new(&[0.5, 0.9, 0.7, 0.1, 0.3, 0.6, 0.8], 1).unwrap().into(),
             mask: None,
         };
         let options = Options { seeds: 2, depth, order };

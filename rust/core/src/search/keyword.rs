@@ -6,7 +6,7 @@ use crate::items::Items;
 use crate::sparse::{leaves, rank_order, top_k, CsrView, Mask, Scored};
 use crate::vector::quantised::QuantisedView;
 use crate::vector::simd::Level;
-use crate::vector::{Filter, Scratch, Search, Vectors};
+use crate::vector::{Asked, Filter, Rows, Scratch, Search, Vectors};
 
 /// Tokens of the pool per keyword fetched at first; then four times as many, and so on until it is full. A
 /// budget of 12,000 tokens uses about 100 to 200, and a second batch costs another pass over the scores.
@@ -21,7 +21,7 @@ pub struct KeywordChannel<'a> {
     keywords: Vectors<'a>,
     quantised: Option<QuantisedView<'a>>,
     word_units: CsrView<'a>,
-    units: Vectors<'a>,
+    units: Rows<'a>,
     unit_tokens: Items<'a, u32>,
     left: Option<(&'a Mask, CsrView<'a>)>,
 }
@@ -75,7 +75,7 @@ impl<'a> KeywordChannel<'a> {
         keywords: Vectors<'a>,
         quantised: Option<QuantisedView<'a>>,
         word_units: CsrView<'a>,
-        units: Vectors<'a>,
+        units: impl Into<Rows<'a>>,
         unit_tokens: impl Into<Items<'a, u32>>,
     ) -> Result<Self> {
         word_units.require_sorted()?;
@@ -87,10 +87,10 @@ impl<'a> KeywordChannel<'a> {
         keywords: Vectors<'a>,
         quantised: Option<QuantisedView<'a>>,
         word_units: CsrView<'a>,
-        units: Vectors<'a>,
+        units: impl Into<Rows<'a>>,
         unit_tokens: impl Into<Items<'a, u32>>,
     ) -> Result<Self> {
-        let unit_tokens = unit_tokens.into();
+        let (units, unit_tokens) = (units.into(), unit_tokens.into());
         let differ = |what: &str, a: usize, b: usize| Err(Error::input(format!("{what}: {a} and {b}")));
         if keywords.dim() != units.dim() {
             return differ("dimensions of keywords and units differ", keywords.dim(), units.dim());
@@ -162,6 +162,7 @@ impl<'a> KeywordChannel<'a> {
         if self.keywords.check_query(query)? == 0.0 {
             return Ok(pool);
         }
+        let asked = self.units.ask(query)?;
         scratch.next(self.units.len());
         let holding = self.holding(most_seeds);
         let count = |bits: &Vec<u64>| bits.iter().map(|word| word.count_ones() as usize).sum();
@@ -175,7 +176,7 @@ impl<'a> KeywordChannel<'a> {
         let mut batch = (first as usize * spread).min(most);
         while pool.seeds.len() < most {
             let seeds = search.best(batch, &mut scratch.search);
-            if self.take(&seeds[pool.seeds.len()..], query, limit, scratch, &mut pool) {
+            if self.take(&seeds[pool.seeds.len()..], &asked, limit, scratch, &mut pool) {
                 break;
             }
             batch = batch.saturating_mul(4).min(most);
@@ -199,10 +200,11 @@ impl<'a> KeywordChannel<'a> {
         if self.keywords.check_query(query)? == 0.0 {
             return Ok(Some(pool));
         }
+        let asked = self.units.ask(query)?;
         scratch.next(self.units.len());
         let most = most_seeds.unwrap_or(usize::MAX);
         let seeds = top_k(self.keywords.score_many(near, query), most.min(near.len()));
-        let full = self.take(&seeds, query, limit, scratch, &mut pool) || seeds.len() == most;
+        let full = self.take(&seeds, &asked, limit, scratch, &mut pool) || seeds.len() == most;
         pool.units.sort_unstable_by(|a, b| rank_order(&a.scored(), &b.scored()));
         Ok(full.then_some(pool))
     }
@@ -211,7 +213,7 @@ impl<'a> KeywordChannel<'a> {
     fn take(
         &self,
         seeds: &[Scored],
-        query: &[f32],
+        asked: &Asked<'_>,
         limit: u64,
         scratch: &mut PoolScratch,
         pool: &mut Pool,
@@ -219,7 +221,7 @@ impl<'a> KeywordChannel<'a> {
         let mut fresh = Vec::new();
         for &seed in seeds {
             pool.seeds.push(seed);
-            self.fresh_units(seed.id, query, scratch, &mut fresh);
+            self.fresh_units(seed.id, asked, scratch, &mut fresh);
             for unit in &fresh {
                 let cost = u64::from(self.unit_tokens[unit.id as usize]);
                 if pool.tokens + cost > limit {
@@ -235,7 +237,13 @@ impl<'a> KeywordChannel<'a> {
     }
 
     /// Return the units of a keyword that are not pooled yet, best first.
-    fn fresh_units(&self, keyword: u32, query: &[f32], scratch: &mut PoolScratch, fresh: &mut Vec<Scored>) {
+    fn fresh_units(
+        &self,
+        keyword: u32,
+        asked: &Asked<'_>,
+        scratch: &mut PoolScratch,
+        fresh: &mut Vec<Scored>,
+    ) {
         fresh.clear();
         let mask = self.left.map(|left| left.0);
         for &id in self.word_units.row(keyword as usize) {
@@ -245,7 +253,7 @@ impl<'a> KeywordChannel<'a> {
             }
             if scratch.seen[at] != scratch.question {
                 scratch.seen[at] = scratch.question;
-                scratch.scores[at] = self.units.score(id, query);
+                scratch.scores[at] = asked.score(id);
             }
             fresh.push(Scored { id, score: scratch.scores[at] });
         }
@@ -270,16 +278,16 @@ mod tests {
 
     /// The literal definition.
     fn plain(channel: &KeywordChannel, query: &[f32], limit: u64, most: usize) -> Pool {
-        let scored = |vectors: &Vectors, ids: &mut dyn Iterator<Item = u32>| {
-            let all: Vec<Scored> = ids.map(|id| Scored { id, score: vectors.score(id, query) }).collect();
-            top_k(all, usize::MAX)
+        let scored = |vectors: Rows, ids: &mut dyn Iterator<Item = u32>| {
+            let asked = vectors.ask(query).unwrap();
+            top_k(ids.map(|id| Scored { id, score: asked.score(id) }).collect(), usize::MAX)
         };
         let mut pool = Pool::default();
-        let seeds = scored(&channel.keywords, &mut (0..channel.keywords.len() as u32));
+        let seeds = scored(channel.keywords.into(), &mut (0..channel.keywords.len() as u32));
         'all: for seed in seeds.into_iter().take(most) {
             pool.seeds.push(seed);
             let row = channel.word_units.row(seed.id as usize);
-            for unit in scored(&channel.units, &mut row.iter().copied()) {
+            for unit in scored(channel.units, &mut row.iter().copied()) {
                 if pool.units.iter().any(|p| p.unit == unit.id) {
                     continue;
                 }

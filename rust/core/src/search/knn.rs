@@ -2,9 +2,8 @@
 
 use crate::error::{Error, Result};
 use crate::sparse::{leaves, rank_order, CsrView, Mask, Scored};
-use crate::vector::quantised::QuantisedView;
 use crate::vector::simd::Level;
-use crate::vector::{Filter, Scratch, Search, Vectors};
+use crate::vector::{Filter, Rows, Scratch};
 
 /// Seeds fetched first; then four times as many, and so on.
 const FIRST_BATCH: usize = 64;
@@ -26,8 +25,7 @@ pub struct Visited {
 /// used in order. A zero vector emits nothing.
 #[allow(clippy::too_many_arguments)] // what is visited, for what, how far and with what
 pub fn knn_order(
-    units: &Vectors,
-    quantised: Option<&QuantisedView>,
+    units: &Rows,
     neighbours: CsrView,
     unit_tokens: &[u32],
     query: &[f32],
@@ -48,7 +46,8 @@ pub fn knn_order(
     if units.check_query(query)? == 0.0 {
         return Ok(order);
     }
-    let search = Search::new(units, quantised, query, Filter::All, level, scratch)?;
+    let search = units.search(query, Filter::All, level, scratch)?;
+    let asked = units.ask(query)?;
     let mut emitted = vec![false; n];
     let mut spent = 0u64;
     let mut emit = |unit: u32, score: f64, seed: u32, order: &mut Vec<Visited>| {
@@ -74,7 +73,7 @@ pub fn knn_order(
             let mut near = Vec::new();
             for &id in neighbours.row(seed.id as usize) {
                 if !std::mem::replace(&mut emitted[id as usize], true) && leaves(mask, id) {
-                    near.push(Scored { id, score: units.score(id, query) });
+                    near.push(Scored { id, score: asked.score(id) });
                 }
             }
             near.sort_unstable_by(rank_order);
@@ -93,7 +92,7 @@ pub fn knn_order(
 /// The same for a filter that passes few units: only these are scored, and those that may precede them.
 /// `into` is the transposed graph. `None` if there are too many for this to pay off.
 pub fn few(
-    units: &Vectors,
+    units: &Rows,
     (neighbours, into): (CsrView, CsrView),
     unit_tokens: &[u32],
     query: &[f32],
@@ -109,8 +108,9 @@ pub fn few(
     if units.check_query(query)? == 0.0 {
         return Ok(Some(order));
     }
+    let asked = units.ask(query)?;
     // Whether a unit is a seed depends on earlier units that have it as a neighbour, and so on.
-    let mut known: Vec<Scored> = mask.ids().map(|id| Scored { id, score: units.score(id, query) }).collect();
+    let mut known: Vec<Scored> = mask.ids().map(|id| Scored { id, score: asked.score(id) }).collect();
     let mut place = vec![u32::MAX; n];
     known.iter().zip(0..).for_each(|(one, at)| place[one.id as usize] = at);
     let mut at = 0;
@@ -121,7 +121,7 @@ pub fn few(
             if place[id as usize] != u32::MAX {
                 continue;
             }
-            let other = Scored { id, score: units.score(id, query) };
+            let other = Scored { id, score: asked.score(id) };
             if rank_order(&other, &own).is_lt() {
                 place[id as usize] = known.len() as u32;
                 known.push(other);
@@ -163,6 +163,7 @@ mod tests {
     use super::*;
     use crate::sparse::{top_k, Csr};
     use crate::vector::tests::awkward;
+    use crate::vector::Vectors;
     use proptest::prelude::*;
 
     proptest! {
@@ -173,7 +174,8 @@ mod tests {
         ) {
             let d = 4;
             let values = awkward(&seed, n, d);
-            let units = Vectors::new(&values, d).unwrap();
+            let units = Rows::from(Vectors::new(&values, d).unwrap());
+            let asked = units.ask(&seed[..d]).unwrap();
             let rows: Vec<Vec<u32>> =
                 rows[..n].iter().map(|r| r.iter().copied().filter(|&j| (j as usize) < n).collect()).collect();
             let graph = Csr::from_rows(&rows, n).unwrap();
@@ -181,9 +183,9 @@ mod tests {
             let query = &seed[..d];
             let ask = |limit, mask: Option<&Mask>| {
                 let fast = (Level::best(), &mut Scratch::default());
-                knn_order(&units, None, graph.view(), &tokens, query, limit, mask, fast).unwrap()
+                knn_order(&units, graph.view(), &tokens, query, limit, mask, fast).unwrap()
             };
-            let score = |id: u32| Scored { id, score: units.score(id, query) };
+            let score = |id: u32| Scored { id, score: asked.score(id) };
             let mut plain: Vec<u32> = Vec::new();
             for s in top_k((0..n as u32).map(score).collect(), n) {
                 if plain.contains(&s.id) {
@@ -224,11 +226,11 @@ mod tests {
 
     #[test]
     fn bad_shapes_are_refused() {
-        let units = Vectors::new(&[1.0, 2.0], 1).unwrap();
+        let units = Vectors::new(&[1.0, 2.0], 1).unwrap().into();
         let graph = Csr::from_rows(&[vec![1u32]], 2).unwrap();
         let ask = |query: &[f32]| {
             let fast = (Level::best(), &mut Scratch::default());
-            knn_order(&units, None, graph.view(), &[1, 1], query, 9, None, fast)
+            knn_order(&units, graph.view(), &[1, 1], query, 9, None, fast)
         };
         assert!(ask(&[1.0]).is_err());
     }

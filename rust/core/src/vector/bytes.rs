@@ -22,6 +22,20 @@ pub(crate) struct Query {
 }
 
 impl Query {
+    /// Return the codes of a vector of finite values, and what one of them is worth. They have as many bits as fit
+    /// exact sums.
+    pub fn of(vector: &[f32]) -> (Self, f64) {
+        let amplitude = amplitude(vector.len());
+        let largest = vector.iter().fold(0f64, |most, x| most.max(f64::from(x.abs())));
+        let scale = largest / amplitude;
+        let by = if scale > 0.0 { 1.0 / scale } else { 0.0 };
+        let mut codes = Self::default();
+        for &x in vector {
+            codes.push((f64::from(x) * by).round_ties_even().clamp(-amplitude, amplitude) as i16);
+        }
+        (codes, scale)
+    }
+
     pub fn clear(&mut self) {
         self.wide.clear();
         self.high.clear();
@@ -44,6 +58,12 @@ impl Query {
     pub fn len(&self) -> usize {
         self.wide.len()
     }
+}
+
+/// Return the largest code of a query of `d` values for which no sum of products overflows.
+pub(crate) fn amplitude(d: usize) -> f64 {
+    let room = i32::MAX as usize / (128 * d.max(1));
+    room.clamp(1, LARGEST as usize) as f64
 }
 
 /// Compute `out[i] = query . rows[i]`. It is exact as long as no sum of |products| reaches 2^31, which the

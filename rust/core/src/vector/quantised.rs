@@ -2,7 +2,7 @@
 //! exact result.
 
 use super::best::Best;
-use super::bytes::{self, Query, LARGEST};
+use super::bytes::{self, Query};
 use super::filter::Filter;
 use super::simd::Level;
 #[cfg(test)]
@@ -192,8 +192,7 @@ impl<'a> QuantisedView<'a> {
 
     /// Quantise a query of length `length` to at most 16 bits, so that no sum of products overflows.
     pub(crate) fn code_query(&self, query: &[f32], length: f64, norm: f64, codes: &mut Query) -> CodedQuery {
-        let room = i32::MAX as usize / (128 * query.len().max(1));
-        let amplitude = room.clamp(1, LARGEST as usize) as f64;
+        let amplitude = bytes::amplitude(query.len());
         let largest = query.iter().fold(0f64, |m, x| m.max(f64::from(x.abs())));
         let scale = largest / amplitude;
         let inverse = if scale > 0.0 { 1.0 / scale } else { 0.0 };

@@ -22,7 +22,9 @@ const FEW: usize = 64;
 pub struct Scratch {
     best: Best,
     scores: Vec<f32>,
-    products: Vec<i32>,
+    pub(super) products: Vec<i32>,
+    /// Scores of rows in codes.
+    pub(super) exact: Vec<f64>,
     codes: bytes::Query,
 }
 

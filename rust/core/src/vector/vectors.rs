@@ -196,13 +196,18 @@ impl<'a> Vectors<'a> {
 
     /// Return the length of a query after checking its shape and values.
     pub fn check_query(&self, query: &[f32]) -> Result<f64> {
-        if query.len() != self.d {
-            return Err(Error::input(format!("a query of {} values, vectors of {}", query.len(), self.d)));
-        }
-        let square = reference_dot(query, query);
-        if !square.is_finite() {
-            return Err(Error::input("the query holds NaN or an infinity"));
-        }
-        Ok(square.sqrt())
+        check_query(query, self.d)
     }
+}
+
+/// Return the length of a query for vectors of `d` values after checking its shape and values.
+pub(super) fn check_query(query: &[f32], d: usize) -> Result<f64> {
+    if query.len() != d {
+        return Err(Error::input(format!("a query of {} values, vectors of {d}", query.len())));
+    }
+    let square = reference_dot(query, query);
+    if !square.is_finite() {
+        return Err(Error::input("the query holds NaN or an infinity"));
+    }
+    Ok(square.sqrt())
 }

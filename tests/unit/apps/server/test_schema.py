@@ -23,6 +23,9 @@ from schemathesis import GenerationMode  # noqa: E402
 pytestmark = pytest.mark.usefixtures("loopback")
 OPERATIONS = (
     "POST /v1/retrieve",
+    "POST /v1/search",
+    "POST /v1/grep",
+    "GET /v1/text",
     "POST /v1/ask",
     "GET /v1/indexes",
     "GET /v1/stats",

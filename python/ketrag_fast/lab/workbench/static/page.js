@@ -211,7 +211,8 @@ async function openReader(passage, width, generation) {
 function showAnswer(text, live) {
   const box = at("answer");
   box.className = live ? "live" : "";
-  const parts = text.split(/(\[\d+\])/).map((part) => {
+  const parts = text.split(/(\[(?:\d+|\?)\])/).map((part) => {
+    if (part === "[?]") return made("abbr", { title: "no passage supports this sentence" }, part);
     const number = /^\[(\d+)\]$/.exec(part);
     if (!number) return part;
     const go = () => {

@@ -1,71 +1,107 @@
 //! Vectors in the walk, and its stage 3: the query vector is moved towards the best sentences.
 
 use crate::error::{Error, Result};
+use crate::progress::Progress;
 use crate::rank::links_view::LinksView;
 use crate::sparse::{top_k, Scored};
+use crate::vector::{reference_dot, Asked, Rows, SignQuery, Signs};
 
+/// Units that are scored together.
+const BLOCK: usize = 256;
 const ANCHORS: usize = 4;
 const ANCHOR_STEP: f64 = 0.5;
 const ANCHOR_WEIGHT: f64 = 3.0;
 const ANCHOR_GAP: f64 = 0.1;
 
-/// Vectors of length 1 (or zero): `n` units and `s` sentences of `dim` values, row after row, and the
-/// query's.
-#[derive(Debug, Clone, Copy)]
+/// Vectors of units and sentences of length 1 (or zero), and the query's.
+#[derive(Debug, Clone)]
 pub struct Dense<'a> {
-    pub unit_vectors: &'a [f32],
-    pub sentence_vectors: &'a [f32],
-    pub dim: usize,
-    pub query: &'a [f32],
+    units: Rows<'a>,
+    sentences: Signs<'a>,
+    query: &'a [f32],
+    asked: Asked<'a>,
+    asked_signs: SignQuery,
 }
 
 impl<'a> Dense<'a> {
-    pub(crate) fn unit(&self, unit: u32) -> &'a [f32] {
-        &self.unit_vectors[unit as usize * self.dim..][..self.dim]
-    }
-
-    pub(crate) fn sentence(&self, sentence: usize) -> &'a [f32] {
-        &self.sentence_vectors[sentence * self.dim..][..self.dim]
+    /// Prepare the query for the rows of units and of sentences.
+    pub fn new(units: Rows<'a>, sentences: Signs<'a>, query: &'a [f32]) -> Result<Self> {
+        if units.dim() != sentences.dim() {
+            let (one, other) = (units.dim(), sentences.dim());
+            return Err(Error::input(format!(
+                "vectors of units have {one} values, those of sentences {other}"
+            )));
+        }
+        let asked = units.ask(query)?;
+        Ok(Self { units, sentences, query, asked, asked_signs: SignQuery::of(query) })
     }
 
     pub(crate) fn check(&self, links: &LinksView<'_>) -> Result<()> {
-        let sentences = links.sentence_keywords.rows();
-        let wanted = (links.units() * self.dim, sentences * self.dim, self.dim);
-        let found = (self.unit_vectors.len(), self.sentence_vectors.len(), self.query.len());
-        if self.dim == 0 || wanted != found {
-            return Err(Error::input(format!(
-                "vectors of {} units, {sentences} sentences and the question need {wanted:?} values \
-                 (dim {}), not {found:?}",
-                links.units(),
-                self.dim
-            )));
-        }
-        match self.query.iter().position(|x| !x.is_finite()) {
-            Some(at) => Err(Error::input(format!("value {at} of the question's vector is not finite"))),
-            None => Ok(()),
+        let wanted = (links.units(), links.sentence_keywords.rows());
+        let found = (self.units.len(), self.sentences.len());
+        match wanted == found {
+            true => Ok(()),
+            false => Err(Error::input(format!(
+                "vectors of {found:?} units and sentences; the links have {wanted:?}"
+            ))),
         }
     }
-}
 
-/// Sum of products in sixteen f32 lanes, always in the same order, so the bits are the same on every machine.
-#[inline]
-pub(crate) fn dot(a: &[f32], b: &[f32]) -> f64 {
-    let mut lanes = [0f32; 16];
-    let (x, y) = (a.chunks_exact(16), b.chunks_exact(16));
-    let rest: f64 = x.remainder().iter().zip(y.remainder()).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum();
-    for (x, y) in x.zip(y) {
-        for k in 0..16 {
-            lanes[k] += x[k] * y[k];
-        }
+    /// Return whether the query's vector is zero.
+    pub(crate) fn is_blind(&self) -> bool {
+        self.query.iter().all(|&x| x == 0.0)
     }
-    lanes.iter().map(|&x| f64::from(x)).sum::<f64>() + rest
+
+    /// Return the length of the query.
+    pub(crate) fn length(&self) -> f64 {
+        reference_dot(self.query, self.query).sqrt()
+    }
+
+    /// Return the similarity of the query to a unit.
+    pub(crate) fn unit(&self, unit: u32) -> f64 {
+        self.asked.near(unit)
+    }
+
+    /// Compute the similarity of the query to every unit.
+    pub(crate) fn every_unit(&self, out: &mut Vec<f64>, progress: &Progress) -> Result<()> {
+        out.clear();
+        out.resize(self.units.len(), 0.0);
+        for (start, some) in (0..self.units.len()).step_by(BLOCK).zip(out.chunks_mut(BLOCK)) {
+            progress.check()?;
+            self.asked.near_all(start..start + some.len(), some);
+            if let Some(at) = some.iter().position(|x| !x.is_finite()) {
+                return Err(Error::input(format!("the vector of unit {} is not finite", start + at)));
+            }
+        }
+        Ok(())
+    }
+
+    /// Return one unit as a query for the others.
+    pub(crate) fn from_unit(&self, unit: u32) -> Asked<'a> {
+        self.units.ask_row(unit)
+    }
+
+    /// Return the similarity of the query to a sentence.
+    pub(crate) fn sentence(&self, sentence: usize) -> f64 {
+        self.sentences.score(&self.asked_signs, sentence)
+    }
+
+    /// Return the similarity of two sentences.
+    pub(crate) fn sentences(&self, a: usize, b: usize) -> f64 {
+        self.sentences.between(a, b)
+    }
 }
 
 /// Stage 3: move the query's vector half-way towards the nearest sentence of each of the best units, one at a
 /// time; every candidate gains by its similarity to a vector that it did not move itself.
-pub(crate) fn move_question(links: &LinksView<'_>, dense: &Dense<'_>, pool: &[Scored], scores: &mut [f64]) {
+pub(crate) fn move_question(
+    links: &LinksView<'_>,
+    dense: &Dense<'_>,
+    pool: &[Scored],
+    scores: &mut [f64],
+) -> Result<()> {
     if pool.len() < 2 {
-        return;
+        return Ok(());
     }
     let numbered = scores.iter().enumerate().map(|(k, &score)| Scored { id: k as u32, score });
     let anchors = top_k(numbered.collect(), ANCHORS);
@@ -74,24 +110,26 @@ pub(crate) fn move_question(links: &LinksView<'_>, dense: &Dense<'_>, pool: &[Sc
         let unit = pool[anchor.id as usize].id as usize;
         let mut nearest: Option<(usize, f64)> = None;
         for sentence in links.sentences(unit) {
-            let near = dot(dense.query, dense.sentence(sentence));
+            let near = dense.sentence(sentence);
             if nearest.is_none_or(|(_, best)| near > best) {
                 nearest = Some((sentence, near));
             }
         }
         let mut moved = dense.query.to_vec();
         if let Some((sentence, _)) = nearest {
-            let towards = dense.sentence(sentence);
+            let towards = dense.sentences.decode(sentence);
             moved.iter_mut().zip(towards).for_each(|(q, s)| *q += ANCHOR_STEP as f32 * s);
         }
         let length = moved.iter().map(|&x| f64::from(x) * f64::from(x)).sum::<f64>().sqrt();
         moved.iter_mut().for_each(|x| *x = (f64::from(*x) / length.max(1e-12)) as f32);
+        let moved = dense.units.ask(&moved)?;
         let gap = ANCHOR_GAP * (anchors[0].score - anchor.score);
         for (k, candidate) in pool.iter().enumerate() {
             if k != anchor.id as usize {
-                gain[k] = gain[k].max(dot(&moved, dense.unit(candidate.id)) - gap);
+                gain[k] = gain[k].max(moved.near(candidate.id) - gap);
             }
         }
     }
     scores.iter_mut().zip(gain).for_each(|(score, gain)| *score += ANCHOR_WEIGHT * gain);
+    Ok(())
 }

@@ -4,7 +4,7 @@
 //! partners are then scored exactly, best bound first, for as long as they could win.
 
 use super::bridges::{between, in_one_pair, meeting, Shared, BLOCK};
-use super::dense::{dot, Dense};
+use super::dense::Dense;
 use super::partners::{saturation, PairScratch, Partners};
 use super::worth::{explained, link, link_bound, Worth, LANES};
 use crate::error::Result;
@@ -79,8 +79,7 @@ impl<'a> Pairs<'a> {
             shared_names: Vec::new(),
         };
         // With c limited to 0.98 the projection of q is at most sqrt(2.02) |q|, for vectors of length 1.
-        let explained_at_most =
-            dense.map_or(0.0, |d| DENSE_WEIGHT * 1.5 * dot(d.query, d.query).sqrt().max(1e-3));
+        let explained_at_most = dense.map_or(0.0, |d| DENSE_WEIGHT * 1.5 * d.length().max(1e-3));
         let bonus = [0.0; LANES];
         let mut pairs =
             Self { links, dense, partners, question, scratch, worth, bonus, explained_at_most, now };
@@ -185,9 +184,9 @@ impl<'a> Pairs<'a> {
         let more = now.mention.iter().zip(bonus.iter());
         now.plain[..width].iter_mut().zip(more).for_each(|(sum, (mention, bonus))| *sum += mention + bonus);
         if let Some(d) = dense {
-            let near = dot(d.query, d.unit(unit));
+            let (near, own) = (d.unit(unit), d.from_unit(unit));
             for (i, &partner) in partners.ids.iter().enumerate() {
-                let both = dot(d.unit(unit), d.unit(partner));
+                let both = own.near(partner);
                 now.plain[i] += DENSE_WEIGHT * explained(near, partners.unit_near[i], both);
             }
         }
@@ -330,7 +329,7 @@ impl<'a> Pairs<'a> {
                 if base + SENTENCE_SHARE * (partners.cover.of(set | partners.unions[b]) + most) <= best {
                     continue;
                 }
-                let near = dense.map_or(0.0, |d| dot(d.query, d.sentence(sentence)));
+                let near = dense.map_or(0.0, |d| d.sentence(sentence));
                 for y in block.first..block.first + block.count {
                     let mut value = partners.cover.of(set | partners.sets[y]);
                     if base + SENTENCE_SHARE * (value + most) <= best {
@@ -340,7 +339,7 @@ impl<'a> Pairs<'a> {
                     let m = between(&now.shared_names, x, y - block.first);
                     if let Some(d) = dense {
                         let other = partners.sentences[y] as usize;
-                        let both = dot(d.sentence(sentence), d.sentence(other));
+                        let both = d.sentences(sentence, other);
                         value += DENSE_WEIGHT * explained(near, partners.sentence_near[y], both);
                     }
                     if base + SENTENCE_SHARE * (value + link_bound(worth, k, m)) > best {

@@ -2,7 +2,7 @@
 
 use super::bridges::{Asked, Block, Bridges, Rows, BLOCK};
 use super::cover::Cover;
-use super::dense::{dot, Dense};
+use super::dense::Dense;
 use super::mentions::Mentions;
 use super::worth::LANES;
 use crate::rank::links_view::LinksView;
@@ -114,9 +114,9 @@ impl Partners {
             unit_unions[block.partner] |= all;
         }
         if let Some(d) = dense {
-            self.unit_near.extend(more.iter().map(|&unit| dot(d.query, d.unit(unit))));
+            self.unit_near.extend(more.iter().map(|&unit| d.unit(unit)));
             let sentences = &self.sentences[first_sentence..];
-            self.sentence_near.extend(sentences.iter().map(|&s| dot(d.query, d.sentence(s as usize))));
+            self.sentence_near.extend(sentences.iter().map(|&s| d.sentence(s as usize)));
         }
     }
 

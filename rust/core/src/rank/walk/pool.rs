@@ -1,15 +1,16 @@
 //! Stage 1 of the walk: the pool of candidates, reached through items that units share outside the query.
 
-use super::dense::{dot, Dense};
+use super::dense::Dense;
 use super::step::{walk_step, Options, TELEPORT};
 use super::ties::{round_mass, round_score};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::progress::Progress;
 use crate::rank::links_view::LinksView;
-use crate::rank::matches::Matches;
+use crate::rank::matches::{Matches, Sought};
 use crate::rank::moments::Moments;
 use crate::rank::question::Question;
 use crate::rank::sparse_sum::SparseSum;
+use crate::rank::terms::Weighed;
 use crate::sparse::{keep_best, leaves, Leaders, Mask, Scored};
 
 const RESTART_TOP: usize = 20;
@@ -19,8 +20,6 @@ pub(crate) const TINY: f64 = 1e-9;
 const NO_SPREAD: f64 = 1e-6;
 /// Rounding twice adds at most this to a score.
 const ROUNDED: f64 = 2e-9;
-/// Vectors between two checks of the deadline.
-const CHECK: usize = 4096;
 
 /// Standardisation: (x - mean) / deviation, or 0 if all values are equal.
 #[derive(Debug, Clone, Copy, Default)]
@@ -85,7 +84,7 @@ pub(crate) struct PoolScratch {
 /// T = f + 1.5 z(ln P) of every unit that the walk reached.
 pub(crate) struct Reach<'s> {
     n: usize,
-    /// Whether every unit is ranked, not only those that BM25 or the walk touched.
+    /// Whether every unit is ranked, not only those that match or that the walk touched.
     every: bool,
     words: &'s Matches,
     /// With vectors: f of every unit.
@@ -96,12 +95,14 @@ pub(crate) struct Reach<'s> {
     logs: Vec<f64>,
 }
 
-/// Walk from the units that match the query best; with shares, each keyword counts only in part.
+/// Walk from the units that match the query best: by learned weights if there are any, else by BM25; with shares, each
+/// keyword counts only in part.
 #[allow(clippy::too_many_arguments)] // what is walked over, from where, and how
 pub(crate) fn reach<'s>(
     links: &LinksView<'_>,
     dense: Option<&Dense<'_>>,
     question: &Question,
+    weighed: Option<Weighed<'_>>,
     shares: Option<&[f64]>,
     options: Options,
     scratch: &'s mut PoolScratch,
@@ -117,10 +118,14 @@ pub(crate) fn reach<'s>(
         }
         (own, shares) => shares.or(own),
     };
-    words.find(links, &question.keywords, shares, progress)?;
+    let sought = match &weighed {
+        Some(weighed) => Sought::Terms { weighed, units: n },
+        None => Sought::Keywords { links, keywords: &question.keywords, shares },
+    };
+    words.find(sought, progress)?;
     let standard = Standard::new(words.moments().with(0.0, n - words.count()));
     if let Some(dense) = dense {
-        similarities(dense, direct, progress)?;
+        dense.every_unit(direct, progress)?;
         let dense = Standard::of(direct);
         for (u, x) in direct.iter_mut().enumerate() {
             *x = dense.z(*x) + standard.z(words.get(u as u32));
@@ -274,22 +279,6 @@ pub(crate) fn step_from(
 /// Return the mass of one unit after [`step_from`].
 pub(crate) fn stepped(scratch: &PoolScratch, unit: u32) -> f64 {
     scratch.arrived.get(unit)
-}
-
-/// Compute the similarity of the query to every unit.
-fn similarities(dense: &Dense<'_>, out: &mut Vec<f64>, progress: &Progress) -> Result<()> {
-    out.clear();
-    for (unit, vector) in dense.unit_vectors.chunks_exact(dense.dim).enumerate() {
-        if unit % CHECK == 0 {
-            progress.check()?;
-        }
-        let x = dot(dense.query, vector);
-        if !x.is_finite() {
-            return Err(Error::input(format!("the vector of unit {unit} is not finite")));
-        }
-        out.push(x);
-    }
-    Ok(())
 }
 
 fn softmax(mut best: Vec<Scored>) -> Vec<Scored> {

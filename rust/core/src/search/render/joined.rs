@@ -53,6 +53,8 @@ impl Locations<'_> {
 
 /// Maximum number of bytes between two joined units. More is a part of the text that was not indexed.
 const WIDEST: usize = 200;
+/// Maximum number of units of a row, so that a citation leads to a passage and not to a whole table or article.
+pub(super) const LONGEST: u32 = 3;
 
 impl<'a> Units<'a> {
     /// `bytes` are start and end of each unit in its text, `gaps` what the units of each text do not cover. Units must
@@ -121,36 +123,41 @@ struct Run {
     best: u32,
     first: u32,
     last: u32,
-    /// Tokens of the texts after the first one, each with what is before it.
-    others: u64,
+    /// Tokens of the texts with title and context.
+    tokens: u64,
+}
+
+impl Run {
+    fn len(&self) -> u32 {
+        self.last - self.first + 1
+    }
 }
 
 impl<C: Count> Renderer<C> {
-    /// Like `render`, with at most `most` rows and neighbours joined.
+    /// Like `render`, with neighbours joined.
     pub fn render_joined(
         &self,
         units: &Units<'_>,
         candidates: &[u32],
-        (budget, most): (u64, usize),
+        budget: u64,
         policy: FillPolicy,
         oversize: OversizePolicy,
     ) -> Result<Context> {
         if candidates.iter().any(|&unit| unit as usize >= units.len()) {
             return Err(Error::input(format!("a candidate is not one of {} units", units.len())));
         }
-        let runs = self.runs(units, candidates, (budget, most), policy);
+        let runs = self.runs(units, candidates, budget, policy);
         if runs.is_empty() {
-            return self.render(units, &candidates[..candidates.len().min(most)], budget, policy, oversize);
+            return self.render(units, candidates, budget, policy, oversize);
         }
         let mut context = self.begin();
         for run in runs {
-            let tokens = self.mark_tokens(context.rows.len() + 1, run.best) + self.run_tokens(units, &run);
+            let tokens = self.mark_tokens(context.rows.len() + 1, run.best) + run.tokens;
             let (one, last) = (units.body(run.first as usize), units.body(run.last as usize));
-            let count = run.last - run.first + 1;
-            let row = Row { unit: run.best, first: run.first, count, tokens, start: 0, end: 0 };
-            match count {
+            let row = Row { unit: run.best, first: run.first, count: run.len(), tokens, start: 0, end: 0 };
+            match run.len() {
                 1 => self.push_row(&mut context, row, one),
-                _ => {
+                count => {
                     let text = units.joined(run.first, count);
                     self.push_row(&mut context, row, Body { text: &text, after: last.after, ..one });
                 }
@@ -160,42 +167,40 @@ impl<C: Count> Renderer<C> {
     }
 
     /// Return the rows that fit, best first.
-    fn runs(
-        &self,
-        units: &Units<'_>,
-        candidates: &[u32],
-        (budget, most): (u64, usize),
-        policy: FillPolicy,
-    ) -> Vec<Run> {
+    fn runs(&self, units: &Units<'_>, candidates: &[u32], budget: u64, policy: FillPolicy) -> Vec<Run> {
         let mut runs: Vec<Option<Run>> = Vec::new();
         // The run of each unit at either end of one.
         let mut ends: HashMap<u32, usize> = HashMap::new();
         let (mut rows, mut total) = (0, 0);
         for &unit in candidates {
-            let own = |end: Option<u32>| ends.get(&end?).and_then(|&at| Some((at, runs[at]?)));
-            let left = own(unit.checked_sub(1));
-            let left = left.filter(|(_, run)| run.last + 1 == unit && units.between(run.last).is_some());
-            let right = own(unit.checked_add(1));
-            let right = right.filter(|(_, run)| run.first == unit + 1 && units.between(unit).is_some());
-            if left.is_none() && right.is_none() && rows == most {
-                break;
+            let own = Run { best: unit, first: unit, last: unit, tokens: units.tokens[unit as usize].into() };
+            let find = |end: Option<u32>| {
+                let at = *ends.get(&end?)?;
+                runs[at].filter(|run| run.len() < LONGEST).map(|run| (at, run))
+            };
+            let left = find(unit.checked_sub(1)).filter(|(_, run)| run.last + 1 == unit);
+            let left = left.filter(|(_, run)| units.between(run.last).is_some());
+            let right = find(unit.checked_add(1)).filter(|(_, run)| run.first == unit + 1);
+            let right = right.filter(|_| units.between(unit).is_some());
+            let (left, right) = match (left, right) {
+                (Some(one), Some(other)) if one.1.len() + other.1.len() >= LONGEST => match one.0 < other.0 {
+                    true => (Some(one), None),
+                    false => (None, Some(other)),
+                },
+                both => both,
+            };
+            let (mut run, mut now) = (own, total);
+            for (_, part) in [left, right].into_iter().flatten() {
+                now -= part.tokens;
             }
-            let mut run = Run { best: unit, first: unit, last: unit, others: 0 };
-            let mut now = total;
             if let Some((_, left)) = left {
-                run = Run { best: left.best, first: left.first, others: left.others, ..run };
-                run.others += self.piece_tokens(units, unit);
-                now -= self.run_tokens(units, &left);
+                run = Run { best: left.best, ..self.concatenate(units, left, run) };
             }
             if let Some((at, right)) = right {
-                run.last = right.last;
-                run.others += self.piece_tokens(units, unit + 1) + right.others;
-                if left.is_none_or(|(other, _)| at < other) {
-                    run.best = right.best;
-                }
-                now -= self.run_tokens(units, &right);
+                let best = if left.is_some_and(|(other, _)| other < at) { run.best } else { right.best };
+                run = Run { best, ..self.concatenate(units, run, right) };
             }
-            now += self.run_tokens(units, &run);
+            now += run.tokens;
             match (left, right) {
                 (None, None) => now += self.mark_tokens(rows + 1, unit),
                 (Some(_), Some(_)) => now -= self.mark_tokens(rows, unit),
@@ -233,24 +238,14 @@ impl<C: Count> Renderer<C> {
         self.prefix_tokens(rank, unit) + self.end
     }
 
-    /// Return the tokens of a unit's text and of what is before it, as they follow the unit before.
-    fn piece_tokens(&self, units: &Units<'_>, unit: u32) -> u64 {
-        let between = units.between(unit - 1).unwrap_or("\n");
-        self.count.count(&[between, units.texts.get(unit as usize)].concat()) as u64
-    }
-
-    fn run_tokens(&self, units: &Units<'_>, run: &Run) -> u64 {
-        let stored = u64::from(units.tokens[run.first as usize]);
-        if run.first == run.last {
-            return stored;
-        }
-        let (one, last) = (units.body(run.first as usize), units.body(run.last as usize));
-        let mut lead = stored;
-        if !one.after.is_empty() {
-            let mut text = String::new();
-            Body { after: "", ..one }.push(&mut text);
-            lead = self.count.count(&text) as u64;
-        }
-        lead + run.others + self.count.count(last.after) as u64
+    /// Return two neighbours as one: the stored counts, without what is printed once, and with what is between them.
+    fn concatenate(&self, units: &Units<'_>, left: Run, right: Run) -> Run {
+        let (end, start) = (units.body(left.last as usize), units.body(right.first as usize));
+        let mut lead = String::new();
+        Body { text: "", after: "", ..start }.push(&mut lead);
+        let once = [end.after, &lead].map(|text| self.count.count(text) as u64).iter().sum::<u64>();
+        let between = self.count.count(units.between(left.last).unwrap_or("\n")) as u64;
+        let tokens = (left.tokens + right.tokens + between).saturating_sub(once);
+        Run { best: left.best, first: left.first, last: right.last, tokens }
     }
 }

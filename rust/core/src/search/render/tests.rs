@@ -1,3 +1,4 @@
+use super::joined::LONGEST;
 use super::*;
 use crate::text::strings::StringsBuf;
 use proptest::prelude::*;
@@ -174,11 +175,9 @@ impl Pieces {
         units.with_gaps((&self.bytes).into(), self.gaps.view()).unwrap()
     }
 
-    fn render(&self, ids: &[u32], budget: u64, most: usize) -> Context {
+    fn render(&self, ids: &[u32], budget: u64) -> Context {
         let (policy, oversize) = Default::default();
-        Renderer::new(bytes, Style::Cited)
-            .render_joined(&self.view(), ids, (budget, most), policy, oversize)
-            .unwrap()
+        Renderer::new(bytes, Style::Cited).render_joined(&self.view(), ids, budget, policy, oversize).unwrap()
     }
 }
 
@@ -190,39 +189,48 @@ fn runs(context: &Context) -> Vec<(u32, u32, u32)> {
 fn neighbours_are_one_row_in_the_order_of_the_document() {
     let first: &[_] = &[("", "one.", "\n\n"), ("", "two.", " "), ("", "three.", "\n")];
     let pieces = Pieces::new(&[first, &[("", "four.", ""), ("", "five.", "")]], bytes);
-    let context = pieces.render(&[1, 4, 0], 1000, 9);
+    let context = pieces.render(&[1, 4, 0], 1000);
     assert_eq!(context.text, "[1]\nT\none.\n\ntwo.\n\n[2]\nT\nfive.\n");
     assert_eq!(runs(&context), [(1, 0, 2), (4, 4, 1)]);
     assert_eq!(context.tokens as usize, context.text.len() + 1);
     assert_eq!(&context.text[context.rows[0].start..context.rows[0].end], "one.\n\ntwo.");
-    // Two rows become one, at the better rank, which makes room for another one.
-    let context = pieces.render(&[3, 2, 0, 1, 4], 1000, 3);
+    // Two rows become one, at the better rank.
+    let context = pieces.render(&[3, 2, 0, 1, 4], 1000);
     assert_eq!(runs(&context), [(3, 3, 2), (2, 0, 3)]);
     assert!(context.text.ends_with("T\none.\n\ntwo. three.\n"));
-    assert_eq!(runs(&pieces.render(&[2, 3], 1000, 9)), [(2, 2, 1), (3, 3, 1)]);
-    assert_eq!(runs(&pieces.render(&[0, 3, 2], 1000, 2)), [(0, 0, 1), (3, 3, 1)]);
+    assert_eq!(runs(&pieces.render(&[2, 3], 1000)), [(2, 2, 1), (3, 3, 1)]);
+}
+
+#[test]
+fn a_row_has_at_most_three_units() {
+    let rows: &[_] = &[("", "a.", " "); 8];
+    let pieces = Pieces::new(&[rows], bytes);
+    assert_eq!(runs(&pieces.render(&[0, 1, 2, 3, 4, 5, 6, 7], 1000)), [(0, 0, 3), (3, 3, 3), (6, 6, 2)]);
+    // A unit between two rows that are too long together joins the better one.
+    assert_eq!(runs(&pieces.render(&[4, 5, 1, 2, 3], 1000)), [(4, 3, 3), (1, 1, 2)]);
+    assert_eq!(runs(&pieces.render(&[1, 2, 4, 5, 3], 1000)), [(1, 1, 3), (4, 4, 2)]);
+    assert_eq!(runs(&pieces.render(&[2, 1, 0, 4, 3], 1000)), [(2, 0, 3), (4, 3, 2)]);
 }
 
 #[test]
 fn context_is_printed_once_and_paid_once() {
     let rows: &[_] = &[("```\n", "a = 1", "\n"), ("```\n", "b = 2", "\n"), ("```\n", "c = 3", "")];
     let pieces = Pieces::new(&[rows], bytes);
-    let context = pieces.render(&[1, 2, 0], 1000, 9);
+    let context = pieces.render(&[1, 2, 0], 1000);
     assert_eq!(context.text, "[1]\nT\n```\na = 1\nb = 2\nc = 3\n```\n");
     assert_eq!(context.tokens as usize, context.text.len() + 1);
     let least = context.tokens;
-    assert_eq!(runs(&pieces.render(&[1, 2, 0], least, 9)), [(1, 0, 3)]);
-    assert_eq!(runs(&pieces.render(&[1, 2, 0], least - 1, 9)), [(1, 1, 2)]);
-    assert_eq!(pieces.render(&[1], 12, 9).rows.len(), 1);
+    assert_eq!(runs(&pieces.render(&[1, 2, 0], least)), [(1, 0, 3)]);
+    assert_eq!(runs(&pieces.render(&[1, 2, 0], least - 1)), [(1, 1, 2)]);
+    assert_eq!(pieces.render(&[1], 12).rows.len(), 1);
 }
 
 proptest! {
     #[test]
     fn joined_rows_hold_the_budget_and_every_unit_once(
-        documents in prop::collection::vec(prop::collection::vec(("(|h\n)", "[a-zé]{1,9}", "[ \n]{0,2}"), 1..6), 1..4),
+        documents in prop::collection::vec(prop::collection::vec(("(|h\n)", "[a-zé]{1,9}", "[ \n]{0,2}"), 1..9), 1..4),
         order in prop::collection::vec(any::<prop::sample::Index>(), 0..16),
         budget in 0u64..200,
-        most in 1usize..5,
     ) {
         let documents: Vec<Vec<(&str, &str, &str)>> = documents.iter()
             .map(|rows| rows.iter().map(|(a, b, c)| (a.as_str(), b.as_str(), c.as_str())).collect()).collect();
@@ -230,12 +238,12 @@ proptest! {
         let pieces = Pieces::new(&documents, bytes);
         let mut ids: Vec<u32> = Vec::new();
         order.iter().map(|at| at.index(pieces.of.len()) as u32).for_each(|id| if !ids.contains(&id) { ids.push(id) });
-        let context = pieces.render(&ids, budget, most);
-        prop_assert!(context.tokens <= budget && context.rows.len() <= most);
+        let context = pieces.render(&ids, budget);
+        prop_assert!(context.tokens <= budget);
         prop_assert_eq!(context.rows.iter().map(|row| row.tokens).sum::<u64>(), context.tokens);
         let mut printed: Vec<u32> = Vec::new();
         for row in &context.rows {
-            prop_assert!(row.first <= row.unit && row.unit < row.first + row.count);
+            prop_assert!(row.first <= row.unit && row.unit < row.first + row.count && row.count <= LONGEST);
             let text: String = documents[pieces.of[row.first as usize] as usize].iter()
                 .map(|(_, text, follows)| format!("{text}{follows}")).collect();
             let span = pieces.bytes[2 * row.first as usize] as usize
@@ -250,7 +258,9 @@ proptest! {
         printed.dedup();
         prop_assert!(printed.len() == count && printed.iter().all(|unit| ids.contains(unit)));
         let document = |row: &Row| pieces.of[row.first as usize];
-        let precedes = |a: &Row, b: &Row| document(a) == document(b) && a.first + a.count == b.first;
+        let precedes = |a: &Row, b: &Row| {
+            document(a) == document(b) && a.first + a.count == b.first && a.count + b.count <= LONGEST
+        };
         prop_assert!(context.rows.iter().all(|a| context.rows.iter().all(|b| !precedes(a, b))));
     }
 

@@ -1,0 +1,184 @@
+"""`ketrag search QUERY`: find passages, and show their places."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from ketrag_fast.apps.cli import options, output
+from ketrag_fast.apps.cli.terminal import FAINT, NUMBER, PATH, Terminal, cut, shown_path, standard_output
+from ketrag_fast.apps.cli.terminal import columns as columns_of
+from ketrag_fast.apps.cli.terminal_text import inline
+from ketrag_fast.errors import EmptyQuery
+
+if TYPE_CHECKING:
+    from ketrag_fast.types import Hit, Hits
+    from ketrag_fast.types.hits import Place
+
+_INDENT = "    "
+
+
+def add(commands: Any, shared: argparse.ArgumentParser) -> None:
+    """Declare the command."""
+    parser = commands.add_parser(
+        "search",
+        parents=[shared],
+        description="Find passages: where each is, how relevant, and the two lines that show it best.",
+        examples=(
+            'ketrag search "how is a document purged"',
+            "ketrag search purge --glob 'docs/**/*.md' -n 3",
+            'ketrag search "write to disk" --grep fsync --json',
+        ),
+    )
+    parser.add_argument("question", metavar="QUERY", help="what to look for")
+    parser.add_argument(
+        "-n", type=int, default=10, metavar="N", help="maximum number of results (default 10)"
+    )
+    parser.add_argument("--files", action="store_true", help="print only the paths of the files")
+    declare_glob(parser)
+    options.hops(parser)
+    parser.add_argument("--grep", metavar="PATTERN", help="only passages with a line that matches")
+    options.topic(
+        parser,
+        "retrieval",
+        "query",
+        shown=("mode", "min_score", "filter", "newest"),
+        but=("top", "budget"),
+    )
+    group = parser.add_argument_group("embedding model")
+    options.setting(group, "embedder", rare=True)
+    options.model(parser)
+    options.freshness(parser)
+    parser.set_defaults(run=run, go_on="run the same command again")
+
+
+def declare_glob(parser: argparse.ArgumentParser) -> None:
+    """Declare `--glob`."""
+    parser.add_argument(
+        "--glob",
+        action="append",
+        metavar="GLOB",
+        help="only files whose path matches, such as 'docs/**/*.md'; '!GLOB' leaves files out; repeatable",
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the command."""
+    if not args.question.strip():
+        raise EmptyQuery("the query is empty", hint="give at least one word: is a variable unset?")
+    settings = options.query_settings_of(args)
+    found = []
+    for name, path in options.searched_paths(args).items():
+        from ketrag_fast.index import Index
+
+        with Index.open(path, settings=settings, deadline=settings.deadline) as index:
+            options.freshen(args, index)
+            hits = index.search(args.question, args.n, glob=args.glob, grep=args.grep, hops=args.hops)
+        found.append(hits if name is None else hits.of_index(name))
+    return show(args, found[0] if len(found) == 1 else merged(found, args.n))
+
+
+def merged(found: Sequence[Hits], count: int) -> Hits:
+    """Return the best hits of several indexes. Their scores have one scale."""
+    from ketrag_fast.types import Hits
+
+    hits = sorted((hit for hits in found for hit in hits), key=lambda hit: -hit.score)[:count]
+    first = next((hits for hits in found if hits), found[0])
+    return Hits(
+        first.query,
+        first.mode,
+        tuple(replace(hit, rank=rank) for rank, hit in enumerate(hits, 1)),
+        None if hits else first.reason,
+        tuple(warning for one in found for warning in one.warnings),
+    )
+
+
+def show(args: argparse.Namespace, hits: Hits) -> int:
+    """Print hits; return 1 if there are none."""
+    code = 0 if hits else 1
+    args.code = code
+    if args.json:
+        output.write_json(hits.to_json())
+        return code
+    if not args.quiet:
+        for warning in hits.warnings:
+            output.warn(warning)
+    if args.files:
+        lines = list(dict.fromkeys(path_of(hit) for hit in hits))
+    else:
+        terminal = standard_output()
+        blocks = ["\n".join(lines_of(hit, terminal)) for hit in hits]
+        lines = ["\n\n".join(blocks)] if blocks else []
+    if lines:
+        output.write_styled("\n".join(lines))
+    if not args.quiet:
+        if hits.reason is not None:
+            output.say(output.empty_text(hits.reason, args.n))
+        for text in state_lines(hits):
+            output.say(text)
+    return code
+
+
+def path_of(place: Place) -> str:
+    """Return the path of a place as it is printed, or the id of a document without a file."""
+    return inline(shown_path(place.path) + place.part if place.path is not None else place.document)
+
+
+def where(place: Place, terminal: Terminal) -> str:
+    """Return `path:position` with colours and a link."""
+    position = inline(place.position)
+    text = terminal.paint(path_of(place), PATH) + (f":{terminal.paint(position, NUMBER)}" if position else "")
+    return terminal.link(text, place.path) if place.path is not None else text
+
+
+def lines_of(hit: Hit, terminal: Terminal) -> list[str]:
+    """Return the lines that show a hit."""
+    relevance = f"{hit.score:.2f}"
+    name = path_of(hit) + (f":{inline(hit.position)}" if hit.position else "")
+    title = inline(" › ".join(hit.title))
+    if hit.index is not None:
+        name = f"[{inline(hit.index)}] {name}"
+    head = where(hit, terminal)
+    if hit.index is not None:
+        head = f"[{inline(hit.index)}] {head}"
+    if terminal.width is None:
+        lines = ["  ".join(part for part in (head, title, relevance) if part)]
+        room = None
+    else:
+        room = terminal.width - len(_INDENT)
+        left = terminal.width - columns_of(name) - len(relevance) - 4
+        shown = cut(title, left) if left >= 8 else ""
+        gap = terminal.width - columns_of(name) - len(relevance) - (columns_of(shown) + 2 if shown else 0)
+        lines = [head + (f"  {shown}" if shown else "")]
+        lines[0] += f"{' ' * gap if gap > 0 else ' '}{terminal.paint(relevance, FAINT)}"
+        if not shown and title:
+            lines.append(_INDENT + terminal.paint(cut(title, room), FAINT))
+    if hit.description:
+        lines.append(_INDENT + terminal.paint(inline(hit.description), FAINT))
+    if room is not None and len(hit.snippet) == 1:
+        lines += [_INDENT + row for row in terminal.wrapped(hit.snippet[0].text, hit.snippet[0].marks, room)]
+    else:
+        lines += [_INDENT + terminal.marked(line.text, line.marks, room) for line in hit.snippet]
+    return lines
+
+
+def state_lines(places: Any) -> list[str]:
+    """Return what has changed since the index was built, one line for each kind."""
+    found = []
+    for state, text in (
+        ("changed", "was changed since it was indexed: the indexed text is shown"),
+        ("missing", "does not exist any more: the indexed text is shown"),
+    ):
+        names = list(dict.fromkeys(path_of(place) for place in places if place.state == state))
+        if names:
+            more = f" and {len(names) - 1:,} more" if len(names) > 1 else ""
+            found.append(f"{names[0]}{more} {text}")
+    return found
+
+
+def json_lines(rows: Any) -> str:
+    """Return results as JSON lines."""
+    return "\n".join(json.dumps(row.to_json(), ensure_ascii=False) for row in rows)

@@ -1,0 +1,127 @@
+"""Where a command prints to: a terminal with colours, links and a width, or plain lines for a program."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+from unicodedata import east_asian_width
+
+from ketrag_fast.apps.cli.terminal_text import one_line
+
+PATH: Final = "35"
+NUMBER: Final = "32"
+MARK: Final = "1;31"
+FAINT: Final = "2"
+_NARROWEST: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Terminal:
+    """What standard output can show. `width` is None if it is not a terminal: nothing is cut then."""
+
+    width: int | None = None
+    colour: bool = False
+    links: bool = False
+
+    def paint(self, text: str, code: str) -> str:
+        """Return text in a colour."""
+        return f"\033[{code}m{text}\033[0m" if self.colour and text else text
+
+    def link(self, text: str, path: str) -> str:
+        """Return text that opens a file when it is clicked (OSC 8)."""
+        if not self.links:
+            return text
+        return f"\033]8;;{Path(path).as_uri()}\033\\{text}\033]8;;\033\\"
+
+    def wrapped(self, text: str, marks: Sequence[tuple[int, int]], room: int) -> list[str]:
+        """Return a line with ranges marked in two rows of `room` columns, cut if that is not enough."""
+        start, stop = _window(text, marks, 2 * room - 2)
+        middle = text.rfind(" ", start + room // 2, start + room - 2)
+        if columns(text) <= room or middle < 0:
+            return [self.marked(text, marks, room)]
+        rows = []
+        for first, last in ((start, middle), (middle + 1, stop)):
+            own = [(max(a, first) - first, min(b, last) - first) for a, b in marks if a < last and b > first]
+            shown = self.marked(text[first:last], own, room - 1)
+            before, after = "…" if first == start > 0 else "", "…" if last == stop < len(text) else ""
+            rows.append(f"{before}{shown}{after}")
+        return rows
+
+    def marked(self, text: str, marks: Sequence[tuple[int, int]], room: int | None) -> str:
+        """Return a line with ranges marked, cut to `room` columns around the first of them."""
+        if room is not None:
+            text = text.replace("\t", " ")
+        shown = one_line(text)
+        if len(shown) != len(text):  # an escape is longer than what it stands for: marks would be displaced
+            marks = ()
+        start, stop = 0, len(shown)
+        if room is not None and columns(shown) > room:
+            start, stop = _window(shown, marks, room)
+        out, at = [], start
+        for first, last in marks:
+            first, last = max(first, at), min(last, stop)
+            if first < last:
+                out += [shown[at:first], self.paint(shown[first:last], MARK)]
+                at = last
+        before, after = "…" if start else "", "…" if stop < len(shown) else ""
+        return f"{before}{''.join(out)}{shown[at:stop]}{after}"
+
+
+def standard_output() -> Terminal:
+    """Return what standard output can show.
+
+    Colours and links need a terminal; NO_COLOR and TERM=dumb switch colours off, TERM=dumb links, too.
+    """
+    if not sys.stdout.isatty():
+        return Terminal()
+    width = max(shutil.get_terminal_size().columns, _NARROWEST)
+    dumb = os.environ.get("TERM") == "dumb"
+    return Terminal(width, not dumb and not os.environ.get("NO_COLOR"), not dumb)
+
+
+def columns(text: str) -> int:
+    """Return how many columns a text takes."""
+    return len(text) if text.isascii() else sum(2 if east_asian_width(one) in "WF" else 1 for one in text)
+
+
+def cut(text: str, room: int) -> str:
+    """Return text cut to some columns; its end is replaced by a dot sign."""
+    if columns(text) <= room:
+        return text
+    kept = text[: max(room - 1, 0)]
+    while columns(kept) > max(room - 1, 0):
+        kept = kept[:-1]
+    return f"{kept}…"
+
+
+def _window(text: str, marks: Sequence[tuple[int, int]], room: int) -> tuple[int, int]:
+    """Return the range of a text that is shown: from its start if that has the first marks."""
+    inner = max(room - 2, 1)
+    first = marks[0][0] if marks else 0
+    last = next((end for _, end in reversed(marks) if end - first <= inner), first)
+    start = 0 if last < room - 1 else max(min(first - inner // 4, len(text) - inner), 0)
+    stop = min(start + (room - 1 if start == 0 else inner), len(text))
+    while columns(text[start:stop]) > inner and stop - start > 1:
+        stop -= 1
+    return start, stop
+
+
+def shown_path(path: str) -> str:
+    """Return a path from the working directory on if it is below it, else with `~` for the home folder."""
+    for folder, prefix in ((_folder(Path.cwd), ""), (_folder(Path.home), "~")):
+        if folder and path.startswith(folder + os.sep):
+            rest = path[len(folder) + 1 :]
+            return os.path.join(prefix, rest)  # noqa: PTH118 - text, not a path
+    return path
+
+
+def _folder(find: object) -> str:
+    try:
+        return str(find())  # type: ignore[operator]
+    except (OSError, RuntimeError):  # it was deleted, or nobody knows
+        return ""

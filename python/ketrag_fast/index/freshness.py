@@ -1,0 +1,182 @@
+"""Whether the files of an index have changed since they were read, by their sizes and times."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Literal
+
+from ketrag_fast import _core
+from ketrag_fast.errors import IndexLocked, KetragError, ReadOnly
+from ketrag_fast.storage.layout import Layout
+from ketrag_fast.storage.origins import base_of
+from ketrag_fast.storage.source_stamps import (
+    SourceStamps,
+    path_hash,
+    read_stamps,
+)
+from ketrag_fast.types.wording import counted
+
+if TYPE_CHECKING:
+    from ketrag_fast.base.config import Settings
+
+Refresh = Literal["auto", "always", "never"]
+QUICK: Final = 0.3
+"""Seconds that an update may take before a query is answered."""
+_LOOKED: Final = 5
+"""Builds by which the time of the next one is predicted."""
+_LOCAL_LLMS: Final = (None, "none", "heuristic")
+
+
+@dataclass(frozen=True, slots=True)
+class Freshness:
+    """How the files of an index differ from what was indexed.
+
+    Attributes:
+        changed, added, removed: Numbers of files.
+        missing: Sources that do not exist now: a disk may not be connected.
+        emptied: Sources that have lost most of their files, perhaps for the same reason.
+        updated: Whether the changes are in the index now.
+        reason: Why they are not, in words; None if they are, or if there are none.
+
+    Examples:
+        >>> index.freshen().changes
+        0
+    """
+
+    changed: int = 0
+    added: int = 0
+    removed: int = 0
+    missing: tuple[str, ...] = ()
+    emptied: tuple[str, ...] = ()
+    updated: bool = False
+    reason: str | None = None
+
+    @property
+    def changes(self) -> int:
+        """The number of files that differ."""
+        return self.changed + self.added + self.removed
+
+    @property
+    def line(self) -> str | None:
+        """The line that commands print; None if the index is fresh."""
+        if self.updated or (not self.changes and not self.missing):
+            return None
+        parts = []
+        if self.changes:
+            parts.append(f"{counted(self.changes, 'file')} changed since the index was built")
+        if self.missing:
+            names = ", ".join(self.missing[:3])
+            parts.append(f"{names} cannot be found: its documents stay in the index")
+        if self.reason is not None:
+            parts.append(self.reason)
+        return "; ".join(parts)
+
+
+def check(folder: Path) -> Freshness:
+    """Compare the files of the sources with what was indexed. Unknown sources count as unchanged."""
+    stored = read_stamps(Layout(folder))
+    if stored is None:
+        return Freshness()
+    now = _core.file_stamps(stored.paths)
+    known = stored.stamps
+    is_other = (now != known).any(axis=1)
+    missing: list[str] = []
+    emptied: list[str] = []
+    changed = added = removed = at = 0
+    unpacked: list[SourceStamps] | None = None
+    for number, (spec, folders, files, _, is_complete) in enumerate(stored.sources):
+        own = slice(at + folders, at + folders + files)
+        listed = slice(at, at + folders)
+        at += folders + files
+        if not base_of(spec).exists():
+            missing.append(spec)
+            continue
+        gone = now[own, 0] < 0
+        lost = int(gone.sum())
+        removed += lost
+        if lost > 1 and 2 * lost > files:
+            emptied.append(spec)
+        changed += int((is_other[own] & ~gone).sum())
+        if is_other[listed].any() or not is_complete:
+            unpacked = stored.unpacked() if unpacked is None else unpacked
+            added += _count_new(unpacked[number], folder)
+    return Freshness(changed, added, removed, tuple(missing), tuple(emptied))
+
+
+def _count_new(source: SourceStamps, folder: Path) -> int:
+    """Return the number of files that a source has now and did not have when it was read."""
+    from ketrag_fast.build.file_reading import find_files
+    from ketrag_fast.errors import DocumentError
+
+    try:
+        files = find_files(source.spec, _build_settings(folder)).files
+    except (OSError, DocumentError):
+        return 0
+    paths = (str(path) for _, path in files)
+    return sum(path not in source.files and path_hash(path) not in source.others for path in paths)
+
+
+def _build_settings(folder: Path) -> Settings:
+    """Return the settings that the sources were read with."""
+    from ketrag_fast.base.config import Settings, names
+    from ketrag_fast.storage.generation import open_current
+
+    stored = open_current(Layout(folder), "sizes").manifest.settings
+    used = names("build")
+    return Settings(**{name: value for name, value in stored.items() if name in used})
+
+
+def freshen(folder: Path, how: Refresh, settings: Settings) -> Freshness:
+    """Check the sources, and bring the index up to date if that is quick, or however long it takes.
+
+    The index stays as it is if another process changes it, if it cannot be written, or if a source has lost
+    most of its files.
+    """
+    if how == "never":
+        return Freshness()
+    found = check(folder)
+    if not found.changes:
+        return found
+    reason = None
+    if found.emptied:
+        named = ", ".join(found.emptied[:3])
+        reason = f"most files of {named} are gone: is a disk missing? `ketrag index` removes their documents"
+    elif how == "auto":
+        seconds = _predicted_seconds(folder, found.changes)
+        reason = None if seconds is not None and seconds <= QUICK else "--fresh indexes them first"
+    if reason is None:
+        reason = _update(folder, settings)
+    return replace(found, updated=reason is None, reason=reason)
+
+
+def _predicted_seconds(folder: Path, changes: int) -> float | None:
+    """Return how long an update takes, measured by earlier builds; None if it calls a model."""
+    from ketrag_fast.index.history import past_builds
+
+    settings = _build_settings(folder)
+    if settings.llm not in _LOCAL_LLMS or settings.embedder.startswith("openai:"):
+        return None
+    times = []
+    for build in past_builds(folder, _LOOKED):
+        size = build.added + build.updated + build.removed
+        if size:
+            times.append(build.seconds * max(1.0, changes / size))
+    return min(times, default=None)
+
+
+def _update(folder: Path, settings: Settings) -> str | None:
+    """Index what has changed. Returns why it could not be done, or None."""
+    from ketrag_fast.base.config import Settings, names
+    from ketrag_fast.index.building import build_index
+
+    own = Settings(**{name: value for name, value in settings.given.items() if name in names("run")})
+    try:
+        build_index((), folder, own, replace=False, progress=None, examples=None, quick=True)
+    except IndexLocked:
+        return "another process is changing the index"
+    except ReadOnly:
+        return "the index cannot be written"
+    except KetragError as error:
+        return f"they could not be indexed: {error.message}"
+    return None

@@ -1,0 +1,244 @@
+"""Results of searches for people and assistants: where a passage is, and the lines that show why."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, overload
+
+Lines = tuple[int, int]
+"""The first and the last line, counted from 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShownLine:
+    """A line of a document, with the ranges of its text that match; `number` is None if it is unknown.
+
+    Examples:
+        >>> line = index.grep("Maud")[0].line
+        >>> line.text[slice(*line.marks[0])]
+        'Maud'
+    """
+
+    text: str
+    marks: tuple[tuple[int, int], ...] = ()
+    number: int | None = None
+    cut: int = 0
+    """Characters of the line that are left out before `text`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where something is: the document, its file, and the position in it.
+
+    Attributes:
+        document: Id of the document.
+        path: Absolute path of the file it was read from; None for documents that a program passed.
+        source: The indexed file, folder or glob that the file belongs to.
+        lines: First and last line in the file; None if the format has no lines.
+        page: Page or slide.
+        cell: Cell of a sheet, such as `Stock!A65`, or number of a cell of a notebook, such as `cell3`.
+        time: Time in a recording, such as `00:12:30`.
+        title: Title and headings, from the outermost to the innermost; joined by ` › ` in JSON.
+        state: "changed" if the file was changed since it was indexed, "missing" if it does not exist here.
+        index: Name of the collection, if several were searched.
+        part: What the document is in the file: `#2` for a row, `/notes.txt` for a member of an archive.
+        text_lines: First and last line of the indexed text, if the format has no lines, pages or cells.
+
+    Examples:
+        >>> place = Place(document="notes.md", path="/home/ada/notes.md", lines=(93, 110))
+        >>> place.position
+        '93'
+    """
+
+    document: str
+    path: str | None = None
+    source: str | None = None
+    lines: Lines | None = None
+    page: int | None = None
+    cell: str | None = None
+    time: str | None = None
+    title: tuple[str, ...] = ()
+    state: str | None = None
+    index: str | None = None
+    part: str = ""
+    text_lines: Lines | None = None
+
+    @property
+    def position(self) -> str:
+        """The position as `ketrag get FILE:POSITION` takes it; empty if it is unknown."""
+        if self.lines is not None:
+            return str(self.lines[0])
+        if self.page is not None:
+            return f"p{self.page}"
+        return self.cell or self.time or ""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the fields that every result has as JSON."""
+        return {
+            "path": self.path,
+            "source": self.source,
+            "document": self.document,
+            "lines": None if self.lines is None else list(self.lines),
+            "page": self.page,
+            "cell": self.cell,
+            "time": self.time,
+            "title": " › ".join(self.title),
+            **({} if self.text_lines is None else {"text_lines": list(self.text_lines)}),
+            **({} if self.state is None else {"state": self.state}),
+            **({} if self.index is None else {"index": self.index}),
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hit(Place):
+    """A passage found by `Index.search`.
+
+    `score` is its relevance, `text` the passage, and `snippet` the two lines of it that hold most of the
+    query's rare words. `unit` is its number in the index.
+
+    Examples:
+        >>> hit = index.search("Who sailed the Fram?")[0]
+        >>> hit.document, hit.rank
+        ('fram', 1)
+    """
+
+    rank: int
+    score: float
+    text: str
+    snippet: tuple[ShownLine, ...] = ()
+    unit: int = 0
+    description: str | None = None
+    """Description of the folder that the file is in (`ketrag describe`)."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the JSON form that the command prints."""
+        described = {} if self.description is None else {"description": self.description}
+        return {
+            "rank": self.rank,
+            "score": self.score,
+            **Place.to_json(self),
+            **described,
+            "unit": self.unit,
+            "text": self.text,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Match(Place):
+    """A line that `Index.grep` found.
+
+    Examples:
+        >>> match = index.grep("sailed")[0]
+        >>> match.document, match.line.marks
+        ('fram', ((7, 13),))
+    """
+
+    line: ShownLine
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the JSON form that the command prints."""
+        cut = {"cut": self.line.cut} if self.line.cut else {}
+        marks = [list(mark) for mark in self.line.marks]
+        return {**Place.to_json(self), "text": self.line.text, "marks": marks, **cut}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Excerpt(Place):
+    """Lines of the indexed text of a file, from `Index.text`.
+
+    `first` is the number of the first line: in the file, or in the indexed text if `lines` is None. `total`
+    is the number of the last line that there is.
+
+    Examples:
+        >>> excerpt = index.text("fram")
+        >>> excerpt.first, excerpt.total, excerpt.text[:17]
+        (1, 1, 'Nansen sailed the')
+    """
+
+    text: str
+    first: int
+    total: int
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the JSON form that the command prints."""
+        return {**Place.to_json(self), "first": self.first, "total": self.total, "text": self.text}
+
+
+@dataclass(frozen=True, slots=True)
+class Hits(Sequence[Hit]):
+    """The hits of a query, best first.
+
+    `reason` says why there are none (as in `Context`), or `below_min_score`; `warnings` are those of the
+    query.
+
+    Examples:
+        >>> hits = index.search("Who sailed the Maud?", n=1)
+        >>> len(hits), hits.reason
+        (1, None)
+    """
+
+    query: str
+    mode: str
+    hits: tuple[Hit, ...] = ()
+    reason: str | None = None
+    warnings: tuple[str, ...] = field(default=())
+    generation: int = 0
+
+    @overload
+    def __getitem__(self, index: int) -> Hit: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Hit]: ...
+    def __getitem__(self, index: int | slice) -> Hit | Sequence[Hit]:
+        return self.hits[index]
+
+    def __len__(self) -> int:
+        return len(self.hits)
+
+    def of_index(self, name: str) -> Hits:
+        """Return the same with the name of the index in each hit."""
+        return replace(self, hits=tuple(replace(hit, index=name) for hit in self.hits))
+
+    def __iter__(self) -> Iterator[Hit]:
+        return iter(self.hits)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the JSON form that the command prints."""
+        return {
+            "schema": "ketrag/search/1",
+            "query": self.query,
+            "mode": self.mode,
+            "reason": self.reason,
+            "hits": [hit.to_json() for hit in self.hits],
+            "generation": self.generation,
+            "warnings": list(self.warnings),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Files(Sequence[Place]):
+    """The files of an index, in index order; their titles are read when they are needed.
+
+    Attributes:
+        paths: The absolute path of each file, or the id of a document that a program passed.
+        documents: The id of each file's document, without what the ids of rows have after it.
+
+    Examples:
+        >>> [file.title for file in index.files("fram")]
+        [('Fram',)]
+    """
+
+    paths: tuple[str, ...]
+    documents: tuple[str, ...]
+    place: Callable[[int], Place] = field(repr=False, compare=False)
+
+    @overload
+    def __getitem__(self, index: int) -> Place: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Place]: ...
+    def __getitem__(self, index: int | slice) -> Place | Sequence[Place]:
+        numbers = range(len(self.paths))[index]
+        return self.place(numbers) if isinstance(numbers, int) else [self.place(one) for one in numbers]
+
+    def __len__(self) -> int:
+        return len(self.paths)

@@ -1,0 +1,210 @@
+"""Changes of files are noticed before a query, indexed if that is quick, and never empty an index."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from ketrag_fast import Document, Index, Settings
+from ketrag_fast.index import freshness
+from ketrag_fast.storage.layout import Layout
+from ketrag_fast.storage.lock import builder_lock
+from ketrag_fast.storage.source_stamps import read_stamps
+from tests.process import command
+
+
+@pytest.fixture
+def notes(tmp_path: Path) -> Path:
+    folder = tmp_path / "notes"
+    (folder / "sub").mkdir(parents=True)
+    (folder / "empty").mkdir()
+    for name in ("a.md", "b.md", "sub/c.md"):
+        (folder / name).write_text(f"# {name}\n\nThe text of {name} is about penguins.\n")
+    (folder / "picture.png").write_bytes(b"\x89PNG")
+    _settle(folder)
+    return folder
+
+
+def _settle(folder: Path) -> None:
+    """Let all files and folders have been changed long ago."""
+    for path in (folder, *folder.rglob("*")):
+        os.utime(path, (1_700_000_000, 1_700_000_000))
+
+
+@pytest.fixture
+def index(notes: Path) -> Index:
+    built = Index.build(notes, notes.parent / "index")
+    assert built.freshen("never").changes == 0
+    return built
+
+
+@pytest.fixture
+def slow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every update takes too long."""
+    monkeypatch.setattr(freshness, "QUICK", 0.0)
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(freshness, "QUICK", 60.0)
+
+
+def counts(found: freshness.Freshness) -> tuple[int, int, int]:
+    return found.changed, found.added, found.removed
+
+
+def test_unchanged_sources_change_nothing(index: Index) -> None:
+    found = index.freshen()
+    assert (found.changes, found.updated, found.line, index.generation) == (0, False, None, 1)
+
+
+def test_each_kind_of_change_is_noticed(index: Index, notes: Path, slow: None) -> None:
+    (notes / "a.md").write_text("# a\n\nOther words: walrus.\n")
+    found = index.freshen()
+    assert counts(found) == (1, 0, 0) and found.line is not None and "--fresh" in found.line
+    (notes / "empty" / "d.md").write_text("# d\n\nA new file.\n")
+    (notes / "sub" / "c.md").unlink()
+    assert counts(index.freshen()) == (1, 1, 1)
+    (notes / "picture.png").write_bytes(b"another picture")
+    assert counts(index.freshen()) == (1, 1, 1), "the index has nothing of it"
+    assert index.search("walrus").reason == "no_match"
+    (hit,) = [one for one in index.search("penguins a.md") if one.document == "a.md"]
+    assert hit.state == "changed"
+
+
+def test_quick_changes_are_indexed_first(index: Index, notes: Path, quick: None) -> None:
+    (notes / "a.md").write_text("# a\n\nOther words: walrus.\n")
+    (notes / "empty" / "d.md").write_text("# d\n\nA new file with a narwhal.\n")
+    (notes / "sub" / "c.md").unlink()
+    found = index.freshen()
+    assert (found.updated, found.line, index.generation) == (True, None, 2)
+    assert {one.document for one in index.search("walrus narwhal")} == {"a.md", "empty/d.md"}
+    assert [one.document for one in index.inspect.documents()] == ["a.md", "b.md", "empty/d.md"]
+    with Index.build(notes, notes.parent / "again") as again:
+        assert again.stats()["content_digest"] == index.stats()["content_digest"]
+
+
+def test_an_update_reads_only_what_changed(
+    index: Index, notes: Path, quick: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from ketrag_fast.build import file_reading
+
+    read = []
+    known_kind = file_reading.known_kind
+    monkeypatch.setattr(file_reading, "known_kind", lambda file: read.append(file.id) or known_kind(file))
+    (notes / "b.md").write_text("# b\n\nOther words: walrus.\n")
+    assert index.freshen().updated
+    assert read == ["b.md", "picture.png"]
+    assert [one.document for one in index.search("walrus")] == ["b.md"]
+
+
+def test_settings_decide(index: Index, notes: Path, slow: None) -> None:
+    (notes / "a.md").write_text("# a\n\nOther words: walrus.\n")
+    with Index.open(index.path, settings=Settings(refresh="never")) as never:
+        assert never.freshen().changes == 0
+    with Index.open(index.path, settings=Settings(refresh="always")) as always:
+        assert always.freshen().updated and always.generation == 2
+
+
+def test_servers_check_now_and_then(index: Index, notes: Path, slow: None) -> None:
+    assert index.freshen(every=60).changes == 0
+    (notes / "a.md").write_text("# a\n\nOther words: walrus.\n")
+    assert index.freshen(every=60).changes == 0
+    assert index.freshen().changes == 1
+
+
+def test_missing_and_emptied_folders_empty_nothing(index: Index, notes: Path, quick: None) -> None:
+    notes.rename(notes.parent / "away")
+    found = index.freshen()
+    assert (found.changes, found.missing, found.updated) == (0, (str(notes),), False)
+    assert found.line is not None and "stay in the index" in found.line
+    notes.mkdir()  # where the disk was mounted
+    found = index.freshen()
+    assert (found.removed, found.updated) == (3, False)
+    assert found.line is not None and "gone" in found.line
+    assert not index.freshen("always").updated
+    assert len(index.inspect.documents()) == 3
+
+
+def test_a_disk_that_is_away_is_not_outvoted_by_other_sources(notes: Path, quick: None) -> None:
+    disk = notes.parent / "disk"
+    disk.mkdir()
+    for name in "xyz":
+        (disk / f"{name}.md").write_text(f"# {name}\n\nOn the disk.\n")
+    for number in range(20):
+        (notes / f"more{number}.md").write_text(f"# {number}\n\nOne more.\n")
+    for folder in (notes, disk):
+        _settle(folder)
+    with Index.build([notes, disk], notes.parent / "two") as index:
+        for path in disk.iterdir():
+            path.unlink()
+        found = index.freshen()
+        assert (found.emptied, found.updated) == ((str(disk),), False)
+        (disk / "x.md").write_text("# x\n\nOn the disk.\n")
+        (disk / "y.md").write_text("# y\n\nOn the disk.\n")
+        assert index.freshen().updated, "one of three was deleted"
+        assert len(index.inspect.documents()) == 25
+
+
+def test_other_writers_and_read_only_indexes_are_answered_stale(
+    index: Index, notes: Path, quick: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (notes / "a.md").write_text("# a\n\nOther words: walrus.\n")
+    with builder_lock(Layout(index.path)):
+        found = index.freshen()
+        assert not found.updated and "another process" in str(found.line)
+    from ketrag_fast.errors import ReadOnly
+    from ketrag_fast.index import building
+
+    def refuse(*_: object, **__: object) -> None:
+        raise ReadOnly("no")
+
+    monkeypatch.setattr(building, "build_index", refuse)
+    assert "cannot be written" in str(index.freshen().line)
+    assert index.generation == 1
+
+
+def test_copies_on_other_machines_are_not_checked(index: Index, notes: Path) -> None:
+    Index.bundle(index.path, notes.parent / "file")
+    Index.unbundle(notes.parent / "file", notes.parent / "copy")
+    shutil.rmtree(notes)
+    with Index.open(notes.parent / "copy") as copy:
+        assert copy.freshen().line is None
+
+
+def test_globs_files_and_documents_of_programs(tmp_path: Path, notes: Path, slow: None) -> None:
+    sources = [str(notes / "*.md"), notes / "sub" / "c.md", Document("own", "A penguin of a program.")]
+    with Index.build(sources, tmp_path / "ix") as index:
+        assert index.freshen().changes == 0
+        (notes / "new.md").write_text("# new\n\nNew.\n")
+        (notes / "sub" / "c.md").write_text("# c\n\nChanged.\n")
+        assert counts(index.freshen()) == (1, 1, 0)
+
+
+def test_damaged_stamps_mean_that_nothing_is_known(index: Index, notes: Path) -> None:
+    stamps = Layout(index.path).stamps
+    whole = stamps.read_bytes()
+    for data in (b"", b"{}\n", whole[:-5], whole.replace(b'"format": 1', b'"format": 9'), b"\xff" * 99):
+        stamps.write_bytes(data)
+        assert read_stamps(Layout(index.path)) is None
+        assert index.freshen().changes == 0
+    stamps.unlink()
+    assert index.freshen().changes == 0
+
+
+def test_a_purge_leaves_no_names(index: Index, notes: Path) -> None:
+    (notes / "b.md").unlink()
+    index.update(remove="b.md", purge=True)
+    assert not any(b"b.md" in path.read_bytes() for path in index.path.glob("*.stamps"))
+
+
+def test_commands_say_what_changed(notes: Path, tmp_path: Path) -> None:
+    assert command("index", "notes", cwd=tmp_path).code == 0
+    (notes / "a.md").write_text("# a\n\nOther words: walrus.\n")
+    for argv in (("search", "walrus"), ("retrieve", "walrus"), ("grep", "walrus"), ("ask", "walrus?")):
+        assert "walrus" not in command(*argv, "--stale", cwd=tmp_path).out.replace("walrus?", ""), argv
+    assert "walrus" in command("search", "walrus", "--fresh", cwd=tmp_path).out
+    assert command("search", "walrus", "--fresh", "--stale", cwd=tmp_path).code == 2
