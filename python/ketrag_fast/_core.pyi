@@ -39,6 +39,7 @@ __all__ = [
     "Reply",
     "Request",
     "Searcher",
+    "TermEncoder",
     "__version__",
     "append_strings",
     "betweenness",
@@ -108,6 +109,7 @@ __all__ = [
     "stop_words",
     "string_gaps",
     "take_strings",
+    "term_encoder_fingerprint",
     "text_blocks",
     "tokenise",
     "transpose",
@@ -162,6 +164,7 @@ class Request:
         deadline: float | None = None,
         mask: Mask | None = None,
         once: bool = False,
+        min_score: float = 0.0,
     ) -> Request: ...
     @property
     def mode(self) -> str: ...
@@ -184,6 +187,10 @@ class Printed:
     def spans(self) -> list[tuple[int, int]]: ...
     @property
     def scores(self) -> _F64: ...
+    @property
+    def relevance(self) -> _F64: ...
+    @property
+    def nothing_fits(self) -> bool: ...
     @property
     def nodes(self) -> _U32: ...
     @property
@@ -222,6 +229,7 @@ class Searcher:
         question: str,
         *,
         vector: _F32 | None = None,
+        terms: tuple[_U32, _F32] | None = None,
         near: dict[str, _U32] | None = None,
         given: dict[str, _Ranking] | None = None,
     ) -> Reply: ...
@@ -231,6 +239,7 @@ class Searcher:
         questions: Sequence[str],
         *,
         vectors: _F32 | None = None,
+        terms: Sequence[tuple[_U32, _F32]] | None = None,
         near: dict[str, _U32] | None = None,
         given: dict[str, Sequence[_Ranking]] | None = None,
         threads: int = 0,
@@ -244,7 +253,11 @@ class Searcher:
         units: Sequence[int],
         *,
         vector: _F32 | None = None,
+        terms: tuple[_U32, _F32] | None = None,
     ) -> list[_Reason]: ...
+    def evidence(
+        self, question: str, units: list[int], *, vector: _F32 | None = None
+    ) -> list[list[float]]: ...
     def sample(self, length: int) -> str | None: ...
     def read_ahead(self, most: int, *, report: _Report = None) -> int: ...
     def places(
@@ -989,6 +1002,38 @@ class Encoder:
     @property
     def default_prompt(self) -> str | None: ...
     def fingerprint(self, *, report: _Report = None) -> str: ...
+
+@final
+class TermEncoder:
+    @staticmethod
+    def open(
+        folder: str | PathLike[str],
+        *,
+        precision: str = "auto",
+        kernel: str = "auto",
+        threads: int = 0,
+        report: _Report = None,
+    ) -> TermEncoder: ...
+    def rows(
+        self, texts: _U8, offsets: _U64, *, threads: int = 0, report: _Report = None
+    ) -> tuple[_U64, _U32, _F32]: ...
+    def queries(
+        self, texts: _U8, offsets: _U64, *, threads: int = 0, seconds: float | None = None
+    ) -> tuple[_U64, _U32, _F32]: ...
+    @property
+    def terms(self) -> int: ...
+    @property
+    def longest(self) -> int: ...
+    @property
+    def precision(self) -> str: ...
+    @property
+    def kernel(self) -> str: ...
+    @property
+    def has_table(self) -> bool: ...
+    @property
+    def note(self) -> str | None: ...
+
+def term_encoder_fingerprint(folder: str | PathLike[str]) -> str: ...
 
 @final
 class Classifier:

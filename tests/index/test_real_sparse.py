@@ -35,17 +35,14 @@ def encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_words_that_are_not_in_a_text_are_weighed(encoder: Path) -> None:
-    model = SparseModel(f"sentence-transformers:{encoder}")
+    model = SparseModel(str(encoder))
     words = part("transformers", "embed").PreTrainedTokenizerFast(
         tokenizer_file=str(encoder / "tokenizer.json")
     )
     texts = ["Which boat sailed first?", "It was frozen in."]
-    ends, ids, weights = model.rows(texts, "query")
     first, second = (
-        dict(zip(words.convert_ids_to_tokens(part_ids.tolist()), part_weights.tolist(), strict=True))
-        for part_ids, part_weights in zip(
-            np.split(ids, [int(ends[1])]), np.split(weights, [int(ends[1])]), strict=True
-        )
+        dict(zip(words.convert_ids_to_tokens(ids.tolist()), weights.tolist(), strict=True))
+        for ids, weights in model.queries(texts)
     )
     assert first["boat"] > first["ship"] > 0.5 and first["voyage"] > 0
     assert second["frozen"] > second["freeze"] > 0.5
@@ -64,21 +61,22 @@ QUESTION = "Which boat sailed into the ice?"
 
 def test_a_question_is_related_to_texts_without_its_words(encoder: Path, tmp_path: Path) -> None:
     documents = [Document(name, text, "", {"cites": CITES[name]}) for name, text in TEXTS.items()]
-    spec = f"sentence-transformers:{encoder}"
+    spec = str(encoder)
     settings = Settings(system="cg-rag", modes="text,cg-rag,cg-rag-sparse", sparse_model=spec)
     with Index.build(documents, tmp_path / "index", settings=settings) as index:
-        sparse = index.inspect.arrays()["citation_sparse"]
+        terms = index.inspect.arrays()["terms"]
         model = part("sentence_transformers", "embed").SparseEncoder(
             str(encoder), device="cpu", local_files_only=True
         )
         every = model.encode_document(list(TEXTS.values())).to_dense().numpy()
-        owner = np.repeat(np.arange(4), np.diff(sparse["terms_indptr"].astype(int)))
+        term = np.repeat(np.arange(every.shape[1]), np.diff(terms["term_units_indptr"].astype(int)))
         stored = np.zeros_like(every)
-        stored[owner, sparse["terms_indices"]] = sparse["term_weight"]
-        assert np.allclose(stored, every, atol=1e-4)
+        stored[terms["term_units_indices"], term] = terms["term_impacts"] / 64
+        assert np.allclose(stored, every, atol=1 / 128 + 1e-4)
         # The question shares no word with the second text; the expansion relates boats and ships.
-        factors = by_terms(settings, QUESTION, sparse, 0.1)
+        factors = by_terms(settings, QUESTION, terms, 4, 0.1)
         assert min(factors[:2]) > 0.3 > 0.2 > max(factors[2:])
-        assert [p.document for p in index.retrieve(QUESTION, mode="bm25").passages] == ["fram"]
+        found = [p.document for p in index.retrieve(QUESTION, mode="bm25").passages]
+        assert found == ["fram", "archer"]
         found = index.retrieve(QUESTION, mode="cg-rag-sparse").passages
         assert found[0].document == "fram" and len(found) == 4

@@ -166,7 +166,7 @@ def test_parts_that_do_not_fit(tmp_path: Path) -> None:
     with pytest.raises(DeadlineExceeded):
         Index.open([tmp_path / "a", tmp_path / "d"], deadline=0)
     manifest = Layout(tmp_path / "d").generation(1) / "manifest.json"
-    manifest.write_bytes(manifest.read_bytes().replace(b'"format": 4', b'"format": 3'))
+    manifest.write_bytes(manifest.read_bytes().replace(b'"format": 5', b'"format": 3'))
     with pytest.raises(IndexIncompatible):
         Index.open([tmp_path / "a", tmp_path / "d"], settings=Settings(missing="skip"))
 

@@ -114,16 +114,23 @@ def test_local_leaves_other_models_to_the_library(tmp_path: Path) -> None:
     import torch
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.models import Pooling, Transformer
-    from transformers import DistilBertConfig, DistilBertModel
+    from transformers import ElectraConfig, ElectraModel
 
     small_model.save(tmp_path / "bare", small_model.config())
     torch.manual_seed(0)
-    config = DistilBertConfig(vocab_size=44, dim=24, n_layers=1, n_heads=2, hidden_dim=30)
-    DistilBertModel(config).save_pretrained(tmp_path / "bare")
+    config = ElectraConfig(
+        vocab_size=44,
+        embedding_size=24,
+        hidden_size=24,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=30,
+    )
+    ElectraModel(config).save_pretrained(tmp_path / "bare")
     settings = {"tokenizer_class": "PreTrainedTokenizerFast", "pad_token": "[CLS]", "unk_token": "[UNK]"}
     (tmp_path / "bare" / "tokenizer_config.json").write_text(json.dumps(settings))
     modules = [Transformer(str(tmp_path / "bare"), max_seq_length=30), Pooling(24)]
     SentenceTransformer(modules=modules, device="cpu").save(str(tmp_path / "saved"))
     model = load(f"local:{tmp_path / 'saved'}", QUICK)
     assert model.engine.name == "sentence-transformers"
-    assert "distilbert" in model.engine.notes[-1]
+    assert "electra" in model.engine.notes[-1]

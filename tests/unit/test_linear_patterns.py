@@ -19,6 +19,8 @@ BUILT_AT_RUN_TIME = {
     ("ketrag_fast.query.reason_text", "as_written"),
     # A pair of syllables that re.escape has made literal, with two spellings of a vowel.
     ("ketrag_fast.query.reason_text", "_part"),
+    # A pair of characters that re.escape has made literal.
+    ("ketrag_fast.query.snippets", "_marks"),
     # Patterns of .gitignore files; tests/unit/readers/test_ignore_patterns.py times hostile ones.
     ("ketrag_fast.readers.ignore_patterns", "ignore_spec"),
 }

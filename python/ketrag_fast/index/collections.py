@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ketrag_fast.errors import ConfigError, IndexMissing, KetragError, ReadOnly
+from ketrag_fast.query.source_paths import sources_of
 from ketrag_fast.storage.layout import Layout
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
@@ -138,20 +139,6 @@ def new_collection(name: str, sources: Iterable[str]) -> Path:
 def _is_in(source: str, own: Iterable[str]) -> bool:
     whole = os.path.abspath(source)  # noqa: PTH100 - a glob is not a path
     return any(whole == spec or whole.startswith(spec.rstrip(os.sep) + os.sep) for spec in own)
-
-
-def sources_of(path: Path) -> tuple[str, ...]:
-    """Return the sources of an index; none if they cannot be read."""
-    from ketrag_fast.storage.source_table import open_sources
-
-    tables = Layout(path).tables
-    if not tables.is_file():
-        return ()
-    try:
-        with open_sources(tables) as opened:
-            return tuple(row.spec for row in opened.sources() if row.spec)
-    except KetragError:
-        return ()
 
 
 def collections() -> list[Collection]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from ketrag_fast.errors import InputError, KetragError, UnknownName
+from ketrag_fast.query.source_paths import sources_of
 from ketrag_fast.storage import read_only as reading
 from ketrag_fast.storage.layout import Layout
 
@@ -17,8 +18,14 @@ LONGEST: Final = 500
 
 def descriptions_of(folder: Path) -> dict[str, str]:
     """Return the descriptions of an index by folder; that of the whole index has the key ""."""
+    from ketrag_fast.storage.source_table import open_sources
+
+    tables = Layout(folder).tables
+    if not tables.is_file():
+        return {}
     try:
-        return reading.descriptions(Layout(folder))
+        with open_sources(tables) as opened:
+            return opened.folder_descriptions()
     except KetragError:
         return {}
 
@@ -29,7 +36,6 @@ def describe(folder: Path, text: str | None, place: str | os.PathLike[str] | Non
     Raises InputError for a text that is empty or too long, UnknownName if no source has the place,
     IndexLocked while a build runs.
     """
-    from ketrag_fast.index.collections import sources_of
     from ketrag_fast.storage.lock import builder_lock
 
     layout = Layout(folder)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, overload
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from ketrag_fast.index.inspection import Inspection
     from ketrag_fast.models.llms.protocol import LanguageModel
     from ketrag_fast.query.answer.generation import OnText
-    from ketrag_fast.types import Answer, BuildReport, Excerpt, Hits, Match, Themes
+    from ketrag_fast.types import Answer, BuildReport, Excerpt, Files, Hits, Match, Themes
 
     PathText = str | os.PathLike[str]
 
@@ -51,6 +52,9 @@ class Index:
         ['fram']
         >>> folder.cleanup()
     """
+
+    _checked: tuple[float, Freshness] | None = None
+    """When the sources were compared with the index, and the result."""
 
     def __init__(
         self,
@@ -337,7 +341,7 @@ class Index:
         return self._state.refresh(deadline, warm_up)
 
     @enough_memory()
-    def freshen(self, how: Refresh | None = None) -> Freshness:
+    def freshen(self, how: Refresh | None = None, *, every: float = 0.0) -> Freshness:
         """Compare the files of the sources with what was indexed, and index changes if that is quick.
 
         Only sizes and times are compared. The index is not changed if a source is missing, most files are
@@ -347,6 +351,7 @@ class Index:
         Args:
             how: "auto" indexes changes that take less than 0.3 s by the times of earlier builds, "always"
                 all changes, "never" does nothing; None takes the setting `refresh`.
+            every: Seconds for which the result of the last check is returned instead, for servers.
 
         Examples:
             >>> index.freshen().changes
@@ -354,12 +359,15 @@ class Index:
         """
         from ketrag_fast.index.freshness import Freshness, freshen
 
-        state = self._state
+        state, now = self._state, time.monotonic()
         if state.several is not None:
             return Freshness()
+        if self._checked is not None and now - self._checked[0] < every:
+            return self._checked[1]
         found = freshen(state.path, how or state.opened.settings.refresh, state.settings)
         if found.updated:
             self.refresh()
+        self._checked = time.monotonic(), found
         return found
 
     def close(self) -> None:
@@ -502,7 +510,6 @@ class Index:
         query: str | Query,
         n: int = 10,
         *,
-        min_score: float | None = None,
         glob: str | Sequence[str] | None = None,
         grep: str | None = None,
         **fields: Unpack[QueryFields],
@@ -512,11 +519,10 @@ class Index:
         Args:
             query: A text, or a `Query`.
             n: Maximum number of hits.
-            min_score: Leave out hits with a lower score.
             glob: Only files with a matching path, such as `*.md` or `docs/**/*.md`; several if it is a list,
                 and `!PATTERN` leaves files out.
             grep: Only passages with a line that matches a regular expression.
-            fields: As in `retrieve`.
+            fields: As in `retrieve`; `min_score` leaves out hits with a lower score.
 
         Raises as `retrieve`, and InputError for a bad glob or pattern.
 
@@ -528,7 +534,7 @@ class Index:
         """
         from ketrag_fast.index.searching import search
 
-        return search(self._state, query, n, fields, min_score=min_score, glob=glob, grep=grep)
+        return search(self._state, query, n, fields, glob=glob, grep=grep)
 
     @enough_memory()
     def text(
@@ -620,6 +626,29 @@ class Index:
 
         compiled = searching.pattern_of(pattern, ignore_case=ignore_case, words=words, fixed=fixed)
         return searching.grep_counts(self._state, compiled, glob=glob, filter=filter, allow=allow)
+
+    @enough_memory()
+    def files(
+        self,
+        glob: str | Sequence[str] | None = None,
+        *,
+        filter: Filter | None = None,  # noqa: A002 - as in `Query`
+        allow: Filter | None = None,
+    ) -> Files:
+        """Return the files that the index has documents of, and documents that a program passed.
+
+        Args:
+            glob: As in `search`.
+            filter: Only documents whose metadata matches, as in `retrieve`.
+            allow: The documents that the caller may see.
+
+        Examples:
+            >>> index.files().paths
+            ('fram', 'maud', 'nansen')
+        """
+        from ketrag_fast.index import searching
+
+        return searching.files(self._state, glob=glob, filter=filter, allow=allow)
 
     @overload
     def retrieve_many(

@@ -15,11 +15,13 @@ from ketrag_fast.index.state import IndexState
 from ketrag_fast.query.limits import Clock, check_top
 from ketrag_fast.query.open_generation import FilterMask
 from ketrag_fast.query.query import Filter, Query, QueryFields, as_query
-from ketrag_fast.query.search import Globs, Part, Searcher, split_position, unknown
-from ketrag_fast.types import Excerpt, Hits, Match
+from ketrag_fast.query.search import Globs, Searcher
+from ketrag_fast.types import Excerpt, Files, Hits, Match
 
 _TOKENS = 1_000
-"""Tokens that each hit may take."""
+"""Tokens that each passage may take."""
+_PARTS = 3
+"""Ranked passages for each hit: at most three neighbours are one."""
 
 
 def search(
@@ -28,7 +30,6 @@ def search(
     n: int,
     fields: QueryFields,
     *,
-    min_score: float | None = None,
     glob: Globs = None,
     grep: str | None = None,
 ) -> Hits:
@@ -37,13 +38,13 @@ def search(
     query = as_query(query, fields)
     pattern = None if grep is None else pattern_of(grep)
     if query.top is None:
-        query = replace(query, top=count)
+        query = replace(query, top=count * _PARTS)
     if query.budget is None:
-        query = replace(query, budget=count * _TOKENS)
+        query = replace(query, budget=count * _PARTS * _TOKENS)
     folder = state.path
     state, query = state.visible(query)
     searcher = Searcher(state.opened, state.folder)
-    hits = searcher.search(state.path, query, min_score, glob, pattern)
+    hits = searcher.search(state.path, query, count, glob, pattern)
     described = descriptions_of(folder) if hits else {}
     if not described:
         return hits
@@ -102,6 +103,18 @@ def grep_counts(
     return searcher.counts(pattern, filtered, glob, clock.left)
 
 
+def files(
+    state: IndexState,
+    *,
+    glob: Globs = None,
+    filter: Filter | None = None,  # noqa: A002 - as in `Query`
+    allow: Filter | None = None,
+) -> Files:
+    """Return the files that are indexed."""
+    searcher, filtered = _open(state, filter, allow, Clock(None, 1))
+    return searcher.files(filtered, glob)
+
+
 def excerpt(
     state: IndexState,
     path: str | os.PathLike[str],
@@ -111,13 +124,16 @@ def excerpt(
     allow: Filter | None = None,
 ) -> Excerpt:
     """Return lines of the indexed text of a file."""
+    from ketrag_fast.query.excerpts import Excerpts, Part, split_position, unknown
+
     searcher, filtered = _open(state, filter, allow, Clock(None, 1))
+    excerpts = Excerpts(searcher)
     name = os.fspath(path)
     if lines is not None:
-        return searcher.excerpt(name, Part(lines=_range(lines)), filtered)
+        return excerpts.excerpt(name, Part(lines=_range(lines)), filtered)
     for file, part in split_position(name):
-        if searcher.has(file):
-            return searcher.excerpt(file, part, filtered)
+        if excerpts.has(file):
+            return excerpts.excerpt(file, part, filtered)
     raise unknown(name)
 
 

@@ -1,6 +1,6 @@
 """The native sentence encoder: vectors of texts from a model folder, without another package.
 
-Reads folders of sentence-transformers (BERT, RoBERTa, XLM-RoBERTa, CamemBERT, MPNet).
+Reads folders of sentence-transformers (BERT, DistilBERT, RoBERTa, XLM-RoBERTa, CamemBERT, MPNet).
 """
 
 from __future__ import annotations

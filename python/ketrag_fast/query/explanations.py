@@ -15,18 +15,23 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from ketrag_fast.models.embedders.sparse import Terms
     from ketrag_fast.query.open_generation import Opened
 
 
 @dataclass(frozen=True, slots=True)
 class Explainer:
-    """Explains the passages of one query. `ranked` is the text that was ranked by, `vector` its vector."""
+    """Explains the passages of one query.
+
+    `ranked` is the text that was ranked by, `vector` its vector, `terms` its terms.
+    """
 
     opened: Opened
     request: _core.Request
     question: str
     ranked: str
     vector: NDArray[np.float32] | None
+    terms: Terms | None = None
 
     def explained(self, passages: Sequence[Passage]) -> list[Passage]:
         """Return the passages with their reasons: keywords of the question, then partners and chains."""
@@ -35,11 +40,14 @@ class Explainer:
         for channel in dict.fromkeys(p.channel for p in passages):
             own = [at for at, p in enumerate(passages) if p.channel == channel]
             units = [passages[at].unit for at in own]
-            found = searcher.explain(self.request, channel, self.ranked, units, vector=self.vector)
+            found = searcher.explain(
+                self.request, channel, self.ranked, units, vector=self.vector, terms=self.terms
+            )
             reasons |= dict(zip(own, found, strict=False))  # a channel without explanations returns none
         printed: dict[int, Passage] = {}
         for passage in passages:
-            printed.setdefault(passage.unit, passage)
+            for unit in (passage.unit, *passage.units, *(copy.unit for copy in passage.also_in)):
+                printed.setdefault(unit, passage)
 
         def place(unit: int) -> tuple[dict[str, Any], str]:
             _, document, title, start, *_ = searcher.places([unit], [0])[0]

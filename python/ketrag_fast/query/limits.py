@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from operator import index
 from typing import Any, Final
 
@@ -11,6 +12,7 @@ from ketrag_fast.errors import ConfigError, DeadlineExceeded, EmptyQuery, InputE
 
 ENDLESS: Final = 2**62
 """More tokens or passages than any index holds; twice as many still fit the core's integers."""
+MOST_HOPS: Final = 20
 
 
 def check_text(text: str, position: int | None = None) -> str:
@@ -30,6 +32,15 @@ def check_text(text: str, position: int | None = None) -> str:
     if not text.strip():
         raise EmptyQuery(f"{name} is empty", hint="give at least one word")
     return text
+
+
+def check_hops(hops: Sequence[str]) -> tuple[str, ...]:
+    """Return the hops of a query. Raises InputError if they are not a short list of texts."""
+    if isinstance(hops, str) or not all(isinstance(hop, str) and hop.strip() for hop in hops):
+        raise InputError("hops must be a list of texts that are not empty", hint='such as ["Orion Pictures"]')
+    if len(hops) > MOST_HOPS:
+        raise InputError(f"hops must be at most {MOST_HOPS}, got {len(hops)}", hint="leave out older ones")
+    return tuple(hops)
 
 
 def core_text(text: str) -> str:
@@ -66,6 +77,16 @@ def check_top(passages: int) -> int:
             f"top must not be negative, got {short_repr(number)}", hint="give a number of passages"
         )
     return min(number, ENDLESS)
+
+
+def check_min_score(relevance: float) -> float:
+    """Return a minimum relevance. Raises ConfigError if it is not a number from 0 to 1."""
+    number = isinstance(relevance, (int, float)) and not isinstance(relevance, bool)
+    if not (number and 0 <= relevance <= 1):
+        raise ConfigError(
+            f"min_score must be from 0 to 1, got {short_repr(relevance)}", hint="0 keeps every passage"
+        )
+    return float(relevance)
 
 
 def check_deadline(seconds: float) -> float:

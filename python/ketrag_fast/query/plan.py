@@ -8,12 +8,14 @@ from pathlib import Path
 
 from ketrag_fast import _core
 from ketrag_fast.base.config import Settings
+from ketrag_fast.base.filters import Condition
 from ketrag_fast.query.limits import ENDLESS, Clock
 from ketrag_fast.query.mode_choice import choose_mode
 from ketrag_fast.query.open_generation import FilterMask, Opened
 from ketrag_fast.query.query import Query
 from ketrag_fast.query.recipes import ModeRecipe, build_request, split_budget
 from ketrag_fast.systems.planning import AUTO
+from ketrag_fast.systems.shared import TERMS
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +26,7 @@ class QueryPlan:
     mode: ModeRecipe
     budgets: Sequence[int]
     top: int | None
+    min_score: float
     automatic: bool
     """Whether the mode was chosen by `auto`, which may do without an embedding model."""
     neighbourhoods: int
@@ -32,6 +35,11 @@ class QueryPlan:
     clock: Clock
     filtered: FilterMask | None
     """Units that pass the filter, None without a filter."""
+    newest: Path | None
+    """The folder of the index if newer documents come first among passages of comparable relevance."""
+    condition: Condition | None = None
+    """The filter."""
+    hops: Sequence[str] = ()
 
     @property
     def settings(self) -> Settings:
@@ -42,6 +50,20 @@ class QueryPlan:
     def mask(self) -> _core.Mask | None:
         """The units that may be printed, in the core's form; None for all."""
         return None if self.filtered is None else self.filtered.core
+
+    def ranked_text(self, question: str) -> str:
+        """Return the text that passages are ranked by: a question and its hops.
+
+        One walk from the words of both finds more than a walk from each: see
+        docs/how-to/assistants.md#hops.
+        """
+        return " ".join([question, *self.hops])
+
+    @property
+    def has_terms(self) -> bool:
+        """Whether a channel of the core matches words by learned weights instead of BM25."""
+        channels = (channel for channel in self.mode.channels if channel.rank is None)
+        return any(TERMS.name in channel.needed(self.settings) for channel in channels)
 
     def request(self, budgets: Sequence[int] | None = None) -> _core.Request:
         """Return the core's request with the time that is left.
@@ -56,6 +78,7 @@ class QueryPlan:
             deadline=self.clock.each(),
             mask=self.mask,
             once=budgets is None,
+            min_score=self.min_score if budgets is None else 0.0,
         )
 
 
@@ -105,9 +128,13 @@ def plan_query(
         mode,
         budgets,
         top,
+        settings.min_score if query.min_score is None else query.min_score,
         (settings.mode if query.mode is None else query.mode) == AUTO,
         neighbourhoods,
         query.explain,
         clock,
         filtered,
+        path if (settings.newest if query.newest is None else query.newest) else None,
+        condition,
+        query.hops,
     )

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from ketrag_fast.models.embedders.sparse import Terms
     from ketrag_fast.query.python_channels import Ranking
 
 _LEAST_RANKED: Final = 64
@@ -35,6 +36,8 @@ class Prepared:
     """The texts to rank by."""
     vectors: NDArray[np.float32] | None = None
     """Their vectors, if the mode uses vectors of a model; the core computes those of the fitted space."""
+    terms: list[Terms] | None = None
+    """Their terms, if the mode matches words by learned weights."""
     near: Mapping[str, NDArray[np.uint32]] = field(default_factory=dict)
     """By list of vectors, the ids that hnswlib found near each query; without it the core scans the list."""
     rankings: Mapping[str, list[Ranking]] = field(default_factory=dict)
@@ -52,9 +55,12 @@ def prepare(plan: QueryPlan, texts: list[str], threads: int = 0) -> Prepared:
 
     Raises:
         BackendMissing, BackendError, NetworkForbidden: The embedding model cannot be used.
+        ModelMismatch, ModeUnavailable: The sparse encoder is not that of the index, or none is named.
         DeadlineExceeded: Time is over.
     """
     vectors, seconds, failures = _embed(plan, texts)
+    terms, weighing = _weigh(plan, texts, threads)
+    seconds += weighing
     # A filter makes hnswlib's proposals useless: the core then scans all vectors that match.
     narrowed = plan.mask is not None
     near, cautions = _propose(plan, None if narrowed else vectors, threads)
@@ -66,7 +72,7 @@ def prepare(plan: QueryPlan, texts: list[str], threads: int = 0) -> Prepared:
         rankings = rank_in_python(plan, texts, vectors, every_unit=narrowed)
         seconds += time.perf_counter() - started
     each = seconds * 1000 / max(len(texts), 1)
-    return Prepared(texts, vectors, near, rankings, each, (*failures, *cautions))
+    return Prepared(texts, vectors, terms, near, rankings, each, (*failures, *cautions))
 
 
 def _embed(plan: QueryPlan, texts: list[str]) -> tuple[NDArray[np.float32] | None, float, tuple[str, ...]]:
@@ -84,6 +90,21 @@ def _embed(plan: QueryPlan, texts: list[str]) -> tuple[NDArray[np.float32] | Non
             raise
         return None, 0.0, (f"without vectors: {error}",)
     return vectors, time.perf_counter() - started, ()
+
+
+def _weigh(plan: QueryPlan, texts: list[str], threads: int) -> tuple[list[Terms] | None, float]:
+    """Return the terms of the texts if the mode matches words by learned weights, and the seconds it took."""
+    if not texts or not plan.has_terms:
+        return None, 0.0
+    from ketrag_fast.systems.shared import TERMS
+    from ketrag_fast.systems.shared.terms import query_terms
+
+    arrays = plan.opened.generation.stages[TERMS.name]
+    if plan.clock.left() is None:  # loading happens once per process and is not query time
+        query_terms(plan.settings, arrays, [])
+    started = time.perf_counter()
+    terms = query_terms(plan.settings, arrays, texts, threads=threads, seconds=plan.clock.left())
+    return terms, time.perf_counter() - started
 
 
 def _propose(

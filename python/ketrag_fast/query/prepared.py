@@ -74,9 +74,13 @@ def _is_plain(plan: QueryPlan, *, embeds: bool) -> bool:
     approximate = embeds and bool(plan.opened.graphs) and recipe.join != "fuse"
     return not (
         plan.explain
+        or plan.hops
         or plan.neighbourhoods
+        or recipe.surveys
         or approximate
         or plan.settings.rerank is not None
+        or plan.newest is not None
+        or plan.has_terms
         or any(channel.rank is not None or channel.cite is not None for channel in channels)
     )
 

@@ -8,7 +8,14 @@ from typing import Any, TypedDict
 
 from ketrag_fast.base.filters import Condition, allow_condition, filter_condition
 from ketrag_fast.errors import ConfigError, InputError
-from ketrag_fast.query.limits import check_budget, check_deadline, check_text, check_top
+from ketrag_fast.query.limits import (
+    check_budget,
+    check_deadline,
+    check_hops,
+    check_min_score,
+    check_text,
+    check_top,
+)
 
 Filter = str | Mapping[str, Any]
 """A condition on document metadata: `"year>=1990 and lang=en"` or `{"year": {"$gte": 1990}}`."""
@@ -20,10 +27,13 @@ class QueryFields(TypedDict, total=False):
     mode: str | None
     budget: int | None
     top: int | None
+    min_score: float | None
     filter: Filter | None
     allow: Filter | None
     deadline: float | None
     explain: bool
+    hops: Sequence[str]
+    newest: bool | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,17 +45,23 @@ class Query:
         mode: Name of the retrieval mode, or "auto".
         budget: Maximum size of the context in tokens.
         top: Maximum number of passages.
+        min_score: Minimum relevance of a passage, from 0 to 1 (`Passage.relevance`).
         filter: Condition on document metadata. Only passages of matching documents are returned; other
             documents may lead to them.
         allow: Condition that says which documents the caller may see. The result is that of an index of
             these documents alone (see `Index.allowed`).
         deadline: Time limit in seconds.
         explain: Whether each passage says why it was retrieved (`Passage.why`).
+        hops: Names or sub-questions on the way to the answer that the caller knows already. Passages are
+            ranked by them, too; a reranker and a language model get the question alone.
+        newest: Whether newer documents come first among passages of comparable relevance.
 
     Raises:
         EmptyQuery: The text is empty.
-        ConfigError: `mode` is not a str, or `budget` or `top` is negative or not a whole number.
-        InputError: The text is not a str, a condition cannot be parsed, or the deadline is not a number.
+        ConfigError: `mode` is not a str, `budget` or `top` is negative or not a whole number, or `min_score`
+            is not from 0 to 1.
+        InputError: The text or a hop is not a str, a condition cannot be parsed, or the deadline is not a
+            number.
 
     Examples:
         >>> from dataclasses import replace
@@ -67,6 +83,9 @@ class Query:
     allow: Filter | None = field(default=None, hash=False)
     deadline: float | None = None
     explain: bool = False
+    hops: Sequence[str] = ()
+    newest: bool | None = None
+    min_score: float | None = None
     condition: Condition | None = field(default=None, init=False, repr=False, compare=False)
     """The parsed `filter`."""
     visible: Condition | None = field(default=None, init=False, repr=False, compare=False)
@@ -76,11 +95,16 @@ class Query:
         check_text(self.text)
         if self.mode is not None and not isinstance(self.mode, str):
             raise ConfigError(f"mode must be a str, got a {type(self.mode).__name__}")
+        if self.newest is not None and not isinstance(self.newest, bool):
+            raise ConfigError(f"newest must be a bool, got a {type(self.newest).__name__}")
         assign = object.__setattr__  # the value is frozen
         if self.budget is not None:
             assign(self, "budget", check_budget(self.budget))
         if self.top is not None:
             assign(self, "top", check_top(self.top))
+        if self.min_score is not None:
+            assign(self, "min_score", check_min_score(self.min_score))
+        assign(self, "hops", check_hops(self.hops))
         if self.deadline is not None:
             check_deadline(self.deadline)
         if self.filter is not None:
@@ -140,4 +164,14 @@ def batches_of(queries: Sequence[str | Query], fields: QueryFields) -> list[Quer
 def _options_of(query: Query) -> Hashable:
     """Return a key that is equal for queries with equal options. Conditions compare by their text."""
     conditions = repr(query.condition), repr(query.visible)
-    return query.mode, query.budget, query.top, query.deadline, query.explain, conditions
+    options = (
+        query.mode,
+        query.budget,
+        query.top,
+        query.min_score,
+        query.deadline,
+        query.explain,
+        query.hops,
+        query.newest,
+    )
+    return *options, conditions

@@ -12,9 +12,6 @@ from ketrag_fast import _core
 if TYPE_CHECKING:
     from ketrag_fast.types import Passage
 
-RARE = 0.5
-"""Minimum rarity (idf / ln n) of a bridge called rare: about sqrt(n) passages or fewer have it."""
-
 LISTED = 3
 """Maximum number of bridges of a pair in JSON; `more` counts the others."""
 
@@ -102,26 +99,32 @@ def best_pair_text(passage: Passage, reason: Reason, place: Place, units: int) -
     """Return the partner of the passage's best pair and the pair that it extends to a chain, with bridges.
 
     A bridge is something that both passages contain and the question does not: the subject of one that the
-    other mentions, a name, or a keyword. Each entry has its first bridges, the number of `more` of them and a
-    `sentence`. The result is empty if the passage was not a candidate of the walk. `units` is the number of
+    other mentions, a name, or a keyword. Each entry has its first bridges and the number of `more` of them.
+    The pair has a `sentence` if both are printed before the passage, else the partner, unless it is a part of
+    the passage. The result is empty if the passage was not a candidate of the walk. `units` is the number of
     passages in the index.
     """
     partner, chain = reason
-    entries = []
+    own = f"{passage.title}\n{passage.text}"
+    entries: list[dict[str, Any]] = []
     if partner is not None:
         other, _ = place(partner[0])
-        bridges = _bridges(partner[2], f"{passage.title}\n{passage.text}")
-        sentence = f"goes with {_name_of_place(other)}: {_describe_bridges(bridges, units)}"
-        entry = {"partner": other, "worth": partner[1], **_first(bridges), "sentence": sentence}
+        bridges = _bridges(partner[2], own)
+        entry = {"partner": other, "worth": partner[1], **_first(bridges)}
+        if other["rank"] != passage.rank:
+            entry["sentence"] = f"linked to {_name_of_place(other)}: {_describe_bridges(bridges, units)}"
         entries.append(entry)
     if chain is not None:
         (near, text), (far, _) = place(chain[0][0]), place(chain[1])
-        bridges = _bridges(chain[0][2], f"{passage.title}\n{passage.text}")
-        named = f"continues {_name_of_place(far)} and {_name_of_place(near)}"
-        sentence = f"{named}: to the second, {_describe_bridges(bridges, units)}"
+        bridges = _bridges(chain[0][2], own)
         between = _bridges(chain[2], text)
         entry = {"chain": [far, near], "between": between[:LISTED], "worth": chain[0][1], **_first(bridges)}
-        entries.append({**entry, "sentence": sentence})
+        if all(one["rank"] is not None and one["rank"] < passage.rank for one in (near, far)):
+            through = f"{_name_of_place(near)}, and through it to {_name_of_place(far)}"
+            entry["sentence"] = f"linked to {through}: {_describe_bridges(bridges, units)}"
+            for before in entries:
+                before.pop("sentence", None)
+        entries.append(entry)
     return tuple(entries)
 
 
@@ -148,7 +151,7 @@ def as_written(name: str, text: str) -> str:
 
 def _name_of_place(place: dict[str, Any]) -> str:
     title = place["title"] or place["document"]
-    return f"[{place['rank']}] {title}" if place["rank"] is not None else f"{title} (not printed)"
+    return f"{title} (not printed)" if place["rank"] is None else f"[{place['rank']}] {title}"
 
 
 _EDGES = {
@@ -161,22 +164,24 @@ _EDGES = {
 
 
 def _describe_bridges(bridges: Sequence[dict[str, Any]], units: int) -> str:
-    """Return a text like `shares *Fort Ross*, rare (in 3 of 9,329 passages); not in the question`."""
+    """Return a text like `both mention *Fort Ross* (in 3 of 9,329 passages) and *Bodega* (in 5)`."""
     if not bridges:
-        return "together they contain more of the question; nothing else links them"
+        return "together they have more words of the question"
     edges = [_EDGES[bridge["kind"]] for bridge in bridges if bridge["kind"] in _EDGES]
     if edges:
         return " and ".join(edges)
-    told = []
+    described: list[str] = []
+    is_both = False
     for bridge in bridges[:SAID]:
-        rare = ", rare" if bridge["rarity"] >= RARE else ""
-        among = f"{rare} (in {bridge['units']:,} of {units:,} passages)"
+        name = f"*{bridge['text']}*"
+        count = f"(in {bridge['units']:,}{f' of {units:,} passages' if not described else ''})"
         if bridge["kind"] == "mentions":
-            told.append(f"mentions its subject *{bridge['text']}*{among}")
+            described.append(f"it mentions {name}, the subject there {count}")
         elif bridge["kind"] == "mentioned":
-            told.append(f"its subject *{bridge['text']}* is mentioned there{among}")
+            described.append(f"{name}, its subject, is mentioned there {count}")
+        elif is_both:
+            described[-1] += f" and {name} {count}"
         else:
-            told.append(f"shares *{bridge['text']}*{among}")
-    if len(bridges) > SAID:
-        told.append(f"and {len(bridges) - SAID} more")
-    return "; ".join(told) + "; not in the question"
+            described.append(f"both mention {name} {count}")
+            is_both = True
+    return "; ".join(described)

@@ -1,4 +1,4 @@
-"""Ranking by the core, and reranking of the first passages by a cross-encoder."""
+"""Ranking by the core, and a new order of the first passages: by a cross-encoder, by their dates, or both."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import numpy as np
 
 from ketrag_fast import _core
 from ketrag_fast.errors import ConfigError
-from ketrag_fast.query.open_generation import Opened
 from ketrag_fast.query.plan import QueryPlan
 from ketrag_fast.query.preparation import Prepared
+from ketrag_fast.query.recency import days_of, newest_copies_first, newest_first
 from ketrag_fast.query.recipes import prints_once
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ketrag_fast.query.python_channels import Ranking
 
 DEPTH: Final = 30
-"""Number of passages that the cross-encoder scores per question; later ones keep their ranks."""
+"""Number of passages per question that get a new order; later ones keep their ranks."""
 _LONG: Final = 1024
 """Tokens that nearly every passage stays below: a context with room for DEPTH more has enough to rerank."""
 _NAME: Final = "rerank"
@@ -29,7 +29,7 @@ _NAME: Final = "rerank"
 def rank(
     plan: QueryPlan, questions: Sequence[str], prepared: Prepared, threads: int | None
 ) -> tuple[_core.Request, list[_core.Reply]]:
-    """Return the request of the mode and the core's reply to each question, reranked if the settings say so.
+    """Return the request of the mode and the core's reply to each question, reranked if the plan says so.
 
     `threads` is None for one question on this thread.
 
@@ -38,19 +38,19 @@ def rank(
         DeadlineExceeded: Time is over.
     """
     model = plan.opened.reranker
-    if model is None or not questions:
+    if (model is None and plan.newest is None) or not questions:
         request = plan.request()
-        return request, _run(plan.opened, request, prepared, threads)
+        return request, run(plan, request, prepared, threads)
     recipe = plan.mode.recipe
     if len(recipe.shares) > 1 and recipe.join != "fuse":
         raise ConfigError(
-            f"rerank: mode {plan.mode.name} prints tables or several lists; a cross-encoder orders one list",
-            hint="use a mode of passages (bm25, text, fused, walk, ...) or leave out rerank",
+            f"{_wish(plan)}: mode {plan.mode.name} prints tables or several lists, which cannot be reordered",
+            hint=f"use a mode of passages (bm25, text, fused, walk, ...) or leave out {_wish(plan)}",
         )
     request = plan.request([max(plan.budgets, default=0) + DEPTH * _LONG])
-    replies = _run(plan.opened, request, prepared, threads)
+    replies = run(plan, request, prepared, threads)
     rankings = [
-        _rerank(plan, model, question, reply, threads)
+        _reorder(plan, model, question, reply, threads)
         for question, reply in zip(questions, replies, strict=True)
     ]
     settings = plan.settings
@@ -63,38 +63,56 @@ def rank(
         truncate=settings.oversize_policy == "truncate",
         deadline=plan.clock.each(),
         once=prints_once(settings),
+        min_score=plan.min_score,
     )
     reordered = replace(prepared, near={}, rankings={_NAME: rankings})
-    return request, _run(plan.opened, final, reordered, threads)
+    return request, run(plan, final, reordered, threads)
 
 
-def _rerank(
-    plan: QueryPlan, model: CrossEncoder, question: str, reply: _core.Reply, threads: int | None
+def _wish(plan: QueryPlan) -> str:
+    """Return the setting that asks for another order."""
+    return "newest" if plan.opened.reranker is None else "rerank"
+
+
+def _reorder(
+    plan: QueryPlan, model: CrossEncoder | None, question: str, reply: _core.Reply, threads: int | None
 ) -> Ranking:
-    """Return the units of a reply with the first DEPTH in the order of the cross-encoder's scores."""
+    """Return the units of a reply, the first DEPTH in the order of a cross-encoder's scores, or of dates."""
     printed = reply.contexts[0]
     units, spans = printed.units[:DEPTH].tolist(), printed.spans[:DEPTH]
     if (not units and printed.text) or len(printed.nodes):
-        raise ConfigError(
-            f"rerank: mode {plan.mode.name} prints tables, which a cross-encoder does not order"
-        )
-    places = plan.opened.searcher.places(units, [end - start for start, end in spans])
-    texts = [context + text for *_, text, context in places]
-    scores = model.scores(question, texts, threads=threads, seconds=plan.clock.each()).astype(np.float64)
-    order = np.argsort(-scores, kind="stable")  # equal scores keep the order of the first ranking
-    ids = np.concatenate([printed.units[:DEPTH][order], printed.units[DEPTH:]])
-    rest = np.asarray(printed.scores, np.float64)[DEPTH:]
-    return ids.astype(np.uint32), np.concatenate([scores[order], rest])
+        raise ConfigError(f"{_wish(plan)}: mode {plan.mode.name} prints tables, which cannot be reordered")
+    first, all_scores = printed.units[:DEPTH], np.asarray(printed.scores, np.float64)
+    scores = all_scores[:DEPTH]
+    if model is not None:
+        places = plan.opened.searcher.places(units, [end - start for start, end in spans])
+        texts = [context + text for *_, text, context in places]
+        found = model.scores(question, texts, threads=threads, seconds=plan.clock.each()).astype(np.float64)
+        order = np.argsort(-found, kind="stable")  # equal scores keep the order of the first ranking
+        first, scores = first[order], found[order]
+    if plan.newest is not None:
+        days = days_of(plan.opened, plan.newest, first.tolist())
+        preferred = newest_first(scores, days)
+        stage = plan.opened.generation.stages["units"]
+        if "unit_keys" in stage:
+            keys = stage["unit_keys"].reshape(-1, 2)[first].tolist()
+            preferred = newest_copies_first(preferred, days, keys)
+        first, scores = first[preferred], scores[preferred]
+    ids = np.concatenate([first, printed.units[DEPTH:]])
+    return ids.astype(np.uint32), np.concatenate([scores, all_scores[DEPTH:]])
 
 
-def _run(
-    opened: Opened, request: _core.Request, prepared: Prepared, threads: int | None
+def run(
+    plan: QueryPlan, request: _core.Request, prepared: Prepared, threads: int | None
 ) -> list[_core.Reply]:
+    """Return the core's reply to each question; `threads` as in `rank`."""
+    opened = plan.opened
     if threads is not None:
         return opened.searcher.answer_many(
             request,
             prepared.texts,
             vectors=prepared.vectors,
+            terms=prepared.terms,
             near=dict(prepared.near),
             given=dict(prepared.rankings),
             threads=threads,
@@ -104,6 +122,7 @@ def _run(
             request,
             prepared.texts[0],
             vector=None if prepared.vectors is None else prepared.vectors[0],
+            terms=None if prepared.terms is None else prepared.terms[0],
             near={name: ids[0] for name, ids in prepared.near.items()},
             given={name: rows[0] for name, rows in prepared.rankings.items()},
         )

@@ -16,6 +16,7 @@ from ketrag_fast.query.plan import QueryPlan, plan_query
 from ketrag_fast.query.preparation import prepare
 from ketrag_fast.query.query import Query
 from ketrag_fast.query.reranking import rank
+from ketrag_fast.query.survey import survey_all
 from ketrag_fast.types import Context
 
 _MOST_THREADS = 4096
@@ -37,7 +38,9 @@ def run_plan(
         threads: Number of threads, 0 for all cores; None ranks a single question on this thread.
         quoted: Whether the best sentences of neighbouring units are added, in modes that read them.
     """
-    prepared = prepare(plan, [core_text(question) for question in questions], threads or 0)
+    prepared = prepare(plan, [core_text(plan.ranked_text(one)) for one in questions], threads or 0)
+    if plan.mode.recipe.surveys:
+        return survey_all(plan, questions, prepared, threads)
     request, replies = rank(plan, questions, prepared, threads)
     rows = []
     for row, (question, reply) in enumerate(zip(questions, replies, strict=True)):
@@ -46,7 +49,8 @@ def run_plan(
             from ketrag_fast.query.explanations import Explainer
 
             vector = None if prepared.vectors is None else prepared.vectors[row]
-            explainer = Explainer(plan.opened, request, question, prepared.texts[row], vector)
+            terms = None if prepared.terms is None else prepared.terms[row]
+            explainer = Explainer(plan.opened, request, question, prepared.texts[row], vector, terms)
         rows.append(build_contexts(plan, question, reply, explainer, prepared))
     if plan.neighbourhoods and quoted:
         from ketrag_fast.query.neighbours import add_quoted_sentences

@@ -125,14 +125,26 @@ class StoredStamps:
 
     def is_changed(self, path: str) -> bool:
         """Return whether a file of the sources has changed; False for another file."""
+        row = self._row(path)
+        if row is None:
+            return False
+        now = _core.file_stamps(_packed([path]))[0]
+        size, time = self.stamps[row].tolist()
+        return bool(now[0] >= 0 and (now[0] != size or time not in (UNKNOWN, now[1])))
+
+    def time_of(self, path: str) -> int | None:
+        """Return when a file of the sources had changed last (ns); None for another file or if unknown."""
+        row = self._row(path)
+        time = UNKNOWN if row is None else int(self.stamps[row, 1])
+        return time if time >= 0 else None
+
+    def _row(self, path: str) -> int | None:
+        """Return the row of a path; None for another one."""
         name = fsencode(path) + b"\0"
         at = 0 if self.paths.startswith(name) else self.paths.find(b"\0" + name) + 1
         if at == 0 and not self.paths.startswith(name):
-            return False
-        row = self.paths.count(b"\0", 0, at)
-        now = _core.file_stamps(name)[0]
-        size, time = self.stamps[row].tolist()
-        return bool(now[0] >= 0 and (now[0] != size or time not in (UNKNOWN, now[1])))
+            return None
+        return self.paths.count(b"\0", 0, at)
 
 
 def read_stamps(layout: Layout) -> StoredStamps | None:

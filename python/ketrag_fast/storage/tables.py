@@ -1,6 +1,7 @@
 """The transactional part of an index in one SQLite file: sources, documents, failures, settings and runs.
 
-Queries never open it. The holder of the builder's lock is the only writer.
+Rankings never open it; the paths of hits are read from it. The holder of the builder's lock is the only
+writer.
 """
 
 from __future__ import annotations

@@ -118,6 +118,8 @@ def reading_settings(given: Settings, generation: Generation) -> Settings:
     for name, old, new in resolved.differences:
         if name == "llm":
             continue  # the model that answers may differ from the reader
+        if name == "sparse_model" and old is not None and new is not None:
+            continue  # perhaps the same model elsewhere; its fingerprint is checked at the first query
         if name == "embedder":
             if generation.manifest.models.get(name) and new != "builtin":
                 continue  # perhaps the same model elsewhere; its fingerprint is checked when it is loaded
@@ -132,6 +134,8 @@ def reading_settings(given: Settings, generation: Generation) -> Settings:
                 hint=f"omit {name}, or build the index with it: `ketrag index` (says if it needs --rebuild)",
             )
     moved = {name for name, _, _ in resolved.differences if name in ("embedder", "llm")}
+    if resolved.settings.sparse_model is not None:
+        moved.add("sparse_model")
     # The index fixes only how it was built.
     kept = {n: v for n, v in stored.items() if n in names("build", "read") and n not in moved}
     own = resolved.settings.having(**kept)

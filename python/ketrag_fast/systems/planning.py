@@ -56,7 +56,7 @@ def wanted_modes(settings: Settings, reads: bool) -> tuple[str, ...]:
 
     `auto` means the usual modes and the default mode of the system. Modes that need a reader are left out if
     there is none. Without a reader and a default mode that needs vectors, `auto` also leaves out modes with
-    vectors: fitted ones are most of the build time and of the bytes, and their modes rank below `bm25`; with
+    vectors: fitted ones are most of the build time and of the bytes, and their modes rank below `bm25`. With
     a model only those modes stay that queries choose by themselves.
     """
     found = registry()

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ketrag_fast.systems.shared import LINKS, SENTENCE_VECTORS, UNITS, VECTORS, WORDS, has_model
+from ketrag_fast.systems.shared import (
+    LINKS,
+    SENTENCE_VECTORS,
+    TERMS,
+    UNITS,
+    VECTORS,
+    WORDS,
+    has_model,
+    lexical_stages,
+)
 from ketrag_fast.systems.spec.drawing import GraphSource
 from ketrag_fast.systems.spec.system import Channel, Recipe, Share, System
 
@@ -14,7 +23,7 @@ if TYPE_CHECKING:
 
 def _needs(settings: Settings) -> tuple[str, ...]:
     """Return the needs: vectors only from a model, because the fitted space does not improve the walk."""
-    links = ("units", "links")
+    links = ("units", *lexical_stages(settings))
     return (*links, "vectors", "sentence_vectors") if has_model(settings) else links
 
 
@@ -34,7 +43,7 @@ SYSTEM = System(
             order=5,
         ),
     ),
-    stages=(UNITS, WORDS, LINKS, VECTORS, SENTENCE_VECTORS),
+    stages=(UNITS, WORDS, LINKS, TERMS, VECTORS, SENTENCE_VECTORS),
     channels=(
         Channel(
             "walk",
@@ -49,6 +58,13 @@ SYSTEM = System(
             "several hops: from matching units to units that share keywords, names and subjects with them",
             automatic=0,
             usual=True,
-        )
+        ),
+        "survey": Recipe(
+            (Share("bm25"), Share("walk")),
+            "questions about the whole: excerpts of many documents, by theme",
+            join="fuse",
+            usual=True,
+            surveys=True,
+        ),
     },
 )

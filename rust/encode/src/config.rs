@@ -16,6 +16,8 @@ pub enum Family {
     Roberta,
     /// MPNet: no types; a bias for the distance between tokens, shared by all layers.
     Mpnet,
+    /// DistilBERT: BERT without types, under other names.
+    DistilBert,
 }
 
 /// The sizes of an encoder.
@@ -82,6 +84,7 @@ impl Config {
             "bert" => Family::Bert,
             "roberta" | "xlm-roberta" | "camembert" => Family::Roberta,
             "mpnet" => Family::Mpnet,
+            "distilbert" => Family::DistilBert,
             "" => return Err(unsupported("the settings name no architecture (model_type)")),
             other => return Err(unsupported(format!("the architecture {other:?} is not built in"))),
         };
@@ -100,7 +103,13 @@ impl Config {
                 _ => Err(Error::damaged(format!("{name} must be a whole number from 1 to {most}"))),
             }
         };
-        let activation = value.get("hidden_act").and_then(Value::as_str).unwrap_or("gelu");
+        let names = match family {
+            Family::DistilBert => ["dim", "n_layers", "n_heads", "hidden_dim", "activation"],
+            _ => {
+                ["hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size", "hidden_act"]
+            }
+        };
+        let activation = value.get(names[4]).and_then(Value::as_str).unwrap_or("gelu");
         let eps = value.get("layer_norm_eps").and_then(Value::as_f64).unwrap_or(1e-12);
         if !(0.0..=1.0).contains(&eps) {
             return Err(Error::damaged("layer_norm_eps must be from 0 to 1"));
@@ -108,14 +117,17 @@ impl Config {
         let padding = value.get("pad_token_id").and_then(Value::as_u64).unwrap_or(1).min(1 << 20) as usize;
         let config = Self {
             family,
-            hidden: size("hidden_size", 16_384)?,
-            layers: size("num_hidden_layers", 512)?,
-            heads: size("num_attention_heads", 1024)?,
-            intermediate: size("intermediate_size", 65_536)?,
+            hidden: size(names[0], 16_384)?,
+            layers: size(names[1], 512)?,
+            heads: size(names[2], 1024)?,
+            intermediate: size(names[3], 65_536)?,
             vocabulary: size("vocab_size", 1 << 24)?,
             positions: size("max_position_embeddings", 1 << 17)?,
-            first_position: if family == Family::Bert { 0 } else { padding + 1 },
-            types: if family == Family::Mpnet { 0 } else { size("type_vocab_size", 1024)? },
+            first_position: if matches!(family, Family::Bert | Family::DistilBert) { 0 } else { padding + 1 },
+            types: match family {
+                Family::Mpnet | Family::DistilBert => 0,
+                _ => size("type_vocab_size", 1024)?,
+            },
             buckets: match family {
                 Family::Mpnet if value.get("relative_attention_num_buckets").is_some() => {
                     size("relative_attention_num_buckets", 4096)?
@@ -129,8 +141,8 @@ impl Config {
         };
         if !config.hidden.is_multiple_of(config.heads) {
             return Err(Error::damaged(format!(
-                "hidden_size {} is not a multiple of num_attention_heads {}",
-                config.hidden, config.heads
+                "{} {} is not a multiple of {} {}",
+                names[0], config.hidden, names[2], config.heads
             )));
         }
         if config.first_position >= config.positions {

@@ -136,7 +136,7 @@ impl Folder {
 }
 
 /// Return the prompts of a model's settings, by name.
-fn prompts(root: &Path, whole: &Value) -> Result<Vec<(String, String)>> {
+pub(super) fn prompts(root: &Path, whole: &Value) -> Result<Vec<(String, String)>> {
     let Some(prompts) = whole.get("prompts").and_then(Value::as_object) else { return Ok(Vec::new()) };
     let prompt = |(name, prompt): (&String, &Value)| match prompt {
         Value::Null => Ok((name.clone(), String::new())),
@@ -146,16 +146,16 @@ fn prompts(root: &Path, whole: &Value) -> Result<Vec<(String, String)>> {
     prompts.iter().map(prompt).collect()
 }
 
-fn text<'a>(value: &'a Value, name: &str) -> Option<&'a str> {
+pub(super) fn text<'a>(value: &'a Value, name: &str) -> Option<&'a str> {
     value.get(name).and_then(Value::as_str)
 }
 
-fn damaged(root: &Path, what: &str) -> Error {
+pub(super) fn damaged(root: &Path, what: &str) -> Error {
     Error::damaged(format!("{}: {what}", root.display()))
 }
 
 /// Return a module's folder, which must be inside the model's.
-fn inside(root: &Path, path: &str) -> Result<PathBuf> {
+pub(super) fn inside(root: &Path, path: &str) -> Result<PathBuf> {
     use std::path::Component::{CurDir, Normal};
     if Path::new(path).components().all(|part| matches!(part, Normal(_) | CurDir)) {
         Ok(if path.is_empty() { root.to_path_buf() } else { root.join(path) })

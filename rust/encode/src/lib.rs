@@ -6,7 +6,8 @@
 //! weights) and `body` (the forward pass); `tensors`, `config`, `folder` and `tokens` read a model's files,
 //! `load` packs them, `choice` measures which kernel is fastest, `pool` and `encoder` turn texts into
 //! vectors, `classifier` scores pairs of texts, and `extractor` finds the span of a text that answers a
-//! question, in windows by `span_tokens`. `graph_matrix`, `graph_layer` and `graph_network` compute a
+//! question, in windows by `span_tokens`. `term_encoder` weighs the terms of a vocabulary for a text, by
+//! `word_head` and the settings in `term_folder`. `graph_matrix`, `graph_layer` and `graph_network` compute a
 //! trained ranking of texts from their neighbours.
 //!
 //! How a text becomes a vector:
@@ -63,11 +64,14 @@ mod simd;
 mod span_tokens;
 mod spare;
 mod tensors;
+mod term_encoder;
+mod term_folder;
 #[cfg(test)]
 mod testing;
 mod tiles;
 mod tokens;
 mod verify;
+mod word_head;
 
 pub use choice::Timing;
 pub use classifier::Classifier;
@@ -75,3 +79,4 @@ pub use encoder::{Encoder, TextSpans};
 pub use extractor::{Extractor, Spans};
 pub use kernel::{Form, Kernel};
 pub use precision::Precision;
+pub use term_encoder::{Role, TermEncoder, TermRows};

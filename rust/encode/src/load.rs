@@ -9,9 +9,10 @@ use super::layout::Layout;
 use super::model::{Body, Layer, Layers};
 use super::norm::Norm;
 use super::product::Linear;
+use super::simd::math::Activation;
 use super::tensors::Tensors;
 use super::tiles::product::Linear as TileLinear;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::parallel::map_ranges;
 use crate::progress::Progress;
 use std::ops::Range;
@@ -39,6 +40,7 @@ impl Weights {
             Family::Bert => "bert.",
             Family::Roberta => "roberta.",
             Family::Mpnet => "mpnet.",
+            Family::DistilBert => "distilbert.",
         };
         let has = |prefix: &str| tensors.has(&format!("{prefix}embeddings.word_embeddings.weight"));
         let prefix = if !has("") && has(base) { base.to_owned() } else { String::new() };
@@ -206,12 +208,40 @@ impl Weights {
 
     fn layer(&self, index: usize, layout: Layout, heads: Heads) -> Result<Layer<Dense>> {
         let (hidden, inner) = (self.config.hidden, self.config.intermediate);
-        let at = |name: &str| format!("encoder.layer.{index}.{name}");
-        let names: [&str; 5] = match self.config.family {
-            Family::Mpnet => ["attn.q", "attn.k", "attn.v", "attn.o", "LayerNorm"],
-            _ => ["self.query", "self.key", "self.value", "output.dense", "output.LayerNorm"],
+        let names: [&str; 8] = match self.config.family {
+            Family::DistilBert => [
+                "attention.q_lin",
+                "attention.k_lin",
+                "attention.v_lin",
+                "attention.out_lin",
+                "sa_layer_norm",
+                "ffn.lin1",
+                "ffn.lin2",
+                "output_layer_norm",
+            ],
+            Family::Mpnet => [
+                "attention.attn.q",
+                "attention.attn.k",
+                "attention.attn.v",
+                "attention.attn.o",
+                "attention.LayerNorm",
+                "intermediate.dense",
+                "output.dense",
+                "output.LayerNorm",
+            ],
+            Family::Bert | Family::Roberta => [
+                "attention.self.query",
+                "attention.self.key",
+                "attention.self.value",
+                "attention.output.dense",
+                "attention.output.LayerNorm",
+                "intermediate.dense",
+                "output.dense",
+                "output.LayerNorm",
+            ],
         };
-        let names = names.map(|name| at(&format!("attention.{name}")));
+        let stack = if self.config.family == Family::DistilBert { "transformer" } else { "encoder" };
+        let names = names.map(|name| format!("{stack}.layer.{index}.{name}"));
         let straight = Places { head: hidden.max(inner), width: 0, first: 0 };
         let head = hidden / heads.count;
         let wide = heads.count * heads.width;
@@ -226,17 +256,75 @@ impl Weights {
         let mut merge = Dense::new(layout.pad(hidden), wide);
         self.placed(&names[3], (hidden, &straight), (hidden, &parted(0)), 1.0, &mut merge)?;
         let mut up = Dense::new(layout.pad(inner), layout.pad(hidden));
-        self.placed(&at("intermediate.dense"), (inner, &straight), (hidden, &straight), 1.0, &mut up)?;
+        self.placed(&names[5], (inner, &straight), (hidden, &straight), 1.0, &mut up)?;
         let mut down = Dense::new(layout.pad(hidden), layout.pad(inner));
-        self.placed(&at("output.dense"), (hidden, &straight), (inner, &straight), 1.0, &mut down)?;
+        self.placed(&names[6], (hidden, &straight), (inner, &straight), 1.0, &mut down)?;
         Ok(Layer {
             project,
             merge,
             norm: self.norm(&names[4], layout)?,
             up,
             down,
-            last_norm: self.norm(&at("output.LayerNorm"), layout)?,
+            last_norm: self.norm(&names[7], layout)?,
         })
+    }
+
+    /// Return the activation of the masked-language-model head.
+    pub fn head_activation(&self) -> Activation {
+        match self.config.family {
+            Family::Bert | Family::DistilBert => self.config.activation,
+            Family::Roberta | Family::Mpnet => Activation::Gelu,
+        }
+    }
+
+    /// Return the parts of the masked-language-model head, whose names are not those of the encoder.
+    pub fn word_head(&self, layout: Layout) -> Result<HeadParts> {
+        let Config { hidden, vocabulary, .. } = self.config;
+        let head =
+            Self { config: self.config.clone(), tensors: Arc::clone(&self.tensors), prefix: String::new() };
+        let [transform, norm, words, biases @ ..] = match self.config.family {
+            Family::Bert => [
+                "cls.predictions.transform.dense",
+                "cls.predictions.transform.LayerNorm",
+                "cls.predictions.decoder.weight",
+                "cls.predictions.bias",
+                "cls.predictions.decoder.bias",
+            ],
+            Family::DistilBert => [
+                "vocab_transform",
+                "vocab_layer_norm",
+                "vocab_projector.weight",
+                "vocab_projector.bias",
+                "vocab_projector.bias",
+            ],
+            Family::Roberta | Family::Mpnet => [
+                "lm_head.dense",
+                "lm_head.layer_norm",
+                "lm_head.decoder.weight",
+                "lm_head.bias",
+                "lm_head.decoder.bias",
+            ],
+        };
+        let Some(bias) = biases.into_iter().find(|name| self.tensors.has(name)) else {
+            return Err(Error::input(format!(
+                "the model has no masked-language-model head ({}), which gives the weights of terms",
+                biases[0]
+            )));
+        };
+        let straight = Places { head: hidden, width: 0, first: 0 };
+        let place = (hidden, &straight);
+        let mut dense = Dense::new(layout.pad(hidden), layout.pad(hidden));
+        head.placed(transform, place, place, 1.0, &mut dense)?;
+        let mut table = Dense::new(layout.pad(vocabulary), layout.pad(hidden));
+        // Usually the table of word vectors, which is then stored once.
+        let stored = self.name("embeddings.word_embeddings.weight");
+        let words = if self.tensors.has(words) { words } else { stored.as_str() };
+        let rows = self.tensors.finite(words, &[vocabulary, hidden])?;
+        for (row, line) in table.weights.chunks_exact_mut(table.inputs).take(vocabulary).enumerate() {
+            rows.row(row, &mut line[..hidden]);
+        }
+        table.bias[..vocabulary].copy_from_slice(&head.read(bias, &[vocabulary])?);
+        Ok(HeadParts { transform: dense, norm: head.norm(norm, layout)?, words: table })
     }
 
     fn distances(&self, room: usize) -> Result<Option<Distances>> {
@@ -281,10 +369,17 @@ impl Places {
 }
 
 /// A padded matrix before it is packed, in the order of [`super::bytes::body::Most`].
-struct Dense {
-    weights: Vec<f32>,
-    bias: Vec<f32>,
-    inputs: usize,
+pub struct Dense {
+    pub weights: Vec<f32>,
+    pub bias: Vec<f32>,
+    pub inputs: usize,
+}
+
+/// A masked-language-model head before it is packed: a linear layer, its norm, and the table of words.
+pub struct HeadParts {
+    pub transform: Dense,
+    pub norm: Norm,
+    pub words: Dense,
 }
 
 impl Dense {

@@ -31,6 +31,8 @@ pub enum Then<'a> {
     Activated(Activation, &'a mut [f32]),
     /// `out += y` in f32.
     Added(&'a mut [f32]),
+    /// `out` becomes the greatest `y` of all rows, in f32: one row for all of them. It keeps what is greater.
+    Highest(&'a mut [f32]),
 }
 
 impl Linear {
@@ -95,6 +97,11 @@ impl Linear {
                 unsafe { self.added::<S, LOW>(rows, input, out) };
                 return;
             }
+            Then::Highest(out) => {
+                // SAFETY: the caller's promise.
+                unsafe { self.highest::<S, LOW>(rows, input, out) };
+                return;
+            }
         };
         let stride = self.out_words();
         assert!(out.len() >= rows * stride);
@@ -149,6 +156,33 @@ impl Linear {
                             let y = S::add(y, S::load(self.bias.as_ptr().add(start + v)));
                             S::store(line.add(v), S::add(y, S::load(line.add(v))));
                         }
+                    }
+                }
+            }
+        }
+    }
+
+    /// # Safety
+    /// The instructions of `S`.
+    #[inline(always)]
+    unsafe fn highest<S: Blocks, const LOW: bool>(&self, rows: usize, input: &[f32], out: &mut [f32]) {
+        assert!(out.len() >= self.outputs);
+        let mut sums = Tile([0.0; ROWS * WIDEST]);
+        let panel = S::N * S::NV;
+        for start in (0..self.outputs).step_by(panel) {
+            let width = panel.min(self.outputs - start);
+            for (row, count) in row_blocks::<S>(rows) {
+                // SAFETY: as in `run`; `out` has `outputs` f32, by the assert.
+                unsafe {
+                    self.sums::<S, LOW>(rows, row, count, start, width, input, &mut sums.0);
+                    for v in (0..width).step_by(S::N) {
+                        let place = out.as_mut_ptr().add(start + v);
+                        let bias = S::load(self.bias.as_ptr().add(start + v));
+                        let mut most = S::load(place);
+                        for r in 0..count {
+                            most = S::max(most, S::add(S::load(sums.0.as_ptr().add(r * WIDEST + v)), bias));
+                        }
+                        S::store(place, most);
                     }
                 }
             }

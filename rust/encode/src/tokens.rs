@@ -148,6 +148,26 @@ impl Tokens {
         self.longest
     }
 
+    /// Return the id of a token.
+    pub fn id(&self, token: &str) -> Option<u32> {
+        self.tokeniser.token_to_id(token)
+    }
+
+    /// Return the ids of special tokens, such as the first of a window.
+    pub fn special_ids(&self) -> Vec<u32> {
+        let added = self.tokeniser.get_added_tokens_decoder().into_iter();
+        added.filter(|(_, token)| token.special).map(|(id, _)| id).collect()
+    }
+
+    /// Return the tokens of a text after a prompt, without special tokens and uncut.
+    pub fn own_ids(&self, text: &str, prompt: &str) -> Result<Vec<u32>> {
+        let text = trimmed(text);
+        if text.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.ids(&self.cleaned(&format!("{prompt}{text}")), false)
+    }
+
     /// Prepare the tokeniser for pairs, within the longest window.
     pub fn pairs(self) -> Result<Pairs> {
         let mut tokeniser = self.tokeniser;

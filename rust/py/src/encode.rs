@@ -4,7 +4,8 @@ use super::arrays::{matrix, matrix_out, slice};
 use super::door::{long, quick, wrong};
 use ketrag_base::progress::Progress;
 use ketrag_encode::{
-    Classifier as Pairs, Encoder as Core, Extractor as Reader, Kernel, Precision, TextSpans, Timing,
+    Classifier as Pairs, Encoder as Core, Extractor as Reader, Kernel, Precision, Role,
+    TermEncoder as Weigher, TermRows as Rows, TextSpans, Timing,
 };
 use ketrag_text::strings::Strings;
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2};
@@ -323,6 +324,111 @@ impl Extractor {
     }
 }
 
+/// A loaded sparse encoder.
+#[pyclass(frozen, module = "ketrag_fast._core")]
+struct TermEncoder {
+    core: Weigher,
+}
+
+/// Row ends, ascending terms, and their weights.
+type TermRows<'py> = (Bound<'py, PyArray1<u64>>, Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<f32>>);
+
+fn term_rows(py: Python<'_>, rows: Rows) -> TermRows<'_> {
+    (rows.indptr.into_pyarray(py), rows.terms.into_pyarray(py), rows.weights.into_pyarray(py))
+}
+
+#[pymethods]
+impl TermEncoder {
+    /// Load a folder of a masked language model with SPLADE pooling.
+    #[staticmethod]
+    #[pyo3(signature = (folder, *, precision="auto", kernel="auto", threads=0, report=None))]
+    fn open(
+        py: Python<'_>,
+        folder: PathBuf,
+        precision: &str,
+        kernel: &str,
+        threads: usize,
+        report: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
+        let core = long(py, report, |progress| {
+            Weigher::open(&folder, Precision::named(precision)?, kernel, threads, progress)
+        })?;
+        Ok(Self { core })
+    }
+
+    /// Return the terms of each document.
+    #[pyo3(signature = (texts, offsets, *, threads=0, report=None))]
+    fn rows<'py>(
+        &self,
+        py: Python<'py>,
+        texts: PyReadonlyArray1<'py, u8>,
+        offsets: PyReadonlyArray1<'py, u64>,
+        threads: usize,
+        report: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<TermRows<'py>> {
+        let (texts, offsets) = (slice(&texts, "texts")?, slice(&offsets, "offsets")?);
+        let rows = long(py, report, |progress| {
+            self.core.rows(&Strings::new(texts, offsets)?, Role::Document, threads, progress)
+        })?;
+        Ok(term_rows(py, rows))
+    }
+
+    /// Return the terms of each query, within `seconds`.
+    #[pyo3(signature = (texts, offsets, *, threads=0, seconds=None))]
+    fn queries<'py>(
+        &self,
+        py: Python<'py>,
+        texts: PyReadonlyArray1<'py, u8>,
+        offsets: PyReadonlyArray1<'py, u64>,
+        threads: usize,
+        seconds: Option<f64>,
+    ) -> PyResult<TermRows<'py>> {
+        let (texts, offsets) = (slice(&texts, "texts")?, slice(&offsets, "offsets")?);
+        let progress = until(seconds);
+        let rows =
+            quick(py, || self.core.rows(&Strings::new(texts, offsets)?, Role::Query, threads, &progress))?;
+        Ok(term_rows(py, rows))
+    }
+
+    /// The size of the vocabulary.
+    #[getter]
+    fn terms(&self) -> usize {
+        self.core.terms()
+    }
+
+    #[getter]
+    fn longest(&self) -> usize {
+        self.core.longest()
+    }
+
+    #[getter]
+    fn precision(&self) -> &'static str {
+        self.core.precision()
+    }
+
+    #[getter]
+    fn kernel(&self) -> &'static str {
+        self.core.kernel()
+    }
+
+    /// Whether a query is a table of weights, without the model.
+    #[getter]
+    fn has_table(&self) -> bool {
+        self.core.has_table()
+    }
+
+    #[getter]
+    fn note(&self) -> Option<&str> {
+        self.core.note()
+    }
+}
+
+/// Return a digest of the files on which the weights of a sparse encoder depend.
+#[pyfunction]
+fn term_encoder_fingerprint(py: Python<'_>, folder: PathBuf) -> PyResult<String> {
+    long(py, None, |progress| Weigher::fingerprint(&folder, progress))
+}
+
 fn told(timing: &Timing) -> (&'static str, &'static str, f64) {
     (timing.way.kernel.name(), timing.way.form.name(), timing.microseconds)
 }
@@ -343,6 +449,8 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<Encoder>()?;
     m.add_class::<Classifier>()?;
     m.add_class::<Extractor>()?;
+    m.add_class::<TermEncoder>()?;
+    m.add_function(wrap_pyfunction!(term_encoder_fingerprint, m)?)?;
     m.add_function(wrap_pyfunction!(encoder_refusal, m)?)?;
     m.add_function(wrap_pyfunction!(encoder_kernels, m)?)
 }

@@ -13,6 +13,8 @@ use ketrag_base::progress::Progress;
 use ketrag_core::assemble::{Reply, Searcher};
 use ketrag_core::channels::{Question, Ranking};
 use ketrag_core::generation::{Arrays, Parts, Place};
+use ketrag_core::rank::relevance::Evidence;
+use ketrag_core::rank::terms::QueryTerms;
 use ketrag_core::rank::walk::explain::{Bridge, Reason, Step};
 use ketrag_core::search::render::Row;
 use ketrag_text::bpe::Encoding;
@@ -29,6 +31,8 @@ pub struct PySearcher {
 
 /// (ids, scores), best first
 type RankingIn<'py> = (PyReadonlyArray1<'py, u32>, PyReadonlyArray1<'py, f64>);
+/// (terms, weights), terms ascending
+type TermsIn<'py> = (PyReadonlyArray1<'py, u32>, PyReadonlyArray1<'py, f32>);
 /// (chunk, document, title, start, end, text) of a row
 type PlaceOut = (u32, String, String, u32, u32, String, String);
 
@@ -54,6 +58,10 @@ fn ranking<'a>(channel: &'a str, given: &'a RankingIn<'_>) -> PyResult<Ranking<'
     let name = |what| format!("the {what} of the ranking of channel {channel}");
     let (ids, scores) = (slice(&given.0, &name("ids"))?, slice(&given.1, &name("scores"))?);
     Ok(Ranking { channel, ids, scores })
+}
+
+fn query_terms<'a>(terms: &'a TermsIn<'_>) -> PyResult<QueryTerms<'a>> {
+    Ok(QueryTerms { terms: slice(&terms.0, "the terms")?, weights: slice(&terms.1, "the weights of terms")? })
 }
 
 impl PySearcher {
@@ -101,14 +109,17 @@ impl PySearcher {
 
     /// Answer one query on this thread; `vector` is None if the index has the built-in space. `near` are the
     /// ids that an approximate search found in the lists "units", "keywords" and "entities", `given` rankings
-    /// (ids, scores) for channels that the core does not implement.
-    #[pyo3(signature = (request, question, *, vector=None, near=None, given=None))]
+    /// (ids, scores) for channels that the core does not implement; `terms` are those of the question in an index
+    /// with learned weights.
+    #[pyo3(signature = (request, question, *, vector=None, terms=None, near=None, given=None))]
+    #[allow(clippy::too_many_arguments)]
     fn answer<'py>(
         &self,
         py: Python<'py>,
         request: &PyRequest,
         question: &str,
         vector: Option<PyReadonlyArray1<'py, f32>>,
+        terms: Option<TermsIn<'py>>,
         near: Option<BTreeMap<String, PyReadonlyArray1<'py, u32>>>,
         given: Option<BTreeMap<String, RankingIn<'py>>>,
     ) -> PyResult<PyReply> {
@@ -118,15 +129,16 @@ impl PySearcher {
         let given = given.iter().map(|(channel, given)| ranking(channel, given));
         let given: Vec<Ranking<'_>> = given.collect::<PyResult<_>>()?;
         let vector = vector.as_ref().map(|vector| slice(vector, "vector")).transpose()?;
-        let question = Question { text: question, vector, near: &near, given: &given };
+        let terms = terms.as_ref().map(query_terms).transpose()?;
+        let question = Question { text: question, vector, terms, near: &near, given: &given };
         let reply = quick(py, || self.ask(request, question));
         let (reply, milliseconds) = reply.map_err(|e| of_index(py, e))?;
         PyReply::new(py, reply, milliseconds)
     }
 
     /// Answer many queries on several threads, in order. `vectors` and each array of `near` have one row per
-    /// query, each list of `given` one ranking.
-    #[pyo3(signature = (request, questions, *, vectors=None, near=None, given=None, threads=0, report=None))]
+    /// query, each list of `given` one ranking, and `terms` the terms of each.
+    #[pyo3(signature = (request, questions, *, vectors=None, terms=None, near=None, given=None, threads=0, report=None))]
     #[allow(clippy::too_many_arguments)]
     fn answer_many<'py>(
         &self,
@@ -134,6 +146,7 @@ impl PySearcher {
         request: &PyRequest,
         questions: Vec<String>,
         vectors: Option<PyReadonlyArray2<'py, f32>>,
+        terms: Option<Vec<TermsIn<'py>>>,
         near: Option<BTreeMap<String, PyReadonlyArray2<'py, u32>>>,
         given: Option<BTreeMap<String, Vec<RankingIn<'py>>>>,
         threads: usize,
@@ -148,6 +161,11 @@ impl PySearcher {
         let vectors = vectors.as_ref().map(|vectors| matrix(vectors, "vectors")).transpose()?;
         if let Some((_, rows, _)) = vectors {
             each(rows, "vectors")?;
+        }
+        let terms = terms.as_ref().map(|terms| terms.iter().map(query_terms).collect::<PyResult<Vec<_>>>());
+        let terms = terms.transpose()?;
+        if let Some(terms) = &terms {
+            each(terms.len(), "terms")?;
         }
         let mut lists: Vec<(&str, &[u32], usize)> = Vec::new();
         for (list, ids) in &near {
@@ -170,8 +188,9 @@ impl PySearcher {
                         let near: Vec<(&str, &[u32])> =
                             lists.iter().map(|(list, ids, k)| (*list, &ids[i * k..(i + 1) * k])).collect();
                         let vector = vectors.map(|(values, _, d)| &values[i * d..(i + 1) * d]);
+                        let (text, terms) = (questions[i].as_str(), terms.as_ref().map(|terms| terms[i]));
                         let given = &rankings[i];
-                        self.ask(request, Question { text: &questions[i], vector, near: &near, given })
+                        self.ask(request, Question { text, vector, terms, near: &near, given })
                     })
                     .collect::<Result<Vec<_>>>()
             })
@@ -183,7 +202,8 @@ impl PySearcher {
     /// Return why a channel of the request ranks each of these units where it does: for each the partner of
     /// its best pair and the pair that it extends, or None; an empty list if the channel cannot explain
     /// itself.
-    #[pyo3(signature = (request, channel, question, units, *, vector=None))]
+    #[pyo3(signature = (request, channel, question, units, *, vector=None, terms=None))]
+    #[allow(clippy::too_many_arguments)]
     fn explain<'py>(
         &self,
         py: Python<'py>,
@@ -192,12 +212,31 @@ impl PySearcher {
         question: &str,
         units: Vec<u32>,
         vector: Option<PyReadonlyArray1<'py, f32>>,
+        terms: Option<TermsIn<'py>>,
     ) -> PyResult<Vec<ReasonOut>> {
         let vector = vector.as_ref().map(|vector| slice(vector, "vector")).transpose()?;
-        let question = Question { text: question, vector, ..Question::default() };
+        let terms = terms.as_ref().map(query_terms).transpose()?;
+        let question = Question { text: question, vector, terms, ..Question::default() };
         let found =
             quick(py, || self.inner.explain(&request.inner, channel, question, &units, &Progress::none()));
         Ok(found.map_err(|e| of_index(py, e))?.into_iter().map(reason_out).collect())
+    }
+
+    /// Return what is known about a question and each of some units, ranked: the terms of the logistic function of their
+    /// relevance, one row each.
+    #[pyo3(signature = (question, units, *, vector=None))]
+    fn evidence<'py>(
+        &self,
+        py: Python<'py>,
+        question: &str,
+        units: Vec<u32>,
+        vector: Option<PyReadonlyArray1<'py, f32>>,
+    ) -> PyResult<Vec<[f64; 8]>> {
+        let vector = vector.as_ref().map(|vector| slice(vector, "vector")).transpose()?;
+        let question = Question { text: question, vector, ..Question::default() };
+        let found = quick(py, || self.inner.evidence(question, &units)).map_err(|e| of_index(py, e))?;
+        let terms = |(rank, one): (usize, Option<Evidence>)| one.unwrap_or_default().terms(rank);
+        Ok(found.into_iter().enumerate().map(terms).collect())
     }
 
     /// Return the first `length` characters of the first unit; None if there are no units.

@@ -315,6 +315,7 @@ fn walk_rank<'py>(
                 &view,
                 lengths.map_or(walk::Lengths::Keywords, walk::Lengths::Given),
                 dense,
+                None,
                 question,
                 top,
                 mask,

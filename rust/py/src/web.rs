@@ -10,11 +10,7 @@ type Page = (String, Vec<Heading>, Vec<(usize, usize)>, Vec<String>, String);
 /// targets of its links, and the heading before the text.
 #[pyfunction]
 #[pyo3(signature = (markup, *, whole = false))]
-fn web_page(
-    py: Python<'_>,
-    markup: &str,
-    whole: bool,
-) -> PyResult<Page> {
+fn web_page(py: Python<'_>, markup: &str, whole: bool) -> PyResult<Page> {
     quick(py, || {
         let page = ketrag_web::read(markup, whole);
         Ok((page.text.text, page.text.headings, page.text.code, page.links, page.banner))

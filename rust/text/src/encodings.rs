@@ -113,8 +113,7 @@ fn guess(parts: &[&[u8]], is_whole: bool) -> &'static Encoding {
             own.chars().filter(|char| !char.is_ascii() && char.is_alphabetic()).collect();
         let ascii = own.bytes().filter(u8::is_ascii_alphabetic).count();
         let is_mostly_ascii = ascii >= own.chars().filter(|char| !char.is_ascii()).count();
-        if letters.len() < FEW_LETTERS
-            && (is_mostly_ascii || looks_right(&texts(WINDOWS_1252), WINDOWS_1252))
+        if letters.len() < FEW_LETTERS && (is_mostly_ascii || looks_right(&texts(WINDOWS_1252), WINDOWS_1252))
         {
             return WINDOWS_1252;
         }

@@ -54,7 +54,7 @@ pub struct Line {
 }
 
 impl Pattern {
-    /// Compile a pattern. Returns an input error that shows where it is wrong, or that it is too large.
+    /// Compile a pattern. Returns an input error that names the wrong character, or says that it is too large.
     pub fn new(pattern: &str, reading: Reading) -> Result<Self> {
         let escaped = reading.literal.then(|| regex_syntax::escape(pattern));
         let source = escaped.as_deref().unwrap_or(pattern);
@@ -192,7 +192,9 @@ fn within_lines(pattern: &Hir) -> Hir {
         HirKind::Repetition(one) => {
             Hir::repetition(Repetition { sub: Box::new(within_lines(&one.sub)), ..one.clone() })
         }
-        HirKind::Capture(one) => Hir::capture(Capture { sub: Box::new(within_lines(&one.sub)), ..one.clone() }),
+        HirKind::Capture(one) => {
+            Hir::capture(Capture { sub: Box::new(within_lines(&one.sub)), ..one.clone() })
+        }
         HirKind::Concat(parts) => Hir::concat(parts.iter().map(within_lines).collect()),
         HirKind::Alternation(parts) => Hir::alternation(parts.iter().map(within_lines).collect()),
     }
@@ -223,7 +225,9 @@ mod tests {
     #[test]
     fn words_cases_and_literals() {
         let texts = ["Fsyncs\nfsync.\nf.ync"];
-        let numbers = |pattern: &str, reading| lines(pattern, reading, &texts).iter().map(|one| one.1).collect::<Vec<_>>();
+        let numbers = |pattern: &str, reading| {
+            lines(pattern, reading, &texts).iter().map(|one| one.1).collect::<Vec<_>>()
+        };
         assert_eq!(numbers("FSYNC", Reading { any_case: true, ..Reading::default() }), [0, 1]);
         assert_eq!(numbers("fsync", Reading { words: true, ..Reading::default() }), [1]);
         assert_eq!(numbers("f.ync", Reading { literal: true, ..Reading::default() }), [2]);

@@ -251,8 +251,7 @@ mod tests {
         let text = "- a\n  more\n  1. b\n     - c\n\n  2. d\n\n  of a\n- e\n\nEnd.";
         let mut blocks = Vec::new();
         add_plain(text, (0, text.len()), &mut blocks);
-        let found: Vec<_> =
-            blocks.iter().map(|b| (b.kind, &text[b.span.0..b.span.1], b.parent)).collect();
+        let found: Vec<_> = blocks.iter().map(|b| (b.kind, &text[b.span.0..b.span.1], b.parent)).collect();
         let wanted = [
             (Kind::List, "", NONE),
             (Kind::Item, "- a\n  more", 0),

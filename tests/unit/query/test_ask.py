@@ -249,8 +249,8 @@ def test_the_command_explains_its_sources(
     assert main([*asked, "--llm", spec(server), "--json"]) == 0
     why = json.loads(capsys.readouterr().out)["passages"][0]["why"]
     assert why
-    held = ", ".join("{word} ({count})".format(**reason) for reason in why)
-    assert reasons == [f"      holds {held}"]
+    held = ", ".join(one["word"] + (f" ({one['count']} times)" if one["count"] > 1 else "") for one in why)
+    assert reasons == [f"      contains {held}"]
     assert main([*asked, "--llm", "none"]) == 0
     assert reasons[0] in capsys.readouterr().out.splitlines()
 

@@ -13,6 +13,7 @@ from ketrag_fast.query.answer.prompt import (
     NOTHING,
     build_prompt,
     fence_in,
+    reading_order,
     row,
     strip_citation_marks,
 )
@@ -104,6 +105,28 @@ def test_any_texts_stay_behind_their_own_numbers(texts: list[str]) -> None:
         reader.feed(f"{strip_citation_marks(text)}\n")
     reader.finish()
     assert reader.cited == []
+
+
+def test_the_best_passage_comes_first_and_then_each_document_in_its_order() -> None:
+    rows = [("b", 500), ("a", 90), ("b", 100), ("c", 0), ("a", 10), ("b", 900)]
+    ranked = [
+        replace(passage(rank, f"Text {rank} of it."), document=name, start=start)
+        for rank, (name, start) in enumerate(rows, 1)
+    ]
+    assert reading_order(ranked) == [0, 2, 5, 4, 1, 3]
+    one = replace(context("Who?"), passages=ranked, sections=())
+    assert opened(build_prompt(one, ranked).text) == ["1", "3", "6", "5", "2", "4"]
+    assert reading_order([]) == []
+
+
+def test_a_heading_alone_is_not_read_unless_there_is_nothing_else() -> None:
+    ranked = [
+        passage(1, "# Fees"),
+        passage(2, "The fee is 12 EUR."),
+        passage(3, "Log of the Fram", "Log of the Fram"),
+    ]
+    assert reading_order(ranked) == [1]
+    assert reading_order([ranked[0], ranked[2]]) == [0, 1]
 
 
 def test_a_row_of_a_table_comes_with_its_header() -> None:

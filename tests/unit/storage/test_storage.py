@@ -151,10 +151,10 @@ def test_sizes_alone_leave_headers_to_the_mapping(layout: Layout) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "error"),
     [
-        ('"format": 4', '"format": 3', IndexIncompatible),
-        ('"format": 4', '"format": 0', IndexIncompatible),
+        ('"format": 5', '"format": 3', IndexIncompatible),
+        ('"format": 5', '"format": 0', IndexIncompatible),
         ('"seal": ', '"other": ', IndexDamaged),
-        ('"format": 4', '"format": null', IndexDamaged),
+        ('"format": 5', '"format": null', IndexDamaged),
         ('"ids": {', '"../ids": {', IndexDamaged),
         ('"name": "things"', '"name": "../things"', IndexDamaged),
         ('"shape": [\n', '"shape": ["x",\n', IndexDamaged),

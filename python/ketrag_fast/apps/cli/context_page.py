@@ -137,7 +137,7 @@ def _passage(passage: Passage, path: Path | None) -> Iterator[str]:
         yield f"<figure>{drawing(steps, words)}</figure>"
     sentences = [str(reason["sentence"]) for reason in reasons if "sentence" in reason]
     if words:
-        sentences.insert(0, f"holds {', '.join(words)}")
+        sentences.insert(0, f"contains {', '.join(words)}")
     if sentences:
         yield "<ul>" + "".join(f"<li>{_emphasised(line)}</li>" for line in sentences) + "</ul>"
     yield f"<details><summary>text</summary><pre>{escape(passage.text)}</pre></details></article>"

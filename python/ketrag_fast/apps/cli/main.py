@@ -15,7 +15,7 @@ from ketrag_fast.errors import KetragError, OutOfMemory
 
 GROUPS: Final = {
     "Find": {
-        "search": ("search", "find passages and where they are"),
+        "search": ("search", "find passages in your files"),
         "get": ("get", "print the indexed text of a file, or some lines of it"),
         "grep": ("grep", "find lines that match a pattern"),
         "retrieve": ("retrieve", "print the context for a query, for a prompt"),
@@ -65,8 +65,8 @@ COMMANDS: Final = {name: row for commands in GROUPS.values() for name, row in co
 
 _DESCRIPTION = "Graph indexes for retrieval, built and queried on this machine."
 EPILOG = """`ketrag COMMAND -h` shows the common options of a command, `ketrag COMMAND --help` all of them.
-Exit codes: 0 done, 1 failed, 2 wrong usage, 3 partly done (failures are listed), 4 index missing,
-damaged or incomplete, 5 network or endpoint not allowed, 130 interrupted."""
+Exit codes: 0 done, 1 failed or nothing found, 2 wrong usage, 3 partly done (failures are listed), 4 index
+missing, damaged or incomplete, 5 network or endpoint not allowed, 130 interrupted."""
 _TOP_FLAGS = ("-h", "--help", "--version")
 _RESUME = "run the same command again"
 _ELSEWHERE = {"purge": "ketrag remove --purge ID"}
@@ -95,7 +95,7 @@ class _TopParser(CommandParser):
         lines = [self.format_usage(), f"{_DESCRIPTION}\n"]
         for title, commands in GROUPS.items():
             lines.append(f"{title}:")
-            lines += [f"  {name:<12}{text}" for name, (_, text) in commands.items()]
+            lines += [f"  {name:<13}{text}" for name, (_, text) in commands.items()]
             lines.append("")
         return (
             "\n".join(
@@ -123,7 +123,8 @@ def parser(argv: Sequence[str] | None = None) -> CommandParser:
     chosen = next((word for word in argv if word in COMMANDS), None) if argv is not None else None
     for name, (module, text) in COMMANDS.items():
         if argv is not None and name != chosen:
-            commands.add_parser(name, help=text)
+            if chosen is None or chosen != argv[0]:
+                commands.add_parser(name, help=text)
             continue
         from ketrag_fast.apps.cli import options
 

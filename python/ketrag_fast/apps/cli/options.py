@@ -92,7 +92,7 @@ def setting(group: Any, *wanted: str, rare: bool = False, about: str | None = No
     for name in wanted:
         spec = catalogue()[name]
         flag, dest = "--" + name.replace("_", "-"), f"set_{name}"
-        if spec.types == (bool,) and spec.concerns == "run":
+        if spec.types == (bool,) and spec.default is False and spec.concerns in ("run", "query"):
             action = group.add_argument(
                 flag, dest=dest, action="store_const", const="true", help=_escape(spec.help)
             )
@@ -243,6 +243,18 @@ def query_settings_of(args: argparse.Namespace, *, strict: bool = True) -> Setti
             )
     values = build_settings_of(args).given
     return Settings(**{name: value for name, value in values.items() if name in used})
+
+
+def hops(parser: argparse.ArgumentParser) -> None:
+    """Add `--hop`."""
+    parser.add_argument(
+        "--hop",
+        dest="hops",
+        action="append",
+        default=[],
+        metavar="TEXT",
+        help="a name or sub-question on the way to the answer that you know already; repeatable",
+    )
 
 
 def freshness(parser: argparse.ArgumentParser) -> None:

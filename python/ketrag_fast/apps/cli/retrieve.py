@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from ketrag_fast.types import Context, Passage
 
 _BATCH = 256
+_REASONS = 2
+"""Maximum number of lines about a passage with --explain."""
+_MOST_WORDS = 10
+"""Maximum number of the query's terms in the first of them."""
 _LINES = 'give one JSON object per line, such as {"_id": "1", "text": "Who built the Fram?"}'
 
 
@@ -44,7 +48,10 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="JSONL file of {_id, text}; - reads such lines from standard input",
     )
-    options.topic(parser, "retrieval", "query", shown=("mode", "budget", "top", "filter"))
+    options.topic(
+        parser, "retrieval", "query", shown=("mode", "budget", "top", "min_score", "filter", "newest")
+    )
+    options.hops(parser)
     parser.add_argument("--explain", action="store_true", help="print why each passage was retrieved")
     parser.add_argument("--html", metavar="FILE", help="write context and reasons as a web page")
     group = parser.add_argument_group("embedding model")
@@ -63,6 +70,8 @@ def run(args: argparse.Namespace) -> int:
         )
     if args.html is not None and args.queries is not None:
         raise ConfigError("--html takes one query", hint="give a QUERY instead of --queries")
+    if args.hops and args.queries is not None:
+        raise ConfigError("--hop takes one query", hint="give a QUERY instead of --queries")
     html = None if args.html is None else Path(args.html)
     if html is not None:
         output.has_place(html)
@@ -81,7 +90,7 @@ def run(args: argparse.Namespace) -> int:
             return _many(args, index, lines)
     with Index.open(path, settings=settings, deadline=settings.deadline) as index:
         options.freshen(args, index)
-        context = index.retrieve(args.question, explain=args.explain or html is not None)
+        context = index.retrieve(args.question, explain=args.explain or html is not None, hops=args.hops)
         if html is not None:
             from ketrag_fast.apps.cli.context_page import graph_of, page
 
@@ -128,16 +137,20 @@ def place_of(passage: Passage) -> str:
 
 
 def reasons(passage: Passage) -> list[str]:
-    """Return why a passage was retrieved: one line with the query terms in it, then one line per reason."""
+    """Return why a passage was retrieved, in at most two lines: the query's terms, and what links it."""
     words, lines = [], []
     for reason in passage.why:
         if isinstance(reason, Mapping) and "word" in reason:
-            words.append(f"{reason['word']} ({reason['count']})")
-        elif isinstance(reason, Mapping) and "sentence" in reason:
-            lines.append(str(reason["sentence"]))
+            count = int(reason["count"])
+            words.append(f"{reason['word']} ({count} times)" if count > 1 else str(reason["word"]))
+        elif isinstance(reason, Mapping) and ("partner" in reason or "chain" in reason):
+            lines += [str(reason["sentence"])] if "sentence" in reason else []
         else:
             lines.append(json.dumps(reason, ensure_ascii=False))
-    return [f"      {inline(line)}" for line in ([f"holds {', '.join(words)}"] if words else []) + lines]
+    if words:
+        more = f" and {len(words) - _MOST_WORDS:,} more" if len(words) > _MOST_WORDS else ""
+        lines.insert(0, f"contains {', '.join(words[:_MOST_WORDS])}{more}")
+    return [f"      {inline(line)}" for line in lines[:_REASONS]]
 
 
 def questions_of(name: str) -> list[str]:

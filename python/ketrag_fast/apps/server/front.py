@@ -79,7 +79,9 @@ class _Planner:
                 mode=query.mode,
                 budget=query.budget,
                 top=query.top,
+                min_score=query.min_score,
                 filter=query.filter,
+                newest=query.newest,
                 explain=query.explain,
                 deadline=seconds,
             )

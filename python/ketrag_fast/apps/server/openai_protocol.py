@@ -54,7 +54,7 @@ CHAT: Final[Shape] = {
     "n": Field("integer", "number of answers; only 1", least=1, most=1),
 }
 """Other OpenAI fields (temperature, ...) are accepted and have no effect."""
-_RETRIEVAL: Final = ("budget", "top", "deadline", "filter")
+_RETRIEVAL: Final = ("budget", "top", "deadline", "filter", "newest")
 """Fields of `/v1/ask` that a chat request may have as well (`extra_body` of OpenAI's clients)."""
 
 
@@ -149,7 +149,13 @@ async def chat(request: Request) -> Response:
         )
     question = _question(body["messages"])
     query = QueryOptions(
-        entry, mode, body.get("budget"), body.get("top"), False, filter_text(body.get("filter"))
+        entry,
+        mode,
+        body.get("budget"),
+        body.get("top"),
+        False,
+        filter_text(body.get("filter")),
+        newest=body.get("newest"),
     )
     seconds = service.options.answer_seconds
     options: dict[str, Any] = {"seconds": seconds}

@@ -78,7 +78,7 @@ def _query_paths(shapes: Mapping[str, Shape]) -> dict[str, Any]:
             )
         },
         "/v1/search": {
-            "post": _post("Find passages and where they are", shapes["search"], "ketrag/search/1")
+            "post": _post("Find passages with their files and lines", shapes["search"], "ketrag/search/1")
         },
         "/v1/grep": {"post": _post("Find lines that match a pattern", shapes["grep"], "ketrag/grep/1")},
         "/v1/text": {

@@ -13,6 +13,7 @@ from ketrag_fast.apps.server.problems import LATE, Problem, late_reply
 from ketrag_fast.apps.server.replies import JSON
 from ketrag_fast.apps.server.service import QueryOptions, Service
 from ketrag_fast.base.filters import condition_of, parse_filter
+from ketrag_fast.query.limits import MOST_HOPS
 
 LONGEST: Final = 20_000
 """Maximum characters of a question."""
@@ -31,12 +32,20 @@ def topics(service: Service) -> Shape:
         "mode": Field("string", "retrieval mode; default: the setting of the index", most=64),
         "budget": Field("integer", "maximum tokens of the context", least=0, most=service.options.budget),
         "top": Field("integer", "maximum number of passages", least=0, most=10_000),
+        "min_score": Field("number", "minimum relevance of a passage", least=0, most=1),
         "explain": Field("boolean", "explain each passage"),
+        "newest": Field("boolean", "newer documents first among passages of comparable relevance"),
         "deadline": Field("number", "maximum seconds", least=0, most=service.options.deadline, above=True),
         "filter": Field(
             "any",
             "only passages of documents with matching metadata: a string (year>=1990 and lang=en) or object"
             ' ({"year": {"$gte": 1990}, "lang": "en"})',
+        ),
+        "hops": Field(
+            "array",
+            "names or sub-questions on the way to the answer that are known already",
+            most=MOST_HOPS,
+            items=question(required=True),
         ),
     }
 
@@ -61,7 +70,15 @@ def query_of(service: Service, body: dict[str, Any]) -> QueryOptions:
     entry = service.indexes.find(body.get("index"))
     explain = body.get("explain", False)
     return QueryOptions(
-        entry, body.get("mode"), body.get("budget"), body.get("top"), explain, filter_text(body.get("filter"))
+        entry,
+        body.get("mode"),
+        body.get("budget"),
+        body.get("top"),
+        explain,
+        filter_text(body.get("filter")),
+        tuple(body.get("hops") or ()),
+        newest=body.get("newest"),
+        min_score=body.get("min_score"),
     )
 
 

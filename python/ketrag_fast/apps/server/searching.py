@@ -32,11 +32,10 @@ def search_shape(service: Service) -> Shape:
     return {
         "query": question(required=True),
         "limit": Field("integer", "maximum number of hits (default 10)", least=0, most=_MOST),
-        "min_score": Field("number", "leave out hits with a lower score"),
         "glob": _GLOB,
         "grep": Field("string", "only passages with a line that matches", least=1, most=_PATTERN),
         "snippets": Field("boolean", "add the lines that show the words of the query, with ranges to mark"),
-        **{name: shared[name] for name in ("index", "mode", "filter", "deadline")},
+        **{name: shared[name] for name in ("index", "mode", "filter", "min_score", "deadline", "hops")},
     }
 
 
@@ -65,6 +64,7 @@ async def search(request: Request) -> Response:
         "grep": body.get("grep"),
         "mode": body.get("mode"),
         "filter": filter_text(body.get("filter")),
+        "hops": body.get("hops") or (),
         "deadline": body.get("deadline", service.options.deadline),
     }
     hits = await service.aside(lambda: entry.index.search(body["query"], body.get("limit", 10), **options))

@@ -39,6 +39,9 @@ class QueryOptions:
     explain: bool
     filter: str | None = None
     """As text or as JSON."""
+    hops: tuple[str, ...] = ()
+    newest: bool | None = None
+    min_score: float | None = None
 
 
 Group = tuple[QueryOptions, int]
@@ -160,9 +163,12 @@ def _answers(group: Group, questions: Sequence[str], seconds: float) -> list[byt
         "mode": query.mode,
         "budget": query.budget,
         "top": query.top,
+        "min_score": query.min_score,
         "explain": query.explain,
         "deadline": seconds,
         "filter": query.filter,
+        "hops": query.hops,
+        "newest": query.newest,
     }
     if len(questions) == 1:  # on this thread
         return [json_bytes(index.retrieve(questions[0], **options).to_json())]

@@ -34,6 +34,12 @@ class SharedSettings:
     vector_format: Literal["4bit", "int8", "f32"] = setting(
         "4bit", "format of a model's vectors of units; those of sentences have one bit per value"
     )
+    sparse_model: str | None = setting(
+        None,
+        "learned sparse encoder such as SPLADE, NAME_OR_PATH, whose term weights replace BM25 in bm25, fused"
+        " and walk",
+        metavar="NAME",
+    )
     chunk_tokens: int = setting(
         200, "maximum chunk size in tokens", low=8, high=1_000_000, rebuild=True, flag=True
     )
@@ -221,6 +227,9 @@ class SharedSettings:
     )
     budget: int = setting(4000, "maximum tokens of the context", concerns="query", low=0, flag=True)
     top: int | None = setting(None, "maximum number of passages", concerns="query", low=0, flag=True)
+    min_score: float = setting(
+        0.0, "minimum relevance of a passage, from 0 to 1", concerns="query", low=0, high=1, flag=True
+    )
     refresh: Literal["auto", "always", "never"] = setting(
         "auto",
         "before a query, index files that have changed: auto if that takes less than 0.3 s, always, or never",
@@ -238,6 +247,12 @@ class SharedSettings:
         concerns="query",
         flag=True,
         metavar="SPEC",
+    )
+    newest: bool = setting(
+        False,
+        "of passages of comparable relevance, print those of newer documents first",
+        concerns="query",
+        flag=True,
     )
     filter: str | None = setting(
         None,

@@ -1,8 +1,8 @@
 """`native:NAME_OR_PATH`: a local embedding model, run by this package without other libraries.
 
 Folder, windows, prompts and fingerprint are the same as for `sentence-transformers:`, so either
-opens an index that the other built. BERT, RoBERTa, XLM-RoBERTa, CamemBERT and MPNet are supported; `local:`
-passes other models to sentence-transformers.
+opens an index that the other built. BERT, DistilBERT, RoBERTa, XLM-RoBERTa, CamemBERT and MPNet are
+supported; `local:` passes other models to sentence-transformers.
 """
 
 from __future__ import annotations

@@ -1,122 +1,109 @@
-"""Learned sparse embeddings (SPLADE and similar): texts in, term weights out, by sentence-transformers.
+"""Learned sparse encoders (SPLADE and similar): texts in, weights of a vocabulary's terms out.
 
-The spec is `sentence-transformers:NAME_OR_PATH` with a folder written by
-`SparseEncoder(...).save_pretrained(...)`; the lexical head of BGE-M3 works too if saved in that form. Folders
-are checked like those of other models: no custom code, no pickle.
+The spec is NAME_OR_PATH of a folder with a masked language model: BERT, DistilBERT, RoBERTa, XLM-RoBERTa
+or MPNet. If the folder says so, the terms of a query are its tokens with the weights of a table, so that a
+query needs no model.
 """
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Sequence
-from typing import Any, Final
+from collections.abc import Sequence
+from pathlib import Path
+from threading import Lock
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ketrag_fast.errors import BackendError, BackendMissing, Cancelled, ConfigError
+from ketrag_fast import _core
+from ketrag_fast.errors import BackendError, IndexDamaged, InputError
+from ketrag_fast.kernels.arrays import Report, callback, pack_texts
+from ketrag_fast.models.embedders.batching import whole
 from ketrag_fast.models.embedders.discovery import is_name, resolve
-from ketrag_fast.models.embedders.fingerprint import of_folder
-from ketrag_fast.models.embedders.model_folder import ModelFolder, look
-from ketrag_fast.models.embedders.protocol import Role
-from ketrag_fast.models.embedders.quiet_imports import import_quietly, no_bars, no_hub
 
-EXTRA: Final = "embed"
-BATCH: Final = 32
-_KIND: Final = "sentence-transformers"
 Rows = tuple[NDArray[np.uint64], NDArray[np.uint32], NDArray[np.float32]]
 """Compressed rows (CSR): row ends, ascending term ids, and their positive weights."""
+Terms = tuple[NDArray[np.uint32], NDArray[np.float32]]
+"""The terms of one text, ascending, and their weights."""
+
+_lock = Lock()
+_opened: list[SparseModel] = []
+"""The encoder used last: a process usually serves indexes of one model."""
 
 
-def folder_of(spec: str) -> ModelFolder:
-    """Return the checked folder of a sparse encoder. Raises ConfigError (spec) or BackendError (folder)."""
-    kind, colon, rest = spec.partition(":")
-    if not colon or kind not in (_KIND, "local") or not rest.strip():
-        raise ConfigError(f"sparse_model must be {_KIND}:NAME_OR_PATH, got {spec!r}")
-    path = resolve(rest)
+def folder_of(spec: str) -> Path:
+    """Return the folder of a sparse encoder. Raises BackendError if it is not on this machine."""
+    path = resolve(spec)
     if path is None:
-        what = f"the model {rest} is not on this machine" if is_name(rest) else f"no such folder: {rest}"
-        raise BackendError(what, hint="`ketrag models` lists local models and how to install one")
-    return look(path)
+        what = f"the model {spec} is not on this machine" if is_name(spec) else f"no such folder: {spec}"
+        raise BackendError(what, hint="docs/sparse.md names sparse encoders and how to get one")
+    return path
 
 
 def fingerprint(spec: str) -> str:
     """Return the fingerprint of a model without loading it; it does not depend on the location."""
-    return of_folder(folder_of(spec))
+    path = folder_of(spec)
+    try:
+        return _core.term_encoder_fingerprint(path)
+    except (IndexDamaged, InputError, OSError) as error:
+        raise _unreadable(path, error) from error
+
+
+def open_model(spec: str) -> SparseModel:
+    """Return the loaded model of a spec. Raises BackendError if it cannot be loaded."""
+    with _lock:
+        if not _opened or _opened[0].spec != spec:
+            _opened[:] = [SparseModel(spec)]
+        return _opened[0]
+
+
+def close_models() -> None:
+    """Forget the loaded model, so that the next use reads its files again."""
+    with _lock:
+        _opened.clear()
 
 
 class SparseModel:
-    """A loaded sparse encoder; calls are serialised. Raises BackendMissing for an old library."""
+    """A loaded sparse encoder. Several threads may use it at once."""
 
-    def __init__(self, spec: str) -> None:
-        folder = folder_of(spec)
-        self.spec, self.fingerprint = spec, of_folder(folder)
-        self._lock = threading.Lock()
-        library = import_quietly("sentence_transformers", EXTRA)
-        kind = getattr(library, "SparseEncoder", None)
-        if kind is None:
-            raise BackendMissing(
-                f"sentence-transformers {getattr(library, '__version__', '')} has no sparse encoders",
-                hint="pip install -U 'sentence-transformers>=5'",
-            )
+    def __init__(self, spec: str, *, precision: str = "auto", kernel: str = "auto", threads: int = 0) -> None:
+        path = folder_of(spec)
+        self.spec, self.fingerprint = spec, fingerprint(spec)
         try:
-            with no_hub(), no_bars():
-                self._model: Any = kind(
-                    str(folder.path),
-                    device="cpu",
-                    local_files_only=True,
-                    trust_remote_code=False,
-                    model_kwargs={"use_safetensors": True},
-                )
-            self.terms = int(self._encode(["a trial"], "document").shape[1])
-        except Exception as error:  # bad model files make the library raise anything
-            raise BackendError(
-                f"the sparse encoder in {folder.path} cannot be loaded: {type(error).__name__}: {error}",
-                hint="give the folder that SparseEncoder(...).save_pretrained(...) wrote",
-            ) from error
+            self._core = _core.TermEncoder.open(path, precision=precision, kernel=kernel, threads=threads)
+        except (IndexDamaged, InputError, OSError) as error:
+            raise _unreadable(path, error) from error
+        self.terms = self._core.terms
+        self.precision = self._core.precision
 
-    def _encode(self, texts: Sequence[str], role: Role) -> Any:
-        encode = self._model.encode_query if role == "query" else self._model.encode_document
-        with no_bars():
-            return encode(
-                list(texts),
-                batch_size=BATCH,
-                show_progress_bar=False,
-                convert_to_tensor=True,
-                convert_to_sparse_tensor=True,
-            ).coalesce()
+    def rows(self, texts: Sequence[str], *, threads: int = 0, report: Report = None) -> Rows:
+        """Return the weights of the terms of documents. `report(done, total)` counts tokens.
 
-    def rows(
-        self, texts: Sequence[str], role: Role = "document", report: Callable[[int, int], Any] | None = None
-    ) -> Rows:
-        """Return the weights of each text.
-
-        Raises BackendError for invalid weights, Cancelled if `report` returns False.
+        Raises BackendError if the model returns values that are not finite, Cancelled if `report` returns
+        False.
         """
-        counts: list[NDArray[np.int64]] = []
-        ids: list[NDArray[np.uint32]] = []
-        weights: list[NDArray[np.float32]] = []
-        for start in range(0, len(texts), BATCH):
-            batch = list(texts[start : start + BATCH])
-            with self._lock:
-                matrix = self._encode(batch, role)
-            row, column = matrix.indices().cpu().numpy()
-            value = matrix.values().float().cpu().numpy()
-            if matrix.shape != (len(batch), self.terms) or not np.isfinite(value).all():
-                raise BackendError(
-                    f"{self.spec} returned invalid weights (NaN, infinity or a wrong shape)",
-                    hint="copy the model again",
-                )
-            kept = value > 0
-            counts.append(np.bincount(row[kept], minlength=len(batch)))
-            ids.append(column[kept].astype(np.uint32))
-            weights.append(value[kept].astype(np.float32))
-            if report is not None and report(start + len(batch), len(texts)) is False:
-                raise Cancelled("computing sparse weights was stopped")
-        ends = np.cumsum(np.concatenate([[0], *counts])).astype(np.uint64)
-        nothing = np.zeros(0, np.uint32)
-        return (
-            ends,
-            np.concatenate([nothing, *ids]),
-            np.concatenate([nothing.astype(np.float32), *weights]),
-        )
+        packed = pack_texts([whole(text) for text in texts], "texts")
+        try:
+            return self._core.rows(*packed, threads=threads, report=callback(report))
+        except IndexDamaged as error:
+            raise BackendError(f"{self.spec} failed: {error.message}", hint="copy the model again") from error
+
+    def queries(self, texts: Sequence[str], *, threads: int = 0, seconds: float | None = None) -> list[Terms]:
+        """Return the terms of each query, within `seconds`.
+
+        Raises BackendError as `rows` does, DeadlineExceeded if time is over.
+        """
+        packed = pack_texts([whole(text) for text in texts], "texts")
+        try:
+            ends, ids, weights = self._core.queries(*packed, threads=threads, seconds=seconds)
+        except IndexDamaged as error:
+            raise BackendError(f"{self.spec} failed: {error.message}", hint="copy the model again") from error
+        cuts = ends[1:-1].astype(np.int64)
+        return list(zip(np.split(ids, cuts), np.split(weights, cuts), strict=True)) if len(texts) else []
+
+
+def _unreadable(path: Path, error: IndexDamaged | InputError | OSError) -> BackendError:
+    what = getattr(error, "message", error)
+    return BackendError(
+        f"the sparse encoder in {path} cannot be loaded: {what}",
+        hint="docs/sparse.md names sparse encoders that are supported",
+    )

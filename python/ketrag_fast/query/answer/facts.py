@@ -24,8 +24,6 @@ _PIECE: Final = re.compile(
 )
 _UNSPACED: Final = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3041-\u30ff\u3400-\u9fff]")
 """Characters of scripts without blanks between words, where each keyword is a pair of characters."""
-_INNER: Final = re.compile(r"[A-Z].*[A-Z0-9]|\d.*[A-Za-z]|[A-Za-z].*\d|[a-z][A-Z]")
-"""A capital or digit inside a word: an abbreviation, or a name in code."""
 _POSSESSIVE: Final = re.compile(r"['’]s?$")
 _PLAIN: Final = str.maketrans("øłđßæœı", "olds" + "aoi")
 
@@ -191,7 +189,8 @@ def _read(
         return "word", [frozenset((key,)) for key in _core.lexical_keywords(word, languages=languages)]
     keys = keys_of(word, languages)
     is_capital = word[:1].isupper() and (not is_first or word.lower() in known)
-    is_name = is_capital or _INNER.search(word) is not None
+    has_digit = any(map(str.isdigit, word))
+    is_name = is_capital or has_digit or word[1:] != word[1:].lower()
     return "name" if is_name else "word", [keys] if keys else []
 
 

@@ -14,8 +14,6 @@ from typing import Final
 from ketrag_fast.kernels import sentence_spans
 from ketrag_fast.types import Passage
 
-_RULE: Final = re.compile(r"\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-*:?[ \t]*)*")
-"""The line below the header of a table, or a rule."""
 _HEADING: Final = re.compile(r"#{1,6}[ \t]")
 _UNDERLINE: Final = re.compile(r"(?:=+|-+)[ \t]*")
 _ITEM: Final = re.compile(r"(?:[-*+•·]|\d{1,3}[.)])[ \t]+|>[ \t]*")
@@ -50,21 +48,26 @@ def parts_of(text: str, context: str = "", names: Container[str] = ()) -> list[P
     for at, (start, end) in enumerate(lines):
         line = text[start:end]
         following = text[slice(*lines[at + 1])] if at + 1 < len(lines) else ""
-        if _RULE.fullmatch(line) or _UNDERLINE.fullmatch(line):
+        if _is_rule(line) or _UNDERLINE.fullmatch(line):
             continue
         if line.startswith("|"):
-            if _RULE.fullmatch(following):
+            if _is_rule(following):
                 header = line
             else:
                 parts.append(Part(start, end, header, is_row=True))
             continue
         header = ""
         is_adjacent = at + 1 < len(lines) and text[end : lines[at + 1][0]] == "\n"
-        if _HEADING.match(line) or _plain(line) in names or (is_adjacent and _UNDERLINE.fullmatch(following)):
+        if is_heading(line, names) or (is_adjacent and _UNDERLINE.fullmatch(following)):
             continue
         marker = _ITEM.match(line)
         parts.append(Part(start + (marker.end() if marker else 0), end))
     return [part for part in parts if part.start < part.end]
+
+
+def is_heading(line: str, names: Container[str]) -> bool:
+    """Return whether a line is a heading by its marks, or is one of `names`."""
+    return _HEADING.match(line) is not None or _plain(line) in names
 
 
 def _lines(text: str) -> Iterator[tuple[int, int]]:
@@ -82,10 +85,15 @@ def _lines(text: str) -> Iterator[tuple[int, int]]:
             start += len(row) + 1
 
 
+def _is_rule(line: str) -> bool:
+    """Return whether a line is the one below the header of a table, or a rule."""
+    return "-" in line and not line.strip("|:- \t")
+
+
 def _header_of(context: str) -> str:
     """Return the header of a table in the lines printed before a passage."""
     pairs = pairwise(context.splitlines())
-    return next((line for line, rule in pairs if line.startswith("|") and _RULE.fullmatch(rule)), "")
+    return next((line for line, rule in pairs if line.startswith("|") and _is_rule(rule)), "")
 
 
 def heading_names(passage: Passage) -> set[str]:

@@ -16,6 +16,7 @@ from ketrag_fast.errors import BackendError
 from ketrag_fast.models.llms.protocol import LanguageModel, Prompt
 from ketrag_fast.query.answer.citations import MARK
 from ketrag_fast.query.answer.forms import BEGIN, FREE, Form
+from ketrag_fast.query.answer.passage_parts import heading_names, is_heading, parts_of
 from ketrag_fast.types import Context, Passage
 
 NOTHING: Final = "Insufficient information."
@@ -45,16 +46,43 @@ _CODE: Final = 8
 
 
 def build_prompt(context: Context, passages: Sequence[Passage], form: Form = FREE) -> Prompt:
-    """Return the prompt with some passages of a context, numbered from 1 by rank."""
+    """Return the prompt with some passages of a context, in reading order, numbered from 1 by rank."""
     sections = [section.text.strip("\n") for section in context.sections if not section.passages]
     tables = [strip_citation_marks(table) for table in sections if table]
-    rows = [row(passage) for passage in passages]
+    order = reading_order(passages)
+    rows = [row(passages[at]) for at in order]
     question = form.question(" ".join(context.question.split()))
     fence = fence_of([*tables, *rows, question])
     parts = [fence, *tables] if tables else []
-    for number, text in enumerate(rows, 1):
-        parts += [f"{fence} [{number}]", text]
+    for at, text in zip(order, rows, strict=True):
+        parts += [f"{fence} [{at + 1}]", text]
     return Prompt(0, instructions(form), "\n".join([*parts, fence, f"Question: {question}"]))
+
+
+def reading_order(passages: Sequence[Passage]) -> list[int]:
+    """Return the positions of ranked passages as a model reads them: the best one first, then by document.
+
+    Documents come in the order of their best passages, and the passages of one in the order of the document.
+    Passages that are a heading alone are left out if there are others.
+    """
+    best: dict[str, int] = {}
+    for at, passage in enumerate(passages):
+        best.setdefault(passage.document, at)
+    texts = [at for at, passage in enumerate(passages) if not _is_heading(passage)]
+    return sorted(
+        texts or range(len(passages)),
+        key=lambda at: (best[passages[at].document], at > 0, passages[at].start, at),
+    )
+
+
+def _is_heading(passage: Passage) -> bool:
+    """Return whether a passage is headings alone."""
+    lines = passage.text.split("\n")
+    return (
+        passage.printed is None
+        and is_heading(lines[0], heading_names(passage))
+        and not parts_of(passage.text, passage.context, heading_names(passage))
+    )
 
 
 def row(passage: Passage) -> str:

@@ -31,7 +31,7 @@ _BEHIND: Final = 2.25
 _MENTIONING: Final = 4  # passages that may mention the subject of another one
 _LEAST: Final = 4  # characters of a title that counts as a subject
 _WORD: Final = re.compile(r"\w+")
-_COMPOUND: Final = re.compile(r"[^\W_]+(?:[-_.][^\W_]+)+")
+_COMPOUND: Final = re.compile(r"(?<![^\W_])[^\W_]++(?:[-_.][^\W_]++)++")
 """A name such as item-40, max_attempts or v2.1, which its parts do not stand for."""
 
 
@@ -111,14 +111,16 @@ def _scored(question: str, passages: Sequence[Passage]) -> list[_ScoredSentence]
 def _passage_scores(question: str, passages: Sequence[Passage]) -> list[float]:
     """Return what each passage adds to the score of its sentences: its own score and that of its title."""
     best: dict[str, float] = {}
-    for passage in passages:
+    ranked: list[float] = []  # no passage counts less than those after it, which may be older (`newest`)
+    for passage in reversed(passages):
         best[passage.channel] = max(passage.score, best.get(passage.channel, passage.score))
+        ranked.insert(0, best[passage.channel])
     texts = [_spaced(passage.text) for passage in passages[:_MENTIONING]]
     asked = _spaced(question)
     scores = []
     for at, passage in enumerate(passages):
         top = best[passage.channel]
-        share = max(passage.score / top, 0.0) if top > 0 else 1 / (1 + at)
+        share = max(ranked[at] / top, 0.0) if top > 0 else 1 / (1 + at)
         score = _PASSAGE * share
         subject = _spaced(passage.title.split(" (")[0])
         if len(subject) >= _LEAST + 2:

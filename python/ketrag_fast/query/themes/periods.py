@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ketrag_fast.kernels.text import unpack
+from ketrag_fast.query.document_dates import date_in
 from ketrag_fast.systems.shared.rows import Arrays
 
 I64 = NDArray[np.int64]
 
-FIELDS: Final = ("date", "modified", "year")
-"""Fields of a document's metadata that hold its date; the first that it has counts."""
-_DATE: Final = re.compile(r"\s*(\d{4})(?:[-/.]?(\d{2})(?:[-/.]?(\d{2}))?)?(?!\d)")
 _LENGTHS: Final = (4, 7, 10)
 """Characters of a year, a month and a day."""
 _FEWEST, _MOST = 2, 24
@@ -43,23 +40,6 @@ def _date_of(row: str) -> str:
     except (ValueError, RecursionError):
         return ""
     return date_in(metadata) if isinstance(metadata, dict) else ""
-
-
-def date_in(metadata: Mapping[str, Any]) -> str:
-    """Return the date in metadata as YYYY, YYYY-MM or YYYY-MM-DD; "" for none.
-
-    Examples:
-        >>> date_in({"date": "2026-03-01T10:00:00"}), date_in({"year": 1893}), date_in({"date": "soon"})
-        ('2026-03-01', '1893', '')
-    """
-    for name in FIELDS:
-        value = metadata.get(name)
-        if isinstance(value, bool) or not isinstance(value, (int, str)):
-            continue
-        found = _DATE.match(str(value))
-        if found is not None:
-            return "-".join(part for part in found.groups() if part)
-    return ""
 
 
 def periods_of(dates: Sequence[str]) -> list[str]:

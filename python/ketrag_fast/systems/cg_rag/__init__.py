@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ketrag_fast.systems.cg_rag.settings import CgRagSettings
-from ketrag_fast.systems.shared import LINKS, UNITS, VECTORS, WORDS
+from ketrag_fast.systems.shared import LINKS, TERMS, UNITS, VECTORS, WORDS
 from ketrag_fast.systems.spec.arrays import ANY, Sizes, array, graph, strings
 from ketrag_fast.systems.spec.drawing import GraphSource
 from ketrag_fast.systems.spec.stage import DOCUMENTS, Stage
@@ -39,40 +39,22 @@ CITATIONS = Stage(
     seconds=lambda size: 5e-5 * size.get("documents", 0),
 )
 
-CITATION_SPARSE = Stage(
-    "citation_sparse",
-    version=1,
-    needs=("units",),
-    settings=(),
-    run=f"{_HERE}.sparse:run",
-    look=f"{_HERE}.sparse:look",
-    unit="units",
-    arrays={
-        **graph("terms", "units", "sparse_terms"),
-        "term_weight": array("f32", "unit_terms"),
-        "term_units": array("u32", "sparse_terms"),
-        "model": array("u8", ANY),
-    },
-    counts={"terms": "unit_terms"},
-    seconds=lambda size: 0.05 * size.get("units", 0),
-)
-
 
 def _graph_needs(settings: Settings) -> tuple[str, ...]:
     """Return the needs of the graph: term weights of the sparse encoder, if one is set, else of words."""
-    words = "links" if settings.of(CgRagSettings).sparse_model is None else "citation_sparse"
+    words = "links" if settings.sparse_model is None else "terms"
     return ("units", words, "vectors", "citations")
 
 
 def _sparse_needs(settings: Settings) -> tuple[str, ...]:
     """Return the needs of `cg-rag-sparse`, which lacks its stage without a sparse encoder."""
-    own = () if settings.of(CgRagSettings).sparse_model is None else ("citation_sparse",)
+    own = () if settings.sparse_model is None else ("terms",)
     return ("units", "vectors", "citations", "citation_graph", *own)
 
 
 CITATION_GRAPH = Stage(
     "citation_graph",
-    version=2,
+    version=3,
     needs=_graph_needs,
     settings=(),
     run=f"{_HERE}.graph:run",
@@ -177,7 +159,7 @@ SYSTEM = System(
         ),
     ),
     settings=CgRagSettings,
-    stages=(UNITS, WORDS, LINKS, VECTORS, CITATIONS, CITATION_SPARSE, CITATION_GRAPH),
+    stages=(UNITS, WORDS, LINKS, TERMS, VECTORS, CITATIONS, CITATION_GRAPH),
     channels=CHANNELS,
     recipes=RECIPES,
     presets={"cg-rag": _SETTINGS, "cg-rag:reference": _REFERENCE},

@@ -12,7 +12,6 @@ from ketrag_fast import _core
 from ketrag_fast.base.config import Settings
 from ketrag_fast.storage.vector_codes import StoredVectors
 from ketrag_fast.systems.cg_rag.edge_kinds import ADJACENT, CITED, CITING, REFERENCE
-from ketrag_fast.systems.cg_rag.settings import CgRagSettings
 from ketrag_fast.systems.cg_rag.sparse import unit_weights
 from ketrag_fast.systems.shared.link_weights import link_weights
 from ketrag_fast.systems.shared.rows import U64, Arrays, csr, csr_out, lengths, offsets_of, unit_owners
@@ -37,12 +36,12 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
         _nearest_edges(*own_edges, vectors, context)
         for own_edges in (_adjacent(units), _references(inputs["citations"]))
     ]
-    if settings.of(CgRagSettings).sparse_model is None:
+    if settings.sparse_model is None:
         words, weights, vocabulary = _words(inputs["links"])
     else:
-        sparse = inputs["citation_sparse"]
-        words, weights = unit_weights(sparse)
-        vocabulary = len(sparse["term_units"])
+        terms = inputs["terms"]
+        words, weights = unit_weights(terms, count)
+        vocabulary = len(terms["term_units_indptr"]) - 1
     for kind, turned in _BOTH:
         senders = cites
         if turned:

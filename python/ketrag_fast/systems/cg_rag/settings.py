@@ -22,12 +22,6 @@ class CgRagSettings:
         "BibTeX (.bib) or CSL-JSON (.json) files, comma-separated, that resolve citation keys to documents",
         metavar="FILES",
     )
-    sparse_model: str | None = setting(
-        None,
-        "sparse encoder such as SPLADE, sentence-transformers:NAME_OR_PATH, instead of BM25 in the"
-        " graph and in mode cg-rag-sparse",
-        metavar="SPEC",
-    )
     citation_direction: Literal["cited_to_citing", "citing_to_cited", "both", "none"] = setting(
         "cited_to_citing", "direction in which messages pass along citations", concerns="query"
     )

@@ -74,6 +74,7 @@ _SETTINGS: Mapping[str, Any] = {
     "core_selection": "pagerank",
     "gleanings": 1,
     "mode": "ket",
+    "modes": "auto,keyword",
 }
 PRESETS: Final[Mapping[str, Mapping[str, Any]]] = {
     "ket-rag": _SETTINGS,

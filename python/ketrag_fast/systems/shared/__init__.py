@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ketrag_fast.base.config import Settings
-from ketrag_fast.systems.spec.arrays import ANY, array, graph, strings, vectors
+from ketrag_fast.systems.spec.arrays import ANY, array, graph, strings
+from ketrag_fast.systems.spec.arrays import vectors as vector_columns
 from ketrag_fast.systems.spec.stage import DOCUMENTS, Made, Stage, StageContext, StageInputs
 
 _HERE = "ketrag_fast.systems.shared"
@@ -17,7 +18,7 @@ def has_model(settings: Settings) -> bool:
 
 UNITS = Stage(
     "units",
-    version=7,
+    version=8,
     needs=(DOCUMENTS,),
     settings=("cut", "chunk_tokens", "overlap", "split_level", "encoding", "language", "even_chunks"),
     run=f"{_HERE}.units:run",
@@ -121,6 +122,29 @@ LINKS = Stage(
 )
 
 
+TERMS = Stage(
+    "terms",
+    version=1,
+    needs=("units",),
+    settings=(),
+    run=f"{_HERE}.terms:run",
+    look=f"{_HERE}.terms:look",
+    unit="units",
+    arrays={
+        **graph("term_units", "sparse_terms", "units"),
+        "term_impacts": array("u8", "term_postings"),
+        "model": array("u8", ANY),
+    },
+    counts={"terms": "term_postings"},
+    seconds=lambda size: 0.02 * size.get("units", 0),
+)
+
+
+def lexical_stages(settings: Settings) -> tuple[str, ...]:
+    """Return the stages by which units match the words of a query."""
+    return ("links",) if settings.sparse_model is None else ("links", "terms")
+
+
 def _vector_stages(settings: Settings) -> tuple[str, ...]:
     """Return the needs of vectors: words for the fitted space, texts for a model."""
     return (DOCUMENTS, "units") if has_model(settings) else (DOCUMENTS, "units", "words")
@@ -140,7 +164,7 @@ VECTORS = Stage(
     arrays={
         "basis": array("f32", "vocabulary", "dimension", optional=True),
         "dimension": array("u32", 1, optional=True),  # of a model
-        **vectors("unit", "units"),
+        **vector_columns("unit", "units"),
     },
     seconds=lambda size: 2e-4 * size.get("units", 0),
 )
@@ -152,7 +176,7 @@ CHUNK_VECTORS = Stage(
     settings=("embedder", "vector_format"),
     run=f"{_HERE}.vectors:chunks",
     unit="chunks",
-    arrays=vectors("chunk", "chunks"),
+    arrays=vector_columns("chunk", "chunks"),
     seconds=lambda size: 2e-5 * size.get("chunks", 0),
 )
 
@@ -222,5 +246,5 @@ def search_over(
 
 UNIT_SEARCH = search_over("units", "vectors", "unit", "unit_search", size="units")
 
-SHARED = (UNITS, WORDS, LINKS, VECTORS, CHUNK_VECTORS, SENTENCE_VECTORS, TITLE_VECTORS, UNIT_SEARCH)
+SHARED = (UNITS, WORDS, LINKS, TERMS, VECTORS, CHUNK_VECTORS, SENTENCE_VECTORS, TITLE_VECTORS, UNIT_SEARCH)
 """In the default order of execution."""

@@ -10,8 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ketrag_fast import _core
-from ketrag_fast.systems.shared.row_reuse import sentence_order
-from ketrag_fast.systems.shared.rows import U8, U32, U64, Arrays, lengths, strings, texts_in_context
+from ketrag_fast.systems.shared.rows import (
+    U8,
+    U32,
+    U64,
+    Arrays,
+    lengths,
+    sentence_order,
+    strings,
+    texts_in_context,
+)
 
 Packed = tuple[U8, U64]
 

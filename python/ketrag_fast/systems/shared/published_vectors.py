@@ -61,7 +61,7 @@ class PublishedRows:
             own = np.flatnonzero(known & (number >= start) & (number < stop))
             if len(own):
                 out[own] = source.rows(packing, number[own] - start)
-        return known
+        return np.asarray(known, np.bool_)
 
 
 class Published:

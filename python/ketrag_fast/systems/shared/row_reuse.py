@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ketrag_fast import _core
 from ketrag_fast.errors import InternalError
-from ketrag_fast.systems.shared.rows import U8, U32, U64, Arrays, csr, documents_of, strings
+from ketrag_fast.systems.shared.rows import U8, U32, U64, Arrays, csr, documents_of, sentence_order, strings
 
 if TYPE_CHECKING:
     from ketrag_fast.systems.spec.stage import Earlier
@@ -158,19 +158,6 @@ def columns_in_use(arrays: Arrays, name: str, turned: str, rows: U32) -> NDArray
     for row in np.flatnonzero(gone).tolist():
         counts[indices[int(indptr[row]) : int(indptr[row + 1])]] -= 1  # each value once a row
     return (counts > 0).astype(np.uint8)
-
-
-def sentence_order(units: Arrays) -> tuple[_I64, int]:
-    """Return the order of sentences in words and vectors, and how many of them are not titles.
-
-    Sentences of texts come first, then one title for each document that has one.
-    """
-    title = units["sent_title"].astype(bool)
-    titles = np.flatnonzero(title)
-    owners = units["chunk_document"][units["sent_chunk"][titles]]
-    first_of_document = np.unique(owners, return_index=True)[1]
-    own = np.flatnonzero(~title)
-    return np.concatenate([own, titles[first_of_document]]), len(own)
 
 
 def sentence_rows(changes: Changes, now: Arrays) -> U32:

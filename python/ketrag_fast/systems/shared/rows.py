@@ -117,3 +117,16 @@ def documents_of(units: Arrays) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
 def unit_owners(units: Arrays) -> NDArray[np.uint32]:
     """Return the document number of each unit."""
     return documents_of(units)[0][units["unit_document"]]
+
+
+def sentence_order(units: Arrays) -> tuple[NDArray[np.int64], int]:
+    """Return the order of sentences in words and vectors, and how many of them are not titles.
+
+    Sentences of texts come first, then one title for each document that has one.
+    """
+    title = units["sent_title"].astype(bool)
+    titles = np.flatnonzero(title)
+    owners = units["chunk_document"][units["sent_chunk"][titles]]
+    first_of_document = np.unique(owners, return_index=True)[1]
+    own = np.flatnonzero(~title)
+    return np.concatenate([own, titles[first_of_document]]), len(own)

@@ -33,7 +33,6 @@ from ketrag_fast.systems.shared.published_vectors import SENTENCES, TITLES
 from ketrag_fast.systems.shared.row_reuse import (
     Changes,
     dense_of,
-    sentence_order,
     sentence_rows,
 )
 from ketrag_fast.systems.shared.rows import (
@@ -42,6 +41,7 @@ from ketrag_fast.systems.shared.rows import (
     Arrays,
     csr,
     documents_of,
+    sentence_order,
     strings,
     take_rows,
     texts_in_context,

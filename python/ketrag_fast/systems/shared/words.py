@@ -14,7 +14,6 @@ from ketrag_fast.systems.shared.row_reuse import (
     columns_in_use,
     dense_of,
     rows_of,
-    sentence_order,
     sentence_rows,
 )
 from ketrag_fast.systems.shared.rows import (
@@ -23,6 +22,7 @@ from ketrag_fast.systems.shared.rows import (
     Arrays,
     csr,
     csr_out,
+    sentence_order,
     strings,
     strings_out,
     take_rows,

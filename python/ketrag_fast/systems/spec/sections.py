@@ -16,8 +16,10 @@ from ketrag_fast.types.locations import PAUSE, Locator, seconds_of, sort_locator
 _KINDS: Final = ("heading", "symbol")
 SHORT: Final = 1_200
 """Documents shorter than this are not cut: they are one or two units."""
-_LEAST: Final = 120
-"""The minimum length of a section; shorter neighbours are merged."""
+_LEAST: Final = 200
+"""The minimum length of a section, about a quarter of a unit; shorter ones are merged with a neighbour."""
+_LEAST_OF_CODE: Final = 120
+"""The minimum length of a function or class."""
 _HALF: Final = 400
 """Sections of one parent share a unit while they have at most as many characters as half a unit."""
 _MUCH: Final = 4
@@ -52,7 +54,8 @@ def parts_of(text: str, title: str, locators: Sequence[Locator]) -> list[Section
     found: list[SectionSpan] = []
     lines = at = 0
     is_code = any(one.kind == "symbol" for one in marks)
-    for start, end, path in _merge_short(list(_stretches(text, marks)), 0 if is_code else _HALF):
+    least, shared = (_LEAST_OF_CODE, 0) if is_code else (_LEAST, _HALF)
+    for start, end, path in _merge_short(list(_stretches(text, marks)), least, shared):
         lines += text.count("\n", at, start)
         at = start
         found.append(SectionSpan(start, end, _title(title, path), lines))
@@ -75,10 +78,13 @@ def _stretches(text: str, marks: Sequence[Locator]) -> Iterator[tuple[int, int, 
         yield start, end, tuple(map(str, inner.value)) if inner is not None else ()
 
 
-def _merge_short(stretches: Sequence[tuple[int, int, Path]], shared: int) -> list[tuple[int, int, Path]]:
-    """Merge short stretches with the next one, named after the much longer one, else their common path.
+def _merge_short(
+    stretches: Sequence[tuple[int, int, Path]], least: int, shared: int
+) -> list[tuple[int, int, Path]]:
+    """Merge stretches of less than `least` characters with the next one.
 
-    Stretches of one parent are merged while they have at most `shared` characters.
+    They are named after the much longer one, else their common path. Stretches of one parent are merged while
+    they have at most `shared` characters.
     """
     found: list[tuple[int, int, Path]] = []
     for start, end, path in stretches:
@@ -87,11 +93,11 @@ def _merge_short(stretches: Sequence[tuple[int, int, Path]], shared: int) -> lis
             found[-1] = before, end, path
         elif found and path and end - before <= shared and path[:-1] in (above, above[:-1]):
             found[-1] = before, end, path[:-1]
-        elif found and middle - before < _LEAST:
+        elif found and middle - before < least:
             found[-1] = before, end, _merged_path(above, middle - before, path, end - start)
         else:
             found.append((start, end, path))
-    if len(found) > 1 and found[-1][1] - found[-1][0] < _LEAST:  # the last one has no next one
+    if len(found) > 1 and found[-1][1] - found[-1][0] < least:  # the last one has no next one
         (start, middle, above), (_, end, path) = found[-2:]
         found[-2:] = [(start, end, _merged_path(above, middle - start, path, end - middle))]
     return found

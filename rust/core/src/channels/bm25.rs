@@ -1,4 +1,4 @@
-//! The channel `bm25`: units ranked by their words.
+//! The channel `bm25`: units ranked by their words, or by learned weights of terms if the index has them.
 
 use super::channel::Channel;
 use super::query::{need, Query};
@@ -28,6 +28,9 @@ impl Channel for Bm25 {
         scratch: &mut Scratch,
         progress: &Progress,
     ) -> Result<Vec<Scored>> {
+        if let Some(weighed) = query.weighed()? {
+            return bm25::rank_by_terms(weighed, query.parts.len(), wanted, query.mask, progress);
+        }
         let links = need(query.parts.links()?)?;
         bm25::rank(links, query.question.text, wanted, query.mask, scratch.of(), progress)
     }

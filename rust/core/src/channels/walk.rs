@@ -40,10 +40,10 @@ impl Channel for Walk {
         progress: &Progress,
     ) -> Result<Vec<Scored>> {
         let links = need(query.parts.links()?)?;
-        let dense = dense(query)?;
+        let (dense, weighed) = (dense(query)?, query.weighed()?);
         let lengths = walk::Lengths::Spans(query.parts.unit_spans()?);
         let (text, mask, plan) = (query.question.text, query.mask, walk::Plan::new(false));
-        walk::rank(links, lengths, dense, text, wanted, mask, &plan, scratch.of(), progress)
+        walk::rank(links, lengths, dense, weighed, text, wanted, mask, &plan, scratch.of(), progress)
     }
 
     fn explain(&self, query: &Query<'_, '_>, units: &[u32], progress: &Progress) -> Result<Vec<Reason>> {

@@ -13,6 +13,7 @@ use crate::error::{caught, Error, Result};
 use crate::items::Items;
 use crate::rank::links_view::{LinksView, Slice, Source, LANGUAGES, UNIT_LANGUAGE};
 use crate::rank::links_weights::SharedStrings;
+use crate::rank::terms::TermPostings;
 use crate::search::cited::CitedGraph;
 use crate::search::copies::Copies;
 use crate::search::keyword::KeywordChannel;
@@ -60,6 +61,7 @@ pub struct Parts<'a> {
     concepts: OnceLock<Concepts<'a>>,
     nodes: OnceLock<Nodes<'a>>,
     citations: OnceLock<CitedGraph<'a>>,
+    terms: OnceLock<TermPostings<'a>>,
 }
 
 /// The chunk, document and span of each unit.
@@ -122,6 +124,7 @@ impl<'a> Parts<'a> {
             concepts: OnceLock::new(),
             nodes: OnceLock::new(),
             citations: OnceLock::new(),
+            terms: OnceLock::new(),
         })
     }
 
@@ -373,6 +376,16 @@ impl<'a> Parts<'a> {
     /// Return the graph of citations, references and neighbours.
     pub fn citations(&self) -> Result<Option<&CitedGraph<'a>>> {
         part(self.has_citations(), &self.citations, || citations::graph(self.arrays, self.len))
+    }
+
+    /// Return the postings of learned weights.
+    pub fn terms(&self) -> Result<Option<TermPostings<'a>>> {
+        let made = part(self.arrays.has("terms.term_units_indptr"), &self.terms, || {
+            let units = self.arrays.rows("terms.term_units", self.len)?;
+            let impacts = self.arrays.lazy("terms.term_impacts")?;
+            TermPostings::new(units, impacts).map_err(|e| damaged("terms", e))
+        });
+        made.map(Option::<&_>::copied)
     }
 
     fn places(&self) -> Result<&Places<'a>> {

@@ -2,11 +2,13 @@
 //!
 //! Score of unit u = sum over the query's distinct keywords t of share(t) idf(t) tf / (tf + k1 (1 - b + b length /
 //! mean length)). The common factor k1 + 1 is omitted because it does not change the order. The share
-//! is 1, but for parts of a name in code that the index has as a whole.
+//! is 1, but for parts of a name in code that the index has as a whole. An index with learned weights of terms
+//! ([`super::terms`]) is ranked by these instead.
 
 use super::links_view::LinksView;
-use super::matches::{bits, each_group, greatest, FEW, GROUP};
+use super::matches::{bits, each_group, greatest, Sought, FEW, GROUP};
 use super::question::Question;
+use super::terms::Weighed;
 use crate::error::Result;
 use crate::progress::Progress;
 use crate::sparse::{leaves, Leaders, Mask, Scored};
@@ -30,8 +32,24 @@ pub fn rank(
 ) -> Result<Vec<Scored>> {
     let known = &mut scratch.question;
     known.read(links, question);
+    let sought = Sought::Keywords { links, keywords: &known.keywords, shares: known.shares() };
+    best_of(sought, top, mask, progress)
+}
+
+/// Like [`rank`], by learned weights, in an index of this many units.
+pub fn rank_by_terms(
+    weighed: Weighed<'_>,
+    units: usize,
+    top: usize,
+    mask: Option<&Mask>,
+    progress: &Progress,
+) -> Result<Vec<Scored>> {
+    best_of(Sought::Terms { weighed: &weighed, units }, top, mask, progress)
+}
+
+fn best_of(sought: Sought<'_>, top: usize, mask: Option<&Mask>, progress: &Progress) -> Result<Vec<Scored>> {
     let mut best = Leaders::new(top);
-    each_group(links, &known.keywords, known.shares(), progress, |group, set, scores| {
+    each_group(sought, progress, |group, set, scores| {
         // Most groups are far below the best.
         if set.count_ones() >= FEW && greatest(scores) < best.floor() {
             return;

@@ -1,10 +1,11 @@
-//! BM25 scores of the units that have any keyword of a query.
+//! Scores of the units that have any keyword of a query: by BM25, or by learned weights of terms.
 //!
 //! Units are processed in windows, and within a window keyword by keyword, so that the sums and lengths of a
 //! window stay in the L1 cache however large the index is.
 
 use super::links_view::LinksView;
 use super::moments::Moments;
+use super::terms::{Weighed, STEP};
 use crate::error::Result;
 use crate::progress::Progress;
 
@@ -17,53 +18,137 @@ const WINDOW: usize = 32 * GROUP;
 /// Windows between two checks of the deadline.
 const CHECK: usize = 32;
 
-/// The remaining postings of one keyword.
-#[derive(Debug)]
-struct Postings<'a> {
+/// By what a query finds units.
+#[derive(Clone, Copy)]
+pub enum Sought<'a> {
+    /// BM25 of keywords (ids ascending), each of whose parts is multiplied by its share if shares are given.
+    Keywords { links: &'a LinksView<'a>, keywords: &'a [u32], shares: Option<&'a [f64]> },
+    /// Learned weights, in an index of this many units.
+    Terms { weighed: &'a Weighed<'a>, units: usize },
+}
+
+impl Sought<'_> {
+    fn units(&self) -> usize {
+        match self {
+            Self::Keywords { links, .. } => links.units(),
+            Self::Terms { units, .. } => *units,
+        }
+    }
+
+    /// Return a bound of the number of matches.
+    fn most(&self) -> usize {
+        let (rows, ids) = match self {
+            Self::Keywords { links, keywords, .. } => (&links.keyword_units, *keywords),
+            Self::Terms { weighed, .. } => (&weighed.postings.units, weighed.query.terms),
+        };
+        ids.iter().map(|&x| rows.range(x as usize).len()).sum::<usize>().min(self.units())
+    }
+}
+
+/// The remaining postings of one keyword or term.
+trait Postings {
+    /// Remove those of a window that begins at `start` and has `length` units, and call `add` with the place of each in
+    /// it and what it adds.
+    fn take_window(&mut self, start: usize, length: usize, add: impl FnMut(usize, f64));
+}
+
+struct Counts<'a> {
+    links: &'a LinksView<'a>,
     units: &'a [u32],
     counts: &'a [u32],
     idf: f64,
 }
 
-/// Compute the score of every unit that has one of the keywords (ids ascending); each keyword's part is
-/// multiplied by its share if shares are given. `take` gets the number of each group of [`GROUP`] adjacent units
-/// that has matches, these as bits, and the scores of its units, 0 for one that does not match; groups ascend.
+impl Postings for Counts<'_> {
+    #[inline(always)]
+    fn take_window(&mut self, start: usize, length: usize, mut add: impl FnMut(usize, f64)) {
+        let lengths = &self.links.unit_length[start..start + length];
+        let mut count = 0;
+        for (&unit, &tf) in self.units.iter().zip(self.counts) {
+            let at = (unit as usize).wrapping_sub(start);
+            // Units ascend: this one is in a later window.
+            let Some(&length) = lengths.get(at) else { break };
+            add(at, self.idf * self.links.saturations.of(length, tf));
+            count += 1;
+        }
+        (self.units, self.counts) = (&self.units[count..], &self.counts[count..]);
+    }
+}
+
+struct Impacts<'a> {
+    units: &'a [u32],
+    impacts: &'a [u8],
+    weight: f64,
+}
+
+impl Postings for Impacts<'_> {
+    #[inline(always)]
+    fn take_window(&mut self, start: usize, length: usize, mut add: impl FnMut(usize, f64)) {
+        let mut count = 0;
+        for (&unit, &impact) in self.units.iter().zip(self.impacts) {
+            let at = (unit as usize).wrapping_sub(start);
+            if at >= length {
+                break;
+            }
+            add(at, self.weight * f64::from(impact));
+            count += 1;
+        }
+        (self.units, self.impacts) = (&self.units[count..], &self.impacts[count..]);
+    }
+}
+
+/// Compute the score of every unit that has one of the keywords or terms. `take` gets the number of each group of
+/// [`GROUP`] adjacent units that has matches, these as bits, and the scores of its units, 0 for one that does not match;
+/// groups ascend.
 pub fn each_group(
-    links: &LinksView<'_>,
-    keywords: &[u32],
-    shares: Option<&[f64]>,
+    sought: Sought<'_>,
+    progress: &Progress,
+    take: impl FnMut(usize, u64, &[f64; GROUP]),
+) -> Result<()> {
+    match sought {
+        Sought::Keywords { links, keywords, shares } => {
+            let mut lists = Vec::with_capacity(keywords.len());
+            for (k, &x) in keywords.iter().enumerate() {
+                let idf = links.keyword_idf[x as usize] * shares.map_or(1.0, |shares| shares[k]);
+                if idf != 0.0 {
+                    let range = links.keyword_units.range(x as usize);
+                    let units = links.keyword_units.indices.get(range.clone());
+                    lists.push(Counts { links, units, counts: links.keyword_tf.get(range), idf });
+                }
+            }
+            add_lists(links.units(), lists, progress, take)
+        }
+        Sought::Terms { weighed: &Weighed { postings, query }, units } => {
+            let list = |(&term, &weight): (&u32, &f32)| {
+                let range = postings.units.range(term as usize);
+                let units = postings.units.indices.get(range.clone());
+                Impacts { units, impacts: postings.impacts.get(range), weight: STEP * f64::from(weight) }
+            };
+            let lists = query.terms.iter().zip(query.weights).map(list).collect();
+            add_lists(units, lists, progress, take)
+        }
+    }
+}
+
+fn add_lists(
+    units: usize,
+    mut lists: Vec<impl Postings>,
     progress: &Progress,
     mut take: impl FnMut(usize, u64, &[f64; GROUP]),
 ) -> Result<()> {
-    let mut lists: Vec<Postings<'_>> = Vec::with_capacity(keywords.len());
-    for (k, &x) in keywords.iter().enumerate() {
-        let idf = links.keyword_idf[x as usize] * shares.map_or(1.0, |shares| shares[k]);
-        if idf != 0.0 {
-            let range = links.keyword_units.range(x as usize);
-            let units = links.keyword_units.indices.get(range.clone());
-            lists.push(Postings { units, counts: links.keyword_tf.get(range), idf });
-        }
-    }
     let mut sums = [[0.0; GROUP]; WINDOW / GROUP];
-    for (number, start) in (0..links.units()).step_by(WINDOW).enumerate() {
+    for (number, start) in (0..units).step_by(WINDOW).enumerate() {
         if number % CHECK == 0 {
             progress.check()?;
         }
-        let end = (start + WINDOW).min(links.units());
-        let lengths = &links.unit_length[start..end];
+        let length = WINDOW.min(units - start);
         let mut matching = [0u64; WINDOW / GROUP];
         for list in &mut lists {
-            let mut count = 0;
-            for (&unit, &tf) in list.units.iter().zip(list.counts) {
-                let at = (unit as usize).wrapping_sub(start);
-                // Units ascend: this one is in a later window.
-                let Some(&length) = lengths.get(at) else { break };
+            list.take_window(start, length, |at, part| {
                 let (group, at) = (at / GROUP % (WINDOW / GROUP), at % GROUP);
-                sums[group][at] += list.idf * links.saturations.of(length, tf);
+                sums[group][at] += part;
                 matching[group] |= 1 << at;
-                count += 1;
-            }
-            (list.units, list.counts) = (&list.units[count..], &list.counts[count..]);
+            });
         }
         let groups = sums.iter_mut().zip(matching).enumerate();
         for (group, (sums, set)) in groups.filter(|(_, (_, set))| *set != 0) {
@@ -111,22 +196,15 @@ pub struct Matches {
 
 impl Matches {
     /// Compute and keep the scores: see [`each_group`].
-    pub fn find(
-        &mut self,
-        links: &LinksView<'_>,
-        keywords: &[u32],
-        shares: Option<&[f64]>,
-        progress: &Progress,
-    ) -> Result<()> {
+    pub fn find(&mut self, sought: Sought<'_>, progress: &Progress) -> Result<()> {
         let Self { groups, scores, moments } = self;
         groups.clear();
-        groups.resize(links.units().div_ceil(GROUP), Group::default());
+        groups.resize(sought.units().div_ceil(GROUP), Group::default());
         scores.clear();
         // Room for all at once: what is not written costs nothing.
-        let most: usize = keywords.iter().map(|&x| links.keyword_units.range(x as usize).len()).sum();
-        scores.reserve_exact(most.min(links.units()));
+        scores.reserve_exact(sought.most());
         *moments = Moments::default();
-        each_group(links, keywords, shares, progress, |number, set, sums| {
+        each_group(sought, progress, |number, set, sums| {
             let (mut most, before) = (0.0, scores.len() as u32);
             for at in bits(set) {
                 let score = sums[at as usize % GROUP];

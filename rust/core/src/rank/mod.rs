@@ -12,11 +12,13 @@ pub mod moments;
 pub mod numbers;
 pub mod pagerank;
 pub mod question;
+pub mod relevance;
 pub mod select;
 pub mod sentence_rows;
 pub mod slots;
 pub mod sparse_sum;
 pub mod spread;
+pub mod terms;
 pub mod walk;
 
 #[cfg(test)]

@@ -49,8 +49,19 @@ fn rankings(units: &[(String, String)], ids: &[u32], question: &str) -> Vec<Vec<
     for exact in [false, true] {
         let (plan, mut scratch) = (walk::Plan::new(exact), walk::Scratch::default());
         found.push(
-            walk::rank(&links, walk::Lengths::Keywords, None, question, 99, None, &plan, &mut scratch, &none)
-                .unwrap(),
+            walk::rank(
+                &links,
+                walk::Lengths::Keywords,
+                None,
+                None,
+                question,
+                99,
+                None,
+                &plan,
+                &mut scratch,
+                &none,
+            )
+            .unwrap(),
         );
     }
     // The walk rounds scores to multiples of 2^-30, and raises the first of equal ones by a last bit.

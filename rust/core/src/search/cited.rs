@@ -4,7 +4,7 @@
 use crate::error::{Error, Result};
 use crate::progress::Progress;
 use crate::rank::links_view::LinksView;
-use crate::rank::matches::Matches;
+use crate::rank::matches::{Matches, Sought};
 use crate::rank::messages::{self, pass, Carried, Graph};
 use crate::sparse::{leaves, Leaders, Mask, Scored};
 use crate::text::lexical::Lexer;
@@ -152,7 +152,8 @@ impl<'a> CitedIndex<'a> {
             }
         });
         let (ids, times): (Vec<u32>, Vec<f64>) = counts.into_iter().unzip();
-        matches.find(self.links, &ids, Some(&times), progress)?;
+        let sought = Sought::Keywords { links: self.links, keywords: &ids, shares: Some(&times) };
+        matches.find(sought, progress)?;
         let most = matches.groups().fold(0.0f64, |most, group| most.max(group.0));
         weights.clear();
         if most <= 0.0 {

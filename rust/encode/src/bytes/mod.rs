@@ -25,6 +25,7 @@ pub mod product;
 pub mod rows;
 #[cfg(test)]
 mod tests;
+
 #[cfg(target_arch = "x86_64")]
 pub mod x86;
 

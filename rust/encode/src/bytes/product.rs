@@ -110,6 +110,7 @@ impl Linear {
                 Then::Operand(out) => self.blocks::<S, D, _>(rows, input, out, Plain),
                 Then::Activated(kind, out) => self.blocks::<S, D, _>(rows, input, out, kind),
                 Then::Added(out) => self.blocks::<S, D, _>(rows, input, out, Add),
+                Then::Highest(out) => self.blocks::<S, D, _>(rows, input, out, Highest),
             }
         }
     }
@@ -118,7 +119,8 @@ impl Linear {
     /// As [`Linear::run`]; `then` may read what is in `out`.
     #[inline(always)]
     unsafe fn blocks<S: Wide, D: Dot, F: Follow>(&self, rows: usize, input: &Rows, out: &mut [f32], then: F) {
-        assert!(out.len() >= rows * self.outputs);
+        let stride = if F::ONE_ROW { 0 } else { self.outputs };
+        assert!(out.len() >= self.outputs && out.len() >= rows * stride);
         let (mut sums, mut total) = (Sums([0; BLOCK * PANEL]), Total([0.0; BLOCK * PANEL]));
         // SAFETY: the caller's promise; panels, rows, sums and totals exist.
         unsafe {
@@ -149,7 +151,7 @@ impl Linear {
                     }
                     for column in (0..columns).step_by(16) {
                         for r in 0..count {
-                            let to = out.as_mut_ptr().add((row + r) * self.outputs + start + column);
+                            let to = out.as_mut_ptr().add((row + r) * stride + start + column);
                             let y = S::load(total.0.as_ptr().add(r * PANEL + column));
                             S::store(to, then.then::<S>(y, to));
                         }
@@ -174,6 +176,9 @@ fn scale(group: &[f32]) -> f32 {
 
 /// What follows sixteen results.
 trait Follow: Copy {
+    /// Whether the results of all rows share one row.
+    const ONE_ROW: bool = false;
+
     /// # Safety
     /// The instructions of `S`, sixteen values at `p`.
     unsafe fn then<S: Wide>(self, y: S::V, p: *const f32) -> S::V;
@@ -184,6 +189,9 @@ struct Plain;
 
 #[derive(Clone, Copy)]
 struct Add;
+
+#[derive(Clone, Copy)]
+struct Highest;
 
 impl Follow for Plain {
     #[inline(always)]
@@ -197,6 +205,16 @@ impl Follow for Add {
     unsafe fn then<S: Wide>(self, y: S::V, p: *const f32) -> S::V {
         // SAFETY: the caller's promise.
         unsafe { S::add(y, S::load(p)) }
+    }
+}
+
+impl Follow for Highest {
+    const ONE_ROW: bool = true;
+
+    #[inline(always)]
+    unsafe fn then<S: Wide>(self, y: S::V, p: *const f32) -> S::V {
+        // SAFETY: the caller's promise.
+        unsafe { S::max(S::load(p), y) }
     }
 }
 

@@ -76,12 +76,16 @@ def test_the_command_writes_it_and_refuses_what_it_cannot_draw(
     assert main([*asked, "--html", str(file)]) == 0
     assert "Chain: Blue Engine, Ada Lorne, Milan" in file.read_text("utf-8")
     plain = capsys.readouterr().out
-    assert "goes with" not in plain
+    assert "linked to" not in plain
     assert main([*asked, "--explain"]) == 0
     told = capsys.readouterr().out
     assert (
-        "holds " in told and "goes with [1] Blue Engine: its subject *Ada Lorne* is mentioned there" in told
+        "contains " in told
+        and "linked to [1] Blue Engine: *Ada Lorne*, its subject, is mentioned there (in " in told
     )
+    _, _, sources = told.partition("Sources (")
+    for block in sources.split("\n  [")[1:]:
+        assert 1 <= len(block.splitlines()) <= 3, "a passage and at most two lines about it"
     assert main([*asked, "--explain", "--json"]) == 0
     why = [p["why"] for p in json.loads(capsys.readouterr().out)["passages"]]
     assert any("chain" in reason for reasons in why for reason in reasons)

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from ketrag_fast.query.themes.periods import date_in, periods_of
+from ketrag_fast.query.document_dates import date_in
+from ketrag_fast.query.themes.periods import periods_of
 
 
 @pytest.mark.parametrize(

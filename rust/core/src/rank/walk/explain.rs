@@ -265,6 +265,7 @@ mod tests {
                 &links,
                 walk::Lengths::Keywords,
                 None,
+                None,
                 QUESTION,
                 3,
                 None,

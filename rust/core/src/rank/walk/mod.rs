@@ -9,12 +9,11 @@
 //! (`dense`). In the first two places the direct match has more weight: the two units of a pair share its
 //! score, and for a query that one unit answers only the direct match distinguishes them.
 //!
-//! Among the sections of a few documents the links are weak evidence: the units of a section share its title
-//! and its words. If the candidates of round 1 have few distinct subjects and there are no vectors, the direct
-//! match therefore has more weight in both sums; for a collection with a subject for each unit nothing changes.
-//! The same holds if the query names no subject and few candidates mention one, as abstracts and manuals, whose
-//! titles do not occur in other texts: then a question hardly needs a second hop. Without subjects it holds if the first
-//! candidates have little in common.
+//! A second hop is recognised by subjects: a unit is about one, and others mention it. In a chat, in code, on web
+//! pages and among the sections of a manual units have no subject or share a few, and what candidates share is chance. If
+//! the candidates of round 1 have few distinct subjects, the direct match therefore replaces the pairs, in part or
+//! wholly; for a collection with a subject for each unit nothing changes. The direct match counts more, too, if the query
+//! names no subject and few candidates mention one, as abstracts, whose titles do not occur in other texts.
 //!
 //! Everything that is sorted is rounded first (`ties`): candidates, pairs, the best of either round and the
 //! final scores have the same order on every processor. Ties go to the smaller id in stage 1, and later to
@@ -46,6 +45,7 @@ use crate::items::Items;
 use crate::progress::Progress;
 use crate::rank::links_view::LinksView;
 use crate::rank::question::Question;
+use crate::rank::terms::Weighed;
 use crate::sparse::{leaves, rank_order, Leaders, Mask, Scored};
 use ahead::ask_ahead;
 use chains::Chains;
@@ -53,7 +53,8 @@ use collection::Collection;
 use dense::move_question;
 pub use dense::Dense;
 use pairs::Pairs;
-use partners::{asked_keywords, saturation, PairScratch};
+use partners::PairScratch;
+pub(crate) use partners::{asked_keywords, saturation};
 pub use plan::Plan;
 use pool::{reach, step_from, stepped, PoolScratch, Reach, TINY};
 use subjects::Subjects;
@@ -105,7 +106,8 @@ pub enum Lengths<'a> {
 /// `lengths`: log(1 + length) of each unit. The first two places are chosen by a sum in which the direct match has more weight; their reported score is
 /// that of the ordinary sum, raised if necessary to the least score above those that follow. Units that are
 /// not candidates follow in the order of stage 1, with their stage-1 score less 10,000. Without vectors, a
-/// query without known keywords finds nothing; with vectors it is ranked by them alone. Only units that pass
+/// query without known keywords finds nothing; with vectors it is ranked by them alone. With learned weights of terms,
+/// these are the direct match of round 1; pairs and round 2 are of keywords as always. Only units that pass
 /// `mask` are returned, and as many candidates as usual are taken from these; the best of the others serve as
 /// partners and bridges.
 #[allow(clippy::too_many_arguments)] // the index, the question, and how it is ranked
@@ -113,6 +115,7 @@ pub fn rank(
     links: &LinksView<'_>,
     lengths: Lengths<'_>,
     dense: Option<Dense<'_>>,
+    weighed: Option<Weighed<'_>>,
     question: &str,
     top: usize,
     mask: Option<&Mask>,
@@ -129,10 +132,11 @@ pub fn rank(
     known.read(links, question);
     let (dense, known) = (dense.as_ref(), &*known);
     let blind = dense.is_none_or(Dense::is_blind);
-    if links.units() == 0 || top == 0 || (blind && known.keywords.is_empty()) {
+    let wordless = known.keywords.is_empty() && weighed.is_none_or(|weighed| weighed.query.terms.is_empty());
+    if links.units() == 0 || top == 0 || (blind && wordless) {
         return Ok(Vec::new());
     }
-    if let (Some(dense), true) = (dense, known.keywords.is_empty()) {
+    if let (Some(dense), true) = (dense, wordless) {
         return by_vectors(links, dense, top, mask, progress);
     }
     subjects.read(links, known);
@@ -140,14 +144,14 @@ pub fn rank(
 
     // Round 1.
     let most = plan.pool + plan.rest_pool + plan.step_pool;
-    let stage1 = reach(links, dense, known, None, plan.options(plan.steps), first, progress)?;
+    let stage1 = reach(links, dense, known, weighed, None, plan.options(plan.steps), first, progress)?;
     let order = stage1.best_of(top.max(most), mask);
+    if order.is_empty() {
+        return Ok(Vec::new());
+    }
     let pool = task.candidates(&stage1, &order);
     let early: Vec<u32> = pool.iter().take(plan.partners).map(|p| p.id).collect();
-    let plan = match dense {
-        Some(_) => plan.clone(),
-        None => plan.among(&Collection::of(links, known, &pool, plan.partners)),
-    };
+    let plan = plan.among(&Collection::of(links, known, &pool));
     let (plan, task) = (&plan, Task { plan: &plan, ..task });
     let mut rows: Vec<Row> = Vec::with_capacity(most);
     rows.extend(pool.iter().map(|p| task.row(subjects, p.id, p.score)));
@@ -253,7 +257,16 @@ impl<'a> Task<'a> {
         let other = saturations(links, self.question, partner);
         let left: Vec<f64> =
             mine.iter().zip(&other).map(|(a, b)| 1.0 - (plan.saturated * a.max(*b)).min(1.0)).collect();
-        reach(links, None, self.question, Some(&left), plan.options(plan.rest_steps), scratch, self.progress)
+        reach(
+            links,
+            None,
+            self.question,
+            None,
+            Some(&left),
+            plan.options(plan.rest_steps),
+            scratch,
+            self.progress,
+        )
     }
 
     /// Compute the best pair and the best chain of each candidate; `columns` are all partners, the first
@@ -301,7 +314,12 @@ fn weighted_sum(plan: &Plan, is_dense: bool, r: &Row) -> f64 {
     let (length, chain) =
         if is_dense { (plan.length_dense, plan.chain_dense) } else { (plan.length, plan.chain) };
     let direct = plan.stage1 * r.stage1 + plan.rest * r.rest + plan.step * r.step;
-    r.pair + direct + plan.named * r.named + plan.subject * r.subject + length * r.length + chain * r.chain
+    plan.pair * r.pair
+        + direct
+        + plan.named * r.named
+        + plan.subject * r.subject
+        + length * r.length
+        + chain * r.chain
 }
 
 /// Compute the weighted sum, add stage 3 if there are vectors, and return the final order.
@@ -320,8 +338,8 @@ fn finish(
         move_question(links, dense, &units, &mut scores)?;
         scores.iter_mut().for_each(|score| *score = round_score(*score));
     }
-    let direct =
-        rows.iter().zip(&scores).map(|(r, score)| score + (plan.first_stage1 - plan.stage1) * r.stage1);
+    let more = (plan.first_stage1 - plan.stage1).max(0.0);
+    let direct = rows.iter().zip(&scores).map(|(r, score)| score + more * r.stage1);
     let first: Vec<usize> = ordered(direct).into_iter().take(plan.first).collect();
     let others = ordered(scores.iter().copied()).into_iter().filter(|at| !first.contains(at));
     let places = first.iter().copied().chain(others);

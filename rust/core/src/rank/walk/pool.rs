@@ -6,10 +6,11 @@ use super::ties::{round_mass, round_score};
 use crate::error::Result;
 use crate::progress::Progress;
 use crate::rank::links_view::LinksView;
-use crate::rank::matches::Matches;
+use crate::rank::matches::{Matches, Sought};
 use crate::rank::moments::Moments;
 use crate::rank::question::Question;
 use crate::rank::sparse_sum::SparseSum;
+use crate::rank::terms::Weighed;
 use crate::sparse::{keep_best, leaves, Leaders, Mask, Scored};
 
 const RESTART_TOP: usize = 20;
@@ -83,7 +84,7 @@ pub(crate) struct PoolScratch {
 /// T = f + 1.5 z(ln P) of every unit that the walk reached.
 pub(crate) struct Reach<'s> {
     n: usize,
-    /// Whether every unit is ranked, not only those that BM25 or the walk touched.
+    /// Whether every unit is ranked, not only those that match or that the walk touched.
     every: bool,
     words: &'s Matches,
     /// With vectors: f of every unit.
@@ -94,12 +95,14 @@ pub(crate) struct Reach<'s> {
     logs: Vec<f64>,
 }
 
-/// Walk from the units that match the query best; with shares, each keyword counts only in part.
+/// Walk from the units that match the query best: by learned weights if there are any, else by BM25; with shares, each
+/// keyword counts only in part.
 #[allow(clippy::too_many_arguments)] // what is walked over, from where, and how
 pub(crate) fn reach<'s>(
     links: &LinksView<'_>,
     dense: Option<&Dense<'_>>,
     question: &Question,
+    weighed: Option<Weighed<'_>>,
     shares: Option<&[f64]>,
     options: Options,
     scratch: &'s mut PoolScratch,
@@ -115,7 +118,11 @@ pub(crate) fn reach<'s>(
         }
         (own, shares) => shares.or(own),
     };
-    words.find(links, &question.keywords, shares, progress)?;
+    let sought = match &weighed {
+        Some(weighed) => Sought::Terms { weighed, units: n },
+        None => Sought::Keywords { links, keywords: &question.keywords, shares },
+    };
+    words.find(sought, progress)?;
     let standard = Standard::new(words.moments().with(0.0, n - words.count()));
     if let Some(dense) = dense {
         dense.every_unit(direct, progress)?;

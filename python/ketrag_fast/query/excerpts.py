@@ -1,0 +1,190 @@
+"""Parts of the indexed texts by place: `notes.md:93-110`, `report.pdf:p12`, `stock.xlsx:Stock!A65`."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from ketrag_fast.errors import InputError, UnknownName
+from ketrag_fast.query.hit_places import place_fields
+from ketrag_fast.query.inspect import document_title
+from ketrag_fast.query.open_generation import FilterMask
+from ketrag_fast.query.search import Searcher
+from ketrag_fast.types import Excerpt
+from ketrag_fast.types.locations import Location, Locator
+
+_SHOWN: Final = 20
+"""Lines of an excerpt from one line on."""
+_CELL: Final = re.compile(r"(cell|[A-Za-z]{0,3})(\d+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Excerpts:
+    """Reads parts of the texts of an opened generation."""
+
+    searcher: Searcher
+
+    def excerpt(self, name: str, part: Part, filtered: FilterMask | None) -> Excerpt:
+        """Return a part of the text of a file, named by its path or by the id of a document.
+
+        Raises UnknownName if it is not in the index, or not among the documents that pass the filter.
+        """
+        documents = self._find(name, part, filtered)
+        texts = self.searcher.opened.texts
+        files = self.searcher.paths.of([texts.names[documents[0]]])
+        title = document_title(self.searcher.units, self.searcher.rows(documents[0]))
+        location: dict[str, Any] = {}
+        if len(documents) == 1:
+            text = texts.text(documents[0])
+            first = texts.first_line(documents[0], text.encode())
+            start, end, location = part.range_in(self.searcher, documents[0], text)
+        else:
+            text, first = "\n".join(texts.text(number) for number in documents), None
+            start, end = 0, len(text)
+        begin = first or 1
+        rows = text.split("\n")
+        if not rows[-1] and len(rows) > 1:
+            rows.pop()
+        total = begin + len(rows) - 1
+        if part.lines is not None:
+            low, high = part.lines[0], part.lines[0] + _SHOWN - 1 if part.lines[1] is None else part.lines[1]
+        else:
+            low = begin + text.count("\n", 0, start)
+            high = low + text.count("\n", start, max(start, end - 1))
+        if high < low:
+            raise InputError(f"{low:,}-{high:,} is not a range of lines", hint=f"such as {name}:93-110")
+        if low > total:
+            raise UnknownName(f"{name} has no line {low:,}", hint=f"its text ends with line {total:,}")
+        low, high = max(low, begin), min(high, total)
+        shown = [row.removesuffix("\r") for row in rows[low - begin : high - begin + 1]]
+        if first is not None:
+            location = {**location, "lines": [low, high]}
+        place = place_fields(texts.names[documents[0]], files, location, title)
+        return Excerpt(**place, text="\n".join(shown), first=low, total=total)
+
+    def has(self, name: str) -> bool:
+        """Return whether a name is that of a document or of a file in the index."""
+        return bool(self._candidates(name))
+
+    def _find(self, name: str, part: Part, filtered: FilterMask | None) -> list[int]:
+        """Return the documents of a file, in order, that pass the filter."""
+        texts = self.searcher.opened.texts
+        fits = None if filtered is None or filtered.core is None else texts.wanted(filtered.fits)
+        found = [at for at in self._candidates(name) if fits is None or fits[at]]
+        if part.cell is not None and len(found) > 1:
+            found = [
+                at
+                for at in found
+                if part.is_in(self.searcher.opened.places.of_rows(self.searcher.rows(at), 0, 1))
+            ]
+        if not found:
+            raise unknown(name)
+        return found
+
+    def _candidates(self, name: str) -> list[int]:
+        texts = self.searcher.opened.texts
+        path = Path(os.path.abspath(os.path.expanduser(name)))  # noqa: PTH100, PTH111 - links stay, no error
+        parts = path.parts[1:]
+        ends = {"/".join(parts[at:]) for at in range(len(parts))}
+        starts = tuple(end + mark for end in ends for mark in "#:/")
+        near = [at for at, known in enumerate(texts.names) if known in ends or known.startswith(starts)]
+        files = self.searcher.paths.of(texts.names[at] for at in near)
+        found = []
+        for at in near:
+            file = files.get(texts.names[at])
+            if file is not None and path in (Path(file.path), Path(file.path + file.part)):
+                found.append(at)
+        if found:
+            return found
+        number = texts.numbers.get(name)
+        if number is not None:
+            return [number]
+        parts = tuple(name + mark for mark in "#:/")
+        return [at for at in near if texts.names[at].startswith(parts)]
+
+
+def unknown(name: str) -> UnknownName:
+    """Return the error for a file that is not in the index, or that the caller may not see."""
+    return UnknownName(f"{name} is not in the index", hint="`ketrag documents` lists what is")
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The part of a text that is wanted: lines, pages, a cell or a time; all of it if nothing is set."""
+
+    lines: tuple[int, int | None] | None = None
+    pages: tuple[int, int] | None = None
+    cell: str | None = None
+    time: str | None = None
+
+    def is_in(self, location: Location) -> bool:
+        """Return whether a row of a sheet with this location has the cell."""
+        sheet, mark, cell = (self.cell or "").rpartition("!")
+        if mark and location.get("sheet") != sheet:
+            return False
+        wanted, has = _CELL.fullmatch(cell), _CELL.match(str(location.get("cell", "")))
+        return wanted is not None and has is not None and wanted[2] == has[2]
+
+    def range_in(self, searcher: Searcher, document: int, text: str) -> tuple[int, int, dict[str, Any]]:
+        """Return the range of a document's text in code points, and its location.
+
+        Raises UnknownName if the document has no such page or time.
+        """
+        if self.pages is None and self.time is None and self.cell is None:
+            return 0, len(text), {}
+        places = searcher.opened.places
+        spans = [span for row in searcher.rows(document) for span in places.spans_of_row(row)]
+        if self.cell is not None:
+            inside = [
+                one
+                for one in spans
+                if one.kind == "cell" and self.is_in({**_sheet_of(spans), "cell": one.value})
+            ]
+            what, last = f"cell {self.cell}", "ketrag get FILE prints all of it"
+        elif self.time is not None:
+            inside = [one for one in spans if one.kind == "time" and one.value == self.time]
+            what, last = f"time {self.time}", "`ketrag search` prints the times that there are"
+        else:
+            own = [one for one in spans if one.kind in ("page", "slide")]
+            low, high = self.pages or (1, 1)
+            inside = [one for one in own if low <= one.value <= high]
+            what = f"page {low}"
+            last = f"the last one is {own[-1].value}" if own else "its format has no pages"
+        if not inside:
+            raise UnknownName(f"{searcher.opened.texts.names[document]} has no {what}", hint=last)
+        start, end = min(one.start for one in inside), max(one.end for one in inside)
+        return start, end, places.of_rows(searcher.rows(document), start, end)
+
+
+def _sheet_of(spans: Sequence[Locator]) -> dict[str, Any]:
+    return next(({"sheet": one.value} for one in spans if one.kind == "sheet"), {})
+
+
+_POSITIONS: Final[tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], Part]], ...]] = (
+    (re.compile(r"(\d\d:\d\d:\d\d)"), lambda m: Part(time=m[1])),
+    (re.compile(r"(\d+)-(\d+)"), lambda m: Part(lines=(int(m[1]), int(m[2])))),
+    (re.compile(r"(\d+):(\d+)"), lambda m: Part(lines=(int(m[1]), int(m[1]) + int(m[2]) - 1))),
+    (re.compile(r"(\d+)"), lambda m: Part(lines=(int(m[1]), None))),
+    (re.compile(r"p(\d+)(?:-(\d+))?"), lambda m: Part(pages=(int(m[1]), int(m[2] or m[1])))),
+    (re.compile(r"((?:[^:!]+!)?(?:cell|[A-Za-z]{1,3})\d+)"), lambda m: Part(cell=m[1])),
+)
+"""Positions behind the last colons of `FILE:POSITION`, the most specific first."""
+
+
+def split_position(text: str) -> Iterator[tuple[str, Part]]:
+    """Yield the ways to read `FILE:POSITION`: all of it as a file first.
+
+    Examples:
+        >>> [file for file, _ in split_position("notes.md:93-110")]
+        ['notes.md:93-110', 'notes.md']
+    """
+    yield text, Part()
+    for at in (index for index, letter in enumerate(text) if letter == ":" and index):
+        for pattern, part in _POSITIONS:
+            found = pattern.fullmatch(text, at + 1)
+            if found is not None:
+                yield text[:at], part(found)
