@@ -85,7 +85,7 @@ def _pack(array: Array, path: Path, earlier: Path | None) -> bool:
         return False
     if (
         array.ndim > 1 and array.dtype == np.uint8
-    ):  # codes of vectors, which queries read where they are mapped
+    ):  # codes of vectors, which queries map
         return False
     size = _core.pack_file(_bytes_of(array), array.dtype.str, array.shape, path, earlier=earlier)
     if size is None:
