@@ -172,3 +172,16 @@ def test_marked_lines_are_cut_around_the_marks() -> None:
     wide = "雪" * 40
     assert columns(terminal.marked(wide, [], 21)) <= 21
     assert cut("abcdef", 4) == "abc…" and columns(cut(wide, 5)) <= 5
+
+
+def test_hops(folder: Path) -> None:
+    for command_name in ("search", "retrieve"):
+        plain = command(command_name, "was it near?", "--json", cwd=folder)
+        hops = ("--hop", "odd", "--hop", "dash line")
+        led = command(command_name, "was it near?", *hops, "--json", cwd=folder)
+        rows = [json.loads(done.out) for done in (plain, led)]
+        key = "hits" if command_name == "search" else "passages"
+        assert rows[0][key][0]["document"] == "sea.md", rows[0]
+        assert rows[1][key][0]["document"] == "odd.txt"
+    refused = command("retrieve", "--queries", "x.jsonl", "--hop", "a", cwd=folder)
+    assert refused.code == 2 and "--hop" in refused.err

@@ -227,7 +227,7 @@ def test_a_service_and_an_assistant_send_nothing(foreign: Path, server: Endpoint
         assert client.post("/v1/retrieve", json={"question": QUESTION, "mode": "bm25"}).json()["passages"]
 
     async def use(client: Any) -> None:
-        reply = await client.call_tool("search", {"question": QUESTION, "budget": 100})
+        reply = await client.call_tool("search", {"query": QUESTION})
         assert reply.is_error
 
     over_pipes(foreign, use)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ketrag_fast import Document, Index, Settings
+from ketrag_fast import Document, Index, Query, Settings
 from ketrag_fast.errors import InputError, UnknownName
 from tests.support.office_files import docx, mail, paragraph, pptx, shape, text_row, xlsx
 from tests.support.pdf_files import simple
@@ -248,3 +248,24 @@ def test_an_index_of_several_and_of_nothing(tmp_path: Path) -> None:
     with Index.build([], tmp_path / "empty") as nothing:
         assert nothing.search("zeppelin").reason == "empty_index"
         assert not nothing.grep("zeppelin")
+
+
+def test_hops_are_further_starting_points(index: Index) -> None:
+    """Passages of a name that the question does not have are found, and its words are marked."""
+    question = "What was heard by its sailors?"
+    assert index.search(question, n=1)[0].document != "sub/deep.md"
+    hit = index.search(question, n=1, hops=["the kraken sleeps", "who dives deep?"])[0]
+    assert hit.document == "sub/deep.md"
+    line = hit.snippet[0]
+    assert "kraken" in [line.text[slice(*mark)] for mark in line.marks]
+    context = index.retrieve(question, hops=("kraken",))
+    assert context.question == question and context.passages[0].document == "sub/deep.md"
+    both = index.retrieve_many([question, Query(question, hops=["kraken"])], top=1)
+    assert [one.passages[0].document for one in both] == [
+        index.retrieve(question).passages[0].document,
+        "sub/deep.md",
+    ]
+    assert index.retrieve(question).passages == index.retrieve(question, hops=[]).passages
+    for bad in ("kraken", ["", "a"], [1], ["a"] * 21):
+        with pytest.raises(InputError, match="hops"):
+            index.retrieve(question, hops=bad)

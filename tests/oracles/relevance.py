@@ -1,4 +1,4 @@
-"""The terms of a passage's relevance, slow and plain: the oracle of the core's `relevance` without vectors."""
+"""The terms of a passage's relevance, slow and plain: the oracle of the core's without vectors."""
 
 from __future__ import annotations
 

@@ -222,11 +222,8 @@ def test_among_units_without_subjects_the_direct_match_replaces_pairs(with_vecto
     links, lengths = untitled()
     vectors = doubles = None
     if with_vectors:
-        rng = np.random.default_rng(7)
-        vectors = kernel.Vectors(*(unit_rows(rng, count, 16) for count in (60, 120, 1)))
-        doubles = tuple(
-            np.asarray(x, float) for x in (vectors.units, vectors.sentences, vectors.questions[0])
-        )
+        vectors = drawn_vectors(np.random.default_rng(7), (60, 120, 1), 16)
+        doubles = in_doubles(vectors)
     found = default(links, question, lengths, vectors=vectors)
     same(found, slow(links, asked(links, question), lengths, vectors=doubles), 2e-3 if with_vectors else 1e-7)
     before = default(links, question, lengths, vectors=vectors, numbers={"direct": 0})

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ketrag_fast.index.inspection import Inspection
     from ketrag_fast.models.llms.protocol import LanguageModel
     from ketrag_fast.query.answer.generation import OnText
-    from ketrag_fast.types import Answer, BuildReport, Excerpt, Hits, Match, Themes
+    from ketrag_fast.types import Answer, BuildReport, Excerpt, Files, Hits, Match, Themes
 
     PathText = str | os.PathLike[str]
 
@@ -626,6 +626,29 @@ class Index:
 
         compiled = searching.pattern_of(pattern, ignore_case=ignore_case, words=words, fixed=fixed)
         return searching.grep_counts(self._state, compiled, glob=glob, filter=filter, allow=allow)
+
+    @enough_memory()
+    def files(
+        self,
+        glob: str | Sequence[str] | None = None,
+        *,
+        filter: Filter | None = None,  # noqa: A002 - as in `Query`
+        allow: Filter | None = None,
+    ) -> Files:
+        """Return the files that the index has documents of, and documents that a program passed.
+
+        Args:
+            glob: As in `search`.
+            filter: Only documents whose metadata matches, as in `retrieve`.
+            allow: The documents that the caller may see.
+
+        Examples:
+            >>> index.files().paths
+            ('fram', 'maud', 'nansen')
+        """
+        from ketrag_fast.index import searching
+
+        return searching.files(self._state, glob=glob, filter=filter, allow=allow)
 
     @overload
     def retrieve_many(

@@ -354,6 +354,11 @@ class Inspection:
         theirs = other.retrieve_many(questions) if questions else []
         return difference(self._opened.generation, other.inspect._opened.generation, questions, (own, theirs))
 
+    @property
+    def can_answer(self) -> bool:
+        """Whether a model answers questions."""
+        return self._opened.answering is not None
+
     def open_answer_llm(self) -> None:
         """Open the files of the model that answers questions; an endpoint is not contacted.
 

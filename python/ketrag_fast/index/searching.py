@@ -16,7 +16,7 @@ from ketrag_fast.query.limits import Clock, check_top
 from ketrag_fast.query.open_generation import FilterMask
 from ketrag_fast.query.query import Filter, Query, QueryFields, as_query
 from ketrag_fast.query.search import Globs, Searcher
-from ketrag_fast.types import Excerpt, Hits, Match
+from ketrag_fast.types import Excerpt, Files, Hits, Match
 
 _TOKENS = 1_000
 """Tokens that each passage may take."""
@@ -101,6 +101,18 @@ def grep_counts(
     clock = Clock(state.opened.settings.deadline, 1)
     searcher, filtered = _open(state, filter, allow, clock)
     return searcher.counts(pattern, filtered, glob, clock.left)
+
+
+def files(
+    state: IndexState,
+    *,
+    glob: Globs = None,
+    filter: Filter | None = None,  # noqa: A002 - as in `Query`
+    allow: Filter | None = None,
+) -> Files:
+    """Return the files that are indexed."""
+    searcher, filtered = _open(state, filter, allow, Clock(None, 1))
+    return searcher.files(filtered, glob)
 
 
 def excerpt(

@@ -26,13 +26,15 @@ _AHEAD: Final = 4
 class FoundLine:
     """A line that matches: the number of its document, its range in code points, and its text.
 
-    The number of the line is None if the document has no lines of a file.
+    The number of the line is None if the document has no lines of a file. `text_line` counts those of the
+    indexed text.
     """
 
     document: int
     start: int
     end: int
     line: ShownLine
+    text_line: int
 
 
 def matching_lines(
@@ -59,7 +61,8 @@ def matching_lines(
                 begins[document] = texts.first_line(document, data)
             first = begins[document]
             number = None if first is None else first + line
-            found.append(FoundLine(document, start, end, ShownLine(text, tuple(marks), number, cut)))
+            shown = ShownLine(text, tuple(marks), number, cut)
+            found.append(FoundLine(document, start, end, shown, line + 1))
         return found
 
     count = 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from operator import index
 from typing import Any, Final
 
@@ -11,6 +12,7 @@ from ketrag_fast.errors import ConfigError, DeadlineExceeded, EmptyQuery, InputE
 
 ENDLESS: Final = 2**62
 """More tokens or passages than any index holds; twice as many still fit the core's integers."""
+MOST_HOPS: Final = 20
 
 
 def check_text(text: str, position: int | None = None) -> str:
@@ -30,6 +32,15 @@ def check_text(text: str, position: int | None = None) -> str:
     if not text.strip():
         raise EmptyQuery(f"{name} is empty", hint="give at least one word")
     return text
+
+
+def check_hops(hops: Sequence[str]) -> tuple[str, ...]:
+    """Return the hops of a query. Raises InputError if they are not a short list of texts."""
+    if isinstance(hops, str) or not all(isinstance(hop, str) and hop.strip() for hop in hops):
+        raise InputError("hops must be a list of texts that are not empty", hint='such as ["Orion Pictures"]')
+    if len(hops) > MOST_HOPS:
+        raise InputError(f"hops must be at most {MOST_HOPS}, got {len(hops)}", hint="leave out older ones")
+    return tuple(hops)
 
 
 def core_text(text: str) -> str:

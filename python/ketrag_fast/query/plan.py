@@ -39,6 +39,7 @@ class QueryPlan:
     """The folder of the index if newer documents come first among passages of comparable relevance."""
     condition: Condition | None = None
     """The filter."""
+    hops: Sequence[str] = ()
 
     @property
     def settings(self) -> Settings:
@@ -49,6 +50,14 @@ class QueryPlan:
     def mask(self) -> _core.Mask | None:
         """The units that may be printed, in the core's form; None for all."""
         return None if self.filtered is None else self.filtered.core
+
+    def ranked_text(self, question: str) -> str:
+        """Return the text that passages are ranked by: a question and its hops.
+
+        One walk from the words of both finds more than a walk from each: see
+        docs/how-to/assistants.md#hops.
+        """
+        return " ".join([question, *self.hops])
 
     @property
     def has_terms(self) -> bool:
@@ -127,4 +136,5 @@ def plan_query(
         filtered,
         path if (settings.newest if query.newest is None else query.newest) else None,
         condition,
+        query.hops,
     )

@@ -74,6 +74,7 @@ def _is_plain(plan: QueryPlan, *, embeds: bool) -> bool:
     approximate = embeds and bool(plan.opened.graphs) and recipe.join != "fuse"
     return not (
         plan.explain
+        or plan.hops
         or plan.neighbourhoods
         or recipe.surveys
         or approximate

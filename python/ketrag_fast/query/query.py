@@ -8,7 +8,14 @@ from typing import Any, TypedDict
 
 from ketrag_fast.base.filters import Condition, allow_condition, filter_condition
 from ketrag_fast.errors import ConfigError, InputError
-from ketrag_fast.query.limits import check_budget, check_deadline, check_min_score, check_text, check_top
+from ketrag_fast.query.limits import (
+    check_budget,
+    check_deadline,
+    check_hops,
+    check_min_score,
+    check_text,
+    check_top,
+)
 
 Filter = str | Mapping[str, Any]
 """A condition on document metadata: `"year>=1990 and lang=en"` or `{"year": {"$gte": 1990}}`."""
@@ -25,6 +32,7 @@ class QueryFields(TypedDict, total=False):
     allow: Filter | None
     deadline: float | None
     explain: bool
+    hops: Sequence[str]
     newest: bool | None
 
 
@@ -44,13 +52,16 @@ class Query:
             these documents alone (see `Index.allowed`).
         deadline: Time limit in seconds.
         explain: Whether each passage says why it was retrieved (`Passage.why`).
+        hops: Names or sub-questions on the way to the answer that the caller knows already. Passages are
+            ranked by them, too; a reranker and a language model get the question alone.
         newest: Whether newer documents come first among passages of comparable relevance.
 
     Raises:
         EmptyQuery: The text is empty.
         ConfigError: `mode` is not a str, `budget` or `top` is negative or not a whole number, or `min_score`
             is not from 0 to 1.
-        InputError: The text is not a str, a condition cannot be parsed, or the deadline is not a number.
+        InputError: The text or a hop is not a str, a condition cannot be parsed, or the deadline is not a
+            number.
 
     Examples:
         >>> from dataclasses import replace
@@ -72,6 +83,7 @@ class Query:
     allow: Filter | None = field(default=None, hash=False)
     deadline: float | None = None
     explain: bool = False
+    hops: Sequence[str] = ()
     newest: bool | None = None
     min_score: float | None = None
     condition: Condition | None = field(default=None, init=False, repr=False, compare=False)
@@ -92,6 +104,7 @@ class Query:
             assign(self, "top", check_top(self.top))
         if self.min_score is not None:
             assign(self, "min_score", check_min_score(self.min_score))
+        assign(self, "hops", check_hops(self.hops))
         if self.deadline is not None:
             check_deadline(self.deadline)
         if self.filter is not None:
@@ -158,6 +171,7 @@ def _options_of(query: Query) -> Hashable:
         query.min_score,
         query.deadline,
         query.explain,
+        query.hops,
         query.newest,
     )
     return *options, conditions

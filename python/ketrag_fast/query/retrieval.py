@@ -38,7 +38,7 @@ def run_plan(
         threads: Number of threads, 0 for all cores; None ranks a single question on this thread.
         quoted: Whether the best sentences of neighbouring units are added, in modes that read them.
     """
-    prepared = prepare(plan, [core_text(question) for question in questions], threads or 0)
+    prepared = prepare(plan, [core_text(plan.ranked_text(one)) for one in questions], threads or 0)
     if plan.mode.recipe.surveys:
         return survey_all(plan, questions, prepared, threads)
     request, replies = rank(plan, questions, prepared, threads)

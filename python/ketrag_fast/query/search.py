@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,14 +20,16 @@ from ketrag_fast.query.plan import plan_query
 from ketrag_fast.query.query import Query
 from ketrag_fast.query.retrieval import run_plan
 from ketrag_fast.query.snippets import Snippets
-from ketrag_fast.query.source_paths import SourceFile, SourcePaths
+from ketrag_fast.query.source_paths import SourceFile, SourcePaths, without_part
 from ketrag_fast.systems.shared.row_text import span_of
-from ketrag_fast.types import Context, Hit, Hits, Match, Passage
+from ketrag_fast.types import Context, Files, Hit, Hits, Match, Passage, Place
 
 if TYPE_CHECKING:
     from ketrag_fast.query.grep import FoundLine
 
 Globs = str | Sequence[str] | None
+_POSITION: Final = ("lines", "page", "cell", "time")
+"""Fields of a place that say where in a file it is."""
 
 
 @dataclass(frozen=True)
@@ -69,13 +71,13 @@ class Searcher:
         narrows = globs is not None or pattern is not None
         plan = plan_query(self.opened, path, query, narrow=narrow if narrows else None)
         context = run_plan(plan, [query.text], quoted=False)[0][0]
-        return self.hits(context, count)
+        return self.hits(context, count, plan.ranked_text(query.text))
 
-    def hits(self, context: Context, count: int) -> Hits:
-        """Return the first `count` passages of a context as hits."""
+    def hits(self, context: Context, count: int, ranked: str) -> Hits:
+        """Return the first `count` passages of a context as hits. They were ranked by the text `ranked`."""
         passages = context.passages[:count]
         files = self.paths.of(passage.document for passage in passages)
-        snippets = Snippets(self.opened, context.question)
+        snippets = Snippets(self.opened, ranked)
         return Hits(
             context.question,
             context.mode,
@@ -86,21 +88,32 @@ class Searcher:
         )
 
     def _hit(self, rank: int, passage: Passage, snippets: Snippets, files: Mapping[str, SourceFile]) -> Hit:
-        text, location, title = passage.text, passage.location, passage.title
+        text, location, title, start = passage.text, passage.location, passage.title, passage.start
         if passage.units:  # of neighbours that were found together, the best one is shown
             span = span_of(self.units, passage.unit)
-            text, title = span.text, span.title
+            text, title, start = span.text, span.title, span.start
             location = self.opened.places.of_unit(passage.unit, span.start, span.end)
         place = place_fields(passage.document, files, location, title)
         first = None if place["lines"] is None else place["lines"][0]
         return Hit(
             **place,
+            text_lines=self._text_lines(place, passage.document, start, text),
             rank=rank,
             score=passage.relevance,
             text=text,
             snippet=snippets.lines(text, first),
             unit=passage.unit,
         )
+
+    def _text_lines(
+        self, place: Mapping[str, Any], document: str, start: int, text: str
+    ) -> tuple[int, int] | None:
+        """Return the lines of the indexed text that a passage has, if it has no other position."""
+        number = self.opened.texts.numbers.get(document)
+        if number is None or any(place[field] is not None for field in _POSITION):
+            return None
+        first = self.opened.texts.text(number).count("\n", 0, start) + 1
+        return first, first + text.count("\n")
 
     def _units(self, fits: NDArray[np.bool_] | None, globs: Globs) -> NDArray[np.bool_] | None:
         """Return the units of a mask that are in documents which globs want."""
@@ -176,7 +189,10 @@ class Searcher:
         title = self._titles.get(found.document)
         if title is None:
             title = self._titles[found.document] = document_title(self.units, rows)
-        return Match(**place_fields(name, files, location, title), line=found.line)
+        place = place_fields(name, files, location, title)
+        has_other = any(place[field] is not None for field in _POSITION)
+        lines = None if has_other else (found.text_line, found.text_line)
+        return Match(**place, text_lines=lines, line=found.line)
 
     @cached_property
     def _titles(self) -> dict[int, str]:
@@ -186,3 +202,26 @@ class Searcher:
         """Return the rows of a document in the documents' arrays."""
         first, last = self.opened.texts.first_row[document : document + 2].tolist()
         return range(first, last)
+
+    def files(self, filtered: FilterMask | None, globs: Globs) -> Files:
+        """Return the files of the documents that a filter and globs leave, in index order."""
+        texts, wanted = self.opened.texts, self._documents(filtered, globs)
+        specs = self.paths.specs()
+        first: dict[str, int] = {}
+        for at in range(len(texts)) if wanted is None else np.flatnonzero(wanted).tolist():
+            name = texts.names[at]  # of the rows of a sheet only the first one
+            first.setdefault(without_part(name) if name in specs else name, at)
+        files = self.paths.of(texts.names[at] for at in first.values())
+        found: dict[str, tuple[str, int]] = {}
+        for name, at in first.items():
+            file = files.get(texts.names[at])
+            found.setdefault(name if file is None else file.path, (name, at))
+        documents, numbers = zip(*found.values(), strict=True) if found else ((), ())
+
+        def place(index: int) -> Place:
+            number = numbers[index]
+            title = document_title(self.units, self.rows(number))
+            fields = place_fields(texts.names[number], files, {}, title)
+            return Place(**{**fields, "document": documents[index], "lines": None, "part": ""})
+
+        return Files(tuple(found), documents, place)

@@ -49,7 +49,7 @@ class SourcePaths:
                 state = "missing"
                 if base.is_dir() and not _is_file_name(name):
                     continue  # the id is one that a line of a data set has
-                plain = _PART.sub("", name)
+                plain = without_part(name)
                 is_source = base.name == plain and not base.is_dir()
                 path = base if is_source else base.joinpath(*plain.split("/"))
             elif stamps is not None and stamps.is_changed(str(path)):
@@ -74,7 +74,17 @@ def _is_file_name(name: str) -> bool:
     """Return whether an id ends like the name of a file that a reader takes."""
     from ketrag_fast.readers.file_types import BY_SUFFIX
 
-    return PurePosixPath(_PART.sub("", name)).suffix.lower() in BY_SUFFIX
+    return PurePosixPath(without_part(name)).suffix.lower() in BY_SUFFIX
+
+
+def without_part(name: str) -> str:
+    """Return the id of a row or line without what it has after the name of its file.
+
+    Examples:
+        >>> without_part("crew.csv#2")
+        'crew.csv'
+    """
+    return _PART.sub("", name)
 
 
 def sources_of(path: Path) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ketrag_fast.types.documents import Document, Failure, Listed, Section, Span
     from ketrag_fast.types.entities import Entity, Relation
     from ketrag_fast.types.graph_views import GraphEdge, GraphNode, GraphView
-    from ketrag_fast.types.hits import Excerpt, Hit, Hits, Match, Place, ShownLine
+    from ketrag_fast.types.hits import Excerpt, Files, Hit, Hits, Match, Place, ShownLine
     from ketrag_fast.types.locations import Location, Locator
     from ketrag_fast.types.reports import BuildReport, StageReport, Usage
     from ketrag_fast.types.themes import Theme, ThemeDocument, ThemePeriod, ThemeQuote, Themes
@@ -32,6 +32,7 @@ _HOMES = {
     "Entity": "entities",
     "Excerpt": "hits",
     "Failure": "documents",
+    "Files": "hits",
     "GraphEdge": "graph_views",
     "GraphNode": "graph_views",
     "GraphView": "graph_views",
@@ -70,6 +71,7 @@ __all__ = [
     "Entity",
     "Excerpt",
     "Failure",
+    "Files",
     "GraphEdge",
     "GraphNode",
     "GraphView",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, overload
 
@@ -43,6 +43,7 @@ class Place:
         state: "changed" if the file was changed since it was indexed, "missing" if it does not exist here.
         index: Name of the collection, if several were searched.
         part: What the document is in the file: `#2` for a row, `/notes.txt` for a member of an archive.
+        text_lines: First and last line of the indexed text, if the format has no lines, pages or cells.
 
     Examples:
         >>> place = Place(document="notes.md", path="/home/ada/notes.md", lines=(93, 110))
@@ -61,6 +62,7 @@ class Place:
     state: str | None = None
     index: str | None = None
     part: str = ""
+    text_lines: Lines | None = None
 
     @property
     def position(self) -> str:
@@ -82,6 +84,7 @@ class Place:
             "cell": self.cell,
             "time": self.time,
             "title": " › ".join(self.title),
+            **({} if self.text_lines is None else {"text_lines": list(self.text_lines)}),
             **({} if self.state is None else {"state": self.state}),
             **({} if self.index is None else {"index": self.index}),
         }
@@ -210,3 +213,32 @@ class Hits(Sequence[Hit]):
             "generation": self.generation,
             "warnings": list(self.warnings),
         }
+
+
+@dataclass(frozen=True, slots=True)
+class Files(Sequence[Place]):
+    """The files of an index, in index order; their titles are read when they are needed.
+
+    Attributes:
+        paths: The absolute path of each file, or the id of a document that a program passed.
+        documents: The id of each file's document, without what the ids of rows have after it.
+
+    Examples:
+        >>> [file.title for file in index.files("fram")]
+        [('Fram',)]
+    """
+
+    paths: tuple[str, ...]
+    documents: tuple[str, ...]
+    place: Callable[[int], Place] = field(repr=False, compare=False)
+
+    @overload
+    def __getitem__(self, index: int) -> Place: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Place]: ...
+    def __getitem__(self, index: int | slice) -> Place | Sequence[Place]:
+        numbers = range(len(self.paths))[index]
+        return self.place(numbers) if isinstance(numbers, int) else [self.place(one) for one in numbers]
+
+    def __len__(self) -> int:
+        return len(self.paths)

@@ -6,10 +6,15 @@ import argparse
 import logging
 import os
 import signal
+import sys
+from difflib import unified_diff
+from pathlib import Path
 from typing import Any
 
 from ketrag_fast.apps.cli import options, output, serve
+from ketrag_fast.apps.cli.assistants import ASSISTANTS, SKILL, Edit, edits, lines, write
 from ketrag_fast.apps.cli.command_parser import mark_rare
+from ketrag_fast.apps.cli.terminal_text import one_line
 from ketrag_fast.errors import BackendMissing, ConfigError
 
 _PORT = 8766
@@ -21,15 +26,29 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
         "mcp",
         parents=[shared],
         conflict_handler="resolve",
-        description="Offer indexes to an assistant by the Model Context Protocol: search, ask, "
-        "read_passage, entity, list_documents. Over standard input and output, or over HTTP "
-        "with --http.",
+        description="Offer indexes to an assistant by the Model Context Protocol: search, read, grep, list, "
+        "themes, and ask if there is a model. Over standard input and output, or over HTTP with --http. "
+        "--install writes the settings of an assistant.",
         examples=(
-            "ketrag mcp -i docs-index",
+            "ketrag mcp --install claude-code",
+            "ketrag mcp --install codex --user -c notes --print",
             "ketrag mcp -i notes=./notes -i laws=./laws --llm llama-cpp:model.gguf",
             "ketrag mcp -i docs-index --http --port 8766",
         ),
     )
+    group = parser.add_argument_group("installation")
+    group.add_argument(
+        "--install",
+        choices=tuple(ASSISTANTS),
+        metavar="ASSISTANT",
+        help="add the server to the settings of an assistant, and a skill that says when to use which tool: "
+        + ", ".join(ASSISTANTS),
+    )
+    group.add_argument(
+        "--user", action="store_true", help="for all projects, not only for the working directory"
+    )
+    group.add_argument("--print", action="store_true", help="print what to add, and write nothing")
+    group.add_argument("--yes", action="store_true", help="write without asking")
     serve.add_indexes(parser)
     group = parser.add_argument_group("HTTP")
     group.add_argument("--http", action="store_true", help="listen on a port instead of standard input")
@@ -42,6 +61,11 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run the command until its client goes away, or until Ctrl-C, which is how it is ended."""
+    if args.install is not None:
+        return _install(args)
+    for name in ("user", "print", "yes"):
+        if getattr(args, name):
+            raise ConfigError(f"--{name} needs --install", hint=f"--install {next(iter(ASSISTANTS))}")
     try:
         return _serve(args)
     except KeyboardInterrupt:
@@ -89,3 +113,71 @@ def _serve(args: argparse.Namespace) -> int:
 
     run_service(given, token, sockets[0], on_start=started, make=create_mcp_app)
     return 0
+
+
+def _install(args: argparse.Namespace) -> int:
+    """Add the server to the settings of an assistant."""
+    if args.http:
+        raise ConfigError("--install with --http: assistants start the server themselves")
+    words = _command(args)
+    if args.print:
+        assistant = ASSISTANTS[args.install]
+        for path, text in (
+            (assistant.settings(for_user=args.user), lines(args.install, words)),
+            (assistant.skill(for_user=args.user), SKILL),
+        ):
+            output.write(f"# {path}\n{text}")
+        return 0
+    wanted = edits(args.install, words, for_user=args.user)
+    if not wanted:
+        output.say(f"{args.install} has these settings already")
+        return 0
+    for edit in wanted:
+        output.write(_shown(edit))
+    if not args.yes and not _is_confirmed(len(wanted)):
+        output.say("nothing was written")
+        return 1
+    for edit in wanted:
+        write(edit)
+        output.say(f"wrote {edit.path}")
+    return 0
+
+
+def _command(args: argparse.Namespace) -> list[str]:
+    """Return the command that an assistant runs, with the indexes and settings of this one."""
+    own = Path(sys.executable).with_name("ketrag.exe" if os.name == "nt" else "ketrag")
+    words = [str(own)] if own.is_file() else [sys.executable, "-m", "ketrag_fast"]
+    words.append("mcp")
+    indexes = args.index or ([os.environ["KETRAG_INDEX"]] if os.environ.get("KETRAG_INDEX") else [])
+    if args.collection is not None:
+        words += ["-c", args.collection]
+    elif indexes or Path(".ketrag").exists():
+        from ketrag_fast.apps.server.options import DEFAULT_NAME, parse_indexes
+
+        for name, folder in parse_indexes(indexes or [".ketrag"]).items():
+            words += ["-i", folder if name == DEFAULT_NAME else f"{name}={folder}"]
+    for name, value in vars(args).items():
+        if name.startswith("set_") and value is not None:
+            words += ["-o", f"{name.removeprefix('set_')}={value}"]
+    for text in args.assignments or ():
+        words += ["-o", text]
+    return words
+
+
+def _shown(edit: Edit) -> str:
+    """Return what changes in a file."""
+    rows = unified_diff(
+        (edit.before or "").splitlines(),
+        edit.after.splitlines(),
+        "" if edit.before is None else str(edit.path),
+        str(edit.path),
+        lineterm="",
+    )
+    return "\n".join(one_line(row) for row in rows)
+
+
+def _is_confirmed(count: int) -> bool:
+    if not sys.stdin.isatty():
+        raise ConfigError("nobody can be asked whether to write this", hint="--yes writes it")
+    files = "this file" if count == 1 else f"these {count} files"
+    return input(f"Write {files}? [y/N] ").strip().lower() in ("y", "yes")

@@ -245,6 +245,18 @@ def query_settings_of(args: argparse.Namespace, *, strict: bool = True) -> Setti
     return Settings(**{name: value for name, value in values.items() if name in used})
 
 
+def hops(parser: argparse.ArgumentParser) -> None:
+    """Add `--hop`."""
+    parser.add_argument(
+        "--hop",
+        dest="hops",
+        action="append",
+        default=[],
+        metavar="TEXT",
+        help="a name or sub-question on the way to the answer that you know already; repeatable",
+    )
+
+
 def freshness(parser: argparse.ArgumentParser) -> None:
     """Add `--fresh` and `--stale`."""
     group = parser.add_mutually_exclusive_group()

@@ -51,6 +51,7 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
     options.topic(
         parser, "retrieval", "query", shown=("mode", "budget", "top", "min_score", "filter", "newest")
     )
+    options.hops(parser)
     parser.add_argument("--explain", action="store_true", help="print why each passage was retrieved")
     parser.add_argument("--html", metavar="FILE", help="write context and reasons as a web page")
     group = parser.add_argument_group("embedding model")
@@ -69,6 +70,8 @@ def run(args: argparse.Namespace) -> int:
         )
     if args.html is not None and args.queries is not None:
         raise ConfigError("--html takes one query", hint="give a QUERY instead of --queries")
+    if args.hops and args.queries is not None:
+        raise ConfigError("--hop takes one query", hint="give a QUERY instead of --queries")
     html = None if args.html is None else Path(args.html)
     if html is not None:
         output.has_place(html)
@@ -87,7 +90,7 @@ def run(args: argparse.Namespace) -> int:
             return _many(args, index, lines)
     with Index.open(path, settings=settings, deadline=settings.deadline) as index:
         options.freshen(args, index)
-        context = index.retrieve(args.question, explain=args.explain or html is not None)
+        context = index.retrieve(args.question, explain=args.explain or html is not None, hops=args.hops)
         if html is not None:
             from ketrag_fast.apps.cli.context_page import graph_of, page
 

@@ -39,6 +39,7 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--files", action="store_true", help="print only the paths of the files")
     declare_glob(parser)
+    options.hops(parser)
     parser.add_argument("--grep", metavar="PATTERN", help="only passages with a line that matches")
     options.topic(
         parser,
@@ -75,7 +76,7 @@ def run(args: argparse.Namespace) -> int:
 
         with Index.open(path, settings=settings, deadline=settings.deadline) as index:
             options.freshen(args, index)
-            hits = index.search(args.question, args.n, glob=args.glob, grep=args.grep)
+            hits = index.search(args.question, args.n, glob=args.glob, grep=args.grep, hops=args.hops)
         found.append(hits if name is None else hits.of_index(name))
     return show(args, found[0] if len(found) == 1 else merged(found, args.n))
 

@@ -118,6 +118,7 @@ class Answering:
                     top=query.top,
                     explain=query.explain,
                     filter=query.filter,
+                    hops=query.hops,
                     newest=query.newest,
                     on_context=self._put,
                     on_text=self._put,

@@ -155,7 +155,7 @@ async def chat(request: Request) -> Response:
         body.get("top"),
         False,
         filter_text(body.get("filter")),
-        body.get("newest"),
+        newest=body.get("newest"),
     )
     seconds = service.options.answer_seconds
     options: dict[str, Any] = {"seconds": seconds}

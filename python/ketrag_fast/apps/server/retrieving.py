@@ -13,6 +13,7 @@ from ketrag_fast.apps.server.problems import LATE, Problem, late_reply
 from ketrag_fast.apps.server.replies import JSON
 from ketrag_fast.apps.server.service import QueryOptions, Service
 from ketrag_fast.base.filters import condition_of, parse_filter
+from ketrag_fast.query.limits import MOST_HOPS
 
 LONGEST: Final = 20_000
 """Maximum characters of a question."""
@@ -39,6 +40,12 @@ def topics(service: Service) -> Shape:
             "any",
             "only passages of documents with matching metadata: a string (year>=1990 and lang=en) or object"
             ' ({"year": {"$gte": 1990}, "lang": "en"})',
+        ),
+        "hops": Field(
+            "array",
+            "names or sub-questions on the way to the answer that are known already",
+            most=MOST_HOPS,
+            items=question(required=True),
         ),
     }
 
@@ -69,8 +76,9 @@ def query_of(service: Service, body: dict[str, Any]) -> QueryOptions:
         body.get("top"),
         explain,
         filter_text(body.get("filter")),
-        body.get("newest"),
-        body.get("min_score"),
+        tuple(body.get("hops") or ()),
+        newest=body.get("newest"),
+        min_score=body.get("min_score"),
     )
 
 

@@ -35,7 +35,7 @@ def search_shape(service: Service) -> Shape:
         "glob": _GLOB,
         "grep": Field("string", "only passages with a line that matches", least=1, most=_PATTERN),
         "snippets": Field("boolean", "add the lines that show the words of the query, with ranges to mark"),
-        **{name: shared[name] for name in ("index", "mode", "filter", "min_score", "deadline")},
+        **{name: shared[name] for name in ("index", "mode", "filter", "min_score", "deadline", "hops")},
     }
 
 
@@ -64,6 +64,7 @@ async def search(request: Request) -> Response:
         "grep": body.get("grep"),
         "mode": body.get("mode"),
         "filter": filter_text(body.get("filter")),
+        "hops": body.get("hops") or (),
         "deadline": body.get("deadline", service.options.deadline),
     }
     hits = await service.aside(lambda: entry.index.search(body["query"], body.get("limit", 10), **options))

@@ -39,6 +39,7 @@ class QueryOptions:
     explain: bool
     filter: str | None = None
     """As text or as JSON."""
+    hops: tuple[str, ...] = ()
     newest: bool | None = None
     min_score: float | None = None
 
@@ -166,6 +167,7 @@ def _answers(group: Group, questions: Sequence[str], seconds: float) -> list[byt
         "explain": query.explain,
         "deadline": seconds,
         "filter": query.filter,
+        "hops": query.hops,
         "newest": query.newest,
     }
     if len(questions) == 1:  # on this thread

@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from ketrag_fast import Index, Settings
+from ketrag_fast.kernels import count_tokens
 from tests.process import environment, ketrag, start
 from tests.support.parts import part
 from tests.support.service import running
@@ -37,61 +39,221 @@ def over_pipes(folder: Path, use: Callable[[Any], Awaitable[None]]) -> None:
     asyncio.run(asyncio.wait_for(run(), 120))
 
 
-def test_the_tools_over_pipes(folder: Path) -> None:
+def in_process(
+    use: Callable[[Any], Awaitable[None]],
+    indexes: dict[str, str],
+    *,
+    local: bool = True,
+    settings: dict[str, Any] | None = None,
+) -> None:
+    """Let a client use a server of this process."""
+    part("mcp", "server")
+    from mcp.client.client import Client
+
+    from ketrag_fast.apps.server.indexes import Indexes
+    from ketrag_fast.apps.server.mcp_tools import create_mcp_server
+    from ketrag_fast.apps.server.options import ServerOptions
+
+    async def run() -> None:
+        opened = Indexes(ServerOptions(indexes=indexes, settings=settings or {}))
+        async with Client(create_mcp_server(opened, local=local)) as client:
+            await use(client)
+        opened.close()
+
+    asyncio.run(asyncio.wait_for(run(), 120))
+
+
+async def said(client: Any, tool: str, **given: Any) -> str:
+    """The text of a result."""
+    reply = await client.call_tool(tool, given)
+    assert not reply.is_error, reply
+    assert reply.structured_content is None
+    return str(reply.content[0].text)
+
+
+def test_a_session_over_pipes(folder: Path) -> None:
+    """List, search and read, as an assistant does."""
+
     async def use(client: Any) -> None:
         listed = {tool.name: tool for tool in (await client.list_tools()).tools}
-        assert set(listed) == {"search", "ask", "read_passage", "entity", "list_documents"}
+        assert set(listed) == {"search", "read", "grep", "list", "themes"}  # no model is there to `ask`
         assert all(tool.annotations.read_only_hint for tool in listed.values())
-        assert listed["search"].input_schema["required"] == ["question"]
+        assert listed["search"].input_schema["required"] == ["query"]
+        assert "ships: 4 documents" in client.instructions
 
-        found = (await client.call_tool("search", {"question": QUESTION, "budget": 100})).structured_content
-        assert found["passages"][0]["document"] == "fram.md"
-        unit = found["passages"][0]["unit"]
-        near = await client.call_tool("read_passage", {"unit": unit, "before": 3, "after": 3})
-        assert "".join(one["text"] for one in near.structured_content["passages"]) == TEXTS["fram"]
+        files = await said(client, "list")
+        assert files.startswith("fram.md | Fram\nmaud.md | Maud\n") and files.endswith(
+            "[4 files; read(path) shows the text of one]"
+        )
+        found = await said(client, "search", query=QUESTION, limit=2)
+        first, text = found.split("\n")[:2]
+        assert first.startswith("fram.md:1 | Fram | ") and text == TEXTS["fram"]
+        assert found.endswith(
+            '[read(path="fram.md", from_line=1, lines=1) shows a passage whole, more lines what is around '
+            "it; limit=4 shows more results]"
+        )
+        led = await said(client, "search", query="Who built her?", hops=["last polar ship"], limit=1)
+        assert led.startswith("maud.md:1 | Maud")
+        whole = await said(client, "read", path="fram.md", from_line=1)
+        assert whole == f"fram.md:1 | Fram\n{TEXTS['fram']}"
+        lines = await said(client, "grep", pattern="(?i)colin ARCHER", glob="f*")
+        assert lines == f"fram.md | Fram\n1: {TEXTS['fram']}\n[1 line match]"
 
-        node = (await client.call_tool("entity", {"name": "colin archer"})).structured_content
-        assert node["name"] == "COLIN ARCHER"
-        documents = (await client.call_tool("list_documents", {"containing": "m"})).structured_content
-        assert (documents["index"], documents["total"]) == ("ships", 4)
-        answer = (await client.call_tool("ask", {"question": QUESTION})).structured_content
-        assert (answer["reason"], answer["passages"][0]["document"]) == ("no_model", "fram.md")
-        explained = await client.call_tool("search", {"question": QUESTION, "explain": True, "deadline": 60})
-        assert explained.structured_content["passages"][0]["why"]
-        assert found["passages"][0]["metadata"] == near.structured_content["metadata"] == {"letters": 4}
-        assert all(one["metadata"]["letters"] >= 3 for one in documents["documents"])
-        few = (await client.call_tool("list_documents", {"filter": "letters<4"})).structured_content
-        assert [one["document"] for one in few["documents"]] == ["odd.md"]
-        for tool in ("search", "ask"):
-            for where in ("letters<4", {"letters": {"$lt": 4}}):
-                reply = await client.call_tool(tool, {"question": QUESTION, "filter": where, "top": 3})
-                passages = reply.structured_content["passages"]
-                assert [(one["document"], one["metadata"]) for one in passages] == [
-                    ("odd.md", {"letters": 3})
-                ], (tool, where)
+        themes = await said(client, "themes")
+        assert themes.startswith("1 | ") and "4 documents" in themes
+        theme = await said(client, "themes", theme="1")
+        assert "fram.md | Fram | 1 passage" in theme and '" (' in theme
 
-        for tool, given, said in (
-            ("search", {"question": ""}, "question"),
-            ("search", {"question": "  "}, "empty_query"),
-            ("search", {"question": "a", "mode": "no-such"}, "config"),
-            ("search", {"question": "a", "filters": "letters<4"}, "filters"),
-            ("list_documents", {"conut": 3}, "conut"),
-            ("search", {"question": "a", "index": "../x"}, "unknown_index"),
-            ("search", {"question": "a", "budget": 10**9}, "budget"),
-            ("search", {"question": "a", "deadline": 0}, "deadline"),
-            ("ask", {"question": "a", "deadline": 1e-9}, "deadline"),
-            ("ask", {"question": "a", "filter": "letters="}, "input: filter"),
-            ("ask", {"question": "a", "filter": {"letters": {"$no": 1}}}, "input: filter"),
-            ("entity", {"name": "colin archex"}, "COLIN ARCHER"),
-            ("read_passage", {"unit": 10**6}, "does not exist"),
+        templates = (await client.list_resource_templates()).resource_templates
+        assert [one.uri_template for one in templates] == ["ketrag://{index}/{+path}{?from_line,lines}"]
+        read = await client.read_resource("ketrag://ships/fram.md")
+        assert read.contents[0].text == whole
+
+    over_pipes(folder, use)
+
+
+def test_filters_and_data(folder: Path) -> None:
+    async def use(client: Any) -> None:
+        for where in ("letters<4", {"letters": {"$lt": 4}}):
+            for tool, given in (
+                ("search", {"query": QUESTION}),
+                ("grep", {"pattern": "."}),
+                ("list", {}),
+            ):
+                text = await said(client, tool, filter=where, **given)
+                assert "odd.md" in text and "fram.md" not in text and "maud.md" not in text, (tool, text)
+        reply = await client.call_tool("search", {"query": QUESTION, "structured": True})
+        data = reply.structured_content
+        assert data["schema"] == "ketrag/search/1"
+        assert (data["hits"][0]["document"], data["hits"][0]["text"]) == ("fram.md", TEXTS["fram"])
+        for tool, given, schema in (
+            ("read", {"path": "maud.md"}, "ketrag/text/1"),
+            ("grep", {"pattern": "Maud"}, "ketrag/grep/1"),
+            ("list", {"glob": "*.md"}, "ketrag/files/1"),
+        ):
+            reply = await client.call_tool(tool, {**given, "structured": True})
+            assert reply.structured_content["schema"] == schema
+            assert "maud.md" in json.dumps(reply.structured_content)
+
+    over_pipes(folder, use)
+
+
+def test_errors_say_what_to_do(folder: Path) -> None:
+    async def use(client: Any) -> None:
+        for tool, given, expected in (
+            ("search", {"query": ""}, "query: "),
+            ("search", {"query": "  "}, "is empty"),
+            ("search", {}, "search needs the parameter 'query'."),
+            ("search", {"query": "a", "filters": "letters<4"}, "it takes query, limit, hops, glob, filter"),
+            ("search", {"query": "a", "index": "../x"}, "indexes: ships"),
+            ("search", {"query": "a", "max_tokens": 10**6}, "less than or equal to 10000"),
+            ("search", {"query": "a", "filter": "letters="}, "such as"),
+            ("search", {"query": "a", "glob": "{a,{b}"}, "open brace"),
+            ("grep", {"pattern": "a("}, "unclosed group"),
+            ("read", {"path": "no.md"}, "no.md is not in the index: list and search show the paths"),
+            ("read", {"path": "/etc/passwd"}, "is not in the index"),
+            ("read", {"path": "../../etc/passwd"}, "is not in the index"),
+            ("read", {"path": "fram.md", "from_line": 9}, "its text ends with line 1"),
+            ("themes", {"theme": "9.9"}, "there is no theme 9.9: themes() lists"),
+            ("read_passage", {"unit": 1}, "The tools are search, read, grep, list, themes."),
         ):
             wrong = await client.call_tool(tool, given)
             assert wrong.is_error, (tool, given)
-            assert said in wrong.content[0].text, (tool, given, wrong)
-            assert str(folder) not in wrong.content[0].text
-        assert not (await client.call_tool("search", {"question": "Fram"})).is_error
+            text = wrong.content[0].text
+            assert expected in text and "pydantic" not in text, (tool, given, text)
+            assert str(folder) not in text and text.endswith("."), text
+        with pytest.raises(Exception, match="not in the index"):
+            await client.read_resource("ketrag://ships//etc/passwd")
+        assert "fram.md" in await said(client, "search", query="Fram")
 
     over_pipes(folder, use)
+
+
+def test_results_fit_a_number_of_tokens_and_say_how_to_get_more(tmp_path: Path) -> None:
+    part("mcp", "server")
+    text = "\n\n".join(f"Paragraph {number} about penguins in the ice of the south." for number in range(900))
+    (tmp_path / "long.md").write_text(f"# Long\n\n{text}\n")
+    (tmp_path / "line.txt").write_text("penguin " * 20_000)
+    for number in range(700):
+        name = tmp_path / f"f{number % 7}" / f"{number}.md"
+        name.parent.mkdir(exist_ok=True)
+        name.write_text(f"# Sheet {number}\n\nA penguin, number {number}.\n")
+    Index.build(tmp_path, tmp_path / "ix", settings=Settings(threads=1)).close()
+
+    async def use(client: Any) -> None:
+        for tool, given, more in (
+            ("search", {"query": "penguins", "limit": 100}, "more need max_tokens above"),
+            ("read", {"path": "long.md"}, "more lines: read(path="),
+            ("read", {"path": "line.txt"}, "line 1 is cut"),
+            ("grep", {"pattern": "enguin", "limit": 1000}, "narrow the pattern or glob, or raise max_tokens"),
+            ("list", {}, "702 files"),
+        ):
+            for most in (2000, 300, 10_000):
+                text = await said(client, tool, **given, max_tokens=most)
+                assert count_tokens([text])[0] <= most, (tool, most)
+                if tool != "search" or most < 10_000:  # there all 100 are shown
+                    assert more in text.split("\n")[-1], (tool, most, text[-300:])
+        assert "f3/ 100 files" in await said(client, "list")
+        assert (await said(client, "list", glob="f3/**")).startswith("f3/10.md | Sheet 10\n")
+        seen, at = "", 1
+        while True:  # reading on returns every line once
+            text = await said(client, "read", path="long.md", from_line=at, max_tokens=10_000)
+            body = text.split("\n")[1:]
+            if "more lines" not in body[-1]:
+                seen += "\n".join(body)
+                break
+            seen += "\n".join(body[:-1]) + "\n"
+            at = int(body[-1].rpartition("from_line=")[2].rstrip(")]"))
+        assert seen == (tmp_path / "long.md").read_text().rstrip("\n")
+
+    over_pipes(tmp_path / "ix", use)
+
+
+def test_rights_hold_in_every_tool(folder: Path) -> None:
+    """A document that may not be seen and one that does not exist give the same results and errors."""
+
+    async def use(client: Any) -> None:
+        assert "1 document" in client.instructions
+        for tool, given in (
+            ("search", {"query": "Colin Archer built"}),
+            ("grep", {"pattern": "."}),
+            ("list", {}),
+        ):
+            text = await said(client, tool, **given)
+            assert "odd.md" in text and "fram" not in text.lower(), text
+        errors = []
+        for name in ("fram.md", "none.md"):
+            reply = await client.call_tool("read", {"path": name})
+            assert reply.is_error
+            errors.append(reply.content[0].text.replace(name, "NAME"))
+            with pytest.raises(Exception, match="not in the index") as caught:
+                await client.read_resource(f"ketrag://ships/{name}")
+            errors.append(str(caught.value).replace(name, "NAME"))
+        assert errors[:2] == errors[2:]
+
+    in_process(use, {"ships": str(folder)}, settings={"allow": "letters<4"})
+
+
+def test_several_indexes_are_searched_together_and_changed_files_are_read_again(tmp_path: Path) -> None:
+    places = {}
+    for name in ("north", "south"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / f"{name}.md").write_text(f"# {name}\n\nThe zeppelin of the {name}.\n")
+        places[name] = str(tmp_path / f"{name}-index")
+        Index.build(tmp_path / name, places[name], settings=Settings(threads=1)).close()
+
+    async def use(client: Any) -> None:
+        found = await said(client, "search", query="zeppelin")
+        assert "[north] north.md:3 | north" in found and "[south] south.md:3 | south" in found
+        assert "[north]" not in await said(client, "search", query="zeppelin", index="south")
+        assert (await said(client, "read", path="south.md")).startswith("[south] south.md:1-3")
+        assert (await said(client, "grep", pattern="zeppelin")).count("3: The zeppelin") == 2
+        assert "[south] south.md" in await said(client, "list")
+        (tmp_path / "south" / "new.md").write_text("# New\n\nAn airship.\n")
+        await asyncio.sleep(2.1)
+        assert "airship" in await said(client, "grep", pattern="airship", index="south")
+
+    in_process(use, places, settings={"refresh": "always"})  # however slow this machine is
 
 
 SEARCH = {"jsonrpc": "2.0", "method": "tools/call"}
@@ -109,16 +271,16 @@ def test_lines_over_pipes_that_cannot_be_read_get_a_reply(folder: Path) -> None:
     lines: list[tuple[str, Any, str]] = [
         (json.dumps(hello), 0, "protocolVersion"),
         (json.dumps({"jsonrpc": "2.0", "method": "notifications/initialized"}), None, ""),
-        (searched(1, question="Fram \ud800"), 1, "lone surrogate"),
-        (searched("two", question="Fram", filter="\udfff=1"), "two", "lone surrogate"),
-        (searched("\ud800", question="Fram"), None, "id"),
+        (searched(1, query="Fram \ud800"), 1, "lone surrogate"),
+        (searched("two", query="Fram", filter="\udfff=1"), "two", "lone surrogate"),
+        (searched("\ud800", query="Fram"), None, "id"),
         (json.dumps({**SEARCH, "params": {"name": "\ud800"}}), None, ""),
         ("no JSON", None, "not JSON"),
         ("[" * 100_000, None, "not JSON"),
         ("{}", None, "JSON-RPC"),
         ("[]", None, "JSON-RPC"),
-        (searched(3, question="Fram", filter="{"), 3, "input: filter"),
-        (searched(4, question="Fram"), 4, "fram.md"),
+        (searched(3, query="Fram", filter="{"), 3, "filter: "),
+        (searched(4, query="Fram"), 4, "fram.md"),
     ]
     child = start("mcp", "-i", str(folder), cwd=folder.parent, stdin=-1)
     timer = threading.Timer(120, child.kill)
@@ -149,8 +311,8 @@ def test_requests_are_answered_although_the_input_has_ended(folder: Path) -> Non
     lines = [
         json.dumps({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": about}),
         json.dumps({"jsonrpc": "2.0", "method": "notifications/initialized"}),
-        *(searched(number, question="Who built the Fram?") for number in range(1, 5)),
-        searched("last", question="Fram", mode="no-such"),
+        *(searched(number, query="Who built the Fram?") for number in range(1, 5)),
+        searched("last", query="Fram", mode="no-such"),
     ]
     done = ketrag("mcp", "-i", str(folder), cwd=folder.parent, text="\n".join(lines), timeout=120)
     replies = {reply["id"]: reply for reply in map(json.loads, done.out.splitlines())}
@@ -188,11 +350,21 @@ def test_the_tools_over_http_with_a_token(folder: Path) -> None:
 
     from ketrag_fast.apps.server.mcp_tools import create_mcp_app
 
-    async def use(url: str) -> Any:
+    async def use(url: str, mode: str) -> str:
         http = httpx2.AsyncClient(headers={"Authorization": f"Bearer {TOKEN}"}, trust_env=False)
-        async with http, Client(streamable_http_client(url, http_client=http)) as client:
-            found = await client.call_tool("search", {"question": QUESTION})
-            return found.structured_content["passages"][0]["document"]
+        async with http, Client(streamable_http_client(url, http_client=http), mode=mode) as client:
+            assert {tool.name for tool in (await client.list_tools()).tools} == {
+                "search",
+                "read",
+                "grep",
+                "list",
+                "themes",
+            }
+            assert "fram.md" in await said(client, "list")
+            found = await said(client, "search", query=QUESTION)
+            assert found.startswith("fram.md:1 | Fram")
+            assert TEXTS["fram"] in await said(client, "read", path="fram.md")
+            return str(client.protocol_version)
 
     with running(folder, token=TOKEN, make=create_mcp_app) as service:
         with service.client() as plain:
@@ -202,4 +374,38 @@ def test_the_tools_over_http_with_a_token(folder: Path) -> None:
             evil = {**good, "Origin": "https://evil.example"}
             assert plain.post("/mcp", json={}, headers=evil).status_code == 403
             assert plain.post("/mcp", json={}, headers={**good, "Host": "evil.example"}).status_code == 421
-        assert asyncio.run(asyncio.wait_for(use(f"{service.url}/mcp"), 60)) == "fram.md"
+        for mode, version in (("legacy", "2025-11-25"), ("auto", "2026-07-28")):
+            assert asyncio.run(asyncio.wait_for(use(f"{service.url}/mcp", mode), 60)) == version
+        old = {
+            "protocolVersion": "2025-06-18",
+            "capabilities": {},
+            "clientInfo": {"name": "t", "version": "1"},
+        }
+        accept = {**good, "Accept": "application/json, text/event-stream"}
+        hello = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": old}
+        with service.client() as plain:
+            reply = plain.post("/mcp", json=hello, headers=accept)
+            assert reply.json()["result"]["protocolVersion"] == "2025-06-18"
+            assert "mcp-session-id" not in reply.headers  # any worker may answer the next request
+            call = {**SEARCH, "id": 1, "params": {"name": "search", "arguments": {"query": "Fram"}}}
+            reply = plain.post("/mcp", json=call, headers={**accept, "MCP-Protocol-Version": "2025-06-18"})
+            assert "fram.md" in reply.json()["result"]["content"][0]["text"]
+
+
+def test_other_machines_get_ids_instead_of_paths(tmp_path: Path) -> None:
+    (tmp_path / "secretplace").mkdir()
+    (tmp_path / "secretplace" / "a.md").write_text("# Ships\n\nThe Fram sailed.\n")
+    Index.build(tmp_path / "secretplace", tmp_path / "ix", settings=Settings(threads=1)).close()
+
+    async def use(client: Any) -> None:
+        for tool, given in (
+            ("search", {"query": "Fram"}),
+            ("read", {"path": "a.md"}),
+            ("grep", {"pattern": "Fram"}),
+            ("list", {}),
+        ):
+            reply = await client.call_tool(tool, {**given, "structured": True})
+            text = json.dumps(reply.model_dump())
+            assert "a.md" in text and "secretplace" not in text, (tool, text)
+
+    in_process(use, {"ships": str(tmp_path / "ix")}, local=False)
