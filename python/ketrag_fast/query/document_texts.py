@@ -78,7 +78,7 @@ class DocumentTexts:
         return int(self._lines[unit, 0]) - text.count(b"\n", 0, before)
 
     def row_at(self, number: int, start: int) -> int:
-        """Return the row of a document that has an offset in code points: that of the unit there or before."""
+        """Return the row of a document at an offset in code points: that of the unit there or before."""
         first, last = self._first_unit[number : number + 2].tolist()
         if first == last:
             return int(self.first_row[number])
