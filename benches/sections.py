@@ -117,6 +117,15 @@ SECTIONS: Final = (
         (Run("technical", ("technical.py",)),),
     ),
     Section(
+        "agents",
+        "Tokens to evidence",
+        "What an assistant has read when the first passage with the answer is complete, no model: the reply of the tool `search` and the"
+        " passages that it reads then, against eight results of BM25 with two lines each, and whole files after a `grep` for each word."
+        " A reply is read whole, and passages in the order of the ranking. On HotpotQA a file is a paragraph; of the technical"
+        " questions about half are answered by none of the first 32 passages.",
+        (Run("agents", ("agents.py",)),),
+    ),
+    Section(
         "technical-links",
         "Links as citations",
         "CG-RAG takes the links between the pages of the technical documentation for citations, next to `text` and `fused`, which it"

@@ -62,7 +62,7 @@ OTHERS: Final = "further passages"
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """A ranked passage: where it is, its text, and its sentences with their keywords and tokens."""
+    """A ranked passage: position, text, and sentences with their keywords and tokens."""
 
     unit: int
     chunk: int

@@ -112,6 +112,7 @@ def run(args: argparse.Namespace) -> int:
     path = options.opened_path(args)
     settings = options.query_settings_of(args)
     from ketrag_fast.index import Index
+    from ketrag_fast.query.themes.question import asks_about_the_whole
 
     shown = _Screen(args.explain, settings.top) if not args.json else None
     with Index.open(path, settings=settings, deadline=settings.deadline) as index:
@@ -136,6 +137,10 @@ def run(args: argparse.Namespace) -> int:
         output.write_json(answer.to_json())
     else:
         shown.finish(answer, quiet=args.quiet)
+        if not (args.quiet or args.survey) and args.set_mode is None and asks_about_the_whole(args.question):
+            output.say(
+                "this may be a question about the whole: --survey answers from more documents, by theme"
+            )
     return 0
 
 

@@ -20,8 +20,10 @@ MOST_TOKENS: Final = 10_000
 """Clients warn about longer results."""
 MOST_HITS: Final = 100
 MOST_LINES: Final = 1000
-WHOLE: Final = 3
-"""Hits that are shown whole; of the others a model decides by two lines whether to read them."""
+WHOLE: Final = 2
+"""Hits that are shown whole. This and the next number were chosen by benches/agents.py."""
+BRIEF: Final = 5
+"""Rank up to which hits have the line that fits best; of later ones only place and headings are shown."""
 _LAST: Final = 100
 """Tokens for the last line."""
 _FILE: Final = 5
@@ -90,7 +92,7 @@ def position_of(place: Place) -> str:
 
 
 def search_reply(hits: Hits, limit: int, tokens: int, paths: Paths) -> Reply:
-    """Return hits: the best ones whole, the others by the lines that show them best."""
+    """Return hits: the best ones whole, of the next ones a line, of the others only their places."""
     shown: list[Hit] = []
     blocks: list[str] = []
     room = tokens - _LAST
@@ -99,27 +101,21 @@ def search_reply(hits: Hits, limit: int, tokens: int, paths: Paths) -> Reply:
         head = paths.head(hit) + f" | {hit.score:.2f}"
         if hit.description is not None and all(hit.description != one.description for one in shown):
             head += f"\n({hit.description})"
-        lines = [line.text for line in hit.snippet]
-        brief = "\n".join([head, *(f"… {line}" for line in lines)])
+        line = "" if hit.rank > BRIEF else best_line(hit)
         full = f"{head}\n{hit.text.strip()}"
         is_whole = len(shown) < WHOLE and _size(full) <= room
-        block = full if is_whole else brief
+        block = full if is_whole else f"{head}\n… {line}" if line else head
         cost = _size(block) + 1
         if cost > room:
             break
         room -= cost
         whole += is_whole
         blocks.append(block)
-        shown.append(hit if is_whole else replace(hit, text="\n".join(lines)))
+        shown.append(hit)
     if not hits.hits:
         blocks = [_no_hits(hits)]
     else:
-        first = next(iter(shown or hits.hits))
-        numbers = first.lines or first.text_lines
-        begin = "" if numbers is None else f", from_line={numbers[0]}"
-        said = [f'read(path="{paths.name(first)}"{begin}) shows more of a file']
-        if whole < len(shown):
-            said.append("results with … are shown in part")
+        said = [_how_to_read((shown[whole:] or shown or hits.hits)[0], paths)]
         if len(shown) < len(hits.hits):
             said.append(f"{len(hits.hits) - len(shown)} more need max_tokens above {tokens}")
         elif len(hits.hits) == limit < MOST_HITS:
@@ -128,6 +124,23 @@ def search_reply(hits: Hits, limit: int, tokens: int, paths: Paths) -> Reply:
     data = hits.to_json()
     rows = [paths.json(hit.to_json()) for hit in shown]
     return Reply("\n\n".join([*blocks, *_notes(hits.warnings, shown)]), {**data, "hits": rows})
+
+
+def _how_to_read(hit: Hit, paths: Paths) -> str:
+    """Return the call that shows a passage whole."""
+    lines, name = hit.lines or hit.text_lines, paths.name(hit)
+    if lines is None:
+        position = f":{hit.position}" if hit.position else ""
+        return f'read(path="{name}{position}") shows a passage whole'
+    return (
+        f'read(path="{name}", from_line={lines[0]}, lines={lines[1] - lines[0] + 1}) shows a passage whole, '
+        "more lines what is around it"
+    )
+
+
+def best_line(hit: Hit) -> str:
+    """Return the line of a snippet that has most words of the query."""
+    return max(hit.snippet, key=lambda line: len(line.marks)).text if hit.snippet else ""
 
 
 def _no_hits(hits: Hits) -> str:

@@ -210,8 +210,8 @@ class _Tools:
     ) -> CallToolResult:
         """Find passages that answer a question, also those that answer it only together.
 
-        Returns path:lines, headings and relevance of each passage. The best ones are whole; of the others the
-        lines that fit best are shown.
+        Returns path:lines, headings and relevance of each passage. The best two are whole, the next three
+        have the line that fits best.
         """
 
         def call() -> Reply:

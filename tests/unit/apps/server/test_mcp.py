@@ -89,7 +89,8 @@ def test_a_session_over_pipes(folder: Path) -> None:
         first, text = found.split("\n")[:2]
         assert first.startswith("fram.md:1 | Fram | ") and text == TEXTS["fram"]
         assert found.endswith(
-            '[read(path="fram.md", from_line=1) shows more of a file; limit=4 shows more results]'
+            '[read(path="fram.md", from_line=1, lines=1) shows a passage whole, more lines what is around '
+            "it; limit=4 shows more results]"
         )
         led = await said(client, "search", query="Who built her?", hops=["last polar ship"], limit=1)
         assert led.startswith("maud.md:1 | Maud")
