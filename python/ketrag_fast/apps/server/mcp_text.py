@@ -98,11 +98,10 @@ def search_reply(hits: Hits, limit: int, tokens: int, paths: Paths) -> Reply:
     room = tokens - _LAST
     whole = 0
     for hit in hits:
-        head = paths.head(hit) + f" | {hit.score:.2f}"
-        if hit.description is not None and all(hit.description != one.description for one in shown):
-            head += f"\n({hit.description})"
+        head = _head(hit, paths, shown)
         line = "" if hit.rank > BRIEF else best_line(hit)
-        full = f"{head}\n{hit.text.strip()}"
+        wide = replace(hit.wide or hit, index=hit.index, description=hit.description)
+        full = f"{_head(wide, paths, shown)}\n{wide.text.strip()}"
         is_whole = len(shown) < WHOLE and _size(full) <= room
         block = full if is_whole else f"{head}\n… {line}" if line else head
         cost = _size(block) + 1
@@ -124,6 +123,12 @@ def search_reply(hits: Hits, limit: int, tokens: int, paths: Paths) -> Reply:
     data = hits.to_json()
     rows = [paths.json(hit.to_json()) for hit in shown]
     return Reply("\n\n".join([*blocks, *_notes(hits.warnings, shown)]), {**data, "hits": rows})
+
+
+def _head(hit: Hit, paths: Paths, shown: Sequence[Hit]) -> str:
+    """Return the lines above a passage; a description of its folder only if no hit before has it."""
+    is_new = hit.description is not None and all(hit.description != one.description for one in shown)
+    return paths.head(hit) + f" | {hit.score:.2f}" + (f"\n({hit.description})" if is_new else "")
 
 
 def _how_to_read(hit: Hit, paths: Paths) -> str:
