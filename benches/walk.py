@@ -278,7 +278,7 @@ def untitled(name: str) -> list[list[str]]:
     corpus = Corpus.of([""] * len(documents), [d.text for d in documents])
     asked = [q.text for q in questions]
     rankings = {"bm25": kernel.bm25(corpus.links, asked, DEPTH)}
-    for variant, numbers in (("walk", {}), ("walk, dissimilar_weight=0", {"dissimilar_weight": 0.0})):
+    for variant, numbers in (("walk", {}), ("walk, direct=0", {"direct": 0.0})):
         rankings[variant] = kernel.walk(corpus.links, asked, DEPTH, lengths=corpus.lengths, numbers=numbers)
     rows = []
     for variant, found in rankings.items():

@@ -35,7 +35,7 @@ def test_plain_results_in_a_pipe(folder: Path) -> None:
     first, *rest = done.out.split("\n\n")
     head, *snippet = first.split("\n")
     assert head.startswith(f"notes{os.sep}air.md:3  Air › Ships  ")
-    assert snippet == [f"    {LONG}", "    Its crew had 12 men."]
+    assert snippet == [f"    {LONG}"]
     assert len(rest) == 2 and "\x1b" not in done.out and "␛[31m" in done.out
     listed = command("search", "zeppelin", "--files", "-n", "2", cwd=folder)
     assert len(listed.out.splitlines()) == 2 and "notes" in listed.out
@@ -61,7 +61,7 @@ def test_results_on_terminals_of_any_width(folder: Path) -> None:
         assert "\x1b]8;;file://" in text
         if width > 20:
             assert shown[0].startswith("notes/air.md:3  Air › Ships") and len(shown[0]) == width
-            assert shown[1].startswith("    The zeppelin flew") and shown[1].endswith("…")
+            assert " ".join(line.strip() for line in shown[1:]).startswith(LONG[:80])
 
 
 def _in_terminal(pty: object, folder: Path, width: int, no_colour: str, *argv: str) -> list[str]:
@@ -96,8 +96,8 @@ def test_nothing_found_is_exit_code_1(folder: Path) -> None:
     for argv in (("search", "xylophone"), ("grep", "xylophone"), ("grep", "-l", "xylophone")):
         done = command(*argv, cwd=folder)
         assert (done.code, done.out) == (1, ""), argv
-    done = command("search", "zeppelin", "--min-score", "1000", cwd=folder)
-    assert done.code == 1 and "1000" in done.err
+    done = command("search", "zeppelin", "--min-score", "1", cwd=folder)
+    assert done.code == 1 and "--min-score" in done.err
     assert command("search", " ", cwd=folder).code == 2
 
 
@@ -165,6 +165,10 @@ def test_marked_lines_are_cut_around_the_marks() -> None:
     text = "a" * 50 + " needle " + "b" * 50
     shown = terminal.marked(text, [(51, 57)], 30)
     assert "needle" in shown and shown[0] == shown[-1] == "…" and columns(shown) <= 30
+    for width in (20, 30, 70):
+        rows = terminal.wrapped(f"one two three {text} four", [(65, 71)], width)
+        assert "needle" in "".join(rows) and all(columns(row) <= width for row in rows), rows
+    assert terminal.wrapped("one two three four five six", [], 16) == ["one two three", "four five six"]
     wide = "雪" * 40
     assert columns(terminal.marked(wide, [], 21)) <= 21
     assert cut("abcdef", 4) == "abc…" and columns(cut(wide, 5)) <= 5
@@ -173,9 +177,8 @@ def test_marked_lines_are_cut_around_the_marks() -> None:
 def test_hops(folder: Path) -> None:
     for command_name in ("search", "retrieve"):
         plain = command(command_name, "was it near?", "--json", cwd=folder)
-        led = command(
-            command_name, "was it near?", "--hop", "odd", "--hop", "dash line", "--json", cwd=folder
-        )
+        hops = ("--hop", "odd", "--hop", "dash line")
+        led = command(command_name, "was it near?", *hops, "--json", cwd=folder)
         rows = [json.loads(done.out) for done in (plain, led)]
         key = "hits" if command_name == "search" else "passages"
         assert rows[0][key][0]["document"] == "sea.md", rows[0]

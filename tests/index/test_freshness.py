@@ -125,8 +125,28 @@ def test_missing_and_emptied_folders_empty_nothing(index: Index, notes: Path, qu
     found = index.freshen()
     assert (found.removed, found.updated) == (3, False)
     assert found.line is not None and "gone" in found.line
-    assert "no document is left" in str(index.freshen("always").line)
+    assert not index.freshen("always").updated
     assert len(index.inspect.documents()) == 3
+
+
+def test_a_disk_that_is_away_is_not_outvoted_by_other_sources(notes: Path, quick: None) -> None:
+    disk = notes.parent / "disk"
+    disk.mkdir()
+    for name in "xyz":
+        (disk / f"{name}.md").write_text(f"# {name}\n\nOn the disk.\n")
+    for number in range(20):
+        (notes / f"more{number}.md").write_text(f"# {number}\n\nOne more.\n")
+    for folder in (notes, disk):
+        _settle(folder)
+    with Index.build([notes, disk], notes.parent / "two") as index:
+        for path in disk.iterdir():
+            path.unlink()
+        found = index.freshen()
+        assert (found.emptied, found.updated) == ((str(disk),), False)
+        (disk / "x.md").write_text("# x\n\nOn the disk.\n")
+        (disk / "y.md").write_text("# y\n\nOn the disk.\n")
+        assert index.freshen().updated, "one of three was deleted"
+        assert len(index.inspect.documents()) == 25
 
 
 def test_other_writers_and_read_only_indexes_are_answered_stale(

@@ -100,6 +100,17 @@ def test_the_lead_in_of_a_list_is_repeated(tmp_path: Path) -> None:
         assert passage.context == ("" if passage.text.startswith("A few") else "Run these steps:\n")
 
 
+def test_items_of_an_inner_list_show_the_item_around_them(tmp_path: Path) -> None:
+    items = "".join(f"  - Turn valve {n} and wait until the gauge shows {n} bar.\n" for n in range(1, 60))
+    (tmp_path / "sources").mkdir()
+    (tmp_path / "sources" / "a.txt").write_text(f"- Before the start\n{items}- After the end\n")
+    index = Index.build([tmp_path / "sources"], tmp_path / "index")
+    context = index.retrieve("valve", mode="bm25", budget=20_000)
+    assert len(context.passages) > 3
+    for passage in context.passages:
+        assert passage.context == ("" if "Before" in passage.text else "- Before the start\n")
+
+
 def test_code_keeps_its_fence_and_is_cut_between_definitions(tmp_path: Path) -> None:
     index = indexed(tmp_path, "api.md")
     context = index.retrieve("Doc of f17 returns", mode="bm25", budget=20_000)

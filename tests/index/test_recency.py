@@ -86,6 +86,29 @@ def test_the_time_of_a_file_counts_last(tmp_path: Path) -> None:
         assert names(index.retrieve(QUESTION, newest=True)) == ["told.md", "new.md", "old.md"]
 
 
+def test_of_near_copies_the_newest_is_printed(tmp_path: Path) -> None:
+    """The older one has the word of the question and fits better."""
+    text = (
+        "Boats pay the {} at the office of the harbour master, who also sells tickets for the ferry to the "
+        "islands and keeps the keys of the showers, the laundry and the boat house. "
+        + "The quay on the far side of the bay is for fishermen alone, and nobody may moor there overnight. "
+        + "Water and light are free for guests, while ice and bait are sold at the shop behind the church. "
+        + "In a storm from the west the bridge is closed, and the pilot boat takes people across on request. "
+        + "Dogs are welcome on every pier as long as they are on a lead, and children should wear a jacket. "
+        + "Whoever finds a lost anchor or a chain is asked to tell the warden, who keeps a list of them."
+    )
+    notes = {"old": ("2021-03-01", "fee"), "new": ("2025-03-01", "charge")}
+    documents = [
+        Document(name, text.format(word), metadata={"date": day}) for name, (day, word) in notes.items()
+    ]
+    question = "Where do boats pay the fee?"
+    with Index.build(documents, tmp_path / "index") as index:
+        plain = index.retrieve(question, mode="bm25").passages
+        newest = index.retrieve(question, mode="bm25", newest=True).passages
+    assert [(one.document, [copy.document for copy in one.also_in]) for one in plain] == [("old", ["new"])]
+    assert [(one.document, [copy.document for copy in one.also_in]) for one in newest] == [("new", ["old"])]
+
+
 def test_bad_values(index: Index) -> None:
     with pytest.raises(ConfigError, match="newest must be a bool, got a str"):
         index.retrieve(QUESTION, newest="yes")  # type: ignore[arg-type]

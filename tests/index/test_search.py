@@ -130,6 +130,12 @@ def test_excerpts(index: Index, files: Path) -> None:
     ):
         with pytest.raises(UnknownName):
             index.text(bad)
+    for odd in ("~nobody-has-this-name/x", "a\x00b", "", ":", "guide.md:", "C:\\notes\\guide.md:3", "\udcff"):
+        with pytest.raises(UnknownName):
+            index.text(odd)
+    for backwards in ("guide.md:12-10", "guide.md:12:0"):
+        with pytest.raises(InputError):
+            index.text(backwards)
     with pytest.raises(InputError):
         index.text("guide.md", (3, 2))
 
@@ -186,7 +192,7 @@ def test_a_least_score_leaves_hits_out(index: Index) -> None:
     least = hits[1].score
     better = index.search("penguin number 7", mode="bm25", min_score=least)
     assert 0 < len(better) <= len(hits) and all(hit.score >= least for hit in better)
-    none = index.search("penguin number 7", mode="bm25", min_score=1e9)
+    none = index.search("penguin number 7", mode="bm25", min_score=1.0)
     assert not none and none.reason == "below_min_score"
 
 

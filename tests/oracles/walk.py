@@ -57,16 +57,15 @@ class Sizes:
     first: int = 2
     first_stage1: float = 0.3
     """The first places, and what the direct match weighs there."""
+    direct: float = 0.0
     distinct: float = 0.7
-    sections: float = 0.0
-    """Without vectors the direct match weighs more by what the share of distinct subjects lacks."""
-    mentioning: float = 0.1
+    distinct_span: float = 0.2
+    """How much the direct match replaces the pairs, at most, if the candidates have few distinct subjects."""
     unlinked: float = 0.0
+    mentioning: float = 0.1
     """And if the question names no subject and fewer candidates than this share mention one."""
-    similarity_threshold: float = 0.2
-    similarity_span: float = 0.03
-    dissimilar_weight: float = 0.0
-    """And if most candidates have no subject and the first of them are less similar than this."""
+    direct_stage1: float = 3.0
+    """The weight of the direct match where it replaces all pairs."""
 
 
 SKETCH = Sizes()
@@ -78,9 +77,8 @@ PRODUCT = Sizes(
     rest_steps=1,
     least_rarity=0.3,
     first_stage1=1.0,
-    sections=0.4,
-    unlinked=0.3,
-    dissimilar_weight=0.9,
+    direct=1.0,
+    unlinked=0.5,
 )
 
 
@@ -191,28 +189,16 @@ class Pairs:
         self.weights = weights
 
 
-def _unlinked(corpus: WalkCorpus, asked: WalkQuestion, pool: list[int], sizes: Sizes) -> float:
-    """How much more the direct match weighs because the candidates do not mention subjects of others."""
-    titled = sum(corpus.subject[u] != NONE for u in pool)
-    if asked.subjects or 2 * titled < len(pool):
-        return 0.0
+def _directness(corpus: WalkCorpus, asked: WalkQuestion, pool: list[int], sizes: Sizes) -> float:
+    """How much the direct match replaces the pairs, from 0 to 1, by the subjects of the candidates."""
+    subjects = [corpus.subject[u] for u in pool if corpus.subject[u] != NONE]
+    distinct = len(set(subjects)) / max(len(subjects), 0.6 * len(pool), 1)
+    few = sizes.direct * float(np.clip((sizes.distinct - distinct) / sizes.distinct_span, 0.0, 1.0))
+    if asked.subjects or 2 * len(subjects) < len(pool):
+        return few
     others = [set(np.flatnonzero(corpus.mentions[u]).tolist()) - {corpus.subject[u]} for u in pool]
     share = sum(map(bool, others)) / max(len(pool), 1)
-    return sizes.unlinked * max(1 - share / sizes.mentioning, 0.0)
-
-
-def _dissimilar(corpus: WalkCorpus, pool: list[int], sizes: Sizes) -> float:
-    """How much more the direct match weighs because the first candidates, without subjects, share little."""
-    if 2 * sum(corpus.subject[u] != NONE for u in pool) >= len(pool):
-        return 0.0
-    rows = corpus.units["keywords"][pool[: sizes.partners]] * corpus.idf["keywords"]
-    if len(rows) < 2:
-        return 0.0
-    norms = np.linalg.norm(rows, axis=1)
-    cosines = rows @ rows.T / np.maximum(np.outer(norms, norms), np.finfo(float).tiny)
-    np.fill_diagonal(cosines, 0.0)
-    missing = sizes.similarity_threshold - float(cosines.max(axis=1).mean())
-    return sizes.dissimilar_weight * float(np.clip(missing / sizes.similarity_span, 0.0, 1.0))
+    return max(few, sizes.unlinked * max(1 - share / sizes.mentioning, 0.0))
 
 
 def _chains(pairs: Pairs, places: list[int], direct: Array) -> Array:
@@ -267,11 +253,8 @@ def walk(
         order = [u for u in order if wanted[u]]
         chosen = {*order[: sizes.pool], *partners}
         pool = [int(u) for u in best_first(first) if int(u) in chosen]
-    subjects = {corpus.subject[u] if corpus.subject[u] != NONE else -1 - u for u in pool}
-    missing = sizes.distinct - len(subjects) / max(len(pool), 1)
-    few_subjects = 0.0 if vectors else float(np.clip(missing, 0.0, sizes.sections))
-    others = (_unlinked(corpus, asked, pool, sizes), _dissimilar(corpus, pool, sizes))
-    weight = 0.1 + (0.0 if vectors else max(few_subjects, *others))
+    direct_share = _directness(corpus, asked, pool, sizes)
+    weight = 0.1 + direct_share * (sizes.direct_stage1 - 0.1)
     named = np.array([float(s in asked.subjects) for s in corpus.subject])
 
     pairs = Pairs(corpus, asked, pool, partners, vectors, sizes.least_rarity)
@@ -305,7 +288,7 @@ def walk(
 
     pairs = Pairs(corpus, asked, rows, columns, vectors, sizes.least_rarity)
     chain = _chains(pairs, [rows.index(c) for c in columns], weight * first[rows])
-    scores = pairs.score.max(axis=1) + weight * first[rows] + 0.03 * rest[rows]
+    scores = (1 - direct_share) * pairs.score.max(axis=1) + weight * first[rows] + 0.03 * rest[rows]
     scores += 0.16 * np.log(stepped[rows] + 1e-9) + 2.5 * named[rows]
     scores += 1.5 * corpus.share[rows][:, asked.keywords].sum(axis=1)
     scores += (-0.4 if vectors else -0.5) * lengths[rows] + (0.5 if vectors else 0.8) * chain
@@ -315,7 +298,7 @@ def walk(
         rows, scores = [rows[at] for at in kept], scores[kept]
     if vectors and n > 1 and rows:
         scores = round_score(move_question(corpus.first, rows, scores, vectors))
-    direct_first = round_score(scores + (sizes.first_stage1 - weight) * first[rows])
+    direct_first = round_score(scores + max(sizes.first_stage1 - weight, 0) * first[rows])
     head = [int(at) for at in best_first(direct_first)[: sizes.first]]
     places = list(dict.fromkeys([*head, *map(int, best_first(scores))]))
     ranked = [rows[at] for at in places]

@@ -148,13 +148,13 @@ def sections(titles: int) -> tuple[kernel.Links, np.ndarray]:
     return build(units), lengths_of(units)
 
 
-def test_among_few_subjects_the_direct_match_counts_more() -> None:
+def test_among_few_subjects_the_direct_match_replaces_pairs() -> None:
     question = "winter harbour engine voyage"
     links, lengths = sections(20)
     known = asked(links, question)
     found = default(links, question, lengths)
     same(found, slow(links, known, lengths))
-    before = default(links, question, lengths, numbers={"sections": 0})
+    before = default(links, question, lengths, numbers={"direct": 0})
     assert before[0].tolist() != found[0].tolist()
     [(direct, _)] = kernel.bm25(links, [question], 10)
     assert len({*direct.tolist()} & {*found[0][:10].tolist()}) >= len(
@@ -166,7 +166,7 @@ def test_among_many_subjects_nothing_changes() -> None:
     question = "winter harbour engine voyage"
     links, lengths = sections(60)
     found, before = (
-        default(links, question, lengths, **options) for options in ({}, {"numbers": {"sections": 0}})
+        default(links, question, lengths, **options) for options in ({}, {"numbers": {"direct": 0}})
     )
     assert found[0].tolist() == before[0].tolist()
     assert found[1].tolist() == before[1].tolist()
@@ -204,26 +204,30 @@ def test_where_no_unit_mentions_another_the_direct_match_counts_more(
     assert (found[1].tolist() != before[1].tolist()) == changes
 
 
-def untitled(words: int) -> tuple[kernel.Links, np.ndarray]:
-    """Sixty units without titles that have two words of the question; of many other words they share few."""
+def untitled() -> tuple[kernel.Links, np.ndarray]:
+    """Sixty units without titles that have two words of the question and share others."""
     asked_words = ["harbour", "winter", "engine", "voyage"]
     chance = np.random.default_rng(13)
     units: Units = []
     for _ in range(60):
-        own = [f"thing{k}" for k in chance.integers(0, words, 40)]
+        own = [f"thing{k}" for k in chance.integers(0, 60, 40)]
         own[::20] = chance.choice(asked_words, 2)
         units.append(("", [" ".join(own[:22]).capitalize() + ".", " ".join(own[22:]).capitalize() + "."]))
     return build(units), lengths_of(units)
 
 
-@pytest.mark.parametrize(("words", "changes"), [(3000, True), (60, False)])
-def test_where_untitled_units_share_little_the_direct_match_counts_more(words: int, changes: bool) -> None:
+@pytest.mark.parametrize("with_vectors", [False, True])
+def test_among_units_without_subjects_the_direct_match_replaces_pairs(with_vectors: bool) -> None:
     question = "winter harbour engine voyage"
-    links, lengths = untitled(words)
-    found = default(links, question, lengths)
-    same(found, slow(links, asked(links, question), lengths))
-    before = default(links, question, lengths, numbers={"dissimilar_weight": 0})
-    assert (found[1].tolist() != before[1].tolist()) == changes
+    links, lengths = untitled()
+    vectors = doubles = None
+    if with_vectors:
+        vectors = drawn_vectors(np.random.default_rng(7), (60, 120, 1), 16)
+        doubles = in_doubles(vectors)
+    found = default(links, question, lengths, vectors=vectors)
+    same(found, slow(links, asked(links, question), lengths, vectors=doubles), 2e-3 if with_vectors else 1e-7)
+    before = default(links, question, lengths, vectors=vectors, numbers={"direct": 0})
+    assert found[1].tolist() != before[1].tolist()
     wanted = np.arange(len(lengths)) % 3 == 0
     hits = default(links, question, lengths, wanted=wanted)
     same(hits, slow(links, asked(links, question), lengths, wanted=wanted))

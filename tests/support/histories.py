@@ -148,7 +148,7 @@ class History:
         compare(self.path, self.documents, fresh, self.settings)
         about = [open_current(Layout(one)).manifest.documents for one in (self.path, fresh)]
         assert about[0] == about[1]
-        with Index.open(fresh) as other:
+        with Index.open(fresh, settings=self.settings) as other:
             modes = self.settings.modes.split(",")
             assert answers(index, self.dated, modes) == answers(other, self.dated, modes)
             assert index.stats()["content_digest"] == other.stats()["content_digest"]

@@ -24,5 +24,5 @@ def unharmed(path: Path) -> None:
     """Everything else works while a system is broken."""
     with Index.build(DOCUMENTS, path, settings=Settings(modes="bm25")) as index:
         assert index.retrieve("Who built an engine?", mode="bm25").passages[0].document == "b"
-        assert index.modes == ("bm25", "walk")
+        assert index.modes == ("bm25", "walk", "survey")
         assert index.stats()["counts"]["documents"] == 2

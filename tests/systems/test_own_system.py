@@ -86,7 +86,7 @@ def test_it_is_installed_there_and_not_here(fresh: Environment) -> None:
 
 def test_the_build_runs_its_stage_and_what_the_modes_need(fresh: Environment) -> None:
     stats = fresh.json("stats", "-i", "ix")
-    assert stats["modes"] == ["bm25", "walk", "likelihood", "feedback"]
+    assert stats["modes"] == ["bm25", "walk", "survey", "likelihood", "feedback"]
     assert stats["settings"]["system"] == "feedback"
     assert stats["settings"]["feedback_spread"] == 0.2
     assert "background" in stats["stages"]
@@ -124,7 +124,7 @@ def test_an_index_whose_system_is_gone(fresh: Environment) -> None:
     said = fresh.ketrag("retrieve", QUESTION, "-i", "ix", "--mode", "bm25", **off)
     assert said == fresh.ketrag("retrieve", QUESTION, "-i", "ix", "--mode", "bm25")
     stats = json.loads(fresh.ketrag("stats", "-i", "ix", "--json", **off))
-    assert stats["modes"] == ["bm25", "walk"]
+    assert stats["modes"] == ["bm25", "walk", "survey"]
     assert fresh.ketrag("config", "show", "-i", "ix", **off)
     said = fresh.ketrag("index", "-i", "ix", code=2, **off)
     assert "built by the system feedback, which is not installed" in said

@@ -110,7 +110,7 @@ def test_each_mode_by_itself(mode: str, tmp_path: Path) -> None:
 def test_what_is_there_is_not_made_again(tmp_path: Path) -> None:
     """bm25, then text, then all but the skeleton's, then bm25 again: each time only what is new runs."""
     with built(tmp_path / "ix", "bm25") as index:
-        assert index.modes == ("bm25", "walk")  # without a model the walk needs no more
+        assert index.modes == ("bm25", "walk", "survey")  # without a model the walk needs no more
         assert ran(index) == {"units": "ran", "links": "ran"}
     with Index.build([], tmp_path / "ix", settings=Settings(modes="bm25,text")) as index:
         assert ran(index)["units"] == ran(index)["links"] == "reused"
@@ -119,7 +119,7 @@ def test_what_is_there_is_not_made_again(tmp_path: Path) -> None:
             "vectors",
             "unit_search",
         }
-        assert index.modes == ("bm25", "text", "fused", "walk")
+        assert index.modes == ("bm25", "text", "fused", "walk", "survey")
     with Index.build([], tmp_path / "ix", settings=Settings(modes="all")) as index:
         new = {name for name, how in ran(index).items() if how == "ran"}
         assert new == stages_of(*PLAIN) - stages_of("bm25", "text")
@@ -139,7 +139,7 @@ def test_what_is_there_is_not_made_again(tmp_path: Path) -> None:
 def test_lists_of_modes(modes: str | list[str], tmp_path: Path) -> None:
     with built(tmp_path / "ix", modes) as index:
         assert set(ran(index)) == stages_of("bm25", "text")
-        assert index.modes == ("bm25", "text", "fused", "walk")
+        assert index.modes == ("bm25", "text", "fused", "walk", "survey")
 
 
 def test_auto_is_the_usual_modes_and_the_preset_s(tmp_path: Path) -> None:
@@ -153,7 +153,7 @@ def test_auto_is_the_usual_modes_and_the_preset_s(tmp_path: Path) -> None:
     }
     with built(tmp_path / "auto", "auto") as index:
         assert set(ran(index)) == stages_of("bm25", "walk")
-        assert index.modes == ("bm25", "walk")
+        assert index.modes == ("bm25", "walk", "survey")
     with built(tmp_path / "both", "knn,auto") as index:
         assert set(ran(index)) == stages_of("bm25", "walk", "knn")
     by_themselves = {"bm25", "text", "fused", "walk"}

@@ -18,8 +18,14 @@ LONGEST: Final = 500
 
 def descriptions_of(folder: Path) -> dict[str, str]:
     """Return the descriptions of an index by folder; that of the whole index has the key ""."""
+    from ketrag_fast.storage.source_table import open_sources
+
+    tables = Layout(folder).tables
+    if not tables.is_file():
+        return {}
     try:
-        return reading.descriptions(Layout(folder))
+        with open_sources(tables) as opened:
+            return opened.folder_descriptions()
     except KetragError:
         return {}
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -35,6 +35,7 @@ class Freshness:
     Attributes:
         changed, added, removed: Numbers of files.
         missing: Sources that do not exist now: a disk may not be connected.
+        emptied: Sources that have lost most of their files, perhaps for the same reason.
         updated: Whether the changes are in the index now.
         reason: Why they are not, in words; None if they are, or if there are none.
 
@@ -47,6 +48,7 @@ class Freshness:
     added: int = 0
     removed: int = 0
     missing: tuple[str, ...] = ()
+    emptied: tuple[str, ...] = ()
     updated: bool = False
     reason: str | None = None
 
@@ -80,6 +82,7 @@ def check(folder: Path) -> Freshness:
     known = stored.stamps
     is_other = (now != known).any(axis=1)
     missing: list[str] = []
+    emptied: list[str] = []
     changed = added = removed = at = 0
     unpacked: list[SourceStamps] | None = None
     for number, (spec, folders, files, _, is_complete) in enumerate(stored.sources):
@@ -90,12 +93,15 @@ def check(folder: Path) -> Freshness:
             missing.append(spec)
             continue
         gone = now[own, 0] < 0
-        removed += int(gone.sum())
+        lost = int(gone.sum())
+        removed += lost
+        if lost > 1 and 2 * lost > files:
+            emptied.append(spec)
         changed += int((is_other[own] & ~gone).sum())
         if is_other[listed].any() or not is_complete:
             unpacked = stored.unpacked() if unpacked is None else unpacked
             added += _count_new(unpacked[number], folder)
-    return Freshness(changed, added, removed, tuple(missing))
+    return Freshness(changed, added, removed, tuple(missing), tuple(emptied))
 
 
 def _count_new(source: SourceStamps, folder: Path) -> int:
@@ -124,8 +130,8 @@ def _build_settings(folder: Path) -> Settings:
 def freshen(folder: Path, how: Refresh, settings: Settings) -> Freshness:
     """Check the sources, and bring the index up to date if that is quick, or however long it takes.
 
-    The index stays as it is if another process changes it, or if it cannot be written. If most of its files
-    are gone, nothing is done unless `how` is "always".
+    The index stays as it is if another process changes it, if it cannot be written, or if a source has lost
+    most of its files.
     """
     if how == "never":
         return Freshness()
@@ -133,23 +139,15 @@ def freshen(folder: Path, how: Refresh, settings: Settings) -> Freshness:
     if not found.changes:
         return found
     reason = None
-    if how == "auto":
-        reason = _reason_to_wait(folder, found)
+    if found.emptied:
+        named = ", ".join(found.emptied[:3])
+        reason = f"most files of {named} are gone: is a disk missing? `ketrag index` removes their documents"
+    elif how == "auto":
+        seconds = _predicted_seconds(folder, found.changes)
+        reason = None if seconds is not None and seconds <= QUICK else "--fresh indexes them first"
     if reason is None:
         reason = _update(folder, settings)
-    return Freshness(found.changed, found.added, found.removed, found.missing, reason is None, reason)
-
-
-def _reason_to_wait(folder: Path, found: Freshness) -> str | None:
-    """Return why an update is left to the user; None if it is quick and safe."""
-    stored = read_stamps(Layout(folder))
-    files = sum(row[2] for row in stored.sources) if stored is not None else 0
-    if found.removed > 1 and 2 * found.removed > files:
-        return "most of its files are gone: is a disk missing? `ketrag index` removes their documents"
-    seconds = _predicted_seconds(folder, found.changes)
-    if seconds is None or seconds > QUICK:
-        return "--fresh indexes them first"
-    return None
+    return replace(found, updated=reason is None, reason=reason)
 
 
 def _predicted_seconds(folder: Path, changes: int) -> float | None:

@@ -510,7 +510,6 @@ class Index:
         query: str | Query,
         n: int = 10,
         *,
-        min_score: float | None = None,
         glob: str | Sequence[str] | None = None,
         grep: str | None = None,
         **fields: Unpack[QueryFields],
@@ -520,11 +519,10 @@ class Index:
         Args:
             query: A text, or a `Query`.
             n: Maximum number of hits.
-            min_score: Leave out hits with a lower score.
             glob: Only files with a matching path, such as `*.md` or `docs/**/*.md`; several if it is a list,
                 and `!PATTERN` leaves files out.
             grep: Only passages with a line that matches a regular expression.
-            fields: As in `retrieve`.
+            fields: As in `retrieve`; `min_score` leaves out hits with a lower score.
 
         Raises as `retrieve`, and InputError for a bad glob or pattern.
 
@@ -536,7 +534,7 @@ class Index:
         """
         from ketrag_fast.index.searching import search
 
-        return search(self._state, query, n, fields, min_score=min_score, glob=glob, grep=grep)
+        return search(self._state, query, n, fields, glob=glob, grep=grep)
 
     @enough_memory()
     def text(

@@ -19,7 +19,9 @@ from ketrag_fast.query.search import Globs, Searcher
 from ketrag_fast.types import Excerpt, Files, Hits, Match
 
 _TOKENS = 1_000
-"""Tokens that each hit may take."""
+"""Tokens that each passage may take."""
+_PARTS = 3
+"""Ranked passages for each hit: at most three neighbours are one."""
 
 
 def search(
@@ -28,7 +30,6 @@ def search(
     n: int,
     fields: QueryFields,
     *,
-    min_score: float | None = None,
     glob: Globs = None,
     grep: str | None = None,
 ) -> Hits:
@@ -37,13 +38,13 @@ def search(
     query = as_query(query, fields)
     pattern = None if grep is None else pattern_of(grep)
     if query.top is None:
-        query = replace(query, top=count)
+        query = replace(query, top=count * _PARTS)
     if query.budget is None:
-        query = replace(query, budget=count * _TOKENS)
+        query = replace(query, budget=count * _PARTS * _TOKENS)
     folder = state.path
     state, query = state.visible(query)
     searcher = Searcher(state.opened, state.folder)
-    hits = searcher.search(state.path, query, min_score, glob, pattern)
+    hits = searcher.search(state.path, query, count, glob, pattern)
     described = descriptions_of(folder) if hits else {}
     if not described:
         return hits

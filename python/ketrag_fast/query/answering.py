@@ -30,6 +30,7 @@ from ketrag_fast.query.open_generation import Opened
 from ketrag_fast.query.plan import QueryPlan, plan_query
 from ketrag_fast.query.query import Query
 from ketrag_fast.query.retrieval import run_plan
+from ketrag_fast.query.survey import digest
 from ketrag_fast.systems.shared.document_languages import languages_of
 from ketrag_fast.types import Answer, Context
 
@@ -95,9 +96,9 @@ def answer_query(opened: Opened, path: Path, query: Query, options: AnswerOption
     if llm == _NO_MODEL or not context.passages:
         if not context.passages:
             return answer_without_model(context)
-        return replace(
-            answer_without_model(context, "no_model"), quotes=best_sentences(context, options.quotes)
-        )
+        surveys = plan.mode.recipe.surveys
+        quotes = digest(context) if surveys else best_sentences(context, options.quotes)
+        return replace(answer_without_model(context, "no_model"), quotes=quotes)
     if isinstance(llm, str) and is_quoting:
         return _answer_by_quoting(plan, llm, context, options)
     if options.llm is None and opened.writer is not None:

@@ -16,6 +16,8 @@ from ketrag_fast.types import Cited, Context, Copy, Lazy, Passage, Section
 if TYPE_CHECKING:
     from ketrag_fast.query.explanations import Explainer
 
+NOTHING_FITS: Final = "no passage is relevant enough: the documents may not answer this query"
+
 NO_NODE: Final = 2**32 - 1
 """Node number of printed rows that are units, not nodes of a graph."""
 
@@ -51,7 +53,8 @@ def build_contexts(
                 reason=_empty_reason(plan, budget, reply, printed),
                 timings_ms={"embed": prepared.milliseconds, "search": reply.milliseconds},
                 generation=opened.generation.number,
-                warnings=warnings,
+                warnings=(*warnings, NOTHING_FITS) if printed.nothing_fits else warnings,
+                nothing_fits=printed.nothing_fits,
                 fitting=None if filtered is None else filtered.units,
             )
         )
@@ -107,6 +110,7 @@ def _build_passages(plan: QueryPlan, printed: _core.Printed) -> list[Passage]:
     cited = _cited_sources(plan, channels, nodes)
     whole = printed.text.encode() if cited else b""
     scores, costs = printed.scores.tolist(), printed.row_tokens.tolist()
+    relevance = printed.relevance.tolist()
     passages = []
     for row, (begin, stop) in enumerate(spans):
         place = places.get(row)
@@ -128,6 +132,7 @@ def _build_passages(plan: QueryPlan, printed: _core.Printed) -> list[Passage]:
                     metadata=metadata,
                     context=before,
                     units=tuple(own) if len(own) > 1 else (),
+                    relevance=relevance[row],
                     also_in=tuple(copy for unit, copy in also_in if unit in own),
                 )
             )
@@ -143,6 +148,7 @@ def _build_passages(plan: QueryPlan, printed: _core.Printed) -> list[Passage]:
                 unit=node.unit,
                 chunk=node.chunk,
                 score=scores[row],
+                relevance=relevance[row],
                 tokens=costs[row],
                 channel=channels[row],
                 printed=whole[begin:stop].decode(),

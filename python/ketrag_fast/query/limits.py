@@ -79,6 +79,16 @@ def check_top(passages: int) -> int:
     return min(number, ENDLESS)
 
 
+def check_min_score(relevance: float) -> float:
+    """Return a minimum relevance. Raises ConfigError if it is not a number from 0 to 1."""
+    number = isinstance(relevance, (int, float)) and not isinstance(relevance, bool)
+    if not (number and 0 <= relevance <= 1):
+        raise ConfigError(
+            f"min_score must be from 0 to 1, got {short_repr(relevance)}", hint="0 keeps every passage"
+        )
+    return float(relevance)
+
+
 def check_deadline(seconds: float) -> float:
     """Return the seconds of a deadline. Raises InputError if they are negative, infinite or not a number."""
     number = isinstance(seconds, (int, float)) and not isinstance(seconds, bool)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ketrag_fast import _core
 from ketrag_fast.base.config import Settings
+from ketrag_fast.base.filters import Condition
 from ketrag_fast.query.limits import ENDLESS, Clock
 from ketrag_fast.query.mode_choice import choose_mode
 from ketrag_fast.query.open_generation import FilterMask, Opened
@@ -25,6 +26,7 @@ class QueryPlan:
     mode: ModeRecipe
     budgets: Sequence[int]
     top: int | None
+    min_score: float
     automatic: bool
     """Whether the mode was chosen by `auto`, which may do without an embedding model."""
     neighbourhoods: int
@@ -35,6 +37,8 @@ class QueryPlan:
     """Units that pass the filter, None without a filter."""
     newest: Path | None
     """The folder of the index if newer documents come first among passages of comparable relevance."""
+    condition: Condition | None = None
+    """The filter."""
     hops: Sequence[str] = ()
 
     @property
@@ -74,6 +78,7 @@ class QueryPlan:
             deadline=self.clock.each(),
             mask=self.mask,
             once=budgets is None,
+            min_score=self.min_score if budgets is None else 0.0,
         )
 
 
@@ -123,11 +128,13 @@ def plan_query(
         mode,
         budgets,
         top,
+        settings.min_score if query.min_score is None else query.min_score,
         (settings.mode if query.mode is None else query.mode) == AUTO,
         neighbourhoods,
         query.explain,
         clock,
         filtered,
         path if (settings.newest if query.newest is None else query.newest) else None,
+        condition,
         query.hops,
     )

@@ -76,6 +76,7 @@ def _is_plain(plan: QueryPlan, *, embeds: bool) -> bool:
         plan.explain
         or plan.hops
         or plan.neighbourhoods
+        or recipe.surveys
         or approximate
         or plan.settings.rerank is not None
         or plan.newest is not None

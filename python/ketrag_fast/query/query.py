@@ -8,7 +8,14 @@ from typing import Any, TypedDict
 
 from ketrag_fast.base.filters import Condition, allow_condition, filter_condition
 from ketrag_fast.errors import ConfigError, InputError
-from ketrag_fast.query.limits import check_budget, check_deadline, check_hops, check_text, check_top
+from ketrag_fast.query.limits import (
+    check_budget,
+    check_deadline,
+    check_hops,
+    check_min_score,
+    check_text,
+    check_top,
+)
 
 Filter = str | Mapping[str, Any]
 """A condition on document metadata: `"year>=1990 and lang=en"` or `{"year": {"$gte": 1990}}`."""
@@ -20,6 +27,7 @@ class QueryFields(TypedDict, total=False):
     mode: str | None
     budget: int | None
     top: int | None
+    min_score: float | None
     filter: Filter | None
     allow: Filter | None
     deadline: float | None
@@ -37,6 +45,7 @@ class Query:
         mode: Name of the retrieval mode, or "auto".
         budget: Maximum size of the context in tokens.
         top: Maximum number of passages.
+        min_score: Minimum relevance of a passage, from 0 to 1 (`Passage.relevance`).
         filter: Condition on document metadata. Only passages of matching documents are returned; other
             documents may lead to them.
         allow: Condition that says which documents the caller may see. The result is that of an index of
@@ -49,7 +58,8 @@ class Query:
 
     Raises:
         EmptyQuery: The text is empty.
-        ConfigError: `mode` is not a str, or `budget` or `top` is negative or not a whole number.
+        ConfigError: `mode` is not a str, `budget` or `top` is negative or not a whole number, or `min_score`
+            is not from 0 to 1.
         InputError: The text or a hop is not a str, a condition cannot be parsed, or the deadline is not a
             number.
 
@@ -75,6 +85,7 @@ class Query:
     explain: bool = False
     hops: Sequence[str] = ()
     newest: bool | None = None
+    min_score: float | None = None
     condition: Condition | None = field(default=None, init=False, repr=False, compare=False)
     """The parsed `filter`."""
     visible: Condition | None = field(default=None, init=False, repr=False, compare=False)
@@ -91,6 +102,8 @@ class Query:
             assign(self, "budget", check_budget(self.budget))
         if self.top is not None:
             assign(self, "top", check_top(self.top))
+        if self.min_score is not None:
+            assign(self, "min_score", check_min_score(self.min_score))
         assign(self, "hops", check_hops(self.hops))
         if self.deadline is not None:
             check_deadline(self.deadline)
@@ -151,5 +164,14 @@ def batches_of(queries: Sequence[str | Query], fields: QueryFields) -> list[Quer
 def _options_of(query: Query) -> Hashable:
     """Return a key that is equal for queries with equal options. Conditions compare by their text."""
     conditions = repr(query.condition), repr(query.visible)
-    options = query.mode, query.budget, query.top, query.deadline, query.explain, query.hops, query.newest
+    options = (
+        query.mode,
+        query.budget,
+        query.top,
+        query.min_score,
+        query.deadline,
+        query.explain,
+        query.hops,
+        query.newest,
+    )
     return *options, conditions

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 COMPARABLE: Final = 0.2
 """Share of the best score by which comparable passages are behind the first of them, at most."""
+_BITS: Final = 3
+"""Bits of their sketches by which copies differ at most, as in the core."""
 _FEW: Final = 10
 """With as many passages or more, comparable ones are also at most half as far behind as the last one is."""
 
@@ -55,6 +57,25 @@ def newest_first(scores: NDArray[np.float64], days: Sequence[str]) -> list[int]:
         while stop < len(scores) and scores[stop] >= scores[first] - margin:
             stop += 1
         order += sorted(range(first, stop), key=lambda at: days[at], reverse=True)
+    return order
+
+
+def newest_copies_first(order: list[int], days: Sequence[str], keys: Sequence[tuple[int, int]]) -> list[int]:
+    """Return an order in which the newest of nearly equal passages has the place of the first of them.
+
+    A query prints only the first of them. `keys` are the two numbers of each passage in `unit_keys`.
+    """
+    order = list(order)
+    for place, first in enumerate(order):
+        facts, sketch = keys[first]
+        copies = [
+            other
+            for other in range(place + 1, len(order))
+            if keys[order[other]][0] == facts and (keys[order[other]][1] ^ sketch).bit_count() <= _BITS
+        ]
+        newest = max(copies, key=lambda other: (days[order[other]], -other), default=place)
+        if days[order[newest]] > days[first]:
+            order[place], order[newest] = order[newest], first
     return order
 
 

@@ -44,6 +44,7 @@ def build_request(
     top: int | None = None,
     deadline: float | None = None,
     mask: _core.Mask | None = None,
+    min_score: float = 0.0,
     once: bool = True,
 ) -> _core.Request:
     """Return the core's request for a mode.
@@ -55,6 +56,7 @@ def build_request(
         top: Maximum number of passages.
         deadline: Seconds left.
         mask: Units that may be printed, None for all.
+        min_score: Minimum relevance of a printed unit.
         once: Print one of equal or nearly equal units, and neighbours as one passage, unless chunks are
             the fixed windows of the published systems.
 
@@ -77,6 +79,7 @@ def build_request(
         deadline=deadline,
         mask=mask,
         once=once and prints_once(settings),
+        min_score=min_score,
     )
 
 

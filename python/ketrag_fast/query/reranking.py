@@ -10,10 +10,9 @@ import numpy as np
 
 from ketrag_fast import _core
 from ketrag_fast.errors import ConfigError
-from ketrag_fast.query.open_generation import Opened
 from ketrag_fast.query.plan import QueryPlan
 from ketrag_fast.query.preparation import Prepared
-from ketrag_fast.query.recency import days_of, newest_first
+from ketrag_fast.query.recency import days_of, newest_copies_first, newest_first
 from ketrag_fast.query.recipes import prints_once
 
 if TYPE_CHECKING:
@@ -41,7 +40,7 @@ def rank(
     model = plan.opened.reranker
     if (model is None and plan.newest is None) or not questions:
         request = plan.request()
-        return request, _run(plan.opened, request, prepared, threads)
+        return request, run(plan, request, prepared, threads)
     recipe = plan.mode.recipe
     if len(recipe.shares) > 1 and recipe.join != "fuse":
         raise ConfigError(
@@ -49,7 +48,7 @@ def rank(
             hint=f"use a mode of passages (bm25, text, fused, walk, ...) or leave out {_wish(plan)}",
         )
     request = plan.request([max(plan.budgets, default=0) + DEPTH * _LONG])
-    replies = _run(plan.opened, request, prepared, threads)
+    replies = run(plan, request, prepared, threads)
     rankings = [
         _reorder(plan, model, question, reply, threads)
         for question, reply in zip(questions, replies, strict=True)
@@ -64,9 +63,10 @@ def rank(
         truncate=settings.oversize_policy == "truncate",
         deadline=plan.clock.each(),
         once=prints_once(settings),
+        min_score=plan.min_score,
     )
     reordered = replace(prepared, near={}, rankings={_NAME: rankings})
-    return request, _run(plan.opened, final, reordered, threads)
+    return request, run(plan, final, reordered, threads)
 
 
 def _wish(plan: QueryPlan) -> str:
@@ -91,15 +91,22 @@ def _reorder(
         order = np.argsort(-found, kind="stable")  # equal scores keep the order of the first ranking
         first, scores = first[order], found[order]
     if plan.newest is not None:
-        preferred = newest_first(scores, days_of(plan.opened, plan.newest, first.tolist()))
+        days = days_of(plan.opened, plan.newest, first.tolist())
+        preferred = newest_first(scores, days)
+        stage = plan.opened.generation.stages["units"]
+        if "unit_keys" in stage:
+            keys = stage["unit_keys"].reshape(-1, 2)[first].tolist()
+            preferred = newest_copies_first(preferred, days, keys)
         first, scores = first[preferred], scores[preferred]
     ids = np.concatenate([first, printed.units[DEPTH:]])
     return ids.astype(np.uint32), np.concatenate([scores, all_scores[DEPTH:]])
 
 
-def _run(
-    opened: Opened, request: _core.Request, prepared: Prepared, threads: int | None
+def run(
+    plan: QueryPlan, request: _core.Request, prepared: Prepared, threads: int | None
 ) -> list[_core.Reply]:
+    """Return the core's reply to each question; `threads` as in `rank`."""
+    opened = plan.opened
     if threads is not None:
         return opened.searcher.answer_many(
             request,

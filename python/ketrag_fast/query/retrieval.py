@@ -16,6 +16,7 @@ from ketrag_fast.query.plan import QueryPlan, plan_query
 from ketrag_fast.query.preparation import prepare
 from ketrag_fast.query.query import Query
 from ketrag_fast.query.reranking import rank
+from ketrag_fast.query.survey import survey_all
 from ketrag_fast.types import Context
 
 _MOST_THREADS = 4096
@@ -38,6 +39,8 @@ def run_plan(
         quoted: Whether the best sentences of neighbouring units are added, in modes that read them.
     """
     prepared = prepare(plan, [core_text(plan.ranked_text(one)) for one in questions], threads or 0)
+    if plan.mode.recipe.surveys:
+        return survey_all(plan, questions, prepared, threads)
     request, replies = rank(plan, questions, prepared, threads)
     rows = []
     for row, (question, reply) in enumerate(zip(questions, replies, strict=True)):

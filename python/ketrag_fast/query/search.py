@@ -6,17 +6,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ketrag_fast import _core
-from ketrag_fast.query.grep import FoundLine, matching_counts, matching_lines
 from ketrag_fast.query.hit_places import place_fields
 from ketrag_fast.query.inspect import document_title
 from ketrag_fast.query.limits import Clock
-from ketrag_fast.query.narrowing import documents_of_globs, units_of_pattern
 from ketrag_fast.query.open_generation import FilterMask, Opened, mask_of
 from ketrag_fast.query.plan import plan_query
 from ketrag_fast.query.query import Query
@@ -27,16 +25,12 @@ from ketrag_fast.systems.shared.row_text import span_of
 from ketrag_fast.types import Context, Files, Hit, Hits, Match, Passage, Place
 from ketrag_fast.types.locations import Location
 
+if TYPE_CHECKING:
+    from ketrag_fast.query.grep import FoundLine
+
 Globs = str | Sequence[str] | None
-BELOW: Final = "below_min_score"
-"""Why there are no hits if the best one has a lower score than was wanted."""
 _POSITION: Final = ("lines", "page", "cell", "time")
 """Fields of a place that say where in a file it is."""
-
-
-def relevance_of(passage: Passage) -> float:
-    """Return the relevance of a passage."""
-    return passage.score
 
 
 @dataclass(frozen=True)
@@ -61,38 +55,35 @@ class Searcher:
         self,
         path: Path,
         query: Query,
-        min_score: float | None,
+        count: int,
         globs: Globs,
         pattern: _core.Pattern | None,
     ) -> Hits:
-        """Return the best passages for a query, of those that globs and pattern leave."""
+        """Return the best `count` passages for a query, of those that globs and pattern leave."""
 
         def narrow(filtered: FilterMask | None, clock: Clock) -> FilterMask | None:
             fits = self._units(None if filtered is None else filtered.fits, globs)
             if pattern is not None:
+                from ketrag_fast.query.narrowing import units_of_pattern
+
                 fits = units_of_pattern(self.opened, pattern, fits, clock.left)
             return filtered if fits is None else mask_of(fits)
 
         narrows = globs is not None or pattern is not None
         plan = plan_query(self.opened, path, query, narrow=narrow if narrows else None)
         context = run_plan(plan, [query.text], quoted=False)[0][0]
-        return self.hits(context, min_score, plan.ranked_text(query.text))
+        return self.hits(context, count, plan.ranked_text(query.text))
 
-    def hits(self, context: Context, min_score: float | None, ranked: str) -> Hits:
-        """Return the passages of a context as hits. `ranked` is the text that they were ranked by."""
-        passages = [
-            passage for passage in context.passages if min_score is None or relevance_of(passage) >= min_score
-        ]
+    def hits(self, context: Context, count: int, ranked: str) -> Hits:
+        """Return the first `count` passages of a context as hits. They were ranked by the text `ranked`."""
+        passages = context.passages[:count]
         files = self.paths.of(passage.document for passage in passages)
         snippets = Snippets(self.opened, ranked)
-        reason = context.reason
-        if context.passages and not passages:
-            reason = BELOW
         return Hits(
             context.question,
             context.mode,
             tuple(self._hit(rank, one, snippets, files) for rank, one in enumerate(passages, 1)),
-            reason,
+            context.reason,
             context.warnings,
             context.generation,
         )
@@ -105,7 +96,7 @@ class Searcher:
                 **place,
                 text_lines=self._text_lines(place, passage.document, start, text),
                 rank=rank,
-                score=relevance_of(passage),
+                score=passage.relevance,
                 text=text,
                 snippet=() if passage.units and wide is None else snippets.lines(text, first),
                 unit=passage.unit,
@@ -131,7 +122,7 @@ class Searcher:
 
     def _units(self, fits: NDArray[np.bool_] | None, globs: Globs) -> NDArray[np.bool_] | None:
         """Return the units of a mask that are in documents which globs want."""
-        documents = documents_of_globs(self.opened, globs, self.paths)
+        documents = self._documents_of(globs)
         if documents is None:
             return fits
         texts = self.opened.texts
@@ -139,9 +130,16 @@ class Searcher:
         units: NDArray[np.bool_] = rows[self.units["unit_document"]]
         return units if fits is None else units & fits
 
+    def _documents_of(self, globs: Globs) -> NDArray[np.bool_] | None:
+        if globs is None:
+            return None
+        from ketrag_fast.query.narrowing import documents_of_globs
+
+        return documents_of_globs(self.opened, globs, self.paths)
+
     def _documents(self, filtered: FilterMask | None, globs: Globs) -> NDArray[np.bool_] | None:
         """Return the documents that a filter and globs leave; None for all."""
-        wanted = documents_of_globs(self.opened, globs, self.paths)
+        wanted = self._documents_of(globs)
         if filtered is None or filtered.core is None:
             return wanted
         matches = self.opened.texts.wanted(filtered.fits)
@@ -158,6 +156,8 @@ class Searcher:
         check: Callable[[], object],
     ) -> list[Match]:
         """Return the lines that match a pattern, in index order."""
+        from ketrag_fast.query.grep import matching_lines
+
         found = list(matching_lines(self.opened, pattern, self._documents(filtered, globs), limit, check))
         names = self.opened.texts.names
         files = self.paths.of(names[line.document] for line in found)
@@ -171,6 +171,8 @@ class Searcher:
         check: Callable[[], object],
     ) -> dict[str, int]:
         """Return the number of matching lines of each file, or document without one, that has any."""
+        from ketrag_fast.query.grep import matching_counts
+
         counted = matching_counts(self.opened, pattern, self._documents(filtered, globs), check)
         names = self.opened.texts.names
         files = self.paths.of(names[document] for document, _ in counted)
@@ -184,7 +186,8 @@ class Searcher:
     def _match(self, found: FoundLine, files: Mapping[str, SourceFile]) -> Match:
         number = found.line.number
         rows = self.rows(found.document)
-        location = self.opened.places.of_rows(rows, found.start, found.end)
+        row = self.opened.texts.row_at(found.document, found.start)
+        location = self.opened.places.of_rows([row], found.start, found.end)
         if number is not None:
             location["lines"] = [number, number]
         name = self.opened.texts.names[found.document]

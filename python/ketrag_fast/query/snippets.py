@@ -26,6 +26,9 @@ _SENTENCE: Final = re.compile(r"(?<=[.!?。！？;])\s+")
 _LONG: Final = 160
 """Characters from which a line is divided at the ends of its sentences."""
 
+_ENOUGH: Final = 80
+"""Characters of a line that is shown alone if no other line has a word of the query."""
+
 
 class Snippets:
     """Finds the lines of passages for one query."""
@@ -39,7 +42,7 @@ class Snippets:
         self._known: dict[str, float] = {}
 
     def lines(self, text: str, first: int | None) -> tuple[ShownLine, ...]:
-        """Return the best lines of a passage, in text order. `first` is the number of its first line."""
+        """Return the best one or two lines of a passage. `first` is the number of its first line."""
         rows = list(_pieces(text))
         marked = [self._marks(piece) for _, piece in rows]
         words = [{word: weight for word, weight, _ in marks} for marks in marked]
@@ -55,6 +58,8 @@ class Snippets:
                 (at for at in range(len(rows)) if at not in best),
                 key=lambda at: (-score[at], _apart(at, best), at),
             )
+            if best and not words[order[0]] and len(rows[best[0]][1]) >= _ENOUGH:
+                break  # a long line says more than another one without a word of the query
             best.append(order[0])
             seen |= words[order[0]].keys()
         found = []

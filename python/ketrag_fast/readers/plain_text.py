@@ -95,21 +95,24 @@ def markdown_headings(text: str, start: int = 0) -> Iterator[Heading]:
     fence = ""
     previous, before = "", start
     found = 0
-    for line, at in _lines(text, start):
-        mark = _FENCE.match(line)
+    at = start
+    for line in text[start:].splitlines(keepends=True):
+        begin = line[:4].lstrip(" ")[:1]
+        mark = _FENCE.match(line) if begin in ("`", "~") else None
         if mark and (not fence or mark[1].startswith(fence)):
             fence = "" if fence else mark[1]
         elif not fence:
-            if line[:4].lstrip(" ")[:1] == "#" and (heading := _ATX.match(line)):
-                if name := without_closing(line[heading.end() :]).strip():
+            if begin == "#" and (heading := _ATX.match(line)):
+                if name := without_closing(line[heading.end() :].strip()):
                     yield Heading(at, len(heading[1]), name)
                     found += 1
-            elif previous.strip() and line[:4].strip(" ")[:1] in ("=", "-") and _SETEXT.fullmatch(line):
+            elif begin in ("=", "-") and previous.strip() and _SETEXT.fullmatch(line.rstrip()):
                 yield Heading(before, 1 if "=" in line else 2, previous.strip())
                 found += 1
             if found >= _MOST_HEADINGS:
                 return
         previous, before = ("" if fence or mark else line), at
+        at += len(line)
 
 
 def about_rst(text: str) -> About:

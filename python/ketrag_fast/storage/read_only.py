@@ -68,11 +68,6 @@ def keep_examples(layout: Layout, questions: Sequence[str]) -> None:
         db.executemany("INSERT INTO examples (question) VALUES (?)", ((text,) for text in questions))
 
 
-def descriptions(layout: Layout) -> dict[str, str]:
-    """Return the descriptions of folders by path; that of the whole index has the key ""."""
-    return {str(path): str(text) for path, text in _rows(layout, "SELECT path, text FROM descriptions")}
-
-
 def keep_description(layout: Layout, path: str, text: str | None) -> None:
     """Replace the description of a folder, or remove it. The caller holds the builder's lock."""
     require_own_file(layout.tables)

@@ -134,3 +134,11 @@ class SourceTable(Database):
             if row is not None:
                 found[name] = str(row[1])
         return found
+
+    def folder_descriptions(self) -> dict[str, str]:
+        """Return the descriptions of folders by path; that of the whole index has the key ""."""
+        if "descriptions" not in self.tables():
+            return {}
+        return {
+            str(path): str(text) for path, text in self._db.execute("SELECT path, text FROM descriptions")
+        }

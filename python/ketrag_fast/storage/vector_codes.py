@@ -21,6 +21,8 @@ Rows = NDArray[Any]
 FORMATS: Final = ("4bit", "int8", "f32")
 """The formats of units, the coarsest first."""
 SIGNS: Final = "signs"
+_CODES: Final = {"4bit": "nibbles", "int8": "codes", "f32": "vectors"}
+"""The field of a row that has its codes, by format."""
 _DECODED: Final = 1 << 16
 """Rows that are decoded at a time, because intermediate values take more memory than codes."""
 
@@ -136,8 +138,7 @@ class StoredVectors:
             return packing.pack(self.decode(rows))
         out = np.empty(len(self) if rows is None else len(rows), packing.row_type)
         chosen: Any = slice(None) if rows is None else rows
-        assert out.dtype.names is not None  # noqa: S101 - units are packed in structured types
-        out[out.dtype.names[0]] = self.codes[chosen]
+        out[_CODES[self.format]] = self.codes[chosen]
         if self.scale is not None:
             out["scale"] = self.scale[chosen]
         return out

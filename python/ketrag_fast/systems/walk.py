@@ -58,6 +58,13 @@ SYSTEM = System(
             "several hops: from matching units to units that share keywords, names and subjects with them",
             automatic=0,
             usual=True,
-        )
+        ),
+        "survey": Recipe(
+            (Share("bm25"), Share("walk")),
+            "questions about the whole: excerpts of many documents, by theme",
+            join="fuse",
+            usual=True,
+            surveys=True,
+        ),
     },
 )

@@ -56,6 +56,10 @@ class Passage:
     which is `unit`; `units` are all of them then.
 
     `location` is its position in the source: `{"page": 12, "heading": ["3 Results", "3.2 Risks"]}`.
+    `score` is the mode's own and orders passages of this query and mode only. `relevance` is how likely the
+    passage is one that the query asks for, from 0 to 1, on one scale for every mode; it never rises with
+    the rank.
+
     A graph node that a system printed (`kind` is then neither chunk nor subchunk) is a passage as well:
     `printed` is its text in the context, `text` the first text that it was made from, and `sources` are
     all of these.
@@ -90,6 +94,7 @@ class Passage:
     lead-in of a list that it continues."""
     units: tuple[int, ...] = ()
     """The units of a passage of several, in the order of the document."""
+    relevance: float = 0.0
     also_in: tuple[Copy, ...] = ()
     """Where the same text, or nearly the same, was found too; the first hundred, best first."""
 
@@ -113,6 +118,7 @@ class Passage:
             "start": self.start,
             "end": self.end,
             "score": self.score,
+            "relevance": self.relevance,
             "tokens": self.tokens,
             "channel": self.channel,
             "text": self.text,
@@ -181,8 +187,9 @@ class Context:
 
     Attributes:
         tokens: the sum of the rows' token counts, never above `budget`.
-        reason: why there are no passages (`empty_index`, `no_match`, `nothing_fits_filter` or
-            `budget_too_small`), else None.
+        reason: why there are no passages (`empty_index`, `no_match`, `nothing_fits_filter`,
+            `below_min_score` or `budget_too_small`), else None.
+        nothing_fits: whether no passage is relevant enough to answer the query.
         mode: the retrieval mode that ran.
         warnings: parts of the index that `auto` could not use.
         fitting: the number of passages that passed the filter.
@@ -208,6 +215,7 @@ class Context:
     query_id: str | None = None
     warnings: tuple[str, ...] = ()
     fitting: int | None = None
+    nothing_fits: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON form that the command prints."""
@@ -219,6 +227,7 @@ class Context:
             "budget": self.budget,
             "tokens": self.tokens,
             "reason": self.reason,
+            "nothing_fits": self.nothing_fits,
             "context": self.text,
             "passages": [passage.to_json() for passage in self.passages],
             "sections": [section.to_json() for section in self.sections],

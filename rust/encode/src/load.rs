@@ -277,7 +277,7 @@ impl Weights {
         }
     }
 
-    /// Return the parts of the masked-language-model head, which has its names beside those of the encoder.
+    /// Return the parts of the masked-language-model head, whose names are not those of the encoder.
     pub fn word_head(&self, layout: Layout) -> Result<HeadParts> {
         let Config { hidden, vocabulary, .. } = self.config;
         let head =

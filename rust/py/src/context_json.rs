@@ -28,6 +28,9 @@ pub type Row = (u32, u32, u32);
 /// Returns the fields `page`, `location` and `metadata` of rows, without braces.
 pub type Describe<'a> = &'a dyn Fn(&[Row]) -> Option<Vec<Arc<[u8]>>>;
 
+/// Warning that no passage is relevant enough; the same in `ketrag_fast.query.contexts`.
+const NOTHING_FITS: &str = "no passage is relevant enough: the documents may not answer this query";
+
 /// The fields of a row if no document has metadata or locations.
 const NOTHING: &[u8] = br#""page":null,"location":{},"metadata":{}"#;
 
@@ -83,6 +86,8 @@ impl Frame {
         whole(out, context.tokens);
         field(out, "reason");
         optional(out, self.reason(reply, printed));
+        field(out, "nothing_fits");
+        out.extend_from_slice(if printed.nothing_fits { &b"true"[..] } else { b"false" });
         field(out, "context");
         let start = out.len();
         string(out, &context.text);
@@ -112,7 +117,11 @@ impl Frame {
         field(out, "generation");
         whole(out, self.generation);
         field(out, "warnings");
-        list(out, self.warnings(reply).iter(), |out, warning| string(out, warning));
+        let mut warnings = self.warnings(reply);
+        if printed.nothing_fits {
+            warnings.push(NOTHING_FITS.to_owned());
+        }
+        list(out, warnings.iter(), |out, warning| string(out, warning));
         field(out, "fitting");
         match self.fitting {
             Some(fitting) => whole(out, fitting),
@@ -192,6 +201,8 @@ impl Frame {
             whole(out, place.end.into());
             field(out, "score");
             real(out, printed.scores.get(n).copied().unwrap_or(f64::NAN));
+            field(out, "relevance");
+            real(out, printed.relevance.get(n).copied().unwrap_or(f64::NAN));
             field(out, "tokens");
             whole(out, row.tokens);
             field(out, "channel");

@@ -19,6 +19,10 @@ pub struct PyPrinted {
     /// The byte range of each row's text.
     spans: Vec<(usize, usize)>,
     scores: Py<PyArray1<f64>>,
+    /// The relevance of each row, from 0 to 1.
+    relevance: Py<PyArray1<f64>>,
+    /// Whether passages were found, but none is relevant enough to answer the query.
+    nothing_fits: bool,
     /// Parallel to the rows: the printed node of a graph, `2**32 - 1` if the row is a unit. Empty if all are
     /// units.
     nodes: Py<PyArray1<u32>>,
@@ -51,6 +55,8 @@ impl PyPrinted {
             row_tokens: tokens.into_pyarray(py).unbind(),
             spans: context.rows.iter().map(|row| (row.start, row.end)).collect(),
             scores: printed.scores.into_pyarray(py).unbind(),
+            nothing_fits: printed.nothing_fits,
+            relevance: printed.relevance.into_pyarray(py).unbind(),
             nodes: printed.nodes.into_pyarray(py).unbind(),
             runs: context.rows.iter().map(|row| (row.first, row.count)).collect(),
             copies: printed.copies,

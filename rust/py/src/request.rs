@@ -46,9 +46,9 @@ impl PyRequest {
     /// or "vote"; `rollover`: unused budget goes to "none", the "last" or the "first" share. `options` are
     /// those of the channels; `deadline` is in seconds from the call; `mask` selects the units that may be
     /// printed. With `once`, one of equal or nearly equal units is printed, and neighbours of one list as one
-    /// passage.
+    /// passage. Units less relevant than `min_score` are not printed.
     #[new]
-    #[pyo3(signature = (mode, shares, budgets, *, join="shares", rollover="none", options=None, top=None, skip=false, truncate=true, deadline=None, mask=None, once=false))]
+    #[pyo3(signature = (mode, shares, budgets, *, join="shares", rollover="none", options=None, top=None, skip=false, truncate=true, deadline=None, mask=None, once=false, min_score=0.0))]
     #[allow(clippy::too_many_arguments)]
     fn new(
         mode: String,
@@ -63,6 +63,7 @@ impl PyRequest {
         deadline: Option<f64>,
         mask: Option<PyRef<'_, PyMask>>,
         once: bool,
+        min_score: f64,
     ) -> PyResult<Self> {
         let deadline = match deadline {
             None => AGES,
@@ -84,7 +85,8 @@ impl PyRequest {
             (policy, oversize),
             mask.map(|mask| mask.0.clone()),
         );
-        Ok(Self { inner: inner.map_err(to_python)?.once(once), deadline: deadline.min(AGES) })
+        let inner = inner.and_then(|inner| inner.once(once).min_score(min_score)).map_err(to_python)?;
+        Ok(Self { inner, deadline: deadline.min(AGES) })
     }
 
     #[getter]

@@ -13,6 +13,7 @@ use ketrag_base::progress::Progress;
 use ketrag_core::assemble::{Reply, Searcher};
 use ketrag_core::channels::{Question, Ranking};
 use ketrag_core::generation::{Arrays, Parts, Place};
+use ketrag_core::rank::relevance::Evidence;
 use ketrag_core::rank::terms::QueryTerms;
 use ketrag_core::rank::walk::explain::{Bridge, Reason, Step};
 use ketrag_core::search::render::Row;
@@ -219,6 +220,23 @@ impl PySearcher {
         let found =
             quick(py, || self.inner.explain(&request.inner, channel, question, &units, &Progress::none()));
         Ok(found.map_err(|e| of_index(py, e))?.into_iter().map(reason_out).collect())
+    }
+
+    /// Return what is known about a question and each of some units, ranked: the terms of the logistic function of their
+    /// relevance, one row each.
+    #[pyo3(signature = (question, units, *, vector=None))]
+    fn evidence<'py>(
+        &self,
+        py: Python<'py>,
+        question: &str,
+        units: Vec<u32>,
+        vector: Option<PyReadonlyArray1<'py, f32>>,
+    ) -> PyResult<Vec<[f64; 8]>> {
+        let vector = vector.as_ref().map(|vector| slice(vector, "vector")).transpose()?;
+        let question = Question { text: question, vector, ..Question::default() };
+        let found = quick(py, || self.inner.evidence(question, &units)).map_err(|e| of_index(py, e))?;
+        let terms = |(rank, one): (usize, Option<Evidence>)| one.unwrap_or_default().terms(rank);
+        Ok(found.into_iter().enumerate().map(terms).collect())
     }
 
     /// Return the first `length` characters of the first unit; None if there are no units.

@@ -231,8 +231,11 @@ fn add_document(
         };
         let mut add_unit = |span: (usize, usize), plain: usize, counter: &mut Counter| -> Result<()> {
             let own = &text[span.0..span.1];
+            // A context ends with a line break, so the counts add up like those of a title.
+            let adds_up = |part: &str| !part.starts_with('/') && !part.starts_with(char::is_whitespace);
             let tokens = match (before, after) {
                 ("", "") => counter.titled(head, title, own, plain),
+                (_, "") if adds_up(before) && adds_up(own) => head + counter.count(before) + plain,
                 _ => counter
                     .count(&[title, if title.is_empty() { "" } else { "\n" }, before, own, after].concat()),
             };

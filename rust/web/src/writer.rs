@@ -65,7 +65,7 @@ pub fn text_of(tree: &Tree, root: usize, skipped: &[bool]) -> Text {
             continue;
         }
         match &tree.nodes[at].kind {
-            Kind::Text(text) if verbatim > 0 => writer.verbatim(&unescaped(text), cells > 0),
+            Kind::Text(text) if verbatim > 0 => writer.verbatim(&unescaped(text)),
             Kind::Text(text) => writer.flowing(&unescaped(text)),
             Kind::Element(element) => {
                 if cells == 0 && !arranging[element.table as usize] {
@@ -253,8 +253,8 @@ impl Writer {
         }
     }
 
-    /// Write text as it is; outside of tables it is a listing.
-    fn verbatim(&mut self, text: &str, in_cell: bool) {
+    /// Write a listing.
+    fn verbatim(&mut self, text: &str) {
         for (number, line) in text.split('\n').enumerate() {
             if number > 0 {
                 self.breaks = (self.breaks + 1).min(2);
@@ -264,9 +264,7 @@ impl Writer {
             if !plain.is_empty() {
                 let begin = self.settle();
                 self.is_verbatim = true;
-                if !in_cell {
-                    self.listing.get_or_insert(begin);
-                }
+                self.listing.get_or_insert(begin);
                 self.out.push_str(&self.indent);
                 self.indent.clear();
                 self.out.push_str(plain);

@@ -33,6 +33,8 @@ DOCUMENTS = [
     Document("empty", "", ""),
 ]
 
+QUESTIONS = ("Who built the bridge?", "Which bridge has arches?")
+
 pytestmark = pytest.mark.usefixtures("loopback")
 
 
@@ -188,14 +190,18 @@ def test_brought_vectors(tmp_path: Path) -> None:
 
 def test_equal_vectors_and_units_without_sentences_are_ranked_all_the_same(tmp_path: Path) -> None:
     documents = [*DOCUMENTS, Document("rule", "---", ""), Document("title", "", "A title alone")]
-    with (
-        Endpoint(lambda texts: np.full((len(texts), 9), 0.5, np.float32)) as server,  # 8 does not divide 9
-        Index.build(documents, tmp_path / "i", settings=settings(server)) as index,
-    ):
+    texts = [*(d.text for d in documents), "A title alone", "Old bridge", "Anton Heller", *QUESTIONS]
+    texts += [f"{d.title}\n{d.text}" for d in documents]
+    texts += [part.strip() + "." for d in documents for part in d.text.split(".") if part.strip()]
+    texts = [text for text in dict.fromkeys([*texts, *SAMPLE]) if text.strip()]
+    write_vectors(tmp_path / "v", texts, np.full((len(texts), 9), 1 / 3, np.float32))  # not divided by 8
+    with Index.build(
+        documents, tmp_path / "i", settings=Settings(embedder=f"vectors:{tmp_path / 'v'}")
+    ) as index:
         for mode in ("text", "walk", "fused"):
-            found = index.retrieve("Who built the bridge?", mode=mode, budget=400)
+            found = index.retrieve(QUESTIONS[0], mode=mode, budget=400)
             assert found.passages and np.isfinite([one.score for one in found.passages]).all()
-        assert index.retrieve("bridge", mode="walk").passages[0].document == "bridge"
+        assert index.retrieve(QUESTIONS[1], mode="walk").passages[0].document == "bridge"
 
 
 def test_a_finer_format_encodes_again_and_a_coarser_one_does_not(server: Endpoint, tmp_path: Path) -> None:
@@ -211,8 +217,9 @@ def test_a_finer_format_encodes_again_and_a_coarser_one_does_not(server: Endpoin
         assert asked == [] if coarser else asked
     # From f32 nothing is lost: the codes are those of a build in this format.
     Index.build(DOCUMENTS, tmp_path / "f", settings=settings(server, vector_format="f32")).close()
+    given = settings(server, vector_format="4bit")
     with (
-        Index.build(DOCUMENTS, tmp_path / "f", settings=settings(server)) as packed,
+        Index.build(DOCUMENTS, tmp_path / "f", settings=given) as packed,
         Index.build(DOCUMENTS, tmp_path / "g", settings=settings(server)) as fresh,
     ):
         assert packed.digest == fresh.digest

@@ -78,6 +78,15 @@ def test_words_are_returned_at_once_and_the_end_of_a_sentence_with_its_marks() -
     assert checker.finish() == " [?]"
 
 
+def test_the_last_word_of_an_answer_that_is_cut_is_not_compared() -> None:
+    for is_cut, mark in ((True, "[2]"), (False, "[?]")):
+        checker = AnswerChecker(Grounds("", passages([{"text": CREAN}, {"text": FRAM}])))
+        live = checker.feed("The Fram was built by Colin Archer. She drifted under Fridtjof Nans")
+        assert live + checker.finish(is_cut=is_cut) == (
+            f"The Fram was built by Colin Archer [2]. She drifted under Fridtjof Nans {mark}"
+        )
+
+
 def test_a_long_text_without_an_end_is_cut() -> None:
     text = "word " * 2000
     assert checked(text)[0].replace(" [?]", "").split() == text.split()

@@ -33,6 +33,13 @@ def test_html() -> None:
     assert heading[1].startswith("Costs & sums\n\nName")
 
 
+def test_listings_are_code() -> None:
+    part("resiliparse", "documents")
+    assert at(read_one("a.html", PAGE.encode()), "code") == [(0, "def f():\n    return 1 < 2")]
+    whole = "".join(f"{n}. A text that was never marked up.\n\n" for n in range(99))
+    assert at(read_one("a.html", f"<html><body><pre>{whole}</pre>".encode()), "code") == []
+
+
 def test_tables_of_pages() -> None:
     part("resiliparse", "documents")
     cells = (f"<td><a href=/{n}>Person {n}</a></td><td>a <b>remark</b> {n}</td>" for n in range(90))

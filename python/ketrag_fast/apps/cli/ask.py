@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ketrag_fast.apps.cli import options, output
 from ketrag_fast.apps.cli.command_parser import mark_rare
 from ketrag_fast.apps.cli.retrieve import place_of, reasons
-from ketrag_fast.apps.cli.terminal_text import visible
+from ketrag_fast.apps.cli.terminal_text import inline, visible
 from ketrag_fast.base.config.fields import LONGEST_SECONDS
 from ketrag_fast.errors import ConfigError, EmptyQuery
 
@@ -23,6 +23,7 @@ _MOST_TOKENS = 1_000_000
 _UNSUPPORTED = "[?] no passage supports this sentence"
 _LISTED = 5
 """Maximum number of sources of an answer without a citation."""
+_SURVEY = "survey"
 _QUOTED = "These are quotes from the passages, not an answer written by a model:"
 
 
@@ -38,11 +39,17 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
             'ketrag ask "Who built the Fram?" --llm llama-cpp:model.gguf',
             'ketrag ask "Which ships were lost?" --filter "year>=1900"',
             'ketrag ask "Who led the men?" --html answer.html',
+            'ketrag ask --survey "Which dangers come up again and again?"',
         ),
     )
     parser.add_argument("question", metavar="QUESTION", help="question to answer")
     options.answering(parser, shown=("llm",))
     options.topic(parser, "retrieval", "query", shown=("mode", "budget", "filter", "newest"))
+    parser.add_argument(
+        "--survey",
+        action="store_true",
+        help="question about the whole: answer from excerpts of many documents, by theme (--mode survey)",
+    )
     parser.add_argument("--explain", action="store_true", help="print why each source was retrieved")
     kind = parser.add_argument(
         "--kind",
@@ -98,9 +105,14 @@ def run(args: argparse.Namespace) -> int:
     html = None if args.html is None else Path(args.html)
     if html is not None:
         output.has_place(html)
+    if args.survey:
+        if args.set_mode not in (None, _SURVEY):
+            raise ConfigError(f"--survey contradicts --mode {args.set_mode}", hint="leave out one of them")
+        args.set_mode = _SURVEY
     path = options.opened_path(args)
     settings = options.query_settings_of(args)
     from ketrag_fast.index import Index
+    from ketrag_fast.query.themes.question import asks_about_the_whole
 
     shown = _Screen(args.explain, settings.top) if not args.json else None
     with Index.open(path, settings=settings, deadline=settings.deadline) as index:
@@ -125,6 +137,10 @@ def run(args: argparse.Namespace) -> int:
         output.write_json(answer.to_json())
     else:
         shown.finish(answer, quiet=args.quiet)
+        if not (args.quiet or args.survey) and args.set_mode is None and asks_about_the_whole(args.question):
+            output.say(
+                "this may be a question about the whole: --survey answers from more documents, by theme"
+            )
     return 0
 
 
@@ -205,14 +221,21 @@ class _Screen:
 
 
 def quotes(answer: Answer) -> list[str]:
-    """Return the quoted sentences, best first. A row is printed below the header of its table."""
-    lines = []
-    for at, quote in enumerate(answer.quotes):
+    """Return the quoted sentences, best first; those of a survey by theme, under its label.
+
+    A row is printed below the header of its table.
+    """
+    lines: list[str] = []
+    last, header = None, ""
+    for quote in answer.quotes:
+        why = answer.context.passages[quote.number - 1].why
+        theme = next((one["theme"] for one in why if isinstance(one, dict) and "theme" in one), last)
+        if theme != last:
+            lines += ["", inline(theme)]
+            last = theme
         text = " ".join(quote.text.split())
-        if not quote.header:
-            lines.append(f"“{text}” [{quote.number}]")
-            continue
-        if at == 0 or answer.quotes[at - 1].header != quote.header:
+        if quote.header and quote.header != header:
             lines.append(quote.header)
-        lines.append(f"{text} [{quote.number}]")
+        header = quote.header
+        lines.append(f"{text} [{quote.number}]" if header else f"“{text}” [{quote.number}]")
     return lines

@@ -200,7 +200,7 @@ def _with_table(text: str, table: str, entry: Mapping[str, Any]) -> str:
         for key, row in zip(entry, rows, strict=True):
             body, count = re.subn(
                 rf"^{key}\s*=\s*(?:\[[^\]]*\]|[^\n]*)",
-                lambda _, row=row: row,
+                row.replace("\\", r"\\"),
                 body,
                 count=1,
                 flags=re.MULTILINE,

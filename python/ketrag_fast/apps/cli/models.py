@@ -21,8 +21,8 @@ and give --embedder native:{_PACKAGED}."""
 _INSTALLED = f"{_PACKAGED} is installed: give --embedder native:{_PACKAGED}."
 _BRING = """To bring a model to a machine without network: on a machine with one, run
   python -c "from sentence_transformers import SentenceTransformer as S; S('NAME').save('FOLDER')"
-copy FOLDER over, and give --embedder local:FOLDER: this package computes BERT, RoBERTa, XLM-RoBERTa,
-CamemBERT and MPNet itself (native:), and leaves others to sentence-transformers, if that is installed.
+copy FOLDER over, and give --embedder local:FOLDER: this package computes BERT, DistilBERT, RoBERTa,
+XLM-RoBERTa, CamemBERT and MPNet itself (native:), and leaves others to sentence-transformers, if installed.
 Or serve a model on this machine and give --embedder openai:MODEL@http://127.0.0.1:PORT/v1."""
 
 

@@ -39,6 +39,7 @@ _NAMED = 3
 _EMPTY: Final = {
     "empty_index": "the index is empty",
     "no_match": "nothing in the index matches the query",
+    "below_min_score": "no passage is as relevant as --min-score",
     "nothing_fits_filter": "no document matches the filter",
     "budget_too_small": "the budget is too small",
 }

@@ -48,7 +48,9 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="JSONL file of {_id, text}; - reads such lines from standard input",
     )
-    options.topic(parser, "retrieval", "query", shown=("mode", "budget", "top", "filter", "newest"))
+    options.topic(
+        parser, "retrieval", "query", shown=("mode", "budget", "top", "min_score", "filter", "newest")
+    )
     options.hops(parser)
     parser.add_argument("--explain", action="store_true", help="print why each passage was retrieved")
     parser.add_argument("--html", metavar="FILE", help="write context and reasons as a web page")

@@ -38,9 +38,6 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
         "-n", type=int, default=10, metavar="N", help="maximum number of results (default 10)"
     )
     parser.add_argument("--files", action="store_true", help="print only the paths of the files")
-    parser.add_argument(
-        "--min-score", type=float, metavar="X", help="leave out results with a lower relevance"
-    )
     declare_glob(parser)
     options.hops(parser)
     parser.add_argument("--grep", metavar="PATTERN", help="only passages with a line that matches")
@@ -48,8 +45,8 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
         parser,
         "retrieval",
         "query",
-        shown=("mode", "filter", "newest"),
-        but=("top", "budget", "min_score"),
+        shown=("mode", "min_score", "filter", "newest"),
+        but=("top", "budget"),
     )
     group = parser.add_argument_group("embedding model")
     options.setting(group, "embedder", rare=True)
@@ -79,14 +76,7 @@ def run(args: argparse.Namespace) -> int:
 
         with Index.open(path, settings=settings, deadline=settings.deadline) as index:
             options.freshen(args, index)
-            hits = index.search(
-                args.question,
-                args.n,
-                min_score=args.min_score,
-                glob=args.glob,
-                grep=args.grep,
-                hops=args.hops,
-            )
+            hits = index.search(args.question, args.n, glob=args.glob, grep=args.grep, hops=args.hops)
         found.append(hits if name is None else hits.of_index(name))
     return show(args, found[0] if len(found) == 1 else merged(found, args.n))
 
@@ -125,9 +115,7 @@ def show(args: argparse.Namespace, hits: Hits) -> int:
     if lines:
         output.write_styled("\n".join(lines))
     if not args.quiet:
-        if hits.reason == "below_min_score":
-            output.say(f"no result has a relevance of {args.min_score:g} or more")
-        elif hits.reason is not None:
+        if hits.reason is not None:
             output.say(output.empty_text(hits.reason, args.n))
         for text in state_lines(hits):
             output.say(text)
@@ -170,7 +158,10 @@ def lines_of(hit: Hit, terminal: Terminal) -> list[str]:
             lines.append(_INDENT + terminal.paint(cut(title, room), FAINT))
     if hit.description:
         lines.append(_INDENT + terminal.paint(inline(hit.description), FAINT))
-    lines += [_INDENT + terminal.marked(line.text, line.marks, room) for line in hit.snippet]
+    if room is not None and len(hit.snippet) == 1:
+        lines += [_INDENT + row for row in terminal.wrapped(hit.snippet[0].text, hit.snippet[0].marks, room)]
+    else:
+        lines += [_INDENT + terminal.marked(line.text, line.marks, room) for line in hit.snippet]
     return lines
 
 

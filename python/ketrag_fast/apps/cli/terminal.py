@@ -38,6 +38,20 @@ class Terminal:
             return text
         return f"\033]8;;{Path(path).as_uri()}\033\\{text}\033]8;;\033\\"
 
+    def wrapped(self, text: str, marks: Sequence[tuple[int, int]], room: int) -> list[str]:
+        """Return a line with ranges marked in two rows of `room` columns, cut if that is not enough."""
+        start, stop = _window(text, marks, 2 * room - 2)
+        middle = text.rfind(" ", start + room // 2, start + room - 2)
+        if columns(text) <= room or middle < 0:
+            return [self.marked(text, marks, room)]
+        rows = []
+        for first, last in ((start, middle), (middle + 1, stop)):
+            own = [(max(a, first) - first, min(b, last) - first) for a, b in marks if a < last and b > first]
+            shown = self.marked(text[first:last], own, room - 1)
+            before, after = "…" if first == start > 0 else "", "…" if last == stop < len(text) else ""
+            rows.append(f"{before}{shown}{after}")
+        return rows
+
     def marked(self, text: str, marks: Sequence[tuple[int, int]], room: int | None) -> str:
         """Return a line with ranges marked, cut to `room` columns around the first of them."""
         if room is not None:

@@ -79,6 +79,7 @@ class _Planner:
                 mode=query.mode,
                 budget=query.budget,
                 top=query.top,
+                min_score=query.min_score,
                 filter=query.filter,
                 newest=query.newest,
                 explain=query.explain,

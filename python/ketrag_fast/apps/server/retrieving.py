@@ -32,6 +32,7 @@ def topics(service: Service) -> Shape:
         "mode": Field("string", "retrieval mode; default: the setting of the index", most=64),
         "budget": Field("integer", "maximum tokens of the context", least=0, most=service.options.budget),
         "top": Field("integer", "maximum number of passages", least=0, most=10_000),
+        "min_score": Field("number", "minimum relevance of a passage", least=0, most=1),
         "explain": Field("boolean", "explain each passage"),
         "newest": Field("boolean", "newer documents first among passages of comparable relevance"),
         "deadline": Field("number", "maximum seconds", least=0, most=service.options.deadline, above=True),
@@ -76,7 +77,8 @@ def query_of(service: Service, body: dict[str, Any]) -> QueryOptions:
         explain,
         filter_text(body.get("filter")),
         tuple(body.get("hops") or ()),
-        body.get("newest"),
+        newest=body.get("newest"),
+        min_score=body.get("min_score"),
     )
 
 

@@ -32,11 +32,10 @@ def search_shape(service: Service) -> Shape:
     return {
         "query": question(required=True),
         "limit": Field("integer", "maximum number of hits (default 10)", least=0, most=_MOST),
-        "min_score": Field("number", "leave out hits with a lower score"),
         "glob": _GLOB,
         "grep": Field("string", "only passages with a line that matches", least=1, most=_PATTERN),
         "snippets": Field("boolean", "add the lines that show the words of the query, with ranges to mark"),
-        **{name: shared[name] for name in ("index", "mode", "filter", "deadline", "hops")},
+        **{name: shared[name] for name in ("index", "mode", "filter", "min_score", "deadline", "hops")},
     }
 
 

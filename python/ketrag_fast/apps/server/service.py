@@ -41,6 +41,7 @@ class QueryOptions:
     """As text or as JSON."""
     hops: tuple[str, ...] = ()
     newest: bool | None = None
+    min_score: float | None = None
 
 
 Group = tuple[QueryOptions, int]
@@ -162,6 +163,7 @@ def _answers(group: Group, questions: Sequence[str], seconds: float) -> list[byt
         "mode": query.mode,
         "budget": query.budget,
         "top": query.top,
+        "min_score": query.min_score,
         "explain": query.explain,
         "deadline": seconds,
         "filter": query.filter,

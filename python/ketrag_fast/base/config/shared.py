@@ -227,6 +227,9 @@ class SharedSettings:
     )
     budget: int = setting(4000, "maximum tokens of the context", concerns="query", low=0, flag=True)
     top: int | None = setting(None, "maximum number of passages", concerns="query", low=0, flag=True)
+    min_score: float = setting(
+        0.0, "minimum relevance of a passage, from 0 to 1", concerns="query", low=0, high=1, flag=True
+    )
     refresh: Literal["auto", "always", "never"] = setting(
         "auto",
         "before a query, index files that have changed: auto if that takes less than 0.3 s, always, or never",

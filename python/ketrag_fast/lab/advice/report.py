@@ -12,6 +12,7 @@ from ketrag_fast.lab.advice.trial import FIRST
 from ketrag_fast.lab.comparison import plots
 from ketrag_fast.lab.comparison.page import figure
 from ketrag_fast.lab.comparison.style import html_page
+from ketrag_fast.query.themes.question import EXAMPLES
 
 _ABOUT = {
     "direct": "a sentence that was cut out of its passage",
@@ -20,6 +21,10 @@ _ABOUT = {
 _CAVEAT = (
     "The questions are made by rules from the documents. They show what these texts make easy or hard; "
     "how often your users ask each kind is not in the texts."
+)
+_WHOLE = (
+    f"Questions about the whole, such as {', '.join(map(repr, EXAMPLES))}, are not answered by one passage: "
+    "ask them with the mode survey (`ketrag ask --survey`)."
 )
 
 
@@ -44,6 +49,7 @@ def _lines(advice: Advice) -> Iterator[str]:
     yield ""
     yield from (f"{kind}: {about}" for kind, about in _ABOUT.items())
     yield from textwrap.wrap(_CAVEAT, 96)
+    yield from textwrap.wrap(_WHOLE, 96)
 
 
 def page(advice: Advice) -> str:
@@ -82,7 +88,7 @@ def page(advice: Advice) -> str:
         drawn = plots.scatter(series, "tokens of context", "found, %")
         parts.append(figure("Direct questions whose place is in the context", drawn))
     parts += [f'<p class="note"><b>{kind}</b>: {escape(about)}</p>' for kind, about in _ABOUT.items()]
-    parts.append(f'<p class="note">{escape(_CAVEAT)}</p>')
+    parts += [f'<p class="note">{escape(text)}</p>' for text in (_CAVEAT, _WHOLE)]
     return html_page("Advice", "\n".join(parts))
 
 

@@ -77,9 +77,9 @@ class AnswerChecker:
         self._returned = max(live, self._returned)
         return "".join(parts)
 
-    def finish(self) -> str:
-        """Return the rest at the end of the answer."""
-        return self._close(len(self._held)) if self._held else ""
+    def finish(self, *, is_cut: bool = False) -> str:
+        """Return the rest at the end of the answer. Of one that is cut the last word may be a part of one."""
+        return self._close(len(self._held), is_cut=is_cut) if self._held else ""
 
     def _end_of_sentence(self) -> int | None:
         """Return where the first sentence of the held text ends, with its blanks; None if that is unknown."""
@@ -97,15 +97,15 @@ class AnswerChecker:
                 return end
         return _LONGEST if len(self._held) > _LONGEST + 1 else None
 
-    def _close(self, end: int) -> str:
+    def _close(self, end: int, *, is_cut: bool = False) -> str:
         """Check the sentence up to `end`, and return what of it was not returned yet."""
         whole, self._held = self._held[:end], self._held[end:]
-        text = self._checked(whole)
+        text = self._checked(whole, is_cut=is_cut)
         returned, self._returned = self._returned, 0
         return text[returned:]
 
-    def _checked(self, whole: str) -> str:
-        """Return a sentence with the right marks."""
+    def _checked(self, whole: str, *, is_cut: bool) -> str:
+        """Return a sentence with the right marks. The last word of one that is cut is not compared."""
         plain = _MARK.sub("", whole)
         if not plain.strip():
             return whole
@@ -113,7 +113,10 @@ class AnswerChecker:
         self._is_code ^= is_fence
         support = Support((), None)
         if not (is_fence or self._is_code or _is_unchecked(plain)):
-            support = self._grounds.check(plain, [int(number) for number in _NUMBER.findall(whole)])
+            compared = plain.rstrip()
+            if is_cut and compared[-1] not in _WAITING:
+                compared = compared[: -len(compared.split()[-1])]
+            support = self._grounds.check(compared, [int(number) for number in _NUMBER.findall(whole)])
         text = _FALSE_MARK.sub("", whole) if support.is_supported is None else _with_marks(whole, support)
         numbers = tuple(dict.fromkeys(int(number) for number in _NUMBER.findall(text)))
         self.cited += [number for number in numbers if number not in self.cited]

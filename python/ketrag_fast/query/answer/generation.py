@@ -122,7 +122,7 @@ def answer(
         if error.hint is None:
             error.hint = "try again, or use --llm none to print the passages alone"
         raise
-    stream.finish()
+    stream.finish(is_cut=reply.finish != "stop")
     finish = "time" if reply.finish == "cancelled" and limit.reached else reply.finish
     return _build_answer(context, model, form, stream, reply, finish, prompt, used)
 
@@ -166,10 +166,10 @@ class _AnswerStream:
         """Take a piece of the reply. Returns whether to go on."""
         return self._emit(self._cover.feed(self.checker.feed(_CONTROL.sub("", self.reader.feed(piece)))))
 
-    def finish(self) -> None:
+    def finish(self, *, is_cut: bool) -> None:
         """Take the end of the reply."""
         self._emit(self._cover.feed(self.checker.feed(_CONTROL.sub("", self.reader.finish()))))
-        self._emit(self._cover.feed(self.checker.finish()))
+        self._emit(self._cover.feed(self.checker.finish(is_cut=is_cut)))
         self._emit(self._cover.finish())
 
     def _emit(self, text: str) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from ketrag_fast import _core
 from ketrag_fast.query.themes.plain_words import PLAIN_WORDS
-from ketrag_fast.systems.shared.row_text import text_of
 from ketrag_fast.systems.shared.rows import Arrays, csr, take_rows
 
 F64 = NDArray[np.float64]
@@ -67,9 +66,11 @@ class Speller:
     most words have one; two spellings with the same keywords are forms of one term.
     """
 
-    def __init__(self, links: Arrays, read: I64, texts: Sequence[str], languages: Sequence[int]) -> None:
-        """Read the texts of the units `read`, ascending."""
-        self._links = links
+    def __init__(
+        self, keyword: Callable[[int], str], read: I64, texts: Sequence[str], languages: Sequence[int]
+    ) -> None:
+        """Read the texts of the units `read`, ascending. `keyword` returns a keyword by its number."""
+        self._keyword = keyword
         words, joined, fields, counts = _split(texts)
         self._read = read
         self._fields = np.array(fields, np.bool_)
@@ -98,7 +99,7 @@ class Speller:
         """
         order = np.lexsort((np.arange(len(weights)), -weights))[:_CANDIDATES]
         order = order[weights[order] > 0]
-        named = {number: text_of(self._links, "keywords", number) for number in order.tolist()}
+        named = {number: self._keyword(number) for number in order.tolist()}
         kept = [at for at in order.tolist() if _is_name(named[at]) and named[at] in self._holding]
         spellings = self._spellings([named[at] for at in kept], np.searchsorted(self._read, central))
         weights = weights.copy()

@@ -19,3 +19,15 @@ understand us use used user uses using usually various via wait wanna want wante
 went whether while whose wish within without wonder wonderful wow yeah year years yep yes yesterday yet
 """
 PLAIN_WORDS: Final = frozenset(_WORDS.split())
+_FOR_DOCUMENTS: Final = """
+about article articles book books chat chats chiefly collection common content contents conversation
+conversations corpus cover covered covers data dataset deal deals describe described describes discuss
+discussed discusses document documentation documents everything file files folder frequent general gist here
+idea ideas important index inside key knowledge letters library list main mainly mention mentioned mentions
+message messages note notes outline overall overview page pages paper papers passage passages point points
+project record records recur recurring repeated report reports section sections set sets short sources
+subject subjects summarise summarize summary talked text texts theme themes together topic topics treat
+treated what whole write written
+"""
+WORDS_FOR_DOCUMENTS: Final = frozenset(_FOR_DOCUMENTS.split())
+"""English words of questions about documents as such, as in "What are the main topics of these texts?"."""

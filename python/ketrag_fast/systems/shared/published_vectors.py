@@ -55,7 +55,7 @@ class PublishedRows:
             return known
         wanted = _as_numbers(list(keys))
         place = np.minimum(np.searchsorted(self._keys[:, 0], wanted[:, 0]), len(self._keys) - 1)
-        known = (self._keys[place] == wanted).all(axis=1)
+        known[:] = (self._keys[place] == wanted).all(axis=1)
         number = self._order[place]
         for source, start, stop in zip(self._sources, self._starts[:-1], self._starts[1:], strict=True):
             own = np.flatnonzero(known & (number >= start) & (number < stop))

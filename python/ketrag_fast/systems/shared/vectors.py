@@ -29,7 +29,7 @@ from ketrag_fast.systems.shared.embedded_texts import (
     texts_after_titles,
     title_texts,
 )
-from ketrag_fast.systems.shared.published_vectors import SENTENCES, TITLES, Published
+from ketrag_fast.systems.shared.published_vectors import SENTENCES, TITLES
 from ketrag_fast.systems.shared.row_reuse import (
     Changes,
     dense_of,
@@ -48,7 +48,7 @@ from ketrag_fast.systems.shared.rows import (
     whole_chunks,
 )
 from ketrag_fast.systems.spec.documents import Documents
-from ketrag_fast.systems.spec.stage import Outputs, StageContext, StageInputs
+from ketrag_fast.systems.spec.stage import Outputs, PublishedVectors, StageContext, StageInputs
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -202,8 +202,9 @@ def titles(inputs: StageInputs, settings: Settings, context: StageContext) -> Ou
 def decoded_sentences(inputs: StageInputs, rows: NDArray[Any] | None = None) -> F32:
     """Return a model's vectors of sentences and titles in the order of `sent_words`, all or some rows."""
     dimension = int(inputs["vectors"]["dimension"][0])
-    signs = [inputs[stage][SIGNS] for stage in (SENTENCES, TITLES)]
-    return unpack_signs(np.concatenate(signs) if rows is None else dense_of(*signs, rows), dimension)
+    own, titles = (inputs[stage][SIGNS] for stage in (SENTENCES, TITLES))
+    signs = np.concatenate([own, titles]) if rows is None else dense_of(own, titles, rows)
+    return unpack_signs(signs, dimension)
 
 
 def way(inputs: StageInputs, settings: Settings, context: StageContext) -> str:
@@ -282,7 +283,7 @@ def _model(context: StageContext) -> VectorSource:
     return context.model
 
 
-def _published(context: StageContext) -> Published | None:
+def _published(context: StageContext) -> PublishedVectors | None:
     """Return what is published of this model; None while rows are reused by document."""
     return None if context.earlier is not None else context.published
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from ketrag_fast.base.config import Settings
 from ketrag_fast.errors import Cancelled, ConfigError
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
     from ketrag_fast.base.progress import Meter
     from ketrag_fast.models.embedders.build_model import VectorSource
+    from ketrag_fast.models.embedders.cache import Finder
     from ketrag_fast.models.extraction.run import Reading
     from ketrag_fast.storage.arrays import RawFile
-    from ketrag_fast.systems.shared.published_vectors import Published
 
     Outputs = Mapping[str, NDArray[Any]]
     Made = Mapping[str, NDArray[Any] | RawFile]
@@ -84,6 +84,25 @@ class Earlier:
     parts: tuple[Outputs, ...] = ()
 
 
+class PublishedVectors(Protocol):
+    """Rows of vectors in published generations, by the keys of their texts."""
+
+    def units(self, format: str, /) -> Finder:  # noqa: A002 - the name of the setting
+        """Units by their texts after titles, in this format or a finer one."""
+
+    @property
+    def spans(self) -> Finder:
+        """Sentences by the text of their unit and their span in it."""
+
+    @property
+    def sentences(self) -> Finder:
+        """Sentences by their texts."""
+
+    @property
+    def titles(self) -> Finder:
+        """Titles by their texts."""
+
+
 @dataclass(frozen=True, slots=True)
 class StageContext:
     """The environment in which a stage runs.
@@ -111,7 +130,7 @@ class StageContext:
     scratch: Path | None = None
     earlier: Earlier | None = None
     ahead: Ahead | None = None
-    published: Published | None = None
+    published: PublishedVectors | None = None
 
     def check(self) -> None:
         """Raise Cancelled if a stop was requested; call it in Python loops."""

@@ -154,6 +154,7 @@ class Recipe:
         automatic: its rank among the modes that `auto` tries, 0 first; None if `auto` never chooses it.
         usual: whether builds include it by default.
         around: the graph neighbourhood to add to ranked units.
+        surveys: whether excerpts of many ranked documents are printed by theme, instead of whole units.
 
     Examples:
         >>> Recipe((Share("bm25"), Share("walk")), "both lists, fused", join="fuse").channels
@@ -167,6 +168,7 @@ class Recipe:
     automatic: int | None = None
     usual: bool = False
     around: Around | None = None
+    surveys: bool = False
 
     @property
     def channels(self) -> tuple[str, ...]:

@@ -105,7 +105,9 @@ impl Compose for Patched {
             Kind::U8 => self.copy::<u8>(offset, out, u64::from, |x| x as u8),
             // New values are bits.
             Kind::I8 => self.copy::<i8>(offset, out, |x| u64::from(x as u8), |x| x as i8),
-            Kind::F32 => self.copy::<f32>(offset, out, |x| u64::from(x.to_bits()), |x| f32::from_bits(x as u32)),
+            Kind::F32 => {
+                self.copy::<f32>(offset, out, |x| u64::from(x.to_bits()), |x| f32::from_bits(x as u32))
+            }
             Kind::U32 => self.copy::<u32>(offset, out, u64::from, |x| x as u32),
             Kind::U64 => self.copy::<u64>(offset, out, |x| x, |x| x),
             Kind::F64 => Err(Error::Internal(format!("{} has values that are not patched", self.name))),

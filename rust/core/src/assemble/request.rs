@@ -25,6 +25,7 @@ pub struct Request {
     /// Only these units may be printed.
     pub(super) mask: Option<Arc<Mask>>,
     pub(super) once: bool,
+    pub(super) min_score: f64,
 }
 
 impl Request {
@@ -45,12 +46,20 @@ impl Request {
         for channel in recipe.shares().iter().filter_map(|share| find(&share.channel)) {
             join.check(&recipe, channel, &options)?;
         }
-        Ok(Self { recipe, join, budgets, options, top, policy, mask, once: false })
+        Ok(Self { recipe, join, budgets, options, top, policy, mask, once: false, min_score: 0.0 })
     }
 
     /// Print one of equal or nearly equal units, and neighbours of one list as one passage.
     pub fn once(self, once: bool) -> Self {
         Self { once, ..self }
+    }
+
+    /// Print no unit that is less relevant than this, from 0 to 1.
+    pub fn min_score(self, min_score: f64) -> Result<Self> {
+        match (0.0..=1.0).contains(&min_score) {
+            true => Ok(Self { min_score, ..self }),
+            false => Err(Error::input(format!("min_score must be from 0 to 1, got {min_score}"))),
+        }
     }
 
     pub fn mode(&self) -> &str {

@@ -2,10 +2,13 @@
 
 use super::join::Task;
 use super::request::Request;
-use crate::channels::{find, Channel, Given, Printed, Printers, Query, Question, Reason, Scratch, CHANNELS};
+use crate::channels::{
+    evidence, find, Channel, Given, Printed, Printers, Query, Question, Reason, Scratch, CHANNELS,
+};
 use crate::error::{caught, Error, Result};
 use crate::generation::{Arrays, Parts};
 use crate::progress::Progress;
+use crate::rank::relevance::{falling, nothing_fits, Evidence};
 use crate::text::bpe::Encoding;
 use self_cell::self_cell;
 use std::collections::BTreeMap;
@@ -23,7 +26,7 @@ self_cell!(
 /// The answer to a query.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Reply {
-    /// Reason for an empty answer: `empty_index` or `no_match`.
+    /// Reason for an empty answer: `empty_index`, `no_match` or `below_min_score`.
     pub reason: Option<&'static str>,
     /// One per budget, in order.
     pub contexts: Vec<Printed>,
@@ -107,6 +110,7 @@ impl Searcher {
         let (options, policy) = (&request.options, request.policy);
         let mut query = Query::new(recipe.name(), question, parts, &self.printers, options, policy, mask);
         query.once = request.once;
+        query.min_score = request.min_score;
         let task = Task {
             query: &query,
             recipe,
@@ -114,11 +118,20 @@ impl Searcher {
             budgets: &request.budgets,
             most: request.top.unwrap_or(usize::MAX),
         };
-        let contexts = request.join.print(&task, scratch, progress)?;
+        let mut contexts = request.join.print(&task, scratch, progress)?;
+        for printed in &mut contexts {
+            let units: Vec<u32> = printed.context.rows.iter().map(|row| row.unit).collect();
+            let found = evidence(parts, question, &units)?;
+            printed.nothing_fits = nothing_fits(found.first().copied().flatten());
+            printed.relevance = falling(found);
+        }
         let mut reply = Reply { contexts, ..Reply::default() };
         if reply.contexts.iter().any(|context| context.no_match) {
             reply.reason = Some("no_match");
             return Ok(reply);
+        }
+        if reply.contexts.iter().any(|context| context.below_min_score) {
+            reply.reason = Some("below_min_score");
         }
         for (i, channel) in channels.iter().enumerate() {
             let asked = || request.budgets.iter().any(|&budget| recipe.sizes(budget)[i] > 0);
@@ -148,6 +161,11 @@ impl Searcher {
             let query = Query::new(name, question, parts, &self.printers, options, policy, mask);
             channel.explain(&query, units, progress)
         })
+    }
+
+    /// Return what is known about a query and each of some units: see [`evidence`].
+    pub fn evidence(&self, question: Question<'_>, units: &[u32]) -> Result<Vec<Option<Evidence>>> {
+        self.with_parts(|parts| evidence(parts, question, units))
     }
 
     fn lend(&self) -> Scratch {

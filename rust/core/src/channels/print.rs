@@ -1,8 +1,9 @@
 //! Printing of a channel: one section per budget, from units that are ranked once for all budgets.
 
-use super::query::Query;
+use super::query::{evidence, Query};
 use crate::error::Result;
 use crate::progress::Progress;
+use crate::rank::relevance::falling;
 use crate::search::copies::{distinct, Distinct};
 use crate::search::render::{Context, Row, Style};
 use crate::sparse::Scored;
@@ -39,6 +40,10 @@ pub struct Room<'a> {
 pub struct Printed {
     pub context: Context,
     pub scores: Vec<f64>,
+    /// The relevance of each row, from 0 to 1, falling.
+    pub relevance: Vec<f64>,
+    /// Passages were found, but none is relevant enough to answer the query.
+    pub nothing_fits: bool,
     pub sections: Vec<Section>,
     /// For a channel that prints nodes of a graph, the node of each row, or `u32::MAX` if the row is a unit.
     /// Empty if all rows are units; a row that is not a unit has the unit `u32::MAX`.
@@ -47,6 +52,8 @@ pub struct Printed {
     pub copies: Vec<(u32, u32)>,
     /// Nothing matches the query, whatever the budget.
     pub no_match: bool,
+    /// Units were ranked, but none is as relevant as the query wants.
+    pub below_min_score: bool,
 }
 
 /// How a ranked list is printed.
@@ -112,7 +119,15 @@ fn one_ranking(
             Some(copies) => distinct(ranked, room.without, copies),
             None => Distinct { ranked, copies: Vec::new() },
         };
-        let ids: Vec<u32> = found.ranked.iter().take(room.units).map(|s| s.id).collect();
+        let mut ids: Vec<u32> = found.ranked.iter().take(room.units).map(|s| s.id).collect();
+        let (mut exhausted, mut below_min_score) = (exhausted, false);
+        if query.min_score > 0.0 {
+            let relevance = falling(evidence(query.parts, query.question, &ids)?);
+            let kept = relevance.partition_point(|&relevance| relevance >= query.min_score);
+            exhausted |= kept < ids.len();
+            below_min_score = kept == 0 && !ids.is_empty();
+            ids.truncate(kept);
+        }
         let (policy, oversize) = (query.policy, query.oversize);
         let printed = budgets.iter().map(|&budget| match is_joined {
             true => renderer.render_joined(units, &ids, budget, policy, oversize),
@@ -126,18 +141,16 @@ fn one_ranking(
             wanted = wanted.saturating_mul(8).min(most);
             continue;
         }
-        let section = |context| with_scores(context, &found, room, list.channel, no_match);
+        let section = |context| Printed {
+            no_match,
+            below_min_score,
+            ..with_scores(context, &found, room, list.channel)
+        };
         return Ok(printed.into_iter().map(section).collect());
     }
 }
 
-fn with_scores(
-    context: Context,
-    found: &Distinct,
-    room: &Room<'_>,
-    channel: &str,
-    no_match: bool,
-) -> Printed {
+fn with_scores(context: Context, found: &Distinct, room: &Room<'_>, channel: &str) -> Printed {
     // Rows keep the ranking's order, so one pass finds their scores.
     let mut rest = found.ranked.iter();
     let score = |row: &Row| rest.find(|s| s.id == row.unit).map_or(f64::NAN, |s| s.score);
@@ -151,5 +164,5 @@ fn with_scores(
     let name = if room.alone { "sources" } else { "text" };
     let whole = Section { name, channel: channel.to_owned(), tokens, start: 0, end };
     let sections = if end == 0 { Vec::new() } else { vec![whole] };
-    Printed { context, scores, sections, copies, no_match, nodes: Vec::new() }
+    Printed { context, scores, sections, copies, ..Printed::default() }
 }

@@ -3,12 +3,14 @@
 use super::options::Options;
 use crate::error::{Error, Result};
 use crate::generation::Parts;
+use crate::rank::relevance::{Evidence, Judge};
 use crate::rank::terms::{QueryTerms, Weighed};
 use crate::search::fill::{FillPolicy, OversizePolicy};
 use crate::search::local::Tables;
 use crate::search::render::{Renderer, Style};
 use crate::sparse::Mask;
 use crate::text::bpe::Encoding;
+use crate::vector::reference_dot;
 use std::cell::OnceCell;
 
 /// Printers of rows and tables for one encoding, kept between queries because they count row marks only once.
@@ -96,6 +98,8 @@ pub struct Query<'a, 'p> {
     pub mask: Option<&'a Mask>,
     /// Whether copies are printed once and neighbours joined.
     pub once: bool,
+    /// Units that are less relevant are not printed.
+    pub min_score: f64,
     fitted: OnceCell<Vec<f32>>,
 }
 
@@ -109,8 +113,8 @@ impl<'a, 'p> Query<'a, 'p> {
         (policy, oversize): (FillPolicy, OversizePolicy),
         mask: Option<&'a Mask>,
     ) -> Self {
-        let (once, fitted) = (false, OnceCell::new());
-        Self { mode, question, parts, printers, options, policy, oversize, mask, once, fitted }
+        let (once, min_score, fitted) = (false, 0.0, OnceCell::new());
+        Self { mode, question, parts, printers, options, policy, oversize, mask, once, min_score, fitted }
     }
 
     /// Return the query's vector: the caller's, or that of the space fitted on the corpus.
@@ -142,6 +146,24 @@ impl<'a, 'p> Query<'a, 'p> {
     pub fn near(&self, name: &str) -> Option<&'a [u32]> {
         self.question.near.iter().find(|near| near.0 == name).map(|near| near.1)
     }
+}
+
+/// Return what is known about a query and each of some units; `None` for one that does not exist, as a node of a graph,
+/// and for all if the index has neither links nor vectors of a model.
+pub fn evidence(parts: &Parts<'_>, question: Question<'_>, units: &[u32]) -> Result<Vec<Option<Evidence>>> {
+    let judge = parts.links()?.map(|links| Judge::new(links, question.text));
+    let rows = question.vector.map_or(Ok(None), |_| parts.unit_vectors())?;
+    let near = match rows.zip(question.vector) {
+        Some((rows, query)) => Some((rows.ask(query)?, reference_dot(query, query).sqrt())),
+        None => None,
+    };
+    let is_known = judge.is_some() || near.is_some();
+    let one = |&unit: &u32| {
+        let words = || judge.as_ref().map_or_else(Evidence::default, |judge| judge.evidence(unit));
+        let cosine = || near.as_ref().map(|(asked, length)| asked.near(unit) / length.max(f64::MIN_POSITIVE));
+        (is_known && (unit as usize) < parts.len()).then(|| Evidence { cosine: cosine(), ..words() })
+    };
+    Ok(units.iter().map(one).collect())
 }
 
 /// Return whether a vector is zero. It is similar to nothing, so there is no match, rather than the first

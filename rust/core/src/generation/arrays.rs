@@ -107,6 +107,11 @@ impl Arrays {
         self.array(name)?.values()
     }
 
+    /// Return whether an array can be read in place, and is verified as it is read: not if it has changes.
+    pub fn is_mapped(&self, name: &str) -> bool {
+        self.by_blocks && self.array(name).is_ok_and(|array| !array.is_composed())
+    }
+
     /// Return values of which a few will be read, with their guard.
     pub fn sparse<T: Item>(&self, name: &str) -> Result<Sparse<'_, T>> {
         self.array(name)?.guarded()

@@ -14,7 +14,7 @@ pub(super) fn vectors<'a>(
     codes: Option<&QuantisedView<'a>>,
 ) -> Result<Vectors<'a>> {
     let dimension = arrays.shape(name)?.1;
-    let made = match codes.filter(|_| arrays.by_blocks()) {
+    let made = match codes.filter(|_| arrays.is_mapped(name)) {
         Some(codes) => {
             let (values, guard) = arrays.sparse::<f32>(name)?;
             Vectors::trusted(values, dimension, codes.norm_bound(dimension)).map(|v| v.guarded(guard))

@@ -44,7 +44,7 @@ pub fn rank_by_terms(
     mask: Option<&Mask>,
     progress: &Progress,
 ) -> Result<Vec<Scored>> {
-    best_of(Sought::Terms { weighed, units }, top, mask, progress)
+    best_of(Sought::Terms { weighed: &weighed, units }, top, mask, progress)
 }
 
 fn best_of(sought: Sought<'_>, top: usize, mask: Option<&Mask>, progress: &Progress) -> Result<Vec<Scored>> {

@@ -24,7 +24,7 @@ pub enum Sought<'a> {
     /// BM25 of keywords (ids ascending), each of whose parts is multiplied by its share if shares are given.
     Keywords { links: &'a LinksView<'a>, keywords: &'a [u32], shares: Option<&'a [f64]> },
     /// Learned weights, in an index of this many units.
-    Terms { weighed: Weighed<'a>, units: usize },
+    Terms { weighed: &'a Weighed<'a>, units: usize },
 }
 
 impl Sought<'_> {
@@ -118,7 +118,7 @@ pub fn each_group(
             }
             add_lists(links.units(), lists, progress, take)
         }
-        Sought::Terms { weighed: Weighed { postings, query }, units } => {
+        Sought::Terms { weighed: &Weighed { postings, query }, units } => {
             let list = |(&term, &weight): (&u32, &f32)| {
                 let range = postings.units.range(term as usize);
                 let units = postings.units.indices.get(range.clone());

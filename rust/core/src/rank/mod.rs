@@ -12,6 +12,7 @@ pub mod moments;
 pub mod numbers;
 pub mod pagerank;
 pub mod question;
+pub mod relevance;
 pub mod select;
 pub mod sentence_rows;
 pub mod slots;

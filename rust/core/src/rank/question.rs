@@ -17,6 +17,8 @@ pub struct Question {
     pub subjects: Vec<u32>,
     /// The weight of each keyword; empty if all are 1.
     shares: Vec<f64>,
+    /// Number of words that the index does not have.
+    unknown: usize,
     lexer: Lexer,
 }
 
@@ -27,10 +29,19 @@ impl Question {
         self.names.clear();
         self.subjects.clear();
         self.lexer.read(text);
-        let mut found = Vec::new();
-        self.lexer.query_roles(links.languages(), |word, role| {
-            found.extend(links.keywords.position(word).map(|at| (at as u32, role)));
+        let (mut found, mut missing) = (Vec::new(), Vec::new());
+        self.lexer.query_roles(links.languages(), |word, role| match links.keywords.position(word) {
+            Some(at) => found.push((at as u32, role)),
+            None if role == Role::Word => missing.push(word.to_owned()),
+            None => {}
         });
+        missing.sort_unstable();
+        missing.dedup();
+        self.unknown = match links.languages().len() {
+            0 | 1 => missing.len(),
+            // A word has a form in each language, of which the index may have any.
+            several => ((missing.len() + found.len()) / several).saturating_sub(found.len()),
+        };
         self.weigh(found);
         let mut phrase = String::new();
         for first in 0..self.lexer.words.len() {
@@ -41,6 +52,11 @@ impl Question {
             ids.sort_unstable();
             ids.dedup();
         }
+    }
+
+    /// Return the number of distinct words that the index does not have.
+    pub fn unknown(&self) -> usize {
+        self.unknown
     }
 
     /// Return the weight of each keyword, or `None` if all are 1.

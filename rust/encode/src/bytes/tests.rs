@@ -24,12 +24,13 @@ macro_rules! on_each {
     }};
 }
 
-/// Apply the layer to rows with the sizes of `x`, in its three ways.
+/// Apply the layer to rows with the sizes of `x`, in its four ways.
 fn results<B: Bytes>(layer: &Linear, rows: usize, outputs: usize, x: &[f32]) -> Vec<f32> {
     let mut input = Walled::new(x);
     let mut bytes = Rows::default();
     let mut out = Walled::new(&vec![7.0; rows * outputs]);
     let mut added = Walled::new(&vec![0.5; rows * outputs]);
+    let mut highest = Walled::new(&vec![0.25; outputs]);
     let mut all = Vec::new();
     // SAFETY: the processor is one that this machine has.
     unsafe {
@@ -40,8 +41,10 @@ fn results<B: Bytes>(layer: &Linear, rows: usize, outputs: usize, x: &[f32]) -> 
         B::linear(layer, rows, &bytes, Then::Activated(kind, out.get()));
         all.extend_from_slice(out.get());
         B::linear(layer, rows, &bytes, Then::Added(added.get()));
+        B::linear(layer, rows, &bytes, Then::Highest(highest.get()));
     }
     all.extend_from_slice(added.get());
+    all.extend_from_slice(highest.get());
     all
 }
 
@@ -67,6 +70,10 @@ fn check(rows: usize, outputs: usize, inputs: usize, reach: f32, seed: u64) {
             let sum = all[0].1[2 * rows * outputs + r * outputs + j];
             assert_eq!(sum.to_bits(), (all[0].1[r * outputs + j] + 0.5).to_bits());
         }
+    }
+    for j in 0..outputs {
+        let most = (0..rows).fold(0.25f32, |most, r| most.max(all[0].1[r * outputs + j]));
+        assert_eq!(all[0].1[3 * rows * outputs + j].to_bits(), most.to_bits());
     }
 }
 

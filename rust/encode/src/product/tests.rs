@@ -59,6 +59,14 @@ fn check<M: Machine, const LOW: bool>(rows: usize, outputs: usize, inputs: usize
             assert!(values(alone.get(), LOW) == got[r * n..(r + 1) * n], "a row depends on its neighbours");
         }
     }
+    if !LOW {
+        let mut highest = Walled::new(&vec![0.25; n]);
+        // SAFETY: the machine has the instructions.
+        unsafe { M::linear::<LOW>(&layer, rows, input.get(), Then::Highest(highest.get())) };
+        for (j, most) in highest.get().iter().enumerate() {
+            assert_eq!(*most, (0..rows).fold(0.25, |most, r| got[r * n + j].max(most)));
+        }
+    }
     let positive: Vec<f32> = got.iter().map(|x| x.max(0.0)).collect();
     assert_eq!(values(active.get(), LOW), positive);
 }

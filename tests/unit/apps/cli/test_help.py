@@ -55,6 +55,20 @@ def test_help_of_the_program_lists_every_command(capsys: Run) -> None:
     assert all(re.search(rf"^  {name} ", out, re.MULTILINE) for name in COMMANDS)
 
 
+def test_help_of_the_program_has_four_groups_and_search_comes_first(capsys: Run) -> None:
+    _, out, _ = ended(capsys, "-h")
+    assert len(re.findall(r"^[A-Z][a-z ]+:$", out, re.MULTILINE)) == 4
+    assert next(iter(COMMANDS)) == "search"
+    assert out.index("  search ") < out.index("  index ")
+
+
+def test_few_need_the_forms_of_answers(capsys: Run) -> None:
+    _, short, _ = ended(capsys, "ask", "-h")
+    _, full, _ = ended(capsys, "ask", "--help")
+    for option in ("--kind", "--option", "--answer-tokens"):
+        assert option not in short and option in full
+
+
 def test_examples_are_accepted() -> None:
     """Each example that calls ketrag is a command line that the parser takes."""
     import shlex

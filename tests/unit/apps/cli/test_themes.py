@@ -77,3 +77,28 @@ def test_an_empty_index_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[st
     Index.build([Document("a", " ")], tmp_path / "index").close()
     assert main(["themes", "-i", str(tmp_path / "index")]) == 0
     assert "no passages" in capsys.readouterr().err
+
+
+def test_ask_survey_prints_a_digest_by_theme(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    question = "Which things were repaired?"
+    assert main(["ask", "-i", str(folder), "--survey", question, "--budget", "1500"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    with Index.open(folder) as index:
+        labels = [section.name for section in index.retrieve(question, mode="survey", budget=1500).sections]
+    assert len(labels) > 1
+    assert [line for line in lines if line in labels] == labels
+
+
+def test_survey_contradicts_another_mode(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["ask", "-i", str(folder), "--survey", "--mode", "walk", "What?"]) == 2
+    assert "--survey contradicts --mode walk" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("question", "is_hinted"), [("Which problems come up again and again?", True), ("Who built it?", False)]
+)
+def test_ask_points_questions_about_the_whole_to_survey(
+    folder: Path, capsys: pytest.CaptureFixture[str], question: str, is_hinted: bool
+) -> None:
+    assert main(["ask", "-i", str(folder), question]) == 0
+    assert ("--survey" in capsys.readouterr().err) == is_hinted

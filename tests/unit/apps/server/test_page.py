@@ -18,6 +18,8 @@ from tests.unit.apps.server.conftest import QUESTION
 
 pytestmark = pytest.mark.usefixtures("loopback")
 SAID = "Fridtjof Nansen [1]. <img src=x onerror=alert(1)> Built by Archer [1]."
+SHOWN = SAID.replace("Archer [1]", "Archer [?]")
+"""No passage says what the second sentence says."""
 TOKEN = "0123456789abcdef0123456789abcdef"
 
 
@@ -62,9 +64,10 @@ def test_an_answer_streams_and_its_numbers_lead_to_passages(
         page.wait("document.getElementById('about').textContent.includes('4 documents')")
         assert page.value("document.activeElement.id") == "question"
         ask(page, QUESTION)
-        page.wait("document.getElementById('answer').textContent.includes('Archer [1].')")
+        page.wait("document.getElementById('answer').textContent.includes('Archer [?].')")
         page.wait("document.getElementById('stop').hidden")
-        assert page.value("document.getElementById('answer').textContent").strip() == SAID
+        assert page.value("document.getElementById('answer').textContent").strip() == SHOWN
+        assert "no passage supports" in page.value("document.querySelector('#answer abbr').title")
         assert page.value("document.querySelectorAll('#answer img').length") == 0
         assert texts(page, "article h4")[0] == "[1] Fram"
         assert texts(page, "article details.metadata li")[0] == "letters: 4"

@@ -158,5 +158,5 @@ def test_what_has_begun_is_finished_when_it_stops(folder: Path, tmp_path: Path, 
                 said = list(lines)
             assert "event: answer" in said
             answer = json.loads(said[said.index("event: answer") + 1].removeprefix("data: "))
-            assert answer["answer"] == " ".join(["word"] * 30)
+            assert answer["answer"] == " ".join(["word"] * 30) + " [?]"
             assert process.wait(30) == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 from ketrag_fast import Document, Index
 from ketrag_fast.query.themes.labels import Speller, TermCounts, term_weights
+from ketrag_fast.systems.shared.row_text import text_of
 
 TEXTS = (
     "The write-ahead log holds each change. Status: open. The Wal Street office saw it.",
@@ -23,7 +25,8 @@ def weights_of(texts: tuple[str, ...], folder: Path) -> tuple[Speller, np.ndarra
         links = {name: np.asarray(value) for name, value in index.inspect.arrays()["links"].items()}
     units = np.arange(len(texts))
     counts = TermCounts(links).of(units)
-    return Speller(links, units, list(texts), []), counts / len(texts), units
+    keyword = partial(text_of, links, "keywords")
+    return Speller(keyword, units, list(texts), []), counts / len(texts), units
 
 
 def test_expressions_replace_their_words(tmp_path: Path) -> None:

@@ -9,12 +9,11 @@
 //! (`dense`). In the first two places the direct match has more weight: the two units of a pair share its
 //! score, and for a query that one unit answers only the direct match distinguishes them.
 //!
-//! Among the sections of a few documents the links are weak evidence: the units of a section share its title
-//! and its words. If the candidates of round 1 have few distinct subjects and there are no vectors, the direct
-//! match therefore has more weight in both sums; for a collection with a subject for each unit nothing changes.
-//! The same holds if the query names no subject and few candidates mention one, as abstracts and manuals, whose
-//! titles do not occur in other texts: then a question hardly needs a second hop. Without subjects it holds if the first
-//! candidates have little in common.
+//! A second hop is recognised by subjects: a unit is about one, and others mention it. In a chat, in code, on web
+//! pages and among the sections of a manual units have no subject or share a few, and what candidates share is chance. If
+//! the candidates of round 1 have few distinct subjects, the direct match therefore replaces the pairs, in part or
+//! wholly; for a collection with a subject for each unit nothing changes. The direct match counts more, too, if the query
+//! names no subject and few candidates mention one, as abstracts, whose titles do not occur in other texts.
 //!
 //! Everything that is sorted is rounded first (`ties`): candidates, pairs, the best of either round and the
 //! final scores have the same order on every processor. Ties go to the smaller id in stage 1, and later to
@@ -54,7 +53,8 @@ use collection::Collection;
 use dense::move_question;
 pub use dense::Dense;
 use pairs::Pairs;
-use partners::{asked_keywords, saturation, PairScratch};
+use partners::PairScratch;
+pub(crate) use partners::{asked_keywords, saturation};
 pub use plan::Plan;
 use pool::{reach, step_from, stepped, PoolScratch, Reach, TINY};
 use subjects::Subjects;
@@ -151,10 +151,7 @@ pub fn rank(
     }
     let pool = task.candidates(&stage1, &order);
     let early: Vec<u32> = pool.iter().take(plan.partners).map(|p| p.id).collect();
-    let plan = match dense {
-        Some(_) => plan.clone(),
-        None => plan.among(&Collection::of(links, known, &pool, plan.partners)),
-    };
+    let plan = plan.among(&Collection::of(links, known, &pool));
     let (plan, task) = (&plan, Task { plan: &plan, ..task });
     let mut rows: Vec<Row> = Vec::with_capacity(most);
     rows.extend(pool.iter().map(|p| task.row(subjects, p.id, p.score)));
@@ -317,7 +314,12 @@ fn weighted_sum(plan: &Plan, is_dense: bool, r: &Row) -> f64 {
     let (length, chain) =
         if is_dense { (plan.length_dense, plan.chain_dense) } else { (plan.length, plan.chain) };
     let direct = plan.stage1 * r.stage1 + plan.rest * r.rest + plan.step * r.step;
-    r.pair + direct + plan.named * r.named + plan.subject * r.subject + length * r.length + chain * r.chain
+    plan.pair * r.pair
+        + direct
+        + plan.named * r.named
+        + plan.subject * r.subject
+        + length * r.length
+        + chain * r.chain
 }
 
 /// Compute the weighted sum, add stage 3 if there are vectors, and return the final order.
@@ -336,8 +338,8 @@ fn finish(
         move_question(links, dense, &units, &mut scores)?;
         scores.iter_mut().for_each(|score| *score = round_score(*score));
     }
-    let direct =
-        rows.iter().zip(&scores).map(|(r, score)| score + (plan.first_stage1 - plan.stage1) * r.stage1);
+    let more = (plan.first_stage1 - plan.stage1).max(0.0);
+    let direct = rows.iter().zip(&scores).map(|(r, score)| score + more * r.stage1);
     let first: Vec<usize> = ordered(direct).into_iter().take(plan.first).collect();
     let others = ordered(scores.iter().copied()).into_iter().filter(|at| !first.contains(at));
     let places = first.iter().copied().chain(others);

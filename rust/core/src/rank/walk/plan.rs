@@ -111,20 +111,18 @@ plan! {
     chains: usize = 10, 10;
     chain_cover: f64 = 5.0, 5.0;
     chain_gap: f64 = 0.5, 0.5;
-    /// Without vectors: if the candidates of round 1 have fewer distinct subjects than this share of them, as
-    /// units of a few sections do, the direct match counts more: by the missing share, at most by `sections`.
+    /// Directness, from 0 to `direct`: how much the direct match replaces the pairs. Fully if the candidates of round 1 have
+    /// fewer distinct subjects, for each that has one, than `distinct` by `distinct_span`; not at all from `distinct`.
+    direct: f64 = 1.0, 0.0;
     distinct: f64 = 0.7, 0.7;
-    sections: f64 = 0.4, 0.0;
-    /// Without vectors, for a query that names no subject: if most candidates have a subject, and fewer than this
-    /// share of them mention that of another unit, the direct match counts more, by `unlinked` if none does.
+    distinct_span: f64 = 0.2, 0.2;
+    /// At least `unlinked` for a query that names no subject, if most candidates have a subject and none mentions that
+    /// of another unit; less up to this share that do.
+    unlinked: f64 = 0.5, 0.0;
     mentioning: f64 = 0.1, 0.1;
-    unlinked: f64 = 0.3, 0.0;
-    /// Without vectors, if most candidates have no subject: the direct match counts more, by `dissimilar_weight`, if the
-    /// first candidates share so little that their links are chance. Fully if their similarity is below
-    /// `similarity_threshold` by `similarity_span`, not at all from the threshold.
-    similarity_threshold: f64 = 0.2, 0.2;
-    similarity_span: f64 = 0.03, 0.03;
-    dissimilar_weight: f64 = 0.9, 0.0;
+    /// Weight of the best pair, and of the direct match at full directness. The former falls to 0.
+    pair: f64 = 1.0, 1.0;
+    direct_stage1: f64 = 3.0, 3.0;
     /// Weights of the sum; in round 1 also `length_early`. Lengths are natural logarithms of characters.
     stage1: f64 = 0.1, 0.1;
     rest: f64 = 0.03, 0.03;
@@ -154,19 +152,17 @@ impl Plan {
         }
     }
 
-    /// Return the plan for a collection: the direct match counts more where links show little.
+    /// Return the plan for a collection: the direct match replaces pairs where links show little.
     pub(super) fn among(&self, found: &Collection) -> Self {
-        let few_subjects = (self.distinct - found.share(found.subjects)).clamp(0.0, self.sections);
-        let linked = found.share(found.mentioning) / self.mentioning.max(f64::MIN_POSITIVE);
-        let unlinked = if found.named || 2 * found.titled < found.candidates {
-            0.0
-        } else {
-            self.unlinked * (1.0 - linked).max(0.0)
+        let positive = |span: f64| span.max(f64::MIN_POSITIVE);
+        let few = ((self.distinct - found.distinct()) / positive(self.distinct_span)).clamp(0.0, 1.0);
+        let alone = match found.is_titled() && !found.named {
+            true => self.unlinked * (1.0 - found.linked() / positive(self.mentioning)).max(0.0),
+            false => 0.0,
         };
-        let missing = found.similarity.map_or(0.0, |similarity| self.similarity_threshold - similarity);
-        let share = (missing / self.similarity_span.max(f64::MIN_POSITIVE)).clamp(0.0, 1.0);
-        let dissimilar = self.dissimilar_weight * share;
-        Self { stage1: self.stage1 + few_subjects.max(unlinked).max(dissimilar), ..self.clone() }
+        let direct = (self.direct * few).max(alone);
+        let stage1 = self.stage1 + direct * (self.direct_stage1 - self.stage1);
+        Self { stage1, pair: self.pair * (1.0 - direct), ..self.clone() }
     }
 
     /// A mention counts fully; it is added to units, which count half.
@@ -194,52 +190,44 @@ impl Plan {
 mod tests {
     use super::*;
 
+    /// The weights of the direct match and of pairs among candidates.
+    fn weights(found: &Collection) -> (f64, f64) {
+        let plan = Plan::new(false).among(found);
+        ((plan.stage1 * 1e9).round() / 1e9, (plan.pair * 1e9).round() / 1e9)
+    }
+
     #[test]
-    fn the_direct_match_counts_more_among_units_of_few_subjects() {
+    fn the_direct_match_replaces_pairs_among_units_of_few_subjects() {
         let plan = Plan::new(false);
-        let of = |subjects| Collection {
+        let of = |subjects, titled| Collection {
             candidates: 120,
             subjects,
-            titled: 120,
-            mentioning: 60,
+            titled,
+            mentioning: 120,
             ..Collection::default()
         };
-        assert_eq!(plan.among(&of(84)), plan);
-        assert!((plan.among(&of(60)).stage1 - 0.3).abs() < 1e-12);
-        assert!((plan.among(&of(0)).stage1 - 0.5).abs() < 1e-12);
-        assert_eq!(Plan::new(true).among(&of(0)), Plan::new(true));
+        assert_eq!(plan.among(&of(84, 120)), plan);
+        // Units without a subject say nothing about those with one, if these are most.
+        assert_eq!(plan.among(&of(60, 80)), plan);
+        assert_eq!(weights(&of(72, 120)), (1.55, 0.5));
+        for few in [of(10, 60), of(20, 20), of(0, 0)] {
+            assert_eq!(weights(&few), (3.0, 0.0));
+        }
+        assert_eq!(Plan::new(true).among(&of(0, 120)), Plan::new(true));
     }
 
     #[test]
     fn the_direct_match_counts_more_where_no_subject_is_mentioned() {
         let plan = Plan::new(false);
-        let of = |mentioning, titled, named| Collection {
-            candidates: 100,
-            subjects: 100,
-            titled,
-            mentioning,
-            named,
-            similarity: None,
-        };
-        assert!((plan.among(&of(0, 100, false)).stage1 - 0.4).abs() < 1e-12);
-        assert!((plan.among(&of(5, 50, false)).stage1 - 0.25).abs() < 1e-12);
-        for same in [of(10, 100, false), of(60, 100, false), of(0, 49, false), of(0, 100, true)] {
+        let of =
+            |mentioning, named| Collection { candidates: 100, subjects: 100, titled: 100, mentioning, named };
+        assert_eq!(weights(&of(0, false)), (1.55, 0.5));
+        assert_eq!(weights(&of(5, false)), (0.825, 0.75));
+        for same in [of(10, false), of(60, false), of(0, true)] {
             assert_eq!(plan.among(&same), plan);
         }
-        assert_eq!(Plan::new(true).among(&of(0, 100, false)), Plan::new(true));
-    }
-
-    #[test]
-    fn the_direct_match_counts_more_where_untitled_units_share_little() {
-        let plan = Plan::new(false);
-        let of = |similarity| Collection { candidates: 9, subjects: 9, similarity, ..Collection::default() };
-        for (similarity, stage1) in [(0.02, 1.0), (0.17, 1.0), (0.185, 0.55)] {
-            assert!((plan.among(&of(Some(similarity))).stage1 - stage1).abs() < 1e-12);
-        }
-        for same in [None, Some(0.2), Some(0.4), Some(1.0)] {
-            assert_eq!(plan.among(&of(same)), plan);
-        }
-        assert_eq!(Plan::new(true).among(&of(Some(0.0))), Plan::new(true));
+        assert_eq!(Plan::new(true).among(&of(0, false)), Plan::new(true));
+        assert_eq!(weights(&Collection::default()), (3.0, 0.0));
     }
 
     #[test]

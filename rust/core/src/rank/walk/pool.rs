@@ -118,7 +118,7 @@ pub(crate) fn reach<'s>(
         }
         (own, shares) => shares.or(own),
     };
-    let sought = match weighed {
+    let sought = match &weighed {
         Some(weighed) => Sought::Terms { weighed, units: n },
         None => Sought::Keywords { links, keywords: &question.keywords, shares },
     };

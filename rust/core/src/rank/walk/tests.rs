@@ -35,7 +35,8 @@ fn ids(plan: &Plan, question: &str, scratch: &mut Scratch) -> Vec<u32> {
     let weights = std::sync::OnceLock::new();
     let links = view(&arrays, &weights).unwrap();
     let found =
-        rank(&links, Lengths::Keywords, None, question, 9, None, plan, scratch, &Progress::none()).unwrap();
+        rank(&links, Lengths::Keywords, None, None, question, 9, None, plan, scratch, &Progress::none())
+            .unwrap();
     assert!(found.iter().all(|s| s.score.is_finite()));
     found.iter().map(|s| s.id).collect()
 }
@@ -66,6 +67,7 @@ fn wrong_lengths_and_deadlines_are_errors() {
         rank(
             &links,
             Lengths::Given(lengths),
+            None,
             None,
             "film",
             9,

@@ -1,0 +1,493 @@
+"""Contexts for questions about the whole: excerpts of many documents, under the labels of their themes.
+
+The ranked passages are read as windows of a few sentences. Documents share the budget by their relevance, so
+that the best ones have long excerpts and many others short ones. A window that repeats another one is left
+out. The passages are clustered into themes, which are the headings. A question of general words alone ("What
+are these documents about?") gets the central sentences of the themes of the whole index instead.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Final
+
+import numpy as np
+
+from ketrag_fast import _core
+from ketrag_fast.kernels import sentence_spans
+from ketrag_fast.kernels.text import pack
+from ketrag_fast.query.answer.quotes import best_sentences
+from ketrag_fast.query.plan import QueryPlan
+from ketrag_fast.query.preparation import Prepared
+from ketrag_fast.query.reranking import run
+from ketrag_fast.query.themes.clusters import Keywords, cluster
+from ketrag_fast.query.themes.describe import QUOTES, find_themes
+from ketrag_fast.query.themes.labels import Speller, term_weights
+from ketrag_fast.query.themes.plain_words import PLAIN_WORDS, WORDS_FOR_DOCUMENTS
+from ketrag_fast.systems.shared import has_model
+from ketrag_fast.systems.shared.document_languages import languages_of
+from ketrag_fast.types import Context, Passage, Quote, Section, Theme, ThemeQuote
+
+READ: Final = 80_000
+"""Tokens of ranked passages that are read."""
+_MOST: Final = 300
+"""Passages that are read at most."""
+_DOCUMENTS: Final = 60
+"""Documents that share the budget at most."""
+_HALVED: Final = 10
+"""The document of this rank has half of the relevance of the first one."""
+_LEAST: Final = 40
+"""Tokens that a document costs before they count: the larger, the fewer documents share the budget."""
+_WINDOW: Final = 4
+"""Sentences of an excerpt at first."""
+_SMALLEST: Final = 10
+"""Tokens of the smallest share of a document."""
+_SHORTEST: Final = 50
+"""Tokens to which the first excerpt of a document may be cut."""
+_OF_DOCUMENT: Final = 6
+"""Passages of a document that are read."""
+_ALIKE: Final = 0.5
+"""Keywords of two windows that both have, as a share of all, above which one repeats the other."""
+_HEADING: Final = 0.03
+"""Share of the budget for headings."""
+_FEWEST: Final = 2
+"""Excerpts of a theme that has a heading; the others come last, under one."""
+OTHERS: Final = "further passages"
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """A ranked passage: position, text, and sentences with their keywords and tokens."""
+
+    unit: int
+    chunk: int
+    document: str
+    title: str
+    start: int
+    text: str
+    spans: list[list[int]]
+    keywords: list[frozenset[int]]
+    tokens: list[int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Excerpt:
+    """Sentences `first` to `last` of a passage that was read, and the relevance of its document."""
+
+    passage: int
+    first: int
+    last: int
+    relevance: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """One printed row, its source, and its tokens."""
+
+    passage: Passage
+    title: str
+
+
+@dataclass(slots=True)
+class _Taken:
+    """The sentences that are printed, by passage, and the keywords of each window."""
+
+    sentences: dict[int, set[int]] = field(default_factory=dict)
+    windows: list[frozenset[int]] = field(default_factory=list)
+
+    def repeats(self, words: frozenset[int]) -> bool:
+        return any(len(words & other) > _ALIKE * len(words | other) for other in self.windows)
+
+
+def survey_all(
+    plan: QueryPlan, questions: Sequence[str], prepared: Prepared, threads: int | None
+) -> list[list[Context]]:
+    """Return the contexts of each question, one per budget. The passages are not reranked."""
+    rows = []
+    for question, reply in zip(questions, run(plan, plan.request([READ]), prepared, threads), strict=True):
+        started = time.perf_counter()
+        contexts = _survey(plan, question, reply.contexts[0])
+        took = reply.milliseconds + (time.perf_counter() - started) * 1000
+        timings = {"embed": prepared.milliseconds, "search": took}
+        warnings = prepared.warnings
+        rows.append(
+            [
+                replace(
+                    one, timings_ms=timings, warnings=(*one.warnings, *warnings), reason=_reason(one, reply)
+                )
+                for one in contexts
+            ]
+        )
+    return rows
+
+
+def _reason(context: Context, reply: _core.Reply) -> str | None:
+    return reply.reason if context.reason == "no_match" and reply.reason is not None else context.reason
+
+
+def _survey(plan: QueryPlan, question: str, ranked: _core.Printed) -> list[Context]:
+    """Return the contexts of a question, one per budget, from its units, ranked and each by itself."""
+    words = _core.lexical_keywords(question, languages=_languages(plan))
+    if not set(words) - PLAIN_WORDS - WORDS_FOR_DOCUMENTS:
+        return [_overview(plan, question, budget) for budget in plan.budgets]
+    found = _Survey(plan, question, words, ranked)
+    return [found.context(budget) for budget in plan.budgets]
+
+
+def digest(context: Context) -> tuple[Quote, ...]:
+    """Return the best sentences of each theme of a survey, theme by theme."""
+    found: list[Quote] = []
+    for theme in dict.fromkeys(map(_theme_of, context.passages)):
+        own = [passage for passage in context.passages if _theme_of(passage) == theme]
+        quotes = best_sentences(replace(context, passages=own), QUOTES)
+        found += [replace(quote, number=own[quote.number - 1].rank) for quote in quotes]
+    return tuple(found)
+
+
+def _theme_of(passage: Passage) -> str:
+    return str(next(reason["theme"] for reason in passage.why if "theme" in reason))
+
+
+def _languages(plan: QueryPlan) -> list[int] | None:
+    return languages_of(plan.opened.generation.stages.get("links")) or None
+
+
+def _overview(plan: QueryPlan, question: str, budget: int) -> Context:
+    """Return the central sentences of the themes of the whole index, each theme by its size."""
+    themes = find_themes(plan.opened, plan.condition)
+    quotes = {theme.id: _quotes_of(theme) for theme in themes.themes}
+    taken = dict.fromkeys(quotes, 0)
+    order: list[tuple[Theme, ThemeQuote]] = []
+    while True:
+        open_themes = [theme for theme in themes.themes if taken[theme.id] < len(quotes[theme.id])]
+        if not open_themes:
+            break
+        best = max(open_themes, key=lambda theme: theme.passages / (taken[theme.id] + 1))
+        order.append((best, quotes[best.id][taken[best.id]]))
+        taken[best.id] += 1
+    units = plan.opened.generation.stages["units"]["unit_chunk"]
+    rows: dict[str, list[_Row]] = {}
+    left = budget
+    for theme, quote in order:
+        row = _row(plan, quote.unit, int(units[quote.unit]), quote, theme.label, theme.passages)
+        cost = row.passage.tokens + (0 if theme.label in rows else _count(plan, [_heading(theme.label)])[0])
+        if cost > left:
+            break
+        left -= cost
+        rows.setdefault(theme.label, []).append(row)
+    return _printed(plan, question, budget, rows, "no_match" if themes.passages else "empty_index")
+
+
+def _quotes_of(theme: Theme) -> list[ThemeQuote]:
+    """Return the quotes of a theme and of the narrower ones, each text once."""
+    found = {quote.text: quote for one in theme.walk() for quote in one.quotes}
+    return list(found.values())
+
+
+class _Survey:
+    """The ranked passages of one question."""
+
+    def __init__(self, plan: QueryPlan, question: str, words: Sequence[str], ranked: _core.Printed) -> None:
+        self._plan, self._question = plan, question
+        self._vocabulary: dict[str, int] = {}
+        self._passages = self._read(ranked)
+        self._words = {self._vocabulary[word] for word in words if word in self._vocabulary}
+        self._of_document: dict[str, list[int]] = {}
+        for at, passage in enumerate(self._passages):
+            own = self._of_document.setdefault(passage.document, [])
+            if len(own) < _OF_DOCUMENT:
+                own.append(at)
+
+    def _read(self, ranked: _core.Printed) -> list[_Read]:
+        """Read the sentences of the ranked passages."""
+        plan = self._plan
+        units = ranked.units.tolist()[:_MOST]
+        spans = ranked.spans[:_MOST]
+        places = plan.opened.searcher.places(units, [end - start for start, end in spans])
+        languages = _languages(plan)
+        number = self._vocabulary
+        found: list[_Read] = []
+        for unit, (chunk, document, title, start, _, text, _before) in zip(units, places, strict=True):
+            own = [span for span in sentence_spans(text).tolist() if text[span[0] : span[1]].strip()]
+            keywords = []
+            for first, last in own:
+                words = _core.lexical_keywords(text[first:last], languages=languages)
+                keywords.append(frozenset(number.setdefault(word, len(number)) for word in words))
+            found.append(_Read(unit, chunk, document, title, start, text, own, keywords, []))
+        plan.clock.left()
+        counts = _count(plan, [one.text[a:b] for one in found for a, b in one.spans])
+        at = 0
+        for one in found:
+            one.tokens.extend(counts[at : at + len(one.spans)])
+            at += len(one.spans)
+        return found
+
+    @cached_property
+    def _weights(self) -> Mapping[int, float]:
+        """The weight of each keyword of the question, by how few of the passages have it."""
+        count = Counter(word for one in self._passages for word in _union(one.keywords) & self._words)
+        total = len(self._passages)
+        return {
+            word: math.log1p((total - count[word] + 0.5) / (count[word] + 0.5))
+            for word in sorted(self._words)
+        }
+
+    def context(self, budget: int) -> Context:
+        """Return the context of a budget."""
+        excerpts = self._excerpts(budget - int(_HEADING * budget))
+        labels = self._labels
+        groups: dict[str, list[_Excerpt]] = {}
+        for one in excerpts:
+            groups.setdefault(labels[one.passage], []).append(one)
+        rare = [label for label, own in groups.items() if len(own) < _FEWEST and label != OTHERS]
+        for label in rare:
+            groups.setdefault(OTHERS, []).extend(groups.pop(label))
+        weight = {label: sum(one.relevance for one in own) for label, own in groups.items()}
+        order = sorted(groups, key=lambda label: (label == OTHERS, -weight[label], label))
+        rows: dict[str, list[_Row]] = {}
+        left = budget
+        for label in order:
+            cost = _count(self._plan, [_heading(label)])[0]
+            for one in groups[label]:
+                row = self._row(one, label)
+                more = row.passage.tokens + (0 if label in rows else cost)
+                if more <= left and (self._plan.top is None or self._printed_rows(rows) < self._plan.top):
+                    left -= more
+                    rows.setdefault(label, []).append(row)
+        return _printed(
+            self._plan, self._question, budget, rows, "budget_too_small" if excerpts else "no_match"
+        )
+
+    @staticmethod
+    def _printed_rows(rows: Mapping[str, Sequence[_Row]]) -> int:
+        return sum(map(len, rows.values()))
+
+    def _excerpts(self, budget: int) -> list[_Excerpt]:
+        """Return the excerpts that share a budget, in the order of their documents' relevance."""
+        documents = list(self._of_document)[:_DOCUMENTS]
+        relevance = [1 / (1 + rank / _HALVED) for rank in range(len(documents))]
+        level = _water_level(relevance, budget)
+        taken = _Taken()
+        found: list[_Excerpt] = []
+        spare = 0.0
+        for name, own in zip(documents, relevance, strict=True):
+            share = own * level - _LEAST
+            if (share < _SMALLEST and found) or budget <= 0:
+                break
+            allowed = share + spare
+            spent = self._take(name, allowed, taken)
+            spare = max(allowed - spent, 0.0)
+            budget -= int(spent)
+            for at in self._of_document[name]:
+                sentences = sorted(taken.sentences.get(at, ()))
+                found += [_Excerpt(at, first, last, own) for first, last in _runs(sentences)]
+        return found
+
+    def _take(self, document: str, allowed: float, taken: _Taken) -> float:
+        """Take the best windows of a document within its share of the budget; return their tokens."""
+        spent = 0.0
+        for at, first in self._windows(document):
+            if spent >= allowed:
+                break
+            passage = self._passages[at]
+            own = taken.sentences.get(at, set())
+            fresh = [one for one in range(first, min(first + _WINDOW, len(passage.spans))) if one not in own]
+            row = 0 if own else self._row_cost(at)
+            if spent:
+                if spent + row + sum(passage.tokens[one] for one in fresh) > allowed:
+                    continue
+            else:  # the first one is cut instead
+                limit = max(allowed, _SHORTEST)
+                while len(fresh) > 1 and row + sum(passage.tokens[one] for one in fresh) > limit:
+                    fresh.pop()
+            found = _union([passage.keywords[one] for one in fresh])
+            if not fresh or taken.repeats(found):
+                continue
+            taken.windows.append(found)
+            taken.sentences.setdefault(at, set()).update(fresh)
+            spent += row + sum(passage.tokens[one] for one in fresh)
+        return spent
+
+    def _windows(self, document: str) -> list[tuple[int, int]]:
+        """Return the windows of a document, the best first: its passage and first sentence."""
+        total = sum(self._weights.values()) or 1.0
+        windows: list[tuple[float, int, int]] = []
+        for order, at in enumerate(self._of_document[document]):
+            passage = self._passages[at]
+            for first in range(min(max(len(passage.spans) - _WINDOW, 0) + 1, len(passage.spans))):
+                words = self._words & _union(passage.keywords[first : first + _WINDOW])
+                score = sum(self._weights[word] for word in sorted(words)) / total + 1 / (2 + order)
+                windows.append((-round(score, 9), at, first))
+        return [(at, first) for _, at, first in sorted(windows)]
+
+    def _row_cost(self, at: int) -> int:
+        return _MARK + len(self._passages[at].title) // 3
+
+    @cached_property
+    def _labels(self) -> list[str]:
+        """The label of the theme of each passage."""
+        count = len(self._passages)
+        rows = [sorted(_union(one.keywords)) for one in self._passages]
+        ends = np.cumsum([0, *map(len, rows)], dtype=np.uint64)
+        indices = np.array([word for row in rows for word in row], np.uint32)
+        names = list(self._vocabulary)
+        digits = np.array([at for at, name in enumerate(names) if any(map(str.isdigit, name))], np.int64)
+        keywords = Keywords(ends, indices, np.ones(len(indices), np.uint32), len(names), digits)
+        settings, stages = self._plan.settings, self._plan.opened.generation.stages
+        vectors = None
+        if has_model(settings) and "vectors" in stages:
+            vectors = stages["vectors"]["unit_vectors"][[one.unit for one in self._passages]]
+        found = cluster(
+            np.zeros((count, 2), np.uint64), keywords, vectors, seed=settings.seed, threads=settings.threads
+        )
+        if not found.levels:
+            return [OTHERS] * count
+        theme = np.where(found.leaf < 0, -1, found.levels[0][found.leaf])
+        languages = languages_of(stages.get("links"))
+        speller = Speller(
+            names.__getitem__, np.arange(count), [one.text for one in self._passages], languages
+        )
+        every = np.bincount(indices, minlength=len(names))
+        labels = {-1: OTHERS}
+        for number in range(int(theme.max()) + 1):
+            own = np.flatnonzero(theme == number)
+            inside = np.bincount(
+                np.concatenate([np.array(rows[at], np.int64) for at in own]), minlength=len(names)
+            )
+            weights = term_weights(inside, len(own), every, count)
+            weights[list(self._words)] = 0
+            terms, _ = speller.label(weights, own)
+            labels[number] = ", ".join(terms) or OTHERS
+        return [labels[int(one)] for one in theme]
+
+    def _row(self, one: _Excerpt, label: str) -> _Row:
+        passage = self._passages[one.passage]
+        first, last = passage.spans[one.first][0], passage.spans[one.last][1]
+        text = passage.text[first:last]
+        first += len(text) - len(text.lstrip())
+        text = text.strip()
+        quote = ThemeQuote(
+            text,
+            passage.document,
+            passage.title,
+            passage.start + first,
+            passage.start + first + len(text),
+            passage.unit,
+            self._plan.opened.places.of_unit(
+                passage.unit, passage.start + first, passage.start + first + len(text)
+            ),
+        )
+        return _row(self._plan, passage.unit, passage.chunk, quote, label, one.relevance)
+
+
+def _union(sets: Sequence[frozenset[int]]) -> frozenset[int]:
+    return frozenset[int]().union(*sets)
+
+
+def _water_level(relevance: Sequence[float], budget: int) -> float:
+    """Return the level at which the shares of documents, `relevance * level - _LEAST`, sum to a budget.
+
+    Documents whose share would be too small for an excerpt have none.
+    """
+    for count in range(len(relevance), 1, -1):
+        level = (budget + count * _LEAST) / sum(relevance[:count])
+        if relevance[count - 1] * level - _LEAST >= _SMALLEST:
+            return level
+    return float(budget + _LEAST)
+
+
+def _runs(numbers: Sequence[int]) -> list[tuple[int, int]]:
+    """Return the runs of consecutive numbers, first and last of each.
+
+    Examples:
+        >>> _runs([1, 2, 5])
+        [(1, 2), (5, 5)]
+    """
+    runs: list[tuple[int, int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][1] + 1:
+            runs[-1] = (runs[-1][0], number)
+        else:
+            runs.append((number, number))
+    return runs
+
+
+_MARK: Final = 6
+"""Tokens of the mark of a row and its line ends."""
+
+
+def _heading(label: str) -> str:
+    return f"## {label}\n\n"
+
+
+def _row_text(number: int, title: str, text: str) -> str:
+    return f"[{number}]\n{title}\n{text}\n\n" if title else f"[{number}]\n{text}\n\n"
+
+
+def _count(plan: QueryPlan, texts: Sequence[str]) -> list[int]:
+    encoding = str(plan.opened.generation.manifest.settings["encoding"])
+    found: list[int] = _core.count_tokens(pack(texts), encoding, 1).tolist()
+    return found
+
+
+def _row(plan: QueryPlan, unit: int, chunk: int, quote: ThemeQuote, label: str, score: float) -> _Row:
+    split = plan.opened.generation.manifest.settings.get("split_level", 0) != 0
+    # Marks of up to three digits are one token.
+    tokens = _count(plan, [_row_text(100, quote.title, quote.text)])[0]
+    passage = Passage(
+        rank=0,
+        kind="subchunk" if split else "chunk",
+        unit=unit,
+        chunk=chunk,
+        document=quote.document,
+        title=quote.title,
+        start=quote.start,
+        end=quote.end,
+        score=float(score),
+        tokens=tokens,
+        channel=plan.mode.name,
+        text=quote.text,
+        page=quote.location.get("page"),
+        why=({"theme": label},),
+        location=quote.location,
+        metadata=plan.opened.document_metadata.of_unit(unit),
+    )
+    return _Row(passage, quote.title)
+
+
+def _printed(
+    plan: QueryPlan, question: str, budget: int, rows: Mapping[str, Sequence[_Row]], reason: str
+) -> Context:
+    """Return the context of some rows, by theme."""
+    passages: list[Passage] = []
+    sections: list[Section] = []
+    for label, own in rows.items():
+        heading = _heading(label)
+        text = [heading]
+        tokens = _count(plan, [heading])[0]
+        for row in own:
+            passages.append(replace(row.passage, rank=len(passages) + 1))
+            text.append(_row_text(len(passages), row.title, row.passage.text))
+            tokens += row.passage.tokens
+        sections.append(Section(label, tokens, "".join(text)))
+    opened = plan.opened
+    if plan.filtered is not None and not plan.filtered.units:
+        reason = "nothing_fits_filter"
+    return Context(
+        question=question,
+        mode=plan.mode.name,
+        budget=budget,
+        tokens=sum(section.tokens for section in sections),
+        text="".join(section.text for section in sections).rstrip("\n") + "\n" if sections else "",
+        passages=tuple(passages),
+        sections=tuple(sections),
+        reason=None if passages else reason,
+        generation=opened.generation.number,
+        warnings=opened.absent,
+        fitting=None if plan.filtered is None else plan.filtered.units,
+    )
