@@ -128,9 +128,7 @@ def by_search(index: Index, question: Question, way: str) -> float:
                 shown = int((ends <= TOKENS).sum())
             total += size("\n\n".join(blocks[:shown]))
             whole = shown if way == "passages" else 0
-        wide = way == "search"
-        texts = ((hit.document, (hit.wide or hit).text if wide else hit.text) for hit in hits[:whole])
-        if any(question.is_in(*each) for each in texts):
+        if any(question.is_in(hit.document, hit.text) for hit in hits[:whole]):
             return total
         for hit in hits[whole:shown]:
             if hit.unit not in seen:

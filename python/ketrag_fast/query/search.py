@@ -23,7 +23,6 @@ from ketrag_fast.query.snippets import Snippets
 from ketrag_fast.query.source_paths import SourceFile, SourcePaths, without_part
 from ketrag_fast.systems.shared.row_text import span_of
 from ketrag_fast.types import Context, Files, Hit, Hits, Match, Passage, Place
-from ketrag_fast.types.locations import Location
 
 if TYPE_CHECKING:
     from ketrag_fast.query.grep import FoundLine
@@ -89,26 +88,22 @@ class Searcher:
         )
 
     def _hit(self, rank: int, passage: Passage, snippets: Snippets, files: Mapping[str, SourceFile]) -> Hit:
-        def hit(text: str, title: str, location: Location, start: int, wide: Hit | None) -> Hit:
-            place = place_fields(passage.document, files, location, title)
-            first = None if place["lines"] is None else place["lines"][0]
-            return Hit(
-                **place,
-                text_lines=self._text_lines(place, passage.document, start, text),
-                rank=rank,
-                score=passage.relevance,
-                text=text,
-                snippet=() if passage.units and wide is None else snippets.lines(text, first),
-                unit=passage.unit,
-                wide=wide,
-            )
-
-        whole = hit(passage.text, passage.title, passage.location, passage.start, None)
-        if not passage.units:
-            return whole
-        span = span_of(self.units, passage.unit)  # of neighbours that were found together, the best one
-        location = self.opened.places.of_unit(passage.unit, span.start, span.end)
-        return hit(span.text, span.title, location, span.start, whole)
+        text, location, title, start = passage.text, passage.location, passage.title, passage.start
+        if passage.units:  # of neighbours that were found together, the best one is shown
+            span = span_of(self.units, passage.unit)
+            text, title, start = span.text, span.title, span.start
+            location = self.opened.places.of_unit(passage.unit, span.start, span.end)
+        place = place_fields(passage.document, files, location, title)
+        first = None if place["lines"] is None else place["lines"][0]
+        return Hit(
+            **place,
+            text_lines=self._text_lines(place, passage.document, start, text),
+            rank=rank,
+            score=passage.relevance,
+            text=text,
+            snippet=snippets.lines(text, first),
+            unit=passage.unit,
+        )
 
     def _text_lines(
         self, place: Mapping[str, Any], document: str, start: int, text: str

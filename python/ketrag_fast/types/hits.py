@@ -108,8 +108,6 @@ class Hit(Place):
     text: str
     snippet: tuple[ShownLine, ...] = ()
     unit: int = 0
-    wide: Hit | None = field(default=None, repr=False)
-    """The same with the neighbouring passages that were found together with it, if there are any."""
     description: str | None = None
     """Description of the folder that the file is in (`ketrag describe`)."""
 

@@ -20,9 +20,9 @@ MOST_TOKENS: Final = 10_000
 """Clients warn about longer results."""
 MOST_HITS: Final = 100
 MOST_LINES: Final = 1000
-WHOLE: Final = 2
+WHOLE: Final = 1
 """Hits that are shown whole. This and the next number were chosen by benches/agents.py."""
-BRIEF: Final = 5
+BRIEF: Final = 3
 """Rank up to which hits have the line that fits best; of later ones only place and headings are shown."""
 _LAST: Final = 100
 """Tokens for the last line."""
@@ -92,16 +92,17 @@ def position_of(place: Place) -> str:
 
 
 def search_reply(hits: Hits, limit: int, tokens: int, paths: Paths) -> Reply:
-    """Return hits: the best ones whole, of the next ones a line, of the others only their places."""
+    """Return hits: the best one whole, of the next ones a line, of the others their places only."""
     shown: list[Hit] = []
     blocks: list[str] = []
     room = tokens - _LAST
     whole = 0
     for hit in hits:
-        head = _head(hit, paths, shown)
+        head = paths.head(hit) + f" | {hit.score:.2f}"
+        if hit.description is not None and all(hit.description != one.description for one in shown):
+            head += f"\n({hit.description})"
         line = "" if hit.rank > BRIEF else best_line(hit)
-        wide = replace(hit.wide or hit, index=hit.index, description=hit.description)
-        full = f"{_head(wide, paths, shown)}\n{wide.text.strip()}"
+        full = f"{head}\n{hit.text.strip()}"
         is_whole = len(shown) < WHOLE and _size(full) <= room
         block = full if is_whole else f"{head}\n… {line}" if line else head
         cost = _size(block) + 1
@@ -123,12 +124,6 @@ def search_reply(hits: Hits, limit: int, tokens: int, paths: Paths) -> Reply:
     data = hits.to_json()
     rows = [paths.json(hit.to_json()) for hit in shown]
     return Reply("\n\n".join([*blocks, *_notes(hits.warnings, shown)]), {**data, "hits": rows})
-
-
-def _head(hit: Hit, paths: Paths, shown: Sequence[Hit]) -> str:
-    """Return the lines above a passage; a description of its folder only if no hit before has it."""
-    is_new = hit.description is not None and all(hit.description != one.description for one in shown)
-    return paths.head(hit) + f" | {hit.score:.2f}" + (f"\n({hit.description})" if is_new else "")
 
 
 def _how_to_read(hit: Hit, paths: Paths) -> str:
