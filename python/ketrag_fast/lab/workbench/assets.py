@@ -12,6 +12,7 @@ from typing import Any, Final
 
 SCRIPTS: Final = (
     "common.js",
+    "markdown.js",
     "graph_picture.js",
     "graph.js",
     "service.js",

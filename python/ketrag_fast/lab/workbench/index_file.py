@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 _SCRIPTS: Final = (
     "common.js",
+    "markdown.js",
     "graph_picture.js",
     "graph.js",
     "graph_part.js",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +71,9 @@ def test_an_answer_streams_and_its_numbers_lead_to_passages(
         assert texts(page, "article h4")[0] == "[1] Fram"
         assert texts(page, "article details.metadata li")[0] == "letters: 4"
         assert {"Fram", "polar", "basin"} <= set(texts(page, "article mark"))
+        top = page.value("document.querySelector('article').getBoundingClientRect().top")
+        assert top < 450, "the first passage is in sight"
+        assert texts(page, "article .relevance")[0] == f"{float(texts(page, 'article .relevance')[0]):.2f}"
         page.picture(pictures / f"answer-{width}-{'dark' if dark else 'light'}.png")
         page.value("document.querySelector('.cite').click()")
         assert page.value("document.activeElement.id") == "p0-1"
@@ -84,7 +86,7 @@ def test_an_answer_streams_and_its_numbers_lead_to_passages(
 def test_modes_side_by_side_a_passage_read_on_and_a_name(served: Any, page: Browser, pictures: Path) -> None:
     page.go(served.url)
     page.wait("document.querySelectorAll('#modes input').length > 3")
-    page.value("document.getElementById('compare').open = true")
+    page.value("document.getElementById('options').open = true")
     for mode in ("bm25", "walk"):
         page.value(f"document.querySelector('#modes input[value={mode}]').click()")
     ask(page, "Who is Colin Archer?")
@@ -92,13 +94,13 @@ def test_modes_side_by_side_a_passage_read_on_and_a_name(served: Any, page: Brow
     heads = texts(page, "#columns h3")
     assert heads[0].startswith("bm25:")
     assert heads[1].startswith("walk:")
-    odd = next(text for text in texts(page, "article p.text") if "odd" in text)
+    odd = next(text for text in texts(page, "article .text") if "odd" in text)
     assert "<script>alert(1)</script> ␛[31mred␛[0m \\u202eturned\\u202c \\u009b2J" in odd
     assert page.value("document.querySelectorAll('article script').length") == 0
     page.picture(pictures / "modes.png")
-    page.value("document.querySelector('article .row button').click()")
+    page.value("document.querySelector('article h4 a').click()")
     page.wait("document.getElementById('reader').open")
-    assert page.value("document.querySelectorAll('#reader-text p.this').length") == 1
+    assert page.value("document.querySelectorAll('#reader-text .this').length") == 1
     page.picture(pictures / "reader.png")
     page.press("Escape", 27)
     page.wait("!document.getElementById('reader').open")
@@ -143,16 +145,136 @@ def test_passages_from_right_to_left_and_the_words_as_they_are_spelled(tmp_path:
         ):
             page.value(f"document.getElementById('question').value = {question!r}")
             page.value("document.getElementById('question').form.requestSubmit()")
-            page.wait(f"document.querySelector('article p.text')?.textContent.includes({text[:12]!r})")
-            first = "document.querySelector('article p.text')"
+            page.wait(f"document.querySelector('article .text')?.textContent.includes({text[:12]!r})")
+            first = "document.querySelector('article .text')"
             assert page.value(f"getComputedStyle({first}).direction") == direction
             assert page.value(f"{first}.textContent") == text
             assert set(texts(page, "article:first-of-type mark")) == marked
             assert page.value("getComputedStyle(document.getElementById('question')).direction") == direction
-            where = page.value("document.querySelector('article .place').textContent")
-            start, end = (int(part) for part in re.findall(r":(\d+)-(\d+)", where)[0])
-            assert text[start:end] == text
     assert not page.problems
+
+
+NOTES = """# Tides
+
+A **spring tide** is `higher` than [others](https://example.org/tides), see [[Moon|the moon]].
+
+| port | range |
+|------|------:|
+| Brest | 6.1 m |
+
+- first
+  1. nested
+- second
+
+```python
+# not a heading
+tide = "<b>high</b>"
+```
+
+    indented
+
+> quoted *words*
+
+Title
+-----
+![a chart](chart.png) snake_case_name 2*3*4 \\# plain
+"""
+
+
+def test_passages_are_rendered_and_never_become_markup(tmp_path: Path, page: Browser) -> None:
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "tides.md").write_text(NOTES, "utf-8")
+    (tmp_path / "notes" / "tide.py").write_text("# A tide in code\ntide = 1\n", "utf-8")
+    (tmp_path / "notes" / "tide.txt").write_text("# A tide\n  in plain   text\n", "utf-8")
+    Index.build(tmp_path / "notes", tmp_path / "index", settings=Settings(threads=1)).close()
+    with running(tmp_path / "index") as service:
+        page.go(service.url)
+        page.wait("document.getElementById('about').textContent.includes('3 documents')")
+        ask(page, "spring tide port Brest")
+        page.wait("document.querySelectorAll('article').length === 3")
+        card = "[...document.querySelectorAll('article')].find((own) => own.querySelector('.copy').textContent.startsWith('%s'))"
+        notes, code, plain = (card % name for name in ("tides.md", "tide.py", "tide.txt"))
+        shown = page.value(f"{notes}.querySelector('.text').textContent")
+        assert not {"##", "**", "|", "```", "[[", "]("} & {
+            shown[at : at + n] for n in (1, 2, 3) for at in range(len(shown))
+        }
+        for part in ("snake_case_name 2*3*4 # plain", "the moon", "a chart", 'tide = "<b>high</b>"'):
+            assert part in shown
+        selectors = (
+            "strong",
+            "p code",
+            "th",
+            "td",
+            "ul > li > ol > li",
+            "pre",
+            "blockquote em",
+            "h5",
+            "a",
+            "img",
+            "b",
+        )
+        counts = [page.value(f"{notes}.querySelectorAll('.text {own}').length") for own in selectors]
+        assert counts == [1, 1, 2, 2, 1, 2, 1, 1, 1, 0, 0]
+        assert {"spring", "tide", "Brest"} <= set(
+            page.value(f"[...{notes}.querySelectorAll('mark')].map((own) => own.textContent)")
+        )
+        assert page.value(f"{code}.querySelector('.text pre').textContent") == "# A tide in code\ntide = 1"
+        assert page.value(f"{plain}.querySelector('.text').textContent") == "# A tide\n  in plain   text"
+        assert page.problems == []
+
+
+def test_a_long_passage_is_folded_and_its_place_is_copied(tmp_path: Path, page: Browser) -> None:
+    (tmp_path / "notes").mkdir()
+    file = tmp_path / "notes" / "log.md"
+    file.write_text(
+        "# Log\n\n" + "\n\n".join(f"Day {day} at sea." for day in range(40)) + "\n\nLand ahoy.\n", "utf-8"
+    )
+    Index.build(tmp_path / "notes", tmp_path / "index", settings=Settings(threads=1)).close()
+    with running(tmp_path / "index") as service:
+        page.go(service.url)
+        page.wait("document.getElementById('about').textContent.includes('1 document')")
+        ask(page, "ahoy")
+        page.wait("document.querySelector('.unfold') !== null")
+        box = "document.querySelector('article .text')"
+        assert page.value(f"{box}.clientHeight") < 220
+        mark = page.value("document.querySelector('mark').getBoundingClientRect().bottom")
+        assert mark < page.value(f"{box}.getBoundingClientRect().bottom"), "the marked word is in sight"
+        page.value("document.querySelector('.unfold').click()")
+        assert page.value(f"{box}.clientHeight") > 800
+        page.value("navigator.clipboard.writeText = async (text) => { window.copied = text; }")
+        place = page.value("document.querySelector('article .copy').textContent")
+        assert place.startswith("log.md:")
+        page.value("document.querySelector('article .copy').click()")
+        page.wait("!!window.copied")
+        assert page.value("window.copied") == f"{file}:{place.rpartition(':')[2]}"
+        assert page.problems == []
+
+
+def test_keyword_matches_while_one_types_and_late_replies_are_dropped(served: Any, page: Browser) -> None:
+    page.go(served.url)
+    page.wait("document.getElementById('about').textContent.includes('4 documents')")
+    page.value(
+        """(() => { const own = call; window.sent = [];
+        window.call = call = async (path, body, ...more) => {
+          if (body?.question) window.sent.push(body.question);
+          const reply = await own(path, body, ...more);
+          if (body?.question === 'Maud') await new Promise((done) => setTimeout(done, 800));
+          return reply;
+        }; })()"""
+    )
+    page.value("document.getElementById('question').focus()")
+    page.type("Maud")
+    page.wait("window.sent.includes('Maud')")
+    page.value("document.getElementById('question').value = ''")
+    page.type("Northwest Passage")
+    page.wait("document.querySelector('article h4')?.textContent === '[1] Gjoa'")
+    assert texts(page, "#columns h3")[0].startswith("bm25:")
+    assert "Enter" in page.value("document.getElementById('status').textContent")
+    page.value("new Promise((done) => setTimeout(done, 1000))")
+    assert texts(page, "article h4")[0] == "[1] Gjoa", "the late reply for Maud is dropped"
+    page.press("Enter", 13, "\r")
+    page.wait("!document.querySelector('#columns h3').textContent.startsWith('bm25:')")
+    assert page.problems == []
 
 
 def test_it_wants_the_token_once(folder: Path, page: Browser) -> None:

@@ -273,7 +273,7 @@ def test_a_filter_is_built_from_the_fields_of_the_documents(page: Browser, tmp_p
     with running(tmp_path / "years") as service:
         page.go(service.url)
         page.wait("document.getElementById('about').textContent.includes('3 documents')")
-        page.value("document.getElementById('ask-narrow').open = true")
+        page.value("document.getElementById('options').open = true")
         page.wait("document.querySelectorAll('#ask-builder option').length >= 2")
         assert texts(page, "#ask-builder select:first-child option") == ["lang", "year"]
         page.value(

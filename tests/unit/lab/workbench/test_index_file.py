@@ -60,7 +60,7 @@ def test_every_view_works_without_a_server(
     assert {"Ada", "Lorne", "born"} <= set(texts(page, "#columns article:first-of-type mark"))
     assert fits(page)
     page.picture(pictures / f"file-ask-{name}.png")
-    page.value("document.querySelector('#columns article .row button').click()")
+    page.value("document.querySelector('#columns article h4 a').click()")
     page.wait("document.getElementById('reader').open")
     page.press("Escape", 27)
     page.value("document.getElementById('to-graph').click()")

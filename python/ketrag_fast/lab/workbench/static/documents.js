@@ -37,7 +37,7 @@ async function readDocument(one) {
   const unit = { unit: { id: one.unit }, title: one.title, document: one.document || one.id };
   const { graphs, generation } = chosen();
   if (!one.units) return;
-  await openReader(unit, 1, generation);
+  await openReader(unit, generation);
   const parts = [];
   const [graph] = ["walk", "keyword", "knn"].filter((name) => graphs.includes(name));
   for (const [name, title] of [[graph, "Names in it"], ["citations", "Citations"]]) {

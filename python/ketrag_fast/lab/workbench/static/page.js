@@ -88,34 +88,38 @@ function wordsOf(passage) {
   return (passage.why || []).filter((reason) => reason.word).flatMap((reason) => reason.forms || [reason.word]);
 }
 
-// Scripts without spaces between words.
-const UNSPACED = /[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3041-\u30ff\u3400-\u9fff]/;
-
-function highlighted(text, marks) {
-  const node = made("p", { class: "text", dir: "auto" });
-  const known = [...new Set(marks)].filter(Boolean).sort((a, b) => b.length - a.length);
-  if (!known.length) { node.append(text); return node; }
-  const escaped = known.map((word) => {
-    const plain = word.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
-    return UNSPACED.test(word) ? plain : `(?<![\\p{L}\\p{M}\\p{N}])${plain}(?![\\p{L}\\p{M}\\p{N}])`;
-  });
-  const found = new RegExp(escaped.join("|"), "giu");
-  let last = 0;
-  for (const hit of text.matchAll(found)) {
-    node.append(text.slice(last, hit.index), made("mark", {}, hit[0]));
-    last = hit.index + hit[0].length;
-  }
-  node.append(text.slice(last));
-  return node;
-}
-
+/** The document and the position in it, such as notes.md:93 or report.pdf:p12. */
 function placeOf(one) {
   const where = one.location || {};
-  const number = one.page || where.page;
-  const page = number ? ` p. ${number}` : "";
-  const heading = [].concat(where.heading || where.symbol || []).join(" › ");
-  const more = [heading && `§ ${heading}`, where.slide && `slide ${where.slide}`, where.cell].filter(Boolean);
-  return [`${one.document}${page}:${one.start}-${one.end}`, ...more].join(" · ");
+  const page = one.page || where.page || where.slide;
+  const position = where.lines ? where.lines[0] : page ? `p${page}` : where.cell || where.time || "";
+  return position ? `${one.document}:${position}` : one.document;
+}
+
+/** The headings above a passage, or the function that it is in. */
+const headingOf = ({ location: where = {} }) => [].concat(where.heading || where.symbol || []).join(" › ");
+
+/** A button with the place of a passage, which copies its path and position. */
+function placeButton(one) {
+  const place = placeOf(one);
+  const button = made("button", { type: "button", class: "copy", title: "Copy the path", on: async () => {
+    const text = await pathOfPlace(one, place);
+    try {
+      await navigator.clipboard.writeText(text);
+      button.dataset.copied = "copied";
+      setTimeout(() => delete button.dataset.copied, 1500);
+    } catch { status(text); } // the browser does not let the page write: the text can be selected there
+  } }, made("bdi", {}, place));
+  return button;
+}
+
+/** The path of the file that a passage is from, with the position, if the service knows and shows it. */
+async function pathOfPlace(one, place) {
+  if (!served || place === one.document) return place;
+  try {
+    const { path } = data(await (await call(`/v1/text?path=${encodeURIComponent(place)}&${indexQuery()}`)).text());
+    return path ? path + place.slice(one.document.length) : place;
+  } catch { return place; }
 }
 
 /** A sentence whose words between asterisks are emphasised. */
@@ -131,26 +135,55 @@ function copiesOf(passage) {
 }
 
 function card(passage, column, shared, generation) {
-  const marks = wordsOf(passage);
   const why = (passage.why || []).filter((reason) => reason.sentence).map((reason) => reason.sentence);
+  const { relevance, printed, context } = passage;
+  const text = printed || [context, passage.text].filter(Boolean).join("\n");
+  const about = [headingOf(passage), shared > 1 && `in ${shared} lists`].filter(Boolean).map((own) => ` · ${own}`).join("");
   const node = made("article", { id: `p${column}-${passage.rank}`, tabindex: "-1" },
-    made("h4", {}, `[${passage.rank}] `, made("bdi", {}, passage.title || passage.document)),
-    made("p", { class: "place" }, made("bdi", {}, placeOf(passage)), ` · ${passage.score.toFixed(3)}`
-      + (shared > 1 ? ` · in ${shared} lists` : ""), made("span", {}, copiesOf(passage))),
-    highlighted(passage.printed || passage.text, marks));
-  const metadata = Object.entries(passage.metadata || {});
-  if (metadata.length) {
-    const list = made("ul", { class: "why" }, ...metadata.map(([name, value]) =>
-      made("li", {}, `${name}: ${typeof value === "string" ? value : JSON.stringify(value)}`)));
-    node.append(made("details", { class: "metadata" }, made("summary", {}, "Metadata"), list));
-  }
-  if (why.length) {
-    const list = made("ul", { class: "why" }, ...why.map((line) => made("li", {}, ...emphasised(line))));
-    node.append(made("details", {}, made("summary", {}, "Why this passage"), list));
-  }
-  const read = made("button", { type: "button", on: () => openReader(passage, 1, generation) }, "Show context");
-  node.append(made("div", { class: "row" }, read));
+    made("header", {}, made("h4", {}, `[${passage.rank}] `, documentLink(passage, generation)),
+      ...(relevance === undefined ? [] : [made("span", { class: "relevance", title: "how likely the passage is relevant, from 0 to 1" }, relevance.toFixed(2))])),
+    made("p", { class: "place" }, placeButton(passage), about + copiesOf(passage)),
+    rendered(text, wordsOf(passage), passage.document));
+  const more = made("div", { class: "row more" });
+  const list = (title, rows, name) => rows.length && more.append(made("details", { class: name },
+    made("summary", {}, title), made("ul", { class: "why" }, ...rows.map((row) => made("li", {}, ...[].concat(row))))));
+  list("Why this passage", why.map(emphasised), "reasons");
+  list("Metadata", Object.entries(passage.metadata || {}).map(([name, value]) =>
+    `${name}: ${typeof value === "string" ? value : JSON.stringify(value)}`), "metadata");
+  if (more.childNodes.length) node.append(more);
   return node;
+}
+
+/** A link that opens a document at a passage. */
+function documentLink(passage, generation) {
+  const { unit, title, document } = passage;
+  const address = `#documents?unit=${unit.id}&generation=${generation || 0}`;
+  return made("a", { href: address, on: (event) => {
+    if (event.ctrlKey || event.metaKey || event.shiftKey) return; // a new tab
+    event.preventDefault();
+    openReader(passage, generation);
+  } }, made("bdi", {}, title || document));
+}
+
+const FOLD = 8;
+
+/** Fold the text of a card to a few lines around its first marked word, if it has more. */
+function fold(node) {
+  const box = node.querySelector(".text");
+  const line = parseFloat(getComputedStyle(box).lineHeight);
+  if (!box.offsetParent || box.scrollHeight <= (FOLD + 1.5) * line) return;
+  const [first] = box.getElementsByTagName("mark");
+  const top = first ? first.getBoundingClientRect().top - box.getBoundingClientRect().top : 0;
+  box.classList.add("folded");
+  if (top > (FOLD - 1) * line) { box.scrollTop = top - 2 * line; box.classList.add("within"); }
+  const button = made("button", { type: "button", class: "unfold", "aria-expanded": "false", on: () => {
+    const folded = box.classList.toggle("folded");
+    box.classList.remove("within");
+    box.scrollTop = 0;
+    button.setAttribute("aria-expanded", String(!folded));
+    button.textContent = folded ? "Show all" : "Show less";
+  } }, "Show all");
+  box.after(button);
 }
 
 function showColumns(contexts) {
@@ -163,12 +196,13 @@ function showColumns(contexts) {
   }
   at("passages-part").hidden = false;
   at("columns").replaceChildren(...contexts.map((context, column) => {
-    const head = `${context.mode}: ${context.passages.length} passages, ${context.tokens} of ${context.budget} tokens`;
-    const about = made("p", { class: "about" }, [context.reason && `no passages: ${context.reason}`, ...(context.warnings || [])]
-      .filter(Boolean).join(" · "));
+    const found = count(context.passages.length);
+    const head = `${context.mode}: ${found} ${context.passages.length === 1 ? "passage" : "passages"}, ${count(context.tokens)} of ${count(context.budget)} tokens`;
+    const about = [context.reason && `no passages: ${context.reason}`, ...(context.warnings || [])].filter(Boolean).join(" · ");
     const cards = context.passages.map((one) => card(one, column, seen.get(`${one.unit.kind} ${one.unit.id}`), context.generation));
-    return made("div", {}, made("h3", {}, head), about, ...cards);
+    return made("div", {}, made("h3", {}, head), ...(about ? [made("p", { class: "about" }, about)] : []), ...cards);
   }));
+  at("columns").querySelectorAll("article").forEach(fold);
   showPath(contexts);
   at("examples-part").hidden = true;
   if (served && contexts.some((one) => one.generation && one.generation !== chosen().generation)) refresh();
@@ -183,24 +217,45 @@ async function refresh() {
   } catch { /* the next request tells why */ }
 }
 
-async function openReader(passage, width, generation) {
+const AROUND = 6;
+
+/** Open a document at a passage, with what is before and after it. */
+async function openReader(passage, generation) {
+  const own = passage.unit.id;
+  const old = served && generation ? `&generation=${generation}` : "";
+  const parts = async (unit, before, after) =>
+    data(await (await call(`/v1/passages/${unit}?before=${before}&after=${after}&${indexQuery()}${old}`)).text()).passages;
+  const nodes = (rows) => rows.map((one) => {
+    const node = rendered(one.text, wordsOf(passage), one.document);
+    node.dataset.unit = one.unit;
+    if (one.unit === own) node.classList.add("this");
+    return node;
+  });
+  /** Let a button load the passages before or after those shown. */
+  const extend = (button, side) => {
+    button.onclick = async () => {
+      const edge = side === "before" ? at("reader-text").firstChild : at("reader-text").lastChild;
+      const rows = await parts(edge.dataset.unit, side === "before" ? 20 : 0, side === "before" ? 0 : 20);
+      const fresh = nodes(rows.filter((one) => String(one.unit) !== edge.dataset.unit));
+      edge[side](...fresh);
+      button.hidden = fresh.length < 20;
+      edge.scrollIntoView({ block: side === "before" ? "start" : "end" });
+    };
+  };
   try {
-    const unit = passage.unit.id;
-    const old = served && generation ? `&generation=${generation}` : "";
-    const reply = await call(`/v1/passages/${unit}?before=${width}&after=${width}&${indexQuery()}${old}`);
-    const { passages } = data(await reply.text());
-    at("reader-title").textContent = passage.title || passage.document;
-    at("reader-text").replaceChildren(
-      made("p", { class: "place" }, `${passage.document}:${passages[0].start}-${passages.at(-1).end}`),
-      ...passages.map((one) => {
-        const node = highlighted(one.text, wordsOf(passage));
-        if (one.unit === unit) node.classList.add("this");
-        return node;
-      }));
-    at("more").hidden = width >= 20 || passages.length < 2 * width;
-    at("more").onclick = () => openReader(passage, Math.min(width * 3, 20), generation);
+    const rows = await parts(own, AROUND, AROUND);
+    const [found] = rows.filter((one) => one.unit === own);
+    at("reader-title").textContent = passage.title || found.title || found.document;
+    at("reader-place").replaceChildren(placeButton(found), headingOf(found) && ` · ${headingOf(found)}`);
+    at("reader-text").replaceChildren(...nodes(rows));
+    at("before").hidden = rows.findIndex((one) => one.unit === own) < AROUND;
+    at("after").hidden = rows.length - 1 - rows.indexOf(found) < AROUND;
+    extend(at("before"), "before");
+    extend(at("after"), "after");
     at("reader-more").replaceChildren();
     if (!at("reader").open) at("reader").showModal();
+    at("reader").scrollTop = 0;
+    if (rows[0] !== found) at("reader-text").querySelector(".this").scrollIntoView({ block: "center" });
   } catch (error) {
     if (error.code === "generation_replaced") refresh();
     status(error.message, true);
@@ -245,13 +300,47 @@ async function* events(reply) {
   }
 }
 
+const PAUSE = 80;
+let typed = 0;
+let pause = null;
+
+/** Show keyword matches while somebody types; a reply that is overtaken by a later one is dropped. */
+function peek() {
+  forget();
+  if (running) running.abort();
+  const own = typed;
+  const index = chosen();
+  const mode = ["bm25", "keywords"].find((name) => index && index.modes.includes(name));
+  const question = at("question").value.trim();
+  if (question.length < 2 || !mode || at("modes").querySelector("input:checked")) return;
+  pause = setTimeout(async () => {
+    try {
+      const context = data(await (await call("/v1/retrieve", { ...requestFor(question), mode })).text());
+      if (own !== typed) return;
+      at("answer-part").hidden = true;
+      showColumns([context]);
+      status(`Keyword matches · Enter for ${index.answers ? "an answer" : "the full ranking"}`);
+    } catch { /* Enter tells why */ }
+  }, PAUSE);
+}
+
+/** Drop the reply to what was typed. */
+function forget() {
+  clearTimeout(pause);
+  typed += 1;
+}
+
+function requestFor(question) {
+  const filter = at("ask-filter").value.trim();
+  return { question, index: chosen().name, budget: Number(at("budget").value) || 2000, explain: true, ...(filter ? { filter } : {}) };
+}
+
 async function ask(question) {
+  forget();
   if (running) running.abort();
   const own = running = new AbortController();
   const index = chosen();
-  const common = { question, index: index.name, budget: Number(at("budget").value) || 2000, explain: true };
-  const filter = at("ask-filter").value.trim();
-  if (filter) common.filter = filter;
+  const common = requestFor(question);
   const modes = [...at("modes").querySelectorAll("input:checked")].map((box) => box.value);
   at("answer-part").hidden = true;
   at("stop").hidden = false;
@@ -267,7 +356,7 @@ async function ask(question) {
     if (at("mode").value) common.mode = at("mode").value;
     if (!index.answers) {
       showColumns([data(await (await call("/v1/retrieve", common, own.signal)).text())]);
-      status(served ? "Only passages: this service has no language model" : "Passages of this file");
+      status(served ? "" : "Passages of this file");
       return;
     }
     const reply = await call("/v1/ask", { ...common, stream: true }, own.signal);
@@ -304,7 +393,7 @@ async function showEntity(name) {
       ...relations.slice(0, 20).filter((r) => r.description).map((r) => made("article", {},
         made("h4", {}, made("bdi", {}, r.source), " — ", made("bdi", {}, r.target)), made("p", { class: "text", dir: "auto" }, r.description))),
       ...spans.map((span) => made("article", {},
-        made("p", { class: "place" }, placeOf(span)), highlighted(span.text, [title]))));
+        made("p", { class: "place" }, placeButton(span)), rendered(span.text, [title], span.document))));
   } catch (error) { view.replaceChildren(made("p", { class: "about" }, error.message)); }
 }
 
@@ -313,6 +402,7 @@ at("ask").addEventListener("submit", (event) => {
   const question = at("question").value.trim();
   if (question) ask(question);
 });
+at("question").addEventListener("input", peek);
 at("stop").addEventListener("click", () => running && running.abort());
 at("index").addEventListener("change", () => { showIndex(); showView(); });
 window.addEventListener("focus", () => { if (served && indexes.length) refresh(); });

@@ -86,10 +86,10 @@ function lightUp(context, key, drawing) {
   const lines = [];
   for (const passage of context.passages) {
     if (!ends.has(`p${passage.unit.id}`)) continue;
-    const sentence = sentenceWith(passage.printed || passage.text, name);
+    const box = at(`p0-${passage.rank}`).querySelector(".text");
+    const sentence = sentenceWith(box.textContent, name);
     if (!sentence) continue;
     lines.push(`[${passage.rank}] ${short(sentence, 300)}`);
-    const box = at(`p0-${passage.rank}`).querySelector("p.text");
     markSentence(box, sentence);
   }
   at("path-note").textContent = lines.join("\n");

@@ -70,7 +70,7 @@ function graphPanel() {
         const { passages } = data(await (await call(`/v1/passages/${own}?before=0&after=0&${indexQuery()}${old}`)).text());
         const [one] = passages;
         const read = { unit: { id: own }, title: one.title || one.document, document: one.document };
-        return { title: placeOf(one), text: one.text, open: () => openReader(read, 1, generation) };
+        return { title: placeOf(one), text: one.text, open: () => openReader(read, generation) };
       };
       if (unit !== null) return [await passage(unit)];
       if (inspects === null) return Promise.all(units.map(passage));
