@@ -32,8 +32,8 @@ PLAIN = ("bm25", "text", "fused", "knn", "keyword", "walk")
 TABLES = ("skeleton", "ket")
 OTHERS = ("g2cons", "cg-rag", "noderag")
 MODES = (*PLAIN, *TABLES, *OTHERS)
-# What a network of floats computes differs between processors in the last bit, and these print what it ranks or
-# clusters.
+# What a network of floats computes differs between processors in the last bit, and these print what it ranks
+# or clusters.
 # Each is compared with a slow form of its own.
 OF_A_MODEL: Mapping[str, str] = {
     "cg-rag-sparse": "tests/index/test_cg_rag_sparse.py",
