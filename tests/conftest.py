@@ -59,11 +59,11 @@ def _closed(*_: Any, **__: Any) -> Any:
 
 @pytest.fixture(scope="session", autouse=True)
 def own_state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Confirmations of endpoints go to a folder of this run, never to the user's."""
+    """Confirmations of endpoints and collections go to a folder of this run, never to the user's."""
+    folder = str(tmp_path_factory.mktemp("state"))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(
-            "LOCALAPPDATA" if os.name == "nt" else "XDG_STATE_HOME", str(tmp_path_factory.mktemp("state"))
-        )
+        for name in ("LOCALAPPDATA",) if os.name == "nt" else ("XDG_STATE_HOME", "XDG_DATA_HOME"):
+            patch.setenv(name, folder)
         yield
 
 

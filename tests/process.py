@@ -6,7 +6,6 @@ import io
 import os
 import subprocess
 import sys
-import tempfile
 from collections.abc import Mapping
 from contextlib import chdir, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
@@ -39,9 +38,7 @@ def environment(**more: str) -> dict[str, str]:
         if not name.startswith("KETRAG_") or name in instructions
     }
     path = os.pathsep.join([str(ROOT / "python"), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
-    # Collections of this machine's user are no part of a test.
-    nowhere = {"XDG_DATA_HOME": str(Path(tempfile.gettempdir(), "ketrag-without-collections"))}
-    return {**kept, **nowhere, "PYTHONPATH": path, **more}
+    return {**kept, "PYTHONPATH": path, **more}
 
 
 def start(

@@ -157,8 +157,8 @@ def test_workers_that_cannot_build(cluster: RayCluster, tmp_path: Path) -> None:
 
 
 def test_a_worker_out_of_memory(tmp_path: Path) -> None:
-    """Ray ends its tasks, on a Ray that the command starts and stops itself; with enough memory the same command
-    goes on, whether or not a task had begun to write.
+    """Ray ends its tasks, on a Ray that the command starts and stops itself. With enough memory the same
+    command goes on, whether or not a task had begun to write.
     """
     ray = part("ray", "checks")
     source = many(tmp_path, 10)

@@ -56,7 +56,7 @@ def test_the_result_is_that_of_a_build(old: tuple[Path, Settings], tmp_path: Pat
         report = upgraded.report
         assert report is not None and report.changed
         how = {stage.name: stage.how for stage in report.stages}
-        # The stages of texts are reused, or made from the texts of the index if their rules have changed since.
+        # The stages of texts are reused, or made again from the texts of the index if their rules changed.
         assert {how["units"], how["links"]} <= {"reused", "ran"} and how["vectors"] == "ran"
         digest = upgraded.digest
     given = settings.having(modes="auto,knn")
