@@ -20,7 +20,11 @@ function showView() {
   if (loaded[name] === key || (name === "graph" && !query && loaded.graph && loaded.graph.startsWith(viewKey("")))) return;
   loaded[name] = key;
   if (name === "graph") showGraph(requestOf(query));
-  if (name === "documents") showDocuments(0);
+  if (name === "documents") {
+    showDocuments(0);
+    const asked = new URLSearchParams(query);
+    if (asked.get("unit")) openReader({ unit: { id: Number(asked.get("unit")) } }, Number(asked.get("generation")));
+  }
   if (name === "index") showStatistics();
 }
 
@@ -206,6 +210,12 @@ async function showFilter(place) {
 
 window.addEventListener("hashchange", showView);
 at("containing-form").addEventListener("submit", (event) => { event.preventDefault(); showDocuments(0); });
+at("containing").addEventListener("input", () => showDocuments(0));
+at("reader").addEventListener("close", () => { // the address of a passage is that of the list again
+  if (!location.hash.startsWith("#documents?")) return;
+  history.replaceState(null, "", "#documents");
+  loaded.documents = viewKey("");
+});
 at("graph-filter").addEventListener("change", () => panel && panel.go(panel.request || {}));
 for (const place of ["ask", "graph"]) at(`${place}-filter`).closest("details").addEventListener("toggle", () => showFilter(place));
 at("add-files").addEventListener("change", (event) => addFiles(event.target.files));
