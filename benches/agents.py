@@ -13,7 +13,8 @@
 
 A reply is read whole, and passages are read in the order of the ranking: an assistant that chooses by what it sees
 needs less. Without the answer the next reply has twice the results, up to 32; then the question counts as not
-answered. The files that `grep` names are free here. On hotpotqa-dev a file is a paragraph.
+answered. `shared` are the questions that both search and BM25 answer. The files that `grep` names are free here. On
+hotpotqa-dev a file is a paragraph.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ import math
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -58,8 +59,8 @@ class Question:
         return any(document == own and words.casefold() in flat for own, words in self.evidence)
 
 
-def questions_of(name: str) -> tuple[list[Question], Path]:
-    """Return the questions of a set, and what is indexed."""
+def questions_of(name: str) -> tuple[list[Question], Path, dict[str, str]]:
+    """Return the questions of a set, what is indexed, and its documents if they are not files."""
     if name == "technical":
         if not DOCS.is_dir():
             sys.exit("python benches/technical.py --fetch downloads the pages first")
@@ -68,7 +69,7 @@ def questions_of(name: str) -> tuple[list[Question], Path]:
             Question(row["question"], tuple((one["file"], one["words"]) for one in row["passages"]))
             for row in rows
         ]
-        return found, DOCS
+        return found, DOCS, {}
     folder = require_data(name)
     dataset = load_dataset(folder)
     texts = {
@@ -84,7 +85,7 @@ def questions_of(name: str) -> tuple[list[Question], Path]:
         ]
         if pairs:  # not those that are answered with yes or no
             found.append(Question(one.text, tuple(pairs)))
-    return found, folder / "corpus.jsonl"
+    return found, folder / "corpus.jsonl", texts
 
 
 def size(text: str) -> int:
@@ -144,8 +145,8 @@ def by_search(index: Index, question: Question, way: str) -> float:
 class Files:
     """Whole files by their words."""
 
-    def __init__(self, index: Index) -> None:
-        self._texts = {place.document: index.text(place.document).text for place in index.files()}
+    def __init__(self, texts: Mapping[str, str]) -> None:
+        self._texts = texts
         self._words = {name: {*_WORD.findall(text.casefold())} for name, text in self._texts.items()}
         self._counts = Counter(word for words in self._words.values() for word in words)
 
@@ -169,26 +170,31 @@ class Files:
 
 def measure(name: str, most: int) -> Iterator[list[object]]:
     """Yield a row for each way."""
-    questions, source = questions_of(name)
+    questions, source, texts = questions_of(name)
     questions = questions[:: max(1, len(questions) // most)][:most]
     with Index.build(source, WORK / f"agents-{name}", settings=Settings(modes="bm25,walk")) as index:
         costs = {way: [by_search(index, one, way) for one in questions] for way in WAYS[:-1]}
-        files = Files(index)
+        texts = texts or {place.document: index.text(place.document).text for place in index.files()}
+        files = Files(texts)
         costs["files"] = [files.tokens(one) for one in questions]
-    base = quantile(costs["BM25"], 0.5)
+    shared = [at for at in range(len(questions)) if max(costs["search"][at], costs["BM25"][at]) < math.inf]
+    base = quantile([costs["BM25"][at] for at in shared], 0.5)
     for way in WAYS:
         own = costs[way]
-        middle = quantile(own, 0.5)
-        less = "" if math.isinf(base) or math.isinf(middle) else f"{100 * (middle / base - 1):+.0f} %"
+        middle = quantile([own[at] for at in shared], 0.5)
+        less = "" if math.isinf(middle) else f"{100 * (middle / base - 1):+.0f} %"
+        answered = sum(cost < math.inf for cost in own) / len(own)
         within = sum(cost <= WITHIN for cost in own) / len(own)
         yield [
             name,
             len(own),
             way,
+            f"{100 * answered:.1f}",
+            f"{100 * within:.1f}",
+            shown(quantile(own, 0.5)),
+            shown(quantile(own, 0.9)),
             shown(middle),
             less,
-            shown(quantile(own, 0.9)),
-            f"{100 * within:.1f}",
         ]
 
 
@@ -210,7 +216,8 @@ def main() -> None:
     args = parser.parse_args()
     most = 5 if args.smoke else args.questions
     rows = [row for name in args.set or SETS for row in measure(name, most)]
-    head = ["set", "questions", "way", "median", "to BM25", "90th percentile", f"% within {WITHIN:,}"]
+    head = ["set", "questions", "way", "answered %", f"within {WITHIN:,} %"]
+    head += ["median", "90th percentile", "median of shared", "to BM25"]
     publish([table("Tokens to evidence", head, rows)], "HotpotQA (dev), documentation of Debian packages")
 
 

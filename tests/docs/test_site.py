@@ -79,6 +79,7 @@ def test_the_blocks_of_a_guide_run_in_order(
     blocks = re.findall(r"^```(sh|python|toml)\n(.*?)^```", page.read_text("utf-8"), re.DOTALL | re.MULTILINE)
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     for kind, block in blocks:
         if kind == "toml":
             (tmp_path / "ketrag.toml").write_text(block, "utf-8")

@@ -32,11 +32,13 @@ PLAIN = ("bm25", "text", "fused", "knn", "keyword", "walk")
 TABLES = ("skeleton", "ket")
 OTHERS = ("g2cons", "cg-rag", "noderag")
 MODES = (*PLAIN, *TABLES, *OTHERS)
-# What a network of floats computes differs between processors in the last bit, and these print what it ranks.
+# What a network of floats computes differs between processors in the last bit, and these print what it ranks
+# or clusters.
 # Each is compared with a slow form of its own.
 OF_A_MODEL: Mapping[str, str] = {
     "cg-rag-sparse": "tests/index/test_cg_rag_sparse.py",
     "cg-rag-trained": "tests/parity/test_lesegr_trained.py",
+    "survey": "tests/unit/query/test_survey.py",
 }
 
 # Each variant: what the index is built with, and for each mode (or all) what it is asked with.

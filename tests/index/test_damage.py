@@ -115,7 +115,6 @@ def test_a_changed_bit_is_never_answered_from(index: Path) -> None:
         change(data)
         file.write_bytes(data)
     assert not any(name.startswith(("vectors.", "keywords.", "knn.")) for name in read["bm25"] | read["walk"])
-    assert not any(name.startswith("links.") for name in read["text"])
     assert {"links.keyword_units_tf", "links.keywords_blob", "units.unit_texts_blob"} <= read["bm25"]
     assert {"links.unit_keywords_indices", "links.unit_keywords_tf", "links.unit_length"} <= read["walk"]
     assert {"vectors.unit_codes", "vectors.unit_vectors", "vectors.basis"} <= read["text"]

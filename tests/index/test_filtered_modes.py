@@ -15,6 +15,7 @@ ALL = (
     *RANKED,
     "fused",
     "walk",
+    "survey",
     "skeleton",
     "ket",
     "g2cons",

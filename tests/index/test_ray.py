@@ -157,7 +157,9 @@ def test_workers_that_cannot_build(cluster: RayCluster, tmp_path: Path) -> None:
 
 
 def test_a_worker_out_of_memory(tmp_path: Path) -> None:
-    """Ray ends its tasks; on a Ray that the command starts and stops itself, and nothing stays of it."""
+    """Ray ends its tasks, on a Ray that the command starts and stops itself; with enough memory the same command
+    goes on, whether or not a task had begun to write.
+    """
     ray = part("ray", "checks")
     source = many(tmp_path, 10)
     limits = {"RAY_memory_usage_threshold": "0.001", "RAY_memory_monitor_refresh_ms": "50"}
@@ -168,6 +170,8 @@ def test_a_worker_out_of_memory(tmp_path: Path) -> None:
     assert done.code == 1
     assert json.loads(done.err.splitlines()[-1])["code"] == "out_of_memory", done.err
     assert not done.out
+    again = run(RayCluster({}, ""), tmp_path, source.name, "-i", "w", "--shards", "1", "--json")
+    assert again.code == 0, again.err
     assert not (tmp_path / "w.shards").exists()
     lost = _RayTasks(ray, {}, starts=Counter({1: 4}))._lost
     job = ShardJob((), "", 1, 2, {}, 1)

@@ -56,7 +56,8 @@ def test_the_result_is_that_of_a_build(old: tuple[Path, Settings], tmp_path: Pat
         report = upgraded.report
         assert report is not None and report.changed
         how = {stage.name: stage.how for stage in report.stages}
-        assert how["units"] == how["links"] == "reused" and how["vectors"] == "ran"
+        # The stages of texts are reused, or made from the texts of the index if their rules have changed since.
+        assert {how["units"], how["links"]} <= {"reused", "ran"} and how["vectors"] == "ran"
         digest = upgraded.digest
     given = settings.having(modes="auto,knn")
     with Index.build(DOCUMENTS, tmp_path / "new", settings=given) as built:

@@ -12,14 +12,16 @@ from ketrag_fast.types import Context, Document, Lazy, Passage, Section
 
 
 def test_context_as_json_has_the_published_shape() -> None:
-    passage = Passage(1, "subchunk", 41, 17, "docs/a.md", "T", 1200, 1874, 3.21, 160, "walk", "text")
+    about = (1, "subchunk", 41, 17, "docs/a.md", "T", 1200, 1874)
+    passage = Passage(*about, 3.21, 160, "walk", "text", relevance=0.7)
     sections = (Section("sources", 3971, "..."),)
     context = Context(
         "q?", "walk", 4000, 3971, "text", Lazy(lambda: [passage]), sections, None, {"search": 0.4}, 7
     )
     data = json.loads(json.dumps(context.to_json()))
     keys = (
-        "schema query_id question mode budget tokens reason context passages sections timings_ms generation"
+        "schema query_id question mode budget tokens reason nothing_fits context passages sections timings_ms"
+        " generation"
     )
     assert set(keys.split()) <= set(data)
     assert data["schema"] == "ketrag/context/1"
@@ -35,6 +37,7 @@ def test_context_as_json_has_the_published_shape() -> None:
         "start": 1200,
         "end": 1874,
         "score": 3.21,
+        "relevance": 0.7,
         "tokens": 160,
         "channel": "walk",
         "text": "text",

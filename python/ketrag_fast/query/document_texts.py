@@ -77,6 +77,15 @@ class DocumentTexts:
         before = int(self._units["unit_bytes"][unit, 0])
         return int(self._lines[unit, 0]) - text.count(b"\n", 0, before)
 
+    def row_at(self, number: int, start: int) -> int:
+        """Return the row of a document at an offset in code points: that of the unit there or before."""
+        first, last = self._first_unit[number : number + 2].tolist()
+        if first == last:
+            return int(self.first_row[number])
+        starts = self._units["unit_span"][first:last, 0]
+        at = max(int(np.searchsorted(starts, start, "right")) - 1, 0)
+        return int(self._units["unit_document"][first + at])
+
     def wanted(self, units: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Return the documents of which all units are in a mask; those without units are not."""
         starts = self._first_unit

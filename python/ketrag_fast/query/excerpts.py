@@ -166,11 +166,11 @@ def _sheet_of(spans: Sequence[Locator]) -> dict[str, Any]:
 
 _POSITIONS: Final[tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], Part]], ...]] = (
     (re.compile(r"(\d\d:\d\d:\d\d)"), lambda m: Part(time=m[1])),
-    (re.compile(r"(\d+)-(\d+)"), lambda m: Part(lines=(int(m[1]), int(m[2])))),
-    (re.compile(r"(\d+):(\d+)"), lambda m: Part(lines=(int(m[1]), int(m[1]) + int(m[2]) - 1))),
-    (re.compile(r"(\d+)"), lambda m: Part(lines=(int(m[1]), None))),
-    (re.compile(r"p(\d+)(?:-(\d+))?"), lambda m: Part(pages=(int(m[1]), int(m[2] or m[1])))),
-    (re.compile(r"((?:[^:!]+!)?(?:cell|[A-Za-z]{1,3})\d+)"), lambda m: Part(cell=m[1])),
+    (re.compile(r"(\d{1,9})-(\d{1,9})"), lambda m: Part(lines=(int(m[1]), int(m[2])))),
+    (re.compile(r"(\d{1,9}):(\d{1,9})"), lambda m: Part(lines=(int(m[1]), int(m[1]) + int(m[2]) - 1))),
+    (re.compile(r"(\d{1,9})"), lambda m: Part(lines=(int(m[1]), None))),
+    (re.compile(r"p(\d{1,9})(?:-(\d{1,9}))?"), lambda m: Part(pages=(int(m[1]), int(m[2] or m[1])))),
+    (re.compile(r"((?:[^:!]{1,99}!)?(?:cell|[A-Za-z]{1,3})\d{1,9})"), lambda m: Part(cell=m[1])),
 )
 """Positions behind the last colons of `FILE:POSITION`, the most specific first."""
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ketrag_fast.query.open_generation import Opened
 
 COMPARABLE: Final = 0.2
-"""Share of the best score by which comparable passages are behind the first of them, at most."""
+"""Maximum difference between comparable passages, as a share of the best score."""
 _BITS: Final = 3
 """Bits of their sketches by which copies differ at most, as in the core."""
 _FEW: Final = 10

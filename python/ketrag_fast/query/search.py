@@ -181,7 +181,8 @@ class Searcher:
     def _match(self, found: FoundLine, files: Mapping[str, SourceFile]) -> Match:
         number = found.line.number
         rows = self.rows(found.document)
-        location = self.opened.places.of_rows(rows, found.start, found.end)
+        row = self.opened.texts.row_at(found.document, found.start)
+        location = self.opened.places.of_rows([row], found.start, found.end)
         if number is not None:
             location["lines"] = [number, number]
         name = self.opened.texts.names[found.document]

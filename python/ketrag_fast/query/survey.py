@@ -29,6 +29,7 @@ from ketrag_fast.query.themes.clusters import Keywords, cluster
 from ketrag_fast.query.themes.describe import QUOTES, find_themes
 from ketrag_fast.query.themes.labels import Speller, term_weights
 from ketrag_fast.query.themes.plain_words import PLAIN_WORDS, WORDS_FOR_DOCUMENTS
+from ketrag_fast.storage.vector_codes import StoredVectors
 from ketrag_fast.systems.shared import has_model
 from ketrag_fast.systems.shared.document_languages import languages_of
 from ketrag_fast.types import Context, Passage, Quote, Section, Theme, ThemeQuote
@@ -62,7 +63,7 @@ OTHERS: Final = "further passages"
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """A ranked passage: where it is, its text, and its sentences with their keywords and tokens."""
+    """A ranked passage: position, text, and sentences with their keywords and tokens."""
 
     unit: int
     chunk: int
@@ -341,7 +342,9 @@ class _Survey:
         settings, stages = self._plan.settings, self._plan.opened.generation.stages
         vectors = None
         if has_model(settings) and "vectors" in stages:
-            vectors = stages["vectors"]["unit_vectors"][[one.unit for one in self._passages]]
+            vectors = StoredVectors.of(stages["vectors"]).decode(
+                np.array([one.unit for one in self._passages])
+            )
         found = cluster(
             np.zeros((count, 2), np.uint64), keywords, vectors, seed=settings.seed, threads=settings.threads
         )

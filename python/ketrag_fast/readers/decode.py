@@ -37,8 +37,8 @@ def mark_of(data: bytes) -> tuple[int, str | None]:
 def markless_utf16(data: bytes) -> str | None:
     """Return the encoding of UTF-16 without a byte order mark, None if the data are something else.
 
-    Characters of one byte, such as blanks, have a zero as the other byte, always on the same side, and there
-    are no control characters.
+    Characters of one byte, such as blanks, have a zero as the other byte, always on the same side, and the
+    text has no control characters.
     """
     head = data[:_MARKLESS]
     zeros = head[0::2].count(0), head[1::2].count(0)

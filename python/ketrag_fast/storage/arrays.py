@@ -83,9 +83,7 @@ def _pack(array: Array, path: Path, earlier: Path | None) -> bool:
     """Write the packed form of an array, if that saves at least an eighth of its size; return whether."""
     if array.nbytes < _PACKED_FROM or array.dtype.str not in _PACKED_TYPES:
         return False
-    if (
-        array.ndim > 1 and array.dtype == np.uint8
-    ):  # codes of vectors, which queries read where they are mapped
+    if array.ndim > 1 and array.dtype == np.uint8:  # codes of vectors, which queries map
         return False
     size = _core.pack_file(_bytes_of(array), array.dtype.str, array.shape, path, earlier=earlier)
     if size is None:

@@ -56,7 +56,7 @@ class Passage:
     which is `unit`; `units` are all of them then.
 
     `location` is its position in the source: `{"page": 12, "heading": ["3 Results", "3.2 Risks"]}`.
-    `score` is the mode's own and orders passages of this query and mode only. `relevance` is how likely the
+    `score` orders the passages of this query and mode only. `relevance` is how likely the
     passage is one that the query asks for, from 0 to 1, on one scale for every mode; it never rises with
     the rank.
 

@@ -18,8 +18,8 @@ from ketrag_fast.errors import ConfigError
 SKILL: Final = """\
 ---
 name: ketrag
-description: Search the indexed documents and notes of this user (also PDFs, sheets, mails) with the ketrag \
-tools. Use it for questions about what documents say, before reading whole files.
+description: Search the indexed documents and notes of this user (also PDFs, sheets, mails) with the \
+tools of `ketrag`. Use it for questions about what documents say, before reading whole files.
 ---
 
 # Searching with ketrag
@@ -193,7 +193,7 @@ def _with_table(text: str, table: str, entry: Mapping[str, Any]) -> str:
     else:
         head = re.search(rf"^\[{table}\.(?:ketrag|\"ketrag\")\][^\n]*\n", text, re.MULTILINE)
         if head is None:
-            raise ValueError("its entry for ketrag is not a table with a heading")
+            raise ValueError("its entry `ketrag` has no heading of its own")
         stop = re.compile(r"^\[", re.MULTILINE).search(text, head.end())
         end = len(text) if stop is None else stop.start()
         body = text[head.end() : end]
@@ -209,5 +209,5 @@ def _with_table(text: str, table: str, entry: Mapping[str, Any]) -> str:
         after = text[: head.end()] + body + text[end:]
     data.setdefault(table, {}).setdefault("ketrag", {}).update(entry)
     if tomllib.loads(after) != data:
-        raise ValueError("its entry for ketrag is written in a way that is not understood")
+        raise ValueError("its entry `ketrag` is written in a way that cannot be changed")
     return after

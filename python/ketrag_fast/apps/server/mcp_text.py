@@ -20,9 +20,9 @@ MOST_TOKENS: Final = 10_000
 """Clients warn about longer results."""
 MOST_HITS: Final = 100
 MOST_LINES: Final = 1000
-WHOLE: Final = 2
+WHOLE: Final = 1
 """Hits that are shown whole. This and the next number were chosen by benches/agents.py."""
-BRIEF: Final = 5
+BRIEF: Final = 3
 """Rank up to which hits have the line that fits best; of later ones only place and headings are shown."""
 _LAST: Final = 100
 """Tokens for the last line."""
@@ -92,7 +92,7 @@ def position_of(place: Place) -> str:
 
 
 def search_reply(hits: Hits, limit: int, tokens: int, paths: Paths) -> Reply:
-    """Return hits: the best ones whole, of the next ones a line, of the others only their places."""
+    """Return hits: the best one whole, of the next ones a line, of the others their places only."""
     shown: list[Hit] = []
     blocks: list[str] = []
     room = tokens - _LAST

@@ -210,7 +210,7 @@ class _Tools:
     ) -> CallToolResult:
         """Find passages that answer a question, also those that answer it only together.
 
-        Returns path:lines, headings and relevance of each passage. The best two are whole, the next three
+        Returns path:lines, headings and relevance of each passage. The best one is whole, the next two
         have the line that fits best.
         """
 

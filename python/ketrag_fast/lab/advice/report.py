@@ -23,7 +23,7 @@ _CAVEAT = (
     "how often your users ask each kind is not in the texts."
 )
 _WHOLE = (
-    f"Questions about the whole, such as {', '.join(map(repr, EXAMPLES))}, have no passage of their own: "
+    f"Questions about the whole, such as {', '.join(map(repr, EXAMPLES))}, are not answered by one passage: "
     "ask them with the mode survey (`ketrag ask --survey`)."
 )
 

@@ -175,34 +175,40 @@ class ThemeFinder:
                 nodes.append(_Node(level, number, units, central, parent))
         return nodes
 
-    def themes(self) -> Themes:
-        """Return the themes with labels, quotes, documents and periods."""
-        started = time.perf_counter()
+    @cached_property
+    def described(self) -> list[tuple[tuple[str, ...], tuple[ThemeQuote, ...]]]:
+        """The terms and the quotes of each theme."""
         nodes = self.nodes
-        periods = self._periods()
-        read = np.unique(np.concatenate([node.central for node in nodes])) if nodes else np.zeros(0, np.int64)
+        if not nodes:
+            return []
+        read = np.unique(np.concatenate([node.central for node in nodes]))
         texts = self._sentences.text_of_units(read.tolist())
         keyword = partial(text_of, self._links, "keywords")
-        speller = Speller(keyword, read, texts, languages_of(self._links)) if nodes else None
+        speller = Speller(keyword, read, texts, languages_of(self._links))
         every, total = self._counts.of(self._numbers[self._distinct]), len(self._distinct)
         counts: dict[int, I64] = {}
-        inner: dict[int, list[int]] = {}
-        described: dict[int, tuple[tuple[str, ...], tuple[ThemeQuote, ...]]] = {}
+        found = []
         for at, node in enumerate(nodes):
             own = self._counts.of(node.units)
             if node.level + 1 < len(self._clusters.levels):
                 counts[at] = own
-            inner.setdefault(node.parent, []).append(at)
             around, size = every, total
             if node.parent >= 0 and len(nodes[node.parent].units) > len(node.units):
                 around, size = counts[node.parent], len(nodes[node.parent].units)
             weights = term_weights(own, len(node.units), around, size)
             if not weights.any():  # the theme is everything
                 weights = own / max(len(node.units), 1)
-            terms: tuple[str, ...] = ()
-            if speller is not None:
-                terms, weights = speller.label(weights, node.central)
-            described[at] = terms, self._quotes(node, weights)
+            terms, weights = speller.label(weights, node.central)
+            found.append((terms, self._quotes(node, weights)))
+        return found
+
+    def themes(self) -> Themes:
+        """Return the themes with labels, quotes, documents and periods."""
+        started = time.perf_counter()
+        nodes, described, periods = self.nodes, self.described, self._periods()
+        inner: dict[int, list[int]] = {}
+        for at, node in enumerate(nodes):
+            inner.setdefault(node.parent, []).append(at)
         copies = np.zeros(len(self._units["unit_document"]), np.int64)
         copies[self._numbers] = np.bincount(self._clusters.copy_of, minlength=len(self._numbers)) - 1
 
@@ -236,7 +242,7 @@ class ThemeFinder:
             distinct,
             len(self._numbers) - distinct,
             len(np.unique(self._by_id[0][self._numbers])),
-            distinct - total,
+            distinct - len(self._distinct),
             self._opened.generation.number,
             {"themes": (time.perf_counter() - started) * 1000},
         )

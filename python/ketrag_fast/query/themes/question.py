@@ -36,6 +36,8 @@ _PATTERNS: Final = (
     r"\bwho\s+are\s+(?:the|all)\s+(?:\w+\s+)?(?:people|persons|characters|players)\b",
     r"\b(?:compare|contrast)\b.*\b(?:all|different|various|across)\b",
 )
+_READ: Final = 300
+"""Number of characters of a question that are looked at."""
 _RULE: Final = re.compile("|".join(_PATTERNS), re.IGNORECASE)
 
 
@@ -51,4 +53,4 @@ def asks_about_the_whole(question: str) -> bool:
     words = set(_core.lexical_keywords(question.encode("utf-8", "replace").decode()))
     if words and not words - PLAIN_WORDS - WORDS_FOR_DOCUMENTS:
         return True
-    return _RULE.search(question) is not None
+    return _RULE.search(question[:_READ]) is not None

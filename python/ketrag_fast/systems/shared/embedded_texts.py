@@ -40,7 +40,7 @@ def texts_after_titles(titles: Packed | None, owner: U32 | None, packed: Packed)
 
 
 def sentence_texts(units: Arrays) -> Iterator[str]:
-    """Yield the texts of sentences, as far as their units have them."""
+    """Yield the texts of sentences that are not titles; of one in two units, the part in its unit."""
     own = _own_sentences(units)
     unit = units["sent_unit"][own].astype(np.uint32)
     span = np.clip(_inside(units, own), 0, lengths(units["unit_texts_offsets"])[unit][:, None])

@@ -1,5 +1,5 @@
-//! Stored rows of vectors in any format: f32, eight or four bits per value. Whoever ranks stored vectors by their
-//! products with a query goes through [`Rows`].
+//! Stored rows of vectors in any format: f32, eight or four bits per value. Everything that ranks stored vectors by
+//! their products with a query uses [`Rows`].
 
 use super::bytes;
 use super::filter::{Filter, BLOCK};

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import sys
 import threading
 from collections.abc import Awaitable, Callable
@@ -88,10 +89,8 @@ def test_a_session_over_pipes(folder: Path) -> None:
         found = await said(client, "search", query=QUESTION, limit=2)
         first, text = found.split("\n")[:2]
         assert first.startswith("fram.md:1 | Fram | ") and text == TEXTS["fram"]
-        assert found.endswith(
-            '[read(path="fram.md", from_line=1, lines=1) shows a passage whole, more lines what is around '
-            "it; limit=4 shows more results]"
-        )
+        how = r'\[read\(path="\w+.md", from_line=1, lines=1\) shows a passage whole, more lines .*'
+        assert re.fullmatch(how + r"; limit=4 shows more results\]", found.split("\n")[-1])
         led = await said(client, "search", query="Who built her?", hops=["last polar ship"], limit=1)
         assert led.startswith("maud.md:1 | Maud")
         whole = await said(client, "read", path="fram.md", from_line=1)
@@ -191,7 +190,7 @@ def test_results_fit_a_number_of_tokens_and_say_how_to_get_more(tmp_path: Path) 
             for most in (2000, 300, 10_000):
                 text = await said(client, tool, **given, max_tokens=most)
                 assert count_tokens([text])[0] <= most, (tool, most)
-                if tool != "search" or most < 10_000:  # there all 100 are shown
+                if tool != "search" or most == 300:  # else all 100 are shown
                     assert more in text.split("\n")[-1], (tool, most, text[-300:])
         assert "f3/ 100 files" in await said(client, "list")
         assert (await said(client, "list", glob="f3/**")).startswith("f3/10.md | Sheet 10\n")

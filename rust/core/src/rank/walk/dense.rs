@@ -77,7 +77,7 @@ impl<'a> Dense<'a> {
     }
 
     /// Return one unit as a query for the others.
-    pub(crate) fn from_unit(&self, unit: u32) -> Asked<'a> {
+    pub(crate) fn ask_unit(&self, unit: u32) -> Asked<'a> {
         self.units.ask_row(unit)
     }
 

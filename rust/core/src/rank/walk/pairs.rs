@@ -184,7 +184,7 @@ impl<'a> Pairs<'a> {
         let more = now.mention.iter().zip(bonus.iter());
         now.plain[..width].iter_mut().zip(more).for_each(|(sum, (mention, bonus))| *sum += mention + bonus);
         if let Some(d) = dense {
-            let (near, own) = (d.unit(unit), d.from_unit(unit));
+            let (near, own) = (d.unit(unit), d.ask_unit(unit));
             for (i, &partner) in partners.ids.iter().enumerate() {
                 let both = own.near(partner);
                 now.plain[i] += DENSE_WEIGHT * explained(near, partners.unit_near[i], both);
