@@ -74,7 +74,7 @@ function graphPanel() {
         const { passages } = data(await (await call(`/v1/passages/${own}?before=0&after=0&${indexQuery()}${old}`)).text());
         const [one] = passages;
         const read = { unit: { id: own }, title: one.title || one.document, document: one.document };
-        return { title: placeOf(one), text: one.text, open: () => openReader(read, generation) };
+        return { title: placeOf(one), text: rendered(one.text, [], one.document).textContent, open: () => openReader(read, generation) };
       };
       if (unit !== null) return [await passage(unit)];
       if (inspects === null) return Promise.all(units.map(passage));
@@ -82,7 +82,7 @@ function graphPanel() {
       const parts = (one.relations || []).slice(0, 8).filter((r) => r.description)
         .map((r) => ({ title: `${r.source} — ${r.target}`, text: r.description }));
       const spans = (one.sources || one.units || []).slice(0, 8).map((span) =>
-        ({ title: span.document ? placeOf(span) : "", text: span.text }));
+        ({ title: span.document ? placeOf(span) : "", text: rendered(span.text, [], span.document).textContent }));
       return [...(one.description ? [{ title: "", text: one.description }] : []), ...parts, ...spans];
     },
   });
