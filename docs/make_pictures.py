@@ -52,8 +52,10 @@ def take(page: Browser, url: str) -> None:
     page.value("document.getElementById('budget').value = '600'")
     page.value("document.getElementById('ask').requestSubmit()")
     page.wait("!document.getElementById('path-part').hidden")
+    rest(page)
+    page.picture(PICTURES / "passages.png")
     page.value("document.querySelector('#path g.bridge').focus()")
-    page.value("document.getElementById('path-part').scrollIntoView()")
+    page.value("document.getElementById('path-part').scrollIntoView({ block: 'end' })")
     rest(page)
     page.picture(PICTURES / "ask.png")
     for view in ("documents", "index"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,8 +19,15 @@ from ketrag_fast.apps.server.service import Service
 from ketrag_fast.base.progress import Event
 from ketrag_fast.index import Index
 from ketrag_fast.index.bundles import part_state
+from ketrag_fast.types import Listed
 
 _MOST: Final = 1000
+DOCUMENT_ORDERS: Final[dict[str, Callable[[Listed], Any]]] = {
+    "title": lambda one: (one.title or one.document).casefold(),
+    "document": lambda one: one.document.casefold(),
+    "units": lambda one: one.units,
+}
+"""Orders of `GET /v1/documents`; a minus sign before the name reverses them."""
 _NEIGHBOURS: Final = 20
 _NAME: Final = 500
 _FILTER: Final = 2000
@@ -156,19 +164,39 @@ def checked_filter(request: Request) -> str | None:
 
 async def documents(request: Request) -> Response:
     """Serve `GET /v1/documents`: ids, titles and metadata, in pages."""
-    service, entry = requested_index(request, "first", "count", "containing", "filter")
+    known = ("first", "count", "containing", "filter", "sort", "preview")
+    service, entry = requested_index(request, *known)
     first, count = number(request, "first", 0, 10**12), number(request, "count", 100, _MOST)
     text = request.query_params.get("containing", "")[:_NAME]
     condition = checked_filter(request)
-    listed = await service.aside(entry.index.inspect.documents, first, count, text, condition)
-    total = await service.aside(lambda: entry.index.inspect.document_count)
+    sort = request.query_params.get("sort", "")
+    if sort and sort.removeprefix("-") not in DOCUMENT_ORDERS:
+        names = ", ".join(DOCUMENT_ORDERS)
+        raise Problem(422, "bad_request", f"sort: must be one of {names}, or -title and so on", param="sort")
+    length = number(request, "preview", 0, _MOST)
+    inspect = entry.index.inspect
+
+    def rows() -> list[dict[str, Any]]:
+        if sort:
+            every = inspect.documents(containing=text, filter=condition)
+            every.sort(key=DOCUMENT_ORDERS[sort.removeprefix("-")], reverse=sort.startswith("-"))
+            listed = every[first : first + count]
+        else:
+            listed = inspect.documents(first, count, text, condition)
+        return [one.to_json() | ({"preview": beginning(one)} if length else {}) for one in listed]
+
+    def beginning(one: Listed) -> str:
+        return inspect.around(one.unit, 0, 0)[0][1].text[:length] if one.units else ""
+
+    shown = await service.aside(rows)
+    total = await service.aside(lambda: inspect.document_count)
     return json_reply(
         {
             "schema": "ketrag/documents/1",
             "index": entry.name,
             "total": total,
             "first": first,
-            "documents": [one.to_json() for one in listed],
+            "documents": shown,
         }
     )
 

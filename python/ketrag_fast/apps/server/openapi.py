@@ -9,11 +9,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ketrag_fast.apps.server.bodies import Shape, shape_schema
+from ketrag_fast.apps.server.inspect import DOCUMENT_ORDERS
 from ketrag_fast.apps.server.replies import json_reply
 from ketrag_fast.apps.server.service import Service
 
 _TEXT: Final = {"type": "string"}
 _COUNT: Final = {"type": "integer", "minimum": 0}
+_ORDERS: Final = [f"{sign}{name}" for name in DOCUMENT_ORDERS for sign in ("", "-")]
 _ERROR: Final = {
     "type": "object",
     "required": ["schema", "code", "message", "hint"],
@@ -171,6 +173,8 @@ def _index_paths(shapes: Mapping[str, Shape]) -> dict[str, Any]:
                 _query("count", {**_COUNT, "maximum": 1000}, "maximum number of documents"),
                 _query("containing", _TEXT, "text that the id or title must contain"),
                 _query("filter", _TEXT, "list only documents with matching metadata"),
+                _query("sort", {**_TEXT, "enum": _ORDERS}, "order of the list (default: that of the index)"),
+                _query("preview", {**_COUNT, "maximum": 1000}, "characters of the text to show"),
             ),
             "post": _post(
                 "Add and remove documents, if the service allows it", shapes["documents"], "ketrag/index/1"

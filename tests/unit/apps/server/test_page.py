@@ -192,7 +192,8 @@ def test_passages_are_rendered_and_never_become_markup(tmp_path: Path, page: Bro
         page.wait("document.getElementById('about').textContent.includes('3 documents')")
         ask(page, "spring tide port Brest")
         page.wait("document.querySelectorAll('article').length === 3")
-        card = "[...document.querySelectorAll('article')].find((own) => own.querySelector('.copy').textContent.startsWith('%s'))"
+        place = "own.querySelector('.copy').textContent"
+        card = f"[...document.querySelectorAll('article')].find((own) => {place}.startsWith('%s'))"
         notes, code, plain = (card % name for name in ("tides.md", "tide.py", "tide.txt"))
         shown = page.value(f"{notes}.querySelector('.text').textContent")
         assert not {"##", "**", "|", "```", "[[", "]("} & {

@@ -173,9 +173,16 @@ def test_documents_and_index(films: Path, page: Browser, pictures: Path) -> None
         page.value("document.getElementById('containing').value = 'milan'")
         page.value("document.getElementById('containing-form').requestSubmit()")
         page.wait("document.querySelectorAll('#documents-table tbody tr').length === 1")
-        page.value("document.querySelector('#documents-table button').click()")
+        page.value("document.querySelector('#documents-table td a').click()")
         page.wait("document.getElementById('reader').open")
         page.press("Escape", 27)
+        address = page.value("document.querySelector('#documents-table td a').href")
+        page.go("about:blank")
+        page.go(address)  # as in a new tab
+        page.wait("document.getElementById('reader').open")
+        assert page.value("document.getElementById('reader-title').textContent") == "Milan"
+        page.press("Escape", 27)
+        page.wait("location.hash === '#documents'")
         page.picture(pictures / "documents.png")
         page.value("document.getElementById('to-index').click()")
         page.wait("document.querySelectorAll('#index-view table').length >= 4")
@@ -189,6 +196,25 @@ def test_documents_and_index(films: Path, page: Browser, pictures: Path) -> None
         cells = "[...document.querySelectorAll('#documents-table td')].filter((own) => own.textContent)"
         assert page.value(f"Math.max(...{cells}.map((own) => own.offsetHeight))") < 120
         page.picture(pictures / "documents-400.png")
+        assert problems(page) == []
+
+
+def test_documents_are_rows_that_sort_by_their_heads(films: Path, page: Browser) -> None:
+    with running(films) as service:
+        page.go(f"{service.url}#documents")
+        page.wait("document.querySelectorAll('#documents-table tbody tr').length === 50")
+        assert texts(page, "#documents-table .preview")[0] == TEXTS[0][1]
+        height = page.value("document.querySelector('#documents-table tbody tr').offsetHeight")
+        assert height < 90
+        titles = sorted((title.replace("\u202e", "\\u202e") for title, _ in TEXTS), key=str.casefold)
+        for order, expected in (("ascending", titles), ("descending", titles[::-1])):
+            page.value("document.getElementById('sort-title').click()")
+            page.wait(f"document.querySelector('#documents-table th')?.ariaSort === {order!r}")
+            assert texts(page, "#documents-table td a") == expected[:50]
+            assert page.value("document.activeElement.id") == "sort-title"
+        page.value("document.getElementById('later').click()")
+        page.wait("document.querySelectorAll('#documents-table tbody tr').length === 14")
+        assert texts(page, "#documents-table td a") == titles[::-1][50:]
         assert problems(page) == []
 
 

@@ -176,6 +176,13 @@ def test_stats_graphs_passages_and_documents(client: Any, folder: Path) -> None:
     assert "COLIN ARCHER" in missing.json()["hint"]
     listed = client.get("/v1/documents?count=2&first=1").json()
     assert (listed["total"], [one["document"] for one in listed["documents"]]) == (4, ["maud.md", "gjoa.md"])
+    listed = client.get("/v1/documents?sort=-title&count=3&preview=8").json()["documents"]
+    assert [(one["title"], one["preview"]) for one in listed] == [
+        ("Odd", "An odd t"),
+        ("Maud", "The Maud"),
+        ("Gjoa", "The Gjøa"),
+    ]
+    assert client.get("/v1/documents?sort=size").status_code == 422
     listed = client.get("/v1/documents?containing=GJ").json()
     assert [one["title"] for one in listed["documents"]] == ["Gjoa"]
     few = client.get("/v1/documents", params={"filter": "letters<4"}).json()

@@ -98,7 +98,7 @@ def test_nothing_in_the_file_names_another_host_or_becomes_markup(
     page.value("document.getElementById('containing').value = 'eman'")
     page.value("document.getElementById('containing-form').requestSubmit()")
     page.wait("document.querySelectorAll('#documents-table tbody tr').length === 1")
-    shown = texts(page, "#documents-table td")[0]
+    shown = texts(page, "#documents-table td a")[0]
     assert shown == HOSTILE.replace("\u202e", "\\u202e")
     assert page.value("document.querySelectorAll('main script').length") == 0
     assert problems(page) == []

@@ -2,25 +2,57 @@
 // The view Documents: list, read, add and remove.
 const PAGE = 50;
 
+const COLUMNS = { title: "Title", document: "File", units: "Passages" };
+let sorting = "";
+let listing = 0;
+
+/** The heads of the table: a press sorts by a column, another one the other way round. */
+function documentHeads() {
+  return Object.entries(COLUMNS).map(([name, title]) => {
+    const order = { [name]: "ascending", [`-${name}`]: "descending" }[sorting];
+    const next = order === "ascending" ? `-${name}` : name;
+    const button = made("button", { type: "button", id: `sort-${name}`, on: async () => {
+      sorting = next;
+      await showDocuments(0);
+      at(`sort-${name}`).focus();
+    } }, title);
+    return made("th", { scope: "col", ...(order ? { "aria-sort": order } : {}), ...(name === "units" ? { class: "number" } : {}) }, button);
+  });
+}
+
+/** A row of the table: the title as a link and how the text begins, the file, and what is known about it. */
+function documentRow(one) {
+  const name = one.document;
+  const { generation } = chosen();
+  const open = made("a", { href: `#documents?unit=${one.unit}&generation=${generation}`, on: (event) => {
+    if (event.ctrlKey || event.metaKey || event.shiftKey) return; // a new tab
+    event.preventDefault();
+    readDocument(one);
+  } }, made("bdi", {}, short(one.title || name, 200)));
+  const beginning = rendered(one.preview || "", [], name);
+  const head = beginning.firstElementChild;
+  if (head && head.nodeName === "H5" && head.textContent === one.title) head.remove(); // the title again
+  const begin = beginning.textContent.replace(/\s+/g, " ").trim();
+  const metadata = Object.entries(one.metadata || {}).map(([key, value]) =>
+    `${key}: ${typeof value === "string" ? value : JSON.stringify(value)}`).join(" · ");
+  return made("tr", {},
+    made("td", {}, open, made("p", { class: "preview", dir: "auto" }, begin), ...(metadata ? [made("p", { class: "about" }, short(metadata, 300))] : [])),
+    made("td", {}, short(name, 200)),
+    made("td", { "data-head": "Passages", class: "number" }, count(one.units)),
+    ...(writable ? [made("td", {}, made("button", { type: "button", class: "small", "aria-label": `Remove ${short(name, 200)}`,
+      on: () => changeDocuments({ remove: [name] }) }, "Remove"))] : []));
+}
+
 async function showDocuments(first) {
   const text = at("containing").value.trim();
+  const own = listing += 1;
   try {
-    const query = new URLSearchParams({ index: chosen().name, first, count: PAGE, containing: text });
+    const query = new URLSearchParams({ index: chosen().name, first, count: PAGE, containing: text, preview: 300, ...(sorting && { sort: sorting }) });
     const found = data(await (await call(`/v1/documents?${query}`)).text());
-    const rows = found.documents.map((one) => {
-      const open = made("button", { type: "button", class: "link", on: () => readDocument(one) }, short(one.title || one.document || one.id, 200));
-      const metadata = Object.entries(one.metadata || {}).map(([name, value]) =>
-        `${name}: ${typeof value === "string" ? value : JSON.stringify(value)}`).join(" · ");
-      const cells = [made("td", {}, open), made("td", { "data-head": "Id" }, short(one.document || one.id, 200)),
-        made("td", { "data-head": "Passages", class: "number" }, count(one.units)), made("td", {}, short(metadata, 300))];
-      if (writable) {
-        cells.push(made("td", {}, made("button", { type: "button", on: () => changeDocuments({ remove: [one.document || one.id] }) }, "Remove")));
-      }
-      return made("tr", {}, ...cells);
-    });
-    const heads = ["Title", "Id", "Passages", "Metadata", ...(writable ? [""] : [])];
+    if (own !== listing) return;
+    const rows = found.documents.map(documentRow);
     at("documents-table").replaceChildren(
-      made("thead", {}, made("tr", {}, ...heads.map((head) => made("th", { scope: "col", ...(head === "Passages" ? { class: "number" } : {}) }, head)))),
+      made("thead", {}, made("tr", {}, ...documentHeads(), ...(writable ? [made("th", { scope: "col" }, made("span", { class: "unseen" }, "Actions"))] : []))),
       made("tbody", {}, ...rows));
     const shown = rows.length ? `${count(first + 1)} to ${count(first + rows.length)}` : "none";
     at("documents-about").textContent = text ? `${shown} of those that contain “${text}”; ${count(found.total)} in all` : `${shown} of ${count(found.total)}`;
@@ -34,7 +66,7 @@ async function showDocuments(first) {
 }
 
 async function readDocument(one) {
-  const unit = { unit: { id: one.unit }, title: one.title, document: one.document || one.id };
+  const unit = { unit: { id: one.unit }, title: one.title, document: one.document };
   const { graphs, generation } = chosen();
   if (!one.units) return;
   await openReader(unit, generation);

@@ -59,7 +59,7 @@ function tableOf(lines) {
   const cells = (line) => line.trim().replace(/^\||\|$/g, "").split(/(?<!\\)\|/).map((cell) => inlines(cell.trim()));
   const head = lines.length > 1 && DIVIDER.test(lines[1]) ? [lines[0]] : [];
   const rows = lines.slice(head.length).filter((line) => !DIVIDER.test(line));
-  const row = (name) => (line) => made("tr", {}, ...cells(line).map((cell) => made(name, {}, ...cell)));
+  const row = (name) => (line) => made("tr", {}, ...cells(line).flatMap((cell) => [made(name, {}, ...cell), " "]));
   return made("div", { class: "wide-table" }, made("table", {},
     ...(head.length ? [made("thead", {}, ...head.map(row("th")))] : []), made("tbody", {}, ...rows.map(row("td")))));
 }

@@ -105,8 +105,14 @@ function pictureOf(query) {
 function documentsOf(query) {
   const text = (query.get("containing") || "").toLowerCase();
   const rows = held.documents.filter((one) => !text || one.document.toLowerCase().includes(text) || one.title.toLowerCase().includes(text));
+  const sort = query.get("sort") || "";
+  const name = sort.replace("-", "");
+  const key = (one) => (name === "units" ? one.units : String(one[name]).toLowerCase());
+  if (sort) rows.sort((a, b) => (sort === name ? 1 : -1) * ((key(a) > key(b)) - (key(a) < key(b))));
   const first = Number(query.get("first"));
-  return { total: held.documents.length, documents: rows.slice(first, first + Number(query.get("count"))) };
+  const preview = (one) => (held.units.text[held.units.unit.indexOf(one.unit)] || "").slice(0, Number(query.get("preview")));
+  const shown = rows.slice(first, first + Number(query.get("count"))).map((one) => ({ ...one, preview: preview(one) }));
+  return { total: held.documents.length, documents: shown };
 }
 
 function passagesOf(unit, query) {

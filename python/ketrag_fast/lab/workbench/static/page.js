@@ -97,7 +97,7 @@ function placeOf(one) {
 }
 
 /** The headings above a passage, or the function that it is in. */
-const headingOf = ({ location: where = {} }) => [].concat(where.heading || where.symbol || []).join(" › ");
+const headingOf = ({ location: where = {} }) => [].concat(where.heading || where.symbol || []).join(" › ").replaceAll("`", "");
 
 /** A button with the place of a passage, which copies its path and position. */
 function placeButton(one) {
@@ -138,7 +138,8 @@ function card(passage, column, shared, generation) {
   const why = (passage.why || []).filter((reason) => reason.sentence).map((reason) => reason.sentence);
   const { relevance, printed, context } = passage;
   const text = printed || [context, passage.text].filter(Boolean).join("\n");
-  const about = [headingOf(passage), shared > 1 && `in ${shared} lists`].filter(Boolean).map((own) => ` · ${own}`).join("");
+  const heading = headingOf(passage);
+  const about = [!(passage.title || "").replaceAll("`", "").startsWith(heading) && heading, shared > 1 && `in ${shared} lists`].filter(Boolean).map((own) => ` · ${own}`).join("");
   const node = made("article", { id: `p${column}-${passage.rank}`, tabindex: "-1" },
     made("header", {}, made("h4", {}, `[${passage.rank}] `, documentLink(passage, generation)),
       ...(relevance === undefined ? [] : [made("span", { class: "relevance", title: "how likely the passage is relevant, from 0 to 1" }, relevance.toFixed(2))])),
@@ -162,7 +163,7 @@ function documentLink(passage, generation) {
     if (event.ctrlKey || event.metaKey || event.shiftKey) return; // a new tab
     event.preventDefault();
     openReader(passage, generation);
-  } }, made("bdi", {}, title || document));
+  } }, made("bdi", {}, (title || document).replaceAll("`", "")));
 }
 
 const FOLD = 8;
@@ -258,7 +259,7 @@ async function openReader(passage, generation) {
     if (rows[0] !== found) at("reader-text").querySelector(".this").scrollIntoView({ block: "center" });
   } catch (error) {
     if (error.code === "generation_replaced") refresh();
-    status(error.message, true);
+    if (at("view-documents").hidden) status(error.message, true); else at("documents-about").textContent = error.message;
   }
 }
 

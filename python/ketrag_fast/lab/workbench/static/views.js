@@ -20,7 +20,11 @@ function showView() {
   if (loaded[name] === key || (name === "graph" && !query && loaded.graph && loaded.graph.startsWith(viewKey("")))) return;
   loaded[name] = key;
   if (name === "graph") showGraph(requestOf(query));
-  if (name === "documents") showDocuments(0);
+  if (name === "documents") {
+    showDocuments(0);
+    const asked = new URLSearchParams(query);
+    if (asked.get("unit")) openReader({ unit: { id: Number(asked.get("unit")) } }, Number(asked.get("generation")));
+  }
   if (name === "index") showStatistics();
 }
 
@@ -70,7 +74,7 @@ function graphPanel() {
         const { passages } = data(await (await call(`/v1/passages/${own}?before=0&after=0&${indexQuery()}${old}`)).text());
         const [one] = passages;
         const read = { unit: { id: own }, title: one.title || one.document, document: one.document };
-        return { title: placeOf(one), text: one.text, open: () => openReader(read, generation) };
+        return { title: placeOf(one), text: rendered(one.text, [], one.document).textContent, open: () => openReader(read, generation) };
       };
       if (unit !== null) return [await passage(unit)];
       if (inspects === null) return Promise.all(units.map(passage));
@@ -78,7 +82,7 @@ function graphPanel() {
       const parts = (one.relations || []).slice(0, 8).filter((r) => r.description)
         .map((r) => ({ title: `${r.source} — ${r.target}`, text: r.description }));
       const spans = (one.sources || one.units || []).slice(0, 8).map((span) =>
-        ({ title: span.document ? placeOf(span) : "", text: span.text }));
+        ({ title: span.document ? placeOf(span) : "", text: rendered(span.text, [], span.document).textContent }));
       return [...(one.description ? [{ title: "", text: one.description }] : []), ...parts, ...spans];
     },
   });
@@ -206,6 +210,12 @@ async function showFilter(place) {
 
 window.addEventListener("hashchange", showView);
 at("containing-form").addEventListener("submit", (event) => { event.preventDefault(); showDocuments(0); });
+at("containing").addEventListener("input", () => showDocuments(0));
+at("reader").addEventListener("close", () => { // the address of a passage is that of the list again
+  if (!location.hash.startsWith("#documents?")) return;
+  history.replaceState(null, "", "#documents");
+  loaded.documents = viewKey("");
+});
 at("graph-filter").addEventListener("change", () => panel && panel.go(panel.request || {}));
 for (const place of ["ask", "graph"]) at(`${place}-filter`).closest("details").addEventListener("toggle", () => showFilter(place));
 at("add-files").addEventListener("change", (event) => addFiles(event.target.files));
