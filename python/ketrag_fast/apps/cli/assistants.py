@@ -157,7 +157,7 @@ def write(edit: Edit) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     new = path.with_name(f".{path.name}.ketrag-new")
     try:
-        new.write_text(edit.after, "utf-8", newline="")
+        new.write_text(edit.after, encoding="utf-8", newline="")
         if path.exists():
             new.chmod(path.stat().st_mode & 0o777)
         new.replace(path)
@@ -193,7 +193,7 @@ def _with_table(text: str, table: str, entry: Mapping[str, Any]) -> str:
     else:
         head = re.search(rf"^\[{table}\.(?:ketrag|\"ketrag\")\][^\n]*\n", text, re.MULTILINE)
         if head is None:
-            raise ValueError("its entry `ketrag` has no heading of its own")
+            raise ValueError("its entry `ketrag` has no heading")
         stop = re.compile(r"^\[", re.MULTILINE).search(text, head.end())
         end = len(text) if stop is None else stop.start()
         body = text[head.end() : end]
