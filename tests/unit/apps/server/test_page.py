@@ -251,6 +251,33 @@ def test_a_long_passage_is_folded_and_its_place_is_copied(tmp_path: Path, page: 
         assert page.problems == []
 
 
+def test_a_document_opens_at_the_passage_and_can_be_read_on(tmp_path: Path, page: Browser) -> None:
+    days = [
+        f"## Day {day}\n\n" + f"Calm sea, wind from the north at noon of day{day}. " * 40 for day in range(60)
+    ]
+    text = "# Log\n\n" + "\n\n".join(days)
+    Index.build([Document("log.md", text, "Log")], tmp_path / "index", settings=Settings(threads=1)).close()
+    with running(tmp_path / "index") as service:
+        page.go(service.url)
+        page.wait("document.getElementById('about').textContent.includes('1 document')")
+        ask(page, "day30")
+        page.wait("document.querySelector('article')?.textContent.includes('day30')")
+        page.value("document.querySelector('article h4 a').click()")
+        page.wait("document.getElementById('reader').open")
+        parts = "document.querySelectorAll('#reader-text > .text').length"
+        assert page.value(parts) == 13
+        box = "document.querySelector('#reader-text .this').getBoundingClientRect()"
+        assert page.value(f"{box}.top < innerHeight && {box}.bottom > 0"), "the passage is in sight"
+        for button, expected in (("after", 33), ("before", 53)):
+            page.value(f"document.getElementById('{button}').click()")
+            page.wait(f"{parts} === {expected}")
+        units = page.value(
+            "[...document.querySelectorAll('#reader-text > .text')].map((own) => +own.dataset.unit)"
+        )
+        assert units == list(range(units[0], units[0] + 53))
+        assert page.problems == []
+
+
 def test_keyword_matches_while_one_types_and_late_replies_are_dropped(served: Any, page: Browser) -> None:
     page.go(served.url)
     page.wait("document.getElementById('about').textContent.includes('4 documents')")
