@@ -142,8 +142,8 @@ mod tests {
             prop_assert!((signs.between(0, 1) - reference_dot(&rows[0], &rows[1])).abs() < 1e-5);
             prop_assert_eq!(signs.between(0, 0), 1.0);
             let (codes, scale) = codes_of(&query[..d]);
-            for id in 0..2 {
-                let sum: i64 = codes.iter().zip(&rows[id]).map(|(&q, &x)| i64::from(q) * if x > 0.0 { 1 } else { -1 }).sum();
+            for (id, row) in rows.iter().enumerate() {
+                let sum: i64 = codes.iter().zip(row).map(|(&q, &x)| i64::from(q) * if x > 0.0 { 1 } else { -1 }).sum();
                 let found = signs.score(&Query::of(&query[..d]), id);
                 prop_assert_eq!(found, scale / (d as f64).sqrt() * sum as f64);
             }
