@@ -16,7 +16,6 @@ from ketrag_fast.query.plan import QueryPlan, plan_query
 from ketrag_fast.query.preparation import prepare
 from ketrag_fast.query.query import Query
 from ketrag_fast.query.reranking import rank
-from ketrag_fast.query.survey import survey_all
 from ketrag_fast.types import Context
 
 _MOST_THREADS = 4096
@@ -40,6 +39,8 @@ def run_plan(
     """
     prepared = prepare(plan, [core_text(plan.ranked_text(one)) for one in questions], threads or 0)
     if plan.mode.recipe.surveys:
+        from ketrag_fast.query.survey import survey_all  # with what finds themes
+
         return survey_all(plan, questions, prepared, threads)
     request, replies = rank(plan, questions, prepared, threads)
     rows = []
