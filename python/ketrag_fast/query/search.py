@@ -109,8 +109,10 @@ class Searcher:
         self, place: Mapping[str, Any], document: str, start: int, text: str
     ) -> tuple[int, int] | None:
         """Return the lines of the indexed text that a passage has, if it has no other position."""
+        if any(place[field] is not None for field in _POSITION):
+            return None
         number = self.opened.texts.numbers.get(document)
-        if number is None or any(place[field] is not None for field in _POSITION):
+        if number is None:
             return None
         first = self.opened.texts.text(number).count("\n", 0, start) + 1
         return first, first + text.count("\n")
