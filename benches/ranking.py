@@ -223,7 +223,10 @@ def collected(args: argparse.Namespace) -> Rows:
             if families[other] != families[name] and not other.startswith("xquad-")
             for q in datasets[other].questions[:200]
         ]
-        pick = lambda some, most: [some[i] for i in chance.permutation(len(some))[:most]]  # noqa: E731
+
+        def pick(some: Sequence[Any], most: int, chance: np.random.Generator = chance) -> list[Any]:
+            return [some[i] for i in chance.permutation(len(some))[:most]]
+
         modes = ("text", "fused", "walk", "bm25")
         with opened(name, model=args.model) as index:
             rows += evidence_of(index, name, pick(own, args.per), modes, "own")

@@ -26,6 +26,7 @@ from ketrag_fast import Document, Index, Settings, _core
 from ketrag_fast.kernels import kmeans
 from ketrag_fast.query.themes.describe import ThemeFinder
 from ketrag_fast.query.themes.labels import TERMS, TermCounts
+from ketrag_fast.storage.vector_codes import StoredVectors
 from ketrag_fast.systems.shared.rows import read_strings
 
 HELD_OUT, MODEL = 5, "native:all-MiniLM-L6-v2"
@@ -78,7 +79,7 @@ def by_themes(index: Index, held: Sequence[Document]) -> tuple[list[Label], int]
 def by_kmeans(index: Index, held: Sequence[Document], clusters: int) -> list[Label]:
     """Return the label of the cluster of each held-out document."""
     arrays = index.inspect.arrays()
-    links, vectors = arrays["links"], np.asarray(arrays["vectors"]["unit_vectors"])
+    links, vectors = arrays["links"], StoredVectors.of(arrays["vectors"]).decode()
     found = kmeans(vectors, clusters)
     counts, words = TermCounts(links), read_strings(links, "keywords")
     rows = np.stack([counts.of(np.flatnonzero(found.labels == at)) for at in range(clusters)]).astype(
@@ -102,7 +103,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--every", type=int, default=1, help="use one document of so many")
+    parser.add_argument("--every", type=int, default=1, help="use every Nth document")
     parser.add_argument("--model", action="store_true", help="also measure k-means over MiniLM")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as place:

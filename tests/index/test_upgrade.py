@@ -1,4 +1,4 @@
-"""An index of the format before is refused by name; `ketrag upgrade` takes it over without its sources."""
+"""An index of the previous format is refused by name; `ketrag upgrade` takes it over without its sources."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Upgrading an index of the format before: what is lost is built again from the texts of the index."""
+"""Upgrading an index of the previous format: what is lost is built again from the texts of the index."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ def reembed_index(path: PathText, settings: Settings, *, progress: Callback | No
 
 
 def upgrade_index(path: PathText, settings: Settings, *, progress: Callback | None) -> BuildReport:
-    """Upgrade an index of the format before."""
+    """Upgrade an index of the previous format."""
     from ketrag_fast.build.upgrade import upgrade
 
     with progress_shown(Layout(Path(path)), progress) as shown:

@@ -1,4 +1,4 @@
-"""Whether the files of an index have changed since they were read, by their sizes and times."""
+"""Detects files that have changed since they were indexed, by size and modification time."""
 
 from __future__ import annotations
 

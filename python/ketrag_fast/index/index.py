@@ -159,7 +159,7 @@ class Index:
     def upgrade(
         cls, path: PathText, *, settings: Settings | None = None, progress: Callback | None = None
     ) -> Self:
-        """Upgrade an index of the format before from the texts that it holds, and open it.
+        """Upgrade an index of the previous format from the texts that it holds, and open it.
 
         No source is read. Texts, words and links stay as they are; vectors are computed again by the model of
         the index, whose location `settings` may give. If the call is stopped, the next one continues. An

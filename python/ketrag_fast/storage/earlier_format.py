@@ -1,4 +1,4 @@
-"""Taking over an index of format 4: texts, words and links are those of this format, vectors are not."""
+"""Upgrading an index of format 4: texts, words and links have the same form, vectors do not."""
 
 from __future__ import annotations
 

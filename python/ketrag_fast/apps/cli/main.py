@@ -52,7 +52,7 @@ GROUPS: Final = {
         "diff": ("diff", "compare two indexes, or two generations of one"),
         "train": ("train", "train a system on judged queries"),
         "compact": ("compact", "write the small changes of a large index into its files"),
-        "upgrade": ("upgrade", "take over an index of the format before"),
+        "upgrade": ("upgrade", "upgrade an index of the previous format"),
         "doctor": ("doctor", "verify every byte of an index"),
         "config": ("config", "list settings and show where their values come from"),
         "models": ("models", "list, check or install embedding models"),

@@ -1,11 +1,11 @@
-"""Where a command prints to: a terminal with colours, links and a width, or plain lines for a program."""
+"""Standard output: colours, links and a width on a terminal, plain lines in a pipe."""
 
 from __future__ import annotations
 
 import os
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -22,7 +22,7 @@ _NARROWEST: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class Terminal:
-    """What standard output can show. `width` is None if it is not a terminal: nothing is cut then."""
+    """What standard output can show. Without a terminal `width` is None, and nothing is cut."""
 
     width: int | None = None
     colour: bool = False
@@ -120,8 +120,8 @@ def shown_path(path: str) -> str:
     return path
 
 
-def _folder(find: object) -> str:
+def _folder(find: Callable[[], Path]) -> str:
     try:
-        return str(find())  # type: ignore[operator]
+        return str(find())
     except (OSError, RuntimeError):  # it was deleted, or nobody knows
         return ""

@@ -1,4 +1,4 @@
-"""`ketrag upgrade`: take over an index of the format before."""
+"""`ketrag upgrade`: upgrade an index of the previous format."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
     parser = commands.add_parser(
         "upgrade",
         parents=[shared],
-        description="Take over an index of the format before. Texts, words and links stay; vectors are "
+        description="Upgrade an index of the previous format. Texts, words and links stay; vectors are "
         "computed again from the texts of the index. No source is read and no LLM is called. Until the "
         "command ends, queries do without vectors.",
         examples=(

@@ -179,7 +179,7 @@ class VectorSource:
 
     @property
     def is_identified(self) -> bool:
-        """Whether the vectors of the model are known, with which it is compared when it is loaded."""
+        """Whether sample vectors are stored with which the model is compared when it is loaded."""
         return cached_identity(self.cache, self.model.spec, self.fingerprint) is not None
 
     def renew(self) -> bool:

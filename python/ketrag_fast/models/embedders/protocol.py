@@ -14,7 +14,7 @@ from typing import Any, Final, Literal, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ketrag_fast.errors import BackendError, Cancelled
+from ketrag_fast.errors import BackendError, Cancelled, InternalError
 
 T = TypeVar("T")
 Role = Literal["document", "query"]
@@ -178,7 +178,7 @@ class StreamingEmbedder(ABC):
         self, texts: Sequence[str], spans: Sequence[Spans], tick: Callable[[int], None]
     ) -> tuple[NDArray[Any], Vectors]:
         """Return what `_encode` returns for documents, and a row of length 1, or zero, for each span."""
-        raise NotImplementedError(f"{self.spec} returns no vectors of spans")  # `pools_spans` is False
+        raise InternalError(f"{self.spec} returns no vectors of spans")  # `pools_spans` is False
 
     @abstractmethod
     def count(self, texts: Sequence[str]) -> list[int]:
