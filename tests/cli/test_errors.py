@@ -72,6 +72,7 @@ MESSAGES: list[tuple[tuple[str, ...], int, str]] = [
     (("bench", "systems", str(POLAR / "queries.jsonl")), 1, DATA_SET),
     (("retrieve", "Who", "built", "the", "Fram"), 2, 'in quotes: ketrag retrieve "QUERY"'),
     (("ask", "Who", "built", "the", "Fram"), 2, 'in quotes: ketrag ask "QUESTION"'),
+    (("grep", "Fram", "-i", "ix"), 2, "--ignore-case is -i in this command; --index names the index"),
     (("graph", "Colin", "Archer"), 2, 'in quotes: ketrag graph "NAME"'),
     (("stats", "here"), 2, "ketrag stats -h"),
     (("purge", "ship.md"), 2, "ketrag remove --purge"),

@@ -174,6 +174,9 @@ class CommandParser(argparse.ArgumentParser):
 
     def _quoting_hint(self) -> str:
         """Return how to give a text of several words; an empty text if the command takes none."""
+        flag = self._option_string_actions.get("-i")
+        if flag is not None and flag.nargs == 0 and "-i" in self._words:  # it names the index elsewhere
+            return f"{flag.option_strings[-1]} is -i in this command; --index names the index"
         names = [str(action.metavar) for action in self._actions if not action.option_strings]
         text = next((name for name in names if name in _TEXTS), None)
         return f'put a {text} of several words in quotes: {self.prog} "{text}"' if text else ""
