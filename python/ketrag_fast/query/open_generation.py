@@ -114,8 +114,8 @@ class Opened:
         return Drawings(self.generation)
 
     @cached_property
-    def themes(self) -> Remembered[Themes]:
-        """The latest themes, by condition (`query/themes/describe.py`)."""
+    def themes(self) -> Remembered[tuple[Themes, Mapping[str, NDArray[np.int64]]]]:
+        """The latest themes and the rows of their documents, by condition (`query/themes/describe.py`)."""
         return Remembered(_MOST_THEMES)
 
     def close(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import pairwise
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 
 from ketrag_fast.base.filters import Condition
 from ketrag_fast.base.progress import Callback, Meter
-from ketrag_fast.errors import ModeUnavailable
+from ketrag_fast.errors import ModeUnavailable, UnknownName
 from ketrag_fast.query.inspect import document_title
 from ketrag_fast.query.open_generation import Opened
 from ketrag_fast.query.themes.clusters import NO_THEME, cluster, keywords_of
@@ -28,6 +29,7 @@ from ketrag_fast.systems.shared.document_languages import languages_of
 from ketrag_fast.systems.shared.row_text import text_of
 from ketrag_fast.systems.shared.rows import Arrays, documents_of, lengths, read_strings
 from ketrag_fast.types.themes import Theme, ThemeDocument, ThemePeriod, ThemeQuote, Themes
+from ketrag_fast.types.wording import about_missing_name
 
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
@@ -78,12 +80,34 @@ def find_themes(
         ModeUnavailable: The index lacks the keywords of the walk.
         Cancelled: `progress` returned False.
     """
+    return _themes(opened, condition, progress)[0]
+
+
+def rows_of_theme(
+    opened: Opened, name: str, condition: Condition | None = None, progress: Callback | None = None
+) -> I64:
+    """Return the first row of each document of a theme, ascending; the other arguments as for `find_themes`.
+
+    Raises UnknownName in addition to what `find_themes` raises.
+    """
+    rows = _themes(opened, condition, progress)[1]
+    if name not in rows:
+        known = list(rows)[:5]
+        raise UnknownName(f"there is no theme {name[:20]!r}", hint=about_missing_name(name[:20], known))
+    return rows[name]
+
+
+def _themes(
+    opened: Opened, condition: Condition | None, progress: Callback | None
+) -> tuple[Themes, Mapping[str, I64]]:
+    """Return the themes, and the first rows of the documents of each by its id."""
     condition = opened.default_condition if condition is None else condition
     key = text_digest([repr(condition)])
     found = opened.themes.known([key]).get(key)
     if found is None:
         mask = opened.filtered(condition)
-        found = ThemeFinder(opened, None if mask is None else mask.fits, progress).themes()
+        finder = ThemeFinder(opened, None if mask is None else mask.fits, progress)
+        found = (finder.themes(), finder.rows)
         opened.themes.add({key: found})
     return found
 
@@ -95,6 +119,8 @@ class ThemeFinder:
         self, opened: Opened, chosen: NDArray[np.bool_] | None = None, progress: Callback | None = None
     ) -> None:
         """Cluster the units that `chosen` selects, or all."""
+        self.rows: dict[str, I64] = {}
+        """The first rows of the documents of each theme, once `themes` has run."""
         stages = opened.generation.stages
         if "links" not in stages:
             raise ModeUnavailable(
@@ -218,7 +244,10 @@ class ThemeFinder:
         def build(at: int, id: str) -> Theme:  # noqa: A002 - the name of the field
             node = nodes[at]
             terms, quotes = described[at]
-            numbers, passages = np.unique(self._by_id[0][node.units], return_counts=True)
+            numbers, first, passages = np.unique(
+                self._by_id[0][node.units], return_index=True, return_counts=True
+            )
+            self.rows[id] = np.sort(self._by_id[1][numbers])
             order = np.lexsort((numbers, -passages))[:DOCUMENTS]
             below = by_size(at)
             while len(below) == 1:  # the same passages once more
@@ -229,7 +258,10 @@ class ThemeFinder:
                 len(node.units),
                 int(copies[node.units].sum()),
                 len(numbers),
-                tuple(self._document(int(numbers[one]), int(passages[one])) for one in order),
+                tuple(
+                    self._document(int(numbers[one]), int(passages[one]), int(node.units[first[one]]))
+                    for one in order
+                ),
                 quotes,
                 _shares(periods, node.units),
                 tuple(build(child, f"{id}.{number}") for number, child in enumerate(below, 1)),
@@ -247,14 +279,14 @@ class ThemeFinder:
             {"themes": (time.perf_counter() - started) * 1000},
         )
 
-    def _document(self, number: int, passages: int) -> ThemeDocument:
+    def _document(self, number: int, passages: int, unit: int) -> ThemeDocument:
         row = int(self._by_id[1][number])
         name = text_of(self._units, "document_ids", row)
         stop = row + 1
         last = len(self._units["document_ids_offsets"]) - 1
         while stop < last and text_of(self._units, "document_ids", stop) == name:  # its sections
             stop += 1
-        return ThemeDocument(name, document_title(self._units, range(row, stop)), passages)
+        return ThemeDocument(name, document_title(self._units, range(row, stop)), passages, unit)
 
     def _quotes(self, node: _Node, weights: F64) -> tuple[ThemeQuote, ...]:
         """Return the central sentences of a theme, from different documents if possible."""
