@@ -83,7 +83,7 @@ class Registry:
 
     @cached_property
     def listed(self) -> Mapping[str, tuple[str, ...]]:
-        """Values to list in the help of settings that accept any text."""
+        """Suggested values, for the help of settings that accept any text."""
         return {"system": tuple(self.presets), "modes": (*LISTS, *self.recipes)}
 
     @cached_property
@@ -102,7 +102,7 @@ class Registry:
 
     @cached_property
     def channels(self) -> Mapping[str, Channel]:
-        """By name."""
+        """Every channel by name."""
         return {channel.name: channel for system in self.systems for channel in system.channels}
 
     @cached_property
@@ -258,7 +258,7 @@ def _has_entry_points() -> bool:
     mark = f"[{GROUP}]".encode()
     for place in dict.fromkeys(sys.path):
         folder = Path(place or ".")
-        if folder.is_file():  # a zip, which only importlib can read
+        if folder.is_file():  # a zip file, which only importlib can read
             return True
         try:
             names = [
