@@ -2,8 +2,8 @@
 
 Everything that depends on systems is derived from it: settings, options and their help, names of modes and
 presets, statistics, the tables in docs/. Other packages provide systems through the entry point group
-`ketrag_fast.systems` (docs/extending.md). A system that cannot be loaded is left out, and only code that
-names it gets an error with the reason.
+`ketrag_fast.systems` (docs/how-to/extending.md). A system that cannot be loaded is left out, and only code
+that names it gets an error with the reason.
 """
 
 from __future__ import annotations
@@ -313,5 +313,5 @@ def check_language(name: str) -> None:
     if name not in known:
         raise ConfigError(
             f"language: {name[:80]!r} is not auto, none or a known language",
-            hint=suggest(name, sorted(known)) or "docs/languages.md lists them; auto detects the language",
+            hint=suggest(name, sorted(known)) or "see docs/reference/languages.md; auto detects it",
         )

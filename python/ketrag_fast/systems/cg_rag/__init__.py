@@ -145,7 +145,7 @@ def describe(sizes: Sizes) -> Mapping[str, Any]:
 SYSTEM = System(
     name="cg-rag",
     order=5,
-    source="CG-RAG: contextual citation graph and LeSeGR; with the decisions of docs/cg-rag.md",
+    source="CG-RAG: contextual citation graph and LeSeGR; with the decisions of docs/internals/cg-rag.md",
     help="a graph of citations, links and references that passes relevance between texts",
     graphs=(
         GraphSource(

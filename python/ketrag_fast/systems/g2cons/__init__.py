@@ -162,7 +162,7 @@ RECIPES = {
 SYSTEM = System(
     name="g2cons",
     order=3,
-    source="G2ConS, sections 3 and 4; with the decisions of docs/modes.md",
+    source="G2ConS, sections 3 and 4; with the decisions of docs/reference/modes.md",
     help="a graph of concepts (important terms) chooses the core chunks and leads to units",
     graphs=(
         GraphSource(

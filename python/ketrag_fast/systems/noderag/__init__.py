@@ -215,7 +215,7 @@ def describe(sizes: Sizes) -> Mapping[str, Any]:
 SYSTEM = System(
     name="noderag",
     order=4,
-    source="Xu and others 2025: NodeRAG, section 3; with the decisions of docs/noderag.md",
+    source="Xu and others 2025: NodeRAG, section 3; with the decisions of docs/internals/noderag.md",
     help="units, entities, relations, attributes and high-level elements in one graph, and a walk over it",
     graphs=(
         GraphSource(

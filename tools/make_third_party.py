@@ -1,7 +1,7 @@
 """Writes THIRD-PARTY.md: what the package contains of others, and under which licences.
 
-    python docs/make_third_party.py            # writes it
-    python docs/make_third_party.py --check    # exits with 1 if it is stale
+    python tools/make_third_party.py            # writes it
+    python tools/make_third_party.py --check    # exits with 1 if it is stale
 
 Reads `cargo metadata` and the licence files in the sources of the crates, so it needs cargo, which
 fetches the crates of other platforms too. A crate that offers Apache-2.0 is taken under it, because the
@@ -43,7 +43,7 @@ Copyright (c) 2022 OpenAI, Shantanu Jain
 HEAD: Final = """\
 # Third-party software and data
 
-Written by `python docs/make_third_party.py`; do not edit. The package itself is under Apache-2.0 (LICENSE).
+Written by `python tools/make_third_party.py`; do not edit. The package itself is under Apache-2.0 (LICENSE).
 
 ## Data compiled into the core
 
@@ -205,7 +205,7 @@ def main() -> int:
         return 0
     if FILE.is_file() and FILE.read_text("utf-8") == wanted:
         return 0
-    sys.stderr.write("THIRD-PARTY.md is stale: run python docs/make_third_party.py\n")
+    sys.stderr.write("THIRD-PARTY.md is stale: run python tools/make_third_party.py\n")
     return 1
 
 

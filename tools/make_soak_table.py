@@ -1,8 +1,8 @@
-"""Runs the tests that are marked `soak`, file by file, and records each in the table of docs/durability.md.
+"""Run the tests that are marked `soak`, file by file, and record them in docs/internals/durability.md.
 
-    python docs/make_soak_table.py            # all files
-    python docs/make_soak_table.py FILE...    # these; the rows of the others stay as they are
-    python docs/make_soak_table.py --list     # none; adds rows of new files
+    python tools/make_soak_table.py            # all files
+    python tools/make_soak_table.py FILE...    # these; the rows of the others stay as they are
+    python tools/make_soak_table.py --list     # none; adds rows of new files
 
 A file without a run has the row "never". The exit code is 1 if any file failed.
 """
@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Final
 
 ROOT: Final = Path(__file__).resolve().parents[1]
-PAGE: Final = ROOT / "docs" / "durability.md"
+PAGE: Final = ROOT / "docs" / "internals" / "durability.md"
 _TABLE: Final = re.compile(r"(?<=<!-- soak -->\n).*?(?=<!-- end -->)", re.DOTALL)
 _ROW: Final = re.compile(r"^\| (tests/\S+) \| (.+?) \| (.+?) \| (.+?) \|$", re.MULTILINE)
 NEVER: Final = ("never", "-", "-")

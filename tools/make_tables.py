@@ -1,7 +1,7 @@
 """Rewrites the generated tables in docs/ from what the systems declare.
 
-    python docs/make_tables.py            # rewrites them
-    python docs/make_tables.py --check    # says which pages are stale, and exits with 1 if any is
+    python tools/make_tables.py            # rewrites them
+    python tools/make_tables.py --check    # says which pages are stale, and exits with 1 if any is
 
 A table stands between `<!-- table: NAME -->` and `<!-- end -->`. The systems of other packages are left out.
 """
@@ -20,8 +20,8 @@ from ketrag_fast.systems.planning import required_stages
 from ketrag_fast.systems.registry import registry
 from ketrag_fast.systems.spec.system import Recipe, System
 
-DOCS: Final = Path(__file__).parent
-PAGES: Final = ("settings.md", "reference/all-settings.md", "reference/presets.md", "modes.md")
+DOCS: Final = Path(__file__).parents[1] / "docs" / "reference"
+PAGES: Final = ("settings.md", "all-settings.md", "presets.md", "modes.md")
 _PLACE: Final = re.compile(r"(?<=<!-- table: )(\w+)( -->\n).*?(?=<!-- end -->)", re.DOTALL)
 
 
@@ -136,7 +136,7 @@ def main(argv: Sequence[str]) -> int:
             stale.append(name)
             if "--check" not in argv:
                 (DOCS / name).write_text(new, "utf-8")
-    said = "\n".join(f"docs/{name}" for name in stale) or "all tables are up to date"
+    said = "\n".join(f"docs/reference/{name}" for name in stale) or "all tables are up to date"
     sys.stdout.write(f"{said}\n")
     return 1 if stale and "--check" in argv else 0
 

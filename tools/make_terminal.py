@@ -1,4 +1,4 @@
-"""Draw docs/terminal.svg, the picture at the top of the README: `python docs/make_terminal.py`.
+"""Draw docs/pictures/terminal.svg, the picture at the top of the README: `python tools/make_terminal.py`.
 
 The commands run in a pseudo-terminal, and what they print is drawn with its colours. The size of the index
 and the seconds of the build are left out, because they differ from run to run.
@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Final
 
 ROOT: Final = Path(__file__).resolve().parent.parent
-OUT: Final = ROOT / "docs" / "terminal.svg"
+OUT: Final = ROOT / "docs" / "pictures" / "terminal.svg"
 COMMANDS: Final = (
     ("ketrag index ~/notes", ("index", "{home}/notes")),
     ('ketrag search "Who built the Fram?" -n 3', ("search", "Who built the Fram?", "-n", "3")),

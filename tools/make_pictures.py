@@ -1,4 +1,4 @@
-"""Take the pictures of the page in docs/pictures: `python docs/make_pictures.py`. Needs Chromium.
+"""Take the pictures of the page in docs/pictures: `python tools/make_pictures.py`. Needs Chromium.
 
 The page of a service over examples/polar is opened in a real browser, on a desk and on a phone.
 """

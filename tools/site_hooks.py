@@ -45,7 +45,7 @@ def page_of(source: str) -> str | None:
     if source in EXTRA:
         return EXTRA[source]
     name = source.removeprefix("docs/")
-    return name if name != source and (ROOT / source).is_file() and not source.endswith(".py") else None
+    return name if name != source and (ROOT / source).is_file() and not source.endswith(".1") else None
 
 
 def rewrite_links(text: str, page: str) -> str:
