@@ -76,9 +76,9 @@ class Inspection:
         condition = None if filter is None else filter_condition(filter)
         rows = None
         if theme is not None:
-            from ketrag_fast.query.themes.describe import rows_of_theme
+            from ketrag_fast.query.themes.describe import find_themes, rows_of_theme
 
-            rows = rows_of_theme(self._opened, theme, condition, progress)
+            rows = rows_of_theme(self._opened, find_themes(self._opened, condition, progress), theme)
         return inspect.documents(self._opened, first, count, containing, condition, rows)
 
     @enough_memory()

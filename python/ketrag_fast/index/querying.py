@@ -67,4 +67,5 @@ def themes(
 
     if allow is not None:
         state = state.restricted(allow_condition(allow), progress)
-    return find_themes(state.opened, None if chosen is None else filter_condition(chosen), progress)
+    condition = None if chosen is None else filter_condition(chosen)
+    return find_themes(state.opened, condition, progress).themes

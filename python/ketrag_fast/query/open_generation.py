@@ -18,7 +18,7 @@ from ketrag_fast.errors import ExtensionError, IndexDamaged, KetragError, ModeUn
 from ketrag_fast.kernels.text import unpack
 from ketrag_fast.models.endpoint_trust import Trust
 from ketrag_fast.models.llms.open_models import Models
-from ketrag_fast.models.lru import Remembered
+from ketrag_fast.models.lru import LruCache
 from ketrag_fast.query.availability import UNREAD, missing_of, reads
 from ketrag_fast.query.document_metadata import DocumentMetadata
 from ketrag_fast.query.passage_locations import Places
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from ketrag_fast.models.reranker import CrossEncoder
     from ketrag_fast.query.document_texts import DocumentTexts
     from ketrag_fast.query.graph_view import Drawings
-    from ketrag_fast.types import Themes
+    from ketrag_fast.query.themes.found import FoundThemes
 
 _MOST_MASKS = 32
 """Filters whose masks are cached."""
@@ -114,9 +114,9 @@ class Opened:
         return Drawings(self.generation)
 
     @cached_property
-    def themes(self) -> Remembered[tuple[Themes, Mapping[str, NDArray[np.int64]]]]:
-        """The latest themes and the rows of their documents, by condition (`query/themes/describe.py`)."""
-        return Remembered(_MOST_THEMES)
+    def themes(self) -> LruCache[FoundThemes]:
+        """The latest themes, by condition (`query/themes/describe.py`)."""
+        return LruCache(_MOST_THEMES)
 
     def close(self) -> None:
         """Close the models."""
@@ -234,8 +234,8 @@ class Opened:
         return mask
 
     @cached_property
-    def _masks(self) -> Remembered[FilterMask]:
-        return Remembered(_MOST_MASKS)
+    def _masks(self) -> LruCache[FilterMask]:
+        return LruCache(_MOST_MASKS)
 
     @cached_property
     def cautions(self) -> dict[str, str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import pairwise
@@ -19,6 +18,7 @@ from ketrag_fast.errors import ModeUnavailable, UnknownName
 from ketrag_fast.query.inspect import document_title
 from ketrag_fast.query.open_generation import Opened
 from ketrag_fast.query.themes.clusters import NO_THEME, cluster, keywords_of
+from ketrag_fast.query.themes.found import FoundThemes
 from ketrag_fast.query.themes.labels import Speller, TermCounts, term_weights
 from ketrag_fast.query.themes.periods import dates_of_rows, periods_of
 from ketrag_fast.query.themes.sentences import Sentence, Sentences
@@ -27,7 +27,7 @@ from ketrag_fast.storage.vector_codes import StoredVectors
 from ketrag_fast.systems.shared import has_model
 from ketrag_fast.systems.shared.document_languages import languages_of
 from ketrag_fast.systems.shared.row_text import text_of
-from ketrag_fast.systems.shared.rows import Arrays, documents_of, lengths, read_strings
+from ketrag_fast.systems.shared.rows import U32, Arrays, documents_of, lengths, read_strings
 from ketrag_fast.types.themes import Theme, ThemeDocument, ThemePeriod, ThemeQuote, Themes
 from ketrag_fast.types.wording import about_missing_name
 
@@ -70,7 +70,7 @@ class _Node:
 
 def find_themes(
     opened: Opened, condition: Condition | None = None, progress: Callback | None = None
-) -> Themes:
+) -> FoundThemes:
     """Return the themes of the documents that match a condition, as if there were no others.
 
     Without a condition that of the settings holds. The latest themes are cached.
@@ -80,36 +80,25 @@ def find_themes(
         ModeUnavailable: The index lacks the keywords of the walk.
         Cancelled: `progress` returned False.
     """
-    return _themes(opened, condition, progress)[0]
-
-
-def rows_of_theme(
-    opened: Opened, name: str, condition: Condition | None = None, progress: Callback | None = None
-) -> I64:
-    """Return the first row of each document of a theme, ascending; the other arguments as for `find_themes`.
-
-    Raises UnknownName in addition to what `find_themes` raises.
-    """
-    rows = _themes(opened, condition, progress)[1]
-    if name not in rows:
-        known = list(rows)[:5]
-        raise UnknownName(f"there is no theme {name[:20]!r}", hint=about_missing_name(name[:20], known))
-    return rows[name]
-
-
-def _themes(
-    opened: Opened, condition: Condition | None, progress: Callback | None
-) -> tuple[Themes, Mapping[str, I64]]:
-    """Return the themes, and the first rows of the documents of each by its id."""
     condition = opened.default_condition if condition is None else condition
     key = text_digest([repr(condition)])
     found = opened.themes.known([key]).get(key)
     if found is None:
         mask = opened.filtered(condition)
-        finder = ThemeFinder(opened, None if mask is None else mask.fits, progress)
-        found = (finder.themes(), finder.rows)
+        found = ThemeFinder(opened, None if mask is None else mask.fits, progress).found()
         opened.themes.add({key: found})
     return found
+
+
+def rows_of_theme(opened: Opened, found: FoundThemes, name: str) -> I64:
+    """Return the first row of each document of a theme, ascending. Raises UnknownName."""
+    if name not in found.units:
+        known = list(found.units)[:5]
+        raise UnknownName(f"there is no theme {name[:20]!r}", hint=about_missing_name(name[:20], known))
+    units = opened.generation.stages["units"]
+    owners, rows = documents_of(units)
+    own = np.unique(owners[np.asarray(units["unit_document"])[found.units[name]]])
+    return np.sort(rows[own])
 
 
 class ThemeFinder:
@@ -119,8 +108,6 @@ class ThemeFinder:
         self, opened: Opened, chosen: NDArray[np.bool_] | None = None, progress: Callback | None = None
     ) -> None:
         """Cluster the units that `chosen` selects, or all."""
-        self.rows: dict[str, I64] = {}
-        """The first rows of the documents of each theme, once `themes` has run."""
         stages = opened.generation.stages
         if "links" not in stages:
             raise ModeUnavailable(
@@ -228,8 +215,8 @@ class ThemeFinder:
             found.append((terms, self._quotes(node, weights)))
         return found
 
-    def themes(self) -> Themes:
-        """Return the themes with labels, quotes, documents and periods."""
+    def found(self) -> FoundThemes:
+        """Return the themes with labels, quotes, documents and periods, and their units."""
         started = time.perf_counter()
         nodes, described, periods = self.nodes, self.described, self._periods()
         inner: dict[int, list[int]] = {}
@@ -238,16 +225,18 @@ class ThemeFinder:
         copies = np.zeros(len(self._units["unit_document"]), np.int64)
         copies[self._numbers] = np.bincount(self._clusters.copy_of, minlength=len(self._numbers)) - 1
 
+        units: dict[str, U32] = {}
+
         def by_size(at: int) -> list[int]:
             return sorted(inner.get(at, []), key=lambda one: (-len(nodes[one].units), one))
 
         def build(at: int, id: str) -> Theme:  # noqa: A002 - the name of the field
             node = nodes[at]
+            units[id] = node.units.astype(np.uint32)
             terms, quotes = described[at]
             numbers, first, passages = np.unique(
                 self._by_id[0][node.units], return_index=True, return_counts=True
             )
-            self.rows[id] = np.sort(self._by_id[1][numbers])
             order = np.lexsort((numbers, -passages))[:DOCUMENTS]
             below = by_size(at)
             while len(below) == 1:  # the same passages once more
@@ -269,7 +258,7 @@ class ThemeFinder:
 
         found = tuple(build(at, str(number)) for number, at in enumerate(by_size(-1), 1))
         distinct = int((self._clusters.copy_of == np.arange(len(self._numbers))).sum())
-        return Themes(
+        themes = Themes(
             found,
             distinct,
             len(self._numbers) - distinct,
@@ -278,6 +267,7 @@ class ThemeFinder:
             self._opened.generation.number,
             {"themes": (time.perf_counter() - started) * 1000},
         )
+        return FoundThemes(themes, units, np.sort(self._numbers).astype(np.uint32))
 
     def _document(self, number: int, passages: int, unit: int) -> ThemeDocument:
         row = int(self._by_id[1][number])
