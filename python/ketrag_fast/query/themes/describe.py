@@ -18,6 +18,7 @@ from ketrag_fast.errors import ModeUnavailable
 from ketrag_fast.query.inspect import document_title
 from ketrag_fast.query.open_generation import Opened
 from ketrag_fast.query.themes.clusters import NO_THEME, cluster, keywords_of
+from ketrag_fast.query.themes.found import FoundThemes
 from ketrag_fast.query.themes.labels import Speller, TermCounts, term_weights
 from ketrag_fast.query.themes.periods import dates_of_rows, periods_of
 from ketrag_fast.query.themes.sentences import Sentence, Sentences
@@ -26,7 +27,7 @@ from ketrag_fast.storage.vector_codes import StoredVectors
 from ketrag_fast.systems.shared import has_model
 from ketrag_fast.systems.shared.document_languages import languages_of
 from ketrag_fast.systems.shared.row_text import text_of
-from ketrag_fast.systems.shared.rows import Arrays, documents_of, lengths, read_strings
+from ketrag_fast.systems.shared.rows import U32, Arrays, documents_of, lengths, read_strings
 from ketrag_fast.types.themes import Theme, ThemeDocument, ThemePeriod, ThemeQuote, Themes
 
 F64 = NDArray[np.float64]
@@ -68,7 +69,7 @@ class _Node:
 
 def find_themes(
     opened: Opened, condition: Condition | None = None, progress: Callback | None = None
-) -> Themes:
+) -> FoundThemes:
     """Return the themes of the documents that match a condition, as if there were no others.
 
     Without a condition that of the settings holds. The latest themes are cached.
@@ -83,7 +84,7 @@ def find_themes(
     found = opened.themes.known([key]).get(key)
     if found is None:
         mask = opened.filtered(condition)
-        found = ThemeFinder(opened, None if mask is None else mask.fits, progress).themes()
+        found = ThemeFinder(opened, None if mask is None else mask.fits, progress).found()
         opened.themes.add({key: found})
     return found
 
@@ -202,8 +203,8 @@ class ThemeFinder:
             found.append((terms, self._quotes(node, weights)))
         return found
 
-    def themes(self) -> Themes:
-        """Return the themes with labels, quotes, documents and periods."""
+    def found(self) -> FoundThemes:
+        """Return the themes with labels, quotes, documents and periods, and their units."""
         started = time.perf_counter()
         nodes, described, periods = self.nodes, self.described, self._periods()
         inner: dict[int, list[int]] = {}
@@ -212,11 +213,14 @@ class ThemeFinder:
         copies = np.zeros(len(self._units["unit_document"]), np.int64)
         copies[self._numbers] = np.bincount(self._clusters.copy_of, minlength=len(self._numbers)) - 1
 
+        units: dict[str, U32] = {}
+
         def by_size(at: int) -> list[int]:
             return sorted(inner.get(at, []), key=lambda one: (-len(nodes[one].units), one))
 
         def build(at: int, id: str) -> Theme:  # noqa: A002 - the name of the field
             node = nodes[at]
+            units[id] = node.units.astype(np.uint32)
             terms, quotes = described[at]
             numbers, passages = np.unique(self._by_id[0][node.units], return_counts=True)
             order = np.lexsort((numbers, -passages))[:DOCUMENTS]
@@ -237,7 +241,7 @@ class ThemeFinder:
 
         found = tuple(build(at, str(number)) for number, at in enumerate(by_size(-1), 1))
         distinct = int((self._clusters.copy_of == np.arange(len(self._numbers))).sum())
-        return Themes(
+        themes = Themes(
             found,
             distinct,
             len(self._numbers) - distinct,
@@ -246,6 +250,7 @@ class ThemeFinder:
             self._opened.generation.number,
             {"themes": (time.perf_counter() - started) * 1000},
         )
+        return FoundThemes(themes, units, np.sort(self._numbers).astype(np.uint32))
 
     def _document(self, number: int, passages: int) -> ThemeDocument:
         row = int(self._by_id[1][number])
