@@ -59,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
         raise ConfigError("--count cannot be combined with ID", hint="leave out --count")
     from ketrag_fast.index import Index
 
-    with Index.open(options.opened_path(args), settings=options.query_settings_of(args)) as index:
+    with Index.open(options.one_path(args), settings=options.query_settings_of(args)) as index:
         found = index.themes(progress=options.progress(args))
     depth = _DEPTH if args.depth is None else args.depth
     if args.theme is not None:
