@@ -83,8 +83,6 @@ class Opened:
     """The endpoints that texts may be sent to."""
     pending: int = 0
     """Number of chunks not yet read by an LLM, in an index of allowed documents."""
-    absent: tuple[str, ...] = ()
-    """A sentence for each index that is missing in a query over several."""
 
     @cached_property
     def inspectors(self) -> list[Inspector]:
