@@ -1,4 +1,4 @@
-"""Names for packages that add a system or a command (docs/extending.md).
+"""Names for packages that add a system or a command (docs/how-to/extending.md).
 
 These names are stable; everything else in `ketrag_fast` may move.
 Importing this module is cheap and loads no NumPy: every command of `ketrag` loads every installed system.

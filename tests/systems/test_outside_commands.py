@@ -16,7 +16,8 @@ from tests.process import ROOT, command, environment
 
 Install = Callable[..., None]
 
-(COUNT,) = re.findall(r"^```py\n(.*?)^```", (ROOT / "docs" / "extending.md").read_text("utf-8"), re.S | re.M)
+_PAGE = (ROOT / "docs" / "how-to" / "extending.md").read_text("utf-8")
+(COUNT,) = re.findall(r"^```py\n(.*?)^```", _PAGE, re.DOTALL | re.MULTILINE)
 """The command of the guide."""
 
 

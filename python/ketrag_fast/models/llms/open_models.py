@@ -87,7 +87,7 @@ class Models:
         """
         if opened.model is None:
             if not self._priced and parse_spec(spec)[0] == "openai":
-                Account(None, self.limit)  # raises, because there is no price
+                Account(None, self.limit)  # raises if the model has no price
             opened.model = open_model(spec, replace(self._options, cancel=cancel))
         if cancel is not None and isinstance(opened.model, Loadable):
             opened.model.load(cancel)
