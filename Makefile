@@ -122,7 +122,7 @@ rust-test:
 
 # CI tests with the other programs, `make peers` does here.
 peers: $(VENV)/.dev $(PEERS)
-	$(WITH_PEERS) $(BIN)/python -m pytest -q tests/unit/lab/interchange/test_peers.py
+	$(WITH_PEERS) $(BIN)/python -m pytest -q tests/unit/interchange/test_peers.py
 
 # A process for each core, four at most: each holds the models that its tests load. The tests of a file share one.
 # tests/conftest.py puts the longest files first. The twenty slowest tests are listed.

@@ -17,7 +17,7 @@ from typing import Final
 from common import WORK, arguments, publish, require_data, require_model
 from common import result_table as table
 from ketrag_fast import Index, Settings
-from ketrag_fast.lab.eval import collect, concatenate, load_dataset
+from ketrag_fast.eval import collect, concatenate, load_dataset
 
 SET: Final = "musique-train100"
 BUDGETS: Final = (12_000, 6_000, 3_000)

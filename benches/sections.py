@@ -168,13 +168,6 @@ SECTIONS: Final = (
             for suffix, option in (("", ("--model",)), ("-plain", ()))
         ),
     ),
-    Section(
-        "advice",
-        "Advice without labels",
-        "What `ketrag bench advise` recommends from questions that it makes of the passages, next to the labelled questions of the same"
-        " set, which it does not read. `direct` and `linked` are the shares of made questions answered in the first five.",
-        (Run("advice", ("advice.py",)),),
-    ),
     _time(
         "build",
         "Builds",

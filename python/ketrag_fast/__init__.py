@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from ketrag_fast.base.progress import Event
     from ketrag_fast.errors import KetragError
     from ketrag_fast.index import Index
-    from ketrag_fast.lab.interchange.exporting import export_graph
-    from ketrag_fast.lab.interchange.importing import import_index
+    from ketrag_fast.interchange.exporting import export_graph
+    from ketrag_fast.interchange.importing import import_index
     from ketrag_fast.query.query import Query
     from ketrag_fast.types import (
         Answer,
@@ -73,8 +73,8 @@ _HOMES = {
     "Theme": "types",
     "Themes": "types",
     "__version__": "_core",
-    "export_graph": "lab.interchange.exporting",
-    "import_index": "lab.interchange.importing",
+    "export_graph": "interchange.exporting",
+    "import_index": "interchange.importing",
 }
 
 __all__ = [

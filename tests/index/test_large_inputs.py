@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from ketrag_fast import Document, Index
-from ketrag_fast.build import disk_space
+from ketrag_fast.building import disk_space
 from ketrag_fast.errors import StorageFull
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.systems.shared import links, units, units_ahead

@@ -40,8 +40,8 @@ def killed(patched: str, call: str) -> None:
     code = (
         "import os, signal\n"
         "from ketrag_fast import Index, Settings\n"
-        "import ketrag_fast.build.runner as runner, ketrag_fast.build.purge as purge\n"
-        "import ketrag_fast.build.joined_index as joined, ketrag_fast.build.merge as merging\n"
+        "import ketrag_fast.building.runner as runner, ketrag_fast.building.purge as purge\n"
+        "import ketrag_fast.building.joined_index as joined, ketrag_fast.building.merge as merging\n"
         "def kill(*_, **__): os.kill(os.getpid(), signal.SIGKILL)\n"
         f"{patched} = kill\n{call}\n"
     )

@@ -122,7 +122,7 @@ def test_peers_that_answer_wrong_or_never(tmp_path: Path, monkeypatch: pytest.Mo
         Index.open([url, local])
     with peer(None) as url, pytest.raises(DeadlineExceeded):
         Index.open([url, local], deadline=0.5)
-    monkeypatch.setattr("ketrag_fast.build.remote_parts._STATE_SECONDS", 0.3)
+    monkeypatch.setattr("ketrag_fast.building.remote_parts._STATE_SECONDS", 0.3)
     with peer(None) as url, pytest.raises(BackendError, match="in time"):
         Index.open([url, local])
 
@@ -159,7 +159,7 @@ def test_a_service_that_answers_late(tmp_path: Path, monkeypatch: pytest.MonkeyP
     with running(tmp_path / "a", share=True, token=TOKEN) as service:
         with late(service.port, 0.3) as url, Index.open([url, local]) as several:
             assert several.inspect.document_count == 2
-        monkeypatch.setattr("ketrag_fast.build.remote_parts._STATE_SECONDS", 0.2)
+        monkeypatch.setattr("ketrag_fast.building.remote_parts._STATE_SECONDS", 0.2)
         with late(service.port, 1.0) as url:
             with pytest.raises(BackendError, match="in time"):
                 Index.open([url, local])

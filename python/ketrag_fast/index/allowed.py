@@ -9,7 +9,7 @@ from ketrag_fast.base.config import Settings
 from ketrag_fast.base.filters import Condition
 from ketrag_fast.base.filters.allow import as_allow
 from ketrag_fast.base.progress import Callback, Meter, stopper
-from ketrag_fast.build.allowed_index import allowed_index
+from ketrag_fast.building.allowed_index import allowed_index
 from ketrag_fast.errors import IndexDamaged, IndexMissing, InputError
 from ketrag_fast.query.open_generation import Opened, load
 from ketrag_fast.storage.layout import Layout

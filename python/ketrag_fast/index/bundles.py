@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ketrag_fast.build.bundled_model import model_of, require_model
-from ketrag_fast.build.joined_index import look_at
+from ketrag_fast.building.bundled_model import model_of, require_model
+from ketrag_fast.building.joined_index import look_at
 from ketrag_fast.errors import IndexMissing
 from ketrag_fast.storage import bundle
 from ketrag_fast.storage.layout import Layout

@@ -20,8 +20,8 @@ from ketrag_fast.types import Context
 
 if TYPE_CHECKING:
     from ketrag_fast.base.progress import Callback
-    from ketrag_fast.build.preview import Preview
-    from ketrag_fast.build.sources import Sources
+    from ketrag_fast.building.preview import Preview
+    from ketrag_fast.building.sources import Sources
     from ketrag_fast.index.freshness import Freshness, Refresh
     from ketrag_fast.index.inspection import Inspection
     from ketrag_fast.models.llms.protocol import LanguageModel

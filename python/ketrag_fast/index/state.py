@@ -18,7 +18,7 @@ from ketrag_fast.storage.layout import Layout
 
 if TYPE_CHECKING:
     from ketrag_fast.base.progress import Callback, Event
-    from ketrag_fast.build.joined_index import Parts
+    from ketrag_fast.building.joined_index import Parts
 
 _OPEN_PARTS = 16
 """Restricted states that stay open."""
@@ -78,7 +78,7 @@ class IndexState:
     def _is_behind(self) -> bool:
         """Return whether another generation than the open one is published."""
         if self.several is not None:
-            from ketrag_fast.build.joined_index import parts_of
+            from ketrag_fast.building.joined_index import parts_of
 
             return parts_of(self.several, self.settings) != self.parts
         layout = Layout(self.path)
@@ -148,7 +148,7 @@ class IndexState:
 
     def _load_several(self, names: Sequence[str], before: Opened | None, clock: Clock) -> Opened:
         """Open the joined index of several; its number rises with the generation of each of them."""
-        from ketrag_fast.build.joined_index import joined_index
+        from ketrag_fast.building.joined_index import joined_index
 
         joined = joined_index(names, self.settings, _until(clock))
         try:

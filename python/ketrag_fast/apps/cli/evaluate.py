@@ -15,11 +15,11 @@ from ketrag_fast.base.config import Settings, catalogue, parse
 from ketrag_fast.errors import ConfigError, DocumentError
 
 if TYPE_CHECKING:
+    from ketrag_fast.eval import Collected, ComparedRun, DataSet, Run
+    from ketrag_fast.eval.answers import ModelAnswers
+    from ketrag_fast.eval.judge import Judge
+    from ketrag_fast.eval.run import Answerer
     from ketrag_fast.index import Index
-    from ketrag_fast.lab.eval import Collected, ComparedRun, DataSet, Run
-    from ketrag_fast.lab.eval.answers import ModelAnswers
-    from ketrag_fast.lab.eval.judge import Judge
-    from ketrag_fast.lab.eval.run import Answerer
 
 _BUDGETS = "12000,6000,3000"
 
@@ -98,7 +98,7 @@ def run(args: argparse.Namespace) -> int:
     budgets = _budgets(args.budget or _BUDGETS)
     seed = None if args.concatenate is None else Settings(seed=parse("seed", args.concatenate)).seed
     settings = options.build_settings_of(args)
-    from ketrag_fast.lab.eval import collect, concatenate, describe, load_dataset, render, save
+    from ketrag_fast.eval import collect, concatenate, describe, load_dataset, render, save
 
     options.require_data_set(args.dataset)
     dataset = load_dataset(args.dataset)
@@ -113,7 +113,7 @@ def run(args: argparse.Namespace) -> int:
         if args.mode is None and args.compare is None:
             modes = list(index.modes)
         if args.answers == "":
-            from ketrag_fast.lab.eval.answers import ModelAnswers
+            from ketrag_fast.eval.answers import ModelAnswers
 
             asked = answers = ModelAnswers(index, options.flags(args).get("llm"), top=settings.top)
         found = collect(
@@ -191,7 +191,7 @@ def _answers(args: argparse.Namespace, dataset: DataSet) -> tuple[Answerer | Non
         return None, ()
     if args.answers == "":
         return None, ()  # a model writes them, once there is an index to ask
-    from ketrag_fast.lab.eval import read_answers
+    from ketrag_fast.eval import read_answers
 
     answers = read_answers(Path(args.answers), dataset)
     return answers, answers.warnings
@@ -202,7 +202,7 @@ def _bertscore(
 ) -> tuple[Collected, dict[str, Any]]:
     if args.bertscore is None:
         return found, {}
-    from ketrag_fast.lab.eval.bertscore import BertScore
+    from ketrag_fast.eval.bertscore import BertScore
 
     with BertScore(args.bertscore) as scorer:
         return scorer.judge(found, dataset), {"bertscore_model": scorer.about}
@@ -228,7 +228,7 @@ def _absent(args: argparse.Namespace, dataset: DataSet) -> dict[str, str]:
 def _evaluate_modes(
     args: argparse.Namespace, dataset: DataSet, found: Collected
 ) -> Iterator[tuple[int, ComparedRun, ComparedRun]]:
-    from ketrag_fast.lab.eval import ComparedRun
+    from ketrag_fast.eval import ComparedRun
 
     for mode in args.compare:
         if mode in found.skipped:
@@ -241,7 +241,7 @@ def _evaluate_modes(
 def _compare_saved(args: argparse.Namespace) -> int:
     if args.compare is None:
         raise ConfigError("eval needs a DATASET, or two saved runs: --compare A B")
-    from ketrag_fast.lab.eval import ComparedRun
+    from ketrag_fast.eval import ComparedRun
 
     (a, only_a), (b, only_b) = (_load_saved_run(name) for name in args.compare)
     if only_a is None and only_b is None:
@@ -282,7 +282,7 @@ def _compare_saved(args: argparse.Namespace) -> int:
 
 def _load_saved_run(name: str) -> tuple[Run, str | None]:
     """Return a saved run, and the mode of `FOLDER:MODE` or None."""
-    from ketrag_fast.lab.eval import load
+    from ketrag_fast.eval import load
 
     folder, _, mode = name.rpartition(":")
     if not folder or Path(name).is_dir():
@@ -297,7 +297,7 @@ def _load_saved_run(name: str) -> tuple[Run, str | None]:
 def _print_comparisons(
     args: argparse.Namespace, sides: Iterator[tuple[int, ComparedRun, ComparedRun]]
 ) -> None:
-    from ketrag_fast.lab.eval import compare, render_comparison
+    from ketrag_fast.eval import compare, render_comparison
 
     rows: list[dict[str, Any]] = []
     with _judge(args) as judge:
@@ -311,7 +311,7 @@ def _print_comparisons(
             output.write(f"{chr(10) if rows else ''}budget {budget}\n{render_comparison(comparison)}")
             rows.append({})
             if judge is not None:
-                from ketrag_fast.lab.eval.judge import render_win_rate
+                from ketrag_fast.eval.judge import render_win_rate
 
                 none = "win rate: not run: the sides have no answers to one question in common"
                 output.write(none if wins is None else render_win_rate(wins, b.name))
@@ -324,7 +324,7 @@ def _judge(args: argparse.Namespace) -> Iterator[Judge | None]:
     if args.judge is None:
         yield None
         return
-    from ketrag_fast.lab.eval.judge import Judge, options_for
+    from ketrag_fast.eval.judge import Judge, options_for
 
     with Judge(args.judge, options_for(options.query_settings_of(args, strict=False))) as judge:
         yield judge

@@ -10,7 +10,7 @@ from ketrag_fast.apps.cli import options, output
 from ketrag_fast.apps.cli.terminal_text import inline
 from ketrag_fast.errors import InputError
 
-# As in lab.interchange.exporting, which takes a while to import.
+# As in interchange.exporting, which takes a while to import.
 FORMATS: Final = ("graphrag", "graphml", "gexf", "neo4j", "jsonl", "html")
 _CONTINUED: Final = "and "
 """Start of a hint that only continues its message."""
@@ -66,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
     options.refuse_standard_stream(args.output, "standard output")
     path, _ = options.index_path(args)
     from ketrag_fast.index import Index
-    from ketrag_fast.lab.interchange.exporting import export_graph
+    from ketrag_fast.interchange.exporting import export_graph
 
     with Index.open(path, settings=options.query_settings_of(args)) as index:
         try:

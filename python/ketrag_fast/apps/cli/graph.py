@@ -90,7 +90,7 @@ def run(args: argparse.Namespace) -> int:
 def _draw(args: argparse.Namespace, name: str | None) -> int:
     """Write the page of `--html`, or with --json also print the picture's data."""
     from ketrag_fast.index import Index
-    from ketrag_fast.lab.workbench.graph_file import page
+    from ketrag_fast.page.graph_file import page
 
     file = Path(args.html)
     output.has_place(file)

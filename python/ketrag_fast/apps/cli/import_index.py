@@ -10,7 +10,7 @@ from typing import Any, Final
 from ketrag_fast.apps.cli import options, output
 from ketrag_fast.apps.cli.terminal_text import inline
 
-# As in lab.interchange.importing, which takes a while to import.
+# As in interchange.importing, which takes a while to import.
 FORMATS: Final = ("graphrag", "lightrag")
 
 
@@ -44,7 +44,7 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
     path, _ = options.index_path(args)
-    from ketrag_fast.lab.interchange.importing import import_index
+    from ketrag_fast.interchange.importing import import_index
 
     found = import_index(
         args.format,

@@ -10,7 +10,7 @@ from ketrag_fast.apps.cli import options, output
 from ketrag_fast.apps.cli.terminal_text import inline
 
 if TYPE_CHECKING:
-    from ketrag_fast.lab.precision_loss import PrecisionLoss
+    from ketrag_fast.eval.precision_loss import PrecisionLoss
     from ketrag_fast.models.embedders.protocol import Embedder
     from ketrag_fast.models.embedders.registry import EmbedderOptions
 
@@ -157,7 +157,7 @@ def _cost(embedder: Embedder, source: str | None, exact: EmbedderOptions) -> Pre
     """Return the loss of precision on the texts of `source`, or None without a source."""
     if source is None:
         return None
-    from ketrag_fast.lab.precision_loss import cost, texts_of
+    from ketrag_fast.eval.precision_loss import cost, texts_of
     from ketrag_fast.models.embedders.registry import load
 
     texts = texts_of(source)

@@ -44,9 +44,9 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
     path, _ = options.index_path(args)
+    from ketrag_fast.eval import load_dataset
     from ketrag_fast.index import Index
     from ketrag_fast.index.training import train
-    from ketrag_fast.lab.eval import load_dataset
 
     training = registry().trainable(args.system).train
     assert training is not None  # noqa: S101 - `trainable` checked

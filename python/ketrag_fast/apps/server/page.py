@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from ketrag_fast.lab.workbench.assets import SCRIPTS, content
+from ketrag_fast.page.assets import SCRIPTS, content
 
 _POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "

@@ -21,7 +21,7 @@ from filelock import FileLock, Timeout
 from ketrag_fast.base.config import Settings
 from ketrag_fast.base.progress import Callback, Limited, Meter
 from ketrag_fast.base.safe_io import read_regular
-from ketrag_fast.build.sources import Sources, absolute, split_sources
+from ketrag_fast.building.sources import Sources, absolute, split_sources
 from ketrag_fast.errors import (
     BackendError,
     Cancelled,

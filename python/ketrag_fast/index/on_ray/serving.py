@@ -18,8 +18,8 @@ from typing import Any, Final
 from ketrag_fast._core import __version__
 from ketrag_fast.base.config import Settings
 from ketrag_fast.base.folders import folders_of
-from ketrag_fast.build.remote_parts import is_service
-from ketrag_fast.build.sources import absolute
+from ketrag_fast.building.remote_parts import is_service
+from ketrag_fast.building.sources import absolute
 from ketrag_fast.errors import BackendMissing, ConfigError, KetragError
 from ketrag_fast.index import Index
 

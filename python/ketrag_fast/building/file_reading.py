@@ -1,0 +1,179 @@
+"""Read the files of sources in processes with limits, and check the documents in them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final
+
+from ketrag_fast.base.config import Settings
+from ketrag_fast.building.sources import Sources, absolute, split_sources
+from ketrag_fast.building.unique_ids import UniqueIds
+from ketrag_fast.errors import DocumentError
+from ketrag_fast.readers import Item, SourceFile, SourceFiles, find, is_glob, known_kind
+from ketrag_fast.readers.generated import reason
+from ketrag_fast.readers.ocr import check_ocr
+from ketrag_fast.readers.sandbox import UNCHANGED, Apart, ReadJob
+from ketrag_fast.storage.document_hashes import content_of
+from ketrag_fast.storage.source_table import SourceRow
+from ketrag_fast.types import Document, Failure
+from ketrag_fast.types.documents import FORMAT, GENERATED
+from ketrag_fast.types.locations import problem_of
+
+_LARGEST: Final = 1_000_000_000  # SQLite's limit for one text
+_MOST_PROCESSES: Final = 16
+_NAMED: Final = 3
+"""Files that the error about ignored files names."""
+
+
+def read_sources(sources: Sources, settings: Settings) -> Iterator[Item]:
+    """Yield the documents and failures that a build would read from `sources`, without storing anything.
+
+    Raises DocumentError if a source is missing.
+    """
+    paths, documents = split_sources(sources)
+    seen: set[str] = set()
+    read: set[str] = set()
+    ids = UniqueIds()
+
+    def again(real: str) -> bool:
+        is_known = real in read
+        read.add(real)
+        return is_known
+
+    with sandbox_pool(settings) as sandbox:
+        for number, path in enumerate(paths):
+            source = SourceRow(number, "path", path, absolute(path))
+            files = ids.rename(source, find_files(source.spec, settings))
+            yield from files.failures
+            others: list[Failure] = []
+            skipped: list[Failure] = []
+            for _, items in sandbox.read(read_jobs(files, settings, again, others, skipped)):
+                yield from (usable_item(item, seen) for item in items)
+            yield from others
+            yield from (one for one in skipped if one.code == GENERATED)
+    yield from (usable_item(item, seen) for item in documents or ())
+
+
+def find_files(spec: str, settings: Settings) -> SourceFiles:
+    """Return the files of a source.
+
+    Raises DocumentError if all of them are ignored, BackendMissing or ConfigError if `ocr` cannot be used.
+    """
+    check_ocr(settings.ocr)
+    files = find(spec, follow=settings.follow_links, exclude=settings.exclude, gitignore=settings.gitignore)
+    if files.ignored and not files.files:
+        raise _all_ignored(spec, settings)
+    return files
+
+
+def _all_ignored(spec: str, settings: Settings) -> DocumentError:
+    """Return the error for a source whose files are all left out: it names some of them, and what does it."""
+    causes = ["exclude"] if settings.exclude else []
+    hints = ["change the patterns of --exclude"] if settings.exclude else []
+    if settings.gitignore and not is_glob(spec):
+        causes.append("a .gitignore")
+        hints.append("-o gitignore=false reads what .gitignore names")
+    files = [name for name, _ in find(spec, follow=settings.follow_links, gitignore=False).files]
+    names = f": {', '.join(files[:_NAMED])}" if files else ""
+    if len(files) > _NAMED:
+        names += f" and {len(files) - _NAMED:,} more"
+    return DocumentError(
+        f"{spec}: every file is left out by {' or '.join(causes)}{names}", hint="; ".join(hints)
+    )
+
+
+def usable_item(item: Item, seen: set[str]) -> Item:
+    """Return an item that can be indexed, or why it cannot; `seen` are the ids so far."""
+    if isinstance(item, Failure):
+        return item
+    problem = check_document(item)[1] or ("the id is already in use" if item.id in seen else None)
+    if problem is not None:
+        return Failure(str(item.id), "document", problem)
+    seen.add(item.id)
+    return item
+
+
+def read_jobs(
+    files: SourceFiles,
+    settings: Settings,
+    again: Callable[[str], object],
+    others: list[Failure],
+    skipped: list[Failure],
+    named: str | None = None,
+    elsewhere: Callable[[SourceFile, str], bool] = lambda *_: False,
+    is_unchanged: Callable[[SourceFile], bool] = lambda _: False,
+    is_counted: Callable[[Path], bool] = lambda _: True,
+) -> Iterator[ReadJob]:
+    """Yield the files that a reader supports, with their kinds; `is_unchanged` decides which need no reader.
+
+    Files of unknown formats and generated files are added to `skipped`, if `is_counted` returns True for
+    them. Unreadable files, and an unsupported file that is the source itself, are added to `others`.
+    """
+    for name, path in files.files:
+        file = SourceFile(
+            path,
+            name,
+            settings.fallback_encoding,
+            follow_links=settings.follow_links,
+            ocr=settings.ocr,
+            hidden=settings.hidden == "read",
+            generated=settings.generated == "read",
+        )
+        try:
+            kind = UNCHANGED if is_unchanged(file) else known_kind(file)
+            why = None if kind in (None, UNCHANGED) or file.generated else reason(file, kind)
+        except DocumentError as error:
+            others.append(file.failure(str(error)))
+            continue
+        except OSError as error:
+            others.append(file.failure(f"cannot be read: {error.strerror or error}"))
+            continue
+        if kind is None:
+            if name == named:
+                others.append(file.failure(f"no reader for {_format_of(path)}"))
+            elif is_counted(path):
+                skipped.append(Failure(name, FORMAT, f"no reader for {_format_of(path)}"))
+        elif why is not None:
+            skipped.append(Failure(name, GENERATED, why))
+        elif not again(os.path.realpath(path)) and not elsewhere(file, kind):
+            yield file, kind
+
+
+def _format_of(path: Path) -> str:
+    return f"{path.suffix} files" if path.suffix else "a file without a suffix"
+
+
+def sandbox_pool(settings: Settings) -> Apart:
+    """Return the pool of processes that parse untrusted file formats."""
+    cores = settings.threads or os.cpu_count() or 1
+    return Apart(
+        min(cores, _MOST_PROCESSES),
+        settings.read_seconds,
+        settings.read_memory,
+        _LARGEST,
+        settings.read_text,
+    )
+
+
+def check_document(document: Document) -> tuple[str, str | None]:
+    """Return the hash of a document, and its problem; None if it is valid."""
+    name, text, title = document.id, document.text, document.title
+    if not (isinstance(name, str) and isinstance(text, str) and isinstance(title, str)):
+        return "", "id, text and title must be texts"
+    if not name:
+        return "", "the id is empty"
+    if (not text or text.isspace()) and (not title or title.isspace()):
+        return "", "the text is empty"
+    if len(text) > _LARGEST // 4 and len(text.encode("utf-8", "replace")) > _LARGEST:
+        return "", f"the text is larger than {_LARGEST:,} bytes"
+    problem = problem_of(document.locators, len(text))
+    if problem is not None:
+        return "", problem
+    try:
+        return content_of(document), None
+    except UnicodeEncodeError as error:
+        return "", f"not a valid text: a lone surrogate at {error.start}"
+    except (TypeError, ValueError, RecursionError) as error:
+        return "", f"the metadata cannot be stored: {error}"
