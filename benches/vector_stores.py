@@ -31,9 +31,9 @@ import numpy as np
 
 from common import PEERS, arguments, median, publish, require_data, require_model
 from common import result_table as table
+from ketrag_fast.eval import load_dataset
+from ketrag_fast.eval.metrics import recall
 from ketrag_fast.kernels.encoder import Encoder
-from ketrag_fast.lab.eval import load_dataset
-from ketrag_fast.lab.eval.metrics import recall
 
 MODES = ("bm25", "text", "fused", "walk")
 BUDGET = 4000
