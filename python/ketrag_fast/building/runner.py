@@ -58,7 +58,6 @@ from ketrag_fast.storage.generation import (
     prune,
     publish,
 )
-from ketrag_fast.storage.joined_folders import drop_joined
 from ketrag_fast.storage.layout import MERGE, Layout
 from ketrag_fast.storage.manifest import StageRecord, content_digest
 from ketrag_fast.storage.published_texts import UNITS
@@ -177,7 +176,7 @@ def build(
                 report = work.run(read, trust or own, rebuild, used if purge else None)
             remember(tables, report)
             _keep_stamps(layout, tables, read, purge)
-        _drop_leftovers(layout, resolved.settings, used if purge else None, report)
+        _drop_leftovers(layout, resolved.settings, used if purge else None)
     return report
 
 
@@ -233,14 +232,12 @@ def _published(layout: Layout, base: Generation | None, rebuild: bool) -> Genera
     return base
 
 
-def _drop_leftovers(layout: Layout, settings: Settings, used: Used | None, report: BuildReport) -> None:
+def _drop_leftovers(layout: Layout, settings: Settings, used: Used | None) -> None:
     """Remove what the index needs no longer, after a purge also vectors and replies that were not `used`."""
     if used is not None:
         drop_unused(layout, used)
     prune(layout, settings.keep_generations, settings.keep_days)
     drop_old(layout)
-    if report.changed:
-        drop_joined(layout)
 
 
 @dataclass(frozen=True)
@@ -319,8 +316,6 @@ def _finish(
     discard_contents(layout.work)
     prune(layout, settings.keep_generations, settings.keep_days)
     drop_old(layout)
-    if report.changed:
-        drop_joined(layout)
     return report
 
 

@@ -121,8 +121,6 @@ def update_index(
 
     if state.allows:
         raise InputError("an index opened with allow cannot be changed", hint="open it without allow")
-    if state.several is not None:
-        raise InputError("several indexes opened as one cannot be changed", hint="change one of them")
     Layout(state.path).require()
     condition = _removal_condition(where)
     with progress_shown(Layout(state.path), progress) as shown:

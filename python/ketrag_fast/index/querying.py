@@ -12,11 +12,12 @@ from ketrag_fast.query.limits import check_budget
 from ketrag_fast.query.plan import plan_query
 from ketrag_fast.query.query import Filter, Query, QueryFields, as_query, batches_of
 from ketrag_fast.query.retrieval import check_threads, retrieve_one, run_plan
+from ketrag_fast.storage.layout import Layout
 from ketrag_fast.types import Answer, Context
 
 if TYPE_CHECKING:
     from ketrag_fast.base.progress import Callback
-    from ketrag_fast.types import Themes
+    from ketrag_fast.types import Themes, ThemeSummaries
 
 
 def retrieve(state: IndexState, query: str | Query, fields: QueryFields) -> Context:
@@ -64,7 +65,27 @@ def themes(
 ) -> Themes:
     """Return the themes of the documents that match a filter, of those that `allow` leaves."""
     from ketrag_fast.query.themes.describe import find_themes
+    from ketrag_fast.query.themes.summaries import with_summaries
 
     if allow is not None:
         state = state.restricted(allow_condition(allow), progress)
-    return find_themes(state.opened, None if chosen is None else filter_condition(chosen), progress)
+    condition = None if chosen is None else filter_condition(chosen)
+    found = find_themes(state.opened, condition, progress)
+    return with_summaries(state.opened, found, Layout(state.path).tables)
+
+
+def summarise_themes(
+    state: IndexState,
+    chosen: Filter | None,
+    allow: Filter | None,
+    progress: Callback | None,
+    *,
+    dry_run: bool,
+) -> ThemeSummaries:
+    """Have a language model summarise the themes that `themes` returns."""
+    from ketrag_fast.index import theme_summaries
+
+    if allow is not None:
+        state = state.restricted(allow_condition(allow), progress)
+    condition = None if chosen is None else filter_condition(chosen)
+    return theme_summaries.summarise_themes(state, condition, progress, dry_run=dry_run)

@@ -27,7 +27,7 @@ Terms = tuple[NDArray[np.uint32], NDArray[np.float32]]
 
 _lock = Lock()
 _opened: list[SparseModel] = []
-"""The encoder used last: a process usually serves indexes of one model."""
+"""The most recently used encoder, because a process usually serves indexes of one model."""
 
 
 def folder_of(spec: str) -> Path:
@@ -57,7 +57,7 @@ def open_model(spec: str) -> SparseModel:
 
 
 def close_models() -> None:
-    """Forget the loaded model, so that the next use reads its files again."""
+    """Release the loaded model; the next use reads its files again."""
     with _lock:
         _opened.clear()
 

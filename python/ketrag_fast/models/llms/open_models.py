@@ -66,6 +66,11 @@ class Models:
         finally:
             opened.busy.release()
 
+    def open(self, spec: str, slots: int) -> LanguageModel:
+        """Open the model of a spec once more, for many prompts at a time; the caller closes it."""
+        self._require_price(spec)
+        return open_model(spec, replace(self._options, slots=slots))
+
     def identity(self, spec: str) -> ModelIdentity:
         """Return the identity of the model of a spec; waits only if it is not open yet."""
         opened = self._find(spec)
@@ -86,12 +91,16 @@ class Models:
         returns True.
         """
         if opened.model is None:
-            if not self._priced and parse_spec(spec)[0] == "openai":
-                Account(None, self.limit)  # raises, because there is no price
+            self._require_price(spec)
             opened.model = open_model(spec, replace(self._options, cancel=cancel))
         if cancel is not None and isinstance(opened.model, Loadable):
             opened.model.load(cancel)
         return opened.model
+
+    def _require_price(self, spec: str) -> None:
+        """Raise ConfigError for an endpoint without a price if there is a limit in USD."""
+        if not self._priced and parse_spec(spec)[0] == "openai":
+            Account(None, self.limit)
 
     def close(self) -> None:
         """Close all models."""

@@ -8,6 +8,8 @@ from typing import Final
 from ketrag_fast import _core
 from ketrag_fast.query.themes.plain_words import PLAIN_WORDS, WORDS_FOR_DOCUMENTS
 
+SURVEY: Final = "survey"
+"""The mode for questions about the whole."""
 EXAMPLES: Final = (
     "What are these documents about?",
     "Which problems come up again and again?",
