@@ -5,24 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ketrag_fast.base.filters import allow_condition, filter_condition
 from ketrag_fast.errors import InputError
 from ketrag_fast.index.state import IndexState
 from ketrag_fast.query.limits import check_budget
 from ketrag_fast.query.plan import plan_query
 from ketrag_fast.query.query import Filter, Query, QueryFields, as_query, batches_of
-from ketrag_fast.query.retrieval import check_threads, retrieve_one, run_plan
-from ketrag_fast.types import Answer, Context
+from ketrag_fast.query.retrieval import check_threads, run_plan
+from ketrag_fast.types import Context
 
 if TYPE_CHECKING:
     from ketrag_fast.base.progress import Callback
-    from ketrag_fast.types import Themes
+    from ketrag_fast.types import Answer, Themes
 
 
 def retrieve(state: IndexState, query: str | Query, fields: QueryFields) -> Context:
     """Return the context of a query."""
     state, query = state.visible(as_query(query, fields))
-    return retrieve_one(state.opened, state.path, query)
+    return run_plan(plan_query(state.opened, state.path, query), [query.text])[0][0]
 
 
 def retrieve_many(
@@ -63,6 +62,7 @@ def themes(
     state: IndexState, chosen: Filter | None, allow: Filter | None, progress: Callback | None
 ) -> Themes:
     """Return the themes of the documents that match a filter, of those that `allow` leaves."""
+    from ketrag_fast.base.filters import allow_condition, filter_condition
     from ketrag_fast.query.themes.describe import find_themes
 
     if allow is not None:

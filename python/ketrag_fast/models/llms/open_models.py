@@ -6,14 +6,16 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from ketrag_fast.base.config import Settings
 from ketrag_fast.base.progress import Limited
 from ketrag_fast.errors import Cancelled, DeadlineExceeded
-from ketrag_fast.models.llms.protocol import Cancel, LanguageModel, Loadable, ModelIdentity
-from ketrag_fast.models.llms.registry import ModelOptions, open_model, parse_spec
 from ketrag_fast.models.spending import Account, SpendingLimit
+
+if TYPE_CHECKING:
+    from ketrag_fast.models.llms.protocol import Cancel, LanguageModel, ModelIdentity
 
 
 class Models:
@@ -30,14 +32,7 @@ class Models:
             usd_per_million_out=settings.llm_usd_per_million_out,
         )
         self._priced = price is not None or settings.limit_usd is None
-        # One reply at a time: batching changes rounding, and a ranking must not depend on it.
-        self._options = ModelOptions(
-            offline=settings.offline,
-            slots=1,
-            context=settings.llm_context,
-            threads=settings.threads,
-            account=self.account,
-        )
+        self._settings = settings
         self._lock = threading.Lock()
         self._opened: dict[str, _Opened] = {}
 
@@ -85,10 +80,22 @@ class Models:
         With `cancel`, the weights of a local model are loaded too, and Cancelled is raised when `cancel`
         returns True.
         """
+        from ketrag_fast.models.llms.protocol import Loadable
+        from ketrag_fast.models.llms.registry import ModelOptions, open_model, parse_spec
+
         if opened.model is None:
             if not self._priced and parse_spec(spec)[0] == "openai":
                 Account(None, self.limit)  # raises if the model has no price
-            opened.model = open_model(spec, replace(self._options, cancel=cancel))
+            # One reply at a time: batching changes rounding, and a ranking must not depend on it.
+            options = ModelOptions(
+                offline=self._settings.offline,
+                slots=1,
+                context=self._settings.llm_context,
+                threads=self._settings.threads,
+                account=self.account,
+                cancel=cancel,
+            )
+            opened.model = open_model(spec, options)
         if cancel is not None and isinstance(opened.model, Loadable):
             opened.model.load(cancel)
         return opened.model
