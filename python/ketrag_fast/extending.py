@@ -1,4 +1,4 @@
-"""Everything that a package with a system needs (docs/extending.md).
+"""Everything that a package with a system needs (docs/how-to/extending.md).
 
 These names are stable; everything else that a system imports from `ketrag_fast` may move.
 Importing this module is cheap and loads no NumPy: every command of `ketrag` loads every installed system.

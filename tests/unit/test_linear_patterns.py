@@ -24,7 +24,7 @@ BUILT_AT_RUN_TIME = {
     # A pair of characters that re.escape has made literal.
     ("ketrag_fast.query.snippets", "_marks"),
     # Patterns of .gitignore files; tests/unit/readers/test_ignore_patterns.py times hostile ones.
-    ("ketrag_fast.readers.ignore_patterns", "ignore_spec"),
+    ("ketrag_fast.readers.ignored", "ignore_spec"),
 }
 BOUNDED = {
     # Applied to the first 4,096 bytes of a file, and to at most 300 characters of a heading.

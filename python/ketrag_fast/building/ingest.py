@@ -159,7 +159,7 @@ def _nothing_found(tables: Tables, done: Ingested) -> DocumentError:
     skipped = "".join(f" ({warning})" for warning in done.warnings if warning.startswith("skipped"))
     return DocumentError(
         f"no document found in {named}{skipped}",
-        hint="check the path; docs/documents.md lists the formats; nothing was changed",
+        hint="check the path; docs/reference/documents.md lists the formats; nothing was changed",
     )
 
 

@@ -31,7 +31,7 @@ class SpendingLimit:
 
     @property
     def spent(self) -> float:
-        """USD spent by all accounts; those without a price count as 0."""
+        """USD spent by all accounts; accounts without a price count as 0."""
         return sum(account.usd or 0.0 for account in self._accounts)
 
     def require(self, more: float) -> None:

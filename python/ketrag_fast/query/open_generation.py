@@ -18,7 +18,7 @@ from ketrag_fast.errors import ExtensionError, IndexDamaged, KetragError, ModeUn
 from ketrag_fast.kernels.text import unpack
 from ketrag_fast.models.endpoint_trust import Trust
 from ketrag_fast.models.llms.open_models import Models
-from ketrag_fast.models.lru import Remembered
+from ketrag_fast.models.lru import LruCache
 from ketrag_fast.query.availability import UNREAD, missing_of, reads
 from ketrag_fast.query.document_metadata import DocumentMetadata
 from ketrag_fast.query.passage_locations import Places
@@ -114,9 +114,9 @@ class Opened:
         return Drawings(self.generation)
 
     @cached_property
-    def themes(self) -> Remembered[FoundThemes]:
+    def themes(self) -> LruCache[FoundThemes]:
         """The latest themes, by condition (`query/themes/describe.py`)."""
-        return Remembered(_MOST_THEMES)
+        return LruCache(_MOST_THEMES)
 
     def close(self) -> None:
         """Close the models."""
@@ -234,8 +234,8 @@ class Opened:
         return mask
 
     @cached_property
-    def _masks(self) -> Remembered[FilterMask]:
-        return Remembered(_MOST_MASKS)
+    def _masks(self) -> LruCache[FilterMask]:
+        return LruCache(_MOST_MASKS)
 
     @cached_property
     def cautions(self) -> dict[str, str]:

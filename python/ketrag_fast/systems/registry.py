@@ -2,8 +2,8 @@
 
 Everything that depends on systems is derived from it: settings, options and their help, names of modes and
 presets, statistics, the tables in docs/. Other packages provide systems through the entry point group
-`ketrag_fast.systems` (docs/extending.md). A system that cannot be loaded is left out, and only code that
-names it gets an error with the reason.
+`ketrag_fast.systems` (docs/how-to/extending.md). A system that cannot be loaded is left out, and only code
+that names it gets an error with the reason.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class Registry:
 
     @cached_property
     def listed(self) -> Mapping[str, tuple[str, ...]]:
-        """Values to list in the help of settings that accept any text."""
+        """Suggested values, for the help of settings that accept any text."""
         return {"system": tuple(self.presets), "modes": (*LISTS, *self.recipes)}
 
     @cached_property
@@ -102,7 +102,7 @@ class Registry:
 
     @cached_property
     def channels(self) -> Mapping[str, Channel]:
-        """By name."""
+        """Every channel by name."""
         return {channel.name: channel for system in self.systems for channel in system.channels}
 
     @cached_property
@@ -258,7 +258,7 @@ def _has_entry_points() -> bool:
     mark = f"[{GROUP}]".encode()
     for place in dict.fromkeys(sys.path):
         folder = Path(place or ".")
-        if folder.is_file():  # a zip, which only importlib can read
+        if folder.is_file():  # a zip file, which only importlib can read
             return True
         try:
             names = [
@@ -313,5 +313,5 @@ def check_language(name: str) -> None:
     if name not in known:
         raise ConfigError(
             f"language: {name[:80]!r} is not auto, none or a known language",
-            hint=suggest(name, sorted(known)) or "docs/languages.md lists them; auto detects the language",
+            hint=suggest(name, sorted(known)) or "see docs/reference/languages.md; auto detects it",
         )

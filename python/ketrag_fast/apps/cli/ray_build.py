@@ -23,7 +23,7 @@ _ALONE = {"dry_run": "--dry-run", "rebuild": "--rebuild", "publish_partial": "--
 
 def declare(parser: argparse.ArgumentParser) -> None:
     """Add the options."""
-    group = parser.add_argument_group("several machines (docs/clusters.md)")
+    group = parser.add_argument_group("several machines (docs/how-to/clusters.md)")
     mark_rare(
         group.add_argument(
             "--on", metavar="WHERE", help="build a new index on Ray: `ray`, or ray://HOST:PORT of a cluster"

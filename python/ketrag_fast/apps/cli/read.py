@@ -71,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
         output.warn(f"{note.document}: {note.message}")
     if not count and not failures and not notes:
         raise DocumentError(
-            f"{args.source}: no file of a known format", hint="docs/documents.md lists the formats"
+            f"{args.source}: no file of a known format", hint="docs/reference/documents.md lists the formats"
         )
     return output.PARTIAL if failures else 0
 

@@ -100,7 +100,7 @@ class Models:
     def _require_price(self, spec: str) -> None:
         """Raise ConfigError for an endpoint without a price if there is a limit in USD."""
         if not self._priced and parse_spec(spec)[0] == "openai":
-            Account(None, self.limit)
+            Account(None, self.limit)  # raises if the model has no price
 
     def close(self) -> None:
         """Close all models."""

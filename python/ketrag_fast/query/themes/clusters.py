@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from ketrag_fast import _core
 from ketrag_fast.errors import Cancelled
-from ketrag_fast.systems.shared.rows import F32, U32, U64, Arrays, csr, take_rows
+from ketrag_fast.systems.shared.rows import F32, U32, U64, Arrays, csr, select_rows
 
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
@@ -75,8 +75,8 @@ class Keywords:
 
     def taken(self, units: I64) -> Keywords:
         """Return the rows of some units."""
-        indptr, indices = take_rows((self.indptr, self.indices), units)
-        repeats = take_rows((self.indptr, self.repeats), units)[1]
+        indptr, indices = select_rows((self.indptr, self.indices), units)
+        repeats = select_rows((self.indptr, self.repeats), units)[1]
         return Keywords(indptr, indices, repeats, self.count, self.digits)
 
 

@@ -229,11 +229,11 @@ class Stage:
         return self.provides or self.name
 
     def needed(self, settings: Settings) -> tuple[str, ...]:
-        """Return its needs under these settings."""
+        """Return the stages that it needs under these settings."""
         return self.needs(settings) if callable(self.needs) else self.needs
 
     def make(self, inputs: StageInputs, settings: Settings, context: StageContext) -> Made:
-        """Run the stage, and return its arrays and files."""
+        """Run the stage and return its arrays and files."""
         made: Made = resolve(self.run)(inputs, settings, context)
         return made
 

@@ -1,6 +1,6 @@
 """Validation of a system's declarations when it is loaded.
 
-The author of a system sees every mistake immediately, instead of its users in a later build or query.
+Mistakes are reported to the author of a system when it loads, not to its users in a later build or query.
 """
 
 from __future__ import annotations
