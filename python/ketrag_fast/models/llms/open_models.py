@@ -113,7 +113,7 @@ class Models:
         from ketrag_fast.models.llms.registry import parse_spec
 
         if not self._priced and parse_spec(spec)[0] == "openai":
-            Account(None, self.limit)
+            Account(None, self.limit)  # raises if the model has no price
 
     def close(self) -> None:
         """Close all models."""
