@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import json
 import os
 from collections.abc import Mapping
@@ -112,3 +113,13 @@ def parse_indexes(folders: list[str]) -> dict[str, str]:
 
 def _absolute(folder: str) -> str:
     return os.path.abspath(folder)  # noqa: PTH100 - keeps symbolic links
+
+
+def is_local(host: str) -> bool:
+    """Return whether a name or address is this machine."""
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
