@@ -1,24 +1,19 @@
-"""Endpoints that answer no question: statistics, graphs, documents, passages, health, and shared indexes."""
+"""Endpoints that answer no question: statistics, graphs, documents, passages and health."""
 
 from __future__ import annotations
 
-import tempfile
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, Final
 
-from starlette.background import BackgroundTask
 from starlette.requests import Request
-from starlette.responses import FileResponse, Response
+from starlette.responses import Response
 
 from ketrag_fast.apps.server.indexes import OpenIndex
 from ketrag_fast.apps.server.problems import Problem, stopping, without_paths
 from ketrag_fast.apps.server.replies import json_bytes, json_reply
 from ketrag_fast.apps.server.service import Service
 from ketrag_fast.base.progress import Callback
-from ketrag_fast.index import Index
-from ketrag_fast.index.bundles import part_state
 from ketrag_fast.types import Listed
 
 _MOST: Final = 1000
@@ -281,35 +276,3 @@ async def metrics(request: Request) -> Response:
     for entry in service.indexes:
         service.metrics.generation.labels(entry.name).set(entry.index.generation)
     return Response(service.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
-
-
-def _shared_index(request: Request) -> tuple[Service, OpenIndex]:
-    service: Service = request.app.state.service
-    if not service.options.share:
-        raise Problem(
-            403, "not_shared", "this service shares no index", hint="start it with `ketrag serve --share`"
-        )
-    return requested_index(request)
-
-
-async def part(request: Request) -> Response:
-    """Serve `GET /v1/part`: digest and generation of an index."""
-    service, entry = _shared_index(request)
-    digest, generation = await service.aside(part_state, entry.index.path)
-    data = {"schema": "ketrag/part/1", "index": entry.name, "digest": digest, "generation": generation}
-    return json_reply(data)
-
-
-async def bundle(request: Request) -> Response:
-    """Serve `GET /v1/part/bundle`: an index as one file."""
-    service, entry = _shared_index(request)
-    folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
-    try:
-        file = Path(folder.name) / "part.bundle"
-        await service.aside(Index.bundle, entry.index.path, file)
-    except BaseException:
-        folder.cleanup()
-        raise
-    return FileResponse(
-        file, media_type="application/octet-stream", background=BackgroundTask(folder.cleanup)
-    )

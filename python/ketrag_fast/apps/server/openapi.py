@@ -110,8 +110,6 @@ def _index_paths(shapes: Mapping[str, Shape]) -> dict[str, Any]:
     return {
         "/v1/indexes": {"get": _get("List the indexes")},
         "/v1/stats": {"get": _get("Statistics of an index", _INDEX)},
-        "/v1/part": {"get": _get("Digest and generation of an index that is shared", _INDEX)},
-        "/v1/part/bundle": {"get": _get("A shared index as one file", _INDEX)},
         "/v1/fields": {"get": _get("Metadata fields of the documents, for filters", _INDEX)},
         "/v1/builds": {
             "get": _get(
