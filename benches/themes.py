@@ -171,7 +171,7 @@ def measure_survey(args: argparse.Namespace) -> None:
     """Publish how many gold documents and words of the answer the modes have, by halves of the questions."""
     if args.model:
         require_model()
-    settings = Settings(threads=1, embedder=MODEL) if args.model else Settings(threads=1)
+    settings = Settings(threads=1, modes="auto,fused", **({"embedder": MODEL} if args.model else {}))
     rows, repeated = [], []
     for name in SETS[: 1 if args.smoke else None]:
         data = load_dataset(require_data("polar" if args.smoke else name))
