@@ -80,17 +80,23 @@ def answer_options(
     return AnswerOptions(llm, limit, longest, on_text, on_context, form_of(kind, options), quotes)
 
 
-def answer_query(opened: Opened, path: Path, query: Query, options: AnswerOptions) -> Answer:
+def answer_query(
+    opened: Opened, path: Path, query: Query, options: AnswerOptions, context: Context | None = None
+) -> Answer:
     """Return a model's answer to a query; without a model, the best sentences and the reason.
 
-    Raises the errors of retrieval and of the model.
+    A `context` that was retrieved already is used instead of that of the query. Raises the errors of
+    retrieval and of the model.
     """
     plan = plan_query(opened, path, query)
+    if context is not None:
+        plan = replace(plan, neighbourhoods=0)  # its units may be those of other indexes
     llm = (opened.answering or _NO_MODEL) if options.llm is None else options.llm
     is_quoting = isinstance(llm, str) and is_extractive(llm)
     if is_quoting:
         require_free(options.form)
-    context = run_plan(plan, [query.text], quoted=llm == _NO_MODEL)[0][0]
+    if context is None:
+        context = run_plan(plan, [query.text], quoted=llm == _NO_MODEL)[0][0]
     if options.on_context is not None and options.on_context(context) is False:
         return answer_without_model(context, "cancelled")
     if llm == _NO_MODEL or not context.passages:
