@@ -121,10 +121,10 @@ def test_a_purge_that_a_reader_blocks_is_an_error(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("moment", "change"),
     [
-        ("runner.drop_unused", {"where": {"kind": "secret"}}),
+        ("runner.purge", {"where": {"kind": "secret"}}),
         ("purge.discard", {"remove": "sec*"}),
         ("purge.discard", {"where": {"kind": "secret"}}),
-        ("runner._StageRun.run", {"remove": ["sec0", "sec[12]"]}),
+        ("runner._run_stages", {"remove": ["sec0", "sec[12]"]}),
     ],
 )
 def test_a_killed_purge_continues(tmp_path: Path, change: dict[str, Any], moment: str) -> None:
@@ -146,7 +146,7 @@ def test_a_killed_purge_continues(tmp_path: Path, change: dict[str, Any], moment
 def test_a_pending_purge_is_no_setting(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     place = tmp_path / "ix"
     ships(place)
-    killed("runner.drop_unused", f"Index.open({str(place)!r}).update(remove='sec*', purge=True)")
+    killed("runner.purge", f"Index.open({str(place)!r}).update(remove='sec*', purge=True)")
     with Tables(Layout(place).tables, read_only=True) as tables:
         assert tables.pending_purge() is not None
         assert all(name.isidentifier() for name in tables.settings())

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, overload
 
 from ketrag_fast.base.config import Settings
-from ketrag_fast.base.filters import allow_condition
 from ketrag_fast.base.memory import enough_memory
 from ketrag_fast.index import querying
 from ketrag_fast.index.state import IndexState
@@ -392,6 +391,8 @@ class Index:
             ...     [document.document for document in old.inspect.documents()]
             ['fram', 'nansen']
         """
+        from ketrag_fast.base.filters import allow_condition
+
         index = Index.__new__(Index)
         index.path, index.report = self.path, None
         index._state = self._state.restricted(allow_condition(allow), progress).shared()

@@ -18,8 +18,9 @@ from ketrag_fast.index.state import IndexState
 from ketrag_fast.query import inspect
 from ketrag_fast.query.limits import check_text, core_text
 from ketrag_fast.query.open_generation import Opened
+from ketrag_fast.query.plan import plan_query
 from ketrag_fast.query.query import Filter, QueryFields, as_query
-from ketrag_fast.query.retrieval import retrieve_one
+from ketrag_fast.query.retrieval import run_plan
 from ketrag_fast.storage import read_only as reading
 from ketrag_fast.storage.build_progress import read_progress
 from ketrag_fast.storage.layout import Layout
@@ -223,7 +224,7 @@ class Inspection:
             seeds += graph_view.nodes_of_units(graph, units, len(opened.searcher))[: max(drawn // 3, 1)]
         if question is not None:
             query = as_query(question, {"explain": False, "budget": _QUESTION_TOKENS})
-            found = retrieve_one(opened, state.path, query)
+            found = run_plan(plan_query(opened, state.path, query), [query.text])[0][0]
             units = [passage.unit for passage in found.passages]
             seeds += graph_view.nodes_of_units(graph, units, len(opened.searcher))[: max(drawn // 3, 1)]
             if not seeds:

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ketrag_fast.base.config import Settings
-from ketrag_fast.base.filters import Condition, allow_condition
 from ketrag_fast.errors import InputError
 from ketrag_fast.query.limits import Clock
 from ketrag_fast.query.open_generation import Opened, load
@@ -16,6 +15,7 @@ from ketrag_fast.storage.generation import current_number, stamp_of
 from ketrag_fast.storage.layout import Layout
 
 if TYPE_CHECKING:
+    from ketrag_fast.base.filters import Condition
     from ketrag_fast.base.progress import Callback, Event
 
 _OPEN_PARTS = 16
@@ -31,7 +31,11 @@ class IndexState:
         self.folder = self.path
         """Folder of the index that is open: `path`, or in it the index of the documents that may be seen."""
         self.settings = settings
-        self.allows = () if settings.allow is None else (allow_condition(settings.allow),)
+        self.allows: tuple[Condition, ...] = ()
+        if settings.allow is not None:
+            from ketrag_fast.base.filters import allow_condition
+
+            self.allows = (allow_condition(settings.allow),)
         self._parts: dict[str, IndexState] = {}
         self._lent = False
         self._whole: tuple[int, tuple[int, int]] = (0, (0, 0))

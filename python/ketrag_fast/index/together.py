@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 from ketrag_fast.base.memory import enough_memory
 from ketrag_fast.errors import ModeUnavailable
@@ -16,7 +16,10 @@ from ketrag_fast.index.index import Index
 from ketrag_fast.query.contexts import NOTHING_FITS
 from ketrag_fast.query.limits import Clock
 from ketrag_fast.query.query import QueryFields
-from ketrag_fast.types import Answer, Context, Passage
+from ketrag_fast.types import Context, Passage
+
+if TYPE_CHECKING:
+    from ketrag_fast.types import Answer
 
 Indexes = Mapping[str | None, Index]
 """Open indexes by name; the key of a single index may be None."""
