@@ -199,7 +199,7 @@ def declare_get(commands: Any, shared: argparse.ArgumentParser) -> None:
         description="Print the indexed text of a file, or a part of it, with line numbers. The file itself "
         "is not read.",
         examples=(
-            "ketrag get docs/changing.md:93-110",
+            "ketrag get notes/plan.md:93-110",
             "ketrag get report.pdf:p12",
             "ketrag get stock.xlsx:Stock!A65",
         ),
