@@ -14,10 +14,9 @@ from typing import Final, Literal
 from ketrag_fast.base.config import Settings
 from ketrag_fast.base.config.shards import Shards, shards_of
 from ketrag_fast.base.progress import Meter
-from ketrag_fast.building.file_reading import check_document, find_files, read_jobs
+from ketrag_fast.building.file_reading import UniqueIds, check_document, find_files, read_jobs
 from ketrag_fast.building.sources import SourceTask
 from ketrag_fast.building.unchanged import UnchangedFiles, is_recorded
-from ketrag_fast.building.unique_ids import UniqueIds
 from ketrag_fast.errors import Cancelled, DocumentError
 from ketrag_fast.readers import ALONE, Item, SourceFile, SourceFiles, is_glob, single
 from ketrag_fast.readers.file_types import BY_SUFFIX
