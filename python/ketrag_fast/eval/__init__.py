@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from ketrag_fast.eval.answers import Answers, read_answers
 from ketrag_fast.eval.compare import ComparedRun, Comparison, compare, render_comparison
-from ketrag_fast.eval.concatenate import concatenate
 from ketrag_fast.eval.datasets import DataSet, Question, load_dataset
 from ketrag_fast.eval.paired import PairedDifference, compare_paired
 from ketrag_fast.eval.provenance import describe
@@ -29,7 +28,6 @@ __all__ = [
     "collect",
     "compare",
     "compare_paired",
-    "concatenate",
     "describe",
     "load",
     "load_dataset",

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ketrag_fast.index.inspection import Inspection
     from ketrag_fast.models.llms.protocol import LanguageModel
     from ketrag_fast.query.answer.generation import OnText
-    from ketrag_fast.types import Answer, BuildReport, Excerpt, Files, Hits, Match, Themes
+    from ketrag_fast.types import Answer, BuildReport, Excerpt, Files, Hits, Match, Themes, ThemeSummaries
 
     PathText = str | os.PathLike[str]
 
@@ -801,6 +801,42 @@ class Index:
             [('1', 2)]
         """
         return querying.themes(self._state, filter, allow, progress)
+
+    @enough_memory()
+    def summarise_themes(
+        self,
+        *,
+        filter: Filter | None = None,  # noqa: A002 - as in `Query`
+        allow: Filter | None = None,
+        dry_run: bool = False,
+        progress: Callback | None = None,
+    ) -> ThemeSummaries:
+        """Have a language model (setting `answer_llm`, else `llm`) summarise the themes; return what it did.
+
+        Summaries are written bottom up, each from passages of the theme and the summaries of the narrower
+        themes, and stored in the index. `themes` returns them as long as all passages that they were written
+        from are in the index, visible to the caller and in that theme; so after a change only those that it
+        concerns are written again. A call that was stopped or reached `limit_seconds` or `limit_usd`
+        continues when it is made again.
+
+        Args:
+            filter, allow: summarise the themes of the matching documents, as `themes` returns them.
+            dry_run: call no model; return the calls, tokens and seconds that the missing summaries need.
+            progress: called with each `Event`; stops the call by returning False.
+
+        Raises:
+            ModeUnavailable: No language model is set, or the index was built without the mode `walk`.
+            EndpointNotConfirmed: Only the index names the model's endpoint.
+            BackendError: The model fails.
+            IndexLocked, ReadOnly, Cancelled, InputError: The index cannot be written, or as in `themes`.
+
+        Examples:
+            >>> settings = Settings(answer_llm="openai:mini@http://localhost/v1")
+            >>> with Index.open(index.path, settings=settings) as opened:
+            ...     opened.summarise_themes(dry_run=True).calls
+            1
+        """
+        return querying.summarise_themes(self._state, filter, allow, progress, dry_run=dry_run)
 
     # ------------------------------------------------------------ export, import and copy
 

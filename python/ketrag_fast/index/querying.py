@@ -15,7 +15,7 @@ from ketrag_fast.types import Context
 
 if TYPE_CHECKING:
     from ketrag_fast.base.progress import Callback
-    from ketrag_fast.types import Answer, Themes
+    from ketrag_fast.types import Answer, Themes, ThemeSummaries
 
 
 def retrieve(state: IndexState, query: str | Query, fields: QueryFields) -> Context:
@@ -64,7 +64,29 @@ def themes(
     """Return the themes of the documents that match a filter, of those that `allow` leaves."""
     from ketrag_fast.base.filters import allow_condition, filter_condition
     from ketrag_fast.query.themes.describe import find_themes
+    from ketrag_fast.query.themes.summaries import with_summaries
+    from ketrag_fast.storage.layout import Layout
 
     if allow is not None:
         state = state.restricted(allow_condition(allow), progress)
-    return find_themes(state.opened, None if chosen is None else filter_condition(chosen), progress)
+    condition = None if chosen is None else filter_condition(chosen)
+    found = find_themes(state.opened, condition, progress)
+    return with_summaries(state.opened, found, Layout(state.path).tables)
+
+
+def summarise_themes(
+    state: IndexState,
+    chosen: Filter | None,
+    allow: Filter | None,
+    progress: Callback | None,
+    *,
+    dry_run: bool,
+) -> ThemeSummaries:
+    """Have a language model summarise the themes that `themes` returns."""
+    from ketrag_fast.base.filters import allow_condition, filter_condition
+    from ketrag_fast.index import theme_summaries
+
+    if allow is not None:
+        state = state.restricted(allow_condition(allow), progress)
+    condition = None if chosen is None else filter_condition(chosen)
+    return theme_summaries.summarise_themes(state, condition, progress, dry_run=dry_run)

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from ketrag_fast.models.reranker import CrossEncoder
     from ketrag_fast.query.document_texts import DocumentTexts
     from ketrag_fast.query.graph_view import Drawings
-    from ketrag_fast.types import Themes
+    from ketrag_fast.query.themes.found import FoundThemes
 
 _MOST_MASKS = 32
 """Filters whose masks are cached."""
@@ -118,7 +118,7 @@ class Opened:
         return Drawings(self.generation)
 
     @cached_property
-    def themes(self) -> LruCache[Themes]:
+    def themes(self) -> LruCache[FoundThemes]:
         """The latest themes, by condition (`query/themes/describe.py`)."""
         return LruCache(_MOST_THEMES)
 

@@ -160,7 +160,7 @@ def _languages(plan: QueryPlan) -> list[int] | None:
 
 def _overview(plan: QueryPlan, question: str, budget: int) -> Context:
     """Return the central sentences of the themes of the whole index, each theme by its size."""
-    themes = find_themes(plan.opened, plan.condition)
+    themes = find_themes(plan.opened, plan.condition).themes
     quotes = {theme.id: _quotes_of(theme) for theme in themes.themes}
     taken = dict.fromkeys(quotes, 0)
     order: list[tuple[Theme, ThemeQuote]] = []

@@ -5,13 +5,17 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import cache
 from importlib import import_module
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from ketrag_fast.apps.cli import output
 from ketrag_fast.apps.cli.command_parser import CommandParser, suggestion
 from ketrag_fast.errors import KetragError, OutOfMemory
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 GROUPS: Final = {
     "Find": {
@@ -63,6 +67,8 @@ GROUPS: Final = {
 """The commands by group: name, module and help. Only the module of the command that runs is imported."""
 COMMANDS: Final = {name: row for commands in GROUPS.values() for name, row in commands.items()}
 
+GROUP: Final = "ketrag.commands"
+"""The entry point group of commands from other packages (docs/how-to/extending.md)."""
 _DESCRIPTION = "Graph indexes for retrieval, built and queried on this machine."
 EPILOG = """`ketrag COMMAND -h` shows the common options of a command, `ketrag COMMAND --help` all of them.
 Exit codes: 0 done, 1 failed or nothing found, 2 wrong usage, 3 partly done (failures are listed), 4 index
@@ -97,6 +103,12 @@ class _TopParser(CommandParser):
             lines.append(f"{title}:")
             lines += [f"  {name:<13}{text}" for name, (_, text) in commands.items()]
             lines.append("")
+        if outside_commands():
+            from ketrag_fast.apps.cli.outside import help_of
+
+            lines.append("Of other packages:")
+            lines += [f"  {name:<13}{help_of(point)}" for name, point in outside_commands().items()]
+            lines.append("")
         return (
             "\n".join(
                 [*lines, "  -h, --help  print this help", "  --version   print the version", "", EPILOG]
@@ -109,10 +121,10 @@ class _TopParser(CommandParser):
         return self.format_help()
 
 
-def parser(argv: Sequence[str] | None = None) -> CommandParser:
-    """Return the parser of the command line.
+def parser(names: Sequence[str] | None = None) -> CommandParser:
+    """Return the parser of the command line, with all commands or only with those of these names.
 
-    With `argv`, only the options of the command in it are declared, because declaring all takes longer.
+    Declaring the options of all commands takes much longer than of one.
     """
     top = _TopParser(prog="ketrag", description=_DESCRIPTION)
     top.add_argument("--version", action=_Version, nargs=0, help="print the version")
@@ -120,17 +132,25 @@ def parser(argv: Sequence[str] | None = None) -> CommandParser:
     commands = top.add_subparsers(
         dest="command", metavar="COMMAND", required=True, parser_class=CommandParser
     )
-    chosen = next((word for word in argv if word in COMMANDS), None) if argv is not None else None
-    for name, (module, text) in COMMANDS.items():
-        if argv is not None and name != chosen:
-            if chosen is None or chosen != argv[0]:
-                commands.add_parser(name, help=text)
-            continue
+    for name in (*COMMANDS, *outside_commands()) if names is None else names:
         from ketrag_fast.apps.cli import options
 
-        import_module(f"ketrag_fast.apps.cli.{module}").add(commands, options.common())
+        if name in COMMANDS:
+            import_module(f"ketrag_fast.apps.cli.{COMMANDS[name][0]}").add(commands, options.common())
+        else:
+            from ketrag_fast.apps.cli import outside
+
+            outside.add(outside_commands()[name], commands, options.common())
         _set_parser(commands.choices[name])
     return top
+
+
+@cache
+def outside_commands() -> Mapping[str, EntryPoint]:
+    """Return the commands of other packages, by name. They cannot replace a built-in command."""
+    from ketrag_fast.base.entry_points import entry_points
+
+    return {point.name: point for _, point in entry_points(GROUP) if point.name not in COMMANDS}
 
 
 def _set_parser(command: Any) -> None:
@@ -144,12 +164,21 @@ def _set_parser(command: Any) -> None:
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:
     """Return the parsed arguments; exit with 2 and a suggestion if they are wrong."""
-    top = parser(argv)
-    if argv and not argv[0].startswith("-") and argv[0] not in COMMANDS:
-        hint = _ELSEWHERE.get(argv[0]) or suggestion(argv[0], COMMANDS) or "ketrag -h lists them"
-        top.error(f"unknown command {argv[0]!r}", hint)
-    if argv and argv[0].startswith("-") and argv[0] not in _TOP_FLAGS and set(argv) & COMMANDS.keys():
-        top.error(f"option {argv[0]} is before the command", "options follow the command: ketrag COMMAND ...")
+    match [*argv]:
+        case [name, *_] if name in COMMANDS:
+            top = parser([name])
+        case [name, *_] if not name.startswith("-"):
+            if name not in outside_commands():
+                near = suggestion(name, (*COMMANDS, *outside_commands()))
+                parser([]).error(
+                    f"unknown command {name!r}", _ELSEWHERE.get(name) or near or "ketrag -h lists them"
+                )
+            top = parser([name])
+        case [option, *words] if option not in _TOP_FLAGS and not COMMANDS.keys().isdisjoint(words):
+            hint = "options follow the command: ketrag COMMAND ..."
+            parser([]).error(f"option {option} is before the command", hint)
+        case _:
+            top = parser([])
     args: argparse.Namespace
     args, unknown = top.parse_known_args(argv)
     if unknown:

@@ -94,7 +94,7 @@ def setting(group: Any, *wanted: str, rare: bool = False, about: str | None = No
         flag, dest = "--" + name.replace("_", "-"), f"set_{name}"
         if spec.types == (bool,) and spec.default is False and spec.concerns in ("run", "query"):
             action = group.add_argument(
-                flag, dest=dest, action="store_const", const="true", help=_escape(spec.help)
+                flag, dest=dest, action="store_const", const="true", help=_escape(about or spec.help)
             )
         else:
             action = group.add_argument(

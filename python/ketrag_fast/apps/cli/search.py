@@ -119,6 +119,10 @@ def show(args: argparse.Namespace, hits: Hits) -> int:
             output.say(output.empty_text(hits.reason, args.n))
         for text in state_lines(hits):
             output.say(text)
+        from ketrag_fast.query.themes.question import asks_about_the_whole
+
+        if args.set_mode is None and asks_about_the_whole(hits.query):
+            output.say("this may be a question about the whole: `ketrag ask --survey` reads more documents")
     return code
 
 

@@ -171,6 +171,7 @@ def _index_paths(shapes: Mapping[str, Shape]) -> dict[str, Any]:
                 _query("count", {**_COUNT, "maximum": 1000}, "maximum number of documents"),
                 _query("containing", _TEXT, "text that the id or title must contain"),
                 _query("filter", _TEXT, "list only documents with matching metadata"),
+                _query("theme", _TEXT, "list only documents of this theme of `/v1/themes`, such as 2.1"),
                 _query("sort", {**_TEXT, "enum": _ORDERS}, "order of the list (default: that of the index)"),
                 _query("preview", {**_COUNT, "maximum": 1000}, "characters of the text to show"),
             ),

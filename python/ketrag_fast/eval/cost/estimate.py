@@ -3,7 +3,8 @@
 The sample is built in a temporary folder, with rules in place of a language model, which is never called: its
 requests and tokens are counted from the prompts for the sample. Time, bytes and tokens grow linearly with the
 text, except for stages that declare another `growth`. What does not grow, such as the time to open a model,
-is measured by building one document alone.
+is measured by building one document alone. A model on this machine embeds a smaller part of the sample: what
+its stages need comes from a build of that part.
 """
 
 from __future__ import annotations
@@ -35,13 +36,15 @@ from ketrag_fast.models.llms.registry import HEURISTIC, NONE, is_model, parse_sp
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.read_only import contents
 from ketrag_fast.systems.index_settings import stored_settings, with_modes
-from ketrag_fast.systems.planning import stages_for
+from ketrag_fast.systems.planning import embedding_stages, stages_for
 from ketrag_fast.systems.registry import registry
 from ketrag_fast.types import Document, Usage
 
 _CHARACTERS: Final = 1_500_000
 _CHARACTERS_EMBEDDED: Final = 150_000
-"""Size of the sample with a model, which embeds some thousand tokens per second on a small machine."""
+"""Size of the part of the sample that a model embeds: some thousand tokens per second on a small machine."""
+_REST: Final = "store"
+"""Time and bytes that belong to no stage."""
 _FRAME: Final = 12
 """Approximate tokens that a chat template adds to a prompt."""
 _PROMPTS: Final = 200
@@ -87,7 +90,7 @@ class _Built:
     characters: int
     words: int
     seconds: Mapping[str, float]
-    bytes: int
+    bytes: Mapping[str, float]
     chunks: int
     embedding_tokens: float
     core: Sequence[tuple[str, str]]
@@ -111,20 +114,25 @@ def estimate(
     given, whole = _settings_for(settings or Settings(), index)
     parse_spec(whole.llm)
     is_timed = parse(whole.embedder)[0] != "openai"
-    room = _CHARACTERS_EMBEDDED if is_timed and whole.embedder != BUILTIN else _CHARACTERS
     held = contents(Layout(index)) if index is not None else frozenset()
-    sample = read_sample(sources, whole, room, held)
+    sample = read_sample(sources, whole, _CHARACTERS, held)
     changes: dict[str, Any] = {"on_error": "skip", "llm": NONE if whole.llm == NONE else HEURISTIC}
-    if not is_timed:
-        changes["embedder"] = BUILTIN
-    small, large = (
-        _build(part, given.having(**changes), whole, progress) for part in (sample.drawn[:1], sample.drawn)
-    )
+
+    def build(documents: Sequence[Document], **more: Any) -> _Samples:
+        settings = given.having(**changes, **more)
+        return _Samples(*(_build(part, settings, whole, progress) for part in (documents[:1], documents)))
+
+    plain = build(sample.drawn, embedder=BUILTIN)
+    embedded = plain
+    if is_timed and whole.embedder != BUILTIN:
+        embedded = build(sample.within(_CHARACTERS_EMBEDDED, whole.seed))
+    large = plain.large
     share = sample.characters / max(large.characters, 1)
+    embedded_share = sample.characters / max(embedded.large.characters, 1)
     fresh = share * (1 - sample.known)
     words = round(large.words * share)
     million = round(sample.characters / words * 1e6) if words else 0
-    stages = _stages_at(sample.characters, small, large)
+    stages = _parts_at("seconds", sample.characters, plain, embedded)
     stages["read"] = sample.seconds
     reading = sample.seconds * million / max(sample.characters, 1)
     each = _tokens_of_calls(large.core, whole) if is_model(whole.llm) and large.core else (0.0, 0.0)
@@ -133,7 +141,7 @@ def estimate(
         calls=math.ceil(chunks_read * (1 + whole.gleanings) - 1e-9),
         tokens_in=round(each[0] * chunks_read),
         tokens_out=round(each[1] * chunks_read),
-        embedding_tokens=round(large.embedding_tokens * fresh),
+        embedding_tokens=round(embedded.large.embedding_tokens * embedded_share * (1 - sample.known)),
     )
     return Estimate(
         documents=sample.documents,
@@ -147,9 +155,10 @@ def estimate(
         tokens_out=usage.tokens_out,
         embedding_tokens=usage.embedding_tokens,
         seconds=math.fsum(stages.values()),
-        disk=round(_at(sample.characters, small, large, small.bytes, large.bytes)),
-        seconds_per_million_words=math.fsum(_stages_at(million, small, large).values()) + reading,
-        bytes_per_million_words=round(_at(million, small, large, small.bytes, large.bytes)),
+        disk=round(math.fsum(_parts_at("bytes", sample.characters, plain, embedded).values())),
+        seconds_per_million_words=math.fsum(_parts_at("seconds", million, plain, embedded).values())
+        + reading,
+        bytes_per_million_words=round(math.fsum(_parts_at("bytes", million, plain, embedded).values())),
         stages=stages,
         usd=bill(usage, prices or Prices(), whole.llm, whole.embedder),
         notes=tuple(_notes(sample, large, whole, usage, is_timed)),
@@ -179,7 +188,7 @@ def _build(
             stages = {s.name: s.seconds for s in report.stages if s.name not in asking}
             seconds = {
                 **stages,
-                "store": max(report.seconds - math.fsum(s.seconds for s in report.stages), 0.0),
+                _REST: max(report.seconds - math.fsum(s.seconds for s in report.stages), 0.0),
             }
             tokens: float = report.usage.embedding_tokens
             if whole.embedder != BUILTIN and settings.embedder == BUILTIN:
@@ -192,7 +201,7 @@ def _build(
                 report.usage.characters,
                 sum(len(document.text.split()) for document in documents),
                 seconds,
-                sum(file.stat().st_size for file in path.rglob("*") if file.is_file()),
+                _bytes_of(Layout(path)),
                 report.usage.chunks,
                 tokens,
                 _core_chunks(arrays, documents),
@@ -218,24 +227,50 @@ def _core_chunks(
     return found
 
 
-def _stages_at(characters: int, small: _Built, large: _Built) -> dict[str, float]:
-    """Return the seconds of each stage for a size of the text."""
-    powers = {stage.name: stage.growth for stage in registry().stages}
-    return {
-        name: _at(characters, small, large, small.seconds.get(name, 0.0), took, powers.get(name, 1.0))
-        for name, took in large.seconds.items()
-    }
+def _bytes_of(layout: Layout) -> dict[str, float]:
+    """Return the bytes of each stage of a new index, and of all other files."""
+    out: dict[str, float] = {_REST: 0.0}
+    (number,) = layout.generations()
+    folder = layout.generation(number)
+    for file in layout.root.rglob("*"):
+        if file.is_file():
+            inside = file.relative_to(folder).parts if file.is_relative_to(folder) else ()
+            name = inside[0] if len(inside) > 1 else _REST
+            out[name] = out.get(name, 0.0) + file.stat().st_size
+    return out
 
 
-def _at(
-    characters: int, small: _Built, large: _Built, first: float, last: float, power: float = 1.0
-) -> float:
-    """Extrapolate a number to a size of the text. All of it grows if one document took as much (noise)."""
-    ratio = characters / max(large.characters, 1)
-    if power != 1.0 or large.characters <= small.characters:
-        return last * math.pow(ratio, power)
-    grown = (last - first if last > first else last) / (large.characters - small.characters)
-    return max(last + grown * (characters - large.characters), 0.0)
+@dataclass(frozen=True, slots=True)
+class _Samples:
+    """Builds of one document and of many."""
+
+    small: _Built
+    large: _Built
+
+    def at(self, characters: int, of: str, name: str, power: float = 1.0) -> float:
+        """Extrapolate the seconds or bytes of a stage; all of it grows if one document took as much."""
+        first, last = (getattr(built, of).get(name, 0.0) for built in (self.small, self.large))
+        ratio = characters / max(self.large.characters, 1)
+        if power != 1.0 or self.large.characters <= self.small.characters:
+            return float(last * math.pow(ratio, power))
+        grown = (last - first if last > first else last) / (self.large.characters - self.small.characters)
+        return float(max(last + grown * (characters - self.large.characters), 0.0))
+
+
+def _parts_at(of: str, characters: int, plain: _Samples, embedded: _Samples) -> dict[str, float]:
+    """Return the seconds or bytes of each stage for a size of the text.
+
+    Stages that embed, and those that only an index with a model has, are those of the smaller sample.
+    """
+    powers = {stage.name: stage.growth for stage in registry().stages} if of == "seconds" else {}
+    known, embedding = getattr(plain.large, of), embedding_stages()
+    out = {}
+    for name in getattr(embedded.large, of):
+        own = embedded if name in embedding or name not in known else plain
+        out[name] = own.at(characters, of, name, powers.get(name, 1.0))
+    # To open a model, and to describe it in the manifest, costs the same with any text.
+    out[_REST] += max(getattr(embedded.small, of)[_REST] - getattr(plain.small, of)[_REST], 0.0)
+    return out
 
 
 def _tokens_of_calls(core: Sequence[tuple[str, str]], settings: Settings) -> tuple[float, float]:

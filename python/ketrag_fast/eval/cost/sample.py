@@ -41,6 +41,11 @@ class Sample:
     seconds: float
     known: float
 
+    def within(self, room: int, seed: int) -> tuple[Document, ...]:
+        """Return some of the drawn documents that have about `room` characters together."""
+        chance = random.Random(seed)  # noqa: S311 - a sample, not a secret
+        return _documents_within(list(enumerate(self.drawn)), room, chance)
+
 
 def read_sample(sources: Sources, settings: Settings, room: int, held: frozenset[str]) -> Sample:
     """Read files in a random order for some seconds, and draw documents with about `room` characters.
@@ -66,7 +71,7 @@ def read_sample(sources: Sources, settings: Settings, room: int, held: frozenset
     for (_, kind), size in zip(jobs, sizes, strict=True):
         totals[kind] += size
     return Sample(
-        draw.documents_within(room),
+        _documents_within(draw.drawn, room, chance),
         draw.of_all(draw.documents, totals),
         draw.of_all(draw.characters, totals),
         draw.count,
@@ -81,7 +86,7 @@ class _Draw:
 
     def __init__(self, chance: random.Random, room: int, held: frozenset[str]) -> None:
         self._chance, self._room, self._held = chance, room, held
-        self._drawn: list[tuple[int, Document]] = []
+        self.drawn: list[tuple[int, Document]] = []
         self._seen: set[str] = set()
         self.count = self.failures = self.known = 0
         self.bytes, self.documents, self.characters = Counter[str](), Counter[str](), Counter[str]()
@@ -100,7 +105,7 @@ class _Draw:
             self.known += length if self._held and content_of(document) in self._held else 0
             slot = self.count if self.count < _DOCUMENTS else self._chance.randrange(self.count + 1)
             if slot < _DOCUMENTS:
-                self._drawn[slot : slot + 1] = [(self.count, _shorten(document, self._room))]
+                self.drawn[slot : slot + 1] = [(self.count, _shorten(document, self._room))]
             self.count += 1
 
     def of_all(self, counted: Counter[str], totals: Counter[str]) -> int:
@@ -112,16 +117,20 @@ class _Draw:
             found += number * size / max(among, 1)
         return round(found)
 
-    def documents_within(self, room: int) -> tuple[Document, ...]:
-        """Return some of the drawn documents that have about `room` characters together."""
-        self._chance.shuffle(self._drawn)
-        kept: list[tuple[int, Document]] = []
-        for number, document in self._drawn:
-            if kept and len(document.text) > room:
-                break  # the order is random, so stopping at a long document keeps the sample fair
-            kept.append((number, document))
-            room -= len(document.text)
-        return tuple(document for _, document in sorted(kept, key=lambda one: one[0]))
+
+def _documents_within(
+    numbered: list[tuple[int, Document]], room: int, chance: random.Random
+) -> tuple[Document, ...]:
+    """Return some documents, in order, that have about `room` characters together."""
+    chance.shuffle(numbered)
+    kept: list[tuple[int, Document]] = []
+    for number, document in numbered:
+        short = _shorten(document, room) if not kept else document
+        if len(short.text) > room:
+            break  # the order is random, so stopping at a long document keeps the sample fair
+        kept.append((number, short))
+        room -= len(short.text)
+    return tuple(document for _, document in sorted(kept, key=lambda one: one[0]))
 
 
 def _list_jobs(paths: Iterable[str], settings: Settings, failures: list[Failure]) -> list[ReadJob]:

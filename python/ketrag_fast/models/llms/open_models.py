@@ -61,6 +61,24 @@ class Models:
         finally:
             opened.busy.release()
 
+    def open(self, spec: str, slots: int) -> LanguageModel:
+        """Open the model of a spec once more, for many prompts at a time; the caller closes it."""
+        self._require_price(spec)
+        return self._open(spec, slots)
+
+    def _open(self, spec: str, slots: int, cancel: Cancel | None = None) -> LanguageModel:
+        from ketrag_fast.models.llms.registry import ModelOptions, open_model
+
+        options = ModelOptions(
+            offline=self._settings.offline,
+            slots=slots,
+            context=self._settings.llm_context,
+            threads=self._settings.threads,
+            account=self.account,
+            cancel=cancel,
+        )
+        return open_model(spec, options)
+
     def identity(self, spec: str) -> ModelIdentity:
         """Return the identity of the model of a spec; waits only if it is not open yet."""
         opened = self._find(spec)
@@ -81,24 +99,21 @@ class Models:
         returns True.
         """
         from ketrag_fast.models.llms.protocol import Loadable
-        from ketrag_fast.models.llms.registry import ModelOptions, open_model, parse_spec
 
         if opened.model is None:
-            if not self._priced and parse_spec(spec)[0] == "openai":
-                Account(None, self.limit)  # raises if the model has no price
+            self._require_price(spec)
             # One reply at a time: batching changes rounding, and a ranking must not depend on it.
-            options = ModelOptions(
-                offline=self._settings.offline,
-                slots=1,
-                context=self._settings.llm_context,
-                threads=self._settings.threads,
-                account=self.account,
-                cancel=cancel,
-            )
-            opened.model = open_model(spec, options)
+            opened.model = self._open(spec, 1, cancel)
         if cancel is not None and isinstance(opened.model, Loadable):
             opened.model.load(cancel)
         return opened.model
+
+    def _require_price(self, spec: str) -> None:
+        """Raise ConfigError for an endpoint without a price if there is a limit in USD."""
+        from ketrag_fast.models.llms.registry import parse_spec
+
+        if not self._priced and parse_spec(spec)[0] == "openai":
+            Account(None, self.limit)  # raises if the model has no price
 
     def close(self) -> None:
         """Close all models."""
