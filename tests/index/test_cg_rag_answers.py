@@ -150,7 +150,8 @@ def test_an_answer_is_made_from_summaries(folder: Path, server: Chat) -> None:
 def test_what_does_not_help_is_left_out_and_what_fails_is_told(folder: Path) -> None:
     def failing(request: dict[str, Any]) -> str:
         system, user = (message["content"] for message in request["messages"])
-        return "" if system == neighbours.INSTRUCTIONS and user.split("\n")[1] == "Fram" else replying(request)
+        fails = system == neighbours.INSTRUCTIONS and user.split("\n")[1] == "Fram"
+        return "" if fails else replying(request)
 
     with Chat(failing) as server, opened(folder, subgraphs=4) as index:
         found = index.ask("Is the stove hot, and who built the Fram?", llm=f"openai:mini@{server.url}")

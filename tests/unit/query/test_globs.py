@@ -9,7 +9,7 @@ import pytest
 from ketrag_fast import _core
 from ketrag_fast.errors import InputError
 from ketrag_fast.kernels.text import pack
-from ketrag_fast.query import narrowing, hit_places
+from ketrag_fast.query import hit_places, narrowing
 from ketrag_fast.query.narrowing import expression
 
 PATHS = [
@@ -59,5 +59,5 @@ def test_nothing_is_not(glob: object) -> None:
 
 
 def test_examples() -> None:
-    for module in (globs, hit_places):
+    for module in (narrowing, hit_places):
         assert doctest.testmod(module).failed == 0
