@@ -35,25 +35,17 @@ def read_sources(sources: Sources, settings: Settings) -> Iterator[Item]:
     """
     paths, documents = split_sources(sources)
     seen: set[str] = set()
-    read: set[str] = set()
-    ids = UniqueIds()
-
-    def again(real: str) -> bool:
-        is_known = real in read
-        read.add(real)
-        return is_known
-
+    selection, ids = FileSelection(), UniqueIds()
     with sandbox_pool(settings) as sandbox:
         for number, path in enumerate(paths):
             source = SourceRow(number, "path", path, absolute(path))
             files = ids.rename(source, find_files(source.spec, settings))
             yield from files.failures
-            others: list[Failure] = []
-            skipped: list[Failure] = []
-            for _, items in sandbox.read(read_jobs(files, settings, again, others, skipped)):
+            for _, items in sandbox.read(read_jobs(files, settings, selection)):
                 yield from (usable_item(item, seen) for item in items)
-            yield from others
-            yield from (one for one in skipped if one.code == GENERATED)
+            yield from selection.failures
+            yield from (one for one in selection.skipped if one.code == GENERATED)
+            selection.failures, selection.skipped = [], []
     yield from (usable_item(item, seen) for item in documents or ())
 
 
@@ -96,22 +88,42 @@ def usable_item(item: Item, seen: set[str]) -> Item:
     return item
 
 
-def read_jobs(
-    files: SourceFiles,
-    settings: Settings,
-    again: Callable[[str], object],
-    others: list[Failure],
-    skipped: list[Failure],
-    named: str | None = None,
-    elsewhere: Callable[[SourceFile, str], bool] = lambda *_: False,
-    is_unchanged: Callable[[SourceFile], bool] = lambda _: False,
-    is_counted: Callable[[Path], bool] = lambda _: True,
-) -> Iterator[ReadJob]:
-    """Yield the files that a reader supports, with their kinds; `is_unchanged` decides which need no reader.
+class FileSelection:
+    """Which files of a source are read, and why others are not.
 
-    Files of unknown formats and generated files are added to `skipped`, if `is_counted` returns True for
-    them. Unreadable files, and an unsupported file that is the source itself, are added to `others`.
+    Attributes:
+        failures: Unreadable files, and a source that is itself a file of an unknown format.
+        skipped: Other files of unknown formats, and generated files.
+        named: Id of the file that is the source itself.
     """
+
+    def __init__(self, named: str | None = None, skipped: list[Failure] | None = None) -> None:
+        self.named = named
+        self.failures: list[Failure] = []
+        self.skipped: list[Failure] = [] if skipped is None else skipped
+        self._paths: set[str] = set()
+
+    def is_repeated(self, path: str) -> bool:
+        """Return whether an absolute path was selected before; from now on it is."""
+        is_known = path in self._paths
+        self._paths.add(path)
+        return is_known
+
+    def is_elsewhere(self, file: SourceFile, kind: str) -> bool:
+        """Return whether a file belongs to another shard."""
+        return False
+
+    def is_unchanged(self, file: SourceFile) -> bool:
+        """Return whether the stored documents of a file are what reading it again would give."""
+        return False
+
+    def is_reported(self, path: Path) -> bool:
+        """Return whether a file of an unknown format is added to `skipped`."""
+        return True
+
+
+def read_jobs(files: SourceFiles, settings: Settings, selection: FileSelection) -> Iterator[ReadJob]:
+    """Yield the files that a reader supports, with their kinds; note all others in `selection`."""
     for name, path in files.files:
         file = SourceFile(
             path,
@@ -123,22 +135,22 @@ def read_jobs(
             generated=settings.generated == "read",
         )
         try:
-            kind = UNCHANGED if is_unchanged(file) else known_kind(file)
+            kind = UNCHANGED if selection.is_unchanged(file) else known_kind(file)
             why = None if kind in (None, UNCHANGED) or file.generated else reason(file, kind)
         except DocumentError as error:
-            others.append(file.failure(str(error)))
+            selection.failures.append(file.failure(str(error)))
             continue
         except OSError as error:
-            others.append(file.failure(f"cannot be read: {error.strerror or error}"))
+            selection.failures.append(file.failure(f"cannot be read: {error.strerror or error}"))
             continue
         if kind is None:
-            if name == named:
-                others.append(file.failure(f"no reader for {_format_of(path)}"))
-            elif is_counted(path):
-                skipped.append(Failure(name, FORMAT, f"no reader for {_format_of(path)}"))
+            if name == selection.named:
+                selection.failures.append(file.failure(f"no reader for {_format_of(path)}"))
+            elif selection.is_reported(path):
+                selection.skipped.append(Failure(name, FORMAT, f"no reader for {_format_of(path)}"))
         elif why is not None:
-            skipped.append(Failure(name, GENERATED, why))
-        elif not again(os.path.realpath(path)) and not elsewhere(file, kind):
+            selection.skipped.append(Failure(name, GENERATED, why))
+        elif not selection.is_repeated(os.path.realpath(path)) and not selection.is_elsewhere(file, kind):
             yield file, kind
 
 
