@@ -14,10 +14,10 @@ from ketrag_fast.apps.server.replies import JSON, json_bytes
 from ketrag_fast.apps.server.retrieving import LONGEST, query_of, topics
 from ketrag_fast.apps.server.service import Service
 from ketrag_fast.errors import KetragError
-from ketrag_fast.index.front import Front
+from ketrag_fast.query.prepared import Front
 
 if TYPE_CHECKING:
-    from ketrag_fast.index.front import Plan
+    from ketrag_fast.query.prepared import Plan
 
 _LONGEST_WAIT: Final = 60
 _BATCH: Final = 32

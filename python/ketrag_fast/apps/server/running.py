@@ -26,7 +26,7 @@ from ketrag_fast.apps.server.service import Service
 from ketrag_fast.errors import ConfigError, KetragError
 
 if TYPE_CHECKING:
-    from ketrag_fast.index.front import Front
+    from ketrag_fast.query.prepared import Front
 
 _BACKLOG: Final = 2048
 _FOREVER: Final = 10**8
