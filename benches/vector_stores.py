@@ -17,8 +17,10 @@ texts, from ketrag-fast a context of 4,000 tokens. FAISS stores no texts: the by
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -184,19 +186,24 @@ def write_inputs(folder: Path, encoder: Encoder, questions: Sequence[str], corpu
 def run(name: str, python: str, folder: Path, model: Path) -> dict[str, Any]:
     """Return what a program printed, and the MB of its index. Raises RuntimeError with the last line of its errors."""
     with tempfile.TemporaryDirectory(dir=folder) as work:
-        place = Path(work) / "index"
-        command = [
-            python,
-            "-c",
-            _START.replace("WARM", "2" if name == "LEANN" else "20") + PROGRAMS[name],
-            str(folder),
-            str(place),
-            str(model),
-        ]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, env=_environment(folder))
-        if done.returncode:
-            raise RuntimeError((done.stderr.strip().splitlines() or [f"exit {done.returncode}"])[-1])
-        result: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
+        place, out, errors = Path(work) / "index", Path(work) / "out", Path(work) / "errors"
+        program = _START.replace("WARM", "2" if name == "LEANN" else "20") + PROGRAMS[name]
+        with out.open("w") as shown, errors.open("w") as failed:
+            child = subprocess.Popen(
+                [python, "-c", program, str(folder), str(place), str(model)],
+                stdout=shown,
+                stderr=failed,
+                env=_environment(folder),
+                start_new_session=True,
+            )
+            try:
+                code = child.wait()
+            finally:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(child.pid, signal.SIGKILL)  # LEANN's server stays
+        if code:
+            raise RuntimeError((errors.read_text("utf-8").strip().splitlines() or [f"exit {code}"])[-1])
+        result: dict[str, Any] = json.loads(out.read_text("utf-8").strip().splitlines()[-1])
         size = sum(file.stat().st_size for file in place.rglob("*") if file.is_file())
     return {**result, "MB": size / 1e6}
 

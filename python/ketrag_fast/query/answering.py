@@ -33,11 +33,14 @@ from ketrag_fast.query.plan import QueryPlan, plan_query
 from ketrag_fast.query.query import Query
 from ketrag_fast.query.retrieval import run_plan
 from ketrag_fast.query.survey import digest
+from ketrag_fast.query.themes.notes import add_theme_notes, relevant_themes
+from ketrag_fast.storage.layout import Layout
 from ketrag_fast.systems.shared.document_languages import languages_of
 from ketrag_fast.types import Answer, Citation, Context, Quote
 
 if TYPE_CHECKING:
     from ketrag_fast.models.llms.protocol import LanguageModel
+    from ketrag_fast.models.tasks.driver import Spent
 
 _MOST_TOKENS = 1_000_000
 _MOST_QUOTES = 100
@@ -117,7 +120,7 @@ def answer_query(
         return _answer_by_quoting(plan, llm, context, options)
     if options.llm is None and opened.writer is not None:
         opened.writer.require_permission()
-    return _answer_with_model(plan, llm, context, options)
+    return _answer_with_model(plan, llm, context, options, Layout(path).tables)
 
 
 def _answer_by_quoting(plan: QueryPlan, spec: str, context: Context, options: AnswerOptions) -> Answer:
@@ -136,7 +139,7 @@ def _answer_by_quoting(plan: QueryPlan, spec: str, context: Context, options: An
 
 
 def _answer_with_model(
-    plan: QueryPlan, llm: str | LanguageModel, context: Context, options: AnswerOptions
+    plan: QueryPlan, llm: str | LanguageModel, context: Context, options: AnswerOptions, tables: Path
 ) -> Answer:
     """Return a model's answer. `options.seconds` limits each reply, the plan's clock all of them."""
     limits: dict[str, Any] = {
@@ -147,16 +150,23 @@ def _answer_with_model(
         "languages": languages_of(plan.opened.generation.stages.get("links")),
     }
     opened, clock = plan.opened, plan.clock
-    if not plan.neighbourhoods:
+    themes = relevant_themes(plan, context, tables) if plan.mode.recipe.surveys else []
+    if not plan.neighbourhoods and not themes:
         return _generate(opened, llm, context, deadline=clock.left(), **limits)
     account = opened.models.account
     left, before = clock.left(), account.usd
     limit = Limited(None, left, time.monotonic())
     lease = opened.models.lend(llm, left) if isinstance(llm, str) else nullcontext(llm)
+    usage: Spent | None
     with lease as model:
-        context, usage = add_summaries(plan, context, model, limit)
+        if themes:
+            read, usage = add_theme_notes(context, themes, model, limit)
+        else:
+            read, usage = add_summaries(plan, context, model, limit)
     after = account.usd
-    result = _generate(opened, llm, context, deadline=clock.left(), **limits)
+    result = _generate(opened, llm, read, deadline=clock.left(), **limits)
+    if themes:  # the notes are not part of the context
+        result = replace(result, context=context)
     if usage is None:
         return result
     usd = result.usd
