@@ -49,7 +49,7 @@ _CHARACTERS: Final = 1_500_000
 _CHARACTERS_EMBEDDED: Final = 150_000
 """Size of the sample with a model, which embeds some thousand tokens per second on a small machine."""
 _FRAME: Final = 12
-"""Approximate tokens that a chat template adds to a prompt."""
+"""Approximate number of tokens that a chat template adds to a prompt."""
 _PROMPTS: Final = 200
 
 
@@ -286,7 +286,7 @@ _SECONDS: Final = 3.0
 """Time after which no further file is opened."""
 _DOCUMENTS: Final = 2000
 _GIVEN: Final = "given"
-"""In place of a format: documents that the caller has."""
+"""Stands for the format of documents given as objects."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -368,7 +368,7 @@ class _Draw:
             self.count += 1
 
     def of_all(self, counted: Counter[str], totals: Counter[str]) -> int:
-        """Return what all files have of something, from the files that were read and the bytes of all."""
+        """Extrapolate a total from the files that were read to all files, by bytes."""
         found = 0.0
         for kind, size in totals.items():
             own = self.bytes[kind]
@@ -377,7 +377,7 @@ class _Draw:
         return round(found)
 
     def documents_within(self, room: int) -> tuple[Document, ...]:
-        """Return some of the drawn documents that have about `room` characters together."""
+        """Return drawn documents with about `room` characters in total."""
         self._chance.shuffle(self._drawn)
         kept: list[tuple[int, Document]] = []
         for number, document in self._drawn:
