@@ -3,7 +3,8 @@
 The sample is built in a temporary folder, with rules in place of a language model, which is never called: its
 requests and tokens are counted from the prompts for the sample. Time, bytes and tokens grow linearly with the
 text, except for stages that declare another `growth`. What does not grow, such as the time to open a model,
-is measured by building one document alone.
+is measured by building one document alone. A model on this machine embeds a smaller part of the sample: what
+its stages need comes from a build of that part.
 """
 
 from __future__ import annotations
@@ -40,14 +41,16 @@ from ketrag_fast.storage.document_hashes import content_of
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.read_only import contents
 from ketrag_fast.systems.index_settings import stored_settings, with_modes
-from ketrag_fast.systems.planning import stages_for
+from ketrag_fast.systems.planning import embedding_stages, stages_for
 from ketrag_fast.systems.registry import registry
 from ketrag_fast.types import Document, Failure, Usage
 from ketrag_fast.types.documents import NOTES
 
 _CHARACTERS: Final = 1_500_000
 _CHARACTERS_EMBEDDED: Final = 150_000
-"""Size of the sample with a model, which embeds some thousand tokens per second on a small machine."""
+"""Size of the part of the sample that a model embeds: some thousand tokens per second on a small machine."""
+_REST: Final = "store"
+"""Time and bytes that belong to no stage."""
 _FRAME: Final = 12
 """Approximate number of tokens that a chat template adds to a prompt."""
 _PROMPTS: Final = 200
@@ -93,7 +96,7 @@ class _Built:
     characters: int
     words: int
     seconds: Mapping[str, float]
-    bytes: int
+    bytes: Mapping[str, float]
     chunks: int
     embedding_tokens: float
     core: Sequence[tuple[str, str]]
@@ -117,20 +120,25 @@ def estimate(
     given, whole = _settings_for(settings or Settings(), index)
     parse_spec(whole.llm)
     is_timed = parse(whole.embedder)[0] != "openai"
-    room = _CHARACTERS_EMBEDDED if is_timed and whole.embedder != BUILTIN else _CHARACTERS
     held = contents(Layout(index)) if index is not None else frozenset()
-    sample = read_sample(sources, whole, room, held)
+    sample = read_sample(sources, whole, _CHARACTERS, held)
     changes: dict[str, Any] = {"on_error": "skip", "llm": NONE if whole.llm == NONE else HEURISTIC}
-    if not is_timed:
-        changes["embedder"] = BUILTIN
-    small, large = (
-        _build(part, given.having(**changes), whole, progress) for part in (sample.drawn[:1], sample.drawn)
-    )
+
+    def build(documents: Sequence[Document], **more: Any) -> _Samples:
+        settings = given.having(**changes, **more)
+        return _Samples(*(_build(part, settings, whole, progress) for part in (documents[:1], documents)))
+
+    plain = build(sample.drawn, embedder=BUILTIN)
+    embedded = plain
+    if is_timed and whole.embedder != BUILTIN:
+        embedded = build(sample.within(_CHARACTERS_EMBEDDED, whole.seed))
+    large = plain.large
     share = sample.characters / max(large.characters, 1)
+    embedded_share = sample.characters / max(embedded.large.characters, 1)
     fresh = share * (1 - sample.known)
     words = round(large.words * share)
     million = round(sample.characters / words * 1e6) if words else 0
-    stages = _stages_at(sample.characters, small, large)
+    stages = _parts_at("seconds", sample.characters, plain, embedded)
     stages["read"] = sample.seconds
     reading = sample.seconds * million / max(sample.characters, 1)
     each = _tokens_of_calls(large.core, whole) if is_model(whole.llm) and large.core else (0.0, 0.0)
@@ -139,7 +147,7 @@ def estimate(
         calls=math.ceil(chunks_read * (1 + whole.gleanings) - 1e-9),
         tokens_in=round(each[0] * chunks_read),
         tokens_out=round(each[1] * chunks_read),
-        embedding_tokens=round(large.embedding_tokens * fresh),
+        embedding_tokens=round(embedded.large.embedding_tokens * embedded_share * (1 - sample.known)),
     )
     return Estimate(
         documents=sample.documents,
@@ -153,9 +161,10 @@ def estimate(
         tokens_out=usage.tokens_out,
         embedding_tokens=usage.embedding_tokens,
         seconds=math.fsum(stages.values()),
-        disk=round(_at(sample.characters, small, large, small.bytes, large.bytes)),
-        seconds_per_million_words=math.fsum(_stages_at(million, small, large).values()) + reading,
-        bytes_per_million_words=round(_at(million, small, large, small.bytes, large.bytes)),
+        disk=round(math.fsum(_parts_at("bytes", sample.characters, plain, embedded).values())),
+        seconds_per_million_words=math.fsum(_parts_at("seconds", million, plain, embedded).values())
+        + reading,
+        bytes_per_million_words=round(math.fsum(_parts_at("bytes", million, plain, embedded).values())),
         stages=stages,
         usd=bill(usage, prices or Prices(), whole.llm, whole.embedder),
         notes=tuple(_notes(sample, large, whole, usage, is_timed)),
@@ -185,7 +194,7 @@ def _build(
             stages = {s.name: s.seconds for s in report.stages if s.name not in asking}
             seconds = {
                 **stages,
-                "store": max(report.seconds - math.fsum(s.seconds for s in report.stages), 0.0),
+                _REST: max(report.seconds - math.fsum(s.seconds for s in report.stages), 0.0),
             }
             tokens: float = report.usage.embedding_tokens
             if whole.embedder != BUILTIN and settings.embedder == BUILTIN:
@@ -198,7 +207,7 @@ def _build(
                 report.usage.characters,
                 sum(len(document.text.split()) for document in documents),
                 seconds,
-                sum(file.stat().st_size for file in path.rglob("*") if file.is_file()),
+                _bytes_of(Layout(path)),
                 report.usage.chunks,
                 tokens,
                 _core_chunks(arrays, documents),
@@ -224,24 +233,50 @@ def _core_chunks(
     return found
 
 
-def _stages_at(characters: int, small: _Built, large: _Built) -> dict[str, float]:
-    """Return the seconds of each stage for a size of the text."""
-    powers = {stage.name: stage.growth for stage in registry().stages}
-    return {
-        name: _at(characters, small, large, small.seconds.get(name, 0.0), took, powers.get(name, 1.0))
-        for name, took in large.seconds.items()
-    }
+def _bytes_of(layout: Layout) -> dict[str, float]:
+    """Return the bytes of each stage of a new index, and of all other files."""
+    out: dict[str, float] = {_REST: 0.0}
+    (number,) = layout.generations()
+    folder = layout.generation(number)
+    for file in layout.root.rglob("*"):
+        if file.is_file():
+            inside = file.relative_to(folder).parts if file.is_relative_to(folder) else ()
+            name = inside[0] if len(inside) > 1 else _REST
+            out[name] = out.get(name, 0.0) + file.stat().st_size
+    return out
 
 
-def _at(
-    characters: int, small: _Built, large: _Built, first: float, last: float, power: float = 1.0
-) -> float:
-    """Extrapolate a number to a size of the text. All of it grows if one document took as much (noise)."""
-    ratio = characters / max(large.characters, 1)
-    if power != 1.0 or large.characters <= small.characters:
-        return last * math.pow(ratio, power)
-    grown = (last - first if last > first else last) / (large.characters - small.characters)
-    return max(last + grown * (characters - large.characters), 0.0)
+@dataclass(frozen=True, slots=True)
+class _Samples:
+    """Builds of one document and of many."""
+
+    small: _Built
+    large: _Built
+
+    def at(self, characters: int, of: str, name: str, power: float = 1.0) -> float:
+        """Extrapolate the seconds or bytes of a stage; all of it grows if one document took as much."""
+        first, last = (getattr(built, of).get(name, 0.0) for built in (self.small, self.large))
+        ratio = characters / max(self.large.characters, 1)
+        if power != 1.0 or self.large.characters <= self.small.characters:
+            return float(last * math.pow(ratio, power))
+        grown = (last - first if last > first else last) / (self.large.characters - self.small.characters)
+        return float(max(last + grown * (characters - self.large.characters), 0.0))
+
+
+def _parts_at(of: str, characters: int, plain: _Samples, embedded: _Samples) -> dict[str, float]:
+    """Return the seconds or bytes of each stage for a size of the text.
+
+    Stages that embed, and those that only an index with a model has, are those of the smaller sample.
+    """
+    powers = {stage.name: stage.growth for stage in registry().stages} if of == "seconds" else {}
+    known, embedding = getattr(plain.large, of), embedding_stages()
+    out = {}
+    for name in getattr(embedded.large, of):
+        own = embedded if name in embedding or name not in known else plain
+        out[name] = own.at(characters, of, name, powers.get(name, 1.0))
+    # To open a model, and to describe it in the manifest, costs the same with any text.
+    out[_REST] += max(getattr(embedded.small, of)[_REST] - getattr(plain.small, of)[_REST], 0.0)
+    return out
 
 
 def _tokens_of_calls(core: Sequence[tuple[str, str]], settings: Settings) -> tuple[float, float]:
@@ -305,6 +340,11 @@ class Sample:
     seconds: float
     known: float
 
+    def within(self, room: int, seed: int) -> tuple[Document, ...]:
+        """Return some of the drawn documents that have about `room` characters together."""
+        chance = random.Random(seed)  # noqa: S311 - a sample, not a secret
+        return _documents_within(list(enumerate(self.drawn)), room, chance)
+
 
 def read_sample(sources: Sources, settings: Settings, room: int, held: frozenset[str]) -> Sample:
     """Read files in a random order for some seconds, and draw documents with about `room` characters.
@@ -330,7 +370,7 @@ def read_sample(sources: Sources, settings: Settings, room: int, held: frozenset
     for (_, kind), size in zip(jobs, sizes, strict=True):
         totals[kind] += size
     return Sample(
-        draw.documents_within(room),
+        _documents_within(draw.drawn, room, chance),
         draw.of_all(draw.documents, totals),
         draw.of_all(draw.characters, totals),
         draw.count,
@@ -345,7 +385,7 @@ class _Draw:
 
     def __init__(self, chance: random.Random, room: int, held: frozenset[str]) -> None:
         self._chance, self._room, self._held = chance, room, held
-        self._drawn: list[tuple[int, Document]] = []
+        self.drawn: list[tuple[int, Document]] = []
         self._seen: set[str] = set()
         self.count = self.failures = self.known = 0
         self.bytes, self.documents, self.characters = Counter[str](), Counter[str](), Counter[str]()
@@ -364,7 +404,7 @@ class _Draw:
             self.known += length if self._held and content_of(document) in self._held else 0
             slot = self.count if self.count < _DOCUMENTS else self._chance.randrange(self.count + 1)
             if slot < _DOCUMENTS:
-                self._drawn[slot : slot + 1] = [(self.count, _shorten(document, self._room))]
+                self.drawn[slot : slot + 1] = [(self.count, _shorten(document, self._room))]
             self.count += 1
 
     def of_all(self, counted: Counter[str], totals: Counter[str]) -> int:
@@ -376,16 +416,20 @@ class _Draw:
             found += number * size / max(among, 1)
         return round(found)
 
-    def documents_within(self, room: int) -> tuple[Document, ...]:
-        """Return drawn documents with about `room` characters in total."""
-        self._chance.shuffle(self._drawn)
-        kept: list[tuple[int, Document]] = []
-        for number, document in self._drawn:
-            if kept and len(document.text) > room:
-                break  # the order is random, so stopping at a long document keeps the sample fair
-            kept.append((number, document))
-            room -= len(document.text)
-        return tuple(document for _, document in sorted(kept, key=lambda one: one[0]))
+
+def _documents_within(
+    numbered: list[tuple[int, Document]], room: int, chance: random.Random
+) -> tuple[Document, ...]:
+    """Return some documents, in order, with about `room` characters in total."""
+    chance.shuffle(numbered)
+    kept: list[tuple[int, Document]] = []
+    for number, document in numbered:
+        short = _shorten(document, room) if not kept else document
+        if len(short.text) > room:
+            break  # the order is random, so stopping at a long document keeps the sample fair
+        kept.append((number, short))
+        room -= len(short.text)
+    return tuple(document for _, document in sorted(kept, key=lambda one: one[0]))
 
 
 def _list_jobs(paths: Iterable[str], settings: Settings, failures: list[Failure]) -> list[ReadJob]:

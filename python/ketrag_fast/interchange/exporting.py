@@ -40,7 +40,7 @@ FORMATS: Final = {
     "gexf": "a GEXF file, for Gephi",
     "neo4j": "a folder of CSV files for `neo4j-admin database import`",
     "jsonl": "a file of JSON lines",
-    "html": "a page with the views Ask, Graph, Documents and Index, which needs no server",
+    "html": "a page with the views Ask, Themes, Graph, Documents and Index, which needs no server",
 }
 """The formats and what they write."""
 SCHEMAS: Final = (2, 3)

@@ -31,11 +31,14 @@ from ketrag_fast.query.plan import QueryPlan, plan_query
 from ketrag_fast.query.query import Query
 from ketrag_fast.query.retrieval import run_plan
 from ketrag_fast.query.survey import digest
+from ketrag_fast.query.themes.notes import add_theme_notes, relevant_themes
+from ketrag_fast.storage.layout import Layout
 from ketrag_fast.systems.shared.document_languages import languages_of
 from ketrag_fast.types import Answer, Context
 
 if TYPE_CHECKING:
     from ketrag_fast.models.llms.protocol import LanguageModel
+    from ketrag_fast.models.tasks.driver import Spent
 
 _MOST_TOKENS = 1_000_000
 _MOST_QUOTES = 100
@@ -80,17 +83,23 @@ def answer_options(
     return AnswerOptions(llm, limit, longest, on_text, on_context, form_of(kind, options), quotes)
 
 
-def answer_query(opened: Opened, path: Path, query: Query, options: AnswerOptions) -> Answer:
+def answer_query(
+    opened: Opened, path: Path, query: Query, options: AnswerOptions, context: Context | None = None
+) -> Answer:
     """Return a model's answer to a query; without a model, the best sentences and the reason.
 
-    Raises the errors of retrieval and of the model.
+    A `context` that was retrieved already is used instead of that of the query. Raises the errors of
+    retrieval and of the model.
     """
     plan = plan_query(opened, path, query)
+    if context is not None:
+        plan = replace(plan, neighbourhoods=0)  # its units may be those of other indexes
     llm = (opened.answering or _NO_MODEL) if options.llm is None else options.llm
     is_quoting = isinstance(llm, str) and is_extractive(llm)
     if is_quoting:
         require_free(options.form)
-    context = run_plan(plan, [query.text], quoted=llm == _NO_MODEL)[0][0]
+    if context is None:
+        context = run_plan(plan, [query.text], quoted=llm == _NO_MODEL)[0][0]
     if options.on_context is not None and options.on_context(context) is False:
         return answer_without_model(context, "cancelled")
     if llm == _NO_MODEL or not context.passages:
@@ -103,7 +112,7 @@ def answer_query(opened: Opened, path: Path, query: Query, options: AnswerOption
         return _answer_by_quoting(plan, llm, context, options)
     if options.llm is None and opened.writer is not None:
         opened.writer.require_permission()
-    return _answer_with_model(plan, llm, context, options)
+    return _answer_with_model(plan, llm, context, options, Layout(path).tables)
 
 
 def _answer_by_quoting(plan: QueryPlan, spec: str, context: Context, options: AnswerOptions) -> Answer:
@@ -122,7 +131,7 @@ def _answer_by_quoting(plan: QueryPlan, spec: str, context: Context, options: An
 
 
 def _answer_with_model(
-    plan: QueryPlan, llm: str | LanguageModel, context: Context, options: AnswerOptions
+    plan: QueryPlan, llm: str | LanguageModel, context: Context, options: AnswerOptions, tables: Path
 ) -> Answer:
     """Return a model's answer. `options.seconds` limits each reply, the plan's clock all of them."""
     limits: dict[str, Any] = {
@@ -133,16 +142,23 @@ def _answer_with_model(
         "languages": languages_of(plan.opened.generation.stages.get("links")),
     }
     opened, clock = plan.opened, plan.clock
-    if not plan.neighbourhoods:
+    themes = relevant_themes(plan, context, tables) if plan.mode.recipe.surveys else []
+    if not plan.neighbourhoods and not themes:
         return _generate(opened, llm, context, deadline=clock.left(), **limits)
     account = opened.models.account
     left, before = clock.left(), account.usd
     limit = Limited(None, left, time.monotonic())
     lease = opened.models.lend(llm, left) if isinstance(llm, str) else nullcontext(llm)
+    usage: Spent | None
     with lease as model:
-        context, usage = add_summaries(plan, context, model, limit)
+        if themes:
+            read, usage = add_theme_notes(context, themes, model, limit)
+        else:
+            read, usage = add_summaries(plan, context, model, limit)
     after = account.usd
-    result = _generate(opened, llm, context, deadline=clock.left(), **limits)
+    result = _generate(opened, llm, read, deadline=clock.left(), **limits)
+    if themes:  # the notes are not part of the context
+        result = replace(result, context=context)
     if usage is None:
         return result
     usd = result.usd

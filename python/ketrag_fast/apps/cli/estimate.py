@@ -73,19 +73,11 @@ def _render(found: Estimate) -> str:
     rows = [
         *((labels.get(name, name), f"{getattr(found, name):,}") for name in names),
         ("USD", usd_text(found.usd.total)),
-        ("time on this machine", _time(found.seconds)),
-        *((f"  {name}", _time(seconds)) for name, seconds in longest if seconds >= 0.05),
+        ("time on this machine", output.time_text(found.seconds)),
+        *((f"  {name}", output.time_text(seconds)) for name, seconds in longest if seconds >= 0.05),
         ("disk", output.size_text(found.disk)),
-        ("per million words", _time(found.seconds_per_million_words)),
+        ("per million words", output.time_text(found.seconds_per_million_words)),
         ("", output.size_text(found.bytes_per_million_words)),
     ]
     wide = [max(len(row[column]) for row in rows) for column in (0, 1)]
     return "\n".join([*(f"{name:<{wide[0]}}  {value:>{wide[1]}}" for name, value in rows), *found.notes])
-
-
-def _time(seconds: float) -> str:
-    """Return seconds as text: `2 h 05 min`, `41 s`, `0.8 s`."""
-    if seconds < 120:
-        return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
-    minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 120 else f"{minutes // 60} h {minutes % 60:02} min"

@@ -182,6 +182,14 @@ def _json(data: Mapping[str, Any]) -> str:
     return in_json(json.dumps(data, ensure_ascii=False))
 
 
+def time_text(seconds: float) -> str:
+    """Return seconds as text: `2 h 05 min`, `41 s`, `0.8 s`."""
+    if seconds < 120:
+        return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 120 else f"{minutes // 60} h {minutes % 60:02} min"
+
+
 def _tell(text: str) -> None:
     sys.stderr.write(text + "\n")
     sys.stderr.flush()

@@ -41,7 +41,7 @@ def _refuse(reason: ExtensionError) -> int:
 
 
 def _run(point: EntryPoint, command: Command, args: argparse.Namespace) -> int:
-    args.open_index = lambda: Index.open(options.opened_path(args), settings=options.query_settings_of(args))
+    args.open_index = lambda: Index.open(options.one_path(args), settings=options.query_settings_of(args))
     try:
         return command.run(args)
     except (KetragError, OSError):

@@ -122,6 +122,10 @@ def show(args: argparse.Namespace, hits: Hits) -> int:
             output.say(output.empty_text(hits.reason, args.n))
         for text in state_lines(hits):
             output.say(text)
+        from ketrag_fast.query.themes.question import asks_about_the_whole
+
+        if args.set_mode is None and asks_about_the_whole(hits.query):
+            output.say("this may be a question about the whole: `ketrag ask --survey` reads more documents")
     return code
 
 
@@ -195,7 +199,7 @@ def declare_get(commands: Any, shared: argparse.ArgumentParser) -> None:
         description="Print the indexed text of a file, or a part of it, with line numbers. The file itself "
         "is not read.",
         examples=(
-            "ketrag get docs/changing.md:93-110",
+            "ketrag get notes/plan.md:93-110",
             "ketrag get report.pdf:p12",
             "ketrag get stock.xlsx:Stock!A65",
         ),

@@ -32,7 +32,7 @@ def declare(commands: Any, shared: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
-    path = options.opened_path(args)
+    path = options.one_path(args)
     from ketrag_fast.index import Index
 
     with Index.open(path, settings=options.query_settings_of(args)) as index:

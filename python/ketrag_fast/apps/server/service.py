@@ -20,7 +20,9 @@ from ketrag_fast.apps.server.options import ServerOptions, is_local
 from ketrag_fast.apps.server.problems import busy, late_reply, log
 from ketrag_fast.apps.server.replies import json_bytes
 from ketrag_fast.errors import DeadlineExceeded, KetragError
+from ketrag_fast.query.themes.question import SURVEY, asks_about_the_whole
 from ketrag_fast.secrets import Key
+from ketrag_fast.types import Context
 
 _WHOLE: Final = b'"warnings":[]'
 _EMBEDDED: Final = 32
@@ -171,8 +173,17 @@ def _answers(group: Group, questions: Sequence[str], seconds: float) -> list[byt
         "newest": query.newest,
     }
     if len(questions) == 1:  # on this thread
-        return [json_bytes(index.retrieve(questions[0], **options).to_json())]
-    return [json_bytes(context.to_json()) for context in index.retrieve_many(questions, threads=1, **options)]
+        return [json_bytes(context_json(index.retrieve(questions[0], **options), query))]
+    contexts = index.retrieve_many(questions, threads=1, **options)
+    return [json_bytes(context_json(context, query)) for context in contexts]
+
+
+def context_json(context: Context, query: QueryOptions) -> dict[str, Any]:
+    """Return a context as JSON; `suggested_mode` is survey for a question that may be about the whole."""
+    found = context.to_json()
+    if query.mode is None and context.mode != SURVEY and asks_about_the_whole(context.question):
+        found["suggested_mode"] = SURVEY
+    return found
 
 
 ENTRY_BYTES: Final = 700

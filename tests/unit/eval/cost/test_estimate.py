@@ -11,6 +11,7 @@ import pytest
 
 from ketrag_fast import Document, Index, Settings
 from ketrag_fast.errors import DocumentError
+from ketrag_fast.eval import estimate as cost
 from ketrag_fast.eval.estimate import _Draw, estimate, read_sample
 from ketrag_fast.eval.prices import Price, Prices
 from ketrag_fast.kernels.text import count_tokens
@@ -135,6 +136,24 @@ def test_tokens_of_an_embedding_model_are_counted(tmp_path: Path) -> None:
     assert 0 < some.embedding_tokens < 0.3 * found.embedding_tokens
     assert any("not sent to a model again" in note for note in some.notes)
     assert estimate(documents, index=path).embedding_tokens == 0
+
+
+def test_a_model_embeds_a_part_and_the_rest_comes_from_a_larger_sample(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = small_model.save(tmp_path / "model", small_model.config(max_position_embeddings=66))
+    settings = Settings(embedder=f"native:{model}")
+    documents = documents_of(300)
+    room = sum(len(document.text) for document in documents) // 12
+    monkeypatch.setattr(cost, "_CHARACTERS_EMBEDDED", room)
+    found = estimate(documents, settings)
+    with Index.build(documents, tmp_path / "i", settings=settings) as index:
+        report = index.report
+    assert report is not None
+    assert found.disk == pytest.approx(size_of(tmp_path / "i"), rel=0.1)
+    assert found.chunks == report.usage.chunks
+    assert found.embedding_tokens == pytest.approx(report.usage.embedding_tokens, rel=0.1)
+    assert {stage.name for stage in report.stages} <= set(found.stages)
 
 
 def test_nothing_to_estimate(tmp_path: Path) -> None:

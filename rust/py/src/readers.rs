@@ -1,17 +1,21 @@
-//! Bindings of page layout, and the calls of PDFium that read the characters of a page.
+//! Readers of documents: the layout of PDF pages, web pages, JSON lines, and text that is not UTF-8.
 //!
 //! PDFium is loaded by pypdfium2, which passes the addresses of its functions: calling them from Python takes longer
 //! than what they do. The interpreter is held during these calls, because PDFium must not be used by two threads.
 
-use super::door::{long, quick};
+use crate::arrays::{strings_out, StringArrays};
+use crate::door::{long, quick};
 use ketrag_base::error::{caught, Error, Result};
 use ketrag_layout::lines::{lines_of, Characters};
 use ketrag_layout::packed::{pack, unpack};
 use ketrag_layout::page::{split_words, Page, State, Word};
 use ketrag_layout::paragraphs::Compounds;
 use ketrag_layout::paragraphs_of_pages;
+use ketrag_text::encodings::decode;
+use ketrag_text::json_lines::read_lines;
+use ketrag_text::strings::StringsBuf;
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
+use pyo3::types::{PyBytes, PyList};
 use std::ffi::c_void;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -188,7 +192,7 @@ type ParagraphFields = (String, f64, Bounds, Bounds, usize, usize, bool, bool);
 
 /// The pages of a document, read one after the other.
 #[pyclass(frozen, module = "ketrag_fast._core")]
-struct PdfPages {
+pub struct PdfPages {
     functions: Functions,
     pages: Mutex<Vec<Page>>,
     compounds: Mutex<Compounds>,
@@ -333,7 +337,55 @@ impl PdfPages {
     }
 }
 
-pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    m.add_class::<PdfPages>()?;
-    Ok(())
+type Heading = (usize, u8, String);
+type WebPage = (String, Vec<Heading>, Vec<(usize, usize)>, Vec<String>, String);
+
+/// Return the text of a serialised body, its headings (offset in characters, level, text), its listings (start and end), the
+/// targets of its links, and the heading before the text.
+#[pyfunction]
+#[pyo3(signature = (markup, *, whole = false))]
+pub fn web_page(py: Python<'_>, markup: &str, whole: bool) -> PyResult<WebPage> {
+    quick(py, || {
+        let page = ketrag_web::read(markup, whole);
+        Ok((page.text.text, page.text.headings, page.text.code, page.links, page.banner))
+    })
+}
+
+type Decoded = (String, Option<String>, bool, bool);
+
+/// Return the text of bytes without a byte order mark, its encoding (None for UTF-8), whether it is sure, and whether it is the
+/// declared one.
+#[pyfunction]
+#[pyo3(signature = (data, declared = None))]
+pub fn decode_text(py: Python<'_>, data: &[u8], declared: Option<&str>) -> PyResult<Decoded> {
+    quick(py, || {
+        let found = decode(data, declared);
+        Ok((found.text, found.encoding, found.is_sure, found.is_declared))
+    })
+}
+
+type Texts<'py> = (Bound<'py, PyList>, StringArrays<'py>);
+/// Number of documents before the line, its number, and its bytes.
+type Left<'py> = (usize, usize, Bound<'py, PyBytes>);
+type Read<'py> = (Texts<'py>, Texts<'py>, Texts<'py>, Bound<'py, PyList>, Vec<Left<'py>>, usize);
+
+fn texts_out<'py>(py: Python<'py>, texts: StringsBuf) -> PyResult<Texts<'py>> {
+    let view = texts.view();
+    let list = PyList::new(py, (0..view.len()).map(|i| view.get(i)))?;
+    Ok((list, strings_out(py, texts)))
+}
+
+/// Read whole lines of a file: return ids, titles and texts (as a list and packed), hashes, the lines that are left to the
+/// caller, and the number of lines. A document without an id is `name:line`.
+#[pyfunction]
+pub fn read_json_lines<'py>(py: Python<'py>, block: &[u8], name: &str, first: usize) -> PyResult<Read<'py>> {
+    let found = quick(py, || Ok(read_lines(block, |line| format!("{name}:{}", first + line))))?;
+    let left = found
+        .left
+        .iter()
+        .map(|left| (left.before, first + left.line, PyBytes::new(py, &block[left.start..left.end])))
+        .collect();
+    let hashes = PyList::new(py, found.hashes.iter().map(|hash| PyBytes::new(py, hash)))?;
+    let (ids, titles) = (texts_out(py, found.ids)?, texts_out(py, found.titles)?);
+    Ok((ids, titles, texts_out(py, found.texts)?, hashes, left, found.lines))
 }

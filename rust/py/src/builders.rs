@@ -1,19 +1,96 @@
-//! Bindings of the merge of replies into a skeleton.
+//! Concepts, their graph and the chunks that they select, and the merge of replies into a skeleton.
 
-use super::arrays::{csr_out, matrix, slice, strings_out};
-use super::door::{long, to_python};
-use ketrag_base::sparse::Csr;
+use crate::arrays::{csr_out, matrix, slice, strings_out, Array, CsrArrays, Matrix, Out, Packed};
+use crate::door::{long, to_python};
+use ketrag_base::sparse::{Csr, CsrView};
+use ketrag_core::graph::concepts::select::choose_chunks;
+use ketrag_core::graph::concepts::{extract, pairs};
 use ketrag_core::graph::skeleton::{fold, ChunkUnits, Options, PrintedRows, Replies, Skeleton};
+use ketrag_core::vector::Vectors;
 use ketrag_text::bpe::Encoding;
 use ketrag_text::strings::{Strings, StringsBuf};
-use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1, PyReadonlyArray2};
+use numpy::IntoPyArray;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-type Array<'py, T> = PyReadonlyArray1<'py, T>;
-type Packed<'py> = (Array<'py, u8>, Array<'py, u64>);
+/// (words that are concepts, the concepts of each chunk).
+#[pyfunction]
+#[pyo3(signature = (indptr, indices, counts, vocabulary, *, most=50, threads=0, report=None))]
+#[allow(clippy::too_many_arguments)]
+pub fn concepts<'py>(
+    py: Python<'py>,
+    indptr: Array<'py, u64>,
+    indices: Array<'py, u32>,
+    counts: Array<'py, u32>,
+    vocabulary: (Array<'py, u8>, Array<'py, u64>),
+    most: usize,
+    threads: usize,
+    report: Option<&Bound<'py, PyAny>>,
+) -> PyResult<(Out<'py, u32>, CsrArrays<'py>)> {
+    let (indptr, indices) = (slice(&indptr, "indptr")?, slice(&indices, "indices")?);
+    let counts = slice(&counts, "counts")?;
+    let (blob, offsets) = (slice(&vocabulary.0, "blob")?, slice(&vocabulary.1, "offsets")?);
+    let found = long(py, report, |progress| {
+        let vocabulary = Strings::new(blob, offsets)?;
+        let words = CsrView::new(indptr, indices, vocabulary.len())?;
+        extract::concepts(words, counts, vocabulary, most, threads, progress)
+    })?;
+    Ok((found.words.into_pyarray(py), csr_out(py, found.named)))
+}
+
+/// (rows of edges, shared chunks, cosines, weights, the similarity threshold).
+type GraphArrays<'py> = (CsrArrays<'py>, Out<'py, u32>, Out<'py, f32>, Out<'py, f64>, f64);
+
+#[pyfunction]
+#[pyo3(signature = (indptr, indices, vectors, *, theta_co=3, theta_sem=0.65, threads=0, report=None))]
+#[allow(clippy::too_many_arguments)]
+pub fn concept_graph<'py>(
+    py: Python<'py>,
+    indptr: Array<'py, u64>,
+    indices: Array<'py, u32>,
+    vectors: Matrix<'py, f32>,
+    theta_co: u32,
+    theta_sem: f64,
+    threads: usize,
+    report: Option<&Bound<'py, PyAny>>,
+) -> PyResult<GraphArrays<'py>> {
+    let (indptr, indices) = (slice(&indptr, "indptr")?, slice(&indices, "indices")?);
+    let (values, rows, dim) = matrix(&vectors, "vectors")?;
+    let made = long(py, report, |progress| {
+        let chunks = CsrView::new(indptr, indices, rows)?;
+        let bounds = (theta_co, pairs::MOST_EDGES);
+        pairs::concept_graph(chunks, &Vectors::new(values, dim)?, bounds, theta_sem, threads, progress)
+    })?;
+    Ok((
+        csr_out(py, made.edges),
+        made.shared.into_pyarray(py),
+        made.cosines.into_pyarray(py),
+        made.weights.into_pyarray(py),
+        made.threshold,
+    ))
+}
+
+/// Return the chunks selected by concepts with these ranks, best first.
+#[pyfunction]
+#[pyo3(signature = (indptr, indices, ranks, count, *, report=None))]
+pub fn select_by_concepts<'py>(
+    py: Python<'py>,
+    indptr: Array<'py, u64>,
+    indices: Array<'py, u32>,
+    ranks: Array<'py, f64>,
+    count: usize,
+    report: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Out<'py, u32>> {
+    let (indptr, indices) = (slice(&indptr, "indptr")?, slice(&indices, "indices")?);
+    let ranks = slice(&ranks, "ranks")?;
+    let chosen = long(py, report, |progress| {
+        choose_chunks(CsrView::new(indptr, indices, ranks.len())?, ranks, count, progress)
+    })?;
+    Ok(chosen.into_pyarray(py))
+}
+
 /// Tokens of the rows of entities, and of relations.
-type Counts<'py> = (Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<u32>>);
+type Counts<'py> = (Out<'py, u32>, Out<'py, u32>);
 
 /// Return blob and offsets, converted to strings once the interpreter is released.
 fn packed<'a>(strings: &'a Packed<'_>, name: &str) -> PyResult<(&'a [u8], &'a [u64])> {
@@ -25,7 +102,7 @@ fn packed<'a>(strings: &'a Packed<'_>, name: &str) -> PyResult<(&'a [u8], &'a [u
                     relation_descriptions, strengths, chunk_units, unit_texts, unit_spans, encoding, *,
                     description_tokens=500, threads=0, report=None))]
 #[allow(clippy::too_many_arguments)] // a table's columns, one by one
-fn fold_skeleton<'py>(
+pub fn fold_skeleton<'py>(
     py: Python<'py>,
     chunks: Array<'py, u32>,
     entities: Array<'py, u64>,
@@ -39,7 +116,7 @@ fn fold_skeleton<'py>(
     strengths: Array<'py, f64>,
     chunk_units: Array<'py, u64>,
     unit_texts: Packed<'py>,
-    unit_spans: PyReadonlyArray2<'py, u32>,
+    unit_spans: Matrix<'py, u32>,
     encoding: &str,
     description_tokens: usize,
     threads: usize,
@@ -117,7 +194,7 @@ fn skeleton_out(py: Python<'_>, s: Skeleton) -> PyResult<Bound<'_, PyDict>> {
 #[pyo3(signature = (names, descriptions, ranks, sources, targets, relation_descriptions, weights,
                     relation_ranks, encoding, *, threads=0))]
 #[allow(clippy::too_many_arguments)] // a table's columns, one by one
-fn skeleton_row_tokens<'py>(
+pub fn skeleton_row_tokens<'py>(
     py: Python<'py>,
     names: Packed<'py>,
     descriptions: Packed<'py>,
@@ -151,9 +228,4 @@ fn skeleton_row_tokens<'py>(
         rows.tokens(encoding, threads, progress)
     })?;
     Ok((entities.into_pyarray(py), relations.into_pyarray(py)))
-}
-
-pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    m.add_function(wrap_pyfunction!(fold_skeleton, m)?)?;
-    m.add_function(wrap_pyfunction!(skeleton_row_tokens, m)?)
 }
