@@ -25,7 +25,7 @@ import numpy as np
 
 from ketrag_fast.base.config import Settings, build_settings, resolve
 from ketrag_fast.base.progress import Callback
-from ketrag_fast.building.file_reading import find_files, read_jobs, sandbox_pool, usable_item
+from ketrag_fast.building.file_reading import FileSelection, find_files, read_jobs, sandbox_pool, usable_item
 from ketrag_fast.building.sources import Sources, absolute, split_sources
 from ketrag_fast.eval.prices import Bill, Prices, bill, embedded_bytes
 from ketrag_fast.index import Index
@@ -433,18 +433,14 @@ def _documents_within(
 
 
 def _list_jobs(paths: Iterable[str], settings: Settings, failures: list[Failure]) -> list[ReadJob]:
-    listed: set[str] = set()
-
-    def is_known(real: str) -> bool:
-        before = len(listed)
-        listed.add(real)
-        return len(listed) == before
-
+    selection = FileSelection()
     jobs: list[ReadJob] = []
     for path in paths:
         files = find_files(absolute(path), settings)
         failures += files.failures
-        jobs += read_jobs(files, settings, is_known, failures, [])
+        jobs += read_jobs(files, settings, selection)
+        failures += selection.failures
+        selection.failures = []
     return jobs
 
 
