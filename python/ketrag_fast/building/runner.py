@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ketrag_fast.base.config import Resolved, Settings
 from ketrag_fast.base.filters import Condition
@@ -21,7 +21,6 @@ from ketrag_fast.base.progress import Callback, Limited, Meter
 from ketrag_fast.building.async_writer import sound
 from ketrag_fast.building.chunk_reading import ReadingPlan, plan
 from ketrag_fast.building.delta_build import change_by_delta, publish_difference, start_deltas
-from ketrag_fast.building.first_build import hold_folder
 from ketrag_fast.building.ingest import Beginning, Change, Ingested, apply_change, begin_change
 from ketrag_fast.building.model_settings import require_same_model, require_some_mode, settings_for
 from ketrag_fast.building.purge import Used, pending_purge_warnings, purge
@@ -31,7 +30,7 @@ from ketrag_fast.errors import Cancelled, KetragError
 from ketrag_fast.models.endpoint_trust import Trust
 from ketrag_fast.storage.allowed_folders import drop_old
 from ketrag_fast.storage.delta import DELTAS
-from ketrag_fast.storage.durable import discard_contents
+from ketrag_fast.storage.durable import discard_contents, discard_folder
 from ketrag_fast.storage.generation import (
     Generation,
     current_number,
@@ -42,6 +41,7 @@ from ketrag_fast.storage.generation import (
     prune,
 )
 from ketrag_fast.storage.layout import MERGE, Layout
+from ketrag_fast.storage.lock import builder_lock
 from ketrag_fast.storage.published_texts import UNITS
 from ketrag_fast.storage.source_stamps import merged_stamps, read_stamps, write_stamps
 from ketrag_fast.storage.tables import Tables
@@ -52,9 +52,6 @@ from ketrag_fast.systems.spec.stage import (
     Stage,
 )
 from ketrag_fast.types import BuildReport, Usage
-
-if TYPE_CHECKING:
-    pass
 
 _EMBEDDED = ("units", "vectors", "sentence_vectors", "title_vectors", *DELTAS)
 """The stages from which vectors of texts are reused."""
@@ -127,7 +124,7 @@ def build(
     layout = Layout(Path(path))
     with hold_folder(layout):
         is_open = options.opened is not None and is_newest(layout, options.opened)
-        base = _published(layout, options.opened if is_open else newest_whole(layout), options.rebuild)
+        base = _finish_published(layout, options.opened if is_open else newest_whole(layout), options.rebuild)
         is_current = base is not None and base.number == current_number(layout)
         resolved, reads = _plan_settings(given, base, layout, options)
         require_some_mode(resolved.settings)
@@ -154,7 +151,7 @@ def build(
             if deltas is not None:
                 small = change_by_delta(deltas, work, beginning.change)
                 if small is not None:
-                    return _finish(work, small, noted)
+                    return _finish_delta(work, small, noted)
             if is_open:
                 work.base = newest_whole(layout)  # without checksums: the stages verify what they use
             with working_ahead(layout, tables, stages, resolved.settings) as work.ahead:
@@ -162,16 +159,16 @@ def build(
                 read.warnings += noted
                 base = work.base
                 if options.quick and base and base.manifest.documents["fingerprint"] == read.fingerprint:
-                    _keep_stamps(work, read, options.purge)
-                    return _unchanged(base, read, start)
+                    _store_stamps(work, read, options.purge)
+                    return _report_unchanged(base, read, start)
                 if deltas is not None:
                     small = publish_difference(deltas, work, read)
                     if small is not None:
-                        _keep_stamps(work, read, options.purge)
-                        return _finish(work, small, read.warnings)
+                        _store_stamps(work, read, options.purge)
+                        return _finish_delta(work, small, read.warnings)
                 report = _run_stages(work, read, options.rebuild, used)
             remember(tables, report)
-            _keep_stamps(work, read, options.purge)
+            _store_stamps(work, read, options.purge)
         if used is not None:
             purge(layout, used)
         _drop_old(work)
@@ -191,7 +188,7 @@ def _run_stages(work: Build, read: Ingested, rebuild: bool, used: Used | None) -
         return work.run(read)
 
 
-def _keep_stamps(work: Build, read: Ingested, purge: bool) -> None:
+def _store_stamps(work: Build, read: Ingested, purge: bool) -> None:
     """Store sizes and times of the files that were read. A purge deletes them, as they contain names."""
     layout = work.layout
     with suppress(OSError):  # it only saves time
@@ -202,7 +199,7 @@ def _keep_stamps(work: Build, read: Ingested, purge: bool) -> None:
             write_stamps(layout, merged_stamps(read_stamps(layout), read.stamps, specs), read.reader)
 
 
-def _unchanged(base: Generation, read: Ingested, start: float) -> BuildReport:
+def _report_unchanged(base: Generation, read: Ingested, start: float) -> BuildReport:
     """Return the report of a build that found all documents as they are."""
     return BuildReport(
         generation=base.number,
@@ -232,7 +229,7 @@ def _plan_settings(
     return settings_for(base, planned, options.rebuild, begun), reads
 
 
-def _published(layout: Layout, base: Generation | None, rebuild: bool) -> Generation | None:
+def _finish_published(layout: Layout, base: Generation | None, rebuild: bool) -> Generation | None:
     """Return the newest whole generation, which is current then.
 
     Raises IndexMissing for an unfinished merge, whose texts are still in its parts.
@@ -267,7 +264,7 @@ def _read_sources(work: Build, beginning: Beginning, rebuild: bool) -> Ingested:
     return read
 
 
-def _finish(work: Build, report: BuildReport, noted: Sequence[str]) -> BuildReport:
+def _finish_delta(work: Build, report: BuildReport, noted: Sequence[str]) -> BuildReport:
     """Add a change by a delta to the history, and remove what is old."""
     messages = (*noted, *pending_purge_warnings(work.tables))
     report = replace(report, warnings=messages, seconds=time.monotonic() - work.start)
@@ -311,7 +308,7 @@ def working_ahead(
     begun: dict[str, Ahead] = {}
     with ExitStack() as exits:
         if not tables.count():
-            for stage in _planned(stages, settings):
+            for stage in _plan_stages(stages, settings):
                 started = stage.begin(settings, layout.work)
                 if started is not None:
                     begun[stage.name] = started
@@ -319,7 +316,70 @@ def working_ahead(
         yield begun
 
 
-def _planned(stages: Sequence[Stage] | Planner, settings: Settings) -> Sequence[Stage]:
+def _plan_stages(stages: Sequence[Stage] | Planner, settings: Settings) -> Sequence[Stage]:
     with suppress(KetragError):  # the build itself reports it
         return stages(settings, False) if callable(stages) else stages
     return ()
+
+
+@contextmanager
+def hold_folder(layout: Layout) -> Iterator[None]:
+    """Create the folder of an index if it is missing, and hold it for building.
+
+    A new index whose build fails before it has stored a document or a source is removed, so that a mistake in
+    the command (a wrong path, a folder in which everything is ignored) leaves the disk as it was. A build
+    that was stopped or killed keeps its folder, because the next one continues it.
+    """
+    is_new = not layout.exists()
+    missing = [path for path in (layout.root, *layout.root.parents) if not os.path.lexists(path)]
+    is_removed = False
+    layout.create()
+    try:
+        with builder_lock(layout):
+            try:
+                yield
+            except Cancelled:
+                raise
+            except Exception:
+                is_removed = is_new and _is_empty(layout)
+                if is_removed:
+                    _remove_files(layout)
+                raise
+    finally:
+        if is_removed:
+            _remove_folders(layout, missing)
+
+
+def _is_empty(layout: Layout) -> bool:
+    """Return whether nothing was published or stored in an index."""
+    if layout.generations():
+        return False
+    if not layout.tables.is_file():
+        return True
+    try:
+        with Tables(layout.tables) as tables:
+            return not tables.sources() and tables.count() == 0
+    except (KetragError, OSError):
+        return False
+
+
+def _remove_files(layout: Layout) -> None:
+    """Remove what a build creates before it reads. A process waiting for the lock finds it free or gone."""
+    with suppress(OSError):
+        discard_folder(layout.work)
+    for suffix in ("", "-wal", "-shm", "-journal"):
+        with suppress(OSError):
+            layout.tables.with_name(layout.tables.name + suffix).unlink(missing_ok=True)
+    for path in (layout.identity, layout.lock):
+        with suppress(OSError):  # Windows removes no open file
+            path.unlink(missing_ok=True)
+
+
+def _remove_folders(layout: Layout, missing: list[Path]) -> None:
+    """Remove the folders that the build created, if they are empty."""
+    if os.name == "nt":
+        with suppress(OSError):
+            layout.lock.unlink(missing_ok=True)
+    for path in missing:
+        with suppress(OSError):
+            path.rmdir()

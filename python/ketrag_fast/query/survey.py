@@ -133,13 +133,16 @@ def _reason(context: Context, reply: _core.Reply) -> str | None:
 
 def _survey(plan: QueryPlan, question: str, ranked: _core.Printed) -> list[Context]:
     """Return the contexts of a question, one per budget, from its units, ranked and each by itself."""
-    if (
-        not set(_core.lexical_keywords(question)) - PLAIN_WORDS - WORDS_FOR_DOCUMENTS
-    ):  # lists of English words
+    if has_general_words_alone(_core.lexical_keywords(question)):  # lists of English words
         return [_overview(plan, question, budget) for budget in plan.budgets]
     words = _core.lexical_keywords(question, languages=_languages(plan))
     found = _Survey(plan, question, words, ranked)
     return [found.context(budget) for budget in plan.budgets]
+
+
+def has_general_words_alone(words: Sequence[str]) -> bool:
+    """Return whether the keywords of a question name no subject, as in "What are these documents about?"."""
+    return not set(words) - PLAIN_WORDS - WORDS_FOR_DOCUMENTS
 
 
 def digest(context: Context) -> tuple[Quote, ...]:
