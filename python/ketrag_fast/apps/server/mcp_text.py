@@ -94,7 +94,7 @@ def position_of(place: Place) -> str:
 def search_reply(hits: Hits, limit: int, tokens: int, paths: Paths) -> Reply:
     """Return hits: the best one whole, of the next ones a line, of the others their places only.
 
-    That none may fit is said first, because a model reads a passage as an answer.
+    That none may fit comes first, because a model reads a passage as an answer.
     """
     shown: list[Hit] = []
     blocks: list[str] = []

@@ -94,7 +94,7 @@ struct Row {
     company: f64,
 }
 
-/// The units, beside their links.
+/// What the walk knows of units in addition to their links.
 #[derive(Debug, Clone, Copy)]
 pub struct Units<'a> {
     pub lengths: Lengths<'a>,
