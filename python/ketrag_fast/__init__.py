@@ -43,6 +43,8 @@ if TYPE_CHECKING:
         Span,
         Theme,
         Themes,
+        ThemeSummaries,
+        ThemeSummary,
     )
 
 _HOMES = {
@@ -72,6 +74,8 @@ _HOMES = {
     "Span": "types",
     "Theme": "types",
     "Themes": "types",
+    "ThemeSummaries": "types",
+    "ThemeSummary": "types",
     "__version__": "_core",
     "export_graph": "interchange.exporting",
     "import_index": "interchange.importing",
@@ -103,6 +107,8 @@ __all__ = [
     "Settings",
     "Span",
     "Theme",
+    "ThemeSummaries",
+    "ThemeSummary",
     "Themes",
     "__version__",
     "export_graph",

@@ -20,12 +20,12 @@ from ketrag_fast.base.config import Settings, build_settings, names, resolve
 from ketrag_fast.base.config.shards import Shards
 from ketrag_fast.base.progress import Callback, Limited, Meter
 from ketrag_fast.base.safe_io import read_regular
-from ketrag_fast.building import merge_parts as looking
-from ketrag_fast.building.chunk_reading import ReadingPlan, open_reading
+from ketrag_fast.building import merge_parts
+from ketrag_fast.building.chunk_reading import ReadingPlan
 from ketrag_fast.building.ingest import as_they_are
-from ketrag_fast.building.merge_parts import MergePart, Prefer
-from ketrag_fast.building.model_settings import source_of
-from ketrag_fast.building.runner import Build, remember
+from ketrag_fast.building.merge_parts import MergePart, MergePlan, Prefer
+from ketrag_fast.building.runner import remember
+from ketrag_fast.building.stages import Build
 from ketrag_fast.errors import (
     BackendError,
     Cancelled,
@@ -37,7 +37,6 @@ from ketrag_fast.errors import (
 )
 from ketrag_fast.models.endpoint_trust import Trust, endpoints_of
 from ketrag_fast.models.llms.registry import HEURISTIC, NONE
-from ketrag_fast.models.spending import SpendingLimit
 from ketrag_fast.storage.durable import replace_file, sync_folder
 from ketrag_fast.storage.generation import (
     Generation,
@@ -52,7 +51,7 @@ from ketrag_fast.storage.merge_tables import new_tables
 from ketrag_fast.storage.source_table import SourceRow
 from ketrag_fast.storage.tables import Tables
 from ketrag_fast.systems.index_settings import spec_here
-from ketrag_fast.systems.planning import Planner, planned_stages
+from ketrag_fast.systems.planning import Planner
 from ketrag_fast.systems.registry import registry
 from ketrag_fast.systems.spec.stage import Stage
 from ketrag_fast.types import BuildReport
@@ -81,7 +80,7 @@ def merge(
         ReadOnly: `out` exists. Also raises what a build raises.
     """
     start = time.monotonic()
-    _distinct(paths)
+    _require_distinct(paths)
     if prefer not in (None, "first", "last"):
         raise ConfigError(f"prefer must be 'first' or 'last', got {prefer!r}")
     target = Layout(out)
@@ -90,14 +89,14 @@ def merge(
             layout = Layout(path)
             if layout.exists() and os.access(path, os.W_OK):
                 stack.enter_context(builder_lock(layout))
-        parts = [looking.open_part(path) for path in paths]
-        looking.require_alike(parts)
-        shards = looking.shards_together(parts)
+        parts = [merge_parts.open_part(path) for path in paths]
+        merge_parts.require_alike(parts)
+        shards = merge_parts.shards_together(parts)
         record = _record(parts, prefer)
         _require_free(target, record)
-        plan = looking.plan_of(parts, prefer, shards)
+        plan = merge_parts.plan_of(parts, prefer, shards)
         parts = [replace(part, known={}) for part in parts]  # these fill more memory than anything after them
-        sources, away = _sources_here(plan.sources)
+        sources, away = _locate_sources(plan.sources)
         chosen = _settings(parts, settings, shards)
         target.create()
         stack.enter_context(builder_lock(target))
@@ -106,10 +105,30 @@ def merge(
             replace_file(target.work / MERGE, record)
         is_fresh = not target.tables.exists()
         if is_fresh:
-            _copy(target, parts, replace(plan, sources=sources), callback)
+            _copy_tables(target, parts, replace(plan, sources=sources), callback)
         trust = _trust(target, parts, settings)
-        warnings = _about_shards(shards) + _about_sources(away, plan) + trust.keep(chosen)
-        return _fold(target, parts, chosen, stages, callback, start, warnings, trust, is_fresh)
+        warnings = _warn_of_shards(shards) + _warn_of_sources(away, plan) + trust.keep(chosen)
+        with Tables(target.tables) as tables:
+            tables.texts.read_also([part.layout for part in parts])
+            with tables.transaction():
+                tables.set_settings(build_settings(chosen))
+            if is_fresh:
+                tables.set_verified()
+            work = Build(
+                layout=target,
+                tables=tables,
+                resolved=resolve(flags=chosen.given, presets=registry().table),
+                base=newest_whole(target),
+                stages=stages,
+                reads=_reading_plan(parts[0], chosen),
+                trust=trust,
+                callback=callback,
+                start=start,
+                parts=_open_parts(parts),
+            )
+            report = _run_stages(work, parts[0], warnings)
+            remember(tables, report)
+        return report
 
 
 def _trust(target: Layout, parts: Sequence[MergePart], given: Settings) -> Trust:
@@ -124,7 +143,7 @@ def _trust(target: Layout, parts: Sequence[MergePart], given: Settings) -> Trust
     return replace(trust, named=trust.named.union(known))
 
 
-def _distinct(paths: Sequence[Path]) -> None:
+def _require_distinct(paths: Sequence[Path]) -> None:
     if not paths:
         raise ConfigError("no index given", hint="ketrag merge DIR DIR ... -i OUT")
     seen: dict[str, Path] = {}
@@ -146,7 +165,7 @@ def _require_free(target: Layout, record: bytes) -> None:
     if not root.exists() or (root.is_dir() and not any(root.iterdir())):
         return
     unfinished = target.work / MERGE
-    if not unfinished.is_file() and not _hardly_begun(target):
+    if not unfinished.is_file() and not _has_only_begun(target):
         raise ReadOnly(f"{root} already exists", hint="choose a new or empty folder with -i/--index")
     if unfinished.is_file() and read_regular(unfinished) != record:
         raise ReadOnly(
@@ -155,7 +174,7 @@ def _require_free(target: Layout, record: bytes) -> None:
         )
 
 
-def _hardly_begun(target: Layout) -> bool:
+def _has_only_begun(target: Layout) -> bool:
     """Return whether a merge was killed before it had recorded its parts."""
     if target.exists() or not target.root.is_dir() or not target.work.is_dir():
         return False
@@ -163,21 +182,21 @@ def _hardly_begun(target: Layout) -> bool:
     return left <= {f"{MERGE}.tmp"} and all(target.is_own(path.name) for path in target.root.iterdir())
 
 
-def _sources_here(sources: Sequence[SourceRow]) -> tuple[tuple[SourceRow, ...], tuple[SourceRow, ...]]:
+def _locate_sources(sources: Sequence[SourceRow]) -> tuple[tuple[SourceRow, ...], tuple[SourceRow, ...]]:
     """Return the sources, with those missing on this machine as given documents; and the missing ones."""
     from ketrag_fast.readers import find, is_glob
 
-    def there(spec: str) -> bool:
+    def exists_here(spec: str) -> bool:
         try:
             return Path(spec).exists() or (is_glob(spec) and bool(find(spec).files))
         except (OSError, ValueError):
             return False
 
-    away = tuple(row for row in sources if row.spec and not there(row.spec))
+    away = tuple(row for row in sources if row.spec and not exists_here(row.spec))
     return tuple(replace(row, kind="documents") if row in away else row for row in sources), away
 
 
-def _about_sources(away: Sequence[SourceRow], plan: looking.MergePlan) -> list[str]:
+def _warn_of_sources(away: Sequence[SourceRow], plan: MergePlan) -> list[str]:
     counts: dict[int, int] = {}
     for places in plan.places if away else ():
         for _, source, _ in places:
@@ -189,7 +208,7 @@ def _about_sources(away: Sequence[SourceRow], plan: looking.MergePlan) -> list[s
     ]
 
 
-def _about_shards(shards: Shards | None) -> list[str]:
+def _warn_of_shards(shards: Shards | None) -> list[str]:
     if shards is None:
         return []
     lacking = ", ".join(f"{number}/{shards.of}" for number in shards.lacking[:20])
@@ -232,7 +251,7 @@ def _find_model(parts: Sequence[MergePart], given: Settings) -> str:
     )
 
 
-def _copy(target: Layout, parts: Sequence[MergePart], plan: looking.MergePlan, callback: Callback) -> None:
+def _copy_tables(target: Layout, parts: Sequence[MergePart], plan: MergePlan, callback: Callback) -> None:
     """Write the merged tables to a temporary file, and rename it when it is complete."""
     meter = Meter("copy", callback, "documents")
     aside = target.work / "merging.sqlite"
@@ -254,48 +273,27 @@ def _copy(target: Layout, parts: Sequence[MergePart], plan: looking.MergePlan, c
     meter.finish()
 
 
-def _fold(
-    target: Layout,
-    parts: Sequence[MergePart],
-    settings: Settings,
-    stages: Sequence[Stage] | Planner,
-    callback: Limited,
-    start: float,
-    warnings: Sequence[str],
-    trust: Trust,
-    is_fresh: bool,
-) -> BuildReport:
-    """Run the stages over the merged tables; `is_fresh` if they were just copied from verified ones."""
-    part, base = parts[0], newest_whole(target)
-    if base is not None:
-        finish_publication(target, base)
-    key = part.manifest.models.get("llm", {}).get("reader")
-    reads = ReadingPlan() if settings.llm == NONE else ReadingPlan(settings.llm == HEURISTIC, key)
-    limit = SpendingLimit(settings.limit_usd)
-    resolved = resolve(flags=settings.given, presets=registry().table)
-    with Tables(target.tables) as tables:
-        tables.texts.read_also([part.layout for part in parts])
-        with tables.transaction():
-            tables.set_settings(build_settings(settings))
-        if is_fresh:
-            tables.set_verified()
-        with (
-            source_of(settings, target, limit, trust) as source,
-            open_reading(settings, target, reads, callback, limit) as reading,
-        ):
-            _same_model(part, None if source is None else source.fingerprint, settings)
-            read = as_they_are(tables)
-            read.added = read.documents
-            read.failures += tables.failures()
-            read.warnings += warnings
-            planned = planned_stages(stages, settings, reading is not None)
-            work = Build(target, tables, resolved, base, frozenset(), callback, start, source, reads, reading)
-            report = replace(work, parts=_published(parts)).run(planned, read)
-        remember(tables, report)
-    return report
+def _reading_plan(part: MergePart, settings: Settings) -> ReadingPlan:
+    """Return the plan by which the reader of a part is used again."""
+    if settings.llm == NONE:
+        return ReadingPlan()
+    return ReadingPlan(settings.llm == HEURISTIC, part.manifest.models.get("llm", {}).get("reader"))
 
 
-def _published(parts: Sequence[MergePart]) -> list[Generation]:
+def _run_stages(work: Build, part: MergePart, warnings: Sequence[str]) -> BuildReport:
+    """Run the stages over the merged tables, with the model and the reader of the parts."""
+    if work.base is not None:
+        finish_publication(work.layout, work.base)
+    with work.opened():
+        _require_model(part, None if work.source is None else work.source.fingerprint, work.settings)
+        read = as_they_are(work.tables)
+        read.added = read.documents
+        read.failures += work.tables.failures()
+        read.warnings += warnings
+        return work.run(read)
+
+
+def _open_parts(parts: Sequence[MergePart]) -> list[Generation]:
     """Open the generations of all parts, as builders do; none if one is damaged."""
     try:
         folders = [part.layout.generation(part.manifest.generation) for part in parts]
@@ -304,7 +302,7 @@ def _published(parts: Sequence[MergePart]) -> list[Generation]:
         return []
 
 
-def _same_model(part: MergePart, found: str | None, settings: Settings) -> None:
+def _require_model(part: MergePart, found: str | None, settings: Settings) -> None:
     stored: dict[str, Any] | None = part.manifest.models.get("embedder")
     wanted = stored["fingerprint"] if stored else None
     if wanted != found:

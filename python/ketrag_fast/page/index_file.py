@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import IO, TYPE_CHECKING, Any, Final
 
+from ketrag_fast.errors import ModeUnavailable
 from ketrag_fast.page.assets import document, embedded_data, text
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ _SCRIPTS: Final = (
     "offline.js",
     "page.js",
     "documents.js",
+    "themes.js",
     "path.js",
     "views.js",
 )
@@ -59,7 +61,9 @@ def write(
         "contexts": [] if query is None else [_context(index, query)],
         "missing": index.inspect.missing_graphs(),
     }
-    # Those of the index fit only a file with all of its passages.
+    # Themes and examples of the index fit only a file with all of its passages.
+    if len(data["units"]["unit"]) == sum(one.units for one in index.inspect.documents()):
+        data |= _themes(index, data["documents"])
     examples = [query] if query is not None else list(index.inspect.examples()) if around is None else []
     data["index"] |= {"graphs": list(graphs), "examples": examples}
     stream.write(_page(data).encode())
@@ -117,6 +121,20 @@ def _content(index: Index, units: Sequence[int], tick: Callable[[int], None]) ->
     }
 
 
+def _themes(index: Index, documents: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Return the themes, and the positions of the documents of each; nothing without keywords."""
+    try:
+        found = index.themes()
+    except ModeUnavailable:
+        return {}
+    place = {one["document"]: at for at, one in enumerate(documents)}
+    own = {
+        theme.id: [place[one.document] for one in index.inspect.documents(theme=theme.id)]
+        for theme in found.walk()
+    }
+    return {"themes": found.to_json() | {"generation": 0}, "documents_of_themes": own}
+
+
 def _extents(owners: Sequence[int]) -> list[tuple[int, int]]:
     """Return the first row and the number of rows of each document; owners ascend."""
     found: list[tuple[int, int]] = []
@@ -129,13 +147,13 @@ def _extents(owners: Sequence[int]) -> list[tuple[int, int]]:
 
 
 def _context(index: Index, query: str) -> dict[str, Any]:
-    """Return the context of a query with its explanation, without what differs from run to run."""
+    """Return the context of a query with its explanation, without timings and other values that vary."""
     context = index.retrieve(query, explain=True).to_json()
     return {name: value for name, value in context.items() if name not in _VARYING}
 
 
 def _stable(view: dict[str, Any]) -> dict[str, Any]:
-    """Return a picture without the number of its generation: equal indexes give equal files."""
+    """Remove the generation number from a picture, so that equal indexes give equal files."""
     return {name: value for name, value in view.items() if name != "generation"}
 
 

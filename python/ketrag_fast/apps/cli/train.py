@@ -1,4 +1,4 @@
-"""`ketrag train SYSTEM`: weights for a system that can learn from judged questions."""
+"""`ketrag train SYSTEM`: train the weights of a system on judged queries."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ketrag_fast.errors import ConfigError
 from ketrag_fast.systems.registry import registry
 
 
-def add(commands: Any, shared: argparse.ArgumentParser) -> None:
+def declare(commands: Any, shared: argparse.ArgumentParser) -> None:
     """Declare the command."""
     parser = commands.add_parser(
         "train",
