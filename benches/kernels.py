@@ -26,7 +26,7 @@ from ketrag_fast.kernels import vectors as kernels
 from ketrag_fast.kernels.cooccurrence import cooccurrence_knn
 from ketrag_fast.models.ann.stored import BUILD_WIDTH, LINKS
 
-PIVOTS, ENTRIES, STEPS = 10, 20, 132
+PIVOTS, STEPS = 10, 132
 """The last is how many power iterations PageRank does here."""
 DIMENSION, BEST, QUERIES = 384, 10, 100
 
@@ -92,15 +92,11 @@ def measure_graphs(smoke: bool) -> None:
     igraph, networkx, sparse = library("igraph"), library("networkx"), library("scipy.sparse")
     random = np.random.default_rng(2)
     pivots = np.sort(random.choice(nodes, PIVOTS, replace=False)).astype(np.uint32)
-    entries = np.sort(random.choice(nodes, ENTRIES, replace=False)).astype(np.uint32)
     edges = indptr.astype(np.uint64), indices.astype(np.uint32)
     texts = zipf_texts(200 if smoke else 8_000)
     ranks: dict[str, Callable[[], Any]] = {"ketrag_fast": lambda: graphs.pagerank(indptr, indices)}
     cores: dict[str, Callable[[], Any]] = {"ketrag_fast": lambda: _core.core_numbers(*edges)}
     between: dict[str, Callable[[], Any]] = {"ketrag_fast": lambda: _core.betweenness(*edges, pivots)}
-    walks: dict[str, Callable[[], Any]] = {
-        "ketrag_fast": lambda: _core.spread(*edges, None, entries, np.full(ENTRIES, 1 / ENTRIES))
-    }
     words: dict[str, Callable[[], Any]] = {"ketrag_fast": lambda: cooccurrence_knn(*texts, 1)}
     if sparse is not None:
         matrix = sparse.csr_matrix(
@@ -113,9 +109,6 @@ def measure_graphs(smoke: bool) -> None:
         ranks["igraph, PRPACK"] = lambda: graph.pagerank(damping=0.85)
         cores["igraph"] = graph.coreness
         between["igraph"] = lambda: graph.betweenness(sources=pivots.tolist())
-        walks["igraph, personalised PageRank"] = lambda: graph.personalized_pagerank(
-            damping=0.5, reset_vertices=entries.tolist()
-        )
     if networkx is not None:
         other = networkx.Graph()
         other.add_nodes_from(range(nodes))
@@ -125,14 +118,12 @@ def measure_graphs(smoke: bool) -> None:
     rows = rows_of("PageRank", ranks, runs)
     rows += rows_of("core numbers", cores, runs)
     rows += rows_of(f"betweenness from {PIVOTS} nodes", between, runs)
-    rows += rows_of(f"two steps from {ENTRIES} nodes", walks, runs)
     rows += rows_of(f"text with most common words, {len(texts[0]) - 1:,} texts", words, runs)
     publish(
         [table("", ["kernel", "by", "ms, median", "times ours", "target"], rows)],
         f"A random graph of {nodes:,} nodes and {len(pairs):,} edges.",
         [
-            "Making the libraries' own graph objects is not counted. igraph has no walk of two steps: its personalised PageRank runs"
-            " to its end. All kernels give the same bytes on any number of threads."
+            "Making the libraries' own graph objects is not counted. All kernels give the same bytes on any number of threads."
         ],
     )
 

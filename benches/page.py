@@ -191,6 +191,30 @@ def hop_lines(results: Results) -> list[str]:
     return [*lines, ""]
 
 
+def default_lines(results: Results) -> list[str]:
+    """Return the section on the default mode next to the others, if it was measured."""
+    runs = [results[name] for name in ("ranking", "ranking-minilm") if name in results]
+    if not runs:
+        return []
+    lines = [
+        "## The default on every kind of collection",
+        "",
+        "`auto`, which is `walk`, next to the other modes on the sets that its rule was chosen on. *Ahead* is the difference to the",
+        "best other mode, paired by question. [The walk](../concepts/walk.md#when-there-is-no-second-hop) has the rule,",
+        "[modes](modes.md#collections-without-a-second-hop) what did not help.",
+        "",
+    ]
+    for run in runs:
+        lines += [f"* {note}" for note in run["notes"]]
+    for at, first in enumerate(runs[0]["tables"]):
+        rows = [row for run in runs for row in run["tables"][at]["rows"]]
+        order = list(dict.fromkeys(row[0] for row in rows))
+        rows.sort(key=lambda row: order.index(row[0]))
+        lines += ["", *table_lines({**first, "rows": rows})]
+    return [*lines, ""]
+
+
 def scores_page(results: Results) -> str:
     """Return the text of docs/reference/figures.md: recall and all gold with intervals for every mode and set."""
-    return "\n".join([HEAD, *score_lines(results), "", *hop_lines(results)]).rstrip() + "\n"
+    lines = [HEAD, *score_lines(results), "", *hop_lines(results), *default_lines(results)]
+    return "\n".join(lines).rstrip() + "\n"

@@ -107,6 +107,17 @@ SECTIONS: Final = (
         "`examples/polar`: 56 articles, of which questions combine up to four. Small and clean: a check, not evidence.",
     ),
     Section(
+        "ranking",
+        "The default on every kind of collection",
+        "`auto`, which is `walk`, next to the other modes on the sets that its rule was chosen on: paragraphs of Wikipedia for several"
+        " hops, single paragraphs in six languages, chats, code, abstracts and web pages. `ahead` is the difference to the best of the"
+        " other modes, paired by question. [The walk](../docs/concepts/walk.md#when-there-is-no-second-hop) has the rule.",
+        (
+            Run("ranking", ("ranking.py", "sets")),
+            Run("ranking-minilm", ("ranking.py", "sets", "--model")),
+        ),
+    ),
+    Section(
         "technical",
         "Technical documentation",
         "Questions on 1,859 pages of documentation of eleven Debian packages (Apache httpd, APT, BIND, D-Bus, Exim, HAProxy, Lua, Postfix,"

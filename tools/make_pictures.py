@@ -58,6 +58,11 @@ def take(page: Browser, url: str) -> None:
     page.value("document.getElementById('path-part').scrollIntoView({ block: 'end' })")
     rest(page)
     page.picture(PICTURES / "ask.png")
+    page.go(f"{url}#themes?theme=1")
+    page.wait("document.querySelector('.quote') !== null")
+    page.value("document.activeElement.blur(); scrollTo(0, 0)")
+    rest(page)
+    page.picture(PICTURES / "themes.png")
     for view in ("documents", "index"):
         page.value(f"document.getElementById('to-{view}').click(); scrollTo(0, 0)")
         page.wait(f"document.querySelectorAll('#view-{view} td').length > 4")

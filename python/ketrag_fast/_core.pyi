@@ -73,7 +73,6 @@ __all__ = [
     "induced_edges",
     "keyword_means",
     "keyword_means_by_words",
-    "keyword_pool",
     "kmeans",
     "knn_graph",
     "languages",
@@ -92,7 +91,6 @@ __all__ = [
     "quantise_vectors",
     "read_bytes",
     "read_json_lines",
-    "render",
     "renumber",
     "restore_strings",
     "row_scores",
@@ -107,8 +105,6 @@ __all__ = [
     "smallest_hashes",
     "splice_rows",
     "splice_strings",
-    "split_budget",
-    "spread",
     "stop_words",
     "string_gaps",
     "take_strings",
@@ -116,7 +112,6 @@ __all__ = [
     "text_blocks",
     "tokenise",
     "transpose",
-    "truncate",
     "unpack_array",
     "vector_top_k",
     "vocabulary",
@@ -130,7 +125,7 @@ __all__ = [
 
 __version__: str
 
-# One opened generation (rust/py/src/searcher.rs, request.rs, reply.rs).
+# One opened generation (rust/py/src/searcher.rs, request.rs).
 
 # (name, channel, tokens, start, end) of a section; start and end are bytes of the text
 _Section = tuple[str, str, int, int, int]
@@ -270,7 +265,7 @@ class Searcher:
         runs: Sequence[tuple[int, int]] | None = None,
     ) -> list[_Place]: ...
 
-# Queries that the core answers alone, and the HTTP front (rust/py/src/plan.rs, front.rs).
+# Queries that the core answers alone, and the HTTP front (rust/py/src/front.rs).
 @final
 class Descriptions:
     def __new__(
@@ -426,7 +421,7 @@ def pack_file(
 def unpack_array(file: MappedFile | str | PathLike[str]) -> NDArray[Any]: ...
 def read_bytes(file: MappedFile | str | PathLike[str], start: int, stop: int) -> NDArray[np.uint8]: ...
 
-# Exact search (rust/py/src/grep.rs).
+# Exact search (rust/py/src/strings.rs).
 @final
 class Pattern:
     def __new__(
@@ -476,7 +471,7 @@ def cooccurrence_knn(
 def cooccurrence_kernels() -> list[str]: ...
 def knn_graph(lexical: _U32, semantic: _U32) -> _Csr: ...
 
-# Concepts, their graph, and the chunks that they choose (rust/py/src/concepts.rs).
+# Concepts, their graph, and the chunks that they choose (rust/py/src/builders.rs).
 def citation_links(
     first_text: _U64,
     vectors: _F32,
@@ -565,7 +560,7 @@ def select_by_concepts(
     indptr: _U64, indices: _U32, ranks: _F64, count: int, *, report: _Report = None
 ) -> _U32: ...
 
-# Ranks, the keyword graph, and the printed context (rust/py/src/rank.rs).
+# Ranks, core selection and token budgets (rust/py/src/graphs.rs).
 def pagerank(
     indptr: _U64,
     indices: _U32,
@@ -587,49 +582,23 @@ def transpose(
     indptr: _U64, indices: _U32, columns: int, *, threads: int = 0, report: _Report = None
 ) -> _Csr: ...
 def renumber(indptr: _U64, indices: _U32, columns: int, kept: _U32) -> _Csr: ...
-def split_budget(budget: int, share: float) -> tuple[int, int]: ...
 def fill(costs: _U64, budget: int, *, fill_policy: str = "first_overflow_stops") -> _U64: ...
-def render(
-    candidates: _U32,
-    blob: _U8,
-    offsets: _U64,
-    n_tokens: _U32,
-    budget: int,
-    *,
-    titles: tuple[_U8, _U64, _U32] | None = None,
-    style: str = "cited",
-    fill_policy: str = "first_overflow_stops",
-    oversize_policy: str = "truncate",
-    encoding: str = "cl100k_base",
-) -> tuple[str, int, _U32, _U64, _U64, _U64]: ...
 
-# Ranks of a graph's nodes without a long walk (rust/py/src/centrality.rs).
+# Centrality (rust/py/src/graphs.rs).
 def core_numbers(indptr: _U64, indices: _U32, *, report: _Report = None) -> _I64: ...
 def betweenness(
     indptr: _U64, indices: _U32, pivots: _U32, *, threads: int = 0, report: _Report = None
 ) -> _F64: ...
-def spread(
-    indptr: _U64,
-    indices: _U32,
-    weights: _F64 | None,
-    entries: _U32,
-    entry_weights: _F64,
-    *,
-    teleport: float = 0.5,
-    steps: int = 2,
-    lazy: bool = False,
-    report: _Report = None,
-) -> tuple[_I64, _F64]: ...
 
-# Text that is not UTF-8 (rust/py/src/encodings.rs).
+# Text that is not UTF-8 (rust/py/src/readers.rs).
 def decode_text(data: bytes, declared: str | None = None) -> tuple[str, str | None, bool, bool]: ...
 
-# Web pages (rust/py/src/web.rs).
+# Web pages (rust/py/src/readers.rs).
 def web_page(
     markup: str, *, whole: bool = False
 ) -> tuple[str, list[tuple[int, int, str]], list[tuple[int, int]], list[str], str]: ...
 
-# Clusters of vectors (rust/py/src/kmeans.rs).
+# Clusters of vectors (rust/py/src/vectors.rs).
 def kmeans(
     vectors: _F32,
     centres: int,
@@ -641,7 +610,7 @@ def kmeans(
     report: _Report = None,
 ) -> tuple[_I64, _F64]: ...
 
-# Pictures of graphs (rust/py/src/drawing.rs).
+# Pictures of graphs (rust/py/src/graphs.rs).
 _Weighted = tuple[_U64, _U32, _F64]
 
 def weighted_graph(
@@ -733,6 +702,7 @@ def walk_rank(
     question_vectors: _F32 | None = None,
     exact: bool = False,
     lengths: _F64 | None = None,
+    documents: _U32 | None = None,
     numbers: list[tuple[str, float]] | None = None,
     wanted: _U8 | None = None,
     threads: int = 0,
@@ -795,7 +765,6 @@ def stop_words(language: str = "english") -> tuple[list[str], str]: ...
 def count_tokens(
     texts: _Strings, encoding: str = "cl100k_base", threads: int = 0, *, report: _Report = None
 ) -> _U32: ...
-def truncate(text: str, tokens: int, encoding: str = "cl100k_base") -> int: ...
 def sentence_spans(text: str, splitter: str = "standard", *, report: _Report = None) -> _U64: ...
 def corpus(
     titles: _Strings,
@@ -904,23 +873,10 @@ def embed_rows(
     threads: int = 0,
     report: _Report = None,
 ) -> _F32: ...
-def keyword_pool(
-    keywords: _F32,
-    indptr: _U64,
-    indices: _U32,
-    units: _F32,
-    unit_tokens: _U32,
-    query: _F32,
-    limit: int,
-    *,
-    most_seeds: int | None = None,
-    codes: _Codes | None = None,
-    simd: str = "auto",
-) -> tuple[_U32, _F64, _U32, _U32, _F64, int]: ...
 def fuse_ranks(lists: list[_U32], *, constant: float = 60.0) -> tuple[_U32, _F64]: ...
 def simd_levels() -> list[str]: ...
 
-# Replies folded into a skeleton (rust/py/src/skeleton.rs): the arrays of the stage by name.
+# Replies folded into a skeleton (rust/py/src/builders.rs): the arrays of the stage by name.
 def fold_skeleton(
     chunks: _U32,
     entities: _U64,
@@ -954,8 +910,6 @@ def skeleton_row_tokens(
     *,
     threads: int = 0,
 ) -> tuple[_U32, _U32]: ...
-
-# Local search: the tables around chosen entities (rust/py/src/local.rs).
 
 # The native sentence encoder
 @final

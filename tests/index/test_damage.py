@@ -12,7 +12,7 @@ import pytest
 
 from ketrag_fast import Index, Settings
 from ketrag_fast.apps.cli.main import main
-from ketrag_fast.building.damage import blame_damage
+from ketrag_fast.building.stages import blame_damage
 from ketrag_fast.errors import IndexDamaged, IndexIncompatible, KetragError, StageError
 from ketrag_fast.index.health import examine
 from ketrag_fast.storage.block_hashes import BLOCK

@@ -333,6 +333,26 @@ def test_results_of_another_form_are_left_out(row: Any) -> None:
     assert summaries._load(json.dumps(row)) is None
 
 
+@pytest.mark.parametrize(
+    ("text", "finish", "said"),
+    [
+        ('{"title": "a", "summary": "One. Two."}', "stop", "One. Two."),
+        ('{"title": "a", "summary": "It sailed far to the north. Then it came ba', "length", "It sailed far to the north."),
+        ('{"title": "a", "summary": "It sailed \\', "time", "It sailed"),
+        ('{"title": "a", "summary": "It sailed far to the north. Then it came ba', "stop", None),
+        ('{"title": "a", "summary": "x"}', "repetition", None),
+        ('{"title": "a', "length", None),
+        ("{" * 9999, "length", None),
+        ('{"title": 1, "summary": ["x"]}', "stop", None),
+        ('{"title": null, "summary": "' + "x" * 9999 + '"}', "stop", "x" * 2000),
+    ],
+)
+def test_replies_are_read_as_far_as_they_are_whole(text: str, finish: str, said: str | None) -> None:
+    theme = summaries.ThemeTexts(9, ("a passage",), (), frozenset({"0" * 32}))
+    found = summaries.summary_task(is_english=True).parse(theme, text, finish)
+    assert (None if found is None else found.value.summary.text) == said
+
+
 def test_sources_that_are_no_hashes_hold_for_nothing(folder: Path) -> None:
     from ketrag_fast.query.themes.describe import find_themes
 

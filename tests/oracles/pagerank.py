@@ -1,4 +1,4 @@
-"""PageRank on a dense matrix: the oracle of `pagerank.rs` and `spread.rs` in `rust/core/src/rank`."""
+"""PageRank on a dense matrix: the oracle of `rust/core/src/rank/pagerank.rs`."""
 
 from __future__ import annotations
 
@@ -33,14 +33,3 @@ def pagerank(
     for _ in range(steps):
         x = teleport * (x if lazy else r) + (1 - teleport) * (x @ matrix)
     return x
-
-
-def spread(edges: F64, start: F64, *, teleport: float = 0.5, steps: int = 2, lazy: bool = False) -> F64:
-    """`steps` steps from `start` (scaled to sum 1); nodes without out-edges keep their mass."""
-    out = edges.sum(axis=1)
-    matrix = np.where(out[:, None] > 0, edges / np.where(out > 0, out, 1)[:, None], np.eye(len(edges)))
-    p = start / start.sum()
-    x: F64 = p
-    for _ in range(steps):
-        x = teleport * (x if lazy else p) + (1 - teleport) * (x @ matrix)
-    return np.asarray(x)

@@ -57,22 +57,6 @@ def keyword_means(word_sentences: Rows, sentences: F32) -> F32:
     return means
 
 
-def keyword_pool(
-    keywords: F32, word_units: Rows, units: F32, unit_tokens: Sequence[int], query: F32, limit: int
-) -> Ranked:
-    """KET-RAG 1.5 step 3, and the order of step 4."""
-    pool: dict[int, float] = {}
-    used = 0
-    for word, _ in top_k(keywords, query, len(keywords)):
-        fresh = {u: dot(units[u], query) for u in word_units[word] if u not in pool}
-        for unit, score in ranked(fresh, len(fresh)):
-            if used + unit_tokens[unit] > limit:
-                return ranked(pool, len(pool))
-            used += unit_tokens[unit]
-            pool[unit] = score
-    return ranked(pool, len(pool))
-
-
 def fuse_ranks(lists: Sequence[Sequence[int]], constant: float = 60.0) -> Ranked:
     """Reciprocal-rank fusion, added list by list."""
     scores: dict[int, float] = {}

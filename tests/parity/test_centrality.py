@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.oracles import centrality as plain
-from tests.oracles import pagerank as walks
-from tests.support.inner_kernels.centrality import betweenness, core_numbers, spread
+from tests.support.inner_kernels.centrality import betweenness, core_numbers
 from tests.support.parts import part
 
 from ketrag_fast.errors import Cancelled, InputError
@@ -114,67 +113,3 @@ def test_a_pivot_that_there_is_not_is_named() -> None:
     for wrong in (2, 2**32, -1, 0.5):
         with pytest.raises(InputError, match="pivots"):
             betweenness(*packed([[1], [0]]), [wrong])
-
-
-@st.composite
-def weighted(draw: st.DrawFn) -> np.ndarray:
-    n = draw(st.integers(1, 12))
-    cells = st.sampled_from([0.0, 0.0, 0.0, 1.0, 0.25, 7.5])
-    return np.array(draw(st.lists(st.lists(cells, min_size=n, max_size=n), min_size=n, max_size=n)))
-
-
-@given(
-    weighted(),
-    st.lists(st.tuples(st.integers(0, 11), st.sampled_from([1.0, 0.5, 3.0])), min_size=1, max_size=5),
-    st.floats(0.05, 1.0),
-    st.integers(0, 4),
-    st.booleans(),
-)
-def test_a_short_walk_is_the_dense_one(
-    matrix: np.ndarray, entries: list[tuple[int, float]], teleport: float, steps: int, lazy: bool
-) -> None:
-    n = len(matrix)
-    source, target = np.nonzero(matrix)
-    indptr = np.concatenate([[0], np.cumsum(np.bincount(source, minlength=n))])
-    start = np.zeros(n)
-    for node, weight in entries:
-        start[node % n] += weight
-    ids, scores = spread(
-        indptr,
-        target,
-        matrix[source, target],
-        [node % n for node, _ in entries],
-        [weight for _, weight in entries],
-        teleport=teleport,
-        steps=steps,
-        lazy=lazy,
-    )
-    want = walks.spread(matrix, start, teleport=teleport, steps=steps, lazy=lazy)
-    dense = np.zeros(n)
-    dense[ids] = scores
-    np.testing.assert_allclose(dense, want, atol=1e-14)
-    assert (scores > 0).all()
-    assert len(set(ids.tolist())) == len(ids)
-    assert list(zip(-scores, ids, strict=True)) == sorted(zip(-scores, ids, strict=True))
-
-
-@pytest.mark.parametrize(
-    ("arguments", "word"),
-    [
-        ({"entries": [2]}, "entries"),
-        ({"entries": [2**32]}, "entries"),
-        ({"entry_weights": [1.0, 2.0]}, "2 entry_weights for 1 entries"),
-        ({"entry_weights": [0.0]}, "entry_weights"),
-        ({"entry_weights": [float("nan")]}, "entry_weights"),
-        ({"weights": [1.0]}, "1 weights for 2 edges"),
-        ({"weights": [-1.0, 1.0]}, "weights"),
-        ({"teleport": 0.0}, "teleport"),
-        ({"steps": -1}, "steps"),
-        ({"lazy": 1}, "lazy"),
-        ({"indptr": [0, 1]}, "indptr"),
-    ],
-)
-def test_a_walk_that_makes_no_sense_is_named(arguments: dict, word: str) -> None:
-    good = {"indptr": [0, 1, 2], "indices": [1, 0], "weights": None, "entries": [0]}
-    with pytest.raises(InputError, match=word):
-        spread(**{**good, **arguments})

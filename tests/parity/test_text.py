@@ -57,13 +57,6 @@ def test_words_start_where_they_say(text: str) -> None:
 
 
 @settings(max_examples=50)
-@given(TEXTS, st.integers(1, 12))
-def test_a_truncated_text_is_a_prefix_that_fits(text: str, size: int) -> None:
-    short = kernel.truncate(text, size)
-    assert text.startswith(short) and kernel.count_tokens([short])[0] <= size
-
-
-@settings(max_examples=50)
 @given(TEXTS | PROSE, st.sampled_from(["standard", "uax29"]))
 def test_sentences_hold_all_but_blanks(text: str, splitter: str) -> None:
     reached = 0
@@ -205,7 +198,6 @@ def test_wrong_arguments_raise() -> None:
         lambda: kernel.count_tokens((blob[:1], np.array([0, 1], np.uint64))),
         lambda: kernel.count_tokens((np.zeros(2, np.float32), np.array([0, 2], np.uint64))),
         lambda: kernel.count_tokens(["\ud800"]),
-        lambda: kernel.truncate("x", -1),
         lambda: kernel.sentence_spans("x", "punkt"),
         lambda: kernel.corpus(["a", "b"], ["x"]),
         lambda: kernel.corpus(["a"], ["x"], tokens=0),

@@ -98,21 +98,6 @@ def test_keyword_means_by_words(seed: int, words: int, d: int, room: int) -> Non
         assert np.array_equal(made, wanted)
 
 
-@settings(max_examples=25, deadline=None)
-@given(seed=st.integers(0, 10**6), words=st.integers(0, 120), m=st.integers(1, 25), limit=st.integers(0, 500))
-def test_keyword_pool(seed: int, words: int, m: int, limit: int) -> None:
-    keywords, units = awkward(seed, words, 6), awkward(seed + 1, m, 6)
-    rows = some_rows(seed, words, m, 6)
-    tokens = (np.arange(m) * 7 % 31 + 5).astype(np.uint32)
-    query = reference.normalise(np.random.default_rng(seed).standard_normal((1, 6)))[0]
-    wanted = reference.keyword_pool(keywords, rows, units, tokens.tolist(), query, limit)
-    for codes in (None, kernels.quantise(keywords)):
-        pool = kernels.keyword_pool(keywords, csr(rows), units, tokens, query, limit, codes=codes)
-        assert list(zip(pool.units.tolist(), pool.scores.tolist(), strict=True)) == wanted
-        assert pool.tokens == int(tokens[pool.units].sum()) <= limit
-        assert all(u in rows[w] for u, w in zip(pool.units.tolist(), pool.keywords.tolist(), strict=True))
-
-
 @given(lists=st.lists(st.lists(st.integers(0, 30), unique=True), max_size=4))
 def test_fuse_ranks(lists: list[list[int]]) -> None:
     ids, scores = kernels.fuse_ranks(lists)
@@ -177,9 +162,6 @@ ROWS = ([0, 1, 2], [0, 1])
         lambda: kernels.fit_embedder(ROWS, [1, 1], 1),
         lambda: kernels.fit_embedder(ROWS, [1, 1], 2, dims=0),
         lambda: kernels.embed_rows(GOOD, ([0, 1], [2]), [1]),
-        lambda: kernels.keyword_pool(GOOD, ROWS, GOOD, [1], GOOD[0], 5),
-        lambda: kernels.keyword_pool(GOOD, ROWS, np.eye(3), [1, 1], GOOD[0], 5),
-        lambda: kernels.keyword_pool(GOOD, ROWS, GOOD, [1, 1], NAN[0], 5),
         lambda: kernels.fuse_ranks([[1, 1]]),
         lambda: kernels.fuse_ranks([[1]], constant=-1.0),
     ],

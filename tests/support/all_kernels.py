@@ -39,9 +39,8 @@ from ketrag_fast.kernels.text import (
     vocabulary,
 )
 from ketrag_fast.kernels.vectors import Codes, cosine_knn, fuse_ranks, quantise, top_k
-from tests.support.inner_kernels.centrality import Reached, betweenness, core_numbers, spread
+from tests.support.inner_kernels.centrality import betweenness, core_numbers
 from tests.support.inner_kernels.citations import CitationLinks, citation_links, edge_alphas, pass_messages
-from tests.support.inner_kernels.context import FilledContext, render, split_budget
 from tests.support.inner_kernels.cooccurrence import KnnGraph, knn_graph
 from tests.support.inner_kernels.g2cons import (
     ConceptGraph,
@@ -50,13 +49,11 @@ from tests.support.inner_kernels.g2cons import (
 )
 from tests.support.inner_kernels.graphs import core_count, renumber, select_ranked, select_uniform, transpose
 from tests.support.inner_kernels.published import PublishedTokenizer
-from tests.support.inner_kernels.text import stop_words, truncate
+from tests.support.inner_kernels.text import stop_words
 from tests.support.inner_kernels.vectors import (
-    KeywordPool,
     embed_rows,
     fit_embedder,
     keyword_means,
-    keyword_pool,
 )
 
 __all__ = [
@@ -68,13 +65,10 @@ __all__ = [
     "Concepts",
     "CooccurrenceNeighbours",
     "Corpus",
-    "FilledContext",
     "InducedEdges",
-    "KeywordPool",
     "KnnGraph",
     "Neighbourhood",
     "PublishedTokenizer",
-    "Reached",
     "Rows",
     "Vectors",
     "Vocabulary",
@@ -102,7 +96,6 @@ __all__ = [
     "fuse_ranks",
     "induced_edges",
     "keyword_means",
-    "keyword_pool",
     "kmeans",
     "knn_graph",
     "layout",
@@ -111,21 +104,17 @@ __all__ = [
     "pagerank",
     "pass_messages",
     "quantise",
-    "render",
     "renumber",
     "select_by_concepts",
     "select_ranked",
     "select_uniform",
     "sentence_spans",
     "shortest_path",
-    "split_budget",
-    "spread",
     "stop_words",
     "tokenise",
     "tokenise_many",
     "top_k",
     "transpose",
-    "truncate",
     "unpack",
     "vocabulary",
     "walk",

@@ -38,7 +38,6 @@ GOOD: dict[str, dict[str, Any]] = {
     "tokenise_many": {"texts": TEXTS},
     "stop_words": {},
     "count_tokens": {"texts": TEXTS},
-    "truncate": {"text": TEXTS[0], "tokens": 2},
     "sentence_spans": {"text": TEXTS[1]},
     "code_points": {"text": TEXTS[0], "offsets": np.array([0, 3], np.uint64)},
     "pack": {"texts": TEXTS},
@@ -82,13 +81,6 @@ GOOD: dict[str, dict[str, Any]] = {
     "pagerank": {"indptr": INDPTR, "indices": INDICES, "weights": np.ones(3), "restart": np.ones(3)},
     "core_numbers": {"indptr": BOTH_WAYS[0], "indices": BOTH_WAYS[1]},
     "betweenness": {"indptr": BOTH_WAYS[0], "indices": BOTH_WAYS[1], "pivots": np.array([0, 2], np.uint32)},
-    "spread": {
-        "indptr": INDPTR,
-        "indices": INDICES,
-        "weights": np.ones(3),
-        "entries": np.array([0, 2], np.uint32),
-        "entry_weights": np.ones(2),
-    },
     "weighted_graph": {
         "nodes": 3,
         "sources": np.array([0, 1], np.uint32),
@@ -121,14 +113,6 @@ GOOD: dict[str, dict[str, Any]] = {
     "keyword_means": {"word_sentences": (INDPTR, INDICES), "sentences": VECTORS},
     "fit_embedder": {"unit_words": (INDPTR, INDICES), "repeats": REPEATS, "words": 3, "dims": 2},
     "embed_rows": {"basis": VECTORS, "text_words": (INDPTR, INDICES), "repeats": REPEATS},
-    "keyword_pool": {
-        "keywords": VECTORS,
-        "word_units": (INDPTR, INDICES),
-        "units": VECTORS,
-        "unit_tokens": TOKENS,
-        "query": VECTORS[0],
-        "limit": 9,
-    },
     "fuse_ranks": {"lists": [np.array([0, 2], np.uint32), np.array([1], np.uint32)]},
     "build_links": {"titles": ["a"], "texts": ["Oslo."], "sentences": [["Oslo."]]},
     "bm25": {"links": LINKS, "questions": ["Oslo?"], "top": 3},
@@ -139,9 +123,7 @@ GOOD: dict[str, dict[str, Any]] = {
         "lengths": np.ones(3),
         "wanted": np.ones(3, bool),
     },
-    "split_budget": {"token_budget": 9, "share": 0.5},
     "fill": {"costs": TOKENS, "token_budget": 9},
-    "render": {"candidates": [1, 0], "texts": TEXTS, "n_tokens": TOKENS, "token_budget": 50},
 }
 """Arguments that each kernel takes."""
 # Its arguments are whole tables; tests/property compares it with its oracle on generated ones.

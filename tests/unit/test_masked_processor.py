@@ -39,7 +39,7 @@ encoder, model, quoting, same = sys.argv[1], "native:" + sys.argv[2], "native:" 
 
 # Kernels that promise the same bytes with any instructions.
 vectors, graph = oracle.normalise(rng.standard_normal((300, 40))), csr(200, 90, 12)
-repeats, tokens = np.ones(len(graph[1]), np.uint32), np.full(200, 9, np.uint32)
+repeats = np.ones(len(graph[1]), np.uint32)
 codes = kernels.quantise(vectors)
 same["codes"] = digest(*codes)
 same["scan"] = digest(*kernels.top_k(vectors, vectors[:9], 7))
@@ -49,8 +49,6 @@ same["clusters"] = digest(*(np.asarray(x) for x in kernels.kmeans(vectors, 9)))
 basis = kernels.fit_embedder(graph, repeats, 90, dims=20)
 same["space"] = digest(basis, kernels.embed_rows(basis, graph, repeats))
 same["keywords"] = digest(kernels.keyword_means(csr(60, 300, 8), vectors))
-pool = kernels.keyword_pool(vectors[:90], csr(90, 200, 6), vectors[:200], tokens, vectors[250], 700)
-same["keyword pool"] = digest(*(np.asarray(x) for x in pool))
 found = kernels.concept_graph(graph, vectors[:90], theta_co=1, theta_sem=0.1)
 same["concepts"] = digest(*found.edges, found.shared, found.cosines, found.weights)
 same["cooccurrence"] = digest(*kernels.cooccurrence_knn(*graph, 90, 4))

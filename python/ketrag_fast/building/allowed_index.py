@@ -12,10 +12,10 @@ import json
 import os
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from ketrag_fast.base.config import Settings, names
 from ketrag_fast.base.progress import Meter, stopper
@@ -81,7 +81,9 @@ def allowed_index(
         if index is None:
             discard_folder(folder)
             try:
-                index = _build_allowed(layout, generation, documents, settings, trust, folder, callback)
+                own = Layout(folder)
+                _copy_documents(layout, generation, documents, own, callback)
+                index = _build_allowed(own, generation, settings, trust, callback)
             except BaseException:
                 discard_folder(folder)
                 raise
@@ -94,43 +96,41 @@ def allowed_index(
     return index
 
 
-def _build_allowed(
+def _copy_documents(
     layout: Layout,
     generation: Generation,
     documents: Sequence[str],
-    settings: Settings,
-    trust: Trust,
-    folder: Path,
+    own: Layout,
     callback: Callback | None,
-) -> Allowed:
-    from ketrag_fast.building.runner import build
-
-    own = Layout(folder)
+) -> None:
+    """Copy the rows of the documents. Raises IndexLocked if they have changed since the generation."""
     own.create()
     check = stopper(Meter("copy", callback, "rows"))
-    if excerpt(layout.tables, own.tables, documents, check) != generation.manifest.documents.get(
-        "fingerprint"
-    ):
+    copied = excerpt(layout.tables, own.tables, documents, check)
+    if copied != generation.manifest.documents.get("fingerprint"):
         raise _documents_changed(layout)
+
+
+def _build_allowed(
+    own: Layout, generation: Generation, settings: Settings, trust: Trust, callback: Callback | None
+) -> Allowed:
+    """Build the index of copied documents with the stages, vectors and replies of the whole index."""
+    from ketrag_fast.building.runner import BuildOptions, build
+
+    folder = own.root
     given = _settings(generation, settings)
     stages = partial(_stages, frozenset(generation.manifest.stages))
-    how: dict[str, Any] = {
-        "progress": callback,
-        "others": "keep",
-        "purge": True,
-        "trust": trust,
-        "vectors_of": generation,
-    }
+    options = BuildOptions(others="keep", purge=True, trust=trust, vectors_of=generation)
     read = generation.manifest.settings.get("llm", "none") not in ("none", "heuristic")
     pending = 0
     try:
-        report = build(folder, (), stages, given, partial=read, **how)
+        report = build(folder, (), stages, given, replace(options, partial=read), callback)
         pending = _pending(report)
     except ConfigError:
         if not read:
             raise
         # No replies are stored: leave out every stage that needs a reader.
-        report = build(folder, (), stages, given.having(llm="none"), **how)
+        report = build(folder, (), stages, given.having(llm="none"), options, callback)
         pending = 1
     _same_model(own, generation)
     write_json(folder / _ABOUT, {"pending": pending})

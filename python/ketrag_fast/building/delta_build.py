@@ -2,59 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 
-from ketrag_fast.base.config import Resolved
-from ketrag_fast.base.progress import Callback
 from ketrag_fast.building.delta import Deltas
 from ketrag_fast.building.ingest import Change, Ingested
 from ketrag_fast.building.model_settings import source_of
+from ketrag_fast.building.stages import Build
 from ketrag_fast.building.usage import usage_of
 from ketrag_fast.errors import IndexDamaged
-from ketrag_fast.models.endpoint_trust import Trust
 from ketrag_fast.models.spending import SpendingLimit
-from ketrag_fast.storage.generation import Generation
-from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.manifest import StageRecord
-from ketrag_fast.storage.tables import Tables
-from ketrag_fast.systems.planning import Planner, planned_stages
-from ketrag_fast.systems.spec.stage import Stage
+from ketrag_fast.systems.planning import planned_stages
 from ketrag_fast.types import BuildReport, StageReport
 
 
-def start_deltas(
-    layout: Layout,
-    tables: Tables,
-    base: Generation | None,
-    resolved: Resolved,
-    stages: Sequence[Stage] | Planner,
-    trust: Trust,
-) -> Deltas | None:
+def start_deltas(build: Build) -> Deltas | None:
     """Return the changes by deltas of an index; None if it has none."""
-    settings = resolved.settings
+    settings = build.settings
     if settings.llm not in (None, "none"):
         return None
-    source = partial(source_of, settings, layout, SpendingLimit(settings.limit_usd), trust)
-    return Deltas.start(layout, tables, base, resolved, planned_stages(stages, settings, False), source)
+    limit = SpendingLimit(settings.limit_usd)
+    source = partial(source_of, settings, build.layout, limit, build.trust)
+    stages = planned_stages(build.stages, settings, False)
+    return Deltas.start(build.layout, build.tables, build.base, build.resolved, stages, source)
 
 
-def change_by_delta(
-    deltas: Deltas, tables: Tables, resolved: Resolved, change: Change, callback: Callback | None
-) -> BuildReport | None:
+def change_by_delta(deltas: Deltas, build: Build, change: Change) -> BuildReport | None:
     """Publish a change by documents and ids as a delta.
 
     Returns None if it must be another change, with the tables as they were. Arrays of the base that are
     damaged are computed again by a build of whole files.
     """
     try:
-        with tables.transaction():
+        with build.tables.transaction():
             changed = deltas.apply(change)
             if changed is None:
                 return None
             record = None
             if changed.changes:
-                record = deltas.write(changed, callback)
+                record = deltas.write(changed, build.callback)
                 if record is None:
                     raise _NeedsWhole
     except (_NeedsWhole, IndexDamaged):
@@ -62,12 +48,10 @@ def change_by_delta(
     read = Ingested(
         added=changed.added, updated=changed.updated, removed=changed.removed, failures=changed.unknown
     )
-    return _delta_report(deltas, tables, resolved, read, record)
+    return _delta_report(deltas, build, read, record)
 
 
-def publish_difference(
-    deltas: Deltas, tables: Tables, resolved: Resolved, read: Ingested, callback: Callback | None
-) -> BuildReport | None:
+def publish_difference(deltas: Deltas, build: Build, read: Ingested) -> BuildReport | None:
     """Publish what reading the sources changed as a delta.
 
     Returns None if the index must be computed as a whole, also if its arrays are damaged.
@@ -76,15 +60,13 @@ def publish_difference(
         return None  # a build without changes folds the delta
     try:
         changed = deltas.difference()
-        record = None if changed is None else deltas.write(changed, callback, read.fingerprint)
+        record = None if changed is None else deltas.write(changed, build.callback, read.fingerprint)
     except IndexDamaged:
         return None
-    return None if record is None else _delta_report(deltas, tables, resolved, read, record)
+    return None if record is None else _delta_report(deltas, build, read, record)
 
 
-def _delta_report(
-    deltas: Deltas, tables: Tables, resolved: Resolved, read: Ingested, record: StageRecord | None
-) -> BuildReport:
+def _delta_report(deltas: Deltas, build: Build, read: Ingested, record: StageRecord | None) -> BuildReport:
     """Publish a delta, if one was written, and report what was changed."""
     manifest = deltas.manifest if record is None else deltas.publish(record)
     seconds = 0.0 if record is None else record.seconds
@@ -99,10 +81,10 @@ def _delta_report(
         stages=(StageReport("delta", "ran" if record is not None else "reused", seconds, 0),),
         failures=tuple(read.failures),
         skipped=tuple(read.skipped),
-        settings_changed=resolved.differences,
+        settings_changed=build.resolved.differences,
         warnings=(),
         seconds=seconds,
-        usage=usage_of(tables, dict(deltas.manifest.stages), deltas.source, None),
+        usage=usage_of(build.tables, dict(deltas.manifest.stages), deltas.source, None),
         extraction=None,
     )
 

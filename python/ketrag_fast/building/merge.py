@@ -21,11 +21,11 @@ from ketrag_fast.base.config.shards import Shards
 from ketrag_fast.base.progress import Callback, Limited, Meter
 from ketrag_fast.base.safe_io import read_regular
 from ketrag_fast.building import merge_parts as looking
-from ketrag_fast.building.chunk_reading import ReadingPlan, open_reading
+from ketrag_fast.building.chunk_reading import ReadingPlan
 from ketrag_fast.building.ingest import as_they_are
 from ketrag_fast.building.merge_parts import MergePart, Prefer
-from ketrag_fast.building.model_settings import source_of
-from ketrag_fast.building.runner import Build, remember
+from ketrag_fast.building.runner import remember
+from ketrag_fast.building.stages import Build
 from ketrag_fast.errors import (
     BackendError,
     Cancelled,
@@ -37,7 +37,6 @@ from ketrag_fast.errors import (
 )
 from ketrag_fast.models.endpoint_trust import Trust, endpoints_of
 from ketrag_fast.models.llms.registry import HEURISTIC, NONE
-from ketrag_fast.models.spending import SpendingLimit
 from ketrag_fast.storage.durable import replace_file, sync_folder
 from ketrag_fast.storage.generation import (
     Generation,
@@ -52,7 +51,7 @@ from ketrag_fast.storage.merge_tables import new_tables
 from ketrag_fast.storage.source_table import SourceRow
 from ketrag_fast.storage.tables import Tables
 from ketrag_fast.systems.index_settings import spec_here
-from ketrag_fast.systems.planning import Planner, planned_stages
+from ketrag_fast.systems.planning import Planner
 from ketrag_fast.systems.registry import registry
 from ketrag_fast.systems.spec.stage import Stage
 from ketrag_fast.types import BuildReport
@@ -109,7 +108,27 @@ def merge(
             _copy(target, parts, replace(plan, sources=sources), callback)
         trust = _trust(target, parts, settings)
         warnings = _about_shards(shards) + _about_sources(away, plan) + trust.keep(chosen)
-        return _fold(target, parts, chosen, stages, callback, start, warnings, trust, is_fresh)
+        with Tables(target.tables) as tables:
+            tables.texts.read_also([part.layout for part in parts])
+            with tables.transaction():
+                tables.set_settings(build_settings(chosen))
+            if is_fresh:
+                tables.set_verified()
+            work = Build(
+                layout=target,
+                tables=tables,
+                resolved=resolve(flags=chosen.given, presets=registry().table),
+                base=newest_whole(target),
+                stages=stages,
+                reads=_reading_plan(parts[0], chosen),
+                trust=trust,
+                callback=callback,
+                start=start,
+                parts=_published(parts),
+            )
+            report = _run_stages(work, parts[0], warnings)
+            remember(tables, report)
+        return report
 
 
 def _trust(target: Layout, parts: Sequence[MergePart], given: Settings) -> Trust:
@@ -254,45 +273,24 @@ def _copy(target: Layout, parts: Sequence[MergePart], plan: looking.MergePlan, c
     meter.finish()
 
 
-def _fold(
-    target: Layout,
-    parts: Sequence[MergePart],
-    settings: Settings,
-    stages: Sequence[Stage] | Planner,
-    callback: Limited,
-    start: float,
-    warnings: Sequence[str],
-    trust: Trust,
-    is_fresh: bool,
-) -> BuildReport:
-    """Run the stages over the merged tables; `is_fresh` if they were just copied from verified ones."""
-    part, base = parts[0], newest_whole(target)
-    if base is not None:
-        finish_publication(target, base)
-    key = part.manifest.models.get("llm", {}).get("reader")
-    reads = ReadingPlan() if settings.llm == NONE else ReadingPlan(settings.llm == HEURISTIC, key)
-    limit = SpendingLimit(settings.limit_usd)
-    resolved = resolve(flags=settings.given, presets=registry().table)
-    with Tables(target.tables) as tables:
-        tables.texts.read_also([part.layout for part in parts])
-        with tables.transaction():
-            tables.set_settings(build_settings(settings))
-        if is_fresh:
-            tables.set_verified()
-        with (
-            source_of(settings, target, limit, trust) as source,
-            open_reading(settings, target, reads, callback, limit) as reading,
-        ):
-            _same_model(part, None if source is None else source.fingerprint, settings)
-            read = as_they_are(tables)
-            read.added = read.documents
-            read.failures += tables.failures()
-            read.warnings += warnings
-            planned = planned_stages(stages, settings, reading is not None)
-            work = Build(target, tables, resolved, base, frozenset(), callback, start, source, reads, reading)
-            report = replace(work, parts=_published(parts)).run(planned, read)
-        remember(tables, report)
-    return report
+def _reading_plan(part: MergePart, settings: Settings) -> ReadingPlan:
+    """Return the plan by which the reader of a part is used again."""
+    if settings.llm == NONE:
+        return ReadingPlan()
+    return ReadingPlan(settings.llm == HEURISTIC, part.manifest.models.get("llm", {}).get("reader"))
+
+
+def _run_stages(work: Build, part: MergePart, warnings: Sequence[str]) -> BuildReport:
+    """Run the stages over the merged tables, with the model and the reader of the parts."""
+    if work.base is not None:
+        finish_publication(work.layout, work.base)
+    with work.opened():
+        _require_model(part, None if work.source is None else work.source.fingerprint, work.settings)
+        read = as_they_are(work.tables)
+        read.added = read.documents
+        read.failures += work.tables.failures()
+        read.warnings += warnings
+        return work.run(read)
 
 
 def _published(parts: Sequence[MergePart]) -> list[Generation]:
@@ -304,7 +302,7 @@ def _published(parts: Sequence[MergePart]) -> list[Generation]:
         return []
 
 
-def _same_model(part: MergePart, found: str | None, settings: Settings) -> None:
+def _require_model(part: MergePart, found: str | None, settings: Settings) -> None:
     stored: dict[str, Any] | None = part.manifest.models.get("embedder")
     wanted = stored["fingerprint"] if stored else None
     if wanted != found:

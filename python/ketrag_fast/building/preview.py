@@ -13,8 +13,7 @@ from ketrag_fast.base.filters import Condition
 from ketrag_fast.base.progress import Callback, Limited, Meter
 from ketrag_fast.building.ingest import Change, Ingested, change_documents
 from ketrag_fast.building.model_settings import settings_for
-from ketrag_fast.building.source_list import list_given
-from ketrag_fast.building.sources import Others, Sources
+from ketrag_fast.building.sources import Others, Sources, list_given
 from ketrag_fast.storage.generation import newest_whole
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.lock import builder_lock

@@ -9,7 +9,6 @@ from ketrag_fast.errors import StorageFailed
 from ketrag_fast.storage.durable import discard_folder, sync_folder
 from ketrag_fast.storage.generation import current_number, discard
 from ketrag_fast.storage.io_errors import writing
-from ketrag_fast.storage.joined_folders import drop_joined
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.tables import Tables
 
@@ -39,9 +38,8 @@ def purge(layout: Layout, used: Used) -> None:
     """Delete what the current documents do not use, and compact the tables.
 
     Deleted are vectors and replies (also of previous models), reports of earlier builds, sources that name a
-    purged document, older generations, allowed indexes, and joined indexes that this one is a part of. The
-    caller must hold the builder's lock. Processes that have an older generation open keep its files until
-    they close it.
+    purged document, older generations, and allowed indexes. The caller must hold the builder's lock.
+    Processes that have an older generation open keep its files until they close it.
 
     Raises:
         StorageFailed: a file still holds purged data, because it could not be removed or is being read. The
@@ -56,7 +54,6 @@ def purge(layout: Layout, used: Used) -> None:
             discard(layout, number)
     left = [layout.generation(number) for number in layout.generations() if number != current]
     left += layout.work.iterdir()
-    left += drop_joined(layout)
     if layout.allowed.is_dir():
         left += [one for one in layout.allowed.iterdir() if not one.name.startswith(f"{current or 0:06}-")]
     if left:

@@ -10,26 +10,25 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from ketrag_fast.base.config import Settings, build_settings, names
 from ketrag_fast.base.progress import Callback, Limited
-from ketrag_fast.building.chunk_reading import open_reading, plan
+from ketrag_fast.building.chunk_reading import plan
 from ketrag_fast.building.ingest import as_they_are
-from ketrag_fast.building.model_settings import settings_for, source_of, stored_identity
-from ketrag_fast.building.runner import Build, remember
+from ketrag_fast.building.model_settings import settings_for, stored_identity
+from ketrag_fast.building.runner import remember
+from ketrag_fast.building.stages import Build
 from ketrag_fast.errors import IndexMissing, ModelMismatch
 from ketrag_fast.models.embedders.build_model import VectorSource
 from ketrag_fast.models.embedders.fingerprint import Identity, require_same
 from ketrag_fast.models.endpoint_trust import Trust
-from ketrag_fast.models.spending import SpendingLimit
 from ketrag_fast.storage.durable import discard_folder
-from ketrag_fast.storage.generation import Generation, finish_publication, newest_whole, prune
+from ketrag_fast.storage.generation import finish_publication, newest_whole, prune
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.lock import builder_lock
 from ketrag_fast.storage.tables import Tables
-from ketrag_fast.systems.planning import Planner, planned_stages
+from ketrag_fast.systems.planning import Planner
 from ketrag_fast.systems.spec.stage import Stage
 from ketrag_fast.types import BuildReport
 
@@ -63,26 +62,28 @@ def reembed(
         resolved = settings_for(base, asked, rebuild=True)
         trust = Trust.of(layout, asked)
         noted = trust.keep(resolved.settings)
-        callback = Limited(progress, resolved.settings.limit_seconds, start)
         with Tables(layout.tables) as tables:
-            limit = SpendingLimit(resolved.settings.limit_usd)
-            with (
-                source_of(resolved.settings, layout, limit, trust) as source,
-                open_reading(resolved.settings, layout, reads, callback, limit) as reading,
-            ):
-                planned = planned_stages(stages, resolved.settings, reading is not None)
-                rerun: frozenset[str] = frozenset()
-                reused: tuple[Generation, ...] | None = None
-                if source is not None:
-                    if source.renew():
+            work = Build(
+                layout=layout,
+                tables=tables,
+                resolved=resolved,
+                base=base,
+                stages=stages,
+                reads=reads,
+                trust=trust,
+                callback=Limited(progress, resolved.settings.limit_seconds, start),
+                start=start,
+            )
+            with work.opened():
+                if work.source is not None:
+                    if work.source.renew():
                         _drop_unfinished(layout)
-                    if _vectors_changed(stored_identity(base), source):
-                        rerun, reused = depending(planned, "embedder", resolved.settings), ()
-                work = Build(layout, tables, resolved, base, rerun, callback, start, source, reads, reading)
-                work = replace(work, vectors_of=reused)
+                    if _vectors_changed(stored_identity(base), work.source):
+                        work.rerun = depending(work.planned, "embedder", resolved.settings)
+                        work.vectors_of = ()
                 read = as_they_are(tables)
                 read.warnings += noted
-                report = work.run(planned, read)
+                report = work.run(read)
             with tables.transaction():
                 tables.set_settings(build_settings(resolved.settings))
             remember(tables, report)

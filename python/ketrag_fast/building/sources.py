@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from ketrag_fast.errors import DocumentError
+from ketrag_fast.errors import DocumentError, InputError
 from ketrag_fast.readers import find, is_glob
 from ketrag_fast.readers.files import missing
 from ketrag_fast.readers.ignored import leaves_out as leaves_out
@@ -132,3 +132,27 @@ def _is_missing(spec: str) -> bool:
 def absolute(spec: str) -> str:
     """Return a path or glob from the root; links stay."""
     return os.path.abspath(spec)  # noqa: PTH100 - keeps links, and a glob is not a path
+
+
+def list_given(sources: Sources) -> list[Source]:
+    """Return sources as a list, because an iterator can be read only once.
+
+    Raises:
+        InputError: One of them is neither a path nor a document.
+    """
+    if isinstance(sources, (str, os.PathLike, Document)):
+        return [sources]
+    if isinstance(sources, (bytes, dict)) or not isinstance(sources, Iterable):
+        raise _wrong(sources)
+    listed = list(sources)
+    for source in listed:
+        if not isinstance(source, (str, os.PathLike, Document)):
+            raise _wrong(source)
+    return listed
+
+
+def _wrong(source: object) -> InputError:
+    return InputError(
+        f"{source!r:.80} is neither a path nor a Document",
+        hint="pass paths as str or pathlib.Path, and texts as Document(id, text)",
+    )

@@ -1,4 +1,4 @@
-"""Exact counts of what a build read and spent, collected when it ends."""
+"""What a build reports when it ends: counts of what it read and spent, and what the index lacks."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from ketrag_fast.base.config import Settings
 from ketrag_fast.models.ann.choose import advice
 from ketrag_fast.storage.manifest import StageRecord
 from ketrag_fast.storage.tables import Tables
-from ketrag_fast.systems.planning import sizes_of
+from ketrag_fast.systems.planning import AUTO, needs_reader, sizes_of
 from ketrag_fast.systems.registry import registry
 from ketrag_fast.systems.shared.memory_bound import peak_memory
+from ketrag_fast.systems.spec.stage import order_stages
 from ketrag_fast.types import Usage
 
 if TYPE_CHECKING:
@@ -44,13 +45,41 @@ def usage_of(
     )
 
 
-def without_graphs(settings: Settings, stages: Mapping[str, StageRecord], model: bool) -> list[str]:
-    """Return advice for each list of vectors for which `auto` would use hnswlib if it were installed."""
+def warn_of_missing_parts(
+    settings: Settings, stages: Mapping[str, StageRecord], has_model: bool, has_reader: bool
+) -> list[str]:
+    """Return warnings about what the index lacks: a reader that its default mode needs, and hnswlib."""
+    about = None if has_reader else _missing_reader(settings)
     sizes = sizes_of(stages)
     counts: dict[str, dict[str, int]] = {}
     for stage in registry().stages:
-        if stage.large is not None and (model or stage.proposes is None):
+        if stage.large is not None and (has_model or stage.proposes is None):
             what, size, setting = stage.large
             counts.setdefault(setting, {})[what] = sizes.get(size, 0)
-    hints = (advice(lists, settings.ann, int(settings.value(name))) for name, lists in counts.items())
+    hints = [
+        about,
+        *(advice(lists, settings.ann, int(settings.value(name))) for name, lists in counts.items()),
+    ]
     return [hint for hint in hints if hint is not None]
+
+
+def _missing_reader(settings: Settings) -> str | None:
+    """Return a warning if the default mode of the system needs a reader of the core chunks."""
+    found = registry()
+    mode = found.presets.get(settings.system, {}).get("mode", AUTO)
+    if mode == AUTO or not needs_reader(found, mode, settings):
+        return None
+    channels = found.recipes[mode].channels
+    rest = [name for name in channels if not _needs_reader(name, settings)]
+    half = f"its channel {rest[0]} is built; " if rest else ""
+    return (
+        f"{settings.system}: {half}the stages that need a reader are not: choose the reader of the core "
+        "chunks with --llm (heuristic needs no model)"
+    )
+
+
+def _needs_reader(channel: str, settings: Settings) -> bool:
+    """Return whether a channel needs a stage for which a reader extracts entities."""
+    found = registry()
+    needs = found.channels[channel].needed(settings)
+    return any(stage.reads for stage in order_stages(found.stages, needs, settings))

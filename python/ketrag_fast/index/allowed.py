@@ -53,8 +53,7 @@ def restrict(
     # Callers that cache answers by generation see the number of the whole index.
     manifest = replace(loaded.generation.manifest, generation=generation.number)
     numbered = replace(loaded.generation, manifest=manifest)
-    absent = opened.absent
-    return replace(loaded, generation=numbered, pending=part.pending, absent=absent), part.folder
+    return replace(loaded, generation=numbered, pending=part.pending), part.folder
 
 
 def _matching_documents(opened: Opened, allow: Condition, progress: Callback | None) -> list[str]:

@@ -38,8 +38,11 @@ def build_index(
     examples: Sequence[str] | None,
     **options: Any,
 ) -> BuildReport:
-    """Build an index or bring it up to date; `replace` drops all other sources."""
-    from ketrag_fast.building.runner import build
+    """Build an index or bring it up to date; `replace` drops all other sources.
+
+    `options` are fields of `BuildOptions`.
+    """
+    from ketrag_fast.building.runner import BuildOptions, build
     from ketrag_fast.models.embedders.registry import parse
 
     if "embedder" in settings.given:
@@ -47,7 +50,7 @@ def build_index(
     questions = None if examples is None else checked_examples(examples)
     others: Others = "drop" if replace else "read"
     with progress_shown(Layout(Path(path)), progress) as shown:
-        report = build(path, sources, stages_for, settings, others=others, progress=shown, **options)
+        report = build(path, sources, stages_for, settings, BuildOptions(others=others, **options), shown)
     if questions is not None:
         store_examples(Path(path), questions)
     return report
@@ -117,28 +120,22 @@ def update_index(
     fold: bool,
 ) -> BuildReport:
     """Add and remove documents of an open index. Raises InputError if parts of it are hidden."""
-    from ketrag_fast.building.runner import build
+    from ketrag_fast.building.runner import BuildOptions, build
 
     if state.allows:
         raise InputError("an index opened with allow cannot be changed", hint="open it without allow")
-    if state.several is not None:
-        raise InputError("several indexes opened as one cannot be changed", hint="change one of them")
     Layout(state.path).require()
     condition = _removal_condition(where)
     with progress_shown(Layout(state.path), progress) as shown:
-        return build(
-            state.path,
-            add,
-            stages_for,
-            state.settings,
+        options = BuildOptions(
             others="keep",
             remove=_patterns(remove),
             where=condition,
-            progress=shown,
             purge=purge,
             fold=fold,
             opened=state.opened.generation,
         )
+        return build(state.path, add, stages_for, state.settings, options, shown)
 
 
 def preview_update(

@@ -5,16 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from ketrag_fast.building.bundled_model import model_of, require_model
-from ketrag_fast.building.joined_index import look_at
 from ketrag_fast.errors import IndexMissing
 from ketrag_fast.storage import bundle
 from ketrag_fast.storage.layout import Layout
-
-
-def part_state(path: Path) -> tuple[str, int]:
-    """Return the digest of an index with its documents, and its generation."""
-    state = look_at(path)
-    return state.digest, state.generation
 
 
 def write_bundle(path: Path, file: Path, *, replace: bool, with_model: bool) -> int:

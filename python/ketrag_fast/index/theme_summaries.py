@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ketrag_fast.base.progress import Limited, Meter
-from ketrag_fast.errors import InputError, ModeUnavailable
+from ketrag_fast.errors import ModeUnavailable
 from ketrag_fast.models.tasks.driver import Driver
 from ketrag_fast.models.tasks.task import Item
 from ketrag_fast.query.themes.describe import find_themes
@@ -34,8 +34,6 @@ def summarise_themes(
     state: IndexState, condition: Condition | None, progress: Callback | None, *, dry_run: bool
 ) -> ThemeSummaries:
     """Write the missing summaries of the themes of the documents that match; with `dry_run` count them."""
-    if state.several is not None:
-        raise InputError("several indexes opened as one cannot be changed", hint="summarise one of them")
     writer = state.opened.writer
     if writer is None:
         raise ModeUnavailable(

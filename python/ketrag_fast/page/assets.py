@@ -18,6 +18,7 @@ SCRIPTS: Final = (
     "service.js",
     "page.js",
     "documents.js",
+    "themes.js",
     "path.js",
     "views.js",
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import IO, TYPE_CHECKING, Any, Final
 
+from ketrag_fast.errors import ModeUnavailable
 from ketrag_fast.page.assets import document, embedded_data, text
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ _SCRIPTS: Final = (
     "offline.js",
     "page.js",
     "documents.js",
+    "themes.js",
     "path.js",
     "views.js",
 )
@@ -59,7 +61,9 @@ def write(
         "contexts": [] if query is None else [_context(index, query)],
         "missing": index.inspect.missing_graphs(),
     }
-    # Those of the index fit only a file with all of its passages.
+    # Themes and examples of the index fit only a file with all of its passages.
+    if len(data["units"]["unit"]) == sum(one.units for one in index.inspect.documents()):
+        data |= _themes(index, data["documents"])
     examples = [query] if query is not None else list(index.inspect.examples()) if around is None else []
     data["index"] |= {"graphs": list(graphs), "examples": examples}
     stream.write(_page(data).encode())
@@ -115,6 +119,20 @@ def _content(index: Index, units: Sequence[int], tick: Callable[[int], None]) ->
         "documents": documents,
         "units": rows,
     }
+
+
+def _themes(index: Index, documents: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Return the themes, and the positions of the documents of each; nothing without keywords."""
+    try:
+        found = index.themes()
+    except ModeUnavailable:
+        return {}
+    place = {one["document"]: at for at, one in enumerate(documents)}
+    own = {
+        theme.id: [place[one.document] for one in index.inspect.documents(theme=theme.id)]
+        for theme in found.walk()
+    }
+    return {"themes": found.to_json() | {"generation": 0}, "documents_of_themes": own}
 
 
 def _extents(owners: Sequence[int]) -> list[tuple[int, int]]:

@@ -496,6 +496,5 @@ def _printed(
         sections=tuple(sections),
         reason=None if passages else reason,
         generation=opened.generation.number,
-        warnings=opened.absent,
         fitting=None if plan.filtered is None else plan.filtered.units,
     )

@@ -35,16 +35,17 @@ class ThemeQuote:
 
 @dataclass(frozen=True, slots=True)
 class ThemeDocument:
-    """A document of a theme, and how many of its passages are about it.
+    """A document of a theme, its number of passages in it, and the most central one (`Passage.unit`).
 
     Examples:
-        >>> ThemeDocument("fram.md", "Fram", 3).passages
+        >>> ThemeDocument("fram.md", "Fram", 3, 17).passages
         3
     """
 
     document: str
     title: str
     passages: int
+    unit: int
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON form that the command prints."""

@@ -61,23 +61,9 @@ where
     let grain = grain.max(1);
     let ranges = rows.div_ceil(grain);
     let range_of = |k: usize| k * grain..((k + 1) * grain).min(rows);
-    let workers = threads(asked).min(ranges);
-    if workers <= 1 {
-        let mut own = scratch();
-        return (0..ranges)
-            .map(|k| {
-                progress.check()?;
-                let range = range_of(k);
-                let length = range.len() as u64;
-                let value = work(&mut own, range)?;
-                progress.advance(length);
-                Ok(value)
-            })
-            .collect();
-    }
     let next = AtomicUsize::new(0);
     let done: Mutex<Vec<(usize, Result<T>)>> = Mutex::new(Vec::with_capacity(ranges));
-    let run = || {
+    on_threads(threads(asked).min(ranges), &|| {
         let mut own = scratch();
         let mut local = Vec::new();
         loop {
@@ -97,19 +83,29 @@ where
             progress.advance(length);
         }
         done.lock().unwrap_or_else(|e| e.into_inner()).append(&mut local);
-    };
+    });
+    let mut ordered: Vec<Option<Result<T>>> = std::iter::repeat_with(|| None).take(ranges).collect();
+    for (k, value) in done.into_inner().unwrap_or_else(|e| e.into_inner()) {
+        ordered[k] = Some(value);
+    }
+    ordered.into_iter().flatten().collect()
+}
+
+/// Call `work` on `workers` threads at once, one of which is this one. If the system cannot start more threads,
+/// those already running do the work. This function is not generic: a kernel is compiled once, not once for each
+/// way of running it.
+fn on_threads(workers: usize, work: &(dyn Fn() + Sync)) {
+    if workers <= 1 {
+        return work();
+    }
     std::thread::scope(|scope| {
         for _ in 1..workers {
-            // If the system cannot start more threads, those already running do the work.
-            if std::thread::Builder::new().spawn_scoped(scope, run).is_err() {
+            if std::thread::Builder::new().spawn_scoped(scope, work).is_err() {
                 break;
             }
         }
-        run();
+        work();
     });
-    let mut all = done.into_inner().unwrap_or_else(|e| e.into_inner());
-    all.sort_by_key(|(k, _)| *k);
-    all.into_iter().map(|(_, value)| value).collect()
 }
 
 /// Results that wait for those before them, for each thread.
@@ -131,7 +127,7 @@ pub fn map_ranges_then<T, F, C>(
     asked: usize,
     progress: &Progress,
     work: F,
-    mut then: C,
+    then: C,
 ) -> Result<()>
 where
     T: Send,
@@ -141,31 +137,14 @@ where
     let grain = grain.max(1);
     let ranges = rows.div_ceil(grain);
     let range_of = |k: usize| k * grain..((k + 1) * grain).min(rows);
-    let advance = |k: usize| progress.advance(range_of(k).len() as u64);
     let workers = threads(asked).min(ranges);
-    if workers <= 1 {
-        return (0..ranges).try_for_each(|k| {
-            progress.check()?;
-            then(work(range_of(k))?)?;
-            advance(k);
-            Ok(())
-        });
-    }
-    let queue = Queue::new(ranges, AHEAD * workers, then);
-    let run = || {
+    let queue = Queue::new(ranges, AHEAD * workers.max(1), then);
+    on_threads(workers, &|| {
         let _guard = StopOnPanic(&queue);
         while let Some(k) = queue.claim() {
             queue.put(k, progress.check().and_then(|()| work(range_of(k))));
-            advance(k);
+            progress.advance(range_of(k).len() as u64);
         }
-    };
-    std::thread::scope(|scope| {
-        for _ in 1..workers {
-            if std::thread::Builder::new().spawn_scoped(scope, run).is_err() {
-                break;
-            }
-        }
-        run();
     });
     queue.finish()
 }

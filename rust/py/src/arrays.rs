@@ -8,15 +8,22 @@ use ketrag_text::strings::StringsBuf;
 use numpy::{Element, IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 
-pub fn slice<'a, T: Element>(array: &'a PyReadonlyArray1<'_, T>, name: &str) -> PyResult<&'a [T]> {
+/// Arguments that are arrays, and results.
+pub type Array<'py, T> = PyReadonlyArray1<'py, T>;
+pub type Matrix<'py, T> = PyReadonlyArray2<'py, T>;
+pub type Out<'py, T> = Bound<'py, PyArray1<T>>;
+pub type MatrixOut<'py, T> = Bound<'py, PyArray2<T>>;
+/// Strings as blob and offsets.
+pub type Packed<'py> = (Array<'py, u8>, Array<'py, u64>);
+/// Compressed rows.
+pub type CsrIn<'py> = (Array<'py, u64>, Array<'py, u32>);
+
+pub fn slice<'a, T: Element>(array: &'a Array<'_, T>, name: &str) -> PyResult<&'a [T]> {
     array.as_slice().map_err(|_| wrong(format!("{name} must be contiguous")))
 }
 
 /// Row-major values with (rows, columns).
-pub fn matrix<'a, T: Element>(
-    array: &'a PyReadonlyArray2<'_, T>,
-    name: &str,
-) -> PyResult<(&'a [T], usize, usize)> {
+pub fn matrix<'a, T: Element>(array: &'a Matrix<'_, T>, name: &str) -> PyResult<(&'a [T], usize, usize)> {
     let view = array.as_array();
     let (rows, columns) = (view.shape()[0], view.shape()[1]);
     let values = array.as_slice().map_err(|_| wrong(format!("{name} must be C-contiguous")))?;
@@ -26,13 +33,13 @@ pub fn matrix<'a, T: Element>(
     Ok((values, rows, columns))
 }
 
-pub type CsrArrays<'py> = (Bound<'py, PyArray1<u64>>, Bound<'py, PyArray1<u32>>);
+pub type CsrArrays<'py> = (Out<'py, u64>, Out<'py, u32>);
 
 pub fn csr_out(py: Python<'_>, csr: Csr) -> CsrArrays<'_> {
     (csr.indptr.into_pyarray(py), csr.indices.into_pyarray(py))
 }
 
-pub type StringArrays<'py> = (Bound<'py, PyArray1<u8>>, Bound<'py, PyArray1<u64>>);
+pub type StringArrays<'py> = (Out<'py, u8>, Out<'py, u64>);
 
 pub fn strings_out(py: Python<'_>, strings: StringsBuf) -> StringArrays<'_> {
     (strings.blob.into_pyarray(py), strings.offsets.into_pyarray(py))
@@ -43,16 +50,16 @@ pub fn matrix_out<T: Element>(
     py: Python<'_>,
     values: Vec<T>,
     shape: [usize; 2],
-) -> PyResult<Bound<'_, PyArray2<T>>> {
+) -> PyResult<MatrixOut<'_, T>> {
     values.into_pyarray(py).reshape(shape)
 }
 
 /// Stored rows of vectors: `(codes, scale, dimension)` with four or eight bits per value, or values in f32.
 #[derive(FromPyObject)]
 pub enum StoredRows<'py> {
-    Nibbles(PyReadonlyArray2<'py, u8>, PyReadonlyArray1<'py, f32>, usize),
-    Bytes(PyReadonlyArray2<'py, i8>, PyReadonlyArray1<'py, f32>, usize),
-    Floats(PyReadonlyArray2<'py, f32>),
+    Nibbles(Matrix<'py, u8>, Array<'py, f32>, usize),
+    Bytes(Matrix<'py, i8>, Array<'py, f32>, usize),
+    Floats(Matrix<'py, f32>),
 }
 
 /// Slices of [`StoredRows`], checked once the interpreter is released.

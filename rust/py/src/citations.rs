@@ -1,6 +1,6 @@
 //! Bindings of the citation graph: its edges, and the messages passed along them.
 
-use super::arrays::{csr_out, matrix, slice, CsrArrays, StoredRows};
+use super::arrays::{csr_out, matrix, slice, Array, CsrArrays, CsrIn, Matrix, Out, StoredRows};
 use super::door::{long, to_python, wrong};
 use ketrag_base::sparse::CsrView;
 use ketrag_core::graph::citations::{self as graph, Texts};
@@ -8,34 +8,29 @@ use ketrag_core::rank::messages::{pass, Buffers, Carried, Graph, Settings};
 use ketrag_core::search::candidates::{candidates, Wanted};
 use ketrag_core::vector::Vectors;
 use ketrag_encode::graph_layer::{Layer, Messages};
-use ketrag_encode::graph_matrix::Matrix;
+use ketrag_encode::graph_matrix::Matrix as Packed;
 use ketrag_encode::graph_network::Network;
-use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1, PyReadonlyArray2};
+use numpy::IntoPyArray;
 use pyo3::prelude::*;
 
-type F64s<'py> = Bound<'py, PyArray1<f64>>;
-type F32s<'py> = Bound<'py, PyArray1<f32>>;
-type U32s<'py> = Bound<'py, PyArray1<u32>>;
-
 /// Rows of compressed ids as they come from Python.
-type Rows<'py> = (PyReadonlyArray1<'py, u64>, PyReadonlyArray1<'py, u32>);
 
 /// (the texts that send to each text, the relevance of each edge, the product of its vectors).
 #[pyfunction]
 #[pyo3(signature = (first_text, vectors, words, word_count, word_weights, senders, most, *, threads=0, report=None))]
 #[allow(clippy::too_many_arguments)]
-fn citation_links<'py>(
+pub fn citation_links<'py>(
     py: Python<'py>,
-    first_text: PyReadonlyArray1<'py, u64>,
-    vectors: PyReadonlyArray2<'py, f32>,
-    words: Rows<'py>,
+    first_text: Array<'py, u64>,
+    vectors: Matrix<'py, f32>,
+    words: CsrIn<'py>,
     word_count: usize,
-    word_weights: PyReadonlyArray1<'py, f64>,
-    senders: Rows<'py>,
+    word_weights: Array<'py, f64>,
+    senders: CsrIn<'py>,
     most: usize,
     threads: usize,
     report: Option<&Bound<'py, PyAny>>,
-) -> PyResult<(CsrArrays<'py>, F64s<'py>, F64s<'py>)> {
+) -> PyResult<(CsrArrays<'py>, Out<'py, f64>, Out<'py, f64>)> {
     let first_text = slice(&first_text, "first_text")?;
     let (values, _, dim) = matrix(&vectors, "vectors")?;
     let word_rows = (slice(&words.0, "words")?, slice(&words.1, "words")?);
@@ -54,13 +49,13 @@ fn citation_links<'py>(
 /// Return the cosine of the ends of each edge, at least 0.
 #[pyfunction]
 #[pyo3(signature = (edges, vectors, *, threads=0, report=None))]
-fn edge_alphas<'py>(
+pub fn edge_alphas<'py>(
     py: Python<'py>,
-    edges: Rows<'py>,
-    vectors: PyReadonlyArray2<'py, f32>,
+    edges: CsrIn<'py>,
+    vectors: Matrix<'py, f32>,
     threads: usize,
     report: Option<&Bound<'py, PyAny>>,
-) -> PyResult<F32s<'py>> {
+) -> PyResult<Out<'py, f32>> {
     let (values, rows, dim) = matrix(&vectors, "vectors")?;
     let (indptr, indices) = (slice(&edges.0, "edges")?, slice(&edges.1, "edges")?);
     let made = long(py, report, |progress| {
@@ -74,18 +69,18 @@ fn edge_alphas<'py>(
 #[pyfunction]
 #[pyo3(signature = (edges, kinds, alphas, weights, values, *, share, layers=2, wanted=255, report=None))]
 #[allow(clippy::too_many_arguments)]
-fn pass_messages<'py>(
+pub fn pass_messages<'py>(
     py: Python<'py>,
-    edges: Rows<'py>,
-    kinds: PyReadonlyArray1<'py, u8>,
-    alphas: PyReadonlyArray1<'py, f32>,
-    weights: PyReadonlyArray1<'py, f64>,
-    values: PyReadonlyArray1<'py, f64>,
+    edges: CsrIn<'py>,
+    kinds: Array<'py, u8>,
+    alphas: Array<'py, f32>,
+    weights: Array<'py, f64>,
+    values: Array<'py, f64>,
     share: f64,
     layers: usize,
     wanted: u8,
     report: Option<&Bound<'py, PyAny>>,
-) -> PyResult<F64s<'py>> {
+) -> PyResult<Out<'py, f64>> {
     let (indptr, indices) = (slice(&edges.0, "edges")?, slice(&edges.1, "edges")?);
     let (kinds, alphas) = (slice(&kinds, "kinds")?, slice(&alphas, "alphas")?);
     let weights = slice(&weights, "weights")?;
@@ -114,18 +109,18 @@ fn pass_messages<'py>(
 #[pyfunction]
 #[pyo3(signature = (vectors, vector, weights, edges, kinds, *, best, steps, wanted, threads=0))]
 #[allow(clippy::too_many_arguments, clippy::type_complexity)]
-fn citation_candidates<'py>(
+pub fn citation_candidates<'py>(
     py: Python<'py>,
     vectors: StoredRows<'py>,
-    vector: PyReadonlyArray1<'py, f32>,
-    weights: PyReadonlyArray1<'py, f64>,
-    edges: Rows<'py>,
-    kinds: PyReadonlyArray1<'py, u8>,
+    vector: Array<'py, f32>,
+    weights: Array<'py, f64>,
+    edges: CsrIn<'py>,
+    kinds: Array<'py, u8>,
     best: usize,
     steps: usize,
     wanted: u8,
     threads: usize,
-) -> PyResult<(U32s<'py>, F64s<'py>, U32s<'py>, CsrArrays<'py>, Bound<'py, PyArray1<u64>>)> {
+) -> PyResult<(Out<'py, u32>, Out<'py, f64>, Out<'py, u32>, CsrArrays<'py>, Out<'py, u64>)> {
     let slices = vectors.slices()?;
     let (vector, weights) = (slice(&vector, "vector")?, slice(&weights, "weights")?);
     let (indptr, indices) = (slice(&edges.0, "edges")?, slice(&edges.1, "edges")?);
@@ -142,12 +137,12 @@ fn citation_candidates<'py>(
 }
 
 /// A matrix of weights and its bias.
-type Weights<'py> = (PyReadonlyArray2<'py, f32>, PyReadonlyArray1<'py, f32>);
+type Weights<'py> = (Matrix<'py, f32>, Array<'py, f32>);
 type LayerWeights<'py> = (Weights<'py>, Weights<'py>, Weights<'py>, Weights<'py>);
 
-fn packed(given: &Weights<'_>) -> PyResult<Matrix> {
+fn packed(given: &Weights<'_>) -> PyResult<Packed> {
     let (values, inputs, _) = matrix(&given.0, "weights")?;
-    Matrix::new(values, slice(&given.1, "bias")?, inputs).map_err(to_python)
+    Packed::new(values, slice(&given.1, "bias")?, inputs).map_err(to_python)
 }
 
 fn packed_layer(given: &LayerWeights<'_>, heads: usize) -> PyResult<Layer> {
@@ -179,12 +174,12 @@ impl GraphNetwork {
     fn weigh<'py>(
         &self,
         py: Python<'py>,
-        vectors: PyReadonlyArray2<'py, f32>,
-        texts: PyReadonlyArray1<'py, u32>,
-        senders: PyReadonlyArray1<'py, u32>,
+        vectors: Matrix<'py, f32>,
+        texts: Array<'py, u32>,
+        senders: Array<'py, u32>,
         threads: usize,
         report: Option<&Bound<'py, PyAny>>,
-    ) -> PyResult<F32s<'py>> {
+    ) -> PyResult<Out<'py, f32>> {
         let (values, _, dim) = matrix(&vectors, "vectors")?;
         if dim != self.0.dimension() {
             return Err(wrong(format!(
@@ -204,14 +199,14 @@ impl GraphNetwork {
     fn scores<'py>(
         &self,
         py: Python<'py>,
-        h: PyReadonlyArray2<'py, f32>,
-        edges: Rows<'py>,
-        factors: PyReadonlyArray1<'py, f32>,
-        weights: PyReadonlyArray1<'py, f32>,
-        vector: PyReadonlyArray1<'py, f32>,
-        ranked: PyReadonlyArray1<'py, u32>,
+        h: Matrix<'py, f32>,
+        edges: CsrIn<'py>,
+        factors: Array<'py, f32>,
+        weights: Array<'py, f32>,
+        vector: Array<'py, f32>,
+        ranked: Array<'py, u32>,
         threads: usize,
-    ) -> PyResult<F64s<'py>> {
+    ) -> PyResult<Out<'py, f64>> {
         let (values, rows, _) = matrix(&h, "h")?;
         let (indptr, indices) = (slice(&edges.0, "edges")?, slice(&edges.1, "edges")?);
         let (factors, weights) = (slice(&factors, "factors")?, slice(&weights, "weights")?);
@@ -222,12 +217,4 @@ impl GraphNetwork {
         })?;
         Ok(made.into_pyarray(py))
     }
-}
-
-pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    m.add_class::<GraphNetwork>()?;
-    m.add_function(wrap_pyfunction!(citation_links, m)?)?;
-    m.add_function(wrap_pyfunction!(citation_candidates, m)?)?;
-    m.add_function(wrap_pyfunction!(edge_alphas, m)?)?;
-    m.add_function(wrap_pyfunction!(pass_messages, m)?)
 }

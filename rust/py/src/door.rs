@@ -100,55 +100,63 @@ pub fn long<T: Send>(
     report: Option<&Bound<'_, PyAny>>,
     work: impl FnOnce(&Progress) -> Result<T> + Send,
 ) -> PyResult<T> {
+    let (mut work, mut result) = (Some(work), None);
+    watch(py, report, &mut |progress| {
+        result = work.take().map(|work| caught(|| work(progress)));
+    })?;
+    result
+        .unwrap_or_else(|| Err(Error::Internal("a kernel ended without a result".into())))
+        .map_err(to_python)
+}
+
+/// Run `work` on another thread, as [`long`] does. This function is not generic: threads and signals are compiled once
+/// and not for every kernel.
+fn watch(
+    py: Python<'_>,
+    report: Option<&Bound<'_, PyAny>>,
+    work: &mut (dyn FnMut(&Progress) + Send),
+) -> PyResult<()> {
     let progress = Progress::none();
+    let report: Option<Py<PyAny>> = report.map(|report| report.clone().unbind());
+    let see = || {
+        Python::attach(|py| -> PyResult<bool> {
+            py.check_signals()?;
+            let Some(report) = &report else { return Ok(true) };
+            let (done, total) = progress.state();
+            Ok(report.call1(py, (done, total))?.extract::<Option<bool>>(py)? != Some(false))
+        })
+    };
     let mut stopped: Option<PyErr> = None;
-    let report: Option<Py<PyAny>> = report.map(|r| r.clone().unbind());
-    let result = py.detach(|| {
+    let started = py.detach(|| {
         reserve::keep()?;
         std::thread::scope(|scope| {
             let (send, receive) = channel();
             let watched = &progress;
             let started = std::thread::Builder::new().spawn_scoped(scope, move || {
+                work(watched);
                 // The receiver waits for this value, so it still exists.
-                let _ = send.send(caught(|| work(watched)));
+                let _ = send.send(());
             });
             if let Err(error) = started {
                 return Err(Error::memory(format!("no thread can be started: {error}")).caused_by(error));
             }
-            loop {
-                match receive.recv_timeout(WATCH) {
-                    Ok(result) => return result,
-                    Err(RecvTimeoutError::Disconnected) => {
-                        return Err(Error::Internal("a kernel ended without a result".into()))
-                    }
-                    Err(RecvTimeoutError::Timeout) => {}
-                }
+            while let Err(RecvTimeoutError::Timeout) = receive.recv_timeout(WATCH) {
                 if stopped.is_some() {
                     continue;
                 }
-                let seen = Python::attach(|py| -> PyResult<bool> {
-                    py.check_signals()?;
-                    let Some(report) = &report else { return Ok(true) };
-                    let (done, total) = progress.state();
-                    Ok(report.call1(py, (done, total))?.extract::<Option<bool>>(py)? != Some(false))
-                });
-                match seen {
-                    Ok(true) => {}
-                    Ok(false) => {
-                        stopped = Some(to_python(Error::Cancelled));
-                        progress.stop();
-                    }
-                    Err(error) => {
-                        stopped = Some(error);
-                        progress.stop();
-                    }
-                }
+                stopped = match see() {
+                    Ok(true) => continue,
+                    Ok(false) => Some(to_python(Error::Cancelled)),
+                    Err(error) => Some(error),
+                };
+                progress.stop();
             }
+            Ok(())
         })
     });
-    match (stopped, result) {
-        (Some(error), _) => Err(error),
-        (None, result) => result.map_err(to_python),
+    match stopped {
+        Some(error) => Err(error),
+        None => started.map_err(to_python),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Bindings of the native sentence encoder, of the cross-encoder, and of the model that quotes answers.
 
-use super::arrays::{matrix, matrix_out, slice};
+use super::arrays::{matrix, matrix_out, slice, Array, Matrix, MatrixOut, Out};
 use super::door::{long, quick, wrong};
 use ketrag_base::progress::Progress;
 use ketrag_encode::{
@@ -8,7 +8,7 @@ use ketrag_encode::{
     TermEncoder as Weigher, TermRows as Rows, TextSpans, Timing,
 };
 use ketrag_text::strings::Strings;
-use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2};
+use numpy::IntoPyArray;
 use pyo3::prelude::*;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -17,11 +17,11 @@ use std::time::{Duration, Instant};
 const SMALL: usize = 2000;
 
 /// Vectors of texts and of spans, the texts' tokens, and windows beyond one per text.
-type EncodedSpans<'py> = (Bound<'py, PyArray2<f32>>, Bound<'py, PyArray2<f32>>, u64, u64);
+type EncodedSpans<'py> = (MatrixOut<'py, f32>, MatrixOut<'py, f32>, u64, u64);
 
 /// A loaded model folder.
 #[pyclass(frozen, module = "ketrag_fast._core")]
-struct Encoder {
+pub struct Encoder {
     core: Core,
 }
 
@@ -49,12 +49,12 @@ impl Encoder {
     fn encode<'py>(
         &self,
         py: Python<'py>,
-        texts: PyReadonlyArray1<'py, u8>,
-        offsets: PyReadonlyArray1<'py, u64>,
+        texts: Array<'py, u8>,
+        offsets: Array<'py, u64>,
         prompt: &str,
         threads: usize,
         report: Option<&Bound<'py, PyAny>>,
-    ) -> PyResult<(Bound<'py, PyArray2<f32>>, u64, u64)> {
+    ) -> PyResult<(MatrixOut<'py, f32>, u64, u64)> {
         let (texts, offsets) = (slice(&texts, "texts")?, slice(&offsets, "offsets")?);
         let found = if texts.len() < SMALL && offsets.len() < SMALL && report.is_none() {
             let silent = ketrag_base::progress::Progress::none();
@@ -75,10 +75,10 @@ impl Encoder {
     fn encode_spans<'py>(
         &self,
         py: Python<'py>,
-        texts: PyReadonlyArray1<'py, u8>,
-        offsets: PyReadonlyArray1<'py, u64>,
-        indptr: PyReadonlyArray1<'py, u64>,
-        spans: PyReadonlyArray2<'py, u32>,
+        texts: Array<'py, u8>,
+        offsets: Array<'py, u64>,
+        indptr: Array<'py, u64>,
+        spans: Matrix<'py, u32>,
         prompt: &str,
         threads: usize,
         report: Option<&Bound<'py, PyAny>>,
@@ -103,12 +103,12 @@ impl Encoder {
     fn lengths<'py>(
         &self,
         py: Python<'py>,
-        texts: PyReadonlyArray1<'py, u8>,
-        offsets: PyReadonlyArray1<'py, u64>,
+        texts: Array<'py, u8>,
+        offsets: Array<'py, u64>,
         prompt: &str,
         threads: usize,
         report: Option<&Bound<'py, PyAny>>,
-    ) -> PyResult<Bound<'py, PyArray1<u64>>> {
+    ) -> PyResult<Out<'py, u64>> {
         let (texts, offsets) = (slice(&texts, "texts")?, slice(&offsets, "offsets")?);
         let lengths = long(py, report, |progress| {
             self.core.lengths(&Strings::new(texts, offsets)?, prompt, threads, progress)
@@ -121,11 +121,11 @@ impl Encoder {
     fn counts<'py>(
         &self,
         py: Python<'py>,
-        texts: PyReadonlyArray1<'py, u8>,
-        offsets: PyReadonlyArray1<'py, u64>,
+        texts: Array<'py, u8>,
+        offsets: Array<'py, u64>,
         threads: usize,
         report: Option<&Bound<'py, PyAny>>,
-    ) -> PyResult<Bound<'py, PyArray1<u64>>> {
+    ) -> PyResult<Out<'py, u64>> {
         let (texts, offsets) = (slice(&texts, "texts")?, slice(&offsets, "offsets")?);
         let counts =
             long(py, report, |progress| self.core.counts(&Strings::new(texts, offsets)?, threads, progress))?;
@@ -188,7 +188,7 @@ impl Encoder {
 
 /// A loaded cross-encoder.
 #[pyclass(frozen, module = "ketrag_fast._core")]
-struct Classifier {
+pub struct Classifier {
     core: Pairs,
 }
 
@@ -216,11 +216,11 @@ impl Classifier {
         &self,
         py: Python<'py>,
         question: &str,
-        texts: PyReadonlyArray1<'py, u8>,
-        offsets: PyReadonlyArray1<'py, u64>,
+        texts: Array<'py, u8>,
+        offsets: Array<'py, u64>,
         threads: usize,
         seconds: Option<f64>,
-    ) -> PyResult<Bound<'py, PyArray1<f32>>> {
+    ) -> PyResult<Out<'py, f32>> {
         let (texts, offsets) = (slice(&texts, "texts")?, slice(&offsets, "offsets")?);
         let progress = until(seconds);
         let scores =
@@ -247,18 +247,12 @@ impl Classifier {
 
 /// A loaded model for extractive question answering.
 #[pyclass(frozen, module = "ketrag_fast._core")]
-struct Extractor {
+pub struct Extractor {
     core: Reader,
 }
 
 /// Starts, ends, scores, scores of "no answer", and whether the question was cut.
-type Spans<'py> = (
-    Bound<'py, PyArray1<u64>>,
-    Bound<'py, PyArray1<u64>>,
-    Bound<'py, PyArray1<f32>>,
-    Bound<'py, PyArray1<f32>>,
-    bool,
-);
+type Spans<'py> = (Out<'py, u64>, Out<'py, u64>, Out<'py, f32>, Out<'py, f32>, bool);
 
 #[pymethods]
 impl Extractor {
@@ -284,8 +278,8 @@ impl Extractor {
         &self,
         py: Python<'py>,
         question: &str,
-        texts: PyReadonlyArray1<'py, u8>,
-        offsets: PyReadonlyArray1<'py, u64>,
+        texts: Array<'py, u8>,
+        offsets: Array<'py, u64>,
         threads: usize,
         seconds: Option<f64>,
     ) -> PyResult<Spans<'py>> {
@@ -326,12 +320,12 @@ impl Extractor {
 
 /// A loaded sparse encoder.
 #[pyclass(frozen, module = "ketrag_fast._core")]
-struct TermEncoder {
+pub struct TermEncoder {
     core: Weigher,
 }
 
 /// Row ends, ascending terms, and their weights.
-type TermRows<'py> = (Bound<'py, PyArray1<u64>>, Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<f32>>);
+type TermRows<'py> = (Out<'py, u64>, Out<'py, u32>, Out<'py, f32>);
 
 fn term_rows(py: Python<'_>, rows: Rows) -> TermRows<'_> {
     (rows.indptr.into_pyarray(py), rows.terms.into_pyarray(py), rows.weights.into_pyarray(py))
@@ -361,8 +355,8 @@ impl TermEncoder {
     fn rows<'py>(
         &self,
         py: Python<'py>,
-        texts: PyReadonlyArray1<'py, u8>,
-        offsets: PyReadonlyArray1<'py, u64>,
+        texts: Array<'py, u8>,
+        offsets: Array<'py, u64>,
         threads: usize,
         report: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<TermRows<'py>> {
@@ -378,8 +372,8 @@ impl TermEncoder {
     fn queries<'py>(
         &self,
         py: Python<'py>,
-        texts: PyReadonlyArray1<'py, u8>,
-        offsets: PyReadonlyArray1<'py, u64>,
+        texts: Array<'py, u8>,
+        offsets: Array<'py, u64>,
         threads: usize,
         seconds: Option<f64>,
     ) -> PyResult<TermRows<'py>> {
@@ -425,7 +419,7 @@ impl TermEncoder {
 
 /// Return a digest of the files on which the weights of a sparse encoder depend.
 #[pyfunction]
-fn term_encoder_fingerprint(py: Python<'_>, folder: PathBuf) -> PyResult<String> {
+pub fn term_encoder_fingerprint(py: Python<'_>, folder: PathBuf) -> PyResult<String> {
     long(py, None, |progress| Weigher::fingerprint(&folder, progress))
 }
 
@@ -435,24 +429,14 @@ fn told(timing: &Timing) -> (&'static str, &'static str, f64) {
 
 /// Return the kernels that this machine can run, the plainest first.
 #[pyfunction]
-fn encoder_kernels() -> Vec<&'static str> {
+pub fn encoder_kernels() -> Vec<&'static str> {
     Kernel::all().into_iter().map(Kernel::name).collect()
 }
 
 /// Return why a folder's model has no native implementation, or None.
 #[pyfunction]
-fn encoder_refusal(py: Python<'_>, folder: PathBuf) -> PyResult<Option<String>> {
+pub fn encoder_refusal(py: Python<'_>, folder: PathBuf) -> PyResult<Option<String>> {
     quick(py, || Core::refusal(&folder))
-}
-
-pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    m.add_class::<Encoder>()?;
-    m.add_class::<Classifier>()?;
-    m.add_class::<Extractor>()?;
-    m.add_class::<TermEncoder>()?;
-    m.add_function(wrap_pyfunction!(term_encoder_fingerprint, m)?)?;
-    m.add_function(wrap_pyfunction!(encoder_refusal, m)?)?;
-    m.add_function(wrap_pyfunction!(encoder_kernels, m)?)
 }
 
 /// Return a progress that stops after `seconds`, if given; more than a year counts as unlimited.

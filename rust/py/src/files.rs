@@ -1,7 +1,7 @@
-//! Bindings of mapped files and of their hashes.
+//! Mapped files, their hashes, and the patches of an index whose documents changed.
 
-use super::arrays::{matrix, matrix_out, slice};
-use super::door::{of_index, quick, to_python, wrong};
+use crate::arrays::{matrix, matrix_out, slice, Array, Matrix, MatrixOut, Out};
+use crate::door::{long, of_index, quick, to_python, wrong};
 use ketrag_base::error::{Error, Result};
 use ketrag_base::parallel::map_ranges;
 use ketrag_base::progress::Progress;
@@ -9,12 +9,16 @@ use ketrag_base::store::patch::{Numbering, Patch, Piece};
 use ketrag_base::store::{
     file_tree, pack_to, root, Kind, MappedArray, MappedFile, Patched, Shape, Tree, Value,
 };
-use ketrag_core::generation::Held;
-use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2};
+use ketrag_core::generation::delta::{from_below, patches, Documents, New, Patches};
+use ketrag_core::generation::{Arrays, Held, Parts};
+use ketrag_core::graph::links_delta::Of;
+use ketrag_text::detection::Choice;
+use numpy::IntoPyArray;
 use pyo3::exceptions::PyBufferError;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
+use std::collections::BTreeMap;
 use std::fs::OpenOptions;
 use std::io::BufWriter;
 use std::os::raw::{c_int, c_void};
@@ -115,10 +119,10 @@ impl File {
     fn patched(
         &self,
         py: Python<'_>,
-        pieces: PyReadonlyArray2<'_, u64>,
-        values: PyReadonlyArray1<'_, u64>,
+        pieces: Matrix<'_, u64>,
+        values: Array<'_, u64>,
         length: u64,
-        numbers: Option<PyReadonlyArray2<'_, u64>>,
+        numbers: Option<Matrix<'_, u64>>,
         name: String,
     ) -> PyResult<Self> {
         let (pieces, _, columns) = matrix(&pieces, "pieces")?;
@@ -182,9 +186,9 @@ impl File {
 /// array `earlier` has, too, are copied from it.
 #[pyfunction]
 #[pyo3(signature = (data, dtype, shape, path, *, earlier=None, threads=0))]
-fn pack_file<'py>(
+pub fn pack_file<'py>(
     py: Python<'py>,
-    data: PyReadonlyArray1<'py, u8>,
+    data: Array<'py, u8>,
     dtype: &str,
     shape: Vec<usize>,
     path: PathBuf,
@@ -216,7 +220,7 @@ fn shape_of(dtype: &str, shape: &[usize]) -> Option<Shape> {
 
 /// Return the values of a packed array, in one dimension, verified.
 #[pyfunction]
-fn unpack_array<'py>(py: Python<'py>, file: FileIn<'py>) -> PyResult<Bound<'py, PyAny>> {
+pub fn unpack_array<'py>(py: Python<'py>, file: FileIn<'py>) -> PyResult<Bound<'py, PyAny>> {
     let array = file.array().map_err(|e| of_index(py, to_python(e)))?;
     let values = match array.kind() {
         Kind::U8 => quick(py, || Ok(array.values::<u8>()?.to_vec())).map(|x| x.into_pyarray(py).into_any()),
@@ -231,12 +235,12 @@ fn unpack_array<'py>(py: Python<'py>, file: FileIn<'py>) -> PyResult<Bound<'py, 
 
 /// Return values `start` to `stop` of a stored array of bytes. Only their blocks are verified and unpacked.
 #[pyfunction]
-fn read_bytes<'py>(
+pub fn read_bytes<'py>(
     py: Python<'py>,
     file: FileIn<'py>,
     start: usize,
     stop: usize,
-) -> PyResult<Bound<'py, PyArray1<u8>>> {
+) -> PyResult<Out<'py, u8>> {
     let array = file.array().map_err(|e| of_index(py, to_python(e)))?;
     let read = || {
         let items = array.items::<u8>()?;
@@ -251,14 +255,14 @@ fn read_bytes<'py>(
 /// Return the BLAKE3 of a file (hexadecimal), and the concatenated hashes of its blocks: empty for a single
 /// block.
 #[pyfunction]
-fn hash_file(py: Python<'_>, path: PathBuf) -> PyResult<(String, Bound<'_, PyBytes>)> {
+pub fn hash_file(py: Python<'_>, path: PathBuf) -> PyResult<(String, Bound<'_, PyBytes>)> {
     let (digest, values) = quick(py, || file_tree(&path, &Progress::none()))?;
     Ok((digest.to_hex().to_string(), PyBytes::new(py, bytemuck::cast_slice(&values))))
 }
 
 /// Return the BLAKE3 of a file of `size` bytes from the hashes of its blocks, or None if they do not fit.
 #[pyfunction]
-fn merge_hashes(hashes: &[u8], size: usize) -> PyResult<Option<String>> {
+pub fn merge_hashes(hashes: &[u8], size: usize) -> PyResult<Option<String>> {
     let values: &[Value] =
         bytemuck::try_cast_slice(hashes).map_err(|_| wrong("hashes have 32 bytes each"))?;
     Ok(root(values, size).map(|digest| digest.to_hex().to_string()))
@@ -270,7 +274,7 @@ const STATED: usize = 512;
 /// Return size and time of change (in ns since 1970) of files whose paths end with a zero byte each: (-1, -1) for a
 /// missing one. The size of a folder counts as 0.
 #[pyfunction]
-fn file_stamps<'py>(py: Python<'py>, paths: &[u8]) -> PyResult<Bound<'py, PyArray2<i64>>> {
+pub fn file_stamps<'py>(py: Python<'py>, paths: &[u8]) -> PyResult<MatrixOut<'py, i64>> {
     let found = quick(py, || {
         let names: Vec<&[u8]> = match paths.split_last() {
             None => Vec::new(),
@@ -301,12 +305,79 @@ fn stamp(name: &[u8]) -> [i64; 2] {
     [size, time]
 }
 
-pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    m.add_class::<File>()?;
-    m.add_function(wrap_pyfunction!(file_stamps, m)?)?;
-    m.add_function(wrap_pyfunction!(hash_file, m)?)?;
-    m.add_function(wrap_pyfunction!(pack_file, m)?)?;
-    m.add_function(wrap_pyfunction!(unpack_array, m)?)?;
-    m.add_function(wrap_pyfunction!(read_bytes, m)?)?;
-    m.add_function(wrap_pyfunction!(merge_hashes, m)?)
+/// Name, what the values number, number of pieces, number of new values, length.
+type Entry = (String, &'static str, usize, usize, u64);
+type Numbers = Vec<(&'static str, usize)>;
+type Found<'py> = (Vec<Entry>, Numbers, Out<'py, u64>, Out<'py, u64>, Out<'py, u64>);
+
+fn name_of(of: Of) -> &'static str {
+    match of {
+        Of::Nothing => "",
+        Of::Keywords => "keywords",
+        Of::Names => "names",
+        Of::Subjects => "subjects",
+        Of::Units => "units",
+        Of::Documents => "documents",
+        Of::Chunks => "chunks",
+        Of::Labels => "labels",
+    }
+}
+
+/// Return how the arrays of the stages "units" and "links" change when documents do: a list of arrays (name, what its
+/// values number, number of pieces and of new values, length), a list of numberings (what, number of steps), and the
+/// pieces (4 numbers each), new values and steps (2 numbers each) of all of them; or None if the index must be computed
+/// as a whole.
+///
+/// `files` are the published arrays, `gone` documents that go, `before` the documents before which others come,
+/// and `new` the arrays of the stage "units" of these documents alone. `behind` lists arrays that are changes of others, the
+/// published ones first: the result is the changes of those below the last.
+#[pyfunction]
+#[pyo3(signature = (files, gone, before, new, *, language, behind=Vec::new(), report=None))]
+#[allow(clippy::too_many_arguments)]
+pub fn delta_patches<'py>(
+    py: Python<'py>,
+    files: BTreeMap<String, FileIn<'py>>,
+    gone: Array<'py, u32>,
+    before: Array<'py, u32>,
+    new: BTreeMap<String, Array<'py, u64>>,
+    language: &str,
+    behind: Vec<BTreeMap<String, FileIn<'py>>>,
+    report: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Option<Found<'py>>> {
+    let choice = Choice::by_name(language).map_err(to_python)?;
+    let arrays_of = |files: BTreeMap<String, FileIn<'py>>| -> Result<Arrays> {
+        let held = files.into_iter().map(|(name, file)| Ok((name, file.held()?)));
+        Ok(Arrays::new(held.collect::<Result<Vec<_>>>()?, true))
+    };
+    let arrays = arrays_of(files).map_err(to_python)?;
+    let levels = behind.into_iter().map(arrays_of).collect::<Result<Vec<_>>>().map_err(to_python)?;
+    let (gone, before) = (slice(&gone, "gone")?, slice(&before, "before")?);
+    let new: New = new
+        .iter()
+        .map(|(name, values)| Ok((name.clone(), slice(values, name)?.to_vec())))
+        .collect::<PyResult<_>>()?;
+    let found: Option<Patches> = long(py, report, |progress| {
+        let parts = Parts::new(&arrays, language)?;
+        let links = parts.links()?.ok_or_else(|| Error::damaged("the index has no links".to_owned()))?;
+        let documents = Documents { gone, before, new: &new, language: choice };
+        let Some(found) = patches(&arrays, links, &documents, progress)? else { return Ok(None) };
+        levels.iter().try_fold(found, |found, level| from_below(level, found)).map(Some)
+    })?;
+    let Some((arrays, numbers)) = found else { return Ok(None) };
+    let (mut pieces, mut values, mut steps) = (Vec::new(), Vec::new(), Vec::new());
+    let mut entries = Vec::new();
+    for (name, of, patch) in arrays {
+        entries.push((name, name_of(of), patch.pieces.len(), patch.values.len(), patch.len));
+        for piece in &patch.pieces {
+            pieces.extend([piece.at, piece.start, u64::from(piece.is_new), piece.shift as u64]);
+        }
+        values.extend(patch.values);
+    }
+    let mut numberings = Vec::new();
+    for (of, numbering) in numbers {
+        let (starts, shifts) = numbering.parts();
+        numberings.push((name_of(of), starts.len()));
+        starts.iter().zip(shifts).for_each(|(&start, &shift)| steps.extend([start, shift as u64]));
+    }
+    Ok(Some((entries, numberings, pieces.into_pyarray(py), values.into_pyarray(py), steps.into_pyarray(py))))
 }

@@ -1,15 +1,25 @@
-//! The HTTP front as a Python object.
+//! The HTTP front, and the plans of the queries that it answers without Python.
 
-use super::door::wrong;
-use super::plan::{PyPlan, Served};
+use crate::arrays::{slice, Array, Matrix};
+use crate::context_json::{Describe, Frame, Row, Timings};
+use crate::door::{of_index, quick, wrong};
+use crate::request::PyRequest;
+use crate::searcher::PySearcher;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use hyper::StatusCode;
-use ketrag_serve::backend::Plan;
+use ketrag_base::error::Result;
+use ketrag_base::progress::Progress;
+use ketrag_core::channels::Question;
+use ketrag_serve::backend::{Answer, Model, Plan, Vector, Vectors};
 use ketrag_serve::{Backend, Errors, Front, Limits, Rules, Whole};
+use numpy::PyUntypedArrayMethods;
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use std::collections::HashMap;
 use std::net::TcpListener;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// Plans by a function of Python.
@@ -28,7 +38,7 @@ impl Backend for Planner {
 
 /// Answers plain requests at a listening socket, and passes all others to the application.
 #[pyclass(frozen, name = "Front", module = "ketrag_fast._core")]
-struct PyFront(Front);
+pub struct PyFront(Front);
 
 type Headers = Vec<(String, String)>;
 /// (status, headers, body)
@@ -146,6 +156,179 @@ impl PyFront {
     }
 }
 
-pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    m.add_class::<PyFront>()
+/// Maximum bytes of kept descriptions.
+const MOST: usize = 16 << 20;
+/// Bytes of a description besides its text.
+const ENTRY: usize = 80;
+
+/// The fields of rows.
+type Described = HashMap<Row, Arc<[u8]>>;
+
+/// The metadata and locations of printed units; Python is called once for each.
+#[pyclass(frozen, name = "Descriptions", module = "ketrag_fast._core")]
+pub struct PyDescriptions {
+    /// Returns, for (unit, start, end) each, the JSON fields `page`, `location` and `metadata` without braces.
+    describe: Py<PyAny>,
+    kept: Mutex<(usize, Described)>,
+}
+
+#[pymethods]
+impl PyDescriptions {
+    #[new]
+    fn new(describe: Py<PyAny>) -> Self {
+        Self { describe, kept: Mutex::default() }
+    }
+}
+
+impl PyDescriptions {
+    /// Return the fields of rows; `None` if Python failed.
+    fn get(&self, rows: &[Row]) -> Option<Vec<Arc<[u8]>>> {
+        let missing: Vec<Row> = {
+            let kept = self.kept.lock().unwrap_or_else(|e| e.into_inner());
+            rows.iter().filter(|row| !kept.1.contains_key(row)).copied().collect()
+        };
+        let fresh: Vec<Vec<u8>> = match missing.is_empty() {
+            true => Vec::new(),
+            false => {
+                let call = |py: Python<'_>| self.describe.call1(py, (missing.clone(),))?.extract(py);
+                Python::attach(call).ok()?
+            }
+        };
+        let mut kept = self.kept.lock().unwrap_or_else(|e| e.into_inner());
+        let fresh: Described = missing.into_iter().zip(fresh.into_iter().map(Arc::from)).collect();
+        let found = rows.iter().map(|row| kept.1.get(row).or_else(|| fresh.get(row)).cloned()).collect();
+        for (row, fields) in fresh {
+            kept.0 += fields.len() + ENTRY;
+            kept.1.insert(row, fields);
+        }
+        if kept.0 > MOST {
+            *kept = Default::default();
+        }
+        found
+    }
+}
+
+/// Answers questions with equal options.
+#[pyclass(frozen, name = "Plan", module = "ketrag_fast._core")]
+pub struct PyPlan {
+    id: u64,
+    searcher: Py<PySearcher>,
+    request: Py<PyRequest>,
+    frame: Frame,
+    describe: Option<Py<PyDescriptions>>,
+    embed: Option<Py<PyAny>>,
+    model: Model,
+}
+
+/// The number of the next plan.
+static NEXT: AtomicU64 = AtomicU64::new(1);
+
+#[pymethods]
+impl PyPlan {
+    /// `kind` is that of the units; `cautions` are warnings of each reply; `fitting` is the number of units that
+    /// pass the filter. `embed(questions, seconds)` returns vectors f32[questions, dimension]; plans with an equal
+    /// `model` are embedded together; with `parallel` several threads may call `embed` at a time. `request` has one budget, and its deadline is not used.
+    #[new]
+    #[pyo3(signature = (searcher, request, *, mode, kind, generation, budget, cautions, fitting=None, describe=None, embed=None, model=0, parallel=false))]
+    #[allow(clippy::too_many_arguments)]
+    fn new(
+        searcher: Py<PySearcher>,
+        request: Py<PyRequest>,
+        mode: String,
+        kind: String,
+        generation: u64,
+        budget: u64,
+        cautions: Vec<String>,
+        fitting: Option<u64>,
+        describe: Option<Py<PyDescriptions>>,
+        embed: Option<Py<PyAny>>,
+        model: u64,
+        parallel: bool,
+    ) -> Self {
+        let id = NEXT.fetch_add(1, Ordering::Relaxed);
+        let frame = Frame { mode, kind, generation, budget, cautions, fitting };
+        let model = Model { id: model, parallel };
+        Self { id, searcher, request, frame, describe, embed, model }
+    }
+
+    /// Return the reply to a question as JSON, or None if it needs passages as objects.
+    #[pyo3(name = "answer", signature = (question, vector=None))]
+    fn answer_python<'py>(
+        &self,
+        py: Python<'py>,
+        question: &str,
+        vector: Option<Array<'py, f32>>,
+    ) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        let values = vector.as_ref().map(|vector| slice(vector, "vector")).transpose()?;
+        let vector = values.map(|values| Vector { values, milliseconds: 0.0 });
+        let mut out = Vec::new();
+        let answered = quick(py, || self.reply(question, vector, &Progress::none(), &mut out));
+        let answered = answered.map_err(|e| of_index(py, e))?;
+        Ok((answered != Answer::Pass).then(|| PyBytes::new(py, &out)))
+    }
+}
+
+impl PyPlan {
+    fn reply(
+        &self,
+        question: &str,
+        vector: Option<Vector<'_>>,
+        progress: &Progress,
+        out: &mut Vec<u8>,
+    ) -> Result<Answer> {
+        let searcher = &self.searcher.get().inner;
+        let started = Instant::now();
+        let asked = Question { text: question, vector: vector.map(|v| v.values), ..Question::default() };
+        let reply = searcher.answer(&self.request.get().inner, asked, progress)?;
+        let search = started.elapsed().as_secs_f64() * 1000.0;
+        let timings = Timings { embed: vector.map_or(0.0, |v| v.milliseconds), search };
+        let call = self.describe.as_ref().map(|own| |rows: &[Row]| own.get().get(rows));
+        let describe = call.as_ref().map(|call| call as Describe<'_>);
+        let written = searcher
+            .with_parts(|parts| self.frame.write(out, parts, question, &reply, &timings, describe))?;
+        let warned = !self.frame.cautions.is_empty() || !reply.empty_channels.is_empty();
+        Ok(match (written, warned) {
+            (None, _) => Answer::Pass,
+            (Some(()), true) => Answer::Once,
+            (Some(()), false) => Answer::Cached,
+        })
+    }
+}
+
+/// A plan of Python for the front.
+pub struct Served(pub Py<PyPlan>);
+
+impl Plan for Served {
+    fn id(&self) -> u64 {
+        self.0.get().id
+    }
+
+    fn model(&self) -> Option<Model> {
+        let plan = self.0.get();
+        plan.embed.as_ref().map(|_| plan.model)
+    }
+
+    fn embed(&self, questions: &[&str], until: Instant) -> Option<Vectors> {
+        let call = self.0.get().embed.as_ref()?;
+        let started = Instant::now();
+        let seconds = until.saturating_duration_since(started).as_secs_f64();
+        let found = Python::attach(|py| -> PyResult<(Vec<f32>, usize)> {
+            let found = call.call1(py, (questions.to_vec(), seconds))?;
+            let array: Matrix<'_, f32> = found.bind(py).extract()?;
+            Ok((array.as_slice()?.to_vec(), array.shape()[1]))
+        });
+        let (values, dimension) = found.ok()?;
+        let milliseconds = started.elapsed().as_secs_f64() * 1000.0 / questions.len().max(1) as f64;
+        Some(Vectors { values, dimension, milliseconds })
+    }
+
+    fn answer(
+        &self,
+        question: &str,
+        vector: Option<Vector<'_>>,
+        progress: &Progress,
+        out: &mut Vec<u8>,
+    ) -> Result<Answer> {
+        self.0.get().reply(question, vector, progress, out)
+    }
 }

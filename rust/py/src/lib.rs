@@ -6,7 +6,7 @@
 //! 1. The function of a module here checks the types of its arrays and borrows them ([`arrays`]).
 //! 2. [`door`] allocates the memory reserve, releases the interpreter, and for long work watches for signals
 //!    on the calling thread while another one works.
-//! 3. The kernel of `ketrag_core`, `ketrag_encode`, `ketrag_layout`, `ketrag_text` or `ketrag_web` checks the values and computes.
+//! 3. The kernel of another crate checks the values and computes.
 //! 4. [`door`] turns an error into an exception of `ketrag_fast.errors`, and a panic into `InternalError`. It relies
 //!    on unwinding: `panic = "abort"` is not supported (see `ketrag_base`).
 //! 5. The result becomes NumPy arrays without a copy.
@@ -15,70 +15,77 @@
 
 mod allocator;
 mod arrays;
-mod centrality;
+mod builders;
 mod citations;
-mod concepts;
 mod context_json;
-mod cooccurrence;
-mod delta;
 mod door;
-mod drawing;
 mod encode;
-mod encodings;
 mod files;
 mod front;
-mod grep;
-mod json_lines;
-mod kmeans;
-mod links_runs;
-mod pdf;
-mod plan;
-mod published;
-mod rank;
-mod reply;
+mod graphs;
+mod readers;
 mod request;
 mod searcher;
-mod skeleton;
 mod strings;
 mod system;
 mod text;
 mod vectors;
 mod walk;
-mod web;
 
 use pyo3::prelude::*;
 
 // Classes are frozen and `Sync`, and nothing global changes, so the module is safe without the GIL.
 #[pymodule(gil_used = false)]
-fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    m.add("__version__", env!("CARGO_PKG_VERSION"))?;
-    centrality::register(m)?;
-    citations::register(m)?;
-    concepts::register(m)?;
-    cooccurrence::register(m)?;
-    delta::register(m)?;
-    drawing::register(m)?;
-    encode::register(m)?;
-    encodings::register(m)?;
-    files::register(m)?;
-    front::register(m)?;
-    grep::register(m)?;
-    json_lines::register(m)?;
-    kmeans::register(m)?;
-    links_runs::register(m)?;
-    pdf::register(m)?;
-    plan::register(m)?;
-    published::register(m)?;
-    rank::register(m)?;
-    reply::register(m)?;
-    request::register(m)?;
-    searcher::register(m)?;
-    skeleton::register(m)?;
-    strings::register(m)?;
-    system::register(m)?;
-    text::register(m)?;
-    vectors::register(m)?;
-    walk::register(m)?;
-    web::register(m)?;
-    Ok(())
+mod _core {
+    #[pymodule_export]
+    use super::builders::{concept_graph, concepts, fold_skeleton, select_by_concepts, skeleton_row_tokens};
+    #[pymodule_export]
+    use super::citations::{citation_candidates, citation_links, edge_alphas, pass_messages, GraphNetwork};
+    #[pymodule_export]
+    use super::encode::{
+        encoder_kernels, encoder_refusal, term_encoder_fingerprint, Classifier, Encoder, Extractor,
+        TermEncoder,
+    };
+    #[pymodule_export]
+    use super::files::{
+        delta_patches, file_stamps, hash_file, merge_hashes, pack_file, read_bytes, unpack_array, File,
+    };
+    #[pymodule_export]
+    use super::front::{PyDescriptions, PyFront, PyPlan};
+    #[pymodule_export]
+    use super::graphs::{
+        betweenness, core_count, core_numbers, fill, graph_communities, graph_layout, graph_neighbourhood,
+        induced_edges, pagerank, renumber, select_ranked, select_uniform, shortest_path, transpose,
+        weighted_graph,
+    };
+    #[pymodule_export]
+    use super::readers::{decode_text, read_json_lines, web_page, PdfPages};
+    #[pymodule_export]
+    use super::request::{PyMask, PyPrinted, PyReply, PyRequest};
+    #[pymodule_export]
+    use super::searcher::PySearcher;
+    #[pymodule_export]
+    use super::strings::{
+        append_strings, merge_strings, restore_strings, slice_strings, smallest_hashes, splice_rows,
+        splice_strings, string_gaps, take_strings, PyPattern,
+    };
+    #[pymodule_export]
+    use super::system::{windows_limit_memory, windows_memory, windows_peak_memory};
+    #[pymodule_export]
+    use super::text::{
+        corpus, count_tokens, detect_language, languages, lexical_keywords, sentence_spans, stop_words,
+        text_blocks, tokenise, vocabulary, Punkt,
+    };
+    #[pymodule_export]
+    use super::vectors::{
+        cooccurrence_kernels, cooccurrence_knn, cosine_knn, embed_rows, fit_embedder, fuse_ranks,
+        keyword_means, keyword_means_by_words, kmeans, knn_graph, pack_nibbles, pack_signs, quantise_vectors,
+        row_scores, simd_levels, vector_top_k,
+    };
+    #[pymodule_export]
+    use super::walk::{links_bm25, links_build, links_build_runs, links_weights, walk_rank};
+
+    #[pymodule_export]
+    #[allow(non_upper_case_globals)] // the name that Python gives it
+    const __version__: &str = env!("CARGO_PKG_VERSION");
 }

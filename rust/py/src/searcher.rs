@@ -1,10 +1,10 @@
 //! Bindings of an opened generation: queries in, contexts out, with the interpreter released in between.
 
-use super::arrays::{matrix, slice};
+use super::arrays::{matrix, slice, Array, Matrix};
 use super::context_json::printed_place;
 use super::door::{long, of_index, quick, to_python, wrong};
 use super::files::FileIn;
-use super::reply::PyReply;
+use super::request::PyReply;
 use super::request::PyRequest;
 use ketrag_base::error::Result;
 use ketrag_base::parallel::map_ranges;
@@ -18,7 +18,6 @@ use ketrag_core::rank::terms::QueryTerms;
 use ketrag_core::rank::walk::explain::{Bridge, Reason, Step};
 use ketrag_core::search::render::Row;
 use ketrag_text::bpe::Encoding;
-use numpy::{PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -30,9 +29,9 @@ pub struct PySearcher {
 }
 
 /// (ids, scores), best first
-type RankingIn<'py> = (PyReadonlyArray1<'py, u32>, PyReadonlyArray1<'py, f64>);
+type RankingIn<'py> = (Array<'py, u32>, Array<'py, f64>);
 /// (terms, weights), terms ascending
-type TermsIn<'py> = (PyReadonlyArray1<'py, u32>, PyReadonlyArray1<'py, f32>);
+type TermsIn<'py> = (Array<'py, u32>, Array<'py, f32>);
 /// (chunk, document, title, start, end, text) of a row
 type PlaceOut = (u32, String, String, u32, u32, String, String);
 
@@ -118,9 +117,9 @@ impl PySearcher {
         py: Python<'py>,
         request: &PyRequest,
         question: &str,
-        vector: Option<PyReadonlyArray1<'py, f32>>,
+        vector: Option<Array<'py, f32>>,
         terms: Option<TermsIn<'py>>,
-        near: Option<BTreeMap<String, PyReadonlyArray1<'py, u32>>>,
+        near: Option<BTreeMap<String, Array<'py, u32>>>,
         given: Option<BTreeMap<String, RankingIn<'py>>>,
     ) -> PyResult<PyReply> {
         let (near, given) = (near.unwrap_or_default(), given.unwrap_or_default());
@@ -145,9 +144,9 @@ impl PySearcher {
         py: Python<'py>,
         request: &PyRequest,
         questions: Vec<String>,
-        vectors: Option<PyReadonlyArray2<'py, f32>>,
+        vectors: Option<Matrix<'py, f32>>,
         terms: Option<Vec<TermsIn<'py>>>,
-        near: Option<BTreeMap<String, PyReadonlyArray2<'py, u32>>>,
+        near: Option<BTreeMap<String, Matrix<'py, u32>>>,
         given: Option<BTreeMap<String, Vec<RankingIn<'py>>>>,
         threads: usize,
         report: Option<Bound<'py, PyAny>>,
@@ -211,7 +210,7 @@ impl PySearcher {
         channel: &str,
         question: &str,
         units: Vec<u32>,
-        vector: Option<PyReadonlyArray1<'py, f32>>,
+        vector: Option<Array<'py, f32>>,
         terms: Option<TermsIn<'py>>,
     ) -> PyResult<Vec<ReasonOut>> {
         let vector = vector.as_ref().map(|vector| slice(vector, "vector")).transpose()?;
@@ -230,7 +229,7 @@ impl PySearcher {
         py: Python<'py>,
         question: &str,
         units: Vec<u32>,
-        vector: Option<PyReadonlyArray1<'py, f32>>,
+        vector: Option<Array<'py, f32>>,
     ) -> PyResult<Vec<[f64; 8]>> {
         let vector = vector.as_ref().map(|vector| slice(vector, "vector")).transpose()?;
         let question = Question { text: question, vector, ..Question::default() };
@@ -293,8 +292,4 @@ impl PySearcher {
         quick(py, || self.inner.with_parts(|parts| rows.into_iter().map(|row| place(parts, row)).collect()))
             .map_err(|e| of_index(py, e))
     }
-}
-
-pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    m.add_class::<PySearcher>()
 }

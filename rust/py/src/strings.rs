@@ -1,25 +1,23 @@
-//! Bindings of packed strings and spliced rows.
+//! Packed strings, spliced rows, and patterns that are matched against lines of strings.
 
-use super::arrays::{matrix, slice, strings_out, StringArrays};
-use super::door::quick;
+use crate::arrays::{matrix, slice, strings_out, Array, CsrArrays, CsrIn, Matrix, Out, Packed, StringArrays};
+use crate::door::quick;
 use ketrag_base::error::Error;
 use ketrag_base::sparse::splice::{splice, Source, ANY};
 use ketrag_text::gaps::{gaps, restore};
+use ketrag_text::grep::{Pattern, Reading};
 use ketrag_text::merged::merge;
 use ketrag_text::sampled;
 use ketrag_text::strings::{joined, slices, take, Strings};
-use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1, PyReadonlyArray2};
+use numpy::IntoPyArray;
 use pyo3::prelude::*;
-
-type Rows<'py> = (PyReadonlyArray1<'py, u64>, PyReadonlyArray1<'py, u32>);
-type Packed<'py> = (PyReadonlyArray1<'py, u8>, PyReadonlyArray1<'py, u64>);
 
 /// Return the strings with these ids, in this order.
 #[pyfunction]
-fn take_strings<'py>(
+pub fn take_strings<'py>(
     py: Python<'py>,
     strings: Packed<'py>,
-    ids: PyReadonlyArray1<'py, u32>,
+    ids: Array<'py, u32>,
 ) -> PyResult<StringArrays<'py>> {
     let (blob, offsets) = (slice(&strings.0, "blob")?, slice(&strings.1, "offsets")?);
     let ids = slice(&ids, "ids")?;
@@ -29,11 +27,11 @@ fn take_strings<'py>(
 
 /// Return substrings: bytes `spans[i]` of string `owners[i]`.
 #[pyfunction]
-fn slice_strings<'py>(
+pub fn slice_strings<'py>(
     py: Python<'py>,
     strings: Packed<'py>,
-    owners: PyReadonlyArray1<'py, u32>,
-    spans: PyReadonlyArray2<'py, u32>,
+    owners: Array<'py, u32>,
+    spans: Matrix<'py, u32>,
 ) -> PyResult<StringArrays<'py>> {
     let (blob, offsets) = (slice(&strings.0, "blob")?, slice(&strings.1, "offsets")?);
     let (owners, (spans, _, _)) = (slice(&owners, "owners")?, matrix(&spans, "spans")?);
@@ -43,7 +41,7 @@ fn slice_strings<'py>(
 
 /// Return the strings of two lists of equal length, each of the second after that of the first.
 #[pyfunction]
-fn append_strings<'py>(
+pub fn append_strings<'py>(
     py: Python<'py>,
     first: Packed<'py>,
     second: Packed<'py>,
@@ -62,11 +60,11 @@ fn append_strings<'py>(
 
 /// Return for each string what no span covers: bytes `spans[i]` of string `owners[i]` are covered.
 #[pyfunction]
-fn string_gaps<'py>(
+pub fn string_gaps<'py>(
     py: Python<'py>,
     strings: Packed<'py>,
-    owners: PyReadonlyArray1<'py, u32>,
-    spans: PyReadonlyArray2<'py, u32>,
+    owners: Array<'py, u32>,
+    spans: Matrix<'py, u32>,
 ) -> PyResult<StringArrays<'py>> {
     let (blob, offsets) = (slice(&strings.0, "blob")?, slice(&strings.1, "offsets")?);
     let (owners, (spans, _, _)) = (slice(&owners, "owners")?, matrix(&spans, "spans")?);
@@ -76,11 +74,11 @@ fn string_gaps<'py>(
 
 /// Return the strings from the pieces that `slice_strings` returned and the rests of `string_gaps`.
 #[pyfunction]
-fn restore_strings<'py>(
+pub fn restore_strings<'py>(
     py: Python<'py>,
     pieces: Packed<'py>,
-    owners: PyReadonlyArray1<'py, u32>,
-    spans: PyReadonlyArray2<'py, u32>,
+    owners: Array<'py, u32>,
+    spans: Matrix<'py, u32>,
     rests: Packed<'py>,
 ) -> PyResult<StringArrays<'py>> {
     let (blob, offsets) = (slice(&pieces.0, "blob")?, slice(&pieces.1, "offsets")?);
@@ -92,22 +90,18 @@ fn restore_strings<'py>(
 
 /// Return the positions of the `count` strings of smallest BLAKE3 hash, ascending.
 #[pyfunction]
-fn smallest_hashes<'py>(
-    py: Python<'py>,
-    strings: Packed<'py>,
-    count: usize,
-) -> PyResult<Bound<'py, PyArray1<u32>>> {
+pub fn smallest_hashes<'py>(py: Python<'py>, strings: Packed<'py>, count: usize) -> PyResult<Out<'py, u32>> {
     let (blob, offsets) = (slice(&strings.0, "blob")?, slice(&strings.1, "offsets")?);
     Ok(quick(py, || Ok(sampled::smallest_hashes(Strings::new(blob, offsets)?, count)))?.into_pyarray(py))
 }
 
 /// Return the strings with these ids from two concatenated lists, in this order.
 #[pyfunction]
-fn splice_strings<'py>(
+pub fn splice_strings<'py>(
     py: Python<'py>,
     first: Packed<'py>,
     second: Packed<'py>,
-    ids: PyReadonlyArray1<'py, u32>,
+    ids: Array<'py, u32>,
 ) -> PyResult<StringArrays<'py>> {
     let one = (slice(&first.0, "blob")?, slice(&first.1, "offsets")?);
     let two = (slice(&second.0, "blob")?, slice(&second.1, "offsets")?);
@@ -116,16 +110,15 @@ fn splice_strings<'py>(
     Ok(strings_out(py, out))
 }
 
-type RowsOut<'py> = (Bound<'py, PyArray1<u64>>, Bound<'py, PyArray1<u32>>);
-type Merged<'py> = (StringArrays<'py>, Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<u32>>);
+type Merged<'py> = (StringArrays<'py>, Out<'py, u32>, Out<'py, u32>);
 
 /// Merge two sorted lists of strings and return the position of each string in the result; of the first only
 /// those that are `used`. 2^32 - 1 means that a string was removed.
 #[pyfunction]
-fn merge_strings<'py>(
+pub fn merge_strings<'py>(
     py: Python<'py>,
     first: Packed<'py>,
-    used: PyReadonlyArray1<'py, u8>,
+    used: Array<'py, u8>,
     second: Packed<'py>,
 ) -> PyResult<Merged<'py>> {
     let one = (slice(&first.0, "blob")?, slice(&first.1, "offsets")?);
@@ -138,14 +131,14 @@ fn merge_strings<'py>(
 /// Return the wanted rows of two concatenated graphs, in this order. `first_numbers` and `second_numbers`
 /// renumber the values; empty ones keep them.
 #[pyfunction]
-fn splice_rows<'py>(
+pub fn splice_rows<'py>(
     py: Python<'py>,
-    first: Rows<'py>,
-    first_numbers: PyReadonlyArray1<'py, u32>,
-    second: Rows<'py>,
-    second_numbers: PyReadonlyArray1<'py, u32>,
-    rows: PyReadonlyArray1<'py, u32>,
-) -> PyResult<RowsOut<'py>> {
+    first: CsrIn<'py>,
+    first_numbers: Array<'py, u32>,
+    second: CsrIn<'py>,
+    second_numbers: Array<'py, u32>,
+    rows: Array<'py, u32>,
+) -> PyResult<CsrArrays<'py>> {
     let one =
         (slice(&first.0, "indptr")?, slice(&first.1, "indices")?, slice(&first_numbers, "first_numbers")?);
     let two = (
@@ -161,14 +154,34 @@ fn splice_rows<'py>(
     Ok((out.indptr.into_pyarray(py), out.indices.into_pyarray(py)))
 }
 
-pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    m.add_function(wrap_pyfunction!(take_strings, m)?)?;
-    m.add_function(wrap_pyfunction!(append_strings, m)?)?;
-    m.add_function(wrap_pyfunction!(splice_strings, m)?)?;
-    m.add_function(wrap_pyfunction!(merge_strings, m)?)?;
-    m.add_function(wrap_pyfunction!(splice_rows, m)?)?;
-    m.add_function(wrap_pyfunction!(smallest_hashes, m)?)?;
-    m.add_function(wrap_pyfunction!(string_gaps, m)?)?;
-    m.add_function(wrap_pyfunction!(restore_strings, m)?)?;
-    m.add_function(wrap_pyfunction!(slice_strings, m)?)
+/// String, line, start and end, text, code points cut before it, matches in the text.
+type Line = (usize, usize, usize, usize, String, usize, Vec<(usize, usize)>);
+
+/// A regular expression that is matched in linear time, line by line.
+#[pyclass(frozen, name = "Pattern", module = "ketrag_fast._core")]
+pub struct PyPattern(Pattern);
+
+#[pymethods]
+impl PyPattern {
+    #[new]
+    #[pyo3(signature = (pattern, *, any_case=false, words=false, literal=false))]
+    fn new(py: Python<'_>, pattern: String, any_case: bool, words: bool, literal: bool) -> PyResult<Self> {
+        quick(py, || Pattern::new(&pattern, Reading { any_case, words, literal })).map(Self)
+    }
+
+    /// Return the matching lines, at most `each` of one string and `most` in all.
+    fn lines(&self, py: Python<'_>, strings: Packed<'_>, each: usize, most: usize) -> PyResult<Vec<Line>> {
+        let (blob, offsets) = (slice(&strings.0, "blob")?, slice(&strings.1, "offsets")?);
+        let found = quick(py, || Ok(self.0.lines(Strings::new(blob, offsets)?, each, most)))?;
+        Ok(found
+            .into_iter()
+            .map(|one| (one.string, one.line, one.span.0, one.span.1, one.text, one.cut, one.marks))
+            .collect())
+    }
+
+    /// Return the number of matching lines of each string, counted up to `each`.
+    fn counts<'py>(&self, py: Python<'py>, strings: Packed<'py>, each: usize) -> PyResult<Out<'py, u32>> {
+        let (blob, offsets) = (slice(&strings.0, "blob")?, slice(&strings.1, "offsets")?);
+        Ok(quick(py, || Ok(self.0.counts(Strings::new(blob, offsets)?, each)))?.into_pyarray(py))
+    }
 }

@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 
 /// Return the bytes of the machine's memory and the available ones; None except on Windows.
 #[pyfunction]
-fn windows_memory() -> Option<(u64, u64)> {
+pub fn windows_memory() -> Option<(u64, u64)> {
     #[cfg(windows)]
     return ketrag_base::windows::machine_memory();
     #[cfg(not(windows))]
@@ -14,7 +14,7 @@ fn windows_memory() -> Option<(u64, u64)> {
 
 /// Return the peak memory of this process in bytes; None except on Windows.
 #[pyfunction]
-fn windows_peak_memory() -> Option<u64> {
+pub fn windows_peak_memory() -> Option<u64> {
     #[cfg(windows)]
     return ketrag_base::windows::peak_memory();
     #[cfg(not(windows))]
@@ -23,7 +23,7 @@ fn windows_peak_memory() -> Option<u64> {
 
 /// Limit the memory of this process to `limit` bytes; return whether the system accepted it, which only Windows does.
 #[pyfunction]
-fn windows_limit_memory(limit: usize) -> bool {
+pub fn windows_limit_memory(limit: usize) -> bool {
     #[cfg(windows)]
     return ketrag_base::windows::limit_memory(limit);
     #[cfg(not(windows))]
@@ -31,10 +31,4 @@ fn windows_limit_memory(limit: usize) -> bool {
         let _ = limit;
         false
     }
-}
-
-pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    m.add_function(wrap_pyfunction!(windows_memory, m)?)?;
-    m.add_function(wrap_pyfunction!(windows_peak_memory, m)?)?;
-    m.add_function(wrap_pyfunction!(windows_limit_memory, m)?)
 }

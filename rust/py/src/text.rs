@@ -1,9 +1,12 @@
-//! Bindings of text processing: words, tokens, windows, sentences, the corpus and its vocabulary.
+//! Text processing: words, tokens, sentences, the corpus and its vocabulary, and the tokenisers of the reference
+//! implementations.
 
-use super::arrays::{csr_out, matrix, matrix_out, slice, strings_out, StringArrays};
-use super::door::{long, quick, wrong};
+use crate::arrays::{
+    csr_out, matrix, matrix_out, slice, strings_out, Array, Matrix, MatrixOut, Out, Packed, StringArrays,
+};
+use crate::door::{long, quick, to_python, wrong};
 use ketrag_base::error::{Error, Result};
-use ketrag_base::parallel::map_ranges_with;
+use ketrag_base::parallel::{map_ranges, map_ranges_with};
 use ketrag_base::progress::Progress;
 use ketrag_text::blocks::{find_blocks, Mark};
 use ketrag_text::bpe::{count_many, Encoding};
@@ -12,19 +15,17 @@ use ketrag_text::cut::Cut;
 use ketrag_text::detection::{detect, Choice};
 use ketrag_text::languages::Language;
 use ketrag_text::lexical::Lexer;
+use ketrag_text::published as profiles;
+use ketrag_text::punkt::Parameters;
 use ketrag_text::sentences::Splitter;
 use ketrag_text::stopwords::StopWords;
 use ketrag_text::strings::{Strings, StringsBuf};
 use ketrag_text::vocabulary::build_vocabulary;
-use ketrag_text::windows;
 use ketrag_text::words::Words;
-use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2};
+use numpy::IntoPyArray;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-
-type Array<'py, T> = Bound<'py, PyArray1<T>>;
-type Pairs<'py> = Bound<'py, PyArray2<u32>>;
-type Blob<'py> = (PyReadonlyArray1<'py, u8>, PyReadonlyArray1<'py, u64>);
+use std::collections::HashSet;
 
 /// Run `work` on the strings of `blob` (checked with the interpreter released).
 fn with_strings<T>(blob: &[u8], offsets: &[u64], work: impl FnOnce(Strings<'_>) -> Result<T>) -> Result<T> {
@@ -35,12 +36,12 @@ fn settled<T>(value: Result<T>) -> PyResult<T> {
     value.map_err(super::door::to_python)
 }
 
-fn pairs_out(py: Python<'_>, pairs: Vec<[u32; 2]>) -> PyResult<Pairs<'_>> {
+fn pairs_out(py: Python<'_>, pairs: Vec<[u32; 2]>) -> PyResult<MatrixOut<'_, u32>> {
     let shape = [pairs.len(), 2];
     matrix_out(py, pairs.into_flattened(), shape)
 }
 
-fn spans_out(py: Python<'_>, spans: Vec<(usize, usize)>) -> PyResult<Bound<'_, PyArray2<u64>>> {
+fn spans_out(py: Python<'_>, spans: Vec<(usize, usize)>) -> PyResult<MatrixOut<'_, u64>> {
     let shape = [spans.len(), 2];
     matrix_out(py, spans.into_iter().flat_map(|(a, b)| [a as u64, b as u64]).collect(), shape)
 }
@@ -49,14 +50,14 @@ fn spans_out(py: Python<'_>, spans: Vec<(usize, usize)>) -> PyResult<Bound<'_, P
 /// of its first character. With `languages` (their numbers), the texts are read as queries to an index with these.
 #[pyfunction]
 #[pyo3(signature = (texts, stop="english", threads=0, *, languages=None, report=None))]
-fn tokenise<'py>(
+pub fn tokenise<'py>(
     py: Python<'py>,
-    texts: Blob<'py>,
+    texts: Packed<'py>,
     stop: &str,
     threads: usize,
     languages: Option<Vec<u8>>,
     report: Option<&Bound<'py, PyAny>>,
-) -> PyResult<(StringArrays<'py>, Array<'py, u64>, Array<'py, u64>)> {
+) -> PyResult<(StringArrays<'py>, Out<'py, u64>, Out<'py, u64>)> {
     let stop = settled(StopWords::by_name(stop))?;
     let reader = match languages {
         Some(numbers) => Words::of_queries(stop, &settled(numbered(numbers))?),
@@ -101,20 +102,20 @@ fn tokenise<'py>(
 /// Return (words, BLAKE3 of the list in hex) of a language's stop words.
 #[pyfunction]
 #[pyo3(signature = (language="english"))]
-fn stop_words(language: &str) -> PyResult<(Vec<&'static str>, String)> {
+pub fn stop_words(language: &str) -> PyResult<(Vec<&'static str>, String)> {
     let stop = settled(StopWords::by_name(language))?;
     Ok((stop.list().to_vec(), stop.hash()))
 }
 
 #[pyfunction]
 #[pyo3(signature = (texts, encoding="cl100k_base", threads=0, *, report=None))]
-fn count_tokens<'py>(
+pub fn count_tokens<'py>(
     py: Python<'py>,
-    texts: Blob<'py>,
+    texts: Packed<'py>,
     encoding: &str,
     threads: usize,
     report: Option<&Bound<'py, PyAny>>,
-) -> PyResult<Array<'py, u32>> {
+) -> PyResult<Out<'py, u32>> {
     let encoding = settled(Encoding::by_name(encoding))?;
     let (blob, offsets) = (slice(&texts.0, "blob")?, slice(&texts.1, "offsets")?);
     let counts = long(py, report, |progress| {
@@ -123,25 +124,17 @@ fn count_tokens<'py>(
     Ok(counts.into_pyarray(py))
 }
 
-/// Return the byte at which the longest prefix of whole graphemes within `tokens` ends.
-#[pyfunction]
-#[pyo3(signature = (text, tokens, encoding="cl100k_base"))]
-fn truncate(py: Python<'_>, text: &str, tokens: usize, encoding: &str) -> PyResult<usize> {
-    let encoding = settled(Encoding::by_name(encoding))?;
-    quick(py, || Ok(windows::truncate(encoding, text, tokens)))
-}
-
 /// Splitting this many bytes into sentences takes less time than starting a thread.
 const SHORT_TEXT: usize = 16_384;
 
 #[pyfunction]
 #[pyo3(signature = (text, splitter="standard", *, report=None))]
-fn sentence_spans<'py>(
+pub fn sentence_spans<'py>(
     py: Python<'py>,
     text: &str,
     splitter: &str,
     report: Option<&Bound<'py, PyAny>>,
-) -> PyResult<Bound<'py, PyArray2<u64>>> {
+) -> PyResult<MatrixOut<'py, u64>> {
     let splitter = settled(Splitter::by_name(splitter))?;
     let split = |progress: &Progress| {
         let mut spans = Vec::new();
@@ -162,10 +155,10 @@ fn sentence_spans<'py>(
 #[pyfunction]
 #[pyo3(signature = (titles, texts, cut="sentences", tokens=200, overlap=0, splits=0, encoding="cl100k_base", splitter="standard", threads=0, *, language="english", marks=None, report=None))]
 #[allow(clippy::too_many_arguments)] // the settings of a corpus, one by one
-fn corpus<'py>(
+pub fn corpus<'py>(
     py: Python<'py>,
-    titles: Blob<'py>,
-    texts: Blob<'py>,
+    titles: Packed<'py>,
+    texts: Packed<'py>,
     cut: &str,
     tokens: usize,
     overlap: usize,
@@ -174,7 +167,7 @@ fn corpus<'py>(
     splitter: &str,
     threads: usize,
     language: &str,
-    marks: Option<PyReadonlyArray2<'py, u32>>,
+    marks: Option<Matrix<'py, u32>>,
     report: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let language = settled(Choice::by_name(language))?;
@@ -213,7 +206,7 @@ fn corpus<'py>(
     Ok(out)
 }
 
-fn marks_in(array: &PyReadonlyArray2<'_, u32>) -> PyResult<Vec<[u32; 5]>> {
+fn marks_in(array: &Matrix<'_, u32>) -> PyResult<Vec<[u32; 5]>> {
     let (values, rows, columns) = matrix(array, "marks")?;
     if columns != 5 {
         return Err(wrong(format!("marks must have five columns, not {columns}")));
@@ -229,10 +222,10 @@ type BlockOut = (&'static str, (usize, usize), u32, (usize, usize), (usize, usiz
 /// bytes of what introduces it and of its header. Rows of `marks` are as for `corpus`, with the text 0 and offsets in bytes.
 #[pyfunction]
 #[pyo3(signature = (text, marks=None, *, report=None))]
-fn text_blocks(
+pub fn text_blocks(
     py: Python<'_>,
     text: &str,
-    marks: Option<PyReadonlyArray2<'_, u32>>,
+    marks: Option<Matrix<'_, u32>>,
     report: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Vec<BlockOut>> {
     let marks = marks.as_ref().map_or(Ok(Vec::new()), marks_in)?;
@@ -252,7 +245,7 @@ fn text_blocks(
     Ok(blocks.into_iter().map(|b| (b.kind.name(), b.span, b.parent, b.lead, b.head)).collect())
 }
 
-fn pairs_in(array: &PyReadonlyArray2<'_, u32>, name: &str) -> PyResult<Vec<[u32; 2]>> {
+fn pairs_in(array: &Matrix<'_, u32>, name: &str) -> PyResult<Vec<[u32; 2]>> {
     let (values, rows, columns) = matrix(array, name)?;
     if columns != 2 {
         return Err(wrong(format!("{name} must have two columns, not {columns}")));
@@ -266,17 +259,17 @@ fn pairs_in(array: &PyReadonlyArray2<'_, u32>, name: &str) -> PyResult<Vec<[u32;
 #[pyfunction]
 #[pyo3(signature = (titles, texts, chunk_doc, chunk_span, unit_chunk, unit_span, sent_chunk, sent_span, sent_title, stop="english", threads=0, *, report=None))]
 #[allow(clippy::too_many_arguments)] // the arrays of a corpus, one by one
-fn vocabulary<'py>(
+pub fn vocabulary<'py>(
     py: Python<'py>,
-    titles: Blob<'py>,
-    texts: Blob<'py>,
-    chunk_doc: PyReadonlyArray1<'py, u32>,
-    chunk_span: PyReadonlyArray2<'py, u32>,
-    unit_chunk: PyReadonlyArray1<'py, u32>,
-    unit_span: PyReadonlyArray2<'py, u32>,
-    sent_chunk: PyReadonlyArray1<'py, u32>,
-    sent_span: PyReadonlyArray2<'py, u32>,
-    sent_title: PyReadonlyArray1<'py, u8>,
+    titles: Packed<'py>,
+    texts: Packed<'py>,
+    chunk_doc: Array<'py, u32>,
+    chunk_span: Matrix<'py, u32>,
+    unit_chunk: Array<'py, u32>,
+    unit_span: Matrix<'py, u32>,
+    sent_chunk: Array<'py, u32>,
+    sent_span: Matrix<'py, u32>,
+    sent_title: Array<'py, u8>,
     stop: &str,
     threads: usize,
     report: Option<&Bound<'py, PyAny>>,
@@ -323,7 +316,7 @@ fn numbered(languages: Vec<u8>) -> Result<Vec<Language>> {
 /// an index with these `languages` (their numbers).
 #[pyfunction]
 #[pyo3(signature = (text, language="english", *, languages=None))]
-fn lexical_keywords(text: &str, language: &str, languages: Option<Vec<u8>>) -> PyResult<Vec<String>> {
+pub fn lexical_keywords(text: &str, language: &str, languages: Option<Vec<u8>>) -> PyResult<Vec<String>> {
     let language = settled(Language::by_name(language))?;
     let languages = settled(numbered(languages.unwrap_or_default()))?;
     let mut lexer = Lexer::default();
@@ -338,7 +331,7 @@ fn lexical_keywords(text: &str, language: &str, languages: Option<Vec<u8>>) -> P
 
 /// Return the code of the language of a text.
 #[pyfunction]
-fn detect_language(text: &str) -> &'static str {
+pub fn detect_language(text: &str) -> &'static str {
     let mut lexer = Lexer::default();
     lexer.read(text);
     detect(lexer.lowers(0)).code()
@@ -346,21 +339,69 @@ fn detect_language(text: &str) -> &'static str {
 
 /// Return codes and names of the languages, in the order of their numbers in an index.
 #[pyfunction]
-fn languages() -> Vec<(&'static str, &'static str)> {
+pub fn languages() -> Vec<(&'static str, &'static str)> {
     Language::all().collect()
 }
 
-pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    m.add_function(wrap_pyfunction!(lexical_keywords, m)?)?;
-    m.add_function(wrap_pyfunction!(detect_language, m)?)?;
-    m.add_function(wrap_pyfunction!(languages, m)?)?;
-    m.add_function(wrap_pyfunction!(tokenise, m)?)?;
-    m.add_function(wrap_pyfunction!(stop_words, m)?)?;
-    m.add_function(wrap_pyfunction!(count_tokens, m)?)?;
-    m.add_function(wrap_pyfunction!(truncate, m)?)?;
-    m.add_function(wrap_pyfunction!(sentence_spans, m)?)?;
-    m.add_function(wrap_pyfunction!(corpus, m)?)?;
-    m.add_function(wrap_pyfunction!(text_blocks, m)?)?;
-    m.add_function(wrap_pyfunction!(vocabulary, m)?)?;
-    Ok(())
+/// Learnt parameters of Punkt (this class is for parity and not for speed: plain lists are passed), from the contents of NLTK's four files.
+#[pyclass(frozen, module = "ketrag_fast._core")]
+pub struct Punkt(Parameters);
+
+#[pymethods]
+impl Punkt {
+    #[new]
+    fn new(abbreviations: &str, collocations: &str, starters: &str, contexts: &str) -> PyResult<Self> {
+        Parameters::parse(abbreviations, collocations, starters, contexts).map(Self).map_err(to_python)
+    }
+
+    /// Return the sentences of `text`.
+    fn sentences(&self, py: Python<'_>, text: &str) -> PyResult<Vec<String>> {
+        let cut = || self.0.sentences(text).into_iter().map(|s| text[s].to_owned()).collect();
+        quick(py, || Ok(cut()))
+    }
+
+    /// Return the words of `text` by NLTK's `word_tokenize`.
+    fn words(&self, py: Python<'_>, text: &str) -> PyResult<Vec<String>> {
+        quick(py, || Ok(profiles::word_tokenize(&self.0, text)))
+    }
+
+    /// Return the words of each text by profile `published-cooccurrence`.
+    #[pyo3(signature = (stop_words, texts, *, threads=0, report=None))]
+    fn cooccurrence(
+        &self,
+        py: Python<'_>,
+        stop_words: Vec<String>,
+        texts: Vec<String>,
+        threads: usize,
+        report: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Vec<Vec<String>>> {
+        let stop: HashSet<&str> = stop_words.iter().map(String::as_str).collect();
+        long(py, report, |progress| {
+            progress.expect(texts.len() as u64);
+            map_ranges(texts.len(), 1, threads, progress, |range| {
+                Ok(profiles::cooccurrence_words(&self.0, &stop, &texts[range.start]))
+            })
+        })
+    }
+
+    /// Return the sentences of each text by profile `published-keywords`, each with its keywords.
+    #[pyo3(signature = (stop_words, texts, *, threads=0, report=None))]
+    #[allow(clippy::type_complexity)]
+    fn keywords(
+        &self,
+        py: Python<'_>,
+        stop_words: Vec<String>,
+        texts: Vec<String>,
+        threads: usize,
+        report: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Vec<Vec<(String, Vec<String>)>>> {
+        let stop: HashSet<&str> = stop_words.iter().map(String::as_str).collect();
+        long(py, report, |progress| {
+            progress.expect(texts.len() as u64);
+            map_ranges(texts.len(), 1, threads, progress, |range| {
+                let sentences = profiles::keyword_sentences(&self.0, &stop, &texts[range.start]);
+                Ok(sentences.into_iter().map(|s| (s.text, s.keywords)).collect())
+            })
+        })
+    }
 }

@@ -1,26 +1,24 @@
-//! Bindings of vector search, cosine neighbours, keyword means, the built-in embedder and the channels.
+//! Vector search, neighbours by cosine and by shared words, keyword means, k-means and the built-in embedder.
 
-use super::arrays::{matrix, matrix_out, slice, StoredRows};
-use super::door::{long, quick, wrong};
+use crate::arrays::{
+    csr_out, matrix, matrix_out, slice, Array, CsrArrays, CsrIn, Matrix, MatrixOut, Out, StoredRows,
+};
+use crate::door::{long, quick, wrong};
 use ketrag_base::error::Result;
 use ketrag_base::sparse::{CsrView, Scored};
-use ketrag_core::embed::builtin::{self, Options};
-use ketrag_core::embed::keyword_means as means;
-use ketrag_core::graph::cosine_knn as cosine;
+use ketrag_core::embed::{builtin, keyword_means as means};
+use ketrag_core::graph::cooccurrence::{cooccurrence_knn as knn, Kernel, Options};
+use ketrag_core::graph::knn_graph::knn_graph as graph;
+use ketrag_core::graph::{cosine_knn as cosine, kmeans as clusters};
 use ketrag_core::search::fusion;
-use ketrag_core::search::keyword::{KeywordChannel, PoolScratch};
+use ketrag_core::vector as search;
 use ketrag_core::vector::quantised::{Quantised, QuantisedView};
 use ketrag_core::vector::simd::Level;
-use ketrag_core::vector::{self as search, nibbles, signs, Filter, Vectors};
-use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2};
+use ketrag_core::vector::{nibbles, signs, Filter, Vectors};
+use numpy::IntoPyArray;
 use pyo3::prelude::*;
 
-type Matrix<'py, T> = PyReadonlyArray2<'py, T>;
-type Array<'py, T> = PyReadonlyArray1<'py, T>;
-type Out<'py, T> = Bound<'py, PyArray1<T>>;
-type Out2<'py, T> = Bound<'py, PyArray2<T>>;
 type Codes<'py> = (Matrix<'py, i8>, Array<'py, f32>, Array<'py, f32>);
-type Rows<'py> = (Array<'py, u64>, Array<'py, u32>);
 
 /// Slices of the three arrays of byte codes, checked once the interpreter is released.
 struct CodeSlices<'a>(&'a [i8], &'a [f32], &'a [f32]);
@@ -47,7 +45,7 @@ fn split(items: &[Scored]) -> (Vec<u32>, Vec<f64>) {
 #[pyfunction]
 #[pyo3(signature = (vectors, queries, k, *, codes=None, ids=None, simd="auto", threads=0, report=None))]
 #[allow(clippy::too_many_arguments)]
-fn vector_top_k<'py>(
+pub fn vector_top_k<'py>(
     py: Python<'py>,
     vectors: Matrix<'py, f32>,
     queries: Matrix<'py, f32>,
@@ -57,7 +55,7 @@ fn vector_top_k<'py>(
     simd: &str,
     threads: usize,
     report: Option<&Bound<'py, PyAny>>,
-) -> PyResult<(Out2<'py, u32>, Out2<'py, f64>)> {
+) -> PyResult<(MatrixOut<'py, u32>, MatrixOut<'py, f64>)> {
     let (values, rows, d) = matrix(&vectors, "vectors")?;
     let (asked, count, width) = matrix(&queries, "queries")?;
     if width != d {
@@ -82,12 +80,12 @@ fn vector_top_k<'py>(
 
 #[pyfunction]
 #[pyo3(signature = (vectors, *, threads=0, report=None))]
-fn quantise_vectors<'py>(
+pub fn quantise_vectors<'py>(
     py: Python<'py>,
     vectors: Matrix<'py, f32>,
     threads: usize,
     report: Option<&Bound<'py, PyAny>>,
-) -> PyResult<(Out2<'py, i8>, Out<'py, f32>, Out<'py, f32>)> {
+) -> PyResult<(MatrixOut<'py, i8>, Out<'py, f32>, Out<'py, f32>)> {
     let (values, rows, d) = matrix(&vectors, "vectors")?;
     let made = long(py, report, |progress| Quantised::build(&Vectors::new(values, d)?, threads, progress))?;
     use numpy::PyArrayMethods;
@@ -98,12 +96,12 @@ fn quantise_vectors<'py>(
 /// Return four-bit codes of vectors, and the factor of each row.
 #[pyfunction]
 #[pyo3(signature = (vectors, *, threads=0, report=None))]
-fn pack_nibbles<'py>(
+pub fn pack_nibbles<'py>(
     py: Python<'py>,
     vectors: Matrix<'py, f32>,
     threads: usize,
     report: Option<&Bound<'py, PyAny>>,
-) -> PyResult<(Out2<'py, u8>, Out<'py, f32>)> {
+) -> PyResult<(MatrixOut<'py, u8>, Out<'py, f32>)> {
     let (values, rows, d) = matrix(&vectors, "vectors")?;
     let made = long(py, report, |progress| nibbles::pack(&Vectors::new(values, d)?, threads, progress))?;
     Ok((matrix_out(py, made.codes, [rows, nibbles::width(d)])?, made.scale.into_pyarray(py)))
@@ -111,7 +109,7 @@ fn pack_nibbles<'py>(
 
 /// Return the signs of vectors, eight values a byte.
 #[pyfunction]
-fn pack_signs<'py>(py: Python<'py>, vectors: Matrix<'py, f32>) -> PyResult<Out2<'py, u8>> {
+pub fn pack_signs<'py>(py: Python<'py>, vectors: Matrix<'py, f32>) -> PyResult<MatrixOut<'py, u8>> {
     let (values, rows, d) = matrix(&vectors, "vectors")?;
     let made = quick(py, || Vectors::new(values, d).map(|_| signs::pack(values, d)))?;
     matrix_out(py, made, [rows, d.div_ceil(8)])
@@ -119,7 +117,7 @@ fn pack_signs<'py>(py: Python<'py>, vectors: Matrix<'py, f32>) -> PyResult<Out2<
 
 /// Return the product of every stored row with a query.
 #[pyfunction]
-fn row_scores<'py>(
+pub fn row_scores<'py>(
     py: Python<'py>,
     rows: StoredRows<'py>,
     query: Array<'py, f32>,
@@ -136,15 +134,15 @@ fn row_scores<'py>(
 
 #[pyfunction]
 #[pyo3(signature = (vectors, k, *, exclude=None, simd="auto", threads=0, report=None))]
-fn cosine_knn<'py>(
+pub fn cosine_knn<'py>(
     py: Python<'py>,
     vectors: Matrix<'py, f32>,
     k: usize,
-    exclude: Option<Rows<'py>>,
+    exclude: Option<CsrIn<'py>>,
     simd: &str,
     threads: usize,
     report: Option<&Bound<'py, PyAny>>,
-) -> PyResult<(Out2<'py, u32>, Out2<'py, f64>)> {
+) -> PyResult<(MatrixOut<'py, u32>, MatrixOut<'py, f64>)> {
     let (values, rows, d) = matrix(&vectors, "vectors")?;
     let exclude = match &exclude {
         None => None,
@@ -162,7 +160,7 @@ fn cosine_knn<'py>(
 
 #[pyfunction]
 #[pyo3(signature = (indptr, indices, sentences, *, unit=false, threads=0, report=None))]
-fn keyword_means<'py>(
+pub fn keyword_means<'py>(
     py: Python<'py>,
     indptr: Array<'py, u64>,
     indices: Array<'py, u32>,
@@ -170,7 +168,7 @@ fn keyword_means<'py>(
     unit: bool,
     threads: usize,
     report: Option<&Bound<'py, PyAny>>,
-) -> PyResult<Out2<'py, f32>> {
+) -> PyResult<MatrixOut<'py, f32>> {
     let (values, rows, d) = matrix(&sentences, "sentences")?;
     let (indptr, indices) = (slice(&indptr, "indptr")?, slice(&indices, "indices")?);
     let words = indptr.len().saturating_sub(1);
@@ -186,15 +184,15 @@ fn keyword_means<'py>(
 #[pyfunction]
 #[pyo3(signature = (basis, sent_words, word_sents, *, room=means::ROOM, threads=0, report=None))]
 #[allow(clippy::too_many_arguments)]
-fn keyword_means_by_words<'py>(
+pub fn keyword_means_by_words<'py>(
     py: Python<'py>,
     basis: Matrix<'py, f32>,
-    sent_words: Rows<'py>,
-    word_sents: Rows<'py>,
+    sent_words: CsrIn<'py>,
+    word_sents: CsrIn<'py>,
     room: usize,
     threads: usize,
     report: Option<&Bound<'py, PyAny>>,
-) -> PyResult<Out2<'py, f32>> {
+) -> PyResult<MatrixOut<'py, f32>> {
     let (values, words, d) = matrix(&basis, "basis")?;
     let (ends, ids) = (slice(&sent_words.0, "sent_words")?, slice(&sent_words.1, "sent_words")?);
     let (turned, places) = (slice(&word_sents.0, "word_sents")?, slice(&word_sents.1, "word_sents")?);
@@ -209,7 +207,7 @@ fn keyword_means_by_words<'py>(
 #[pyfunction]
 #[pyo3(signature = (indptr, indices, repeats, words, *, dims=128, idf_power=2, rounds=5, sample=20_000, seed=42, threads=0, report=None))]
 #[allow(clippy::too_many_arguments)]
-fn fit_embedder<'py>(
+pub fn fit_embedder<'py>(
     py: Python<'py>,
     indptr: Array<'py, u64>,
     indices: Array<'py, u32>,
@@ -222,10 +220,10 @@ fn fit_embedder<'py>(
     seed: u64,
     threads: usize,
     report: Option<&Bound<'py, PyAny>>,
-) -> PyResult<Out2<'py, f32>> {
+) -> PyResult<MatrixOut<'py, f32>> {
     let (indptr, indices) = (slice(&indptr, "indptr")?, slice(&indices, "indices")?);
     let repeats = slice(&repeats, "repeats")?;
-    let options = Options { dims, idf_power, rounds, sample, seed };
+    let options = builtin::Options { dims, idf_power, rounds, sample, seed };
     let basis = long(py, report, |progress| {
         builtin::fit(CsrView::new(indptr, indices, words)?, repeats, &options, threads, progress)
     })?;
@@ -234,7 +232,7 @@ fn fit_embedder<'py>(
 
 #[pyfunction]
 #[pyo3(signature = (basis, indptr, indices, repeats, *, threads=0, report=None))]
-fn embed_rows<'py>(
+pub fn embed_rows<'py>(
     py: Python<'py>,
     basis: Matrix<'py, f32>,
     indptr: Array<'py, u64>,
@@ -242,7 +240,7 @@ fn embed_rows<'py>(
     repeats: Array<'py, u32>,
     threads: usize,
     report: Option<&Bound<'py, PyAny>>,
-) -> PyResult<Out2<'py, f32>> {
+) -> PyResult<MatrixOut<'py, f32>> {
     let (values, words, dims) = matrix(&basis, "basis")?;
     let (indptr, indices) = (slice(&indptr, "indptr")?, slice(&indices, "indices")?);
     let repeats = slice(&repeats, "repeats")?;
@@ -253,53 +251,9 @@ fn embed_rows<'py>(
     matrix_out(py, vectors, [indptr.len().saturating_sub(1), dims])
 }
 
-type PoolArrays<'py> = (Out<'py, u32>, Out<'py, f64>, Out<'py, u32>, Out<'py, u32>, Out<'py, f64>, u64);
-
-#[pyfunction]
-#[pyo3(signature = (keywords, indptr, indices, units, unit_tokens, query, limit, *, most_seeds=None, codes=None, simd="auto"))]
-#[allow(clippy::too_many_arguments)]
-fn keyword_pool<'py>(
-    py: Python<'py>,
-    keywords: Matrix<'py, f32>,
-    indptr: Array<'py, u64>,
-    indices: Array<'py, u32>,
-    units: Matrix<'py, f32>,
-    unit_tokens: Array<'py, u32>,
-    query: Array<'py, f32>,
-    limit: u64,
-    most_seeds: Option<usize>,
-    codes: Option<Codes<'py>>,
-    simd: &str,
-) -> PyResult<PoolArrays<'py>> {
-    let (words, _, d) = matrix(&keywords, "keywords")?;
-    let (unit_values, count, unit_d) = matrix(&units, "units")?;
-    let (indptr, indices) = (slice(&indptr, "indptr")?, slice(&indices, "indices")?);
-    let (tokens, query) = (slice(&unit_tokens, "unit_tokens")?, slice(&query, "query")?);
-    let codes = code_slices(&codes, d)?;
-    let pool = quick(py, || {
-        let codes = codes.as_ref().map(|codes| codes.view(d)).transpose()?;
-        let word_units = CsrView::new(indptr, indices, count)?;
-        let (keywords, units) = (Vectors::new(words, d)?, Vectors::new(unit_values, unit_d)?);
-        let channel = KeywordChannel::new(keywords, codes, word_units, units, tokens)?;
-        channel.pool(query, limit, most_seeds, Level::named(simd)?, &mut PoolScratch::default())
-    })?;
-    let (seeds, seed_scores) = split(&pool.seeds);
-    let units: Vec<u32> = pool.units.iter().map(|p| p.unit).collect();
-    let scores: Vec<f64> = pool.units.iter().map(|p| p.score).collect();
-    let brought: Vec<u32> = pool.units.iter().map(|p| p.keyword).collect();
-    Ok((
-        units.into_pyarray(py),
-        scores.into_pyarray(py),
-        brought.into_pyarray(py),
-        seeds.into_pyarray(py),
-        seed_scores.into_pyarray(py),
-        pool.tokens,
-    ))
-}
-
 #[pyfunction]
 #[pyo3(signature = (lists, *, constant=60.0))]
-fn fuse_ranks<'py>(
+pub fn fuse_ranks<'py>(
     py: Python<'py>,
     lists: Vec<Array<'py, u32>>,
     constant: f64,
@@ -310,22 +264,99 @@ fn fuse_ranks<'py>(
 }
 
 #[pyfunction]
-fn simd_levels() -> Vec<&'static str> {
+pub fn simd_levels() -> Vec<&'static str> {
     Level::all().into_iter().map(Level::name).collect()
 }
 
-pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    m.add_function(wrap_pyfunction!(vector_top_k, m)?)?;
-    m.add_function(wrap_pyfunction!(quantise_vectors, m)?)?;
-    m.add_function(wrap_pyfunction!(pack_nibbles, m)?)?;
-    m.add_function(wrap_pyfunction!(pack_signs, m)?)?;
-    m.add_function(wrap_pyfunction!(row_scores, m)?)?;
-    m.add_function(wrap_pyfunction!(cosine_knn, m)?)?;
-    m.add_function(wrap_pyfunction!(keyword_means, m)?)?;
-    m.add_function(wrap_pyfunction!(keyword_means_by_words, m)?)?;
-    m.add_function(wrap_pyfunction!(fit_embedder, m)?)?;
-    m.add_function(wrap_pyfunction!(embed_rows, m)?)?;
-    m.add_function(wrap_pyfunction!(keyword_pool, m)?)?;
-    m.add_function(wrap_pyfunction!(fuse_ranks, m)?)?;
-    m.add_function(wrap_pyfunction!(simd_levels, m)?)
+#[pyfunction]
+#[pyo3(signature = (vectors, centres, *, seed=42, iterations=25, simd="auto", threads=0, report=None))]
+#[allow(clippy::too_many_arguments, clippy::type_complexity)]
+pub fn kmeans<'py>(
+    py: Python<'py>,
+    vectors: Matrix<'py, f32>,
+    centres: usize,
+    seed: u64,
+    iterations: u32,
+    simd: &str,
+    threads: usize,
+    report: Option<&Bound<'py, PyAny>>,
+) -> PyResult<(Out<'py, i64>, MatrixOut<'py, f64>)> {
+    let (values, _, d) = matrix(&vectors, "vectors")?;
+    let found = long(py, report, |progress| {
+        let level = if simd == "auto" { Level::widest() } else { Level::named(simd)? };
+        let settings = clusters::Settings { seed, iterations, threads, level };
+        clusters::kmeans(&Vectors::new(values, d)?, centres, &settings, progress)
+    })?;
+    let labels: Vec<i64> = found.labels.iter().map(|&label| i64::from(label)).collect();
+    let shape = [found.centres.len() / d, d];
+    Ok((labels.into_pyarray(py), matrix_out(py, found.centres, shape)?))
+}
+
+type Neighbours<'py> = (MatrixOut<'py, u32>, MatrixOut<'py, u32>);
+
+fn kernel_of(name: &str) -> PyResult<Kernel> {
+    match name {
+        "auto" => Ok(Kernel::Auto),
+        "avx512" => Ok(Kernel::Avx512),
+        "avx2" => Ok(Kernel::Avx2),
+        "neon" => Ok(Kernel::Neon),
+        "portable" => Ok(Kernel::Portable),
+        _ => Err(wrong(format!("kernel must be auto, avx512, avx2, neon or portable, not {name:?}"))),
+    }
+}
+
+#[pyfunction]
+#[pyo3(signature = (indptr, indices, columns, k, *, max_df_ratio=None, allow_zero=false, rows=None,
+                    threads=0, kernel="auto", report=None))]
+#[allow(clippy::too_many_arguments)]
+pub fn cooccurrence_knn<'py>(
+    py: Python<'py>,
+    indptr: Array<'py, u64>,
+    indices: Array<'py, u32>,
+    columns: usize,
+    k: usize,
+    max_df_ratio: Option<f64>,
+    allow_zero: bool,
+    rows: Option<(usize, usize)>,
+    threads: usize,
+    kernel: &str,
+    report: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Neighbours<'py>> {
+    let kernel = kernel_of(kernel)?;
+    let rows = rows.map(|(start, end)| start..end);
+    let answered = rows.as_ref().map(|r| r.len());
+    let options = Options { max_df_ratio, allow_zero, threads, kernel, rows, ..Options::default() };
+    let (indptr, indices) = (slice(&indptr, "indptr")?, slice(&indices, "indices")?);
+    let found =
+        long(py, report, |progress| knn(CsrView::new(indptr, indices, columns)?, k, &options, progress))?;
+    let shape = [answered.unwrap_or(indptr.len() - 1), k];
+    Ok((matrix_out(py, found.ids, shape)?, matrix_out(py, found.counts, shape)?))
+}
+
+#[pyfunction]
+pub fn knn_graph<'py>(
+    py: Python<'py>,
+    lexical: Matrix<'py, u32>,
+    semantic: Matrix<'py, u32>,
+) -> PyResult<CsrArrays<'py>> {
+    let (first, first_rows, first_k) = matrix(&lexical, "lexical")?;
+    let (second, second_rows, second_k) = matrix(&semantic, "semantic")?;
+    if first_rows != second_rows {
+        return Err(wrong(format!("lexical has {first_rows} rows, semantic {second_rows}")));
+    }
+    let csr = quick(py, || graph(first_rows, &[(first, first_k), (second, second_k)]))?;
+    Ok(csr_out(py, csr))
+}
+
+/// Return the instruction sets that `kernel=` accepts on this machine, the widest first.
+#[pyfunction]
+pub fn cooccurrence_kernels() -> Vec<&'static str> {
+    let name = |kernel: Kernel| match kernel {
+        Kernel::Auto => "auto",
+        Kernel::Avx512 => "avx512",
+        Kernel::Avx2 => "avx2",
+        Kernel::Neon => "neon",
+        Kernel::Portable => "portable",
+    };
+    Kernel::available().into_iter().map(name).collect()
 }

@@ -1,30 +1,30 @@
-//! Bindings of the walk and its BM25: build the arrays, rank one query or many.
+//! The walk and its BM25: build the arrays, at once or in bounded memory, and rank one query or many.
 
-use super::arrays::{matrix, slice};
-use super::door::{long, quick, to_python, wrong};
+use crate::arrays::{matrix, slice, Array, Matrix, Out, Packed};
+use crate::door::{long, quick, to_python, wrong};
 use ketrag_base::error::{Error, Result};
+use ketrag_base::items::Items;
 use ketrag_base::parallel::map_ranges_with;
 use ketrag_base::progress::Progress;
 use ketrag_base::sparse::{Mask, Scored};
-use ketrag_core::graph::links::{Array, Links, Texts};
+use ketrag_core::graph::links::{self, Links, Texts};
 use ketrag_core::graph::links_earlier::{Earlier, Part};
-use ketrag_core::rank::bm25;
+use ketrag_core::graph::links_runs::{build_in_runs, Bounds, Output, Units};
 use ketrag_core::rank::links_view::{LinksView, Slice, ARRAYS, LANGUAGES, UNIT_LANGUAGE};
 use ketrag_core::rank::links_weights::Weights;
-use ketrag_core::rank::walk::{self, Dense, Plan};
+use ketrag_core::rank::walk::{Dense, Plan};
+use ketrag_core::rank::{bm25, walk};
 use ketrag_core::vector::{signs, Signs, Vectors};
 use ketrag_text::detection::Choice;
 use ketrag_text::languages::Language;
 use ketrag_text::strings::Strings;
-use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1, PyReadonlyArray2};
+use numpy::IntoPyArray;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use std::path::PathBuf;
 use std::sync::OnceLock;
 
-type Bytes<'py> = PyReadonlyArray1<'py, u8>;
-type Offsets<'py> = PyReadonlyArray1<'py, u64>;
-type Floats<'py> = PyReadonlyArray2<'py, f32>;
-type Before<'py> = (Vec<Bound<'py, PyDict>>, PyReadonlyArray1<'py, u32>);
+type Before<'py> = (Vec<Bound<'py, PyDict>>, Array<'py, u32>);
 
 /// Return the arrays of the walk by name, from titles, texts and sentences. With `before`, the arrays before
 /// a change or of the indexes that are merged, and for each unit its previous number, counting the units of one
@@ -33,15 +33,15 @@ type Before<'py> = (Vec<Bound<'py, PyDict>>, PyReadonlyArray1<'py, u32>);
 #[pyfunction]
 #[pyo3(signature = (titles, title_offsets, texts, text_offsets, sentences, sentence_offsets, first_sentence, *, before=None, language="english", threads=0, report=None))]
 #[allow(clippy::too_many_arguments)]
-fn links_build<'py>(
+pub fn links_build<'py>(
     py: Python<'py>,
-    titles: Bytes<'py>,
-    title_offsets: Offsets<'py>,
-    texts: Bytes<'py>,
-    text_offsets: Offsets<'py>,
-    sentences: Bytes<'py>,
-    sentence_offsets: Offsets<'py>,
-    first_sentence: Offsets<'py>,
+    titles: Array<'py, u8>,
+    title_offsets: Array<'py, u64>,
+    texts: Array<'py, u8>,
+    text_offsets: Array<'py, u64>,
+    sentences: Array<'py, u8>,
+    sentence_offsets: Array<'py, u64>,
+    first_sentence: Array<'py, u64>,
     before: Option<Before<'py>>,
     language: &str,
     threads: usize,
@@ -73,9 +73,9 @@ fn links_build<'py>(
     let out = PyDict::new(py);
     for (name, array) in arrays {
         match array {
-            Array::U8(x) => out.set_item(name, x.into_pyarray(py))?,
-            Array::U32(x) => out.set_item(name, x.into_pyarray(py))?,
-            Array::U64(x) => out.set_item(name, x.into_pyarray(py))?,
+            links::Array::U8(x) => out.set_item(name, x.into_pyarray(py))?,
+            links::Array::U32(x) => out.set_item(name, x.into_pyarray(py))?,
+            links::Array::U64(x) => out.set_item(name, x.into_pyarray(py))?,
         }
     }
     Ok(out)
@@ -106,9 +106,9 @@ fn update(
 
 /// Keeps the arrays of a dict alive while a view reads them.
 enum Held<'py> {
-    U8(PyReadonlyArray1<'py, u8>),
-    U32(PyReadonlyArray1<'py, u32>),
-    U64(PyReadonlyArray1<'py, u64>),
+    U8(Array<'py, u8>),
+    U32(Array<'py, u32>),
+    U64(Array<'py, u64>),
 }
 
 type Named<T> = Vec<(&'static str, T)>;
@@ -160,7 +160,7 @@ fn view<'a>(slices: &[(&str, Slice<'a>)], weights: &'a OnceLock<Weights>) -> Res
 
 /// Return the weights that follow from the counts of the links, by name.
 #[pyfunction]
-fn links_weights<'py>(py: Python<'py>, links: &Bound<'py, PyDict>) -> PyResult<Bound<'py, PyDict>> {
+pub fn links_weights<'py>(py: Python<'py>, links: &Bound<'py, PyDict>) -> PyResult<Bound<'py, PyDict>> {
     let held = hold(links)?;
     let slices = slices(&held)?;
     let (norms, weights) = quick(py, || {
@@ -183,7 +183,7 @@ fn links_weights<'py>(py: Python<'py>, links: &Bound<'py, PyDict>) -> PyResult<B
     Ok(out)
 }
 
-type Ranked<'py> = (Bound<'py, PyArray1<u64>>, Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<f64>>);
+type Ranked<'py> = (Out<'py, u64>, Out<'py, u32>, Out<'py, f64>);
 
 /// Return rows of results: offsets, ids, scores.
 fn rows_out(py: Python<'_>, rows: Vec<Vec<Scored>>) -> Ranked<'_> {
@@ -216,11 +216,11 @@ fn each_question<S>(
 /// Rank by BM25 with the words of the walk: for each query the best `top` units.
 #[pyfunction]
 #[pyo3(signature = (links, questions, question_offsets, top, *, threads=0, report=None))]
-fn links_bm25<'py>(
+pub fn links_bm25<'py>(
     py: Python<'py>,
     links: &Bound<'py, PyDict>,
-    questions: Bytes<'py>,
-    question_offsets: Offsets<'py>,
+    questions: Array<'py, u8>,
+    question_offsets: Array<'py, u64>,
     top: usize,
     threads: usize,
     report: Option<&Bound<'py, PyAny>>,
@@ -242,25 +242,27 @@ fn links_bm25<'py>(
 /// Rank by the walk: for each query the best `top` units. With vectors (all three) they are used. Optional:
 /// the logarithms of the units' lengths, parameters by name, and for each unit whether it may be returned.
 #[pyfunction]
-#[pyo3(signature = (links, questions, question_offsets, top, *, unit_vectors=None, sentence_vectors=None, question_vectors=None, exact=false, lengths=None, numbers=None, wanted=None, threads=0, report=None))]
+#[pyo3(signature = (links, questions, question_offsets, top, *, unit_vectors=None, sentence_vectors=None, question_vectors=None, exact=false, lengths=None, documents=None, numbers=None, wanted=None, threads=0, report=None))]
 #[allow(clippy::too_many_arguments)]
-fn walk_rank<'py>(
+pub fn walk_rank<'py>(
     py: Python<'py>,
     links: &Bound<'py, PyDict>,
-    questions: Bytes<'py>,
-    question_offsets: Offsets<'py>,
+    questions: Array<'py, u8>,
+    question_offsets: Array<'py, u64>,
     top: usize,
-    unit_vectors: Option<Floats<'py>>,
-    sentence_vectors: Option<Floats<'py>>,
-    question_vectors: Option<Floats<'py>>,
+    unit_vectors: Option<Matrix<'py, f32>>,
+    sentence_vectors: Option<Matrix<'py, f32>>,
+    question_vectors: Option<Matrix<'py, f32>>,
     exact: bool,
-    lengths: Option<PyReadonlyArray1<'py, f64>>,
+    lengths: Option<Array<'py, f64>>,
+    documents: Option<Array<'py, u32>>,
     numbers: Option<Vec<(String, f64)>>,
-    wanted: Option<PyReadonlyArray1<'py, u8>>,
+    wanted: Option<Array<'py, u8>>,
     threads: usize,
     report: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Ranked<'py>> {
     let lengths = lengths.as_ref().map(|x| slice(x, "lengths")).transpose()?;
+    let documents = documents.as_ref().map(|x| slice(x, "documents")).transpose()?;
     let held = hold(links)?;
     let slices = slices(&held)?;
     let questions = (slice(&questions, "questions")?, slice(&question_offsets, "question_offsets")?);
@@ -313,7 +315,10 @@ fn walk_rank<'py>(
             let question = questions.get(q);
             walk::rank(
                 &view,
-                lengths.map_or(walk::Lengths::Keywords, walk::Lengths::Given),
+                walk::Units {
+                    lengths: lengths.map_or(walk::Lengths::Keywords, walk::Lengths::Given),
+                    documents: documents.map(Items::from),
+                },
                 dense,
                 None,
                 question,
@@ -328,9 +333,60 @@ fn walk_rank<'py>(
     Ok(rows_out(py, rows))
 }
 
-pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    m.add_function(wrap_pyfunction!(links_build, m)?)?;
-    m.add_function(wrap_pyfunction!(links_weights, m)?)?;
-    m.add_function(wrap_pyfunction!(links_bm25, m)?)?;
-    m.add_function(wrap_pyfunction!(walk_rank, m)?)
+/// Return the arrays of `links_build` from those of the stage "units": arrays, or paths of files in `folder` (an empty
+/// one), which hold the values alone. Every sentence must lie within its unit. `run` bounds the units that are read
+/// together, `entries` the entries of a transpose that are placed together.
+#[pyfunction]
+#[pyo3(signature = (titles, owners, texts, spans, sentence_units, sentence_spans, sentence_titles, folder, *, before, run, entries, language="english", threads=0, report=None))]
+#[allow(clippy::too_many_arguments)] // the arrays of the units, one by one
+pub fn links_build_runs<'py>(
+    py: Python<'py>,
+    titles: Packed<'py>,
+    owners: Array<'py, u32>,
+    texts: Packed<'py>,
+    spans: Matrix<'py, u32>,
+    sentence_units: Array<'py, u32>,
+    sentence_spans: Matrix<'py, u32>,
+    sentence_titles: Array<'py, u8>,
+    folder: PathBuf,
+    before: Packed<'py>,
+    run: usize,
+    entries: usize,
+    language: &str,
+    threads: usize,
+    report: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let language = Choice::by_name(language).map_err(to_python)?;
+    let titles = (slice(&titles.0, "titles")?, slice(&titles.1, "title offsets")?);
+    let texts = (slice(&texts.0, "texts")?, slice(&texts.1, "text offsets")?);
+    let before = (slice(&before.0, "contexts")?, slice(&before.1, "context offsets")?);
+    let owners = slice(&owners, "owners")?;
+    let (spans, _, _) = matrix(&spans, "spans")?;
+    let sentence_units = slice(&sentence_units, "sentence_units")?;
+    let (sentence_spans, _, _) = matrix(&sentence_spans, "sentence_spans")?;
+    let sentence_titles = slice(&sentence_titles, "sentence_titles")?;
+    let made = long(py, report, |progress| {
+        let units = Units {
+            titles: Strings::new(titles.0, titles.1)?,
+            owners,
+            texts: Strings::new(texts.0, texts.1)?,
+            before: Strings::new(before.0, before.1)?,
+            spans,
+            sentence_units,
+            sentence_spans,
+            sentence_titles,
+            language,
+        };
+        build_in_runs(&units, Bounds { units: run, entries }, &folder, threads, progress)
+    })?;
+    let out = PyDict::new(py);
+    for (name, output) in made {
+        match output {
+            Output::Memory(links::Array::U8(x)) => out.set_item(name, x.into_pyarray(py))?,
+            Output::Memory(links::Array::U32(x)) => out.set_item(name, x.into_pyarray(py))?,
+            Output::Memory(links::Array::U64(x)) => out.set_item(name, x.into_pyarray(py))?,
+            Output::File(path) => out.set_item(name, path)?,
+        }
+    }
+    Ok(out)
 }

@@ -4,8 +4,9 @@
 //! can be merged. Short pieces (nearly all) are scanned for the lowest pair each time; long ones keep their
 //! pairs in a heap, so that the time stays near-linear.
 //!
-//! The vocabulary is a plain list (`data/make_vocabularies.py`); its table is built on first use in a few
-//! milliseconds. Crates that embed whole automata are faster on long pieces but add 40 MB.
+//! An embedded vocabulary lists for each token the two earlier tokens that it consists of
+//! (`data/make_vocabularies.py`), because a wheel compresses pairs better than bytes. Its table is built on
+//! first use in a few milliseconds. Crates that embed whole automata are faster on long pieces but add 40 MB.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -17,21 +18,38 @@ const SHORT: usize = 96;
 
 /// A vocabulary: token `t` is the `t`-th of the list.
 pub(crate) struct Merges {
-    data: &'static [u8],
-    /// Start of each token's bytes in `data`; the byte before it is the length.
+    /// The bytes of all tokens, each after its length.
+    data: Vec<u8>,
+    /// Start of each token's bytes in `data`.
     starts: Vec<u32>,
     /// Open addressing, at most half full.
     slots: Vec<u32>,
 }
 
 impl Merges {
-    /// Build the table from the bytes of a vocabulary file.
-    pub(crate) fn new(data: &'static [u8]) -> Self {
-        let mut starts = Vec::with_capacity(data.len() / 7);
-        let mut at = 0;
-        while at < data.len() {
+    /// Build the table from the bytes of a vocabulary file: the single bytes, and the pairs of other tokens
+    /// as six planes of bytes.
+    pub(crate) fn new(file: &[u8]) -> Self {
+        let (bytes, pairs) = file.split_at(256);
+        let count = pairs.len() / 6;
+        let mut data = Vec::with_capacity(pairs.len() * 3 / 2);
+        let mut starts = Vec::with_capacity(256 + count);
+        for &byte in bytes {
+            starts.push(data.len() as u32 + 1);
+            data.extend([1, byte]);
+        }
+        let number = |plane: usize, i: usize| -> usize {
+            (0..3).map(|byte| usize::from(pairs[(plane + byte) * count + i]) << (8 * byte)).sum()
+        };
+        for i in 0..count {
+            let at = data.len();
             starts.push(at as u32 + 1);
-            at += 1 + data[at] as usize;
+            data.push(0);
+            for part in [number(0, i), number(3, i)] {
+                let start = starts[part] as usize;
+                data.extend_from_within(start..start + data[start - 1] as usize);
+            }
+            data[at] = (data.len() - at - 1) as u8;
         }
         let mut slots = vec![NONE; (starts.len() * 2).next_power_of_two()];
         let mask = slots.len() - 1;

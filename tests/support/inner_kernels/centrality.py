@@ -1,4 +1,4 @@
-"""Centrality of the nodes of a graph: core numbers, betweenness, and a short walk from a few nodes.
+"""Centrality of the nodes of a graph: core numbers and betweenness.
 
 A graph is `(indptr, indices)`: row `i` holds `indices[indptr[i]:indptr[i + 1]]`. Undirected graphs hold each
 edge both ways, the ids of each row ascending, and no loops.
@@ -6,22 +6,11 @@ edge both ways, the ids of each row ascending, and no loops.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ketrag_fast import _core
-from ketrag_fast.kernels.arrays import F64, I64, Report, callback, count, flag, number, real, whole
-
-_U32_MOST = 2**32 - 1
-
-
-class Reached(NamedTuple):
-    """The nodes with a score above 0: score descending, then id ascending."""
-
-    ids: I64
-    scores: F64
+from ketrag_fast.kernels.arrays import F64, I64, Report, callback, count, whole
 
 
 def core_numbers(indptr: ArrayLike, indices: ArrayLike, *, report: Report = None) -> I64:
@@ -51,41 +40,4 @@ def betweenness(
         whole(pivots, np.uint32, "pivots"),
         threads=count(threads, "threads"),
         report=callback(report),
-    )
-
-
-def spread(
-    indptr: ArrayLike,
-    indices: ArrayLike,
-    weights: ArrayLike | None,
-    entries: ArrayLike,
-    entry_weights: ArrayLike | None = None,
-    *,
-    teleport: float = 0.5,
-    steps: int = 2,
-    lazy: bool = False,
-    report: Report = None,
-) -> Reached:
-    """Run exactly `steps` steps of personalised PageRank from a few nodes; touches only reached nodes.
-
-    With `p` as the entries' distribution (`entry_weights`, by default equal, scaled to sum 1; weights of
-    a repeated id are added) and the transition matrix `P[i, j] = w[i, j] / sum of row i`, each step computes
-    `x = teleport * p + (1 - teleport) * P'x`, starting with `x = p`. `lazy` computes `x = teleport * x +
-    (1 - teleport) * P'x`, as in `pagerank` (alpha in NodeRAG's code is `1 - teleport` there). A node without
-    edges, or with zero weights only, keeps its mass. Weights are checked in the rows that are reached.
-    Without entries the result is empty. Source: NodeRAG's shallow PageRank.
-    """
-    ids = whole(entries, np.uint32, "entries")
-    return Reached(
-        *_core.spread(
-            whole(indptr, np.uint64, "indptr"),
-            whole(indices, np.uint32, "indices"),
-            None if weights is None else real(weights, "weights"),
-            ids,
-            np.ones(len(ids)) if entry_weights is None else real(entry_weights, "entry_weights"),
-            teleport=number(teleport, "teleport"),
-            steps=count(steps, "steps", _U32_MOST),
-            lazy=flag(lazy, "lazy"),
-            report=callback(report),
-        )
     )

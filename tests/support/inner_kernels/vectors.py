@@ -1,28 +1,13 @@
-"""Keyword means, the built-in embedder, and the channels of vectors."""
+"""Keyword means and the built-in embedder."""
 
 from __future__ import annotations
-
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ketrag_fast import _core
 from ketrag_fast.kernels import arrays
-from ketrag_fast.kernels.arrays import F32, F64, U32, Csr, Report, callback, count, flag, text, whole
-from ketrag_fast.kernels.vectors import Codes
-
-
-class KeywordPool(NamedTuple):
-    """The candidate pool of the keyword channel, best unit first, and the keywords visited for it."""
-
-    units: U32
-    scores: F64
-    keywords: U32
-    """For each unit the keyword that contributed it."""
-    seeds: U32
-    seed_scores: F64
-    tokens: int
+from ketrag_fast.kernels.arrays import F32, Csr, Report, callback, count, flag, whole
 
 
 def keyword_means(
@@ -87,36 +72,4 @@ def embed_rows(
         whole(repeats, np.uint32, "repeats"),
         threads=count(threads, "threads"),
         report=callback(report),
-    )
-
-
-def keyword_pool(
-    keywords: ArrayLike,
-    word_units: Csr,
-    units: ArrayLike,
-    unit_tokens: ArrayLike,
-    query: ArrayLike,
-    limit: int,
-    *,
-    most_seeds: int | None = None,
-    codes: Codes | None = None,
-    simd: str = "auto",
-) -> KeywordPool:
-    """Return the pool of KET-RAG's keyword channel, best unit first.
-
-    `limit` is twice the channel's budget; `codes` are byte codes of `keywords`. For many questions on
-    one corpus use an index: this call checks every array again.
-    """
-    return KeywordPool(
-        *_core.keyword_pool(
-            arrays.vectors(keywords, "keywords"),
-            *arrays.rows(word_units, "word_units"),
-            arrays.vectors(units, "units"),
-            whole(unit_tokens, np.uint32, "unit_tokens"),
-            arrays.vectors(query, "query", 1),
-            count(limit, "limit"),
-            most_seeds=None if most_seeds is None else count(most_seeds, "most_seeds"),
-            codes=None if codes is None else arrays.codes(codes),
-            simd=text(simd, "simd"),
-        )
     )

@@ -21,8 +21,8 @@ import pytest
 from ketrag_fast.base.config import Settings
 from ketrag_fast.base.progress import Event
 from ketrag_fast.building import async_writer as behind
-from ketrag_fast.building import runner
-from ketrag_fast.building.runner import build
+from ketrag_fast.building import stages as stage_run
+from ketrag_fast.building.runner import BuildOptions, build
 from ketrag_fast.errors import (
     Cancelled,
     ConfigError,
@@ -113,7 +113,7 @@ def test_sources_accumulate_and_replace_sets_them_anew(paths: Paths, tmp_path: P
     assert build(index, str(more), STAGES).documents == 3
     assert build(index, [Document("x", "Handed over.")], STAGES).documents == 4
     assert build(index, [Document("y", "Another.")], STAGES).documents == 5
-    replaced = build(index, str(more), STAGES, others="drop")
+    replaced = build(index, str(more), STAGES, options=BuildOptions(others="drop"))
     assert (replaced.documents, replaced.removed) == (1, 4)
 
 
@@ -166,7 +166,7 @@ def test_stages_written_behind_the_next_are_the_same(paths: Paths, monkeypatch: 
     """Large stages are written while the next ones run; here the smallest count as large."""
     index, docs = paths
     plain = build(index, str(docs), STAGES)
-    monkeypatch.setattr(runner, "_SMALL", 0)
+    monkeypatch.setattr(stage_run, "_SMALL", 0)
     other = index.with_name("other")
     made = build(other, str(docs), STAGES)
     assert (made.digest, how(made)) == (plain.digest, how(plain))
@@ -181,7 +181,7 @@ def test_stages_written_behind_the_next_are_the_same(paths: Paths, monkeypatch: 
 
 def test_inputs_in_memory_are_as_from_a_file(paths: Paths, monkeypatch: pytest.MonkeyPatch) -> None:
     index, docs = paths
-    monkeypatch.setattr(runner, "_SMALL", 0)
+    monkeypatch.setattr(stage_run, "_SMALL", 0)
     writing = threading.Event()
     real = behind.write_arrays
 
@@ -207,7 +207,7 @@ def test_inputs_in_memory_are_as_from_a_file(paths: Paths, monkeypatch: pytest.M
 
 def test_arrays_go_as_soon_as_they_are_written(paths: Paths, monkeypatch: pytest.MonkeyPatch) -> None:
     index, docs = paths
-    monkeypatch.setattr(runner, "_SMALL", 0)
+    monkeypatch.setattr(stage_run, "_SMALL", 0)
     made: list[weakref.ref[np.ndarray]] = []
 
     def large(inputs: StageInputs, settings: Settings, context: StageContext) -> Outputs:
@@ -228,7 +228,7 @@ def test_arrays_go_as_soon_as_they_are_written(paths: Paths, monkeypatch: pytest
 
 def test_a_disk_that_is_full_behind_the_next_stage(paths: Paths, monkeypatch: pytest.MonkeyPatch) -> None:
     index, docs = paths
-    monkeypatch.setattr(runner, "_SMALL", 0)
+    monkeypatch.setattr(stage_run, "_SMALL", 0)
     real = behind.write_arrays
 
     def full(*args: Any) -> Any:
@@ -359,7 +359,7 @@ def test_other_units_or_embedder_need_rebuild(paths: Paths) -> None:
     assert "--rebuild" in (caught.value.hint or "")
     with pytest.raises(ModelMismatch, match="embedder"):
         build(index, str(docs), STAGES, Settings(embedder="native:other"))
-    report = build(index, str(docs), STAGES, Settings(chunk_tokens=300), rebuild=True)
+    report = build(index, str(docs), STAGES, Settings(chunk_tokens=300), BuildOptions(rebuild=True))
     assert how(report) == {"words": "ran", "histogram": "ran"}
     assert not build(index, str(docs), STAGES).changed
 

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from ketrag_fast.errors import DocumentError
-from ketrag_fast.eval.concatenate import concatenate, places
 from ketrag_fast.eval.datasets import load_dataset
 
 
@@ -187,35 +186,3 @@ def test_an_id_that_comes_twice_is_named_with_both_places(tmp_path: Path) -> Non
     path = array(tmp_path / "set.json", [HOTPOT[0], HOTPOT[0]])
     with pytest.raises(DocumentError, match=r"entry 2: .*'5a7a' was used before, at .*entry 1"):
         load_dataset(path)
-
-
-def test_concatenated_in_an_order_of_the_seed(tmp_path: Path) -> None:
-    data = load_dataset(lines(tmp_path / "set.jsonl", MUSIQUE))
-    one, again, other = (concatenate(data, seed) for seed in (0, 0, 4))
-    assert one.documents == again.documents
-    assert len(one.documents) == 1
-    text = one.documents[0].text
-    assert other.documents[0].text != text
-    assert sorted(text.splitlines()) == sorted(x for d in data.documents for x in (d.title, d.text))
-    assert all(not question.gold for question in one.questions)
-    assert [q.answers for q in one.questions] == [q.answers for q in data.questions]
-    with pytest.raises(DocumentError, match="no passages"):
-        concatenate(load_dataset(array(tmp_path / "none.json", [{**HOTPOT[0], "context": []}])), 0)
-
-
-def test_a_folder_is_concatenated_as_the_published_code_has_it(tmp_path: Path) -> None:
-    passages = [{"_id": str(n), "title": f"T{n}" if n else "", "text": f"text {n}"} for n in range(9)]
-    lines(tmp_path / "corpus.jsonl", passages)
-    lines(tmp_path / "queries.jsonl", [{"_id": "q", "text": "?", "metadata": {"answers": ["text 3"]}}])
-    text = concatenate(load_dataset(tmp_path), 0).documents[0].text
-    import random
-
-    wanted = [f"T{n}\ntext {n}" if n else "text 0" for n in range(9)]
-    random.Random(0).shuffle(wanted)
-    assert text == "\n".join(wanted)
-    bare = concatenate(load_dataset(tmp_path), 0, titles=False).documents[0].text
-    assert bare.splitlines() == [line for line in text.splitlines() if line.startswith("text")]
-    found = places(load_dataset(tmp_path), 0)
-    assert {n: text[a:b] for n, (a, b) in found.items()} == {
-        str(n): f"T{n}\ntext {n}" if n else "text 0" for n in range(9)
-    }

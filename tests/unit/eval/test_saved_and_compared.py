@@ -41,10 +41,10 @@ def test_a_run_comes_back_as_it_was(tmp_path: Path) -> None:
 
 
 def test_a_run_tells_what_it_depended_on(tmp_path: Path) -> None:
-    about = load(saved(tmp_path, concatenated=7)).about
+    about = load(saved(tmp_path, substring=True)).about
     assert {"processor", "cores", "system"} == about["machine"].keys()
     assert {"python", "numpy"} <= about["versions"].keys()
-    assert (about["seed"], about["concatenated"]) == (42, 7)
+    assert (about["seed"], about["substring"]) == (42, True)
     assert about["dataset"] == {"name": "set", "questions": 3, "fingerprint": ASKED.fingerprint}
     assert about["index"] == {"digest": "d1"}  # and no path of this machine
     changed = replace(ASKED, questions=ASKED.questions[:2])

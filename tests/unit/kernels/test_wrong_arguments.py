@@ -44,7 +44,6 @@ def test_an_id_is_never_taken_for_another(wrong: object) -> None:
         lambda: kernels.keyword_means((ends, [wrong]), EYE),
         lambda: kernels.cosine_knn(EYE, 1, exclude=(ends, [wrong])),
         lambda: kernels.transpose([0, 1], [wrong], 3),
-        lambda: kernels.render([wrong], ["a"], [1], 9),
     ):
         with pytest.raises(InputError):
             call()

@@ -1,4 +1,4 @@
-"""`ketrag export html`: the four views in one file, in a real browser, without a server."""
+"""`ketrag export html`: the views in one file, in a real browser, without a server."""
 
 from __future__ import annotations
 

@@ -11,7 +11,6 @@ from typing import Final
 from ketrag_fast.apps.cli import options
 from ketrag_fast.base.config import catalogue
 from ketrag_fast.base.config.sources import PREFIX
-from ketrag_fast.base.folders import folders_of
 from ketrag_fast.errors import KetragError
 
 # Not after "alone (": documents that are to be indexed alone belong into another index.
@@ -64,7 +63,7 @@ def index_of(args: argparse.Namespace) -> str | None:
         named = named[0].rpartition("=")[2] if len(named) == 1 else None
     if not named or args.command in _OF_SEVERAL or Path(named) == Path(".ketrag"):
         return None
-    return named if isinstance(folders_of(named), Path) else None
+    return named if len(options.folders_of(named)) == 1 else None
 
 
 def _origin(error: KetragError, args: argparse.Namespace) -> str | None:

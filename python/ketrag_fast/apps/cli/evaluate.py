@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _BUDGETS = "12000,6000,3000"
 
 
-def add(commands: Any, shared: argparse.ArgumentParser) -> None:
+def declare(commands: Any, shared: argparse.ArgumentParser) -> None:
     """Declare the command."""
     parser = commands.add_parser(
         "eval",
@@ -70,12 +70,6 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
             action="store_true",
             help="store why each passage was retrieved (needs --save or --json)",
         ),
-        parser.add_argument(
-            "--concatenate",
-            metavar="SEED",
-            help="put all passages into one document, shuffled with SEED, as the KET-RAG reference"
-            " implementation does",
-        ),
     )
     options.topic(parser, "retrieval", "query", shown=("top", "filter"), but=("mode", "budget", "deadline"))
     options.topic(
@@ -96,14 +90,11 @@ def run(args: argparse.Namespace) -> int:
         raise ConfigError("--explain has nowhere to store its reasons", hint="add --save FOLDER or --json")
     modes = _modes(args)
     budgets = _budgets(args.budget or _BUDGETS)
-    seed = None if args.concatenate is None else Settings(seed=parse("seed", args.concatenate)).seed
     settings = options.build_settings_of(args)
-    from ketrag_fast.eval import collect, concatenate, describe, load_dataset, render, save
+    from ketrag_fast.eval import collect, describe, load_dataset, render, save
 
     options.require_data_set(args.dataset)
     dataset = load_dataset(args.dataset)
-    if seed is not None:
-        dataset = concatenate(dataset, seed)
     answers, warnings = _answers(args, dataset)
     asked: ModelAnswers | None = None
     if not args.quiet:
@@ -128,7 +119,7 @@ def run(args: argparse.Namespace) -> int:
         )
         found, scorer = _bertscore(args, found, dataset)
         if args.save is not None:
-            more = {"concatenated": seed, "substring": args.substring, "top": settings.top, **scorer}
+            more = {"substring": args.substring, "top": settings.top, **scorer}
             if asked is not None:
                 more["answers"] = asked.about()
             save(Path(args.save), describe(dataset, index.stats(), **more), dataset, found)
@@ -341,8 +332,6 @@ def _index(args: argparse.Namespace, dataset: DataSet) -> Iterator[Index]:
         # The embedder may be in another folder than when the index was built; opening the index checks it.
         built = {name for name, spec in catalogue().items() if spec.concerns == "build"}
         lost = next((name for name in options.flags(args) if name in built - {"embedder", "llm"}), None)
-        if lost is None and args.concatenate is not None:
-            lost = "--concatenate"
         if lost is not None:
             raise ConfigError(f"{lost} changes the build, but the index of -i is already built")
         settings = options.query_settings_of(args)

@@ -7,7 +7,8 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
@@ -26,7 +27,6 @@ from ketrag_fast.base.config import (
 from ketrag_fast.base.config.catalogue import systems
 from ketrag_fast.base.config.fields import Topic
 from ketrag_fast.base.config.sources import DEFAULT_FILE
-from ketrag_fast.base.folders import folders_of
 from ketrag_fast.errors import ConfigError, DocumentError, IndexMissing
 
 if TYPE_CHECKING:
@@ -285,16 +285,19 @@ def freshen(args: argparse.Namespace, index: Index) -> None:
         output.say(line)
 
 
-def opened_path(args: argparse.Namespace) -> Path | list[str]:
-    """Return the index folder of a command that only reads, or several that are searched as one."""
-    named = _collection_paths(args)
-    if len(named) > 1:
-        return [str(path) for path in named.values()]
-    return next(iter(named.values()), None) or folders_of(_folder_named(args) or str(_usual(args)))
+def folders_of(text: str) -> list[str]:
+    """Return the folders of the indexes that `-i` names, which commas separate.
+
+    Examples:
+        >>> folders_of("north,south")
+        ['north', 'south']
+    """
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    return [text] if len(names) < 2 or Path(text).exists() else list(dict.fromkeys(names))
 
 
-def searched_paths(args: argparse.Namespace) -> dict[str | None, Path | list[str]]:
-    """Return the indexes of a search: that which is named, else ./.ketrag, else all collections by name.
+def searched_paths(args: argparse.Namespace) -> dict[str | None, Path]:
+    """Return the indexes of a query: those that are named, else ./.ketrag, else all collections by name.
 
     The key of a single index is None.
     """
@@ -303,11 +306,31 @@ def searched_paths(args: argparse.Namespace) -> dict[str | None, Path | list[str
         from ketrag_fast.index.collections import collection_names, collections_folder
 
         named = {name: collections_folder() / name for name in collection_names()}
-    if len(named) > 1:
-        found: dict[str | None, Path | list[str]] = {}
-        found.update(named.items())
-        return found
-    return {None: opened_path(args)}
+    if not named:
+        named = {name: Path(name) for name in folders_of(_folder_named(args) or str(_usual(args)))}
+    return {name if len(named) > 1 else None: path for name, path in named.items()}
+
+
+@contextmanager
+def searched_indexes(args: argparse.Namespace, settings: Settings) -> Iterator[dict[str | None, Index]]:
+    """Open the indexes of a query by name, brought up to date, for the time of a block."""
+    from ketrag_fast.index import Index
+
+    with ExitStack() as stack:
+        indexes = {
+            name: stack.enter_context(Index.open(path, settings=settings, deadline=settings.deadline))
+            for name, path in searched_paths(args).items()
+        }
+        for index in indexes.values():
+            freshen(args, index)
+        yield indexes
+
+
+def only_index(indexes: dict[str | None, Index], option: str) -> Index:
+    """Return the single index that an option needs. Raises ConfigError if there are several."""
+    if len(indexes) > 1:
+        raise ConfigError(f"{option} takes one index", hint="choose it with -c or -i")
+    return next(iter(indexes.values()))
 
 
 def served_indexes(args: argparse.Namespace) -> list[str]:

@@ -22,7 +22,7 @@ MOST_PORT = 65_535
 _MOST_WORKERS = 256
 
 
-def add(commands: Any, shared: argparse.ArgumentParser) -> None:
+def declare(commands: Any, shared: argparse.ArgumentParser) -> None:
     """Declare the command."""
     parser = commands.add_parser(
         "serve",
@@ -49,9 +49,6 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
     group.add_argument("--token-file", **TOKEN_FILE)
     group.add_argument("--allow-write", action="store_true", help="let clients add documents")
     mark_rare(
-        group.add_argument(
-            "--share", action="store_true", help="let services of other machines copy and search the indexes"
-        ),
         group.add_argument("--allow-host", **ALLOW_HOST),
         group.add_argument(
             "--allow-origin",
@@ -169,7 +166,6 @@ def run(args: argparse.Namespace) -> int:
         port=args.port,
         workers=args.workers,
         writable=args.allow_write,
-        share=args.share,
         hosts=tuple(args.allow_host),
         origins=tuple(args.allow_origin),
         **bounds,

@@ -24,7 +24,7 @@ _BAR: Final = 20
 _WIDE: Final = 100
 
 
-def add(commands: Any, shared: argparse.ArgumentParser) -> None:
+def declare(commands: Any, shared: argparse.ArgumentParser) -> None:
     """Declare the command."""
     parser = commands.add_parser(
         "themes",
@@ -79,7 +79,7 @@ def run(args: argparse.Namespace) -> int:
         raise ConfigError("--dry-run belongs to --summarise", hint="themes are shown without calling a model")
     from ketrag_fast.index import Index
 
-    with Index.open(options.opened_path(args), settings=options.query_settings_of(args)) as index:
+    with Index.open(options.one_path(args), settings=options.query_settings_of(args)) as index:
         if args.summarise:
             return _summarise(args, index)
         found = index.themes(progress=options.progress(args))

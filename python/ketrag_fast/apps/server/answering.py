@@ -7,6 +7,7 @@ import contextlib
 import threading
 import time
 from collections.abc import AsyncIterator, Callable
+from functools import partial
 from typing import Any, Final
 
 from starlette.requests import Request
@@ -17,7 +18,7 @@ from ketrag_fast.apps.server.bodies import Field, Shape, read_body
 from ketrag_fast.apps.server.problems import Problem, busy, error_json, log
 from ketrag_fast.apps.server.replies import event, json_reply
 from ketrag_fast.apps.server.retrieving import query_of, question, topics
-from ketrag_fast.apps.server.service import QueryOptions, Service
+from ketrag_fast.apps.server.service import QueryOptions, Service, context_json
 from ketrag_fast.errors import DeadlineExceeded, KetragError
 from ketrag_fast.types import Answer, Context
 
@@ -169,13 +170,13 @@ async def ask(request: Request) -> Response:
     options |= {name: body[name] for name in ("deadline", "quotes") if name in body}
     answering = Answering(service, query, body["question"], options)
     if body.get("stream"):
-        return AnswerStream(service, seconds, answering, _event)
+        return AnswerStream(service, seconds, answering, partial(_event, query))
     return json_reply((await answer_while_connected(request, answering)).to_json())
 
 
-def _event(piece: Context | str | Answer | KetragError) -> bytes:
+def _event(query: QueryOptions, piece: Context | str | Answer | KetragError) -> bytes:
     if isinstance(piece, Context):
-        return event(piece.to_json(), "context")
+        return event(context_json(piece, query), "context")
     if isinstance(piece, Answer):
         return event(piece.to_json(), "answer")
     if isinstance(piece, KetragError):

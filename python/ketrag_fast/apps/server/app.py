@@ -105,8 +105,6 @@ def _routes(options: ServerOptions) -> list[Route]:
         Route("/v1/graph-view", graph_views.graph_view),
         Route("/v1/graph/{name:path}", inspection.node),
         Route("/v1/passages/{unit}", inspection.passage),
-        Route("/v1/part", inspection.part),
-        Route("/v1/part/bundle", inspection.bundle),
         Route("/v1/documents", documents.documents_endpoint, methods=["GET", "POST"]),
         Route("/v1/models", openai_protocol.models),
         Route("/v1/models/{name}", openai_protocol.model),

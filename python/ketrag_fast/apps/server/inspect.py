@@ -1,24 +1,19 @@
-"""Endpoints that answer no question: statistics, graphs, documents, passages, health, and shared indexes."""
+"""Endpoints that answer no question: statistics, graphs, documents, passages and health."""
 
 from __future__ import annotations
 
-import tempfile
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, Final
 
-from starlette.background import BackgroundTask
 from starlette.requests import Request
-from starlette.responses import FileResponse, Response
+from starlette.responses import Response
 
 from ketrag_fast.apps.server.indexes import OpenIndex
 from ketrag_fast.apps.server.problems import Problem, stopping, without_paths
 from ketrag_fast.apps.server.replies import json_bytes, json_reply
 from ketrag_fast.apps.server.service import Service
-from ketrag_fast.base.progress import Event
-from ketrag_fast.index import Index
-from ketrag_fast.index.bundles import part_state
+from ketrag_fast.base.progress import Callback
 from ketrag_fast.types import Listed
 
 _MOST: Final = 1000
@@ -142,16 +137,19 @@ async def themes(request: Request) -> Response:
     """Serve `GET /v1/themes`: what the documents are about."""
     service, entry = requested_index(request, "filter")
     condition = checked_filter(request)
-    until = time.monotonic() + service.options.deadline
-
-    def in_time(_: Event) -> bool:
-        return time.monotonic() < until and not service.stopping
+    in_time = until_late(service)
 
     def reply() -> bytes:
         found = entry.index.themes(filter=condition, progress=in_time)
         return json_bytes({**found.to_json(), "index": entry.name})
 
     return Response(await service.aside(reply), media_type="application/json")
+
+
+def until_late(service: Service) -> Callback:
+    """Return a callback that stops work at the deadline of requests, and when the service stops."""
+    until = time.monotonic() + service.options.deadline
+    return lambda _: time.monotonic() < until and not service.stopping
 
 
 def checked_filter(request: Request) -> str | None:
@@ -164,7 +162,7 @@ def checked_filter(request: Request) -> str | None:
 
 async def documents(request: Request) -> Response:
     """Serve `GET /v1/documents`: ids, titles and metadata, in pages."""
-    known = ("first", "count", "containing", "filter", "sort", "preview")
+    known = ("first", "count", "containing", "filter", "theme", "sort", "preview")
     service, entry = requested_index(request, *known)
     first, count = number(request, "first", 0, 10**12), number(request, "count", 100, _MOST)
     text = request.query_params.get("containing", "")[:_NAME]
@@ -174,15 +172,16 @@ async def documents(request: Request) -> Response:
         names = ", ".join(DOCUMENT_ORDERS)
         raise Problem(422, "bad_request", f"sort: must be one of {names}, or -title and so on", param="sort")
     length = number(request, "preview", 0, _MOST)
-    inspect = entry.index.inspect
+    theme = request.query_params.get("theme")
+    inspect, in_time = entry.index.inspect, until_late(service)
 
     def rows() -> list[dict[str, Any]]:
         if sort:
-            every = inspect.documents(containing=text, filter=condition)
+            every = inspect.documents(containing=text, filter=condition, theme=theme, progress=in_time)
             every.sort(key=DOCUMENT_ORDERS[sort.removeprefix("-")], reverse=sort.startswith("-"))
             listed = every[first : first + count]
         else:
-            listed = inspect.documents(first, count, text, condition)
+            listed = inspect.documents(first, count, text, condition, theme, in_time)
         return [one.to_json() | ({"preview": beginning(one)} if length else {}) for one in listed]
 
     def beginning(one: Listed) -> str:
@@ -277,35 +276,3 @@ async def metrics(request: Request) -> Response:
     for entry in service.indexes:
         service.metrics.generation.labels(entry.name).set(entry.index.generation)
     return Response(service.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
-
-
-def _shared_index(request: Request) -> tuple[Service, OpenIndex]:
-    service: Service = request.app.state.service
-    if not service.options.share:
-        raise Problem(
-            403, "not_shared", "this service shares no index", hint="start it with `ketrag serve --share`"
-        )
-    return requested_index(request)
-
-
-async def part(request: Request) -> Response:
-    """Serve `GET /v1/part`: digest and generation of an index."""
-    service, entry = _shared_index(request)
-    digest, generation = await service.aside(part_state, entry.index.path)
-    data = {"schema": "ketrag/part/1", "index": entry.name, "digest": digest, "generation": generation}
-    return json_reply(data)
-
-
-async def bundle(request: Request) -> Response:
-    """Serve `GET /v1/part/bundle`: an index as one file."""
-    service, entry = _shared_index(request)
-    folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
-    try:
-        file = Path(folder.name) / "part.bundle"
-        await service.aside(Index.bundle, entry.index.path, file)
-    except BaseException:
-        folder.cleanup()
-        raise
-    return FileResponse(
-        file, media_type="application/octet-stream", background=BackgroundTask(folder.cleanup)
-    )

@@ -5,6 +5,8 @@ const PAGE = 50;
 const COLUMNS = { title: "Title", document: "File", units: "Passages" };
 let sorting = "";
 let listing = 0;
+/** The theme and the filter whose documents are listed. */
+let listed = { theme: "", filter: "" };
 
 /** The heads of the table: a press sorts by a column, another one the other way round. */
 function documentHeads() {
@@ -43,11 +45,15 @@ function documentRow(one) {
       on: () => changeDocuments({ remove: [name] }) }, "Remove"))] : []));
 }
 
-async function showDocuments(first) {
+/** List documents, those of a theme if the address names one. */
+async function showDocuments(first, asked = null) {
+  if (asked) listed = { theme: asked.get("theme") || "", filter: asked.get("filter") || "" };
+  const { theme, filter } = listed;
+  showThemeOfDocuments(theme);
   const text = at("containing").value.trim();
   const own = listing += 1;
   try {
-    const query = new URLSearchParams({ index: chosen().name, first, count: PAGE, containing: text, preview: 300, ...(sorting && { sort: sorting }) });
+    const query = new URLSearchParams({ index: chosen().name, first, count: PAGE, containing: text, preview: 300, ...(sorting && { sort: sorting }), ...(theme && { theme }), ...(filter && { filter }) });
     const found = data(await (await call(`/v1/documents?${query}`)).text());
     if (own !== listing) return;
     const rows = found.documents.map(documentRow);
@@ -55,14 +61,18 @@ async function showDocuments(first) {
       made("thead", {}, made("tr", {}, ...documentHeads(), ...(writable ? [made("th", { scope: "col" }, made("span", { class: "unseen" }, "Actions"))] : []))),
       made("tbody", {}, ...rows));
     const shown = rows.length ? `${count(first + 1)} to ${count(first + rows.length)}` : "none";
-    at("documents-about").textContent = text ? `${shown} of those that contain “${text}”; ${count(found.total)} in all` : `${shown} of ${count(found.total)}`;
+    const part = [theme && "of this theme", text && `that contain “${text}”`].filter(Boolean).join(" and ");
+    at("documents-about").textContent = part ? `${shown} of those ${part}; ${count(found.total)} in all` : `${shown} of ${count(found.total)}`;
     at("earlier").hidden = first === 0;
-    at("later").hidden = rows.length < PAGE || (!text && first + rows.length >= found.total);
+    at("later").hidden = rows.length < PAGE || (!part && first + rows.length >= found.total);
     at("earlier").onclick = () => showDocuments(Math.max(first - PAGE, 0));
     at("later").onclick = () => showDocuments(first + PAGE);
     at("documents-write").hidden = !writable;
     showFailures();
-  } catch (error) { at("documents-about").textContent = error.message; }
+  } catch (error) {
+    at("documents-table").replaceChildren();
+    at("documents-about").textContent = error.message;
+  }
 }
 
 async function readDocument(one) {

@@ -104,7 +104,9 @@ function pictureOf(query) {
 
 function documentsOf(query) {
   const text = (query.get("containing") || "").toLowerCase();
-  const rows = held.documents.filter((one) => !text || one.document.toLowerCase().includes(text) || one.title.toLowerCase().includes(text));
+  const theme = query.get("theme");
+  const own = theme && new Set(held.documents_of_themes[theme] || []);
+  const rows = held.documents.filter((one, place) => !own || own.has(place)).filter((one) => !text || one.document.toLowerCase().includes(text) || one.title.toLowerCase().includes(text));
   const sort = query.get("sort") || "";
   const name = sort.replace("-", "");
   const key = (one) => (name === "units" ? one.units : String(one[name]).toLowerCase());
@@ -133,6 +135,7 @@ function answerOf(path, query, body) {
   if (path === "/v1/graph") return { graphs: held.index.graphs, kinds: held.index.kinds, missing: held.missing };
   if (path === "/v1/documents" && !body) return documentsOf(query);
   if (path === "/v1/stats") return held.stats;
+  if (path === "/v1/themes" && held.themes) return held.themes;
   if (path === "/v1/fields") return { fields: [] };
   if (path === "/v1/builds") return { running: null, builds: [] };
   if (path.startsWith("/v1/passages/")) return passagesOf(Number(path.slice(13)), query);

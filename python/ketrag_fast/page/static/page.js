@@ -29,6 +29,7 @@ function showIndex() {
     const box = made("input", { type: "checkbox", value: mode });
     return made("label", {}, box, mode);
   }));
+  at("to-themes").hidden = !served && !held.themes;
   at("entity-part").hidden = one.kinds.length === 0;
   at("compare").hidden = one.modes.length < 2;
   showExamples();
@@ -142,7 +143,7 @@ function card(passage, column, shared, generation) {
   const about = [!(passage.title || "").replaceAll("`", "").startsWith(heading) && heading, shared > 1 && `in ${shared} lists`].filter(Boolean).map((own) => ` · ${own}`).join("");
   const node = made("article", { id: `p${column}-${passage.rank}`, tabindex: "-1" },
     made("header", {}, made("h4", {}, `[${passage.rank}] `, documentLink(passage, generation)),
-      ...(relevance === undefined ? [] : [made("span", { class: "relevance", title: "how likely the passage is relevant, from 0 to 1" }, relevance.toFixed(2))])),
+      ...(relevance === undefined || themeOf(passage) ? [] : [made("span", { class: "relevance", title: "how likely the passage is relevant, from 0 to 1" }, relevance.toFixed(2))])),
     made("p", { class: "place" }, placeButton(passage), about + copiesOf(passage)),
     rendered(text, wordsOf(passage), passage.document));
   const more = made("div", { class: "row more" });
@@ -187,6 +188,16 @@ function fold(node) {
   box.after(button);
 }
 
+/** The theme that a passage of a survey is under. */
+const themeOf = (passage) => ((passage.why || []).find((reason) => reason.theme) || {}).theme;
+
+/** Offer a survey for a question that may be about the whole. */
+function suggestion(context) {
+  if (context.suggested_mode !== "survey") return [];
+  return [made("p", { class: "row about" }, "This may be a question about the whole.",
+    made("button", { type: "button", class: "small", on: () => askAboutTheWhole(context.question) }, "Answer from many documents, by theme"))];
+}
+
 function showColumns(contexts) {
   const seen = new Map();
   for (const context of contexts) {
@@ -200,8 +211,12 @@ function showColumns(contexts) {
     const found = count(context.passages.length);
     const head = `${context.mode}: ${found} ${context.passages.length === 1 ? "passage" : "passages"}, ${count(context.tokens)} of ${count(context.budget)} tokens`;
     const about = [context.reason && `no passages: ${context.reason}`, ...(context.warnings || [])].filter(Boolean).join(" · ");
-    const cards = context.passages.map((one) => card(one, column, seen.get(`${one.unit.kind} ${one.unit.id}`), context.generation));
-    return made("div", {}, made("h3", {}, head), ...(about ? [made("p", { class: "about" }, about)] : []), ...cards);
+    const cards = context.passages.flatMap((one, place) => {
+      const theme = themeOf(one);
+      const heading = theme && theme !== themeOf(context.passages[place - 1] || {}) ? [made("h3", { class: "theme-of", dir: "auto" }, theme)] : [];
+      return [...heading, card(one, column, seen.get(`${one.unit.kind} ${one.unit.id}`), context.generation)];
+    });
+    return made("div", {}, made("h3", {}, head), ...suggestion(context), ...(about ? [made("p", { class: "about" }, about)] : []), ...cards);
   }));
   at("columns").querySelectorAll("article").forEach(fold);
   showPath(contexts);
@@ -336,13 +351,13 @@ function requestFor(question) {
   return { question, index: chosen().name, budget: Number(at("budget").value) || 2000, explain: true, ...(filter ? { filter } : {}) };
 }
 
-async function ask(question) {
+async function ask(question, mode = at("mode").value) {
   forget();
   if (running) running.abort();
   const own = running = new AbortController();
   const index = chosen();
   const common = requestFor(question);
-  const modes = [...at("modes").querySelectorAll("input:checked")].map((box) => box.value);
+  const modes = mode === "survey" ? [] : [...at("modes").querySelectorAll("input:checked")].map((box) => box.value);
   at("answer-part").hidden = true;
   at("stop").hidden = false;
   status("Searching");
@@ -354,7 +369,7 @@ async function ask(question) {
       status("");
       return;
     }
-    if (at("mode").value) common.mode = at("mode").value;
+    if (mode) common.mode = mode;
     if (!index.answers) {
       showColumns([data(await (await call("/v1/retrieve", common, own.signal)).text())]);
       status(served ? "" : "Passages of this file");

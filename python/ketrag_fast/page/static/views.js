@@ -1,6 +1,6 @@
 "use strict";
 // The views of the page: which one is shown, the graph, the documents, the index, and the path of a question.
-const VIEWS = ["ask", "graph", "documents", "index"];
+const VIEWS = ["ask", "themes", "graph", "documents", "index"];
 const indexQuery = () => `index=${encodeURIComponent(chosen().name)}`;
 const loaded = {};
 let panel = null;
@@ -20,9 +20,10 @@ function showView() {
   if (loaded[name] === key || (name === "graph" && !query && loaded.graph && loaded.graph.startsWith(viewKey("")))) return;
   loaded[name] = key;
   if (name === "graph") showGraph(requestOf(query));
+  if (name === "themes") showThemes(query);
   if (name === "documents") {
-    showDocuments(0);
     const asked = new URLSearchParams(query);
+    showDocuments(0, asked);
     if (asked.get("unit")) openReader({ unit: { id: Number(asked.get("unit")) } }, Number(asked.get("generation")));
   }
   if (name === "index") showStatistics();
@@ -212,12 +213,12 @@ window.addEventListener("hashchange", showView);
 at("containing-form").addEventListener("submit", (event) => { event.preventDefault(); showDocuments(0); });
 at("containing").addEventListener("input", () => showDocuments(0));
 at("reader").addEventListener("close", () => { // the address of a passage is that of the list again
-  if (!location.hash.startsWith("#documents?")) return;
+  if (!location.hash.startsWith("#documents?unit=")) return;
   history.replaceState(null, "", "#documents");
   loaded.documents = viewKey("");
 });
 at("graph-filter").addEventListener("change", () => panel && panel.go(panel.request || {}));
-for (const place of ["ask", "graph"]) at(`${place}-filter`).closest("details").addEventListener("toggle", () => showFilter(place));
+for (const place of ["ask", "graph", "themes"]) at(`${place}-filter`).closest("details").addEventListener("toggle", () => showFilter(place));
 at("add-files").addEventListener("change", (event) => addFiles(event.target.files));
 at("view-documents").addEventListener("dragover", (event) => { if (writable) event.preventDefault(); });
 at("view-documents").addEventListener("drop", (event) => { if (writable) { event.preventDefault(); addFiles(event.dataTransfer.files); } });

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ketrag_fast.base.filters import Condition
 from ketrag_fast.base.progress import Callback, Meter
-from ketrag_fast.errors import ModeUnavailable
+from ketrag_fast.errors import ModeUnavailable, UnknownName
 from ketrag_fast.query.inspect import document_title
 from ketrag_fast.query.open_generation import Opened
 from ketrag_fast.query.themes.clusters import NO_THEME, cluster, keywords_of
@@ -29,6 +29,7 @@ from ketrag_fast.systems.shared.document_languages import languages_of
 from ketrag_fast.systems.shared.row_text import text_of
 from ketrag_fast.systems.shared.rows import U32, Arrays, documents_of, lengths, read_strings
 from ketrag_fast.types.themes import Theme, ThemeDocument, ThemePeriod, ThemeQuote, Themes
+from ketrag_fast.types.wording import about_missing_name
 
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
@@ -87,6 +88,17 @@ def find_themes(
         found = ThemeFinder(opened, None if mask is None else mask.fits, progress).found()
         opened.themes.add({key: found})
     return found
+
+
+def rows_of_theme(opened: Opened, found: FoundThemes, name: str) -> I64:
+    """Return the first row of each document of a theme, ascending. Raises UnknownName."""
+    if name not in found.units:
+        known = list(found.units)[:5]
+        raise UnknownName(f"there is no theme {name[:20]!r}", hint=about_missing_name(name[:20], known))
+    units = opened.generation.stages["units"]
+    owners, rows = documents_of(units)
+    own = np.unique(owners[np.asarray(units["unit_document"])[found.units[name]]])
+    return np.sort(rows[own])
 
 
 class ThemeFinder:
@@ -222,7 +234,9 @@ class ThemeFinder:
             node = nodes[at]
             units[id] = node.units.astype(np.uint32)
             terms, quotes = described[at]
-            numbers, passages = np.unique(self._by_id[0][node.units], return_counts=True)
+            numbers, first, passages = np.unique(
+                self._by_id[0][node.units], return_index=True, return_counts=True
+            )
             order = np.lexsort((numbers, -passages))[:DOCUMENTS]
             below = by_size(at)
             while len(below) == 1:  # the same passages once more
@@ -233,7 +247,10 @@ class ThemeFinder:
                 len(node.units),
                 int(copies[node.units].sum()),
                 len(numbers),
-                tuple(self._document(int(numbers[one]), int(passages[one])) for one in order),
+                tuple(
+                    self._document(int(numbers[one]), int(passages[one]), int(node.units[first[one]]))
+                    for one in order
+                ),
                 quotes,
                 _shares(periods, node.units),
                 tuple(build(child, f"{id}.{number}") for number, child in enumerate(below, 1)),
@@ -252,14 +269,14 @@ class ThemeFinder:
         )
         return FoundThemes(themes, units, np.sort(self._numbers).astype(np.uint32))
 
-    def _document(self, number: int, passages: int) -> ThemeDocument:
+    def _document(self, number: int, passages: int, unit: int) -> ThemeDocument:
         row = int(self._by_id[1][number])
         name = text_of(self._units, "document_ids", row)
         stop = row + 1
         last = len(self._units["document_ids_offsets"]) - 1
         while stop < last and text_of(self._units, "document_ids", stop) == name:  # its sections
             stop += 1
-        return ThemeDocument(name, document_title(self._units, range(row, stop)), passages)
+        return ThemeDocument(name, document_title(self._units, range(row, stop)), passages, unit)
 
     def _quotes(self, node: _Node, weights: F64) -> tuple[ThemeQuote, ...]:
         """Return the central sentences of a theme, from different documents if possible."""

@@ -1,6 +1,5 @@
-//! The token budget: which rows of a ranked list fit, and how a budget is split.
+//! Which rows of a ranked list fit a token budget.
 
-use crate::error::{Error, Result};
 pub use crate::tokens::Count;
 
 /// What happens at the first row that does not fit.
@@ -18,18 +17,6 @@ pub enum OversizePolicy {
     #[default]
     Truncate,
     Drop,
-}
-
-/// Return `share` of `budget`, rounded half up, and the rest (KET-RAG: the graph's part, then the keyword
-/// channel's).
-pub fn split_budget(budget: u64, share: f64) -> Result<(u64, u64)> {
-    if !(0.0..=1.0).contains(&share) {
-        return Err(Error::input(format!("the share must be between 0 and 1, not {share}")));
-    }
-    // The small term compensates for rounding of a half: 0.1 * 45 is slightly less than 4.5.
-    let first = (share * budget as f64 + 0.5 + 1e-9).floor() as u64;
-    let first = first.min(budget);
-    Ok((first, budget - first))
 }
 
 /// Return the indices of the rows of `0..rows` that are taken, in order, so that their costs sum to at most
@@ -57,17 +44,6 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
     use unicode_segmentation::UnicodeSegmentation;
-
-    #[test]
-    fn budgets_are_split_half_up() {
-        assert_eq!(split_budget(12_000, 0.8), Ok((9_600, 2_400)));
-        assert_eq!(split_budget(12_000, 0.9), Ok((10_800, 1_200)));
-        assert_eq!(split_budget(45, 0.1), Ok((5, 40)));
-        assert_eq!(split_budget(5, 0.5), Ok((3, 2)));
-        assert_eq!(split_budget(0, 0.4), Ok((0, 0)));
-        assert_eq!(split_budget(7, 1.0), Ok((7, 0)));
-        assert!(split_budget(7, 1.1).is_err() && split_budget(7, f64::NAN).is_err());
-    }
 
     #[test]
     fn the_first_overflow_stops_or_is_skipped() {
