@@ -246,6 +246,14 @@ SECTIONS: Final = (
         is_time=True,
     ),
     _time(
+        "vector-stores",
+        "An index with a model, next to LanceDB, FAISS and LEANN",
+        "The same passages and vectors of all-MiniLM-L6-v2 for all but LEANN's questions, which it encodes itself. Questions are asked one at"
+        " a time on one core. `search` leaves out the encoding of the question. `index` is the build without encoding. ketrag-fast and"
+        " LanceDB keep texts and a word index, LEANN the texts, FAISS vectors alone; ketrag-fast has one index for all its modes.",
+        "vector_stores.py",
+    ),
+    _time(
         "opening",
         "Opening an index",
         "A fresh process opens an index of generated documents and asks a question; files are in the page cache. `blocks`, the"

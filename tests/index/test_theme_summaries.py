@@ -337,7 +337,11 @@ def test_results_of_another_form_are_left_out(row: Any) -> None:
     ("text", "finish", "said"),
     [
         ('{"title": "a", "summary": "One. Two."}', "stop", "One. Two."),
-        ('{"title": "a", "summary": "It sailed far to the north. Then it came ba', "length", "It sailed far to the north."),
+        (
+            '{"title": "a", "summary": "It sailed far to the north. Then it came ba',
+            "length",
+            "It sailed far to the north.",
+        ),
         ('{"title": "a", "summary": "It sailed \\', "time", "It sailed"),
         ('{"title": "a", "summary": "It sailed far to the north. Then it came ba', "stop", None),
         ('{"title": "a", "summary": "x"}', "repetition", None),
