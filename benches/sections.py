@@ -298,6 +298,21 @@ SECTIONS: Final = (
         " is driven over its own protocol, and draws in software.",
         "workbench.py",
     ),
+    Section(
+        "themes",
+        "Themes and questions about the whole",
+        "[Themes and surveys](../docs/concepts/themes.md). Labels, stability and speed are measured on the technical documentation"
+        " (`python benches/technical.py --fetch` gets it), surveys on questions with at least three gold documents. The constants of"
+        " `survey` were chosen on all of these questions.",
+        (
+            Run("themes-labels", ("themes.py", "labels")),
+            Run("themes-survey", ("themes.py", "survey")),
+            Run("themes-survey-minilm", ("themes.py", "survey", "--model")),
+            Run("themes-stability", ("themes.py", "stability")),
+            Run("themes-speed", ("themes.py", "speed")),
+            Run("themes-rule", ("themes.py", "rule")),
+        ),
+    ),
     _time(
         "interchange",
         "Export and import",

@@ -285,7 +285,7 @@ def _apply_all(tables: Tables, steps: Iterable[Step], done: Ingested, ahead: Seq
         tables.insert(new)
         done.added += len(new)
         if ahead and new:
-            _give(ahead, [document for document, *_ in new], [content for *_, content in new])
+            _send_ahead(ahead, [document for document, *_ in new], [content for *_, content in new])
         new, characters = [], 0
 
     for step in steps:
@@ -308,7 +308,7 @@ def _apply_all(tables: Tables, steps: Iterable[Step], done: Ingested, ahead: Seq
     insert()
 
 
-def _give(ahead: Sequence[Ahead], documents: Sequence[Document], contents: Sequence[str]) -> None:
+def _send_ahead(ahead: Sequence[Ahead], documents: Sequence[Document], contents: Sequence[str]) -> None:
     """Pass new documents on."""
     metadata = None
     if any(document.metadata for document in documents):
@@ -383,21 +383,21 @@ def _summarise(comparison: SourceComparison, done: Ingested) -> None:
             if len(written) == 1
             else f"{len(written):,} minified or generated files"
         )
-        named = _named(f"{one.document} ({one.message})" for one in written)
+        named = _list_names(f"{one.document} ({one.message})" for one in written)
         done.warnings.append(f"skipped {files}: {named}; -o generated=read reads them")
     hidden = [one for one in comparison.skipped if one.code == HIDDEN]
     if hidden:
-        named = _named(f"{one.document} ({one.message})" for one in hidden)
+        named = _list_names(f"{one.document} ({one.message})" for one in hidden)
         done.warnings.append(f"left out what is hidden in {named}; -o hidden=read reads it")
     if comparison.unsure:
         files = "1 file" if len(comparison.unsure) == 1 else f"{len(comparison.unsure):,} files"
-        named = _named(f"{one.document} ({one.message})" for one in comparison.unsure)
+        named = _list_names(f"{one.document} ({one.message})" for one in comparison.unsure)
         done.warnings.append(
             f"the encoding of {files} is not sure: {named}; -o fallback_encoding=NAME sets it"
         )
 
 
-def _named(names: Iterable[str]) -> str:
+def _list_names(names: Iterable[str]) -> str:
     """Return the first names of a list, and the number of the others."""
     every = list(names)
     more = f" and {len(every) - _FEW:,} more" if len(every) > _FEW else ""

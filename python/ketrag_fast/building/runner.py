@@ -124,7 +124,7 @@ def build(
     layout = Layout(Path(path))
     with hold_folder(layout):
         is_open = options.opened is not None and is_newest(layout, options.opened)
-        base = _published(layout, options.opened if is_open else newest_whole(layout), options.rebuild)
+        base = _finish_published(layout, options.opened if is_open else newest_whole(layout), options.rebuild)
         is_current = base is not None and base.number == current_number(layout)
         resolved, reads = _plan_settings(given, base, layout, options)
         require_some_mode(resolved.settings)
@@ -151,7 +151,7 @@ def build(
             if deltas is not None:
                 small = change_by_delta(deltas, work, beginning.change)
                 if small is not None:
-                    return _finish(work, small, noted)
+                    return _finish_delta(work, small, noted)
             if is_open:
                 work.base = newest_whole(layout)  # without checksums: the stages verify what they use
             with working_ahead(layout, tables, stages, resolved.settings) as work.ahead:
@@ -159,16 +159,16 @@ def build(
                 read.warnings += noted
                 base = work.base
                 if options.quick and base and base.manifest.documents["fingerprint"] == read.fingerprint:
-                    _keep_stamps(work, read, options.purge)
-                    return _unchanged(base, read, start)
+                    _store_stamps(work, read, options.purge)
+                    return _report_unchanged(base, read, start)
                 if deltas is not None:
                     small = publish_difference(deltas, work, read)
                     if small is not None:
-                        _keep_stamps(work, read, options.purge)
-                        return _finish(work, small, read.warnings)
+                        _store_stamps(work, read, options.purge)
+                        return _finish_delta(work, small, read.warnings)
                 report = _run_stages(work, read, options.rebuild, used)
             remember(tables, report)
-            _keep_stamps(work, read, options.purge)
+            _store_stamps(work, read, options.purge)
         if used is not None:
             purge(layout, used)
         _drop_old(work)
@@ -188,7 +188,7 @@ def _run_stages(work: Build, read: Ingested, rebuild: bool, used: Used | None) -
         return work.run(read)
 
 
-def _keep_stamps(work: Build, read: Ingested, purge: bool) -> None:
+def _store_stamps(work: Build, read: Ingested, purge: bool) -> None:
     """Store sizes and times of the files that were read. A purge deletes them, as they contain names."""
     layout = work.layout
     with suppress(OSError):  # it only saves time
@@ -199,7 +199,7 @@ def _keep_stamps(work: Build, read: Ingested, purge: bool) -> None:
             write_stamps(layout, merged_stamps(read_stamps(layout), read.stamps, specs), read.reader)
 
 
-def _unchanged(base: Generation, read: Ingested, start: float) -> BuildReport:
+def _report_unchanged(base: Generation, read: Ingested, start: float) -> BuildReport:
     """Return the report of a build that found all documents as they are."""
     return BuildReport(
         generation=base.number,
@@ -229,7 +229,7 @@ def _plan_settings(
     return settings_for(base, planned, options.rebuild, begun), reads
 
 
-def _published(layout: Layout, base: Generation | None, rebuild: bool) -> Generation | None:
+def _finish_published(layout: Layout, base: Generation | None, rebuild: bool) -> Generation | None:
     """Return the newest whole generation, which is current then.
 
     Raises IndexMissing for an unfinished merge, whose texts are still in its parts.
@@ -264,7 +264,7 @@ def _read_sources(work: Build, beginning: Beginning, rebuild: bool) -> Ingested:
     return read
 
 
-def _finish(work: Build, report: BuildReport, noted: Sequence[str]) -> BuildReport:
+def _finish_delta(work: Build, report: BuildReport, noted: Sequence[str]) -> BuildReport:
     """Add a change by a delta to the history, and remove what is old."""
     messages = (*noted, *pending_purge_warnings(work.tables))
     report = replace(report, warnings=messages, seconds=time.monotonic() - work.start)
@@ -308,7 +308,7 @@ def working_ahead(
     begun: dict[str, Ahead] = {}
     with ExitStack() as exits:
         if not tables.count():
-            for stage in _planned(stages, settings):
+            for stage in _plan_stages(stages, settings):
                 started = stage.begin(settings, layout.work)
                 if started is not None:
                     begun[stage.name] = started
@@ -316,7 +316,7 @@ def working_ahead(
         yield begun
 
 
-def _planned(stages: Sequence[Stage] | Planner, settings: Settings) -> Sequence[Stage]:
+def _plan_stages(stages: Sequence[Stage] | Planner, settings: Settings) -> Sequence[Stage]:
     with suppress(KetragError):  # the build itself reports it
         return stages(settings, False) if callable(stages) else stages
     return ()
