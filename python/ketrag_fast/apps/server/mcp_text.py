@@ -271,6 +271,7 @@ def themes_reply(themes: Themes, chosen: Theme | None, tokens: int) -> Reply:
         rows = [{key: row[key] for key in _THEME} for row in map(Theme.to_json, wanted)]
     else:
         lines.append(_theme(chosen))
+        lines += [] if chosen.summary is None else [f"{chosen.summary.title}: {chosen.summary.text}"]
         lines += [f'"{one.text}" ({one.document})' for one in chosen.quotes]
         lines += [
             f"{one.document} | {one.title} | {counted(one.passages, 'passage')}" for one in chosen.documents
