@@ -84,7 +84,7 @@ rust-lint:
 	cargo clippy --quiet --workspace --all-targets -- -D warnings
 
 python-lint: $(TOOLS) $(DENY)
-	$(BIN)/python docs/make_third_party.py --check
+	$(BIN)/python tools/make_third_party.py --check
 	$(DENY) --locked check licenses bans sources
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
 	$(BIN)/zizmor --offline --quiet --pedantic .github
@@ -122,7 +122,7 @@ rust-test:
 
 # CI tests with the other programs, `make peers` does here.
 peers: $(VENV)/.dev $(PEERS)
-	$(WITH_PEERS) $(BIN)/python -m pytest -q tests/unit/lab/interchange/test_peers.py
+	$(WITH_PEERS) $(BIN)/python -m pytest -q tests/unit/interchange/test_peers.py
 
 # A process for each core, four at most: each holds the models that its tests load. The tests of a file share one.
 # tests/conftest.py puts the longest files first. The twenty slowest tests are listed.
@@ -137,16 +137,16 @@ processors: $(VENV)/.dev
 	$(foreach names,$(WITHOUT),KETRAG_CPU_WITHOUT=$(names) cargo test --quiet --lib && \
 	KETRAG_CPU_WITHOUT=$(names) $(BIN)/python -m pytest -q $(KERNEL_TESTS) &&) true
 
-# The attacks on small indexes that docs/durability.md lists, and a report at the end; hours of two cores.
+# The attacks on small indexes that docs/internals/durability.md lists, and a report at the end; hours of two cores.
 # SOAK='--only kills,writes --scale 0.1 --seed 7' for less.
 SOAK ?=
 soak: $(VENV)/.dev
 	$(BIN)/python -m tests.soak $(SOAK)
 
-# The tests that are left out of the suite for their length, and a row for each in docs/durability.md: when it last
+# The tests that are left out of the suite for their length, and a row for each in docs/internals/durability.md: when it last
 # ran, at which commit, and how it ended.
 soak-tests: $(VENV)/.dev
-	$(BIN)/python docs/make_soak_table.py
+	$(BIN)/python tools/make_soak_table.py
 
 # Measures every section of benches/BENCHMARKS.md with the question sets at hand, and writes the pages that show the results:
 # hours of two cores, for a release. ONLY='build polar' measures these sections alone.

@@ -32,8 +32,8 @@ from common import WORK, arguments, publish, require_data
 from common import result_table as table
 from ketrag_fast import Hit, Index, Settings
 from ketrag_fast.apps.server.mcp_text import TOKENS, WHOLE, Paths, read_reply, search_reply
+from ketrag_fast.eval import load_dataset
 from ketrag_fast.kernels import count_tokens
-from ketrag_fast.lab.eval import load_dataset
 from technical import DOCS, TRUTH
 
 SETS = ("hotpotqa-dev", "technical")

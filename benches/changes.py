@@ -1,4 +1,4 @@
-"""Small changes of large indexes: one, many one after another, questions in between, and several indexes as one.
+"""Small changes of large indexes: one, many one after another, and questions in between.
 
 python benches/changes.py                                 # 8,000 and 300,000 documents, 100 changes
 python benches/changes.py --large 100000 --many 1000
@@ -32,7 +32,6 @@ WORST = 2.0
 QUESTIONS = 40
 REAL = ("musique-dev", "2wiki-dev", "hotpotqa-dev", "2wiki-101")
 """Question sets with real passages, 38,340 in all: their sentences have names in many forms."""
-PARTS = 4
 
 
 def clock(work: Callable[[], Any]) -> float:
@@ -175,35 +174,13 @@ def ratios(what: str, found: Sequence[dict[str, float]], most: float) -> list[li
     return rows
 
 
-def parts(count: int, folder: Path) -> tuple[list[list[Any]], list[Any]]:
-    """Return rows of questions to four indexes opened as one, and a row of their openings."""
-    made = list(documents(count))
-    settings = Settings(modes="bm25,walk", threads=2, chunk_tokens=2000)
-    places = [folder / f"part{n}" for n in range(PARTS)]
-    for n, place in enumerate(places):
-        Index.build(made[n::PARTS], place, settings=settings).close()
-    own = Settings(joined=str(folder / "joined"), threads=2)
-    first = clock(lambda: Index.open(places, settings=own).close())
-    later = clock(lambda: Index.open(places, settings=own).close())
-    texts = [question(one) for one in made[:: max(count // QUESTIONS, 1)]]
-    with (
-        Index.build(made, folder / "one", settings=settings) as one,
-        Index.open(places, settings=own) as joined,
-    ):
-        if one.digest != joined.digest:
-            raise RuntimeError("several indexes opened as one differ from one index")
-        rows = ratios(f"{PARTS} indexes as one, {count:,} documents", asked([joined, one], texts), 2)
-    said(f"{PARTS} indexes as one: opened in {first:.1f} s, again in {later:.3f} s")
-    return rows, [PARTS, count, first, later]
-
-
 def main() -> None:
     """Measure."""
     parser = arguments(__doc__)
     parser.add_argument("--large", type=int, default=300_000, help="documents of the largest index")
     parser.add_argument("--many", type=int, default=100, help="changes one after another")
     args = parser.parse_args()
-    large, many, shared = (900, 12, 300) if args.smoke else (args.large, args.many, 30_000)
+    large, many = (900, 12) if args.smoke else (args.large, args.many)
     cases: list[tuple[int, str, str | None]] = []
     if not args.smoke:
         cases = [(8_000, "bm25,walk", None), (8_000, "auto", None)]
@@ -231,7 +208,6 @@ def main() -> None:
                 about = f"a delta of {many:,} changes, {large:,} documents"
                 compared = ratios(about, asked([pending, index], texts), 1.1)
         shutil.rmtree(case.place)
-        rows, openings = parts(shared, folder)
     if not all(same):
         raise RuntimeError("a changed index differs from a build of its documents")
     columns = [
@@ -259,12 +235,7 @@ def main() -> None:
         [
             table("One change", columns, one),
             table("Changes one after another", each, [row]),
-            table(
-                "Questions", ["index", "mode", "ms", "one index, ms", "ratio", "target"], [*compared, *rows]
-            ),
-            table(
-                "Several indexes as one", ["indexes", "documents", "first opening, s", "later, s"], [openings]
-            ),
+            table("Questions", ["index", "mode", "ms", "one index, ms", "ratio", "target"], compared),
         ],
         f"Generated documents of some 88 words, or real passages of the question sets; medians of {REPEAT} changes, "
         "two threads; `seen`: another reader has switched to the new generation and answered a question about the "

@@ -1,4 +1,4 @@
-"""Draw docs/claims.svg and write the README's table of scores from benches/results: `python benches/claims.py`.
+"""Draw docs/pictures/claims.svg and write the README's table of scores from benches/results: `python benches/claims.py`.
 
 Left the share of questions with an answer in the context, by its size and with intervals; right recall@5. The colours follow the
 page's scheme, light or dark.
@@ -15,7 +15,7 @@ from typing import Any
 from page import read_results
 
 ROOT = Path(__file__).resolve().parent.parent
-OUT = ROOT / "docs" / "claims.svg"
+OUT = ROOT / "docs" / "pictures" / "claims.svg"
 README = ROOT / "README.md"
 ROWS = (("bm25", "none"), ("walk", "none"), ("text", "MiniLM"), ("fused", "MiniLM"), ("walk", "MiniLM"))
 """Modes of the README's table; those that were not measured on all three sets are left out."""

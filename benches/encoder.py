@@ -23,8 +23,8 @@ from common import WORK, arguments, median, publish, require_data, require_model
 from common import result_table as table
 from ketrag_fast import Index, Settings, _core
 from ketrag_fast.errors import InputError
+from ketrag_fast.eval import load_dataset
 from ketrag_fast.kernels.encoder import Encoder, kernels
-from ketrag_fast.lab.eval import load_dataset
 
 QUESTION = "Who was the father of the architect that designed the railway station of the town on the lake?"
 FORMS = {

@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from ketrag_fast import Index, Settings
-from ketrag_fast.lab.eval import collect, load_dataset
-from ketrag_fast.lab.eval.metrics import recall
+from ketrag_fast.eval import collect, load_dataset
+from ketrag_fast.eval.metrics import recall
 
 HERE: Final = Path(__file__).resolve().parent
 EXPECTED: Final = HERE / "gate.json"

@@ -93,8 +93,8 @@ def measure(*, smoke: bool) -> None:
 
 def one(what: str, folder: Path) -> dict[str, Any]:
     from ketrag_fast import Index
-    from ketrag_fast.lab.interchange.exporting import export_graph
-    from ketrag_fast.lab.interchange.importing import import_index
+    from ketrag_fast.interchange.exporting import export_graph
+    from ketrag_fast.interchange.importing import import_index
 
     before, started = cpu(), time.perf_counter()
     if what == "import lightrag":
@@ -190,8 +190,8 @@ def make_index(path: Path, entities: int, relations: int) -> None:
 
 def make_lightrag(folder: Path, chunks: int) -> None:
     """A working directory of LightRAG with five chunks in each document and ten entities in each chunk."""
-    from ketrag_fast.lab.interchange.lightrag_reader import CHUNKS as CHUNK_FILE
-    from ketrag_fast.lab.interchange.lightrag_reader import DOCUMENTS, GRAPH
+    from ketrag_fast.interchange.lightrag_reader import CHUNKS as CHUNK_FILE
+    from ketrag_fast.interchange.lightrag_reader import DOCUMENTS, GRAPH
 
     rng = np.random.default_rng(8)
     folder.mkdir()

@@ -32,8 +32,8 @@ import Stemmer
 
 from common import DATA, ROOT, header, require_data, table
 from ketrag_fast import Document, Index, Settings, _core
+from ketrag_fast.eval import Question, load_dataset
 from ketrag_fast.kernels import links as kernel
-from ketrag_fast.lab.eval import Question, load_dataset
 from walk import Corpus, passages
 
 sys.path.insert(0, str(ROOT))

@@ -1,4 +1,4 @@
-"""Render benches/BENCHMARKS.md and docs/figures.md from the results in benches/results."""
+"""Render benches/BENCHMARKS.md and docs/reference/figures.md from the results in benches/results."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sections import PREFACE, SECTIONS, Section
 ROOT: Final = Path(__file__).resolve().parent.parent
 PAGE: Final = ROOT / "benches" / "BENCHMARKS.md"
 RESULTS: Final = ROOT / "benches" / "results"
-SCORES: Final = ROOT / "docs" / "figures.md"
+SCORES: Final = ROOT / "docs" / "reference" / "figures.md"
 
 COLUMNS = ("recall@2", "recall@5", "all gold in 5", "all gold in 10")
 SETS = {
@@ -27,7 +27,7 @@ PAPERS = (("2wiki-101", "HippoRAG 2, 1,000 questions", "NV-Embed-v2, LLM", {"rec
 HEAD = """# Scores of all modes
 
 Recall and all gold of every measured mode, with half of the 95 % interval (±, percent, a bootstrap over the questions).
-`make figures` makes this page from the stored results of [the benchmarks](../benches/BENCHMARKS.md), which have versions, dates,
+`make figures` makes this page from the stored results of [the benchmarks](../../benches/BENCHMARKS.md), which have versions, dates,
 machines and the other columns.
 
 * **A pool decides how hard a set is.** Figures of papers are next to ours only if the passages are the same: the 6,119
@@ -191,6 +191,30 @@ def hop_lines(results: Results) -> list[str]:
     return [*lines, ""]
 
 
+def default_lines(results: Results) -> list[str]:
+    """Return the section on the default mode next to the others, if it was measured."""
+    runs = [results[name] for name in ("ranking", "ranking-minilm") if name in results]
+    if not runs:
+        return []
+    lines = [
+        "## The default on every kind of collection",
+        "",
+        "`auto`, which is `walk`, next to the other modes on the sets that its rule was chosen on. *Ahead* is the difference to the",
+        "best other mode, paired by question. [The walk](../concepts/walk.md#when-there-is-no-second-hop) has the rule,",
+        "[modes](modes.md#collections-without-a-second-hop) what did not help.",
+        "",
+    ]
+    for run in runs:
+        lines += [f"* {note}" for note in run["notes"]]
+    for at, first in enumerate(runs[0]["tables"]):
+        rows = [row for run in runs for row in run["tables"][at]["rows"]]
+        order = list(dict.fromkeys(row[0] for row in rows))
+        rows.sort(key=lambda row: order.index(row[0]))
+        lines += ["", *table_lines({**first, "rows": rows})]
+    return [*lines, ""]
+
+
 def scores_page(results: Results) -> str:
-    """Return the text of docs/figures.md: recall and all gold with intervals for every mode and set."""
-    return "\n".join([HEAD, *score_lines(results), "", *hop_lines(results)]).rstrip() + "\n"
+    """Return the text of docs/reference/figures.md: recall and all gold with intervals for every mode and set."""
+    lines = [HEAD, *score_lines(results), "", *hop_lines(results), *default_lines(results)]
+    return "\n".join(lines).rstrip() + "\n"

@@ -19,8 +19,8 @@ from pathlib import Path
 from common import MODEL, WORK, arguments, publish, require_data, require_model, reuse_vectors
 from common import result_table as table
 from ketrag_fast import Index, Settings
-from ketrag_fast.lab.eval import METRICS, DataSet, collect, load_dataset
-from ketrag_fast.lab.eval.metrics import all_gold, bootstrap_interval, recall
+from ketrag_fast.eval import METRICS, DataSet, collect, load_dataset
+from ketrag_fast.eval.metrics import all_gold, bootstrap_interval, recall
 
 PLAIN = ("bm25", "text", "fused", "walk", "keyword", "knn", "g2cons", "cg-rag")
 RULES = ("skeleton", "ket", "g2cons", "noderag")

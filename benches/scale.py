@@ -1,9 +1,10 @@
-"""Builds of `auto` without a model over growing corpora, next to tantivy and bm25s: time, memory, bytes, questions.
+"""Builds of `auto` over growing corpora, next to tantivy and bm25s: time, memory, bytes, questions.
 
     python benches/scale.py                                  # 30,000 and 100,000 passages
     python benches/scale.py --passages 300000,1000000 --memory 2000
     python benches/scale.py --scaling                        # one core against all
     python benches/scale.py --odd all                        # sources of unusual shape at full size
+    python benches/scale.py --corpus corpus.jsonl --questions queries.jsonl --model   # real passages, all-MiniLM-L6-v2
     python benches/scale.py --peers PYTHON                   # an interpreter with tantivy and bm25s; default: $KETRAG_PEERS
 
 Every build is a process that reads the same JSON lines. With `--scaling` one more is bound to one core, because
@@ -27,7 +28,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from common import PEERS, arguments, publish
+from common import PEERS, arguments, publish, require_model
 from common import result_table as table
 from generated import documents, question
 
@@ -43,7 +44,7 @@ with Index.build(source, place, settings=Settings(**options)) as index:
 _KETRAG_ASKS = """
 import json, statistics, sys, time
 from pathlib import Path
-from ketrag_fast import Index
+from ketrag_fast import Document, Index
 asked, out = json.loads(sys.argv[2]), {}
 def own():
     rows = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
@@ -53,7 +54,7 @@ with Index.open(sys.argv[1]) as index:
     opened = time.perf_counter()
     index.retrieve(asked[0], mode="walk", budget=4000)
     out["open"], out["first"] = 1000 * (opened - start), 1000 * (time.perf_counter() - opened)
-    for mode in ("bm25", "walk"):
+    for mode in [name for name in ("bm25", "text", "walk") if name in index.modes]:
         took = []
         for text in asked * 2:
             start = time.perf_counter()
@@ -61,6 +62,13 @@ with Index.open(sys.argv[1]) as index:
             took.append(1000 * (time.perf_counter() - start))
         out[mode] = statistics.median(took[len(asked):])
     out["own"] = own() - before
+    if len(sys.argv) > 3:
+        took = []
+        for at, text in enumerate(asked[:5]):
+            start = time.perf_counter()
+            index.update(add=[Document(sys.argv[3 + at], "The passage is changed. " + text, "Title")])
+            took.append(time.perf_counter() - start)
+        out["change"] = statistics.median(took[1:])
 print(json.dumps(out))
 """
 _TANTIVY = """
@@ -196,6 +204,18 @@ def write_corpus(path: Path, count: int) -> int:
     return size
 
 
+def copy_corpus(source: Path, path: Path, count: int) -> tuple[int, list[str]]:
+    """Write the first passages of a question set as JSON lines; return the bytes of texts and titles, and the ids."""
+    size, ids = 0, []
+    with source.open(encoding="utf-8") as lines, path.open("w", encoding="utf-8") as out:
+        for record in map(json.loads, islice(lines, count)):
+            one = {"id": record["_id"], "title": record.get("title", ""), "text": record["text"]}
+            out.write(json.dumps(one) + "\n")
+            size += len(one["text"].encode()) + len(one["title"].encode())
+            ids.append(one["id"])
+    return size, ids
+
+
 def has_module(python: str, name: str) -> bool:
     """Return whether an interpreter can import a module."""
     return subprocess.run([python, "-c", f"import {name}"], capture_output=True, check=False).returncode == 0
@@ -209,8 +229,9 @@ def run(
     options: dict[str, Any],
     *,
     one_core: bool = False,
+    changed: Sequence[str] = (),
 ) -> list[Any]:
-    """Build with one program, ask it, and return the built process, the bytes on disk and the milliseconds."""
+    """Build with one program, ask it, change documents with these ids if there are any, and return the built process, the bytes on disk and the milliseconds."""
     build, ask = PROGRAMS[name]
     with tempfile.TemporaryDirectory(dir=corpus.parent) as folder:
         place = Path(folder) / "index"
@@ -218,7 +239,7 @@ def run(
             [python, "-c", build, str(corpus), str(place), json.dumps(options)], one_core=one_core
         )
         size = sum(file.stat().st_size for file in place.rglob("*") if file.is_file())
-        times = measure([python, "-c", ask, str(place), json.dumps(asked)]).printed if asked else {}
+        times = measure([python, "-c", ask, str(place), json.dumps(asked), *changed]).printed if asked else {}
     return [built, size, times]
 
 
@@ -227,7 +248,7 @@ def row(name: str, count: int, size: int, done: list[Any]) -> list[Any]:
     built, taken, times = done
     processor = built.user + built.system
     cells = [built.wall, processor, processor / built.wall, built.peak, built.own, taken / 1e6, taken / size]
-    return [f"{count:,}", name, *cells, times.get("bm25"), times.get("walk")]
+    return [f"{count:,}", name, *cells, *(times.get(mode) for mode in ("bm25", "text", "walk"))]
 
 
 def options_of(args: argparse.Namespace) -> dict[str, Any]:
@@ -235,6 +256,8 @@ def options_of(args: argparse.Namespace) -> dict[str, Any]:
     options: dict[str, Any] = {"modes": "auto", "threads": args.threads}
     if args.memory:
         options["memory"] = args.memory
+    if args.model:
+        options["embedder"] = f"native:{require_model()}"
     return options
 
 
@@ -245,13 +268,19 @@ def measure_size(args: argparse.Namespace, count: int) -> list[list[Any]]:
     scaling: list[Any] = []
     with tempfile.TemporaryDirectory(dir=args.folder) as folder:
         corpus = Path(folder) / "passages.jsonl"
-        size = write_corpus(corpus, count)
-        asked = [question(one) for one in islice(documents(min(count, 1000)), QUESTIONS)]
+        if args.corpus:
+            size, ids = copy_corpus(args.corpus, corpus, count)
+            with args.questions.open(encoding="utf-8") as lines:
+                asked = [json.loads(line)["text"] for line in islice(lines, QUESTIONS)]
+        else:
+            size, ids = write_corpus(corpus, count), [f"{at:07}" for at in range(5)]
+            asked = [question(one) for one in islice(documents(min(count, 1000)), QUESTIONS)]
         options = options_of(args)
-        done = run("ketrag-fast", sys.executable, corpus, asked, options)
+        changed = ids[:5] if args.model else ()
+        done = run("ketrag-fast", sys.executable, corpus, asked, options, changed=changed)
         rows.append(row("ketrag-fast", count, size, done))
         stages += [[f"{count:,}", name, value] for name, value in done[0].printed.items()]
-        first = [[f"{count:,}", *(done[2][name] for name in ("open", "first", "own"))]]
+        first = [[f"{count:,}", *(done[2].get(name) for name in ("open", "first", "own", "change"))]]
         rest = done[0].wall - sum(done[0].printed.values())
         stages.append([f"{count:,}", "start, reading, publishing", rest])
         if args.scaling:
@@ -340,6 +369,9 @@ def main() -> None:
     """Measure each size."""
     parser = arguments(__doc__)
     parser.add_argument("--passages", default="30000,100000", help="sizes, separated by commas")
+    parser.add_argument("--corpus", type=Path, help="passages of a question set, instead of generated ones")
+    parser.add_argument("--questions", type=Path, help="queries.jsonl of the set, with --corpus")
+    parser.add_argument("--model", action="store_true", help="with all-MiniLM-L6-v2; without other programs")
     parser.add_argument("--memory", type=int, help="bound of ketrag's memory in MB")
     parser.add_argument("--threads", type=int, default=0, help="threads of a build; 0 for all cores")
     parser.add_argument("--scaling", action="store_true", help="build on one core, too")
@@ -352,6 +384,9 @@ def main() -> None:
     parser.add_argument("--folder", help="where corpora and indexes are written; default: the system's")
     parser.add_argument("--odd", choices=("all", *SHAPES), help="build sources of unusual shape instead")
     args = parser.parse_args()
+    if bool(args.corpus) != bool(args.questions):
+        parser.error("--corpus and --questions belong together")
+    args.no_peers = args.no_peers or args.model
     if args.odd:
         measure_odd(args)
         return
@@ -364,19 +399,26 @@ def main() -> None:
     notes = [f"Not measured, because it is not installed or not wanted: {name}." for name in missing]
     columns = ["passages", "program", "s", "processor s", "cores used", "peak MB", "own MB", "MB on disk"]
     tables = [
-        table("Builds", [*columns, "times the text", "bm25, ms", "walk, ms"], rows),
+        table("Builds", [*columns, "times the text", "bm25, ms", "text, ms", "walk, ms"], rows),
         table("Stages of ketrag-fast", ["passages", "stage", "s"], stages),
     ]
     tables.append(
         table(
             "Opening",
-            ["passages", "open, ms", "first question by walk, ms", "own MB after 100 questions each"],
+            [
+                "passages",
+                "open, ms",
+                "first question by walk, ms",
+                "own MB after 100 questions each",
+                "a changed document, s",
+            ],
             first,
         )
     )
     if scaling:
         tables.append(table("Cores", ["passages", "one core, s", "all cores, s", "times as fast"], scaling))
-    publish(tables, "Generated passages of 90 words; one build each, medians of 50 warm questions.", notes)
+    kind = f"The first passages of {args.corpus.name}" if args.corpus else "Generated passages of 90 words"
+    publish(tables, f"{kind}; one build each, medians of 50 warm questions.", notes)
 
 
 if __name__ == "__main__":

@@ -107,6 +107,17 @@ SECTIONS: Final = (
         "`examples/polar`: 56 articles, of which questions combine up to four. Small and clean: a check, not evidence.",
     ),
     Section(
+        "ranking",
+        "The default on every kind of collection",
+        "`auto`, which is `walk`, next to the other modes on the sets that its rule was chosen on: paragraphs of Wikipedia for several"
+        " hops, single paragraphs in six languages, chats, code, abstracts and web pages. `ahead` is the difference to the best of the"
+        " other modes, paired by question. [The walk](../docs/concepts/walk.md#when-there-is-no-second-hop) has the rule.",
+        (
+            Run("ranking", ("ranking.py", "sets")),
+            Run("ranking-minilm", ("ranking.py", "sets", "--model")),
+        ),
+    ),
+    Section(
         "technical",
         "Technical documentation",
         "Questions on 1,859 pages of documentation of eleven Debian packages (Apache httpd, APT, BIND, D-Bus, Exim, HAProxy, Lua, Postfix,"
@@ -167,13 +178,6 @@ SECTIONS: Final = (
             for name in ("musique-dev", "2wiki-dev", "hotpotqa-dev", "musique-train100")
             for suffix, option in (("", ("--model",)), ("-plain", ()))
         ),
-    ),
-    Section(
-        "advice",
-        "Advice without labels",
-        "What `ketrag bench advise` recommends from questions that it makes of the passages, next to the labelled questions of the same"
-        " set, which it does not read. `direct` and `linked` are the shares of made questions answered in the first five.",
-        (Run("advice", ("advice.py",)),),
     ),
     _time(
         "build",
@@ -242,6 +246,14 @@ SECTIONS: Final = (
         is_time=True,
     ),
     _time(
+        "vector-stores",
+        "An index with a model, next to LanceDB, FAISS and LEANN",
+        "The same passages and vectors of all-MiniLM-L6-v2 for all but LEANN's questions, which it encodes itself. Questions are asked one at"
+        " a time on one core. `search` leaves out the encoding of the question. `index` is the build without encoding. ketrag-fast and"
+        " LanceDB keep texts and a word index, LEANN the texts, FAISS vectors alone; ketrag-fast has one index for all its modes.",
+        "vector_stores.py",
+    ),
+    _time(
         "opening",
         "Opening an index",
         "A fresh process opens an index of generated documents and asks a question; files are in the page cache. `blocks`, the"
@@ -285,6 +297,21 @@ SECTIONS: Final = (
         "Positions and communities are computed in Rust. The browser opens a page without a server that holds the whole graph; it"
         " is driven over its own protocol, and draws in software.",
         "workbench.py",
+    ),
+    Section(
+        "themes",
+        "Themes and questions about the whole",
+        "[Themes and surveys](../docs/concepts/themes.md). Labels, stability and speed are measured on the technical documentation"
+        " (`python benches/technical.py --fetch` gets it), surveys on questions with at least three gold documents. The constants of"
+        " `survey` were chosen on all of these questions.",
+        (
+            Run("themes-labels", ("themes.py", "labels")),
+            Run("themes-survey", ("themes.py", "survey")),
+            Run("themes-survey-minilm", ("themes.py", "survey", "--model")),
+            Run("themes-stability", ("themes.py", "stability")),
+            Run("themes-speed", ("themes.py", "speed")),
+            Run("themes-rule", ("themes.py", "rule")),
+        ),
     ),
     _time(
         "interchange",

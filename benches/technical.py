@@ -30,7 +30,7 @@ import numpy as np
 from common import MODEL, ROOT, WORK, arguments, publish, require_model
 from common import result_table as table
 from ketrag_fast import Index, Settings
-from ketrag_fast.lab.eval.metrics import bootstrap_interval
+from ketrag_fast.eval.metrics import bootstrap_interval
 from ketrag_fast.types.contexts import Passage
 
 TRUTH = Path(__file__).with_name("truth") / "technical.json"

@@ -24,7 +24,7 @@ from typing import Any
 
 from common import DATA, arguments, publish
 from common import result_table as table
-from ketrag_fast.lab.eval.metrics import bootstrap_interval
+from ketrag_fast.eval.metrics import bootstrap_interval
 
 FOLDER = DATA / "web-pages"
 Reader = Callable[[bytes], str]

@@ -18,8 +18,8 @@ from common import result_table as table
 from ketrag_fast.apps.server.page import FILES
 from ketrag_fast.apps.server.replies import json_bytes
 from ketrag_fast.kernels import drawing
-from ketrag_fast.lab.workbench.assets import content
-from ketrag_fast.lab.workbench.graph_file import page
+from ketrag_fast.page.assets import content
+from ketrag_fast.page.graph_file import page
 from ketrag_fast.query.graph_view import OpenGraph
 from ketrag_fast.systems.spec.drawing import DrawableGraph, NodeBlock
 

@@ -21,9 +21,10 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"models"}),
     frozenset({"systems"}),
     # Queries never build, and builds never query.
-    frozenset({"build", "query", "extending"}),
+    frozenset({"building", "query", "extending"}),
     frozenset({"index"}),
-    frozenset({"lab", "ray"}),
+    frozenset({"page"}),
+    frozenset({"eval", "interchange", "ray"}),
     frozenset({"apps"}),
     # `python -m ketrag_fast` is the command.
     frozenset({"__main__"}),
@@ -32,7 +33,7 @@ LAYER = {part: level for level, parts in enumerate(LAYERS) for part in parts}
 # The package itself hands out public names of any layer, when they are first used.
 FACADE = ""
 # The command and the server use `Index` as any program does.
-BEHIND_THE_INDEX = {"storage", "build", "_core"}
+BEHIND_THE_INDEX = {"storage", "building", "_core"}
 # Systems and shared stages are plug-ins: they must not know each other.
 STRANGERS = ("systems",)
 SHARED = {"spec", "shared", "registry", "planning", "index_settings", "removed_variants"}

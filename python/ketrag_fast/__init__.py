@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from ketrag_fast.base.progress import Event
     from ketrag_fast.errors import KetragError
     from ketrag_fast.index import Index
-    from ketrag_fast.lab.interchange.exporting import export_graph
-    from ketrag_fast.lab.interchange.importing import import_index
+    from ketrag_fast.interchange.exporting import export_graph
+    from ketrag_fast.interchange.importing import import_index
     from ketrag_fast.query.query import Query
     from ketrag_fast.types import (
         Answer,
@@ -43,6 +43,8 @@ if TYPE_CHECKING:
         Span,
         Theme,
         Themes,
+        ThemeSummaries,
+        ThemeSummary,
     )
 
 _HOMES = {
@@ -72,9 +74,11 @@ _HOMES = {
     "Span": "types",
     "Theme": "types",
     "Themes": "types",
+    "ThemeSummaries": "types",
+    "ThemeSummary": "types",
     "__version__": "_core",
-    "export_graph": "lab.interchange.exporting",
-    "import_index": "lab.interchange.importing",
+    "export_graph": "interchange.exporting",
+    "import_index": "interchange.importing",
 }
 
 __all__ = [
@@ -103,6 +107,8 @@ __all__ = [
     "Settings",
     "Span",
     "Theme",
+    "ThemeSummaries",
+    "ThemeSummary",
     "Themes",
     "__version__",
     "export_graph",

@@ -702,6 +702,7 @@ def walk_rank(
     question_vectors: _F32 | None = None,
     exact: bool = False,
     lengths: _F64 | None = None,
+    documents: _U32 | None = None,
     numbers: list[tuple[str, float]] | None = None,
     wanted: _U8 | None = None,
     threads: int = 0,

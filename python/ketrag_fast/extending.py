@@ -1,6 +1,6 @@
-"""Everything that a package with a system needs (docs/extending.md).
+"""Names for packages that add a system or a command (docs/how-to/extending.md).
 
-These names are stable; everything else that a system imports from `ketrag_fast` may move.
+These names are stable; everything else in `ketrag_fast` may move.
 Importing this module is cheap and loads no NumPy: every command of `ketrag` loads every installed system.
 
 >>> from dataclasses import dataclass
@@ -13,7 +13,9 @@ Importing this module is cheap and loads no NumPy: every command of `ketrag` loa
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ketrag_fast.base.config import Settings, setting
@@ -57,6 +59,7 @@ __all__ = [
     "Channel",
     "ChannelQuery",
     "Column",
+    "Command",
     "ConfigError",
     "DeadlineExceeded",
     "Document",
@@ -85,6 +88,26 @@ __all__ = [
     "strings",
     "unpack_strings",
 ]
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command of `ketrag` in another package, named by an entry point of the group `ketrag.commands`.
+
+    `declare` adds its arguments to a parser that has the common options (-i, -o, --json and others). `run`
+    gets the parsed arguments and returns the exit code; `arguments.open_index()` opens the index of -i or -c.
+
+    Examples:
+        >>> def run(arguments: Namespace) -> int:
+        ...     with arguments.open_index() as index:
+        ...         print(index.stats()["counts"]["documents"])
+        ...     return 0
+        >>> COMMAND = Command("print the number of documents", lambda parser: None, run)
+    """
+
+    help: str
+    declare: Callable[[ArgumentParser], None]
+    run: Callable[[Namespace], int]
 
 
 def pack_strings(name: str, texts: Sequence[str]) -> dict[str, NDArray[Any]]:

@@ -66,7 +66,8 @@ def test_without_a_name_a_search_uses_all(sources: Path) -> None:
     assert "[work]" not in run(elsewhere, "search", "whale", "-c", "notes")
     assert len(run(elsewhere, "grep", "whale").splitlines()) == 2
     assert "walrus" in run(elsewhere, "get", str(sources / "work" / "a.md"))
-    assert "2 collections" in run(elsewhere, "retrieve", "whale", code=4)
+    assert "[work] " in run(elsewhere, "retrieve", "whale ship")
+    assert "2 collections" in run(elsewhere, "stats", code=4)
     assert "one collection" in run(elsewhere, "describe", "x", "-c", "notes,work", code=2)
     run(sources / "notes", "index", "a.md")
     assert "[" not in run(sources / "notes", "search", "zeppelin"), "./.ketrag comes first"

@@ -159,14 +159,9 @@ def test_the_model_of_an_index_may_lie_elsewhere(place: Path) -> None:
 
 def test_published_files_are_indexed_and_scored(place: Path) -> None:
     dataset = published(place)
-    for extra in ((), ("--concatenate", "3")):
-        code, out, _ = ketrag(
-            "eval", dataset, "--mode", "walk,text", "--budget", "100", "--json", *extra, cwd=place
-        )
-        assert code == 0
-        for row in json.loads(out)["rows"]:
-            assert row["coverage"] == 1.0
-            assert row["recall"] == (None if extra else 1.0)
+    code, out, _ = ketrag("eval", dataset, "--mode", "walk,text", "--budget", "100", "--json", cwd=place)
+    assert code == 0
+    assert [(row["coverage"], row["recall"]) for row in json.loads(out)["rows"]] == [(1.0, 1.0)] * 2
 
 
 def test_answers_are_judged(place: Path) -> None:
@@ -210,8 +205,6 @@ def test_what_is_absent_is_told_not_counted(place: Path) -> None:
         ((POLAR, "--compare", "bm25", "run:walk"), "config", "run:walk"),
         ((POLAR, "--bertscore", "folder"), "config", "needs answers"),
         ((POLAR, "--answers", "none.jsonl"), "document", "none.jsonl"),
-        ((POLAR, "--concatenate", "x"), "config", "'x'"),
-        ((POLAR, "-i", ".ketrag", "--concatenate", "1"), "config", "is already built"),
         ((POLAR, "--judge", "llama-cpp:x.gguf"), "config", "needs two sides"),
         (("--compare", "run:bm25", "run:walk", "--judge", "heuristic"), "config", "not a language model"),
         (("nowhere",), "document", "nowhere does not exist"),

@@ -88,10 +88,12 @@ def test_an_index_of_an_older_format_is_built_again(tmp_path: Path) -> None:
 def test_readme_and_figure_show_the_stored_results(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     import claims  # type: ignore[import-not-found]
 
-    for name in ("README.md", "docs/claims.svg"):
+    for name in ("README.md", "docs/pictures/claims.svg"):
         (tmp_path / Path(name).name).write_bytes((ROOT / name).read_bytes())
     monkeypatch.setattr(claims, "README", tmp_path / "README.md")
     monkeypatch.setattr(claims, "OUT", tmp_path / "claims.svg")
     claims.write()
     assert (tmp_path / "README.md").read_text("utf-8") == (ROOT / "README.md").read_text("utf-8")
-    assert (tmp_path / "claims.svg").read_text("utf-8") == (ROOT / "docs" / "claims.svg").read_text("utf-8")
+    assert (tmp_path / "claims.svg").read_text("utf-8") == (
+        ROOT / "docs" / "pictures" / "claims.svg"
+    ).read_text("utf-8")

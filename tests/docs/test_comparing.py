@@ -1,4 +1,4 @@
-"""The commands of docs/comparing.md run as they stand there, in a folder that has the examples beside it."""
+"""The commands of docs/how-to/comparing.md run, in a folder with the examples."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from ketrag_fast.apps.cli.main import main
-from ketrag_fast.lab.comparison.configurations import from_file
-from ketrag_fast.lab.cost.prices import read_prices
+from ketrag_fast.eval.comparison.configurations import from_file
+from ketrag_fast.eval.prices import read_prices
 from tests.process import ROOT
 
-PAGE = (ROOT / "docs" / "comparing.md").read_text("utf-8")
+PAGE = (ROOT / "docs" / "how-to" / "comparing.md").read_text("utf-8")
 
 
 def _blocks(kind: str) -> list[str]:

@@ -27,8 +27,8 @@ MODULES = [
     "ketrag_fast.base.config.fields",
     "ketrag_fast.base.config.settings",
     "ketrag_fast.index.index",
-    "ketrag_fast.lab.interchange.exporting",
-    "ketrag_fast.lab.interchange.importing",
+    "ketrag_fast.interchange.exporting",
+    "ketrag_fast.interchange.importing",
     "ketrag_fast.query.query",
     *(
         f"ketrag_fast.systems.spec.{name}"

@@ -1,4 +1,4 @@
-"""docs/extending.md shows the example as it stands, and its commands run."""
+"""docs/how-to/extending.md shows the example as it stands, and its commands run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.systems.outside import Install, install
 
 __all__ = ["install"]  # the fixture
 
-PAGE = ROOT / "docs" / "extending.md"
+PAGE = ROOT / "docs" / "how-to" / "extending.md"
 EXAMPLE = ROOT / "examples" / "own_system"
 
 

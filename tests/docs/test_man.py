@@ -1,4 +1,4 @@
-"""docs/ketrag.1 is the page that docs/make_man.py writes."""
+"""docs/reference/ketrag.1 is the page that tools/make_man.py writes."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT / "python"), "COLUMNS": "80"
 
 def test_the_manual_page_is_up_to_date() -> None:
     done = subprocess.run(
-        [sys.executable, ROOT / "docs" / "make_man.py", "--check"], env=ENVIRONMENT, check=False
+        [sys.executable, ROOT / "tools" / "make_man.py", "--check"], env=ENVIRONMENT, check=False
     )
-    assert done.returncode == 0, "python docs/make_man.py"
+    assert done.returncode == 0, "python tools/make_man.py"
 
 
 def test_the_manual_page_is_valid_roff() -> None:
     if shutil.which("groff") is None:
         missing("groff is not installed")
-    page = ROOT / "docs" / "ketrag.1"
+    page = ROOT / "docs" / "reference" / "ketrag.1"
     done = subprocess.run(
         ["groff", "-man", "-Tutf8", "-ww", "-P-cbou", page],
         capture_output=True,

@@ -1,4 +1,4 @@
-"""The blocks of docs/how-to/serve.md and docs/serving.md get answers from a running service."""
+"""The blocks of docs/how-to/serve.md and docs/reference/http-api.md get answers from a running service."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ def test_the_openai_client_gets_an_answer_with_the_token(tmp_path: Path) -> None
 
 
 def test_the_blocks_of_the_service_page_get_answers(tmp_path: Path) -> None:
-    (code,) = _blocks("serving.md", "python")
-    (requests,) = _blocks("serving.md", "sh")
+    (code,) = _blocks("reference/http-api.md", "python")
+    (requests,) = _blocks("reference/http-api.md", "sh")
     with _service(tmp_path) as port:
         done = python(code.replace(ADDRESS, f"127.0.0.1:{port}"), cwd=tmp_path)
         assert done.code == 0, done.err

@@ -16,7 +16,7 @@ from tests.process import ROOT, python
 DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.rglob("*.md"))
 LINKED = [*PAGES, ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "benches").glob("*.md"))]
-TESTED_ELSEWHERE = {"comparing.md", "extending.md", "own-mode.md", "serve.md", "serving.md"}
+TESTED_ELSEWHERE = {"comparing.md", "extending.md", "own-mode.md", "serve.md", "http-api.md"}
 """Pages whose blocks other tests run: test_comparing, test_extending and test_serving_guide."""
 GUIDES = [page for page in PAGES if page.name not in TESTED_ELSEWHERE and "```" in page.read_text("utf-8")]
 _FENCED = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
@@ -53,7 +53,7 @@ def test_every_page_is_in_the_navigation_once() -> None:
     named = re.findall(r": (\S+\.md)$", nav, re.MULTILINE)
     assert len(named) == len(set(named))
     from_docs = {page.relative_to(DOCS).as_posix() for page in PAGES}
-    hooks = (DOCS / "site_hooks.py").read_text("utf-8")
+    hooks = (ROOT / "tools" / "site_hooks.py").read_text("utf-8")
     added = set(re.findall(r"^    \"[\w/]+\.md\": \"(\w+\.md)\",$", hooks, re.MULTILINE))
     assert set(named) == from_docs | added
 

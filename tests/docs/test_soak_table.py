@@ -7,8 +7,8 @@ import runpy
 
 from tests.process import ROOT
 
-MADE = runpy.run_path(str(ROOT / "docs" / "make_soak_table.py"))
-PAGE = (ROOT / "docs" / "durability.md").read_text("utf-8")
+MADE = runpy.run_path(str(ROOT / "tools" / "make_soak_table.py"))
+PAGE = (ROOT / "docs" / "internals" / "durability.md").read_text("utf-8")
 
 
 def test_every_file_with_soak_tests_has_a_row() -> None:

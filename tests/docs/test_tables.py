@@ -1,4 +1,4 @@
-"""The generated tables of the documentation are those that docs/make_tables.py writes."""
+"""The generated tables of the documentation are those that tools/make_tables.py writes."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from ketrag_fast.base.config import catalogue
 from ketrag_fast.systems.registry import registry
 from tests.process import ROOT
 
-DOCS = ROOT / "docs"
+DOCS = ROOT / "docs" / "reference"
 
 
 @pytest.fixture
 def make_tables(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
-    monkeypatch.syspath_prepend(str(DOCS))
+    monkeypatch.syspath_prepend(str(ROOT / "tools"))
     import make_tables  # type: ignore[import-not-found]
 
     yield make_tables
@@ -27,7 +27,7 @@ def make_tables(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
 def test_no_table_is_stale(make_tables: ModuleType) -> None:
     for page in make_tables.PAGES:
         text = (DOCS / page).read_text("utf-8")
-        assert make_tables.renewed(text) == text, f"{page}: python docs/make_tables.py"
+        assert make_tables.renewed(text) == text, f"{page}: python tools/make_tables.py"
 
 
 def test_every_table_stands_on_a_page_once_and_whole(make_tables: ModuleType) -> None:

@@ -14,13 +14,13 @@ pytest.importorskip("termios")
 
 
 def test_the_picture_is_what_the_commands_print(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(str(ROOT / "docs"))
+    monkeypatch.syspath_prepend(str(ROOT / "tools"))
     import make_terminal
 
-    kept = ROOT / "docs" / "terminal.svg"
+    kept = ROOT / "docs" / "pictures" / "terminal.svg"
     monkeypatch.setattr(make_terminal, "OUT", tmp_path / "terminal.svg")
     assert make_terminal.main() == 0
     text = (tmp_path / "terminal.svg").read_text("utf-8")
-    assert text == kept.read_text("utf-8"), "draw it again: python docs/make_terminal.py"
+    assert text == kept.read_text("utf-8"), "draw it again: python tools/make_terminal.py"
     hits = [one.text for one in ElementTree.fromstring(text).iter() if one.get("class") == "hit"]
     assert hits[:2] == ["Fram", "built"]

@@ -35,7 +35,7 @@ def test_every_locked_crate_is_listed_once_and_no_other() -> None:
     tools = section("Crates that only build or test the core").strip().removesuffix(".").split(", ")
     building = {(name, version) for name, _, version in (entry.partition(" ") for entry in tools)}
     assert not building & shipped().keys()
-    assert building | shipped().keys() == locked(), "run python docs/make_third_party.py"
+    assert building | shipped().keys() == locked(), "run python tools/make_third_party.py"
 
 
 def test_the_crates_that_the_core_names_are_shipped() -> None:

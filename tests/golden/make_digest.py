@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ketrag_fast import Settings
-from ketrag_fast.build.runner import build
+from ketrag_fast.building.runner import build
 from ketrag_fast.systems.planning import stages_for
 from ketrag_fast.types import Document
 

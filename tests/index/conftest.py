@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from ketrag_fast.build import delta
+from ketrag_fast.building import delta
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ import pytest
 
 from ketrag_fast import Document, Index, Settings
 from ketrag_fast.apps.cli.main import main
-from ketrag_fast.build import allowed_index as module
+from ketrag_fast.building import allowed_index as module
 from ketrag_fast.errors import Cancelled, ConfigError, DeadlineExceeded, IndexLocked, InputError, KetragError
 from ketrag_fast.storage import allowed_folders
 from ketrag_fast.storage.layout import Layout

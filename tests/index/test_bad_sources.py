@@ -147,7 +147,7 @@ def test_a_model_that_is_missing_is_noticed_before_anything_is_read(
         raise AssertionError("a source was read")
 
     monkeypatch.setenv("HF_HUB_CACHE", str(docs.parent / "hub"))
-    monkeypatch.setattr("ketrag_fast.build.runner.apply_change", read)
+    monkeypatch.setattr("ketrag_fast.building.runner.apply_change", read)
     done = command("index", "docs", option, cwd=docs.parent)
     code, why = MISSING_MODELS[option]
     assert done.code == code
@@ -157,7 +157,7 @@ def test_a_model_that_is_missing_is_noticed_before_anything_is_read(
 
 def test_a_rebuild_with_a_missing_model_reads_nothing(docs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert indexed(docs.parent).code == 0
-    monkeypatch.setattr("ketrag_fast.build.runner.apply_change", lambda *_, **__: pytest.fail("read"))
+    monkeypatch.setattr("ketrag_fast.building.runner.apply_change", lambda *_, **__: pytest.fail("read"))
     done = command("index", "--rebuild", "--embedder=vectors:nope", cwd=docs.parent)
     assert (done.code, "no such file: nope/vectors.npy" in done.err) == (1, True)
 

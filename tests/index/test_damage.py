@@ -12,14 +12,14 @@ import pytest
 
 from ketrag_fast import Index, Settings
 from ketrag_fast.apps.cli.main import main
-from ketrag_fast.build.damage import blame_damage
+from ketrag_fast.building.stages import blame_damage
 from ketrag_fast.errors import IndexDamaged, IndexIncompatible, KetragError, StageError
 from ketrag_fast.index.health import examine
 from ketrag_fast.storage.block_hashes import BLOCK
 from ketrag_fast.storage.generation import open_current
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.manifest import SEAL, seal_of
-from ketrag_fast.systems.noderag.node_sources import NodeSources
+from ketrag_fast.systems.noderag.inspection import NodeSources
 from tests.process import POLAR, command, ketrag, python
 from tests.support.array_files import array_files
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ketrag_fast import Document, Index
-from ketrag_fast.build import delta
+from ketrag_fast.building import delta
 from ketrag_fast.models.embedders.probe_texts import SAMPLE
 from tests.small_model import config, save
 from tests.support.endpoint import Endpoint, words_encoder

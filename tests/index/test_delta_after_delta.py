@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from ketrag_fast import Document, Index
-from ketrag_fast.build import delta
+from ketrag_fast.building import delta
 from ketrag_fast.errors import IndexDamaged
 from ketrag_fast.storage.generation import open_current
 from ketrag_fast.storage.layout import Layout
@@ -116,7 +116,7 @@ def test_documents_come_and_go(tmp_path: Path) -> None:
 OTHER = """
 import sys
 from ketrag_fast import Document, Index
-from ketrag_fast.build import delta
+from ketrag_fast.building import delta
 from ketrag_fast.errors import IndexDamaged
 delta.LEAST = 0
 with Index.open(sys.argv[1]) as index:
@@ -207,7 +207,9 @@ def test_a_program_replaces_documents_of_a_file(
         with Index.open(place) as index:
             with monkeypatch.context() as patched:
                 if not least:
-                    patched.setattr("ketrag_fast.build.runner._read_sources", None)  # a whole build calls it
+                    patched.setattr(
+                        "ketrag_fast.building.runner._read_sources", None
+                    )  # a whole build calls it
                 report = index.update(add=given)
             assert is_delta(place) == (not least) and report.changed and not report.failures
             numbers = (report.added, report.updated, report.removed, report.documents, report.warnings)

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from ketrag_fast import Document, Index
-from ketrag_fast.build import delta
+from ketrag_fast.building import delta
 from ketrag_fast.errors import IndexLocked, StorageFull
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.lock import builder_lock
@@ -63,7 +63,7 @@ def test_two_writers(tmp_path: Path) -> None:
 KILLED = """
 import os, signal, sys
 from ketrag_fast import Document, Index
-from ketrag_fast.build import delta
+from ketrag_fast.building import delta
 delta.LEAST = 0
 before = getattr({owner}, "{name}")
 def killed(*given, **named):

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ketrag_fast import Document, Index
-from ketrag_fast.build import delta
+from ketrag_fast.building import delta
 from ketrag_fast.errors import IndexDamaged
 from ketrag_fast.index.health import examine
 from ketrag_fast.storage.delta import BEFORE, DELTA, Delta

@@ -10,7 +10,7 @@ import pytest
 
 from ketrag_fast import Document, Index, Settings
 from ketrag_fast.apps.cli.main import main
-from ketrag_fast.build import delta
+from ketrag_fast.building import delta
 from ketrag_fast.types.locations import Locator
 from tests.support.histories import NAMES, answers, arrays_of, is_delta, text
 

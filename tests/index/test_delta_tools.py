@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ketrag_fast import Document, Index, Settings
-from ketrag_fast.build import delta
+from ketrag_fast.building import delta
 from ketrag_fast.errors import IndexDamaged
 from ketrag_fast.index.health import examine
 from ketrag_fast.storage.generation import open_current

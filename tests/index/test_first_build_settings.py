@@ -29,7 +29,7 @@ STAGES = ("read", "units", "embedder", "skeleton", "links")
 BUILD = f"""
 import os, signal, sys
 from ketrag_fast import Index, Settings
-import ketrag_fast.build.runner as runner
+import ketrag_fast.building.runner as runner
 
 docs, path, moment = sys.argv[1:]
 if moment == "begun":

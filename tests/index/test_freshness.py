@@ -90,7 +90,7 @@ def test_quick_changes_are_indexed_first(index: Index, notes: Path, quick: None)
 def test_an_update_reads_only_what_changed(
     index: Index, notes: Path, quick: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from ketrag_fast.build import file_reading
+    from ketrag_fast.building import file_reading
 
     read = []
     known_kind = file_reading.known_kind

@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 from ketrag_fast import Document, Index, Settings
-from ketrag_fast.build import delta
-from ketrag_fast.build.async_writer import write_stage
+from ketrag_fast.building import delta
+from ketrag_fast.building.async_writer import write_stage
 from ketrag_fast.errors import IndexDamaged
 from ketrag_fast.index.health import examine
 from ketrag_fast.storage.delta import DELTA

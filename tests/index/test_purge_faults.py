@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 import subprocess
 import sys
@@ -13,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from ketrag_fast import Document, Index, Settings
+from ketrag_fast import Document, Index
 from ketrag_fast.apps.cli.main import main
 from ketrag_fast.errors import InputError, StorageFailed
 from ketrag_fast.storage.layout import Layout
@@ -40,8 +39,7 @@ def killed(patched: str, call: str) -> None:
     code = (
         "import os, signal\n"
         "from ketrag_fast import Index, Settings\n"
-        "import ketrag_fast.build.runner as runner, ketrag_fast.build.purge as purge\n"
-        "import ketrag_fast.build.joined_index as joined, ketrag_fast.build.merge as merging\n"
+        "import ketrag_fast.building.runner as runner, ketrag_fast.building.purge as purge\n"
         "def kill(*_, **__): os.kill(os.getpid(), signal.SIGKILL)\n"
         f"{patched} = kill\n{call}\n"
     )
@@ -123,10 +121,10 @@ def test_a_purge_that_a_reader_blocks_is_an_error(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("moment", "change"),
     [
-        ("runner.drop_unused", {"where": {"kind": "secret"}}),
+        ("runner.purge", {"where": {"kind": "secret"}}),
         ("purge.discard", {"remove": "sec*"}),
         ("purge.discard", {"where": {"kind": "secret"}}),
-        ("runner._StageRun.run", {"remove": ["sec0", "sec[12]"]}),
+        ("runner._run_stages", {"remove": ["sec0", "sec[12]"]}),
     ],
 )
 def test_a_killed_purge_continues(tmp_path: Path, change: dict[str, Any], moment: str) -> None:
@@ -148,7 +146,7 @@ def test_a_killed_purge_continues(tmp_path: Path, change: dict[str, Any], moment
 def test_a_pending_purge_is_no_setting(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     place = tmp_path / "ix"
     ships(place)
-    killed("runner.drop_unused", f"Index.open({str(place)!r}).update(remove='sec*', purge=True)")
+    killed("runner.purge", f"Index.open({str(place)!r}).update(remove='sec*', purge=True)")
     with Tables(Layout(place).tables, read_only=True) as tables:
         assert tables.pending_purge() is not None
         assert all(name.isidentifier() for name in tables.settings())
@@ -159,54 +157,3 @@ def test_a_pending_purge_is_no_setting(tmp_path: Path, capsys: pytest.CaptureFix
         report = index.update(remove="typo*", purge=True)
     assert [failure.document for failure in report.failures] == ["typo*"]
     assert files_with(SECRET, place) == []
-
-
-def parts_to_join(tmp_path: Path) -> tuple[Path, str]:
-    """Build two parts, the first with a secret; return the folder of joined indexes and the call to join."""
-    ships(tmp_path / "a", 5)
-    Index.build([Document("b", "A harbour.")], tmp_path / "b").close()
-    home, paths = tmp_path / "home", [str(tmp_path / "a"), str(tmp_path / "b")]
-    return home, f"Index.open({paths!r}, settings=Settings(joined={str(home)!r}))"
-
-
-def purge_secrets(place: Path) -> None:
-    with Index.open(place) as index:
-        index.update(remove="sec*", purge=True)
-
-
-@pytest.mark.parametrize("moment", ["joined.write_about", "runner.publish", "merging._fold"])
-def test_a_purge_removes_a_joined_index_that_was_killed(tmp_path: Path, moment: str) -> None:
-    home, call = parts_to_join(tmp_path)
-    killed(moment, call)
-    assert files_with(SECRET, home)
-    purge_secrets(tmp_path / "a")
-    assert files_with(SECRET, home) == []
-    assert not Layout(tmp_path / "a").joined.exists()
-    with Index.open([tmp_path / "a", tmp_path / "b"], settings=Settings(joined=str(home))) as several:
-        assert several.inspect.document_count == 3
-
-
-def test_a_joined_index_that_was_killed_is_joined_again(tmp_path: Path) -> None:
-    home, call = parts_to_join(tmp_path)
-    killed("joined.write_about", call)
-    for _ in range(2):
-        with Index.open([tmp_path / "a", tmp_path / "b"], settings=Settings(joined=str(home))) as several:
-            assert several.inspect.document_count == 6
-    purge_secrets(tmp_path / "a")
-    assert files_with(SECRET, home) == []
-
-
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"parts": 3}'])
-def test_a_joined_index_with_an_unreadable_record_is_removed(tmp_path: Path, text: str) -> None:
-    home, _ = parts_to_join(tmp_path)
-    Index.open([tmp_path / "a", tmp_path / "b"], settings=Settings(joined=str(home))).close()
-    (record,) = home.glob("*/joined.json")
-    record.write_text(text)
-    # A folder without such a name is not removed.
-    other = tmp_path / "other"
-    other.mkdir()
-    (other / "joined.json").write_text(text)
-    (Layout(tmp_path / "a").joined / "other.json").write_text(json.dumps({"folder": str(other)}))
-    purge_secrets(tmp_path / "a")
-    assert files_with(SECRET, home) == []
-    assert other.is_dir()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import json
-import random
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -19,7 +18,7 @@ from ketrag_fast.index.on_ray.serving import SearchReplica
 from ketrag_fast.ray import search_application
 from ketrag_fast.storage.layout import Layout
 from tests.process import environment
-from tests.support.merging import build, document, split
+from tests.support.merging import build, document
 from tests.support.parts import part
 from tests.support.ray_cluster import RayCluster, ray_cluster
 
@@ -98,7 +97,7 @@ def answer(index: Index, question: str, **fields: Any) -> dict[str, Any]:
 
 ANSWERS = """
 def main(given):
-    handle = run(given["names"], settings=Settings(joined=given["joined"]))
+    handle = run(given["name"])
     found = [
         ask(handle, question, mode=mode, **fields)
         for fields in given["fields"] for mode in given["modes"] for question in given["questions"]
@@ -118,16 +117,10 @@ def main(given):
 
 def test_answers_are_those_of_a_local_index(cluster: RayCluster, tmp_path: Path) -> None:
     """In every mode, with filters, rights, explanations and deadlines; errors keep their types."""
-    dice = random.Random(3)
     documents = [document(f"d{number}") for number in range(24)]
-    settings = Settings(chunk_tokens=40, modes=",".join(MODES))
-    names = []
-    for number, own in enumerate(split(documents, 3, dice)):
-        names.append(str(tmp_path / f"p{number}"))
-        build(tmp_path / f"p{number}", own, settings)
-    build(tmp_path / "whole", sorted(documents, key=lambda one: one.id), settings)
+    build(tmp_path / "whole", documents, Settings(chunk_tokens=40, modes=",".join(MODES)))
     given = {"fields": FIELDS, "modes": MODES, "questions": QUESTIONS}
-    result = drive(cluster, ANSWERS, names=names, joined=str(tmp_path / "joined"), **given)
+    result = drive(cluster, ANSWERS, name=str(tmp_path / "whole"), **given)
     with Index.open(tmp_path / "whole") as whole:
         wanted = [
             answer(whole, question, mode=mode, **fields)
@@ -173,63 +166,49 @@ def test_a_killed_replica_is_replaced(cluster: RayCluster, tmp_path: Path) -> No
 
 MISSING = """
 def main(given):
-    once = {"max_constructor_retry_count": 1}
     try:
-        run(given["names"], options=once)
+        run(given["name"], options={"max_constructor_retry_count": 1})
     except RuntimeError:
         message = serve.status().applications["search"].deployments["ketrag"].message
         serve.delete("search")
-    settings = Settings(joined=given["joined"], missing="skip")
-    handle = run(given["names"], settings=settings, refresh_seconds=0.2)
-    named = ask(handle, given["question"], mode="walk")["warnings"]
-    Index.build(given["source"], given["names"][1]).close()
-    until(lambda: not ask(handle, given["question"], mode="walk")["warnings"])
-    whole = ask(handle, given["question"], mode="walk")
-    with Index.open(given["names"][0]) as index:
-        index.update(remove="d0")
-    until(lambda: ask(handle, given["question"], mode="walk") != whole)
-    digest = handle.state.remote().result(timeout_s=60)["digest"]
-    return {"message": message, "named": named, "digest": digest}
+    Index.build(given["source"], given["name"]).close()
+    handle = run(given["name"], refresh_seconds=0.2)
+    before = ask(handle, given["question"], mode="walk")
+    with Index.open(given["name"]) as index:
+        index.update(remove="late.md")
+        digest = index.digest
+    until(lambda: ask(handle, given["question"], mode="walk") != before)
+    return {"message": message, "same": handle.state.remote().result(timeout_s=60)["digest"] == digest}
 """
 
 
-def test_a_missing_index_fails_or_is_named_and_changes_are_followed(
-    cluster: RayCluster, tmp_path: Path
-) -> None:
-    documents = [document(f"d{number}") for number in range(6)]
-    build(tmp_path / "a", documents)
+def test_a_missing_index_fails_and_changes_are_followed(cluster: RayCluster, tmp_path: Path) -> None:
     (tmp_path / "late.md").write_text("Nansen met Amundsen by the river.")
-    names = [str(tmp_path / "a"), str(tmp_path / "gone")]
     result = drive(
         *(cluster, MISSING),
-        names=names,
-        joined=str(tmp_path / "joined"),
+        name=str(tmp_path / "gone"),
         question=QUESTIONS[0],
         source=str(tmp_path / "late.md"),
     )
     assert "IndexMissing: no index in" in result["message"] and "gone" in result["message"]
-    assert len(result["named"]) == 1 and "gone is missing" in result["named"][0]
-    Index.merge(names, tmp_path / "wanted").close()
-    with Index.open(tmp_path / "wanted") as wanted:
-        assert wanted.inspect.document_count == 6
-        assert result["digest"] == wanted.digest
+    assert result["same"]
 
 
 def test_a_replica_of_another_version_or_without_an_index(tmp_path: Path) -> None:
     build(tmp_path / "a", [document("d0")])
     with pytest.raises(ConfigError, match=r"the deployment 0\.0\.1"):
-        SearchReplica([str(tmp_path / "a")], {}, "0.0.1", 1.0)
+        SearchReplica(str(tmp_path / "a"), {}, "0.0.1", 1.0)
     from ketrag_fast._core import __version__
 
     with pytest.raises(IndexMissing):
-        SearchReplica([str(tmp_path / "b")], {}, __version__, 1.0)
+        SearchReplica(str(tmp_path / "b"), {}, __version__, 1.0)
 
 
 def test_a_generation_that_cannot_be_opened_leaves_the_open_one(tmp_path: Path) -> None:
     from ketrag_fast._core import __version__
 
     build(tmp_path / "a", [document("d0"), document("d1")])
-    replica = SearchReplica([str(tmp_path / "a")], {}, __version__, 60.0)
+    replica = SearchReplica(str(tmp_path / "a"), {}, __version__, 60.0)
     with Index.open(tmp_path / "a") as index:
         index.update(remove="d1")
     manifest = Layout(tmp_path / "a").generation(2) / "manifest.json"

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from ketrag_fast import Document, Index, Settings
-from ketrag_fast.build import source_comparison
-from ketrag_fast.build import sources as build_sources
+from ketrag_fast.building import source_comparison
+from ketrag_fast.building import sources as build_sources
 from ketrag_fast.storage import source_table
 from ketrag_fast.storage.source_table import SourceTable
 from tests.support.office_files import archive

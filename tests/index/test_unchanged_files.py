@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from ketrag_fast import Index, Settings
-from ketrag_fast.build import unchanged
-from ketrag_fast.build.preview import preview
+from ketrag_fast.building import unchanged
+from ketrag_fast.building.preview import preview
 from ketrag_fast.readers import SourceFile, sandbox
 from tests.support.office_files import archive, docx, paragraph
 

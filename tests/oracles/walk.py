@@ -66,6 +66,8 @@ class Sizes:
     """And if the question names no subject and fewer candidates than this share mention one."""
     direct_stage1: float = 3.0
     """The weight of the direct match where it replaces all pairs."""
+    company: float = 0.0
+    """The weight of what else of its document matches, where the direct match replaces all pairs."""
 
 
 SKETCH = Sizes()
@@ -79,6 +81,7 @@ PRODUCT = Sizes(
     first_stage1=1.0,
     direct=1.0,
     unlinked=0.5,
+    company=1.5,
 )
 
 
@@ -201,6 +204,16 @@ def _directness(corpus: WalkCorpus, asked: WalkQuestion, pool: list[int], sizes:
     return max(few, sizes.unlinked * max(1 - share / sizes.mentioning, 0.0))
 
 
+def _company(rows: list[int], direct: Array, documents: list[int]) -> Array:
+    """For each candidate the match of its better neighbour, plus that of the best other of its document."""
+    found = []
+    for row in rows:
+        beside = [u for u in (row - 1, row + 1) if 0 <= u < len(direct) and documents[u] == documents[row]]
+        others = [u for u in rows if u != row and documents[u] == documents[row]]
+        found.append(sum(max([0.0, *(float(direct[u]) for u in own)]) for own in (beside, others)))
+    return np.array(found)
+
+
 def _chains(pairs: Pairs, places: list[int], direct: Array) -> Array:
     """For each candidate its best chain with one of the best pairs of partners (`places`: their rows)."""
     among = pairs.score[places] + direct[places][:, None]
@@ -227,10 +240,13 @@ def walk(
     sizes: Sizes = SKETCH,
     wanted: Array | None = None,
     local: Local | None = None,
+    documents: list[int] | None = None,
 ) -> tuple[list[int], Array]:
     """Every unit, best first, and the scores of the candidates, which come first and fall.
 
     With `local`, stage 1 and the steps are the local form's, in which some units are not ranked.
+
+    `documents`: of each unit.
 
     `asked` has keywords. `lengths`: natural logarithms of the units' lengths. With `wanted`, which says for
     each unit whether it is, only these are returned: candidates are the best of them, beside the partners of
@@ -292,6 +308,10 @@ def walk(
     scores += 0.16 * np.log(stepped[rows] + 1e-9) + 2.5 * named[rows]
     scores += 1.5 * corpus.share[rows][:, asked.keywords].sum(axis=1)
     scores += (-0.4 if vectors else -0.5) * lengths[rows] + (0.5 if vectors else 0.8) * chain
+    if documents:
+        together = [documents[u] for u in pool]
+        share = sum(together.count(one) > 1 for one in together) / max(len(pool), 1)
+        scores += sizes.company * direct_share * share * _company(rows, round_score(direct), documents)
     scores = round_score(scores)
     if wanted is not None:
         kept = [at for at, row in enumerate(rows) if wanted[row]]

@@ -19,7 +19,7 @@ import pytest
 from tests.support import all_kernels as kernels
 
 from ketrag_fast import Index, Settings
-from ketrag_fast.build.runner import build
+from ketrag_fast.building.runner import build
 from ketrag_fast.errors import BackendMissing
 from ketrag_fast.kernels.text import unpack
 from ketrag_fast.models.embedders.precomputed import write_vectors

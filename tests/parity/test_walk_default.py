@@ -21,6 +21,7 @@ from tests.parity.test_walk import drawn_vectors, in_doubles, lengths_of
 from tests.process import POLAR
 
 from ketrag_fast import _core
+from ketrag_fast.errors import InputError
 from ketrag_fast.kernels import links as kernel
 from ketrag_fast.kernels.text import sentence_spans, tokenise
 
@@ -231,6 +232,42 @@ def test_among_units_without_subjects_the_direct_match_replaces_pairs(with_vecto
     wanted = np.arange(len(lengths)) % 3 == 0
     hits = default(links, question, lengths, wanted=wanted)
     same(hits, slow(links, asked(links, question), lengths, wanted=wanted))
+
+
+@pytest.mark.parametrize("with_vectors", [False, True])
+def test_where_pairs_are_chance_the_rest_of_the_document_counts(with_vectors: bool) -> None:
+    question = "winter harbour engine voyage"
+    links, lengths = untitled()
+    vectors = doubles = None
+    if with_vectors:
+        vectors = drawn_vectors(np.random.default_rng(7), (60, 120, 1), 16)
+        doubles = in_doubles(vectors)
+    documents = np.sort(np.random.default_rng(5).integers(0, 25, 60)).astype(np.uint32)
+    known = asked(links, question)
+    found = default(links, question, lengths, vectors=vectors, documents=documents)
+    options = {"vectors": doubles, "documents": documents.tolist()}
+    same(found, slow(links, known, lengths, **options), 2e-3 if with_vectors else 1e-7)
+    alone = default(links, question, lengths, vectors=vectors, documents=np.arange(60))
+    assert found[0].tolist() != alone[0].tolist()
+    assert [x.tolist() for x in alone] == [
+        x.tolist() for x in default(links, question, lengths, vectors=vectors)
+    ]
+    wanted = np.arange(60) % 3 == 0
+    hits = default(links, question, lengths, wanted=wanted, documents=documents)
+    same(hits, slow(links, known, lengths, wanted=wanted, documents=documents.tolist()))
+
+
+def test_among_many_subjects_the_rest_of_the_document_does_not_count() -> None:
+    links, lengths = unlinked(mention=True)
+    question, documents = "winter harbour engine voyage", np.arange(60) // 4
+    found, before = (default(links, question, lengths, **own) for own in ({"documents": documents}, {}))
+    assert found[1].tolist() == before[1].tolist()
+
+
+def test_documents_are_checked() -> None:
+    links, lengths = sections(60)
+    with pytest.raises(InputError, match="59 documents of 60 units"):
+        default(links, "winter", lengths, documents=np.arange(59))
 
 
 def test_equal_passages_are_ranked_by_id(large: tuple[kernel.Links, np.ndarray]) -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from ketrag_fast.base.config import Settings
 from ketrag_fast.base.progress import Meter
-from ketrag_fast.build.ingest import Change, apply_change
+from ketrag_fast.building.ingest import Change, apply_change
 from ketrag_fast.errors import DocumentError
 from ketrag_fast.readers.decode import decode
 from ketrag_fast.storage.tables import Tables

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ketrag_fast import Document, Index, Settings
-from ketrag_fast.build.merge import MERGE
+from ketrag_fast.building.merge import MERGE
 from ketrag_fast.errors import Cancelled, IndexMissing
 from ketrag_fast.index.health import examine
 from ketrag_fast.types import BuildReport

@@ -18,7 +18,7 @@ from typing import Any, Final
 from unittest.mock import patch
 
 from ketrag_fast import Document, Index, Settings
-from ketrag_fast.build import delta
+from ketrag_fast.building import delta
 from ketrag_fast.index.health import examine
 from ketrag_fast.storage.layout import Layout
 from tests.process import ROOT, environment

@@ -14,7 +14,7 @@ from typing import Any, Self
 from ketrag_fast.models.http.addresses import address
 from ketrag_fast.models.http.client import Client
 from ketrag_fast.models.http.connections import Connections
-from ketrag_fast.models.http.retry import Patience
+from ketrag_fast.models.http.retry import RetryPolicy
 
 LIMIT = 1_000_000
 
@@ -133,7 +133,7 @@ def idle_sockets(pool: Connections) -> list[socket.socket]:
 
 
 def client_of(pool: Connections, attempts: int = 1) -> Client:
-    return Client(pool, "/v1/echo", None, Patience(attempts=attempts, pause=0.01, timeout=60.0))
+    return Client(pool, "/v1/echo", None, RetryPolicy(attempts=attempts, pause=0.01, timeout=60.0))
 
 
 def post(client: Client, number: int) -> int:

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from ketrag_fast.lab.eval.datasets import load_dataset
+from ketrag_fast.eval.datasets import load_dataset
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 

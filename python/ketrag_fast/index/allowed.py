@@ -9,7 +9,7 @@ from ketrag_fast.base.config import Settings
 from ketrag_fast.base.filters import Condition
 from ketrag_fast.base.filters.allow import as_allow
 from ketrag_fast.base.progress import Callback, Meter, stopper
-from ketrag_fast.build.allowed_index import allowed_index
+from ketrag_fast.building.allowed_index import allowed_index
 from ketrag_fast.errors import IndexDamaged, IndexMissing, InputError
 from ketrag_fast.query.open_generation import Opened, load
 from ketrag_fast.storage.layout import Layout
@@ -53,8 +53,7 @@ def restrict(
     # Callers that cache answers by generation see the number of the whole index.
     manifest = replace(loaded.generation.manifest, generation=generation.number)
     numbered = replace(loaded.generation, manifest=manifest)
-    absent = opened.absent
-    return replace(loaded, generation=numbered, pending=part.pending, absent=absent), part.folder
+    return replace(loaded, generation=numbered, pending=part.pending), part.folder
 
 
 def _matching_documents(opened: Opened, allow: Condition, progress: Callback | None) -> list[str]:

@@ -21,8 +21,8 @@ from ketrag_fast.systems.planning import stages_for
 
 if TYPE_CHECKING:
     from ketrag_fast.base.progress import Callback
-    from ketrag_fast.build.preview import Preview
-    from ketrag_fast.build.sources import Others, Sources
+    from ketrag_fast.building.preview import Preview
+    from ketrag_fast.building.sources import Others, Sources
     from ketrag_fast.types import BuildReport, Document, Failure
 
 PathText = str | os.PathLike[str]
@@ -38,8 +38,11 @@ def build_index(
     examples: Sequence[str] | None,
     **options: Any,
 ) -> BuildReport:
-    """Build an index or bring it up to date; `replace` drops all other sources."""
-    from ketrag_fast.build.runner import build
+    """Build an index or bring it up to date; `replace` drops all other sources.
+
+    `options` are fields of `BuildOptions`.
+    """
+    from ketrag_fast.building.runner import BuildOptions, build
     from ketrag_fast.models.embedders.registry import parse
 
     if "embedder" in settings.given:
@@ -47,7 +50,7 @@ def build_index(
     questions = None if examples is None else checked_examples(examples)
     others: Others = "drop" if replace else "read"
     with progress_shown(Layout(Path(path)), progress) as shown:
-        report = build(path, sources, stages_for, settings, others=others, progress=shown, **options)
+        report = build(path, sources, stages_for, settings, BuildOptions(others=others, **options), shown)
     if questions is not None:
         store_examples(Path(path), questions)
     return report
@@ -58,7 +61,7 @@ def read_sources(sources: Sources, settings: Settings) -> Iterator[Document | Fa
 
     Raises DocumentError if a source is missing.
     """
-    from ketrag_fast.build import file_reading
+    from ketrag_fast.building import file_reading
 
     return file_reading.read_sources(sources, settings)
 
@@ -73,7 +76,7 @@ def has_begun(path: Path) -> bool:
 
 def reembed_index(path: PathText, settings: Settings, *, progress: Callback | None) -> BuildReport:
     """Replace the vectors of an index by those of the embedder of the settings."""
-    from ketrag_fast.build.reembed import reembed
+    from ketrag_fast.building.reembed import reembed
 
     with progress_shown(Layout(Path(path)), progress) as shown:
         return reembed(path, stages_for, settings, progress=shown)
@@ -81,7 +84,7 @@ def reembed_index(path: PathText, settings: Settings, *, progress: Callback | No
 
 def upgrade_index(path: PathText, settings: Settings, *, progress: Callback | None) -> BuildReport:
     """Upgrade an index of the previous format."""
-    from ketrag_fast.build.upgrade import upgrade
+    from ketrag_fast.building.upgrade import upgrade
 
     with progress_shown(Layout(Path(path)), progress) as shown:
         return upgrade(path, stages_for, settings, progress=shown)
@@ -99,7 +102,7 @@ def merge_indexes(
     parts: Iterable[PathText], path: PathText, settings: Settings, **options: Any
 ) -> BuildReport:
     """Merge several indexes into one."""
-    from ketrag_fast.build.merge import merge
+    from ketrag_fast.building.merge import merge
 
     if isinstance(parts, (str, os.PathLike)):
         raise InputError(f"{os.fspath(parts)} is one index; merging takes a list of indexes")
@@ -117,28 +120,22 @@ def update_index(
     fold: bool,
 ) -> BuildReport:
     """Add and remove documents of an open index. Raises InputError if parts of it are hidden."""
-    from ketrag_fast.build.runner import build
+    from ketrag_fast.building.runner import BuildOptions, build
 
     if state.allows:
         raise InputError("an index opened with allow cannot be changed", hint="open it without allow")
-    if state.several is not None:
-        raise InputError("several indexes opened as one cannot be changed", hint="change one of them")
     Layout(state.path).require()
     condition = _removal_condition(where)
     with progress_shown(Layout(state.path), progress) as shown:
-        return build(
-            state.path,
-            add,
-            stages_for,
-            state.settings,
+        options = BuildOptions(
             others="keep",
             remove=_patterns(remove),
             where=condition,
-            progress=shown,
             purge=purge,
             fold=fold,
             opened=state.opened.generation,
         )
+        return build(state.path, add, stages_for, state.settings, options, shown)
 
 
 def preview_update(
@@ -150,7 +147,7 @@ def preview_update(
     **options: Any,
 ) -> Preview:
     """Return what an update would change, or a build if `others` are read again or dropped."""
-    from ketrag_fast.build.preview import preview
+    from ketrag_fast.building.preview import preview
 
     condition = _removal_condition(where)
     return preview(Path(path), add, _patterns(remove), settings, where=condition, **options)
@@ -181,6 +178,6 @@ def _patterns(remove: str | Sequence[str]) -> tuple[str, ...]:
 
 def leaves_out(source: Path, changed: Path, settings: Settings) -> bool:
     """Return whether a source leaves out a changed file, by `exclude` or a `.gitignore`."""
-    from ketrag_fast.build import sources
+    from ketrag_fast.building import sources
 
     return sources.leaves_out(source, changed, settings.exclude, gitignore=settings.gitignore)

@@ -106,7 +106,7 @@ def check(folder: Path) -> Freshness:
 
 def _count_new(source: SourceStamps, folder: Path) -> int:
     """Return the number of files that a source has now and did not have when it was read."""
-    from ketrag_fast.build.file_reading import find_files
+    from ketrag_fast.building.file_reading import find_files
     from ketrag_fast.errors import DocumentError
 
     try:

@@ -9,9 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, overload
 
 from ketrag_fast.base.config import Settings
-from ketrag_fast.base.filters import allow_condition
 from ketrag_fast.base.memory import enough_memory
-from ketrag_fast.errors import InputError
 from ketrag_fast.index import querying
 from ketrag_fast.index.state import IndexState
 from ketrag_fast.query.open_generation import Opened
@@ -20,13 +18,13 @@ from ketrag_fast.types import Context
 
 if TYPE_CHECKING:
     from ketrag_fast.base.progress import Callback
-    from ketrag_fast.build.preview import Preview
-    from ketrag_fast.build.sources import Sources
+    from ketrag_fast.building.preview import Preview
+    from ketrag_fast.building.sources import Sources
     from ketrag_fast.index.freshness import Freshness, Refresh
     from ketrag_fast.index.inspection import Inspection
     from ketrag_fast.models.llms.protocol import LanguageModel
     from ketrag_fast.query.answer.generation import OnText
-    from ketrag_fast.types import Answer, BuildReport, Excerpt, Files, Hits, Match, Themes
+    from ketrag_fast.types import Answer, BuildReport, Excerpt, Files, Hits, Match, Themes, ThemeSummaries
 
     PathText = str | os.PathLike[str]
 
@@ -58,7 +56,7 @@ class Index:
 
     def __init__(
         self,
-        path: Path | Sequence[str],
+        path: Path,
         settings: Settings | None,
         report: BuildReport | None,
         deadline: float | None = None,
@@ -290,33 +288,25 @@ class Index:
     @enough_memory()
     def open(
         cls,
-        path: PathText | Iterable[PathText],
+        path: PathText,
         *,
         settings: Settings | None = None,
         deadline: float | None = None,
     ) -> Self:
         """Open a built index. Its files are memory-mapped, and vectors are shared with other processes.
 
-        Several indexes, folders or addresses of services that share one, are opened as one: every answer is
-        that of one index of all their documents, byte for byte. The first opening merges them into a folder
-        of the user's cache (setting `joined`), and `refresh` does so again when one of them has changed.
-        Such an index cannot be changed. With the setting `missing=skip` an index that is missing is left
-        out, and each context names it in `warnings`.
-
         With `settings.allow` the index of these documents is built, or waited for if another process builds
         it, for at most `deadline` seconds.
 
         Raises IndexMissing, IndexIncompatible, DeadlineExceeded, and IndexDamaged (checksums are compared
-        unless `settings.verify` is "sizes"); for several indexes also what `merge` raises.
+        unless `settings.verify` is "sizes").
 
         Examples:
             >>> with Index.open(index.path) as opened:
             ...     opened.retrieve("Who sailed the Maud?", top=1).passages[0].document
             'maud'
         """
-        if isinstance(path, (str, os.PathLike)):
-            return cls(Path(path), settings, None, deadline)
-        return cls([os.fspath(one) for one in path], settings, None, deadline)
+        return cls(Path(path), settings, None, deadline)
 
     @enough_memory()
     def refresh(self, *, deadline: float | None = None, warm: bool = False) -> bool:
@@ -346,7 +336,7 @@ class Index:
 
         Only sizes and times are compared. The index is not changed if a source is missing, most files are
         gone, or another process is changing it; `Freshness.line` says so in words. Nothing is checked for an
-        index of several, and for one that came from another machine.
+        index that came from another machine.
 
         Args:
             how: "auto" indexes changes that take less than 0.3 s by the times of earlier builds, "always"
@@ -357,11 +347,9 @@ class Index:
             >>> index.freshen().changes
             0
         """
-        from ketrag_fast.index.freshness import Freshness, freshen
+        from ketrag_fast.index.freshness import freshen
 
         state, now = self._state, time.monotonic()
-        if state.several is not None:
-            return Freshness()
         if self._checked is not None and now - self._checked[0] < every:
             return self._checked[1]
         found = freshen(state.path, how or state.opened.settings.refresh, state.settings)
@@ -403,6 +391,8 @@ class Index:
             ...     [document.document for document in old.inspect.documents()]
             ['fram', 'nansen']
         """
+        from ketrag_fast.base.filters import allow_condition
+
         index = Index.__new__(Index)
         index.path, index.report = self.path, None
         index._state = self._state.restricted(allow_condition(allow), progress).shared()
@@ -774,8 +764,6 @@ class Index:
         """
         from ketrag_fast.index.descriptions import describe
 
-        if self._state.several is not None:
-            raise InputError("several indexes opened as one cannot be changed", hint="change one of them")
         describe(self._state.path, text, folder)
 
     def descriptions(self) -> dict[str, str]:
@@ -813,6 +801,42 @@ class Index:
             [('1', 2)]
         """
         return querying.themes(self._state, filter, allow, progress)
+
+    @enough_memory()
+    def summarise_themes(
+        self,
+        *,
+        filter: Filter | None = None,  # noqa: A002 - as in `Query`
+        allow: Filter | None = None,
+        dry_run: bool = False,
+        progress: Callback | None = None,
+    ) -> ThemeSummaries:
+        """Have a language model (setting `answer_llm`, else `llm`) summarise the themes; return what it did.
+
+        Summaries are written bottom up, each from passages of the theme and the summaries of the narrower
+        themes, and stored in the index. `themes` returns them as long as all passages that they were written
+        from are in the index, visible to the caller and in that theme; so after a change only those that it
+        concerns are written again. A call that was stopped or reached `limit_seconds` or `limit_usd`
+        continues when it is made again.
+
+        Args:
+            filter, allow: summarise the themes of the matching documents, as `themes` returns them.
+            dry_run: call no model; return the calls, tokens and seconds that the missing summaries need.
+            progress: called with each `Event`; stops the call by returning False.
+
+        Raises:
+            ModeUnavailable: No language model is set, or the index was built without the mode `walk`.
+            EndpointNotConfirmed: Only the index names the model's endpoint.
+            BackendError: The model fails.
+            IndexLocked, ReadOnly, Cancelled, InputError: The index cannot be written, or as in `themes`.
+
+        Examples:
+            >>> settings = Settings(answer_llm="openai:mini@http://localhost/v1")
+            >>> with Index.open(index.path, settings=settings) as opened:
+            ...     opened.summarise_themes(dry_run=True).calls
+            1
+        """
+        return querying.summarise_themes(self._state, filter, allow, progress, dry_run=dry_run)
 
     # ------------------------------------------------------------ export, import and copy
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from ketrag_fast.base.filters import allow_condition, filter_condition
 from ketrag_fast.base.filters.allow import holds_always
 from ketrag_fast.base.memory import enough_memory
+from ketrag_fast.base.progress import Callback
 from ketrag_fast.errors import IndexLocked, IndexMissing, InputError
 from ketrag_fast.index.history import PastBuild, past_builds
 from ketrag_fast.index.querying import retrieve_many
@@ -17,8 +18,9 @@ from ketrag_fast.index.state import IndexState
 from ketrag_fast.query import inspect
 from ketrag_fast.query.limits import check_text, core_text
 from ketrag_fast.query.open_generation import Opened
+from ketrag_fast.query.plan import plan_query
 from ketrag_fast.query.query import Filter, QueryFields, as_query
-from ketrag_fast.query.retrieval import retrieve_one
+from ketrag_fast.query.retrieval import run_plan
 from ketrag_fast.storage import read_only as reading
 from ketrag_fast.storage.build_progress import read_progress
 from ketrag_fast.storage.layout import Layout
@@ -63,14 +65,22 @@ class Inspection:
         count: int = 1_000_000,
         containing: str = "",
         filter: Filter | None = None,  # noqa: A002 - the name in every interface
+        theme: str | None = None,
+        progress: Callback | None = None,
     ) -> list[Listed]:
         """Return at most `count` documents in index order, starting with number `first`.
 
         With `containing`, only documents whose id or title contains that text in any case are counted; with
-        `filter`, only documents whose metadata match.
+        `filter`, only documents whose metadata match; with `theme`, only those of a theme that
+        `index.themes(filter=filter)` returns, by its id.
         """
         condition = None if filter is None else filter_condition(filter)
-        return inspect.documents(self._opened, first, count, containing, condition)
+        rows = None
+        if theme is not None:
+            from ketrag_fast.query.themes.describe import find_themes, rows_of_theme
+
+            rows = rows_of_theme(self._opened, find_themes(self._opened, condition, progress), theme)
+        return inspect.documents(self._opened, first, count, containing, condition, rows)
 
     @enough_memory()
     def files(self, documents: Iterable[str]) -> dict[str, Path]:
@@ -214,7 +224,7 @@ class Inspection:
             seeds += graph_view.nodes_of_units(graph, units, len(opened.searcher))[: max(drawn // 3, 1)]
         if question is not None:
             query = as_query(question, {"explain": False, "budget": _QUESTION_TOKENS})
-            found = retrieve_one(opened, state.path, query)
+            found = run_plan(plan_query(opened, state.path, query), [query.text])[0][0]
             units = [passage.unit for passage in found.passages]
             seeds += graph_view.nodes_of_units(graph, units, len(opened.searcher))[: max(drawn // 3, 1)]
             if not seeds:

@@ -9,7 +9,7 @@ import os
 from importlib import import_module
 from typing import Any, Final
 
-_FORMATS: Final = "ketrag_fast.lab.interchange"
+_FORMATS: Final = "ketrag_fast.interchange"
 
 
 def export_to(index: Any, format: str, target: str | os.PathLike[str], options: dict[str, Any]) -> Any:  # noqa: A002

@@ -5,24 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ketrag_fast.base.filters import allow_condition, filter_condition
 from ketrag_fast.errors import InputError
 from ketrag_fast.index.state import IndexState
 from ketrag_fast.query.limits import check_budget
 from ketrag_fast.query.plan import plan_query
 from ketrag_fast.query.query import Filter, Query, QueryFields, as_query, batches_of
-from ketrag_fast.query.retrieval import check_threads, retrieve_one, run_plan
-from ketrag_fast.types import Answer, Context
+from ketrag_fast.query.retrieval import check_threads, run_plan
+from ketrag_fast.types import Context
 
 if TYPE_CHECKING:
     from ketrag_fast.base.progress import Callback
-    from ketrag_fast.types import Themes
+    from ketrag_fast.types import Answer, Themes, ThemeSummaries
 
 
 def retrieve(state: IndexState, query: str | Query, fields: QueryFields) -> Context:
     """Return the context of a query."""
     state, query = state.visible(as_query(query, fields))
-    return retrieve_one(state.opened, state.path, query)
+    return run_plan(plan_query(state.opened, state.path, query), [query.text])[0][0]
 
 
 def retrieve_many(
@@ -63,8 +62,31 @@ def themes(
     state: IndexState, chosen: Filter | None, allow: Filter | None, progress: Callback | None
 ) -> Themes:
     """Return the themes of the documents that match a filter, of those that `allow` leaves."""
+    from ketrag_fast.base.filters import allow_condition, filter_condition
     from ketrag_fast.query.themes.describe import find_themes
+    from ketrag_fast.query.themes.summaries import with_summaries
+    from ketrag_fast.storage.layout import Layout
 
     if allow is not None:
         state = state.restricted(allow_condition(allow), progress)
-    return find_themes(state.opened, None if chosen is None else filter_condition(chosen), progress)
+    condition = None if chosen is None else filter_condition(chosen)
+    found = find_themes(state.opened, condition, progress)
+    return with_summaries(state.opened, found, Layout(state.path).tables)
+
+
+def summarise_themes(
+    state: IndexState,
+    chosen: Filter | None,
+    allow: Filter | None,
+    progress: Callback | None,
+    *,
+    dry_run: bool,
+) -> ThemeSummaries:
+    """Have a language model summarise the themes that `themes` returns."""
+    from ketrag_fast.base.filters import allow_condition, filter_condition
+    from ketrag_fast.index import theme_summaries
+
+    if allow is not None:
+        state = state.restricted(allow_condition(allow), progress)
+    condition = None if chosen is None else filter_condition(chosen)
+    return theme_summaries.summarise_themes(state, condition, progress, dry_run=dry_run)

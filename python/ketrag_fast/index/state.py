@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ketrag_fast.base.config import Settings
-from ketrag_fast.base.filters import Condition, allow_condition
-from ketrag_fast.errors import IndexDamaged, IndexMissing, InputError
+from ketrag_fast.errors import InputError
 from ketrag_fast.query.limits import Clock
 from ketrag_fast.query.open_generation import Opened, load
 from ketrag_fast.query.query import Query
@@ -17,8 +15,8 @@ from ketrag_fast.storage.generation import current_number, stamp_of
 from ketrag_fast.storage.layout import Layout
 
 if TYPE_CHECKING:
+    from ketrag_fast.base.filters import Condition
     from ketrag_fast.base.progress import Callback, Event
-    from ketrag_fast.build.joined_index import Parts
 
 _OPEN_PARTS = 16
 """Restricted states that stay open."""
@@ -27,20 +25,17 @@ _OPEN_PARTS = 16
 class IndexState:
     """The open part of an index. Threads may share it: each change replaces one attribute as a whole."""
 
-    def __init__(self, path: Path | Sequence[str], settings: Settings, deadline: float | None = None) -> None:
-        """Open the current generation of the index at `path` within `deadline` seconds.
-
-        Several paths are opened as one index of all their documents.
-        """
-        self.several = None if isinstance(path, Path) else tuple(path)
-        """The indexes that are searched as one; None for a single index."""
-        self.parts: Parts | None = None
-        """The parts of `several` that the open index contains."""
-        self.path = path if isinstance(path, Path) else Path()
+    def __init__(self, path: Path, settings: Settings, deadline: float | None = None) -> None:
+        """Open the current generation of the index at `path` within `deadline` seconds."""
+        self.path = path
         self.folder = self.path
         """Folder of the index that is open: `path`, or in it the index of the documents that may be seen."""
         self.settings = settings
-        self.allows = () if settings.allow is None else (allow_condition(settings.allow),)
+        self.allows: tuple[Condition, ...] = ()
+        if settings.allow is not None:
+            from ketrag_fast.base.filters import allow_condition
+
+            self.allows = (allow_condition(settings.allow),)
         self._parts: dict[str, IndexState] = {}
         self._lent = False
         self._whole: tuple[int, tuple[int, int]] = (0, (0, 0))
@@ -77,10 +72,6 @@ class IndexState:
 
     def _is_behind(self) -> bool:
         """Return whether another generation than the open one is published."""
-        if self.several is not None:
-            from ketrag_fast.build.joined_index import parts_of
-
-            return parts_of(self.several, self.settings) != self.parts
         layout = Layout(self.path)
         number = current_number(layout)
         return number is None or (number, stamp_of(layout.generation(number))) != self._whole
@@ -104,7 +95,6 @@ class IndexState:
         if part is None or part._now is None:
             part = IndexState.__new__(IndexState)
             part.path, part.settings, part.allows = self.path, self.settings, (*self.allows, allow)
-            part.several, part.parts = self.several, self.parts
             part._parts, part._lent, part._whole = {}, True, self._whole
             part._now, part.folder = restrict(self.folder, self.opened, allow, self.settings, progress)
         self._parts[key] = part
@@ -134,10 +124,7 @@ class IndexState:
 
         Returns it, its folder, and the number and stamp of the generation of the whole index.
         """
-        if self.several is None:
-            opened = load(self.path, self.settings, before)
-        else:
-            opened = self._load_several(self.several, before, clock)
+        opened = load(self.path, self.settings, before)
         folder, whole = self.path, (opened.generation.number, opened.generation.stamp)
         if self.allows:
             from ketrag_fast.index.allowed import restrict
@@ -145,21 +132,6 @@ class IndexState:
             for allow in self.allows:
                 opened, folder = restrict(folder, opened, allow, self.settings, _until(clock))
         return opened, folder, whole
-
-    def _load_several(self, names: Sequence[str], before: Opened | None, clock: Clock) -> Opened:
-        """Open the joined index of several; its number rises with the generation of each of them."""
-        from ketrag_fast.build.joined_index import joined_index
-
-        joined = joined_index(names, self.settings, _until(clock))
-        try:
-            loaded = load(joined.folder, self.settings, before)
-        except (IndexMissing, IndexDamaged):  # removed by another process in the meantime, or damaged
-            joined = joined_index(names, self.settings, _until(clock), rebuild=True)
-            loaded = load(joined.folder, self.settings, before)
-        self.path, self.parts = joined.folder, joined.parts
-        manifest = replace(loaded.generation.manifest, generation=joined.parts.generation)
-        generation = replace(loaded.generation, manifest=manifest)
-        return replace(loaded, generation=generation, absent=joined.parts.warnings())
 
 
 def _until(clock: Clock) -> Callback:

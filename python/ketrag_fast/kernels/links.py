@@ -27,6 +27,7 @@ from ketrag_fast.kernels.arrays import (
     real,
     table,
     text,
+    whole,
 )
 from ketrag_fast.kernels.arrays import texts as as_texts
 from ketrag_fast.kernels.arrays import vectors as as_vectors
@@ -153,6 +154,7 @@ def walk(
     vectors: Vectors | None = None,
     exact: bool = False,
     lengths: F64 | None = None,
+    documents: ArrayLike | None = None,
     numbers: Mapping[str, float] | None = None,
     wanted: ArrayLike | None = None,
     threads: int = 0,
@@ -166,6 +168,8 @@ def walk(
             does not grow with the index.
         lengths: natural logarithms of the units' lengths in characters plus one; without them the
             number of keywords is used.
+        documents: the number of each unit's document, those of one document together. Where a second hop
+            would be chance, units whose document matches elsewhere then gain.
         numbers: replaces sizes and weights by name (rust/core/src/rank/walk/plan.rs lists them).
         wanted: a boolean for each unit. Only units marked True are returned and are candidates; the
             best of the others still serve as partners and bridges.
@@ -199,6 +203,7 @@ def walk(
             question_vectors=given("questions"),
             exact=flag(exact, "exact"),
             lengths=None if lengths is None else real(lengths, "lengths"),
+            documents=None if documents is None else whole(documents, np.uint32, "documents"),
             numbers=_numbers(numbers),
             wanted=None if wanted is None else marks(wanted, "wanted"),
             threads=count(threads, "threads"),

@@ -39,7 +39,7 @@ class Endpoint:
         return asdict(self)
 
     def sentence(self) -> str:
-        """Return what is sent there, in words."""
+        """Return a sentence about what is sent to the endpoint."""
         what = "embeds queries" if self.setting == "embedder" else "answers"
         state = "confirmed" if self.trusted else "not confirmed: nothing is sent there"
         return f"{self.address} {what} ({state})"
@@ -54,7 +54,7 @@ class Trust:
 
     @classmethod
     def of(cls, layout: Layout, given: Settings) -> Trust:
-        """Return the trust that settings given by the user carry, for the index in a folder."""
+        """Return the trusted endpoints of an index: named in the user's settings, or confirmed."""
         root = Layout(layout.root.parent) if layout.is_generation() else layout
         found = set()
         for name in _NAMING:

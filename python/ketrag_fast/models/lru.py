@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 V = TypeVar("V")
 
 
-class Remembered(Generic[V]):
+class LruCache(Generic[V]):
     """The values of the last `most` queries. Thread-safe; its lock is held only for look-ups."""
 
     def __init__(self, most: int) -> None:

@@ -31,7 +31,7 @@ class SpendingLimit:
 
     @property
     def spent(self) -> float:
-        """USD spent by all accounts; those without a price count as 0."""
+        """USD spent by all accounts; accounts without a price count as 0."""
         return sum(account.usd or 0.0 for account in self._accounts)
 
     def require(self, more: float) -> None:
@@ -96,7 +96,11 @@ class Account:
     @property
     def usd(self) -> float | None:
         """Cost in USD, or None if the price is unknown."""
-        return None if self._price is None else self._cost(self._in, self._out)
+        return self.price_of(self._in, self._out)
+
+    def price_of(self, tokens: int, out: int) -> float | None:
+        """Return the cost of some input and output tokens in USD, or None if the price is unknown."""
+        return None if self._price is None else self._cost(tokens, out)
 
     def book(self, tokens: int, out: int = 0) -> None:
         """Book the tokens of a request and the maximum of its reply, before it is sent."""

@@ -33,7 +33,7 @@ def build_contexts(
     empty = (f"the {name} is empty: the texts got its share of the budget" for name in reply.empty_channels)
     cautions = (opened.cautions.get(channel.name) for channel in plan.mode.channels)
     about = (text for text in cautions if text is not None)
-    warnings = (*opened.absent, *prepared.warnings, *empty, *about)
+    warnings = (*prepared.warnings, *empty, *about)
     contexts = []
     for budget, printed in zip(plan.budgets, reply.contexts, strict=True):
 

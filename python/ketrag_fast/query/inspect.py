@@ -34,12 +34,17 @@ def document_count(opened: Opened) -> int:
 
 
 def documents(
-    opened: Opened, first: int, count: int, containing: str, condition: Condition | None = None
+    opened: Opened,
+    first: int,
+    count: int,
+    containing: str,
+    condition: Condition | None = None,
+    rows: NDArray[np.int64] | None = None,
 ) -> list[Listed]:
     """Return at most `count` documents in index order, starting with number `first`.
 
     With `containing`, only documents whose id or title contains that text in any case are counted; with
-    `condition`, only documents whose metadata match.
+    `condition`, only documents whose metadata match; with `rows`, only those with these first rows.
     """
     if whole("first", first) < 0 or whole("count", count) < 0:
         raise InputError("first and count must not be negative")
@@ -48,21 +53,25 @@ def documents(
     owners, total = units["unit_document"], document_count(opened)
     starts = [*documents_of(units)[1].tolist(), len(units["document_ids_offsets"]) - 1]
     fits = None if condition is None else opened.columns().fitting(condition)
+    if rows is not None:
+        fits = np.isin(np.arange(starts[-1]), rows) & (True if fits is None else fits)
+    numbers: Sequence[int] = range(total)
+    if fits is not None:
+        numbers = np.flatnonzero(fits[starts[:-1]]).tolist()
+    if not text:
+        numbers, first = numbers[first : first + count], 0
     matches = 0
-    for number in range(total) if text or fits is not None else range(min(first, total), total):
+    for number in numbers:
         if len(listed) >= count:
             break
         row, stop = starts[number : number + 2]
         name = text_of(units, "document_ids", row)
         title = text_of(units, "document_titles", row)
-        if text or fits is not None:
-            if text not in name.casefold() and text not in title.casefold():
-                continue
-            if fits is not None and not fits[row]:
-                continue
-            matches += 1
-            if matches <= first:
-                continue
+        if text not in name.casefold() and text not in title.casefold():
+            continue
+        matches += 1
+        if matches <= first:
+            continue
         begin, end = np.searchsorted(owners, np.array([row, stop], owners.dtype)).tolist()
         title = document_title(units, range(row, stop))
         listed.append(Listed(name, title, begin, end - begin, opened.document_metadata.of_row(row)))

@@ -17,7 +17,7 @@ from ketrag_fast.base.progress import Limited
 from ketrag_fast.errors import DeadlineExceeded
 from ketrag_fast.kernels.text import pack, sentence_spans
 from ketrag_fast.models.llms.open_models import Models
-from ketrag_fast.models.lru import Remembered
+from ketrag_fast.models.lru import LruCache
 from ketrag_fast.query.open_generation import Opened
 from ketrag_fast.query.plan import QueryPlan
 from ketrag_fast.query.python_channels import fitted_vectors
@@ -51,7 +51,7 @@ _Addition = tuple[str, tuple[Span, ...]]
 """Text printed below a unit, and its sources."""
 
 
-_recent: WeakKeyDictionary[Models, Remembered[str]] = WeakKeyDictionary()
+_recent: WeakKeyDictionary[Models, LruCache[str]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ def add_summaries(
     subjects = [_fill_surroundings(opened, context.question, one, tokens) for one in every]
     driver = Driver(model, limit=limit)
     keys = [f"{model.identity.fingerprint} {TASK.key(subject).hex()}" for subject, _ in subjects]
-    recent = _recent.setdefault(opened.models, Remembered(REMEMBERED))
+    recent = _recent.setdefault(opened.models, LruCache(REMEMBERED))
     cached = recent.known(keys)
     missing = [(key, subject) for key, (subject, _) in zip(keys, subjects, strict=True) if key not in cached]
     items = driver.items(TASK, [subject for _, subject in missing])

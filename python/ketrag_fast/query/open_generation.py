@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,12 +13,10 @@ import numpy as np
 
 from ketrag_fast import _core
 from ketrag_fast.base.config import Settings
-from ketrag_fast.base.filters import Check, ColumnReader, Columns, Condition, filter_condition
 from ketrag_fast.errors import ExtensionError, IndexDamaged, KetragError, ModeUnavailable
 from ketrag_fast.kernels.text import unpack
-from ketrag_fast.models.endpoint_trust import Trust
 from ketrag_fast.models.llms.open_models import Models
-from ketrag_fast.models.lru import Remembered
+from ketrag_fast.models.lru import LruCache
 from ketrag_fast.query.availability import UNREAD, missing_of, reads
 from ketrag_fast.query.document_metadata import DocumentMetadata
 from ketrag_fast.query.passage_locations import Places
@@ -34,18 +32,21 @@ from ketrag_fast.systems.spec.system import Inspector
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from ketrag_fast.base.filters import Check, ColumnReader, Columns, Condition
     from ketrag_fast.models.ann.stored import StoredGraph
     from ketrag_fast.models.embedders.query_vectors import QueryEmbedder
+    from ketrag_fast.models.endpoint_trust import Trust
     from ketrag_fast.models.extractive import Extractors
     from ketrag_fast.models.reranker import CrossEncoder
     from ketrag_fast.query.document_texts import DocumentTexts
     from ketrag_fast.query.graph_view import Drawings
-    from ketrag_fast.types import Themes
+    from ketrag_fast.query.themes.found import FoundThemes
 
 _MOST_MASKS = 32
 """Filters whose masks are cached."""
 _MOST_THEMES = 4
 """Filters whose themes are cached."""
+_NO_MODEL = "none"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,12 +80,10 @@ class Opened:
     """The language models of this index. Open ones are kept by `refresh`."""
     graphs: Mapping[str, StoredGraph]
     """Graphs of hnswlib by list of vectors: `units`, `keywords`, `entities`."""
-    trust: Trust
-    """The endpoints that texts may be sent to."""
+    find_trust: Callable[[], Trust]
+    """Returns the endpoints that texts may be sent to."""
     pending: int = 0
     """Number of chunks not yet read by an LLM, in an index of allowed documents."""
-    absent: tuple[str, ...] = ()
-    """A sentence for each index that is missing in a query over several."""
 
     @cached_property
     def inspectors(self) -> list[Inspector]:
@@ -106,6 +105,11 @@ class Opened:
                 ) from error
         return found
 
+    @property
+    def trust(self) -> Trust:
+        """The endpoints that texts may be sent to."""
+        return self.find_trust()
+
     @cached_property
     def drawings(self) -> Drawings:
         """The graphs of this generation, for pictures."""
@@ -114,9 +118,9 @@ class Opened:
         return Drawings(self.generation)
 
     @cached_property
-    def themes(self) -> Remembered[Themes]:
+    def themes(self) -> LruCache[FoundThemes]:
         """The latest themes, by condition (`query/themes/describe.py`)."""
-        return Remembered(_MOST_THEMES)
+        return LruCache(_MOST_THEMES)
 
     def close(self) -> None:
         """Close the models."""
@@ -190,6 +194,8 @@ class Opened:
 
     @cached_property
     def _metadata(self) -> ColumnReader:
+        from ketrag_fast.base.filters import ColumnReader
+
         return ColumnReader(lambda: iter(self._metadata_rows()))
 
     def _metadata_rows(self) -> list[str]:
@@ -215,7 +221,11 @@ class Opened:
     @cached_property
     def default_condition(self) -> Condition | None:
         """The filter of the settings, parsed."""
-        return None if self.settings.filter is None else filter_condition(self.settings.filter)
+        if self.settings.filter is None:
+            return None
+        from ketrag_fast.base.filters import filter_condition
+
+        return filter_condition(self.settings.filter)
 
     def filtered(self, condition: Condition | None, check: Check = lambda: None) -> FilterMask | None:
         """Return the units of the documents that match a condition; None without a condition.
@@ -234,8 +244,8 @@ class Opened:
         return mask
 
     @cached_property
-    def _masks(self) -> Remembered[FilterMask]:
-        return Remembered(_MOST_MASKS)
+    def _masks(self) -> LruCache[FilterMask]:
+        return LruCache(_MOST_MASKS)
 
     @cached_property
     def cautions(self) -> dict[str, str]:
@@ -309,16 +319,20 @@ def load(path: Path, given: Settings, before: Opened | None = None, trust: Trust
     by_blocks = given.verify == "blocks"
     searcher = _core.Searcher(files, str(built["encoding"]), str(built["language"]), by_blocks=by_blocks)
     models = Models(settings) if before is None else before.models
-    trust = Trust.of(layout, given) if trust is None else trust
+
+    @cache
+    def find_trust() -> Trust:
+        return _trust_of(layout, given) if trust is None else trust
+
     opened = Opened(
         generation,
         searcher,
         settings,
-        _questions(generation, settings, models, before, trust),
-        answer_model_of(settings, models, partial(trust.require, "llm", what="the query")),
+        _questions(generation, settings, models, before, find_trust),
+        answer_model_of(settings, models, lambda spec: find_trust().require("llm", spec, what="the query")),
         models,
         _graphs(generation),
-        trust,
+        find_trust,
     )
     if before is not None and before.settings.rerank == settings.rerank and "reranker" in vars(before):
         vars(opened)["reranker"] = before.reranker  # loaded once
@@ -327,8 +341,19 @@ def load(path: Path, given: Settings, before: Opened | None = None, trust: Trust
     return opened
 
 
+def _trust_of(layout: Layout, given: Settings) -> Trust:
+    """Return the endpoints that settings and confirmations of an index allow; most queries need none."""
+    from ketrag_fast.models.endpoint_trust import Trust
+
+    return Trust.of(layout, given)
+
+
 def _questions(
-    generation: Generation, settings: Settings, models: Models, before: Opened | None, trust: Trust
+    generation: Generation,
+    settings: Settings,
+    models: Models,
+    before: Opened | None,
+    find_trust: Callable[[], Trust],
 ) -> QueryEmbedder | None:
     """Return the query embedder, that of `before` if the model is the same; None without a model."""
     stored = generation.manifest.models.get("embedder")
@@ -342,7 +367,9 @@ def _questions(
         return None
     from ketrag_fast.models.embedders.query_vectors import QueryEmbedder
 
-    permit = partial(trust.require, "embedder", settings.embedder, "the query")
+    def permit() -> None:
+        find_trust().require("embedder", settings.embedder, "the query")
+
     return QueryEmbedder(stored, settings, models.limit, permit)
 
 
@@ -415,16 +442,25 @@ def answer_model_of(
     extractive `answer_llm` writes nothing, so that `llm` is used. `permit` raises if nothing may be sent to
     the model of a spec that only the index names.
     """
-    from ketrag_fast.models.extractive import is_extractive
-    from ketrag_fast.models.llms.registry import NONE, is_model
-
     spec = settings.answer_llm
-    if spec == NONE:
+    if spec == _NO_MODEL:
         return None
-    if spec is None or is_extractive(spec):
+    if spec is None or _is_extractive(spec):
         spec = settings.llm
-        if not is_model(spec):
+        if spec == _NO_MODEL or not _is_language_model(spec):
             return None
         if permit is not None:
             return AnswerModel(spec, models, partial(permit, spec))
     return AnswerModel(spec, models)
+
+
+def _is_extractive(spec: str) -> bool:
+    from ketrag_fast.models.extractive import is_extractive
+
+    return is_extractive(spec)
+
+
+def _is_language_model(spec: str) -> bool:
+    from ketrag_fast.models.llms.registry import is_model
+
+    return is_model(spec)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ketrag_fast import _core
 from ketrag_fast.base.config import Settings
-from ketrag_fast.base.filters import Condition
 from ketrag_fast.query.limits import ENDLESS, Clock
 from ketrag_fast.query.mode_choice import choose_mode
 from ketrag_fast.query.open_generation import FilterMask, Opened
@@ -16,6 +16,9 @@ from ketrag_fast.query.query import Query
 from ketrag_fast.query.recipes import ModeRecipe, build_request, split_budget
 from ketrag_fast.systems.planning import AUTO
 from ketrag_fast.systems.shared import TERMS
+
+if TYPE_CHECKING:
+    from ketrag_fast.base.filters import Condition
 
 
 @dataclass(frozen=True, slots=True)

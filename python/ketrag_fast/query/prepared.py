@@ -47,7 +47,7 @@ def prepare_plan(opened: Opened, path: Path, query: Query, write: Write) -> Plan
         kind="subchunk" if split else "chunk",
         generation=opened.generation.number,
         budget=plan.budgets[0],
-        cautions=[*opened.absent, *(text for text in cautions if text is not None)],
+        cautions=[text for text in cautions if text is not None],
         fitting=None if plan.filtered is None else plan.filtered.units,
         describe=opened.descriptions(write),
         embed=None if embedder is None else partial(_embed, embedder),

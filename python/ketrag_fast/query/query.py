@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 
-from ketrag_fast.base.filters import Condition, allow_condition, filter_condition
 from ketrag_fast.errors import ConfigError, InputError
 from ketrag_fast.query.limits import (
     check_budget,
@@ -16,6 +15,9 @@ from ketrag_fast.query.limits import (
     check_text,
     check_top,
 )
+
+if TYPE_CHECKING:
+    from ketrag_fast.base.filters import Condition
 
 Filter = str | Mapping[str, Any]
 """A condition on document metadata: `"year>=1990 and lang=en"` or `{"year": {"$gte": 1990}}`."""
@@ -108,8 +110,12 @@ class Query:
         if self.deadline is not None:
             check_deadline(self.deadline)
         if self.filter is not None:
+            from ketrag_fast.base.filters import filter_condition
+
             assign(self, "condition", filter_condition(self.filter))
         if self.allow is not None:
+            from ketrag_fast.base.filters import allow_condition
+
             assign(self, "visible", allow_condition(self.allow))
 
     def without_allow(self, deadline: float | None) -> Query:

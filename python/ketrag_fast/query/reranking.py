@@ -12,7 +12,6 @@ from ketrag_fast import _core
 from ketrag_fast.errors import ConfigError
 from ketrag_fast.query.plan import QueryPlan
 from ketrag_fast.query.preparation import Prepared
-from ketrag_fast.query.recency import days_of, newest_copies_first, newest_first
 from ketrag_fast.query.recipes import prints_once
 
 if TYPE_CHECKING:
@@ -91,6 +90,8 @@ def _reorder(
         order = np.argsort(-found, kind="stable")  # equal scores keep the order of the first ranking
         first, scores = first[order], found[order]
     if plan.newest is not None:
+        from ketrag_fast.query.recency import days_of, newest_copies_first, newest_first
+
         days = days_of(plan.opened, plan.newest, first.tolist())
         preferred = newest_first(scores, days)
         stage = plan.opened.generation.stages["units"]

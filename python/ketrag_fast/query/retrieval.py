@@ -4,26 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from pathlib import Path
 
 from ketrag_fast.base.config.fields import short_repr
 from ketrag_fast.base.progress import Limited
 from ketrag_fast.errors import InputError
 from ketrag_fast.query.contexts import build_contexts
 from ketrag_fast.query.limits import core_text, whole
-from ketrag_fast.query.open_generation import Opened
-from ketrag_fast.query.plan import QueryPlan, plan_query
+from ketrag_fast.query.plan import QueryPlan
 from ketrag_fast.query.preparation import prepare
-from ketrag_fast.query.query import Query
 from ketrag_fast.query.reranking import rank
 from ketrag_fast.types import Context
 
 _MOST_THREADS = 4096
-
-
-def retrieve_one(opened: Opened, path: Path, query: Query) -> Context:
-    """Return the context of one query, ranked on this thread."""
-    return run_plan(plan_query(opened, path, query), [query.text])[0][0]
 
 
 def run_plan(

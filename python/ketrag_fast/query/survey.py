@@ -133,11 +133,16 @@ def _reason(context: Context, reply: _core.Reply) -> str | None:
 
 def _survey(plan: QueryPlan, question: str, ranked: _core.Printed) -> list[Context]:
     """Return the contexts of a question, one per budget, from its units, ranked and each by itself."""
-    words = _core.lexical_keywords(question, languages=_languages(plan))
-    if not set(words) - PLAIN_WORDS - WORDS_FOR_DOCUMENTS:
+    if has_general_words_alone(_core.lexical_keywords(question)):  # lists of English words
         return [_overview(plan, question, budget) for budget in plan.budgets]
+    words = _core.lexical_keywords(question, languages=_languages(plan))
     found = _Survey(plan, question, words, ranked)
     return [found.context(budget) for budget in plan.budgets]
+
+
+def has_general_words_alone(words: Sequence[str]) -> bool:
+    """Return whether the keywords of a question name no subject, as in "What are these documents about?"."""
+    return not set(words) - PLAIN_WORDS - WORDS_FOR_DOCUMENTS
 
 
 def digest(context: Context) -> tuple[Quote, ...]:
@@ -160,7 +165,7 @@ def _languages(plan: QueryPlan) -> list[int] | None:
 
 def _overview(plan: QueryPlan, question: str, budget: int) -> Context:
     """Return the central sentences of the themes of the whole index, each theme by its size."""
-    themes = find_themes(plan.opened, plan.condition)
+    themes = find_themes(plan.opened, plan.condition).themes
     quotes = {theme.id: _quotes_of(theme) for theme in themes.themes}
     taken = dict.fromkeys(quotes, 0)
     order: list[tuple[Theme, ThemeQuote]] = []
@@ -491,6 +496,5 @@ def _printed(
         sections=tuple(sections),
         reason=None if passages else reason,
         generation=opened.generation.number,
-        warnings=opened.absent,
         fitting=None if plan.filtered is None else plan.filtered.units,
     )

@@ -21,13 +21,13 @@ _I = TypeVar("_I", Item, Items)
 _SMALL: Final = 1_000_000
 _SMALL_TABLE: Final = 10_000
 _NO_MEMORY: Final = "the file is too large for the memory of this machine"
-"""Time grows with rows times columns, because a short row gets all columns of the header."""
+"""Time is proportional to rows times columns, because a short row gets all columns of the header."""
 
 
 class Format(NamedTuple):
     """A reader as "module:function", loaded when a file needs it.
 
-    Files are read in a separate process, which may be slow, use too much memory or crash. Files of at most
+    Files are read in a separate process, so that a slow or crashing parser does no harm. Files of at most
     `inside` bytes are read in the caller's process: plain text, whose readers take time and memory in
     proportion to its size. With `alike`, records are lines that are independent: the time limit applies to
     each, and a file of any size whose lines have at most `inside` bytes is read in the caller's process.
@@ -43,7 +43,7 @@ class Format(NamedTuple):
     batches: str = ""
 
     def apart(self, file: SourceFile) -> bool:
-        """Return whether a file is read in a separate process."""
+        """Whether a file is read in a separate process."""
         try:
             if not self.inside or file.size() <= self.inside:
                 return not self.inside
@@ -161,7 +161,7 @@ def items_of(
 def batches_of(
     file: SourceFile, kind: str, largest: int | None = None, read_text: int = READ_TEXT
 ) -> Iterator[Items]:
-    """Yield the same, with many documents at a time if the format has a reader for that."""
+    """Yield the same items, in batches if the format has a batch reader."""
     return mark_partial(file, _items_of(file, kind, largest, read_text, _NO_MEMORY))
 
 

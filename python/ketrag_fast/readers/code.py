@@ -17,7 +17,7 @@ from ketrag_fast.types import Document
 from ketrag_fast.types.locations import Locator
 
 LARGEST: Final = 10_000_000
-"""Maximum number of characters of a file that is parsed; longer files are generated, not written."""
+"""Maximum length of a file that is parsed, in characters; longer files are usually generated."""
 _DEEPEST: Final = 60
 _BLOCK: Final = 1024
 _INNER: Final = bytes(range(0x80, 0xC0))
@@ -72,7 +72,7 @@ def read_code(file: SourceFile) -> Iterator[Item]:
 
 
 def read_plain_code(file: SourceFile) -> Iterator[Item]:
-    """Yield the file as one document without functions and classes: for files that take the parser too long.
+    """Yield the file as one document without functions and classes, if the parser takes too long.
 
     tree-sitter takes quadratic time on some files with very many errors.
     """
@@ -81,7 +81,7 @@ def read_plain_code(file: SourceFile) -> Iterator[Item]:
 
 def _read(file: SourceFile, symbols_of: Callable[[str, str], Iterable[Locator]]) -> Iterator[Item]:
     data = file.read_bytes()
-    if not data.strip():  # such as an `__init__.py`: nothing is wrong with it
+    if not data.strip():  # empty files such as `__init__.py` are not failures
         return
     text = file.text(data)
     language = BY_SUFFIX.get(file.suffix, "code")

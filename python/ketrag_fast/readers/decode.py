@@ -22,8 +22,8 @@ _BEYOND_ASCII = re.compile(r"[^\x00-\x7f]")
 CONTROLS = bytes(byte for byte in range(32) if byte not in b"\t\n\v\f\r\x1a\x1b")
 _SAMPLE = 1 << 16
 _MARKLESS = 1 << 12
-_FEW_WRONG = 4  # characters of UTF-8 for each byte that is none; texts in other encodings have far fewer
-_MOSTCONTROLS = 0.01  # text in any common encoding has a far smaller share
+_FEW_WRONG = 4  # valid UTF-8 characters per invalid byte; texts in other encodings have far fewer
+_MOST_CONTROLS = 0.01  # share of control characters; text in any common encoding has far fewer
 
 
 def mark_of(data: bytes) -> tuple[int, str | None]:
@@ -51,9 +51,9 @@ def markless_utf16(data: bytes) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """A text and how it was read: `encoding` is None for UTF-8 and after a byte order mark.
+    """A decoded text and its encoding; None means UTF-8, or an encoding given by a byte order mark.
 
-    `is_declared` if it is the encoding that the file names; else it was assumed, and `is_sure` or not.
+    `is_declared`: the file names this encoding. Otherwise it was guessed, and `is_sure` rates the guess.
     """
 
     text: str
@@ -116,5 +116,5 @@ def refuse_binary(data: bytes) -> None:
         raise DocumentError(f"not text: byte {zero} is zero", hint="if it is UTF-16, save it as UTF-8")
     sample = data[:_SAMPLE]
     controls = len(sample) - len(sample.translate(None, CONTROLS))
-    if controls > _MOSTCONTROLS * len(sample):
+    if controls > _MOST_CONTROLS * len(sample):
         raise DocumentError("not text: too many control characters")

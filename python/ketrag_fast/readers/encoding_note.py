@@ -1,4 +1,4 @@
-"""Note the assumed encoding of a document in its metadata and locations, and report a weak guess."""
+"""Record the guessed encoding of a document in its metadata, and report an uncertain guess."""
 
 from __future__ import annotations
 
@@ -32,5 +32,5 @@ def noted(document: Document, name: str) -> Document:
 
 
 def unsure(file: SourceFile, name: str) -> Failure:
-    """Return the report that the encoding of a file may not be the guessed one."""
+    """Return a failure which reports that the guessed encoding of a file may be wrong."""
     return Failure(file.id, ENCODING, f"read as {name}, which may be wrong")

@@ -90,7 +90,7 @@ _NO_TEXT = frozenset(
         *(".mp3", ".mp4", ".avi", ".mov", ".ogg", ".wav", ".woff", ".woff2", ".ttf", ".tar", ".7z", ".rar"),
     )
 )
-"""Suffixes of binary files, and of texts that are not written for readers."""
+"""Suffixes of binary files, and of text files that are not prose, code or data."""
 _PLAIN = frozenset(
     ("text", "markdown", "rst", "table", "jsonl", "json", "mail", "mbox", "mht", "xml", "code")
 )
@@ -132,7 +132,7 @@ def _is_text(head: bytes) -> bool:
         head.decode("utf-8")
     except UnicodeDecodeError as error:
         if error.start > len(head) - 4 and len(head) >= HEAD:
-            return True  # a character that the end of `head` cuts
+            return True  # `head` may end within a character
         # The last line of a whole head may end within a character.
         _, _, is_sure, _ = decode_text(head if len(head) < HEAD else head.rpartition(b"\n")[0] or head)
         return is_sure

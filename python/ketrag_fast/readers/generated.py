@@ -1,6 +1,6 @@
-"""Recognise files that programs write and nobody reads: minified scripts, lock files, generated code.
+"""Recognise generated files that nobody reads: minified scripts, lock files, generated code.
 
-Prose is never one of them, and neither is data: JSON, JSON lines and tables are what people index.
+Prose and data (JSON, JSON lines, tables) never count as generated.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ _LOCKS: Final = frozenset(
     )
 )
 _HEAD: Final = 1 << 16
-"""Bytes by which a file is judged."""
+"""Number of bytes at the beginning of a file that are examined."""
 _SMALL: Final = 1_000
 """A script with fewer bytes is never minified."""
 _LONG: Final = 500
-"""Bytes of a line of a minified script, on average."""
+"""Minimum average line length of a minified script, in bytes."""
 _FIRST_LINES: Final = 20
 _COMMENT: Final = re.compile(rb"\s*(?:#|//|/\*|\*|--|;|<!--|\"\"\")")
 _GENERATED: Final = re.compile(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ketrag_fast.types.locations import Locator
 
 LONGEST = 200
-"""Maximum length of a heading in a path; a longer one is a paragraph in large letters."""
+"""Maximum length of a heading; longer text in large letters is a paragraph."""
 
 
 @dataclass(frozen=True, slots=True)

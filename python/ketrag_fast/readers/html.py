@@ -6,6 +6,7 @@ serialised body.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -16,14 +17,13 @@ from ketrag_fast.readers.headings import Heading, sections
 from ketrag_fast.readers.html_encoding import decode_html
 from ketrag_fast.readers.optional_imports import import_optional
 from ketrag_fast.readers.protocol import Item, SourceFile
-from ketrag_fast.readers.xhtml import close_empty_elements
 from ketrag_fast.types import Document
 from ketrag_fast.types.locations import Locator
 
 LARGEST: Final = 64_000_000
 """Maximum size of a page in bytes: several copies are in memory while it is parsed."""
 VERSION: Final = 4
-"""Raise it when the crate ketrag-web gives another text: files are then read again."""
+"""Version of the crate ketrag-web: increase it when its text changes, so that files are read again."""
 _NAMES: Final = {
     "author": "author",
     "description": "description",
@@ -121,3 +121,29 @@ def _is_title(headings: list[Heading], text: str) -> bool:
     """Return whether the first heading is that of the page, not of its first section."""
     first = headings[0]
     return not text[: first.start].strip() or all(one.level > first.level for one in headings[1:])
+
+
+_HEAD: Final = 2_000
+_SIGNS: Final = ("<?xml", "xhtml")
+"""Marks of XML in the first lines of a page."""
+_EMPTY: Final = re.compile(r"<([a-zA-Z][a-zA-Z0-9]*)((?:\s[^<>]*)?)/>")
+_VOID: Final = frozenset(
+    (
+        *("area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source"),
+        *("track", "wbr", "script", "style", "textarea"),
+    )
+)
+"""Elements without an end tag in HTML, and elements whose content is not markup."""
+
+
+def close_empty_elements(markup: str) -> str:
+    """Return a page written as XML with an end for each empty element; any other page as it is."""
+    head = markup[:_HEAD].lower()
+    if "/>" not in markup or not any(sign in head for sign in _SIGNS):
+        return markup
+    return _EMPTY.sub(_closed, markup)
+
+
+def _closed(found: re.Match[str]) -> str:
+    name = found[1]
+    return found[0] if name.lower() in _VOID else f"<{name}{found[2]}></{name}>"

@@ -1,6 +1,6 @@
-"""The text of a web page without its structure: for pages whose structure takes too long to find out.
+"""The text of a web page without its structure, for pages that take too long to parse.
 
-Every step takes time in proportion to the page, whatever it is made of.
+Every step takes linear time for any input.
 """
 
 from __future__ import annotations

@@ -5,20 +5,22 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
-from typing import Final
+from pathlib import Path
+from typing import Any, Final
 
 from ketrag_fast import _core
+from ketrag_fast.base.safe_io import read_regular
 from ketrag_fast.errors import DocumentError
-from ketrag_fast.readers.citation_table import table_of, with_citations
 from ketrag_fast.readers.decode import mark_of
-from ketrag_fast.readers.protocol import Item, Items, SourceFile
+from ketrag_fast.readers.protocol import Item, Items, SourceFile, is_inside
 from ketrag_fast.readers.record import parse_line
+from ketrag_fast.types import Document, Failure
 from ketrag_fast.types.document_batch import DocumentBatch
 
 _BLOCK: Final = 1 << 18
-"""Bytes that are read together: little work between two looks at the clock."""
+"""Bytes read at once, few enough to check the time limit often."""
 _COPIES: Final = 8
-"""Memory that reading a line takes, times its size: as bytes, parsed, and written for another process."""
+"""Memory for reading a line as a multiple of its size: bytes, parsed value, message to the parent."""
 
 
 def read_jsonl(file: SourceFile) -> Iterator[Item]:
@@ -66,7 +68,7 @@ def read_jsonl_batches(file: SourceFile) -> Iterator[Items]:
 
 def _longest_line() -> int:
     """Return the size of the longest line that is read: its text is copied several times."""
-    if sys.platform == "win32":  # it limits a process in another way
+    if sys.platform == "win32":  # the limit of the process applies instead
         return sys.maxsize
     import resource
 
@@ -136,3 +138,75 @@ def _lines(file: SourceFile) -> Iterator[Item]:
             yield _parsed(file, number, data)
         if empty:
             yield file.failure("the file is empty")
+
+
+NAME: Final = "citations.tsv"
+LARGEST: Final = 1_000_000_000
+"""Maximum size of the table in bytes."""
+CORPUS: Final = "corpus.jsonl"
+_CITING: Final = ("citing", "a", "from", "source", "citing-id", "citing_id")
+_CITED: Final = ("cited", "b", "to", "target", "cited-id", "cited_id")
+
+
+def table_of(file: SourceFile) -> Path | None:
+    """Return the path that the table of a file has; None for a file that is not a corpus."""
+    is_corpus = file.path.name == CORPUS and file.data is None
+    return file.path.with_name(NAME) if is_corpus else None
+
+
+def with_citations(file: SourceFile, items: Iterator[Item]) -> Iterator[Item]:
+    """Yield the documents of a corpus with the ids they cite, from the table, in `cites` of the metadata.
+
+    Malformed lines of the table become failures; the documents are kept.
+    """
+    path = table_of(file)
+    if path is None or not os.path.lexists(path):
+        yield from items
+        return
+    table = SourceFile(path, file.id.removesuffix(CORPUS) + NAME, file.fallback_encoding)
+    if not file.follow_links and not is_inside(path, path.parent):
+        yield table.failure("symbolic link to a file outside its folder; --follow-links follows it")
+        yield from items
+        return
+    cites, failures = _read_table(table)
+    yield from failures
+    for item in items:
+        more = cites.get(item.id) if isinstance(item, Document) else None
+        if isinstance(item, Failure) or more is None:
+            yield item
+        else:
+            yield Document(item.id, item.text, item.title, _merge_metadata(dict(item.metadata), more))
+
+
+def _merge_metadata(metadata: dict[str, Any], more: list[str]) -> dict[str, Any]:
+    given = metadata.get("cites")
+    before = list(given) if isinstance(given, (list, tuple)) else [] if given in (None, "") else [given]
+    metadata["cites"] = [*before, *more]
+    return metadata
+
+
+def _read_table(file: SourceFile) -> tuple[dict[str, list[str]], list[Failure]]:
+    """Return the ids that each document cites, in table order: two tab-separated ids per line.
+
+    The first cites the second, unless the header is `cited` and `citing`.
+    """
+    cites: dict[str, list[str]] = {}
+    failures: list[Failure] = []
+    try:
+        lines = file.text(read_regular(file.path, LARGEST)).splitlines()
+    except (DocumentError, OSError) as error:
+        return {}, [file.failure(f"cannot be read: {error}")]
+    turned = False
+    for number, line in enumerate(lines, 1):
+        fields = [field.strip() for field in line.split("\t")]
+        if not any(fields):
+            continue
+        if number == 1 and len(fields) == 2 and {f.lower() for f in fields} <= {*_CITING, *_CITED}:
+            turned = fields[0].lower() in _CITED
+            continue
+        if len(fields) != 2 or not all(fields):
+            failures.append(file.failure(f"line {number}: expected two tab-separated ids", number))
+            continue
+        citing, cited = reversed(fields) if turned else fields
+        cites.setdefault(citing, []).append(cited)
+    return cites, failures

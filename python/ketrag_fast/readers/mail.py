@@ -35,7 +35,7 @@ _ATTACHMENT: Final = "attachment"
 _QUOTED = re.compile(r"\s*>")
 _ORIGINAL = re.compile(r"\s*-{2,}\s*(?:Original Message|Ursprüngliche Nachricht)\s*-{2,}\s*", re.I)
 _FORWARDED = re.compile(r"\s*(?:fwd?|wg|tr|rv|doorst|i)\s*:", re.I)
-"""The beginning of a subject: the message below is what was sent on, and often the only copy."""
+"""Subject prefixes of forwarded messages, whose quoted text is often the only copy."""
 _FIRST_LINE = re.compile(rb"From (?:.*[^\d:])?\d?\d:\d\d")
 """The line before each message of a mailbox has an address and a time."""
 _SUFFIXES: Final = {
@@ -45,9 +45,9 @@ _SUFFIXES: Final = {
     "text/html": ".html",
     "text/plain": ".txt",
 }
-"""Of attachments without a name."""
+"""Name of attachments without a name."""
 _FEW: Final = 3
-"""Quotations of up to this many lines are kept: a reply below a quoted question needs it."""
+"""Quotations of at most this many lines are kept, because a reply below a quoted question needs it."""
 
 
 def read_mail(file: SourceFile) -> Iterator[Item]:

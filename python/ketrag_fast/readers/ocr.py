@@ -16,7 +16,7 @@ COMMAND: Final = "tesseract"
 _LANGUAGES: Final = re.compile(r"[A-Za-z][A-Za-z0-9_/-]{1,40}(?:\+[A-Za-z][A-Za-z0-9_/-]{1,40})*")
 _SECONDS: Final = 600
 _LEAST_SURE: Final = 20.0
-"""Words of which Tesseract is less sure, in percent, are marks in the picture."""
+"""Minimum confidence of Tesseract in percent; words below it are usually marks in the picture."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -145,7 +145,7 @@ class _RtfText:
         self._rows: list[list[str]] = []
         self._in_table = False
         self._level: int | None = None
-        self._is_new = False  # the group has just begun
+        self._is_new = False  # nothing of the group was read yet
 
     def read(self, text: str) -> None:
         """Read a whole file."""

@@ -36,7 +36,7 @@ _NO_MEMORY: Final = 77
 ReadJob = tuple[SourceFile, str]
 """A file and its kind."""
 UNCHANGED: Final = "unchanged"
-"""The kind of a file that is not read, because the caller has its documents."""
+"""The kind of a file that is not read because the caller already has its documents."""
 ItemQueue = Queue[Item | None]
 """The items of one file; None marks the end."""
 Put = Callable[[Item | None], None]
@@ -99,7 +99,7 @@ class Apart:
     def read_batches(
         self, files: Iterable[ReadJob], waiting: Callable[[], None] = lambda: None
     ) -> Iterator[tuple[SourceFile, Iterator[Items]]]:
-        """Yield the same, with many documents at a time where the format allows."""
+        """Yield the same items, in batches if the format has a batch reader."""
         source = iter(files)
         pending: deque[tuple[SourceFile, str, ItemQueue | None]] = deque()
         running = 0

@@ -20,7 +20,7 @@ _LONGEST_CELL = 2**31 - 1  # the largest C long on every platform; the library's
 _LONGEST_NAME = 200  # names are repeated in every row
 _DELIMITERS = ",;\t|"
 _LINE = re.compile(r"[^\r\n]*(?:\r\n?|\n)|[^\r\n]+")
-_MOST_COLUMNS = 16_384  # as in a sheet: every row gets all of them
+_MOST_COLUMNS = 16_384  # as in a spreadsheet, every row has all columns
 _LONGEST_NAME = 200  # of a column, which each row repeats
 _LONGEST_FIELD = 200  # of a value in metadata; longer ones are text
 _NO_METADATA = ("_id", "title", "text")
@@ -107,7 +107,7 @@ class _Records:
                 yield number, row
 
     def failures(self) -> Iterator[Failure]:
-        """Yield what could not be read since the last call."""
+        """Yield the failures since the last call."""
         found, self._failures = self._failures, []
         yield from found
 

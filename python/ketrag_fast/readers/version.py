@@ -1,4 +1,4 @@
-"""The version of everything that decides what a reader makes of a file."""
+"""The version of everything that determines the documents read from a file."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _PACKAGES: Final = ("resiliparse", "pypdfium2", "tree-sitter")
 def readers_version() -> str:
     """Return a hash of the sources of the readers and the versions of the parsers that are installed.
 
-    A file that another version has read is read again.
+    Files that were read with another version are read again.
     """
     state = hashlib.blake2b(digest_size=16)
     for path in sorted(Path(__file__).parent.rglob("*.py")):

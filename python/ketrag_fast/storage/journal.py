@@ -183,6 +183,30 @@ class Journal(Database):
         """Return the reader of a model whose prompts are part of the keys of its replies."""
         return self.reader(f"model {fingerprint}", spec, identity)
 
+    def latest_model(self, spec: str | None = None) -> StoredReader | None:
+        """Return the reader of `model` that was last used, in all or with that name."""
+        if spec is None:
+            return self._reader("WHERE key LIKE 'model %' ORDER BY used DESC LIMIT 1", ())
+        return self._reader("WHERE key LIKE 'model %' AND spec = ? ORDER BY used DESC LIMIT 1", (spec,))
+
+    def results(self, reader: int, parser: int) -> Iterator[tuple[bytes, str]]:
+        """Yield the key and the result of each usable reply that this parser read, without altered rows."""
+        query = (
+            f"SELECT {SEALED}, seal FROM replies WHERE reader = ? AND parser = ? AND verdict != 'unusable'"  # noqa: S608
+        )
+        for row in self._db.execute(query, (reader, parser)):
+            if is_right(reader, row):
+                yield row[0], row[9].decode("utf-8", "replace")
+
+    def speed(self, spec: str) -> float | None:
+        """Return the seconds per token, in and out, of all replies of a model; None if it gave none."""
+        query = (
+            "SELECT sum(seconds), sum(tokens_in - tokens_shared + tokens_out) FROM replies"
+            " JOIN readers ON reader = number WHERE spec = ?"
+        )
+        seconds, tokens = self._db.execute(query, (spec,)).fetchone()
+        return seconds / tokens if seconds and tokens else None
+
     def _reader(self, which: str, values: tuple[str, ...]) -> StoredReader | None:
         query = f"SELECT number, key, spec, identity, hits FROM readers {which}"  # noqa: S608 - ours, above
         row = self._db.execute(query, values).fetchone()

@@ -24,7 +24,7 @@ _GENERATION = re.compile(r"gen-(\d{6,})")
 _LONGEST = 100
 """Characters of a name in CURRENT that can be one of a generation."""
 _OWN = re.compile(
-    r"index\.(sqlite(-wal|-shm|-journal)?|lock|owner|id(\.[0-9a-f]{32}\.tmp)?)|CURRENT(\.tmp)?|work|allowed|joined(\.json)?|sources\.stamps(\.tmp)?|gen-\d{6,}|model(\.json)?"
+    r"index\.(sqlite(-wal|-shm|-journal)?|lock|owner|id(\.[0-9a-f]{32}\.tmp)?)|CURRENT(\.tmp)?|work|allowed|sources\.stamps(\.tmp)?|gen-\d{6,}|model(\.json)?"
 )
 
 
@@ -69,11 +69,6 @@ class Layout:
     def allowed(self) -> Path:
         """Indexes of the documents that an `allow` condition permits."""
         return self.root / "allowed"
-
-    @property
-    def joined(self) -> Path:
-        """Notes of the joined indexes that this index is a part of."""
-        return self.root / "joined"
 
     @property
     def lock(self) -> Path:

@@ -1,1 +1,4 @@
-"""The systems: each a module that says everything about itself. `registry` knows which there are."""
+"""Retrieval systems: one module or package each, which declares everything about it.
+
+`registry` lists them.
+"""

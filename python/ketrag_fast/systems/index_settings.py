@@ -18,7 +18,7 @@ from ketrag_fast.systems.removed_variants import require_known_variant
 
 
 def stored_settings(path: Path) -> Mapping[str, Any] | None:
-    """Return the build settings of the newest readable generation, else those of an unfinished build.
+    """Return the build settings of the newest readable generation, or else of an unfinished build.
 
     None if no build has begun.
     """
@@ -53,7 +53,7 @@ def settings_of(manifest: Manifest) -> Mapping[str, Any]:
 
 
 def understood(stored: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the settings of an index without systems and modes that are not installed.
+    """Return the settings of an index, leaving out systems and modes that are not installed.
 
     The stages of installed systems stay usable after another package's system was uninstalled.
     """
@@ -78,7 +78,7 @@ def with_modes(given: Settings, stored: Mapping[str, Any] | None, *, only: bool 
 
 
 def to_build_on(stored: Mapping[str, Any], given: Settings, rebuild: bool) -> Mapping[str, Any]:
-    """Return the settings of an index for its next build.
+    """Return the settings for the next build of an index.
 
     Raises IndexIncompatible if it was built with a variant that no longer exists, unless `rebuild`.
     Raises ExtensionError or ConfigError if its system is not installed and `given` names no other, because
@@ -136,14 +136,14 @@ def reading_settings(given: Settings, generation: Generation) -> Settings:
     moved = {name for name, _, _ in resolved.differences if name in ("embedder", "llm")}
     if resolved.settings.sparse_model is not None:
         moved.add("sparse_model")
-    # The index fixes only how it was built.
+    # Only build settings are fixed by the index.
     kept = {n: v for n, v in stored.items() if n in names("build", "read") and n not in moved}
     own = resolved.settings.having(**kept)
     return own.having(embedder=spec_here(own.embedder, Layout(generation.folder.parent)))
 
 
 def check_embedder(spec: str) -> None:
-    """Raise ConfigError if a spec names no embedding model: a typing error is not another model."""
+    """Raise ConfigError unless a spec names an embedding model, which catches typing errors."""
     from ketrag_fast.models.embedders.registry import parse
 
     parse(spec)

@@ -16,13 +16,13 @@ from ketrag_fast.systems.spec.stage import Stage, check_order, order_stages
 from ketrag_fast.systems.spec.system import Channel
 
 Planner = Callable[[Settings, bool], Sequence[Stage]]
-"""(settings, whether there is a reader) to the stages in order."""
+"""Maps settings, and whether the index has a reader of core chunks, to the stages in order."""
 
 AUTO, ALL = "auto", "all"
 
 
 def stages_for(settings: Settings, reads: bool, extra: Sequence[str] = ()) -> tuple[Stage, ...]:
-    """Return the stages of a build with these settings, and `extra` ones that no mode needs."""
+    """Return the stages of a build with these settings, and the `extra` stages even if no mode needs them."""
     found = registry()
     wanted = [
         need for mode in wanted_modes(settings, reads) for need in required_stages(found, mode, settings)
@@ -54,10 +54,10 @@ def stages_on(name: str) -> frozenset[str]:
 def wanted_modes(settings: Settings, reads: bool) -> tuple[str, ...]:
     """Return the modes that the index supports, in the order of the registry.
 
-    `auto` means the usual modes and the default mode of the system. Modes that need a reader are left out if
-    there is none. Without a reader and a default mode that needs vectors, `auto` also leaves out modes with
-    vectors: fitted ones are most of the build time and of the bytes, and their modes rank below `bm25`. With
-    a model only those modes stay that queries choose by themselves.
+    `auto` stands for the usual modes and the default mode of the system. Modes that need a reader are left
+    out if there is none. Without a reader and a default mode that needs vectors, `auto` also leaves out
+    modes with vectors: fitted vectors take most of the build time and disk space, and their modes rank below
+    `bm25`. With a model, only the modes remain that `--mode auto` can choose.
     """
     found = registry()
     named = combine_modes(AUTO, settings.modes).split(",")
@@ -168,7 +168,7 @@ def seconds_to_add(
 
 
 def _seconds(stage: Stage, sizes: Sizes) -> float:
-    """Return a stage's estimate of its run time; 0 if the estimate fails, which is not worth an error."""
+    """Return a stage's estimate of its run time in seconds, or 0 if the estimate fails."""
     try:
         return 0.0 if stage.seconds is None else float(stage.seconds(sizes))
     except Exception:  # noqa: BLE001 - another package's function may raise anything

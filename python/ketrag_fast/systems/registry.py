@@ -2,25 +2,24 @@
 
 Everything that depends on systems is derived from it: settings, options and their help, names of modes and
 presets, statistics, the tables in docs/. Other packages provide systems through the entry point group
-`ketrag_fast.systems` (docs/extending.md). A system that cannot be loaded is left out, and only code that
-names it gets an error with the reason.
+`ketrag_fast.systems` (docs/how-to/extending.md). A system that cannot be loaded is left out, and only code
+that names it gets an error with the reason.
 """
 
 from __future__ import annotations
 
-import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cache, cached_property
 from importlib import import_module
-from pathlib import Path
 from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any, Final
 
 from ketrag_fast.base.config.catalogue import about_broken
 from ketrag_fast.base.config.fields import Setting, declared_settings, suggest
 from ketrag_fast.base.config.shared import SharedSettings
+from ketrag_fast.base.entry_points import entry_points
 from ketrag_fast.errors import ConfigError, ExtensionError, KetragError
 from ketrag_fast.systems.spec.drawing import GraphSource
 from ketrag_fast.systems.spec.stage import Stage
@@ -83,7 +82,7 @@ class Registry:
 
     @cached_property
     def listed(self) -> Mapping[str, tuple[str, ...]]:
-        """Values to list in the help of settings that accept any text."""
+        """Suggested values, for the help of settings that accept any text."""
         return {"system": tuple(self.presets), "modes": (*LISTS, *self.recipes)}
 
     @cached_property
@@ -102,7 +101,7 @@ class Registry:
 
     @cached_property
     def channels(self) -> Mapping[str, Channel]:
-        """By name."""
+        """Every channel by name."""
         return {channel.name: channel for system in self.systems for channel in system.channels}
 
     @cached_property
@@ -225,7 +224,7 @@ def registry() -> Registry:
     """
     own = sorted(_built_in(), key=lambda system: (system.order, system.name))
     found = Registry(tuple(own), origins=dict.fromkeys((s.name for s in own), OWN))
-    for origin, point in _entry_points():
+    for origin, point in entry_points(GROUP):
         found = _add_system(found, origin, point)
     return found
 
@@ -236,43 +235,6 @@ def _built_in() -> Iterator[System]:
     for module in iter_modules(sys.modules[package].__path__):
         if module.name not in SUPPORT:
             yield import_module(f"{package}.{module.name}").SYSTEM
-
-
-def _entry_points() -> Iterable[tuple[str, metadata.EntryPoint]]:
-    """Return (package, entry point) in a fixed order."""
-    if os.environ.get("KETRAG_EXTENSIONS", "").lower() in ("0", "none", "false"):
-        return []
-    if not _has_entry_points():
-        return []
-    from importlib import metadata  # reading the metadata of all packages takes as long as a query
-
-    points = metadata.entry_points(group=GROUP)
-    return sorted(
-        ((point.dist.name if point.dist is not None else "?", point) for point in points),
-        key=lambda pair: (pair[1].name, pair[0]),
-    )
-
-
-def _has_entry_points() -> bool:
-    """Return whether an installed package may provide a system, in a tenth of the time of importlib."""
-    mark = f"[{GROUP}]".encode()
-    for place in dict.fromkeys(sys.path):
-        folder = Path(place or ".")
-        if folder.is_file():  # a zip, which only importlib can read
-            return True
-        try:
-            names = [
-                entry.name for entry in os.scandir(folder) if entry.name.endswith(("-info", ".egg-info"))
-            ]
-        except OSError:
-            continue
-        for name in names:
-            try:
-                if mark in (folder / name / "entry_points.txt").read_bytes():
-                    return True
-            except OSError:
-                continue
-    return False
 
 
 def _add_system(found: Registry, origin: str, point: metadata.EntryPoint) -> Registry:
@@ -313,5 +275,5 @@ def check_language(name: str) -> None:
     if name not in known:
         raise ConfigError(
             f"language: {name[:80]!r} is not auto, none or a known language",
-            hint=suggest(name, sorted(known)) or "docs/languages.md lists them; auto detects the language",
+            hint=suggest(name, sorted(known)) or "see docs/reference/languages.md; auto detects it",
         )

@@ -1,6 +1,6 @@
-"""Presets and settings of earlier versions, so that an index that was built with them says so.
+"""Presets and settings of earlier versions, so that an index built with them gets a clear error.
 
-Such an index cannot be queried: what its stages and queries did is no longer in the program.
+Such an index cannot be queried, because the code of its stages has been removed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,10 @@ _PRESETS: Final = {
     "cg-rag-mean": "cg-rag",
     "cg-rag-trained": "cg-rag",
 }
-"""By name, the preset that is closest to it. Those of KET-RAG, G2ConS and NodeRAG also ended in `-150`."""
+"""The closest current preset for each removed one.
+
+Those of KET-RAG, G2ConS and NodeRAG also ended in `-150`.
+"""
 _SETTINGS: Final[Mapping[str, Any]] = {
     "words": "own",
     "core_unit": "chunk",
@@ -52,7 +55,7 @@ _SETTINGS: Final[Mapping[str, Any]] = {
     "inter_top_n": 4,
     "max_in_degree": None,
 }
-"""By name, the value that every index of a `default` variant has now."""
+"""The value that every index of a `default` variant has now, by removed setting."""
 
 
 def require_known_variant(stored: Mapping[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""The walk: multi-hop ranking without a language model (docs/modes.md)."""
+"""The walk: multi-hop ranking without a language model (docs/reference/modes.md)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _needs(settings: Settings) -> tuple[str, ...]:
 SYSTEM = System(
     name="walk",
     order=1,
-    source="docs/modes.md",
+    source="docs/reference/modes.md",
     help="multi-hop ranking: from matching units to units that share keywords, names and subjects with them",
     graphs=(
         GraphSource(

@@ -18,7 +18,15 @@ if TYPE_CHECKING:
     from ketrag_fast.types.hits import Excerpt, Files, Hit, Hits, Match, Place, ShownLine
     from ketrag_fast.types.locations import Location, Locator
     from ketrag_fast.types.reports import BuildReport, StageReport, Usage
-    from ketrag_fast.types.themes import Theme, ThemeDocument, ThemePeriod, ThemeQuote, Themes
+    from ketrag_fast.types.themes import (
+        Theme,
+        ThemeDocument,
+        ThemePeriod,
+        ThemeQuote,
+        Themes,
+        ThemeSummaries,
+        ThemeSummary,
+    )
 
 _HOMES = {
     "Answer": "answers",
@@ -56,6 +64,8 @@ _HOMES = {
     "ThemePeriod": "themes",
     "ThemeQuote": "themes",
     "Themes": "themes",
+    "ThemeSummaries": "themes",
+    "ThemeSummary": "themes",
     "Usage": "reports",
 }
 
@@ -94,6 +104,8 @@ __all__ = [
     "ThemeDocument",
     "ThemePeriod",
     "ThemeQuote",
+    "ThemeSummaries",
+    "ThemeSummary",
     "Themes",
     "Usage",
 ]

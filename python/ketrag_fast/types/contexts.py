@@ -97,6 +97,8 @@ class Passage:
     relevance: float = 0.0
     also_in: tuple[Copy, ...] = ()
     """Where the same text, or nearly the same, was found too; the first hundred, best first."""
+    index: str | None = None
+    """Name of its index, if several were searched."""
 
     @property
     def said(self) -> str:
@@ -107,6 +109,7 @@ class Passage:
         """Return the JSON form that the command prints."""
         node = {} if self.printed is None else {"printed": self.printed, "sources": _spans(self.sources)}
         return {
+            **({} if self.index is None else {"index": self.index}),
             "rank": self.rank,
             "unit": {"kind": self.kind, "id": self.unit},
             "chunk": self.chunk,

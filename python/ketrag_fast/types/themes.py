@@ -35,16 +35,17 @@ class ThemeQuote:
 
 @dataclass(frozen=True, slots=True)
 class ThemeDocument:
-    """A document of a theme, and how many of its passages are about it.
+    """A document of a theme, its number of passages in it, and the most central one (`Passage.unit`).
 
     Examples:
-        >>> ThemeDocument("fram.md", "Fram", 3).passages
+        >>> ThemeDocument("fram.md", "Fram", 3, 17).passages
         3
     """
 
     document: str
     title: str
     passages: int
+    unit: int
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON form that the command prints."""
@@ -70,6 +71,23 @@ class ThemePeriod:
 
 
 @dataclass(frozen=True, slots=True)
+class ThemeSummary:
+    """What a language model wrote about a theme.
+
+    Examples:
+        >>> ThemeSummary("Ships in the ice", "The Fram drifted with the ice, as planned.").title
+        'Ships in the ice'
+    """
+
+    title: str
+    text: str
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the JSON form that the command prints."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
 class Theme:
     """A theme of an index.
 
@@ -83,6 +101,7 @@ class Theme:
         quotes: its central sentences.
         over_time: its share in each period, if documents have dates.
         themes: the narrower themes in it, the largest first.
+        summary: what a language model wrote about it, if `Index.summarise_themes` was called.
 
     Examples:
         >>> theme = index.themes().themes[0]
@@ -99,6 +118,7 @@ class Theme:
     quotes: tuple[ThemeQuote, ...] = ()
     over_time: tuple[ThemePeriod, ...] = ()
     themes: tuple[Theme, ...] = ()
+    summary: ThemeSummary | None = None
 
     @property
     def label(self) -> str:
@@ -120,6 +140,7 @@ class Theme:
             "passages": self.passages,
             "copies": self.copies,
             "document_count": self.document_count,
+            "summary": None if self.summary is None else self.summary.to_json(),
             "documents": [one.to_json() for one in self.documents],
             "quotes": [one.to_json() for one in self.quotes],
             "over_time": [one.to_json() for one in self.over_time],
@@ -167,3 +188,40 @@ class Themes:
             "generation": self.generation,
             "themes": [one.to_json() for one in self.themes],
         }
+
+
+@dataclass(frozen=True, slots=True)
+class ThemeSummaries:
+    """What `Index.summarise_themes` did, or would do.
+
+    Attributes:
+        themes: the number of themes.
+        kept: themes whose earlier summary still holds.
+        written: summaries written now.
+        failed: themes without a usable reply, which are described by their quotes alone.
+        pending: themes that were not summarised before a limit; all without a summary if nothing was done.
+        calls, tokens_in, tokens_out, seconds: spent now; of a dry run, what the pending ones would take.
+            `seconds` is None if the speed of the model is unknown.
+        usd: the cost, if the price of the model is known.
+        stopped: the limit that was reached, `limit_seconds` or `limit_usd`.
+
+    Examples:
+        >>> ThemeSummaries(themes=9, kept=7, written=2, calls=2).to_json()["written"]
+        2
+    """
+
+    themes: int
+    kept: int = 0
+    written: int = 0
+    failed: int = 0
+    pending: int = 0
+    calls: int = 0
+    tokens_in: int = 0
+    tokens_out: int = 0
+    seconds: float | None = 0.0
+    usd: float | None = None
+    stopped: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the JSON form that the command prints."""
+        return {"schema": "ketrag/theme-summaries/1", **asdict(self)}

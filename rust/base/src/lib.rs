@@ -2,9 +2,8 @@
 //!
 //! Modules, each depending only on earlier ones: `cpu` (usable instructions), `error`, `guard` (verification
 //! of blocks), `items` (values behind a guard), `memory` (fallible allocation), `reserve` (an emergency memory reserve), `progress`
-//! (cancellation and deadlines), `parallel` (ordered work on threads), `cpu` and `tiles` (wider
-//! registers and matrix tiles), `sparse` (checked compressed rows and the order of results) and `store` (mapped files,
-//! arrays, hashes of files and of their blocks).
+//! (cancellation and deadlines), `parallel` (ordered work on threads), `tiles` (matrix tiles), `sparse` (checked
+//! compressed rows and the order of results) and `store` (mapped files, arrays, hashes of files and of their blocks).
 //!
 //! # Errors cross threads by unwinding
 //!

@@ -49,7 +49,7 @@
 //! let links = view(&arrays, &weights)?;
 //! let question = "Where was the maker of Blue Engine born?";
 //! let (plan, mut scratch) = (Plan::new(false), Scratch::default());
-//! let found = rank(&links, Lengths::Keywords, None, None, question, 2, None, &plan, &mut scratch, &progress)?;
+//! let found = rank(&links, Lengths::Keywords.into(), None, None, question, 2, None, &plan, &mut scratch, &progress)?;
 //! let mut units: Vec<u32> = found.iter().map(|unit| unit.id).collect();
 //! units.sort_unstable();
 //! assert_eq!(units, [0, 1]);

@@ -3,6 +3,7 @@
 use crate::arrays::{matrix, slice, Array, Matrix, Out, Packed};
 use crate::door::{long, quick, to_python, wrong};
 use ketrag_base::error::{Error, Result};
+use ketrag_base::items::Items;
 use ketrag_base::parallel::map_ranges_with;
 use ketrag_base::progress::Progress;
 use ketrag_base::sparse::{Mask, Scored};
@@ -241,7 +242,7 @@ pub fn links_bm25<'py>(
 /// Rank by the walk: for each query the best `top` units. With vectors (all three) they are used. Optional:
 /// the logarithms of the units' lengths, parameters by name, and for each unit whether it may be returned.
 #[pyfunction]
-#[pyo3(signature = (links, questions, question_offsets, top, *, unit_vectors=None, sentence_vectors=None, question_vectors=None, exact=false, lengths=None, numbers=None, wanted=None, threads=0, report=None))]
+#[pyo3(signature = (links, questions, question_offsets, top, *, unit_vectors=None, sentence_vectors=None, question_vectors=None, exact=false, lengths=None, documents=None, numbers=None, wanted=None, threads=0, report=None))]
 #[allow(clippy::too_many_arguments)]
 pub fn walk_rank<'py>(
     py: Python<'py>,
@@ -254,12 +255,14 @@ pub fn walk_rank<'py>(
     question_vectors: Option<Matrix<'py, f32>>,
     exact: bool,
     lengths: Option<Array<'py, f64>>,
+    documents: Option<Array<'py, u32>>,
     numbers: Option<Vec<(String, f64)>>,
     wanted: Option<Array<'py, u8>>,
     threads: usize,
     report: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Ranked<'py>> {
     let lengths = lengths.as_ref().map(|x| slice(x, "lengths")).transpose()?;
+    let documents = documents.as_ref().map(|x| slice(x, "documents")).transpose()?;
     let held = hold(links)?;
     let slices = slices(&held)?;
     let questions = (slice(&questions, "questions")?, slice(&question_offsets, "question_offsets")?);
@@ -312,7 +315,10 @@ pub fn walk_rank<'py>(
             let question = questions.get(q);
             walk::rank(
                 &view,
-                lengths.map_or(walk::Lengths::Keywords, walk::Lengths::Given),
+                walk::Units {
+                    lengths: lengths.map_or(walk::Lengths::Keywords, walk::Lengths::Given),
+                    documents: documents.map(Items::from),
+                },
                 dense,
                 None,
                 question,

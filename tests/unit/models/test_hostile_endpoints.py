@@ -21,7 +21,7 @@ from ketrag_fast import Document, Index, Settings
 from ketrag_fast.apps.cli.main import main
 from ketrag_fast.errors import DeadlineExceeded, KetragError
 from ketrag_fast.models.embedders.openai import OpenAIEmbedder
-from ketrag_fast.models.http.retry import Patience
+from ketrag_fast.models.http.retry import RetryPolicy
 from ketrag_fast.models.llms.openai import OpenAIModel
 from ketrag_fast.models.llms.protocol import Limits, Prompt
 from ketrag_fast.models.llms.registry import ModelOptions
@@ -106,8 +106,8 @@ def answers(server: Hostile, built: Folders) -> Any:
 
 def reads(server: Hostile, built: Folders) -> Any:
     """Chunks that an endpoint reads for a skeleton, with no limit but that of each reply."""
-    patience = Patience(attempts=2, pause=0.01, timeout=DEADLINE)
-    model = OpenAIModel(spec(server), ModelOptions(slots=2, patience=patience))
+    retry = RetryPolicy(attempts=2, pause=0.01, timeout=DEADLINE)
+    model = OpenAIModel(spec(server), ModelOptions(slots=2, retry=retry))
     try:
         limits = Limits(tokens=50, seconds=DEADLINE)
         found = []
@@ -122,7 +122,7 @@ def reads(server: Hostile, built: Folders) -> Any:
 
 def opens(server: Hostile, built: Folders) -> Any:
     """An embedding model that is opened and used, with no limit but that of each request."""
-    embedder = OpenAIEmbedder(spec(server), patience=Patience(attempts=2, pause=0.01, timeout=DEADLINE / 2))
+    embedder = OpenAIEmbedder(spec(server), retry=RetryPolicy(attempts=2, pause=0.01, timeout=DEADLINE / 2))
     try:
         return embedder.embed(list(TEXTS)).tolist()
     finally:

@@ -157,11 +157,11 @@ def test_a_model_that_is_gone_is_done_without_in_auto_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from ketrag_fast.models.embedders import openai
-    from ketrag_fast.models.http.retry import Patience
+    from ketrag_fast.models.http.retry import RetryPolicy
 
     with Endpoint(words_encoder()) as server:
         Index.build(DOCUMENTS, tmp_path / "i", settings=settings(server, modes="auto,keyword")).close()
-    monkeypatch.setattr(openai, "Patience", lambda: Patience(attempts=1))
+    monkeypatch.setattr(openai, "RetryPolicy", lambda: RetryPolicy(attempts=1))
     with Index.open(tmp_path / "i") as index:
         context = index.retrieve("Who built the bridge?")
         assert context.mode == "walk" and context.passages

@@ -15,7 +15,7 @@ from ketrag_fast.models.embedders.openai import OpenAIEmbedder, split_text, vect
 from ketrag_fast.models.embedders.registry import fingerprint
 from ketrag_fast.models.http.addresses import is_loopback
 from ketrag_fast.models.http.openai_endpoint import address_of, parts_of, weight
-from ketrag_fast.models.http.retry import Patience
+from ketrag_fast.models.http.retry import RetryPolicy
 from ketrag_fast.models.llms.openai import OpenAIModel
 from tests.support.endpoint import (
     Endpoint,
@@ -31,7 +31,7 @@ from tests.support.endpoint import (
     words_encoder,
 )
 
-QUICK = Patience(attempts=4, pause=0.01, timeout=20.0)
+QUICK = RetryPolicy(attempts=4, pause=0.01, timeout=20.0)
 TEXTS = [f"passage {number} speaks of rivers and mills" for number in range(150)]
 
 pytestmark = pytest.mark.usefixtures("loopback")
@@ -44,7 +44,7 @@ def server() -> Iterator[Endpoint]:
 
 
 def connect(url: str, **options: Any) -> OpenAIEmbedder:
-    return OpenAIEmbedder(f"openai:mini@{url}", **{"offline": True, "patience": QUICK, **options})
+    return OpenAIEmbedder(f"openai:mini@{url}", **{"offline": True, "retry": QUICK, **options})
 
 
 def unit(vectors: np.ndarray) -> np.ndarray:
@@ -283,7 +283,7 @@ def test_prompts_do_not_change_the_address_that_must_be_confirmed() -> None:
 
 def test_a_server_that_is_not_there() -> None:
     with pytest.raises(BackendError, match=r"failed 2 times.*ConnectionRefused") as caught:
-        connect("http://127.0.0.1:9/v1", patience=Patience(attempts=2, pause=0.01))
+        connect("http://127.0.0.1:9/v1", retry=RetryPolicy(attempts=2, pause=0.01))
     assert caught.value.hint is not None
     assert caught.value.hint.startswith("check the address")
 

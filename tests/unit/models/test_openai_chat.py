@@ -15,7 +15,7 @@ import pytest
 from ketrag_fast.errors import BackendError, ConfigError, NetworkForbidden
 from ketrag_fast.models.extraction.parse import parse_reply
 from ketrag_fast.models.extraction.prompt import PromptOptions, build_prompt, follow_up, reply_schema
-from ketrag_fast.models.http.retry import Patience
+from ketrag_fast.models.http.retry import RetryPolicy
 from ketrag_fast.models.llms.openai import OpenAIModel
 from ketrag_fast.models.llms.protocol import Limits, ModelReply, Prompt
 from ketrag_fast.models.llms.registry import ModelOptions, open_model
@@ -25,7 +25,7 @@ from tests.support.endpoint import Fault, altered, cut_short, endless, half_json
 
 pytestmark = pytest.mark.usefixtures("loopback")
 
-QUICK = Patience(attempts=4, pause=0.01, timeout=20.0)
+QUICK = RetryPolicy(attempts=4, pause=0.01, timeout=20.0)
 OPTIONS = PromptOptions()
 LIMITS = Limits(tokens=200, seconds=20.0, schema=reply_schema(OPTIONS))
 GOOD = '{"e":[["Warsaw","place","a city"]],"r":[]}'
@@ -36,7 +36,7 @@ def prompts(count: int) -> list[Prompt]:
 
 
 def connect(url: str, name: str = "mini", **options: Any) -> OpenAIModel:
-    model = open_model(f"openai:{name}@{url}", ModelOptions(offline=True, **{"patience": QUICK, **options}))
+    model = open_model(f"openai:{name}@{url}", ModelOptions(offline=True, **{"retry": QUICK, **options}))
     assert isinstance(model, OpenAIModel)
     return model
 
@@ -217,7 +217,7 @@ def test_a_reply_that_never_ends_is_ended(server: Chat) -> None:
 @pytest.mark.parametrize("fault", [status(500), web_page])
 def test_an_endpoint_that_only_fails_is_not_asked_for_ever(server: Chat, fault: Fault) -> None:
     with ChatProxy(server.port, [fault] * 500) as proxy:
-        model = connect(proxy.url, patience=Patience(attempts=2, pause=0.01), slots=1)
+        model = connect(proxy.url, retry=RetryPolicy(attempts=2, pause=0.01), slots=1)
         seen = []
         with pytest.raises(BackendError, match="3 requests in a row"):
             seen.extend(model.replies(prompts(50), LIMITS))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ketrag_fast.readers.xhtml import close_empty_elements
+from ketrag_fast.readers.html import close_empty_elements
 from ketrag_fast.types.locations import location_of
 from tests.support.parts import part
 from tests.support.reading import read_one

@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from pathspec import GitIgnoreSpec
 
-from ketrag_fast.readers.ignore_patterns import ignore_spec
+from ketrag_fast.readers.ignored import ignore_spec
 from tests.support.effort import processor_seconds
 
 _PIECES = st.sampled_from(["a", "b", "*", "*", "?", "**", "/", "/", "/**/", "/**/", "[ab]", "[a*]", "\\*"])

@@ -11,8 +11,8 @@ import pytest
 
 from ketrag_fast.base.config import Settings
 from ketrag_fast.base.progress import Meter
-from ketrag_fast.build.ingest import Change, Ingested, apply_change
-from ketrag_fast.build.sources import Sources
+from ketrag_fast.building.ingest import Change, Ingested, apply_change
+from ketrag_fast.building.sources import Sources
 from ketrag_fast.errors import DocumentError
 from ketrag_fast.readers import SourceFile, find, reader_for
 from ketrag_fast.readers.decode import decode
@@ -114,7 +114,7 @@ def test_strange_texts_are_documents(read: Read, text: str) -> None:
 _HUGE = """
 import resource, sys
 from ketrag_fast.base.config import Settings
-from ketrag_fast.build.ingest import Change, apply_change
+from ketrag_fast.building.ingest import Change, apply_change
 from ketrag_fast.base.progress import Meter
 from pathlib import Path
 from ketrag_fast.storage.tables import Tables

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ketrag_fast import Document, Index, Settings, _core
-from ketrag_fast.build import delta
+from ketrag_fast.building import delta
 from ketrag_fast.errors import Cancelled, IndexDamaged
 from ketrag_fast.kernels.text import pack, unpack
 from ketrag_fast.storage.document_hashes import content_of

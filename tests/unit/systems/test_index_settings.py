@@ -12,7 +12,7 @@ import pytest
 
 from ketrag_fast import Index
 from ketrag_fast.base.config import Settings
-from ketrag_fast.build.runner import build
+from ketrag_fast.building.runner import build
 from ketrag_fast.errors import ConfigError, IndexIncompatible, ModelMismatch
 from ketrag_fast.storage import read_only as reading
 from ketrag_fast.storage.generation import MANIFEST, Generation, open_current
@@ -20,7 +20,7 @@ from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.manifest import read_manifest
 from ketrag_fast.systems.index_settings import reading_settings, stored_settings
 from ketrag_fast.types import Document
-from tests.unit.build.small_stages import STAGES
+from tests.unit.building.small_stages import STAGES
 
 DOCUMENTS = [Document("a", "some words"), Document("a", "again")]
 

@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 _MOST_TOKENS = 1_000_000
 _UNSUPPORTED = "[?] no passage supports this sentence"
 _LISTED = 5
-"""Maximum number of sources of an answer without a citation."""
+"""Maximum number of sources listed below an answer that cites none."""
 _SURVEY = "survey"
 _QUOTED = "These are quotes from the passages, not an answer written by a model:"
 
 
-def add(commands: Any, shared: argparse.ArgumentParser) -> None:
+def declare(commands: Any, shared: argparse.ArgumentParser) -> None:
     """Declare the command."""
     parser = commands.add_parser(
         "ask",
@@ -109,28 +109,30 @@ def run(args: argparse.Namespace) -> int:
         if args.set_mode not in (None, _SURVEY):
             raise ConfigError(f"--survey contradicts --mode {args.set_mode}", hint="leave out one of them")
         args.set_mode = _SURVEY
-    path = options.opened_path(args)
     settings = options.query_settings_of(args)
-    from ketrag_fast.index import Index
+    from ketrag_fast.index.together import ask
     from ketrag_fast.query.themes.question import asks_about_the_whole
 
     shown = _Screen(args.explain, settings.top) if not args.json else None
-    with Index.open(path, settings=settings, deadline=settings.deadline) as index:
-        _require_model_for_kind(args, index)
-        options.freshen(args, index)
-        answer = index.ask(
+    with options.searched_indexes(args, settings) as indexes:
+        _require_model_for_kind(args, next(iter(indexes.values())))
+        if args.explain:
+            options.only_index(indexes, "--explain")
+        answer = ask(
+            indexes,
             args.question,
+            fields={"explain": args.explain or html is not None},
             tokens=args.answer_tokens,
             seconds=args.answer_seconds,
             on_text=shown,
             kind=args.kind,
             options=args.option,
             quotes=args.quotes,
-            explain=args.explain or html is not None,
         )
         if html is not None:
             from ketrag_fast.apps.cli.context_page import graph_of, page
 
+            index = options.only_index(indexes, "--html")
             files = index.inspect.files([passage.document for passage in answer.context.passages])
             output.write_page(html, page(answer.context, files, answer, graph_of(index, answer.context)))
     if shown is None:
@@ -145,7 +147,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _require_model_for_kind(args: argparse.Namespace, index: Index) -> None:
-    """Raise ConfigError for a form of answer that needs a language model if none is set."""
+    """Raise ConfigError if --kind or --option needs a language model and none is set."""
     if (args.kind in (None, "free") and not args.option) or index.inspect.has_answer_llm:
         return
     option = "--option" if args.kind is None else f"--kind {args.kind}"

@@ -9,14 +9,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ketrag_fast.apps.cli import advise, options, output
+from ketrag_fast.apps.cli import options, output
 from ketrag_fast.base.config import Settings, parse
 from ketrag_fast.errors import ConfigError, DocumentError, ReadOnly
 
 if TYPE_CHECKING:
-    from ketrag_fast.lab.comparison.configurations import Configuration
-    from ketrag_fast.lab.comparison.outcome import Report
-    from ketrag_fast.lab.comparison.running import Answers
+    from ketrag_fast.eval.comparison.configurations import Configuration
+    from ketrag_fast.eval.comparison.outcome import Report
+    from ketrag_fast.eval.comparison.running import Answers
 
 _BUDGETS = "12000,6000,3000"
 _SYSTEMS = "default,ket-rag,g2cons,noderag,cg-rag"
@@ -40,7 +40,7 @@ _EXAMPLES = {
 }
 
 
-def add(commands: Any, shared: argparse.ArgumentParser) -> None:
+def declare(commands: Any, shared: argparse.ArgumentParser) -> None:
     """Declare the command."""
     parser = commands.add_parser(
         "bench",
@@ -50,7 +50,6 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
         examples=(
             "ketrag bench systems dataset/ --html report.html",
             'ketrag bench builds dataset/ --build "plain: seed=42" --build "rules: llm=heuristic"',
-            "ketrag bench advise -i docs-index",
         ),
     )
     kinds = parser.add_subparsers(dest="kind", metavar="KIND", required=True)
@@ -80,7 +79,6 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
         help="values of a setting, such as core_ratio=0.1,0.2,0.4; repeatable",
     )
     sweep.add_argument("--grid", action="store_true", help="every combination, not one setting at a time")
-    advise.add(kinds, shared)
     parser.set_defaults(json=False)
 
 
@@ -126,14 +124,14 @@ def _kind(kinds: Any, shared: argparse.ArgumentParser, name: str, text: str) -> 
 
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
-    from ketrag_fast.lab.comparison import sweep as sweeps
-    from ketrag_fast.lab.comparison.configurations import (
+    from ketrag_fast.eval.comparison import configurations as sweeps
+    from ketrag_fast.eval.comparison.configurations import (
         check_configurations,
         from_file,
         from_flag,
         from_systems,
     )
-    from ketrag_fast.lab.comparison.reporting import parse_systems
+    from ketrag_fast.eval.comparison.running import parse_systems
 
     common = options.build_settings_of(args)
     if args.kind == "sweep":
@@ -145,13 +143,13 @@ def run(args: argparse.Namespace) -> int:
         configurations = check_configurations([*listed, *(from_flag(text) for text in args.build)])
     report = _measure(args, common, configurations)
     if args.html is not None:
-        from ketrag_fast.lab.comparison.page import page
+        from ketrag_fast.eval.comparison.page import page
 
         output.write_page(Path(args.html), page(report))
     if args.json:
         output.write_json(report.to_json())
     else:
-        from ketrag_fast.lab.comparison.table import render
+        from ketrag_fast.eval.comparison.table import render
 
         output.write(render(report))
     if not report.good:
@@ -161,10 +159,9 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _measure(args: argparse.Namespace, common: Settings, configurations: Sequence[Configuration]) -> Report:
-    from ketrag_fast.lab.comparison.reporting import report_of
-    from ketrag_fast.lab.comparison.running import Bench
-    from ketrag_fast.lab.cost.prices import read_prices
-    from ketrag_fast.lab.eval import load_dataset
+    from ketrag_fast.eval import load_dataset
+    from ketrag_fast.eval.comparison.running import Bench, report_of
+    from ketrag_fast.eval.prices import read_prices
 
     prices = read_prices(args.prices)
     budgets = _list("budget", args.budget)
@@ -200,10 +197,10 @@ def _measure(args: argparse.Namespace, common: Settings, configurations: Sequenc
 
 
 def _answers(spec: str | None) -> Answers | None:
-    """Return the model that answers for all configurations."""
+    """Return the function that opens the answering model; None without --answer-with."""
     if spec is None:
         return None
-    from ketrag_fast.lab.comparison.reporting import answers_by
+    from ketrag_fast.eval.comparison.running import answers_by
 
     return answers_by(spec)
 

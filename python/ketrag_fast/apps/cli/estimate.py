@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 from ketrag_fast.apps.cli import options, output
 
 if TYPE_CHECKING:
-    from ketrag_fast.lab.cost.estimate import Estimate
+    from ketrag_fast.eval.estimate import Estimate
 
 
-def add(commands: Any, shared: argparse.ArgumentParser) -> None:
+def declare(commands: Any, shared: argparse.ArgumentParser) -> None:
     """Declare the command."""
     parser = commands.add_parser(
         "estimate",
@@ -40,8 +40,8 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
-    from ketrag_fast.lab.cost.estimate import estimate
-    from ketrag_fast.lab.cost.prices import read_prices
+    from ketrag_fast.eval.estimate import estimate
+    from ketrag_fast.eval.prices import read_prices
 
     found = estimate(
         args.sources,
@@ -64,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _render(found: Estimate) -> str:
     """Return the estimate as text: a number for each line, then the notes."""
-    from ketrag_fast.lab.cost.prices import usd_text
+    from ketrag_fast.eval.prices import usd_text
 
     longest = sorted(found.stages.items(), key=lambda part: -part[1])[:4]
     names = ("documents", "words", "chunks", "calls", "tokens_in", "tokens_out", "embedding_tokens")
@@ -73,19 +73,11 @@ def _render(found: Estimate) -> str:
     rows = [
         *((labels.get(name, name), f"{getattr(found, name):,}") for name in names),
         ("USD", usd_text(found.usd.total)),
-        ("time on this machine", _time(found.seconds)),
-        *((f"  {name}", _time(seconds)) for name, seconds in longest if seconds >= 0.05),
+        ("time on this machine", output.time_text(found.seconds)),
+        *((f"  {name}", output.time_text(seconds)) for name, seconds in longest if seconds >= 0.05),
         ("disk", output.size_text(found.disk)),
-        ("per million words", _time(found.seconds_per_million_words)),
+        ("per million words", output.time_text(found.seconds_per_million_words)),
         ("", output.size_text(found.bytes_per_million_words)),
     ]
     wide = [max(len(row[column]) for row in rows) for column in (0, 1)]
     return "\n".join([*(f"{name:<{wide[0]}}  {value:>{wide[1]}}" for name, value in rows), *found.notes])
-
-
-def _time(seconds: float) -> str:
-    """Return seconds as text: `2 h 05 min`, `41 s`, `0.8 s`."""
-    if seconds < 120:
-        return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
-    minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 120 else f"{minutes // 60} h {minutes % 60:02} min"

@@ -15,16 +15,16 @@ from ketrag_fast.base.config import Settings, catalogue, parse
 from ketrag_fast.errors import ConfigError, DocumentError
 
 if TYPE_CHECKING:
+    from ketrag_fast.eval import Collected, ComparedRun, DataSet, Run
+    from ketrag_fast.eval.answers import ModelAnswers
+    from ketrag_fast.eval.judge import Judge
+    from ketrag_fast.eval.run import Answerer
     from ketrag_fast.index import Index
-    from ketrag_fast.lab.eval import Collected, ComparedRun, DataSet, Run
-    from ketrag_fast.lab.eval.answers import ModelAnswers
-    from ketrag_fast.lab.eval.judge import Judge
-    from ketrag_fast.lab.eval.run import Answerer
 
 _BUDGETS = "12000,6000,3000"
 
 
-def add(commands: Any, shared: argparse.ArgumentParser) -> None:
+def declare(commands: Any, shared: argparse.ArgumentParser) -> None:
     """Declare the command."""
     parser = commands.add_parser(
         "eval",
@@ -70,12 +70,6 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
             action="store_true",
             help="store why each passage was retrieved (needs --save or --json)",
         ),
-        parser.add_argument(
-            "--concatenate",
-            metavar="SEED",
-            help="put all passages into one document, shuffled with SEED, as the KET-RAG reference"
-            " implementation does",
-        ),
     )
     options.topic(parser, "retrieval", "query", shown=("top", "filter"), but=("mode", "budget", "deadline"))
     options.topic(
@@ -96,14 +90,11 @@ def run(args: argparse.Namespace) -> int:
         raise ConfigError("--explain has nowhere to store its reasons", hint="add --save FOLDER or --json")
     modes = _modes(args)
     budgets = _budgets(args.budget or _BUDGETS)
-    seed = None if args.concatenate is None else Settings(seed=parse("seed", args.concatenate)).seed
     settings = options.build_settings_of(args)
-    from ketrag_fast.lab.eval import collect, concatenate, describe, load_dataset, render, save
+    from ketrag_fast.eval import collect, describe, load_dataset, render, save
 
     options.require_data_set(args.dataset)
     dataset = load_dataset(args.dataset)
-    if seed is not None:
-        dataset = concatenate(dataset, seed)
     answers, warnings = _answers(args, dataset)
     asked: ModelAnswers | None = None
     if not args.quiet:
@@ -113,7 +104,7 @@ def run(args: argparse.Namespace) -> int:
         if args.mode is None and args.compare is None:
             modes = list(index.modes)
         if args.answers == "":
-            from ketrag_fast.lab.eval.answers import ModelAnswers
+            from ketrag_fast.eval.answers import ModelAnswers
 
             asked = answers = ModelAnswers(index, options.flags(args).get("llm"), top=settings.top)
         found = collect(
@@ -128,7 +119,7 @@ def run(args: argparse.Namespace) -> int:
         )
         found, scorer = _bertscore(args, found, dataset)
         if args.save is not None:
-            more = {"concatenated": seed, "substring": args.substring, "top": settings.top, **scorer}
+            more = {"substring": args.substring, "top": settings.top, **scorer}
             if asked is not None:
                 more["answers"] = asked.about()
             save(Path(args.save), describe(dataset, index.stats(), **more), dataset, found)
@@ -190,8 +181,8 @@ def _answers(args: argparse.Namespace, dataset: DataSet) -> tuple[Answerer | Non
             raise ConfigError("--bertscore needs answers", hint="name them: --answers FILE")
         return None, ()
     if args.answers == "":
-        return None, ()  # a model writes them, once there is an index to ask
-    from ketrag_fast.lab.eval import read_answers
+        return None, ()  # a model writes them later, from the open index
+    from ketrag_fast.eval import read_answers
 
     answers = read_answers(Path(args.answers), dataset)
     return answers, answers.warnings
@@ -202,7 +193,7 @@ def _bertscore(
 ) -> tuple[Collected, dict[str, Any]]:
     if args.bertscore is None:
         return found, {}
-    from ketrag_fast.lab.eval.bertscore import BertScore
+    from ketrag_fast.eval.bertscore import BertScore
 
     with BertScore(args.bertscore) as scorer:
         return scorer.judge(found, dataset), {"bertscore_model": scorer.about}
@@ -228,7 +219,7 @@ def _absent(args: argparse.Namespace, dataset: DataSet) -> dict[str, str]:
 def _evaluate_modes(
     args: argparse.Namespace, dataset: DataSet, found: Collected
 ) -> Iterator[tuple[int, ComparedRun, ComparedRun]]:
-    from ketrag_fast.lab.eval import ComparedRun
+    from ketrag_fast.eval import ComparedRun
 
     for mode in args.compare:
         if mode in found.skipped:
@@ -241,7 +232,7 @@ def _evaluate_modes(
 def _compare_saved(args: argparse.Namespace) -> int:
     if args.compare is None:
         raise ConfigError("eval needs a DATASET, or two saved runs: --compare A B")
-    from ketrag_fast.lab.eval import ComparedRun
+    from ketrag_fast.eval import ComparedRun
 
     (a, only_a), (b, only_b) = (_load_saved_run(name) for name in args.compare)
     if only_a is None and only_b is None:
@@ -282,7 +273,7 @@ def _compare_saved(args: argparse.Namespace) -> int:
 
 def _load_saved_run(name: str) -> tuple[Run, str | None]:
     """Return a saved run, and the mode of `FOLDER:MODE` or None."""
-    from ketrag_fast.lab.eval import load
+    from ketrag_fast.eval import load
 
     folder, _, mode = name.rpartition(":")
     if not folder or Path(name).is_dir():
@@ -297,7 +288,7 @@ def _load_saved_run(name: str) -> tuple[Run, str | None]:
 def _print_comparisons(
     args: argparse.Namespace, sides: Iterator[tuple[int, ComparedRun, ComparedRun]]
 ) -> None:
-    from ketrag_fast.lab.eval import compare, render_comparison
+    from ketrag_fast.eval import compare, render_comparison
 
     rows: list[dict[str, Any]] = []
     with _judge(args) as judge:
@@ -311,7 +302,7 @@ def _print_comparisons(
             output.write(f"{chr(10) if rows else ''}budget {budget}\n{render_comparison(comparison)}")
             rows.append({})
             if judge is not None:
-                from ketrag_fast.lab.eval.judge import render_win_rate
+                from ketrag_fast.eval.judge import render_win_rate
 
                 none = "win rate: not run: the sides have no answers to one question in common"
                 output.write(none if wins is None else render_win_rate(wins, b.name))
@@ -324,7 +315,7 @@ def _judge(args: argparse.Namespace) -> Iterator[Judge | None]:
     if args.judge is None:
         yield None
         return
-    from ketrag_fast.lab.eval.judge import Judge, options_for
+    from ketrag_fast.eval.judge import Judge, options_for
 
     with Judge(args.judge, options_for(options.query_settings_of(args, strict=False))) as judge:
         yield judge
@@ -341,8 +332,6 @@ def _index(args: argparse.Namespace, dataset: DataSet) -> Iterator[Index]:
         # The embedder may be in another folder than when the index was built; opening the index checks it.
         built = {name for name, spec in catalogue().items() if spec.concerns == "build"}
         lost = next((name for name in options.flags(args) if name in built - {"embedder", "llm"}), None)
-        if lost is None and args.concatenate is not None:
-            lost = "--concatenate"
         if lost is not None:
             raise ConfigError(f"{lost} changes the build, but the index of -i is already built")
         settings = options.query_settings_of(args)
@@ -354,7 +343,7 @@ def _index(args: argparse.Namespace, dataset: DataSet) -> Iterator[Index]:
     import tempfile
 
     settings = options.build_settings_of(args)
-    if "modes" not in settings.given:  # what is scored is built, and no more
+    if "modes" not in settings.given:  # build only what is scored
         settings = settings.having(modes=_modes(args))
     if settings.on_error == "stop":
         raise ConfigError("on_error: a data set is indexed with skip")

@@ -10,13 +10,13 @@ from ketrag_fast.apps.cli import options, output
 from ketrag_fast.apps.cli.terminal_text import inline
 from ketrag_fast.errors import InputError
 
-# As in lab.interchange.exporting, which takes a while to import.
+# Repeats the names in interchange.exporting, because importing that module is slow.
 FORMATS: Final = ("graphrag", "graphml", "gexf", "neo4j", "jsonl", "html")
 _CONTINUED: Final = "and "
-"""Start of a hint that only continues its message."""
+"""How a hint begins if it is the end of its message and not advice."""
 
 
-def add(commands: Any, shared: argparse.ArgumentParser) -> None:
+def declare(commands: Any, shared: argparse.ArgumentParser) -> None:
     """Declare the command."""
     parser = commands.add_parser(
         "export",
@@ -66,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
     options.refuse_standard_stream(args.output, "standard output")
     path, _ = options.index_path(args)
     from ketrag_fast.index import Index
-    from ketrag_fast.lab.interchange.exporting import export_graph
+    from ketrag_fast.interchange.exporting import export_graph
 
     with Index.open(path, settings=options.query_settings_of(args)) as index:
         try:
@@ -101,6 +101,6 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _of_graphs(names: str) -> str:
-    """Return the graphs of an export in words; a page has several."""
+    """Return the names of the exported graphs as a phrase; an HTML page has several."""
     listed = names.split()
     return f"of the graph{'' if len(listed) == 1 else 's'} {', '.join(listed)}" if listed else "of no graph"

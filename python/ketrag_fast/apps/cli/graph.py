@@ -1,4 +1,4 @@
-"""`ketrag graph NAME`: show a node of the graphs, or draw its surroundings into an HTML file."""
+"""`ketrag graph NAME`: print a node with its neighbours, or draw them into an HTML file."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _CITATIONS = "citations"
 """The graph of `--document`."""
 
 
-def add(commands: Any, shared: argparse.ArgumentParser) -> None:
+def declare(commands: Any, shared: argparse.ArgumentParser) -> None:
     """Declare the command."""
     parser = commands.add_parser(
         "graph",
@@ -88,9 +88,9 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _draw(args: argparse.Namespace, name: str | None) -> int:
-    """Write the page of `--html`, or with --json also print the picture's data."""
+    """Write the page of `--html`; with --json, also print the data of the drawing."""
     from ketrag_fast.index import Index
-    from ketrag_fast.lab.workbench.graph_file import page
+    from ketrag_fast.page.graph_file import page
 
     file = Path(args.html)
     output.has_place(file)

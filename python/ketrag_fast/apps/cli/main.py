@@ -5,18 +5,22 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import cache
 from importlib import import_module
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from ketrag_fast.apps.cli import output
 from ketrag_fast.apps.cli.command_parser import CommandParser, suggestion
 from ketrag_fast.errors import KetragError, OutOfMemory
 
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
 GROUPS: Final = {
     "Find": {
         "search": ("search", "find passages in your files"),
-        "get": ("get", "print the indexed text of a file, or some lines of it"),
+        "get": ("search:declare_get", "print the indexed text of a file, or some lines of it"),
         "grep": ("grep", "find lines that match a pattern"),
         "retrieve": ("retrieve", "print the context for a query, for a prompt"),
         "ask": ("ask", "answer a question, with citations"),
@@ -26,33 +30,33 @@ GROUPS: Final = {
     },
     "Index": {
         "index": ("index", "build an index, or update it from its sources"),
-        "add": ("add", "add documents; no other source is read"),
-        "remove": ("remove", "remove documents"),
+        "add": ("changes:declare_add", "add documents; no other source is read"),
+        "remove": ("changes:declare_remove", "remove documents"),
         "watch": ("watch", "rebuild whenever a folder changes"),
         "collections": ("collections", "list the indexes that have a name"),
-        "describe": ("describe", "say what is in a folder, for people and assistants"),
+        "describe": ("collections:declare_describe", "say what is in a folder, for people and assistants"),
         "read": ("read", "preview how a file is read: text, locations, metadata"),
-        "reembed": ("reembed", "replace the vectors by those of another embedding model"),
+        "reembed": ("upkeep:declare_reembed", "replace the vectors by those of another embedding model"),
         "stats": ("stats", "print what an index contains"),
     },
     "Share": {
         "serve": ("serve", "serve indexes over HTTP, with a web page"),
         "mcp": ("mcp", "offer indexes to an assistant (Model Context Protocol)"),
         "bundle": ("bundle", "write an index into one file"),
-        "unbundle": ("unbundle", "restore an index from such a file"),
+        "unbundle": ("bundle:declare_unbundle", "restore an index from such a file"),
         "merge": ("merge", "merge several indexes into one"),
         "import": ("import_index", "build an index from the files of GraphRAG or LightRAG"),
         "export": ("export", "write a graph for GraphRAG, Gephi, Neo4j and other programs"),
-        "recording": ("recording", "convert the extraction of another tool"),
+        "recording": ("import_index:declare_recording", "convert the extraction of another tool"),
     },
     "Measure and maintain": {
         "eval": ("evaluate", "score retrieval and answers on a data set"),
         "bench": ("bench", "compare builds, systems or settings on a data set"),
         "estimate": ("estimate", "predict tokens, calls, USD and hours of a build"),
-        "diff": ("diff", "compare two indexes, or two generations of one"),
+        "diff": ("stats:declare_diff", "compare two indexes, or two generations of one"),
         "train": ("train", "train a system on judged queries"),
-        "compact": ("compact", "write the small changes of a large index into its files"),
-        "upgrade": ("upgrade", "upgrade an index of the previous format"),
+        "compact": ("upkeep", "write the small changes of a large index into its files"),
+        "upgrade": ("upkeep:declare_upgrade", "upgrade an index of the previous format"),
         "doctor": ("doctor", "verify every byte of an index"),
         "config": ("config", "list settings and show where their values come from"),
         "models": ("models", "list, check or install embedding models"),
@@ -60,9 +64,11 @@ GROUPS: Final = {
         "completion": ("completion", "print a completion script for bash, zsh or fish"),
     },
 }
-"""The commands by group: name, module and help. Only the module of the command that runs is imported."""
+"""The commands by group: name, module (`:` and its function, unless that is `declare`), help."""
 COMMANDS: Final = {name: row for commands in GROUPS.values() for name, row in commands.items()}
 
+GROUP: Final = "ketrag.commands"
+"""The entry point group of commands from other packages (docs/how-to/extending.md)."""
 _DESCRIPTION = "Graph indexes for retrieval, built and queried on this machine."
 EPILOG = """`ketrag COMMAND -h` shows the common options of a command, `ketrag COMMAND --help` all of them.
 Exit codes: 0 done, 1 failed or nothing found, 2 wrong usage, 3 partly done (failures are listed), 4 index
@@ -70,11 +76,11 @@ missing, damaged or incomplete, 5 network or endpoint not allowed, 130 interrupt
 _TOP_FLAGS = ("-h", "--help", "--version")
 _RESUME = "run the same command again"
 _ELSEWHERE = {"purge": "ketrag remove --purge ID"}
-"""Names that are not commands, and what does that work."""
+"""Misleading command names, and the command to use instead."""
 
 
 class _Version(argparse.Action):
-    """Prints the version, which only the compiled core knows."""
+    """Prints the version, which is read from the compiled core."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
         from ketrag_fast import __version__
@@ -97,6 +103,12 @@ class _TopParser(CommandParser):
             lines.append(f"{title}:")
             lines += [f"  {name:<13}{text}" for name, (_, text) in commands.items()]
             lines.append("")
+        if outside_commands():
+            from ketrag_fast.apps.cli.outside import help_of
+
+            lines.append("Of other packages:")
+            lines += [f"  {name:<13}{help_of(point)}" for name, point in outside_commands().items()]
+            lines.append("")
         return (
             "\n".join(
                 [*lines, "  -h, --help  print this help", "  --version   print the version", "", EPILOG]
@@ -109,10 +121,10 @@ class _TopParser(CommandParser):
         return self.format_help()
 
 
-def parser(argv: Sequence[str] | None = None) -> CommandParser:
-    """Return the parser of the command line.
+def parser(names: Sequence[str] | None = None) -> CommandParser:
+    """Return the parser of the command line, with all commands or only with those of these names.
 
-    With `argv`, only the options of the command in it are declared, because declaring all takes longer.
+    Declaring one command is much faster than declaring all.
     """
     top = _TopParser(prog="ketrag", description=_DESCRIPTION)
     top.add_argument("--version", action=_Version, nargs=0, help="print the version")
@@ -120,17 +132,27 @@ def parser(argv: Sequence[str] | None = None) -> CommandParser:
     commands = top.add_subparsers(
         dest="command", metavar="COMMAND", required=True, parser_class=CommandParser
     )
-    chosen = next((word for word in argv if word in COMMANDS), None) if argv is not None else None
-    for name, (module, text) in COMMANDS.items():
-        if argv is not None and name != chosen:
-            if chosen is None or chosen != argv[0]:
-                commands.add_parser(name, help=text)
-            continue
+    for name in (*COMMANDS, *outside_commands()) if names is None else names:
         from ketrag_fast.apps.cli import options
 
-        import_module(f"ketrag_fast.apps.cli.{module}").add(commands, options.common())
+        if name in COMMANDS:
+            module, _, function = COMMANDS[name][0].partition(":")
+            declare = getattr(import_module(f"ketrag_fast.apps.cli.{module}"), function or "declare")
+            declare(commands, options.common())
+        else:
+            from ketrag_fast.apps.cli import outside
+
+            outside.declare(outside_commands()[name], commands, options.common())
         _set_parser(commands.choices[name])
     return top
+
+
+@cache
+def outside_commands() -> Mapping[str, EntryPoint]:
+    """Return the commands of other packages, by name. They cannot replace a built-in command."""
+    from ketrag_fast.base.entry_points import entry_points
+
+    return {point.name: point for _, point in entry_points(GROUP) if point.name not in COMMANDS}
 
 
 def _set_parser(command: Any) -> None:
@@ -144,12 +166,21 @@ def _set_parser(command: Any) -> None:
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:
     """Return the parsed arguments; exit with 2 and a suggestion if they are wrong."""
-    top = parser(argv)
-    if argv and not argv[0].startswith("-") and argv[0] not in COMMANDS:
-        hint = _ELSEWHERE.get(argv[0]) or suggestion(argv[0], COMMANDS) or "ketrag -h lists them"
-        top.error(f"unknown command {argv[0]!r}", hint)
-    if argv and argv[0].startswith("-") and argv[0] not in _TOP_FLAGS and set(argv) & COMMANDS.keys():
-        top.error(f"option {argv[0]} is before the command", "options follow the command: ketrag COMMAND ...")
+    match [*argv]:
+        case [name, *_] if name in COMMANDS:
+            top = parser([name])
+        case [name, *_] if not name.startswith("-"):
+            if name not in outside_commands():
+                near = suggestion(name, (*COMMANDS, *outside_commands()))
+                parser([]).error(
+                    f"unknown command {name!r}", _ELSEWHERE.get(name) or near or "ketrag -h lists them"
+                )
+            top = parser([name])
+        case [option, *words] if option not in _TOP_FLAGS and not COMMANDS.keys().isdisjoint(words):
+            hint = "options follow the command: ketrag COMMAND ..."
+            parser([]).error(f"option {option} is before the command", hint)
+        case _:
+            top = parser([])
     args: argparse.Namespace
     args, unknown = top.parse_known_args(argv)
     if unknown:
@@ -174,9 +205,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _fail(error, args)
     except KeyboardInterrupt:
         return output.report_interrupt(args.go_on, as_json=args.json)
-    except BrokenPipeError:  # the reader of our output has gone: not an error
+    except BrokenPipeError:  # the program that reads our output has ended: not an error
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return int(args.code)  # of a command that has ended or only had to print its report, else 0
+        return int(args.code)  # the command's code if its work was done, else 0
     except OSError as error:
         return output.fail(KetragError(f"I/O error: {error}"), as_json=args.json)
     except MemoryError:

@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
 _BATCH = 256
 _REASONS = 2
-"""Maximum number of lines about a passage with --explain."""
+"""Maximum number of lines per passage with --explain."""
 _MOST_WORDS = 10
-"""Maximum number of the query's terms in the first of them."""
+"""Maximum number of query terms in the first line."""
 _LINES = 'give one JSON object per line, such as {"_id": "1", "text": "Who built the Fram?"}'
 
 
-def add(commands: Any, shared: argparse.ArgumentParser) -> None:
+def declare(commands: Any, shared: argparse.ArgumentParser) -> None:
     """Declare the command."""
     parser = commands.add_parser(
         "retrieve",
@@ -75,25 +75,22 @@ def run(args: argparse.Namespace) -> int:
     html = None if args.html is None else Path(args.html)
     if html is not None:
         output.has_place(html)
-    path = options.opened_path(args)
     settings = options.query_settings_of(args)
     if args.question is not None and not args.question.strip():
         raise EmptyQuery("the question is empty", hint="give at least one word: is a variable unset?")
-    from ketrag_fast.index import Index
-
     if args.queries is not None:
-        with (
-            _lines(args.queries) as lines,
-            Index.open(path, settings=settings, deadline=settings.deadline) as index,
-        ):
-            options.freshen(args, index)
-            return _many(args, index, lines)
-    with Index.open(path, settings=settings, deadline=settings.deadline) as index:
-        options.freshen(args, index)
-        context = index.retrieve(args.question, explain=args.explain or html is not None, hops=args.hops)
+        with _lines(args.queries) as lines, options.searched_indexes(args, settings) as indexes:
+            return _many(args, options.only_index(indexes, "--queries"), lines)
+    from ketrag_fast.index.together import retrieve
+
+    with options.searched_indexes(args, settings) as indexes:
+        if args.explain:
+            options.only_index(indexes, "--explain")
+        context = retrieve(indexes, args.question, explain=args.explain or html is not None, hops=args.hops)
         if html is not None:
             from ketrag_fast.apps.cli.context_page import graph_of, page
 
+            index = options.only_index(indexes, "--html")
             files = index.inspect.files([passage.document for passage in context.passages])
             output.write_page(html, page(context, files, view=graph_of(index, context)))
     if args.json:
@@ -131,13 +128,18 @@ def place_of(passage: Passage) -> str:
         path = location.get(kind)
         if isinstance(path, list) and path and passage.title.startswith(str(path[-1])):
             del location[kind]  # the title repeats it
-    parts = [f"{passage.document}:{passage.start}-{passage.end}", describe_location(location), passage.title]
+    where = f"{passage.document}:{passage.start}-{passage.end}"
+    parts = [
+        where if passage.index is None else f"[{passage.index}] {where}",
+        describe_location(location),
+        passage.title,
+    ]
     parts.append(output.copies_text(passage))
     return "  ".join(inline(part) for part in parts if part)
 
 
 def reasons(passage: Passage) -> list[str]:
-    """Return why a passage was retrieved, in at most two lines: the query's terms, and what links it."""
+    """Return why a passage was retrieved, in at most two lines: its query terms, and its links."""
     words, lines = [], []
     for reason in passage.why:
         if isinstance(reason, Mapping) and "word" in reason:
@@ -196,7 +198,7 @@ def _answers(index: Index, batch: list[_Query], explain: bool) -> list[Context |
     except KetragError as error:
         if len(good) == 1:
             found = iter([error])
-        else:  # one query is at fault: run each alone
+        else:  # one query failed: run each alone to find it
             found = iter([_answers(index, [query], explain)[0] for query in good])
     return [next(found) if query.error is None else query.error for query in batch]
 

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any, Final
 
 from ketrag_fast.apps.cli import options, output
 from ketrag_fast.apps.cli.terminal_text import inline
 from ketrag_fast.errors import ConfigError, UnknownName
 from ketrag_fast.types.locations import describe_location
-from ketrag_fast.types.wording import about_missing_name
+from ketrag_fast.types.wording import about_missing_name, counted
 
 if TYPE_CHECKING:
-    from ketrag_fast.types import Theme, ThemeQuote, Themes
+    from ketrag_fast.index import Index
+    from ketrag_fast.types import Theme, ThemeQuote, Themes, ThemeSummaries, ThemeSummary
 
 _COUNT: Final = 12
 """Themes that are printed by default."""
@@ -22,18 +24,20 @@ _BAR: Final = 20
 _WIDE: Final = 100
 
 
-def add(commands: Any, shared: argparse.ArgumentParser) -> None:
+def declare(commands: Any, shared: argparse.ArgumentParser) -> None:
     """Declare the command."""
     parser = commands.add_parser(
         "themes",
         parents=[shared],
         description="Show what the documents of an index are about: themes with their terms, sizes and "
         "central sentences. With ID, show one theme with its documents, quotes and share over time. "
-        "No model is needed.",
+        "No model is needed. With --summarise a language model writes a summary of each theme, which the "
+        "index keeps: later calls write only those that are missing after a change.",
         examples=(
             "ketrag themes",
             "ketrag themes 2.1",
             "ketrag themes --filter 'year>=2025' --count 5",
+            "ketrag themes --summarise --llm llama-cpp:model.gguf",
         ),
     )
     parser.add_argument("theme", nargs="?", metavar="ID", help="number of a theme to show, such as 2.1")
@@ -47,7 +51,19 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
         parser, "filter", about=f"themes of documents whose metadata match, such as {options.FILTER}"
     )
     options.setting(parser, "allow")
-    parser.set_defaults(run=run)
+    parser.add_argument(
+        "--summarise", action="store_true", help="have the language model write the missing summaries"
+    )
+    parser.add_argument(
+        "--dry-run", action="store_true", help="with --summarise: print what it would take, and call no model"
+    )
+    options.answering(parser)
+    group = parser.add_argument_group("limits of --summarise")
+    options.setting(group, "limit_seconds", about="stop after this many seconds; what was written is kept")
+    options.setting(group, "limit_usd", about="stop before this sum is exceeded; needs -o usd_per_million")
+    options.setting(group, "llm_slots", about="themes summarised in parallel; 0: the backend decides")
+    options.setting(group, "retry_failed", about="ask again about themes whose replies were unusable")
+    parser.set_defaults(run=run, go_on="run the same command again; finished summaries are kept")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -57,9 +73,15 @@ def run(args: argparse.Namespace) -> int:
             raise ConfigError(f"--{name} must be at least 1, got {getattr(args, name)}")
     if args.theme is not None and args.count is not None:
         raise ConfigError("--count cannot be combined with ID", hint="leave out --count")
+    if args.theme is not None and args.summarise:
+        raise ConfigError("--summarise is for all themes", hint=f"leave out {args.theme}")
+    if args.dry_run and not args.summarise:
+        raise ConfigError("--dry-run belongs to --summarise", hint="themes are shown without calling a model")
     from ketrag_fast.index import Index
 
-    with Index.open(options.opened_path(args), settings=options.query_settings_of(args)) as index:
+    with Index.open(options.one_path(args), settings=options.query_settings_of(args)) as index:
+        if args.summarise:
+            return _summarise(args, index)
         found = index.themes(progress=options.progress(args))
     depth = _DEPTH if args.depth is None else args.depth
     if args.theme is not None:
@@ -81,6 +103,40 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
+def _summarise(args: argparse.Namespace, index: Index) -> int:
+    """Have the missing summaries written, or counted, and print what was done."""
+    report = index.summarise_themes(dry_run=args.dry_run, progress=options.progress(args))
+    if args.json:
+        output.write_json(report.to_json())
+    else:
+        output.write(_work(report, args.dry_run))
+    if args.dry_run:
+        return 0
+    if report.failed and not args.quiet:
+        output.warn(
+            f"no usable reply about {counted(report.failed, 'theme')}, described by quotes alone; "
+            "--retry-failed asks again"
+        )
+    if report.stopped and not args.quiet:
+        output.warn(
+            f"{counted(report.pending, 'theme')} left at {report.stopped}; the same command goes on there"
+        )
+    return output.PARTIAL if report.failed or report.pending else 0
+
+
+def _work(report: ThemeSummaries, dry_run: bool) -> str:
+    """Return what was done, or would be, as one line."""
+    done = f"{report.pending:,} missing" if dry_run else f"{report.written:,} written"
+    price = "" if report.usd is None else f", {report.usd:.4f} USD"
+    seconds = "time unknown" if report.seconds is None else output.time_text(report.seconds)
+    about = "; estimated, and nothing was done" if dry_run else ""
+    return (
+        f"{counted(report.themes, 'theme')}: {report.kept:,} summarised before, {done}; "
+        f"{counted(report.calls, 'call')} of the language model, {report.tokens_in:,} tokens in, "
+        f"{report.tokens_out:,} out{price}, {seconds}{about}"
+    )
+
+
 def _find(found: Themes, name: str) -> Theme:
     """Return the theme of a number. Raises UnknownName."""
     themes = {theme.id: theme for theme in found.walk()}
@@ -93,7 +149,9 @@ def _overview(found: Themes, shown: tuple[Theme, ...], depth: int) -> Iterator[s
     for theme in shown:
         share = theme.passages / max(found.passages, 1)
         yield f"{theme.id}  {inline(theme.label)}  ({_size(theme)}, {share:.0%})"
-        for quote in theme.quotes[:1]:
+        if theme.summary is not None:
+            yield from _summary_lines(theme.summary)
+        for quote in theme.quotes[: theme.summary is None]:
             yield f"     {_quote(quote)}"
         yield from _narrower(theme, depth)
         yield ""
@@ -108,6 +166,8 @@ def _narrower(theme: Theme, depth: int, indent: str = "   ") -> Iterator[str]:
 
 def _one(theme: Theme, depth: int) -> Iterator[str]:
     yield f"{theme.id}  {inline(theme.label)}  ({_size(theme)})"
+    if theme.summary is not None:
+        yield from _summary_lines(theme.summary)
     yield from _narrower(theme, depth)
     if theme.quotes:
         yield "quotes:"
@@ -124,6 +184,13 @@ def _one(theme: Theme, depth: int) -> Iterator[str]:
         for period in theme.over_time:
             bar = "█" * round(_BAR * period.share / most)
             yield f"   {period.period}  {period.passages:>5,}  {period.share:>4.0%}  {bar}".rstrip()
+
+
+def _summary_lines(summary: ThemeSummary) -> Iterator[str]:
+    """Yield title and text of a summary as lines of a readable length."""
+    title = inline(summary.title)
+    for line in wrap(f"{title}{': ' if title else ''}{inline(summary.text)}", _WIDE):
+        yield f"     {line}"
 
 
 def _size(theme: Theme) -> str:

@@ -1,4 +1,4 @@
-"""`ketrag train SYSTEM`: weights for a system that can learn from judged questions."""
+"""`ketrag train SYSTEM`: train the weights of a system on judged queries."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ketrag_fast.errors import ConfigError
 from ketrag_fast.systems.registry import registry
 
 
-def add(commands: Any, shared: argparse.ArgumentParser) -> None:
+def declare(commands: Any, shared: argparse.ArgumentParser) -> None:
     """Declare the command."""
     parser = commands.add_parser(
         "train",
@@ -44,9 +44,9 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
     path, _ = options.index_path(args)
+    from ketrag_fast.eval import load_dataset
     from ketrag_fast.index import Index
     from ketrag_fast.index.training import train
-    from ketrag_fast.lab.eval import load_dataset
 
     training = registry().trainable(args.system).train
     assert training is not None  # noqa: S101 - `trainable` checked

@@ -7,6 +7,7 @@ import contextlib
 import threading
 import time
 from collections.abc import AsyncIterator, Callable
+from functools import partial
 from typing import Any, Final
 
 from starlette.requests import Request
@@ -17,12 +18,12 @@ from ketrag_fast.apps.server.bodies import Field, Shape, read_body
 from ketrag_fast.apps.server.problems import Problem, busy, error_json, log
 from ketrag_fast.apps.server.replies import event, json_reply
 from ketrag_fast.apps.server.retrieving import query_of, question, topics
-from ketrag_fast.apps.server.service import QueryOptions, Service
+from ketrag_fast.apps.server.service import QueryOptions, Service, context_json
 from ketrag_fast.errors import DeadlineExceeded, KetragError
 from ketrag_fast.types import Answer, Context
 
 _BUSY: Final = 20.0
-"""Seconds after which a client may retry when the queue of answers is full."""
+"""Seconds for the `Retry-After` header when the queue of answers is full."""
 STREAM: Final = "text/event-stream"
 _ALIVE: Final = 10.0
 _LINGER: Final = 30.0
@@ -49,9 +50,8 @@ def shape(service: Service) -> Shape:
 
 
 class Answering:
-    """One answer in progress; `pieces` yields its context, its texts and finally the answer.
-
-    It holds the index's language model until its thread is done, however slowly the client reads.
+    """One answer in progress. `pieces` yields the context, pieces of text, then the answer. The language
+    model of the index is in use until the thread ends, however slowly the client reads.
     """
 
     def __init__(self, service: Service, query: QueryOptions, question: str, options: dict[str, Any]) -> None:
@@ -68,7 +68,7 @@ class Answering:
         self._gone.set()
 
     async def pieces(self) -> AsyncIterator[Context | str | Answer | None]:
-        """Yield the pieces; None after a while without one.
+        """Yield the pieces, and None if none arrives for a while.
 
         Raises Problem 429 if too many answers wait, DeadlineExceeded if the model stays busy, and what the
         library raises.
@@ -169,13 +169,13 @@ async def ask(request: Request) -> Response:
     options |= {name: body[name] for name in ("deadline", "quotes") if name in body}
     answering = Answering(service, query, body["question"], options)
     if body.get("stream"):
-        return AnswerStream(service, seconds, answering, _event)
+        return AnswerStream(service, seconds, answering, partial(_event, query))
     return json_reply((await answer_while_connected(request, answering)).to_json())
 
 
-def _event(piece: Context | str | Answer | KetragError) -> bytes:
+def _event(query: QueryOptions, piece: Context | str | Answer | KetragError) -> bytes:
     if isinstance(piece, Context):
-        return event(piece.to_json(), "context")
+        return event(context_json(piece, query), "context")
     if isinstance(piece, Answer):
         return event(piece.to_json(), "answer")
     if isinstance(piece, KetragError):
@@ -184,7 +184,7 @@ def _event(piece: Context | str | Answer | KetragError) -> bytes:
 
 
 class AnswerStream(StreamingResponse):
-    """An answer as a stream of events. An error before the first event is a reply with its own status."""
+    """An answer as server-sent events. An error before the first event is a reply with its own status."""
 
     def __init__(
         self,

@@ -9,14 +9,13 @@ from dataclasses import dataclass, field
 
 from ketrag_fast.apps.server.options import ServerOptions
 from ketrag_fast.apps.server.problems import Problem, log
-from ketrag_fast.base.folders import folders_of
 from ketrag_fast.errors import ConfigError, KetragError
 from ketrag_fast.index import Index
 
 
 @dataclass(eq=False)
 class OpenIndex:
-    """An open index and its name. `answering` admits one question at a time to the language model."""
+    """An open index and its name. The lock `answering` lets one question at a time use the language model."""
 
     name: str
     index: Index
@@ -35,33 +34,17 @@ class Indexes:
                 "--allow-write with --allow: clients that may not see all documents may not change them",
                 hint="leave out one of them",
             )
-        if options.share and settings.allow is not None:
-            raise ConfigError(
-                "--share with --allow: services that search an index copy all of its documents",
-                hint="leave out one of them",
-            )
-
-        def is_several(name: str) -> bool:
-            return isinstance(folders_of(options.indexes[name]), list)
-
-        if options.writable and any(map(is_several, options.indexes)):
-            raise ConfigError(
-                "--allow-write with several indexes as one, which cannot be changed",
-                hint="serve the indexes under different names: -i a=DIR -i b=DIR",
-            )
         self._all: dict[str, OpenIndex] = {}
         try:
             for name, folder in options.indexes.items():
-                index = Index.open(folders_of(folder), settings=settings)
+                index = Index.open(folder, settings=settings)
                 self._all[name] = OpenIndex(name, index, int(index.path.stat().st_mtime))
                 index.inspect.open_answer_llm()
         except KetragError:
             self.close()
             raise
-        named = [(n, f) for n, folders in options.indexes.items() for f in folders.split(",")]
-        joined = [(entry.name, str(entry.index.path)) for entry in self if is_several(entry.name)]
         self.folders: tuple[tuple[str, str], ...] = tuple(
-            sorted((*named, *joined), key=lambda row: -len(row[1]))
+            sorted(options.indexes.items(), key=lambda row: -len(row[1]))
         )
         """Names and folders, longest folder first; messages must not show folders."""
         self.on_change: Callable[[], object] = lambda: None
@@ -96,9 +79,8 @@ class Indexes:
             entry.index.inspect.warm(go_on)
 
     async def stay_fresh(self, seconds: float) -> None:
-        """Switch to new generations until cancelled. No question waits for it.
-
-        A damaged generation is logged, and the old one stays in use.
+        """Switch to new generations until cancelled, without delaying queries. A damaged generation is
+        logged, and the old one stays in use.
         """
         errors: dict[str, str] = {}
         while True:

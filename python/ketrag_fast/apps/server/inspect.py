@@ -1,24 +1,19 @@
-"""Endpoints that answer no question: statistics, graphs, documents, passages, health, and shared indexes."""
+"""Endpoints about an index: statistics, graphs, documents, passages and health."""
 
 from __future__ import annotations
 
-import tempfile
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, Final
 
-from starlette.background import BackgroundTask
 from starlette.requests import Request
-from starlette.responses import FileResponse, Response
+from starlette.responses import Response
 
 from ketrag_fast.apps.server.indexes import OpenIndex
 from ketrag_fast.apps.server.problems import Problem, stopping, without_paths
 from ketrag_fast.apps.server.replies import json_bytes, json_reply
 from ketrag_fast.apps.server.service import Service
-from ketrag_fast.base.progress import Event
-from ketrag_fast.index import Index
-from ketrag_fast.index.bundles import part_state
+from ketrag_fast.base.progress import Callback
 from ketrag_fast.types import Listed
 
 _MOST: Final = 1000
@@ -34,9 +29,8 @@ _FILTER: Final = 2000
 
 
 def requested_index(request: Request, *parameters: str) -> tuple[Service, OpenIndex]:
-    """Return the service, and the index named by `?index=`.
-
-    Raises Problem 422 for a parameter other than that and these: a misspelt `filter` must not be ignored.
+    """Return the service, and the index named by `?index=`. Raises Problem 422 for unknown parameters,
+    because a misspelt `filter` must not be ignored.
     """
     service: Service = request.app.state.service
     for name in sorted(set(request.query_params.keys()).difference(parameters, ("index",))):
@@ -61,7 +55,7 @@ def number(request: Request, name: str, default: int, most: int) -> int:
 
 
 def require_generation(request: Request, entry: OpenIndex) -> None:
-    """Raise Problem 409 if the numbers of a request are from a generation that was replaced."""
+    """Raise Problem 409 if a request has unit numbers of a generation that has been replaced."""
     open_now = entry.index.generation
     if number(request, "generation", open_now, 10**12) != open_now:
         raise Problem(
@@ -81,7 +75,7 @@ async def stats(request: Request) -> Response:
 
 
 async def graph(request: Request) -> Response:
-    """Serve `GET /v1/graph`: the kinds of names in the graphs of an index."""
+    """Serve `GET /v1/graph`: the kinds of nodes in the graphs of an index."""
     service, entry = requested_index(request)
     inspect = entry.index.inspect
     kinds, graphs = await service.aside(lambda: (inspect.kinds, inspect.graphs()))
@@ -142,16 +136,19 @@ async def themes(request: Request) -> Response:
     """Serve `GET /v1/themes`: what the documents are about."""
     service, entry = requested_index(request, "filter")
     condition = checked_filter(request)
-    until = time.monotonic() + service.options.deadline
-
-    def in_time(_: Event) -> bool:
-        return time.monotonic() < until and not service.stopping
+    in_time = until_late(service)
 
     def reply() -> bytes:
         found = entry.index.themes(filter=condition, progress=in_time)
         return json_bytes({**found.to_json(), "index": entry.name})
 
     return Response(await service.aside(reply), media_type="application/json")
+
+
+def until_late(service: Service) -> Callback:
+    """Return a callback that stops work at the deadline of requests, and when the service stops."""
+    until = time.monotonic() + service.options.deadline
+    return lambda _: time.monotonic() < until and not service.stopping
 
 
 def checked_filter(request: Request) -> str | None:
@@ -164,7 +161,7 @@ def checked_filter(request: Request) -> str | None:
 
 async def documents(request: Request) -> Response:
     """Serve `GET /v1/documents`: ids, titles and metadata, in pages."""
-    known = ("first", "count", "containing", "filter", "sort", "preview")
+    known = ("first", "count", "containing", "filter", "theme", "sort", "preview")
     service, entry = requested_index(request, *known)
     first, count = number(request, "first", 0, 10**12), number(request, "count", 100, _MOST)
     text = request.query_params.get("containing", "")[:_NAME]
@@ -174,15 +171,16 @@ async def documents(request: Request) -> Response:
         names = ", ".join(DOCUMENT_ORDERS)
         raise Problem(422, "bad_request", f"sort: must be one of {names}, or -title and so on", param="sort")
     length = number(request, "preview", 0, _MOST)
-    inspect = entry.index.inspect
+    theme = request.query_params.get("theme")
+    inspect, in_time = entry.index.inspect, until_late(service)
 
     def rows() -> list[dict[str, Any]]:
         if sort:
-            every = inspect.documents(containing=text, filter=condition)
+            every = inspect.documents(containing=text, filter=condition, theme=theme, progress=in_time)
             every.sort(key=DOCUMENT_ORDERS[sort.removeprefix("-")], reverse=sort.startswith("-"))
             listed = every[first : first + count]
         else:
-            listed = inspect.documents(first, count, text, condition)
+            listed = inspect.documents(first, count, text, condition, theme, in_time)
         return [one.to_json() | ({"preview": beginning(one)} if length else {}) for one in listed]
 
     def beginning(one: Listed) -> str:
@@ -247,7 +245,7 @@ async def indexes(request: Request) -> Response:
 
 
 def clean(data: Any, folders: tuple[tuple[str, str], ...]) -> Any:
-    """Return JSON data without paths of this machine, which reports of failed files contain."""
+    """Remove paths of this machine, which reports of failed files contain, from JSON data."""
     if isinstance(data, dict):
         return {name: clean(value, folders) for name, value in data.items()}
     if isinstance(data, list):
@@ -256,12 +254,13 @@ def clean(data: Any, folders: tuple[tuple[str, str], ...]) -> Any:
 
 
 async def health(request: Request) -> Response:
-    """Serve `GET /health`: the process answers."""
+    """Serve `GET /health`: 200 while the process runs."""
     return json_reply({"schema": "ketrag/health/1", "status": "ok"})
 
 
 async def ready(request: Request) -> Response:
-    """Serve `GET /ready`: indexes are open and models loaded; 503 while the service starts or stops."""
+    """Serve `GET /ready`: 200 once indexes are open and models loaded; 503 while the service starts or
+    stops."""
     service: Service = request.app.state.service
     if service.stopping:
         raise stopping()
@@ -277,35 +276,3 @@ async def metrics(request: Request) -> Response:
     for entry in service.indexes:
         service.metrics.generation.labels(entry.name).set(entry.index.generation)
     return Response(service.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
-
-
-def _shared_index(request: Request) -> tuple[Service, OpenIndex]:
-    service: Service = request.app.state.service
-    if not service.options.share:
-        raise Problem(
-            403, "not_shared", "this service shares no index", hint="start it with `ketrag serve --share`"
-        )
-    return requested_index(request)
-
-
-async def part(request: Request) -> Response:
-    """Serve `GET /v1/part`: digest and generation of an index."""
-    service, entry = _shared_index(request)
-    digest, generation = await service.aside(part_state, entry.index.path)
-    data = {"schema": "ketrag/part/1", "index": entry.name, "digest": digest, "generation": generation}
-    return json_reply(data)
-
-
-async def bundle(request: Request) -> Response:
-    """Serve `GET /v1/part/bundle`: an index as one file."""
-    service, entry = _shared_index(request)
-    folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
-    try:
-        file = Path(folder.name) / "part.bundle"
-        await service.aside(Index.bundle, entry.index.path, file)
-    except BaseException:
-        folder.cleanup()
-        raise
-    return FileResponse(
-        file, media_type="application/octet-stream", background=BackgroundTask(folder.cleanup)
-    )

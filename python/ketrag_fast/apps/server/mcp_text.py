@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from ketrag_fast.apps.cli.terminal import shown_path
 from ketrag_fast.kernels import count_tokens
-from ketrag_fast.types import Excerpt, Files, Hit, Hits, Match, Place, Theme, Themes
+from ketrag_fast.types import Context, Excerpt, Files, Hit, Hits, Match, Passage, Place, Theme, Themes
 from ketrag_fast.types.wording import counted
 
 TOKENS: Final = 2_000
@@ -40,6 +40,10 @@ class Reply:
 
     text: str
     data: dict[str, Any] = field(default_factory=dict)
+
+    def noting(self, note: str | None) -> Reply:
+        """Return the reply with a last line."""
+        return self if note is None else replace(self, text=f"{self.text}\n{note}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,6 +278,33 @@ def themes_reply(themes: Themes, chosen: Theme | None, tokens: int) -> Reply:
     left = f"; {len(lines) - shown} lines are not shown: raise max_tokens" if shown < len(lines) else ""
     text = "\n".join([*lines[:shown], f"[{end}{left}]"])
     return Reply(text, {"schema": "ketrag/themes/1", "themes": rows})
+
+
+def survey_reply(context: Context, tokens: int) -> Reply:
+    """Return excerpts of many documents under the labels of their themes."""
+    blocks: list[str] = []
+    shown: list[Passage] = []
+    room = tokens - _LAST
+    label = None
+    for passage in context.passages:
+        lines = passage.location.get("lines")
+        head = f"{passage.document}:{lines[0]}" if lines else passage.document
+        block = f"{head} | {passage.title}\n{passage.text}" if passage.title else f"{head}\n{passage.text}"
+        own = next((str(reason["theme"]) for reason in passage.why if "theme" in reason), None)
+        if own != label:
+            block = f"## {own}\n{block}"
+        cost = _size(block) + 2
+        if cost > room:
+            break
+        room -= cost
+        label = own
+        blocks.append(block)
+        shown.append(passage)
+    if not blocks:
+        return Reply("Nothing was found: use other words, or leave out filter.", context.to_json())
+    end = "[read(path) shows a document, themes() all themes]"
+    data = {**context.to_json(), "passages": [passage.to_json() for passage in shown]}
+    return Reply("\n\n".join([*blocks, end]), data)
 
 
 def _theme(theme: Theme) -> str:

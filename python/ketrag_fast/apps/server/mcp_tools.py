@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import logging
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import Annotated, Any, Final
 
@@ -22,7 +23,6 @@ from starlette.middleware import Middleware
 
 from ketrag_fast.apps.cli.search import merged
 from ketrag_fast.apps.server.guard import Guard
-from ketrag_fast.apps.server.hosts import is_local
 from ketrag_fast.apps.server.indexes import Indexes, OpenIndex
 from ketrag_fast.apps.server.mcp_pipes import serve_pipes
 from ketrag_fast.apps.server.mcp_text import (
@@ -36,13 +36,15 @@ from ketrag_fast.apps.server.mcp_text import (
     list_reply,
     read_reply,
     search_reply,
+    survey_reply,
     themes_reply,
 )
-from ketrag_fast.apps.server.options import ServerOptions
+from ketrag_fast.apps.server.options import ServerOptions, is_local
 from ketrag_fast.apps.server.problems import error_json
 from ketrag_fast.apps.server.service import Service
 from ketrag_fast.errors import KetragError, UnknownName
 from ketrag_fast.query.limits import MOST_HOPS
+from ketrag_fast.query.themes.question import SURVEY, asks_about_the_whole
 from ketrag_fast.types import Excerpt, Match
 from ketrag_fast.types.wording import counted
 
@@ -50,6 +52,10 @@ _READS: Final = ToolAnnotations(
     read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False
 )
 _LONGEST: Final = 20_000
+_HINTED: Final = 200
+"""Characters of a question that a hint repeats."""
+_EXCERPTS: Final = 0.8
+"""Share of a result for excerpts; places and labels need the rest."""
 _DAY: Final = CacheHint(86_400_000)
 _CHECKED: Final = 2.0
 """Seconds in which the files of an index are not compared again."""
@@ -96,6 +102,9 @@ FromLine = Annotated[int | None, Field(description="first line; default: the sta
 LineCount = Annotated[int | None, Field(description="number of lines; default: as many as fit", ge=1)]
 ThemeId = Annotated[
     str | None, Field(description="number of a theme, such as 2.1; default: all", max_length=20)
+]
+WholeQuestion = Annotated[
+    str | None, Field(description="question about all documents", min_length=1, max_length=_LONGEST)
 ]
 Pattern = Annotated[
     str,
@@ -169,6 +178,14 @@ def create_mcp_server(indexes: Indexes, *, local: bool) -> MCPServer[Any]:
         mime_type="text/plain",
         security=ResourceSecurity(exempt_params={"path"}),  # a name in the index: no file is read
     )(own.document)
+    for entry in indexes:
+        server.resource(
+            f"ketrag://{entry.name}",
+            name=entry.name,
+            title=f"Themes of {entry.name}",
+            description="What the documents are about",
+            mime_type="text/plain",
+        )(own.overview(entry.name))
     return server
 
 
@@ -230,7 +247,7 @@ class _Tools:
             ]
             named = [hits.of_index(entry.name) for entry, hits in zip(entries, found, strict=True)]
             hits = found[0] if len(found) == 1 else merged(named, limit)
-            return search_reply(hits, limit, max_tokens, self._paths)
+            return search_reply(hits, limit, max_tokens, self._paths).noting(_hint(query))
 
         return await self._run(call, index, structured)
 
@@ -306,17 +323,23 @@ class _Tools:
     async def themes(
         self,
         theme: ThemeId = None,
+        question: WholeQuestion = None,
         filter: MetadataFilter = None,  # noqa: A002 - the name in every interface
         index: IndexName = None,
         max_tokens: Tokens = TOKENS,
         structured: Structured = False,
     ) -> CallToolResult:
         """Show what the documents are about: themes with their terms and sizes, or one with central sentences
-        and documents. For questions about all documents, which no single passage answers.
+        and documents; with a question that no single passage answers, excerpts of many documents by theme.
         """
 
         def call() -> Reply:
-            themes = self._indexes.find(index).index.themes(filter=filter)
+            own = self._indexes.find(index).index
+            if question is not None:
+                budget = int(_EXCERPTS * max_tokens)
+                context = own.retrieve(question, mode=SURVEY, budget=budget, filter=filter)
+                return survey_reply(context, max_tokens)
+            themes = own.themes(filter=filter)
             chosen = next((one for one in themes.walk() if one.id == theme), None)
             if theme is not None and chosen is None:
                 raise UnknownName(
@@ -352,9 +375,22 @@ class _Tools:
                     for one in answer.citations
                 ],
             }
-            return Reply("\n".join([text, *lines, *(f"[{one}]" for one in answer.warnings)]), data)
+            said = "\n".join([text, *lines, *(f"[{one}]" for one in answer.warnings)])
+            return Reply(said, data).noting(_hint(question))
 
         return await self._run(call, index, structured)
+
+    def overview(self, index: str) -> Callable[[], Awaitable[str]]:
+        """Return a function that returns the themes of an index."""
+
+        async def themes() -> str:
+            try:
+                result = await self.themes(index=index)
+            except ToolError as error:
+                raise ResourceNotFoundError(str(error)) from None
+            return _text(result)
+
+        return themes
 
     async def document(
         self, index: str, path: str, from_line: int | None = None, lines: int | None = None
@@ -364,7 +400,7 @@ class _Tools:
             result = await self.read(path, from_line, lines, index, MOST_TOKENS)
         except ToolError as error:
             raise ResourceNotFoundError(str(error)) from None
-        return "".join(part.text for part in result.content if isinstance(part, TextContent))
+        return _text(result)
 
     # ------------------------------------------------------------ shared
 
@@ -405,6 +441,17 @@ class _Tools:
                     "`ketrag index` reads them]"
                 )
         return notes
+
+
+def _text(result: CallToolResult) -> str:
+    return "".join(part.text for part in result.content if isinstance(part, TextContent))
+
+
+def _hint(question: str) -> str | None:
+    """Return a hint for questions about the whole."""
+    if not asks_about_the_whole(question):
+        return None
+    return f"[about all documents? themes(question={json.dumps(question[:_HINTED])}) has excerpts of many]"
 
 
 def _is_within(error: UnknownName) -> bool:

@@ -110,8 +110,6 @@ def _index_paths(shapes: Mapping[str, Shape]) -> dict[str, Any]:
     return {
         "/v1/indexes": {"get": _get("List the indexes")},
         "/v1/stats": {"get": _get("Statistics of an index", _INDEX)},
-        "/v1/part": {"get": _get("Digest and generation of an index that is shared", _INDEX)},
-        "/v1/part/bundle": {"get": _get("A shared index as one file", _INDEX)},
         "/v1/fields": {"get": _get("Metadata fields of the documents, for filters", _INDEX)},
         "/v1/builds": {
             "get": _get(
@@ -173,6 +171,7 @@ def _index_paths(shapes: Mapping[str, Shape]) -> dict[str, Any]:
                 _query("count", {**_COUNT, "maximum": 1000}, "maximum number of documents"),
                 _query("containing", _TEXT, "text that the id or title must contain"),
                 _query("filter", _TEXT, "list only documents with matching metadata"),
+                _query("theme", _TEXT, "list only documents of this theme of `/v1/themes`, such as 2.1"),
                 _query("sort", {**_TEXT, "enum": _ORDERS}, "order of the list (default: that of the index)"),
                 _query("preview", {**_COUNT, "maximum": 1000}, "characters of the text to show"),
             ),

@@ -1,7 +1,8 @@
-"""Options of the service. Workers get them as JSON, without the token."""
+"""Options of the service, which workers receive as JSON, without the token."""
 
 from __future__ import annotations
 
+import ipaddress
 import json
 import os
 from collections.abc import Mapping
@@ -9,7 +10,6 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
 from ketrag_fast.base.config import Settings
-from ketrag_fast.base.folders import folders_of
 from ketrag_fast.errors import ConfigError
 
 DEFAULT_NAME: Final = "ketrag"
@@ -64,8 +64,6 @@ class ServerOptions:
     budget: int = 100_000
     """Maximum token budget of a request."""
     writable: bool = False
-    share: bool = False
-    """Give whole indexes to services that search them together with theirs."""
     hosts: tuple[str, ...] = ()
     """Names accepted in `Host`, in addition to the addresses of this machine."""
     origins: tuple[str, ...] = ()
@@ -104,11 +102,15 @@ def parse_indexes(folders: list[str]) -> dict[str, str]:
             raise ConfigError(
                 f"-i: two indexes have the name {name!r}", hint="use different names: -i a=DIR -i b=DIR"
             )
-        named = folders_of(folder)
-        several = named if isinstance(named, list) else [folder]
-        indexes[name] = ",".join(one if "://" in one else _absolute(one) for one in several)
+        indexes[name] = os.path.abspath(folder)  # noqa: PTH100 - keeps symbolic links
     return indexes
 
 
-def _absolute(folder: str) -> str:
-    return os.path.abspath(folder)  # noqa: PTH100 - keeps symbolic links
+def is_local(host: str) -> bool:
+    """Return whether a name or address is this machine."""
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -1,6 +1,5 @@
-"""The page at `/`: files of this package, read once.
-
-Its content security policy allows its own script and requests to this service, and nothing else.
+"""The web page at `/`, from files of this package that are read once. Its content security policy allows
+only its own script and requests to this service.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from ketrag_fast.lab.workbench.assets import SCRIPTS, content
+from ketrag_fast.page.assets import SCRIPTS, content
 
 _POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
@@ -37,5 +36,5 @@ def _endpoint(name: str, kind: str) -> Callable[[Request], Awaitable[Response]]:
 
 
 def routes() -> list[Route]:
-    """Return the routes of the page's files. No path of a request names a file."""
+    """Return the routes of the page's files. Requests cannot name other files."""
     return [Route(path, _endpoint(name, kind)) for path, (name, kind) in FILES.items()]

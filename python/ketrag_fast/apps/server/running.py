@@ -1,9 +1,10 @@
-"""One worker: the application on a socket, until it is stopped."""
+"""One worker: serves the application on a socket until it is stopped."""
 
 from __future__ import annotations
 
 import asyncio
 import errno
+import json
 import logging
 import os
 import signal
@@ -19,21 +20,27 @@ import uvicorn
 from starlette.applications import Starlette
 
 from ketrag_fast.apps.server.app import create_app
-from ketrag_fast.apps.server.front import start_front
-from ketrag_fast.apps.server.hosts import is_local
-from ketrag_fast.apps.server.options import ServerOptions
+from ketrag_fast.apps.server.bodies import check_fields
+from ketrag_fast.apps.server.guard import HEADERS
+from ketrag_fast.apps.server.metrics import counts_file
+from ketrag_fast.apps.server.options import ServerOptions, is_local
+from ketrag_fast.apps.server.problems import Problem, busy, error_json, log, stopping
+from ketrag_fast.apps.server.replies import JSON, json_bytes
+from ketrag_fast.apps.server.retrieving import LONGEST, query_of, topics
 from ketrag_fast.apps.server.service import Service
 from ketrag_fast.errors import ConfigError, KetragError
+from ketrag_fast.query.prepared import Front
 
 if TYPE_CHECKING:
-    from ketrag_fast.index.front import Front
+    from ketrag_fast.query.prepared import Front, Plan
+
 
 _BACKLOG: Final = 2048
 _FOREVER: Final = 10**8
-"""Seconds that the application keeps idle connections, which the front closes."""
+"""Seconds that the application keeps idle connections open; the front closes them."""
 _SOON: Final = 1.0
 _LAST: Final = 6.0
-"""Seconds for the last replies; longer than the front waits for them."""
+"""Seconds to wait for the last replies; longer than the front waits for them."""
 _LEAST_TOKEN: Final = 16
 _LONGEST_TOKEN: Final = 4096
 VARIABLE: Final = "KETRAG_TOKEN"
@@ -110,7 +117,7 @@ def _socket(family: socket.AddressFamily, host: str, port: int, *, share: bool) 
 
 
 class _Server(uvicorn.Server):
-    """The application behind the core's front, which has the connections of the clients."""
+    """The application's server behind the front, which holds the connections of clients."""
 
     def __init__(
         self, config: uvicorn.Config, listening: socket.socket, on_start: Callable[[], object]
@@ -169,7 +176,8 @@ def serve(
     watched: Callable[[uvicorn.Server], object] | None = None,
     make: Callable[[ServerOptions, str | None], Starlette] = create_app,
 ) -> None:
-    """Serve the application of `make` until SIGTERM or Ctrl-C. `watched` may stop it with `should_exit`.
+    """Serve the application that `make` creates until SIGTERM or Ctrl-C. `watched` receives the server, to
+    stop it with `should_exit`.
 
     Closes `listening`.
     """
@@ -214,3 +222,85 @@ def serve(
         os._exit(0)  # the interpreter would wait for these threads, possibly for minutes
     if not server.started:
         raise KetragError("the service could not start; see its log")
+
+
+_LONGEST_WAIT: Final = 60
+_BATCH: Final = 32
+_CACHE: Final = 0.75
+"""Share of the reply cache that the front has; the application caches the replies to other requests."""
+
+
+def start_front(service: Service, listening: socket.socket, application: str) -> Front:
+    """Return a front that owns a listening socket and passes requests to the address `application`."""
+    options = service.options
+    local = ("localhost", "127.0.0.1", "::1")
+    any_host = service.accepts_any_host
+    crowded = Problem(429, "busy", "too many connections", headers={"Retry-After": "1"})
+    broken = Problem(400, "bad_request", "the body of the request is malformed or incomplete")
+    return Front(
+        listening.detach(),
+        application,
+        _Planner(service),
+        workers=options.concurrency,
+        connections=options.connections,
+        queue=options.queue,
+        batch=_BATCH if options.batch is None else options.batch,
+        cache=int(_CACHE * options.cache),
+        body=options.body,
+        question=LONGEST,
+        deadline=options.deadline,
+        read=options.read_seconds,
+        idle=options.idle_seconds,
+        hosts=None if any_host else [*local, *options.hosts, options.host],
+        token=service.token,
+        headers=_headers(),
+        busy=[_whole(busy(seconds)) for seconds in range(_LONGEST_WAIT)],
+        crowded=_whole(crowded),
+        broken=_whole(broken),
+        stopping=_whole(stopping()),
+        counts=counts_file(),
+    )
+
+
+class _Planner:
+    """Decides, on threads of the front, how the core answers a request."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._shape = topics(service)
+
+    def __call__(self, fields: str, seconds: float) -> Plan | None:
+        """Return a plan by which the core answers requests with these fields. None if the application must
+        answer, or if planning takes longer than `seconds`, as the first filter of an index may: it reads all
+        metadata.
+        """
+        if not self._service.options.front:
+            return None
+        try:
+            query = query_of(self._service, check_fields(json.loads(fields), self._shape, ""))
+            return query.entry.index.inspect.prepared(
+                json_bytes,
+                mode=query.mode,
+                budget=query.budget,
+                top=query.top,
+                min_score=query.min_score,
+                filter=query.filter,
+                newest=query.newest,
+                explain=query.explain,
+                deadline=seconds,
+            )
+        except KetragError:  # the application replies with it
+            return None
+        except Exception:  # noqa: BLE001 - the application meets it again and replies
+            log.exception("a request could not be planned")
+            return None
+
+
+def _headers() -> list[tuple[str, str]]:
+    return [("content-type", JSON), *((name.decode(), value.decode()) for name, value in HEADERS)]
+
+
+def _whole(problem: Problem) -> tuple[int, list[tuple[str, str]], bytes]:
+    """Return the whole HTTP reply that the front sends by itself."""
+    headers = [*((name.lower(), value) for name, value in problem.headers.items()), *_headers()]
+    return problem.status, headers, json_bytes(error_json(problem))

@@ -272,18 +272,6 @@ class SharedSettings:
     deadline: float | None = setting(
         None, "time limit per query in seconds", concerns="query", low=0, high=LONGEST_SECONDS, flag=True
     )
-    missing: Literal["error", "skip"] = setting(
-        "error",
-        "if one of several indexes that are searched as one is missing: refuse, or leave it out and name it "
-        "in a warning",
-        concerns="query",
-    )
-    joined: str | None = setting(
-        None,
-        "folder for the joined indexes of queries over several indexes (default: in the user's cache folder)",
-        concerns="query",
-        metavar="DIR",
-    )
     threads: int = setting(
         0, "CPU threads; 0: all cores", concerns="run", low=0, high=4096, topic="common", flag=True
     )

@@ -1,7 +1,7 @@
-"""Search on Ray Serve: replicas that open the same indexes and answer queries of the whole cluster.
+"""Search on Ray Serve: replicas that open the same index and answer queries of the whole cluster.
 
-Every replica opens the indexes as `Index.open` does, so its answers are those of a local index. Replicas on
-one machine share the mapped files, and the folder in which several indexes are merged.
+Every replica opens the index as `Index.open` does, so its answers are those of a local index. Replicas on one
+machine share the mapped files.
 """
 
 from __future__ import annotations
@@ -10,16 +10,13 @@ import asyncio
 import importlib
 import os
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import Any, Final
 
 from ketrag_fast._core import __version__
 from ketrag_fast.base.config import Settings
-from ketrag_fast.base.folders import folders_of
-from ketrag_fast.build.remote_parts import is_service
-from ketrag_fast.build.sources import absolute
+from ketrag_fast.building.sources import absolute
 from ketrag_fast.errors import BackendMissing, ConfigError, KetragError
 from ketrag_fast.index import Index
 
@@ -34,16 +31,13 @@ class SearchReplica:
     Its methods are called through a handle of Ray Serve. They raise the errors of `Index`.
     """
 
-    def __init__(
-        self, names: Sequence[str], settings: Mapping[str, Any], version: str, refresh_seconds: float
-    ) -> None:
-        """Open the indexes, read what queries need, and start to look for new generations."""
+    def __init__(self, path: str, settings: Mapping[str, Any], version: str, refresh_seconds: float) -> None:
+        """Open the index, read what queries need, and start to look for new generations."""
         if version != __version__:
             raise ConfigError(
                 f"a Ray worker has version {__version__} of ketrag-fast, and the deployment {version}",
                 hint=f"pip install ketrag-fast=={version} on every machine of the cluster",
             )
-        path = names[0] if len(names) == 1 and not is_service(names[0]) else list(names)
         self._index = Index.open(path, settings=Settings(**settings))
         self._index.inspect.warm()
         self._problem = ""
@@ -95,14 +89,14 @@ class SearchReplica:
 
 
 def search_application(
-    indexes: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+    index: str | os.PathLike[str],
     *,
     replicas: int = 1,
     settings: Settings | None = None,
     refresh_seconds: float = _REFRESH_SECONDS,
     options: Mapping[str, Any] | None = None,
 ) -> Any:
-    """Return an application for `ray.serve.run` that answers queries over an index, or over several as one.
+    """Return an application for `ray.serve.run` that answers queries over an index.
 
     The handle that `ray.serve.run` returns has the methods `retrieve(query, **fields)`,
     `retrieve_many(queries, **fields)` and `state()`; the fields are those of `Query`. A context arrives as
@@ -110,22 +104,16 @@ def search_application(
     of a query are those of `Index.retrieve`. A deadline starts when a replica has received the query.
 
     Args:
-        indexes: Index folders, on storage that every machine of the cluster sees, or addresses of services
-            that share an index. Several are opened as one, as `Index.open` does.
+        index: Folder of the index, on storage that every machine of the cluster sees.
         replicas: Number of replicas. One that dies is replaced by Ray Serve.
-        settings: As for `Index.open`. With `missing=skip` an index that is missing is left out, and each
-            context names it in `warnings`; otherwise the deployment fails.
+        settings: As for `Index.open`.
         refresh_seconds: How often a replica looks for a new generation.
         options: Options of `ray.serve.deployment`, for example `max_ongoing_requests` or `ray_actor_options`.
 
     Raises:
         BackendMissing: Ray Serve is not installed.
-        ConfigError: No index is given, or a number is out of range.
+        ConfigError: A number is out of range.
     """
-    given = folders_of(os.fspath(indexes)) if isinstance(indexes, (str, os.PathLike)) else list(indexes)
-    names = [os.fspath(one) for one in ([given] if isinstance(given, Path) else given)]
-    if not names:
-        raise ConfigError("no index given", hint="name at least one folder")
     if replicas < 1:
         raise ConfigError(f"replicas must be at least 1, got {replicas}")
     if not refresh_seconds > 0:
@@ -138,9 +126,8 @@ def search_application(
         "ray_actor_options": {"num_cpus": 1, **gpus},
         **(options or {}),
     }
-    places = [one.rstrip("/") if is_service(one) else absolute(one) for one in names]
     deployment = _serve().deployment(**chosen)(SearchReplica)
-    return deployment.bind(places, own.given, __version__, refresh_seconds)
+    return deployment.bind(absolute(os.fspath(index)), own.given, __version__, refresh_seconds)
 
 
 def _serve() -> Any:

@@ -10,7 +10,7 @@ Choice = Literal["auto", "exact", "hnsw"]
 
 
 def choose(count: int, choice: Choice, least: int, installed: bool) -> Literal["exact", "hnsw"]:
-    """Return the method; `auto` is the exact scan below `least` vectors or without hnswlib."""
+    """Return the search method; `auto` is the exact scan below `least` vectors or without hnswlib."""
     if choice != "auto":
         return choice
     return "hnsw" if installed and count >= least else "exact"

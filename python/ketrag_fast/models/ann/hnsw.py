@@ -107,7 +107,7 @@ _WIDTHS: Final = (32, 64, 96, 128, 192, 256, 384, 512, 768, 1024)
 _SAMPLE: Final = 256
 _BATCH: Final = 2_000
 _TURN: Final = 1.0
-"""Noise on the sample queries (rotates them by about 45 degrees): queries are further from vectors."""
+"""Noise added to sample queries (a rotation by about 45 degrees), because real queries are not stored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +191,7 @@ class HnswIndex:
         index.init_index(max(count, 1), M=links, ef_construction=build_width, random_seed=seed)
         if count:
             cores = threads if threads > 0 else os.cpu_count() or 1
-            for start in range(0, count, _BATCH):  # in the order of ids, whatever the size of a batch
+            for start in range(0, count, _BATCH):  # in the order of ids, independent of the batch size
                 rows = np.arange(start, min(start + _BATCH, count))
                 index.add_items(stored[rows[0] : rows[-1] + 1], rows, num_threads=cores)
                 if report is not None and report(int(rows[-1]) + 1, count) is False:

@@ -34,7 +34,7 @@ from ketrag_fast.storage.vector_codes import Packing
 
 
 class LazyModel:
-    """An `Embedder` that is loaded when the cache cannot answer."""
+    """An `Embedder` that loads its model when a vector is not cached."""
 
     def __init__(
         self,
@@ -150,7 +150,7 @@ class LazyModel:
 
 
 class VectorSource:
-    """The embedding model of a build, and what is known of its vectors.
+    """The embedding model of a build, with its published and cached vectors.
 
     `tables` is the SQLite file of the index; `scratch` is for large arrays and for the journal of codes.
     """
@@ -179,7 +179,7 @@ class VectorSource:
 
     @property
     def is_identified(self) -> bool:
-        """Whether sample vectors are stored with which the model is compared when it is loaded."""
+        """Whether sample vectors are stored, with which the model is compared when it is loaded."""
         return cached_identity(self.cache, self.model.spec, self.fingerprint) is not None
 
     def renew(self) -> bool:
@@ -259,7 +259,7 @@ class VectorSource:
 
 
 def _filled(out: NDArray[Any], parts: Iterable[NDArray[Any]]) -> NDArray[Any]:
-    """Return `out` with the parts, one after another."""
+    """Copy the parts into `out`, one after another, and return it."""
     at = 0
     for rows in parts:
         out[at : at + len(rows)] = rows
@@ -282,6 +282,6 @@ def cached_identity(cache: VectorCache, spec: str, mark: str) -> Identity | None
 
 @lru_cache(maxsize=4)
 def _rows_of(data: bytes, dimension: int) -> tuple[tuple[float, ...], ...]:
-    """Return sample vectors as they are stored; a build asks several times for the same ones."""
+    """Return sample vectors in stored form, cached because a build needs them several times."""
     sample = np.frombuffer(data, np.float32).reshape(-1, dimension)
     return tuple(tuple(round(float(x), 6) for x in row) for row in sample)

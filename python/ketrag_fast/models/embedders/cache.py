@@ -1,4 +1,4 @@
-"""Embedding texts that are not known yet: rows by the keys of their texts, written as batches finish.
+"""Embed texts whose vectors are not stored yet; rows are written as batches finish.
 
 A resumed build, or one with other graph or chunk settings, reuses the rows.
 """
@@ -39,23 +39,23 @@ def span_hash(text: bytes, span: tuple[int, int]) -> bytes:
 
 
 class Store(Protocol):
-    """Rows of vectors by the keys of their texts: in f32, or packed."""
+    """Stored vectors by the hash of their text, in f32 or packed."""
 
     def empty(self, count: int) -> NDArray[Any]:
-        """Return rows to fill."""
+        """Return an empty array of rows."""
 
     def get(self, keys: Sequence[bytes], out: NDArray[Any]) -> NDArray[np.bool_]:
-        """Fill the rows of `out` whose text is known; return which rows those are."""
+        """Fill the rows of `out` whose vectors are stored; return a mask of these rows."""
 
     def pack(self, vectors: Vectors) -> NDArray[Any]:
-        """Return new vectors as rows."""
+        """Convert new vectors to rows."""
 
     def put(self, keys: Sequence[bytes], rows: NDArray[Any]) -> None:
-        """Keep new rows."""
+        """Store new rows."""
 
 
 class Finder(Protocol):
-    """Rows of a published generation by the keys of their texts."""
+    """Vectors of a published generation by the hash of their text."""
 
     def fill(self, packing: Packing, keys: Sequence[bytes], out: NDArray[Any]) -> NDArray[np.bool_]:
         """Fill the rows of `out` whose text is published in this format or a finer one."""
@@ -63,7 +63,7 @@ class Finder(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class CachedVectors:
-    """Vectors in f32 that stay in the tables of the index."""
+    """Vectors in f32, stored in the SQLite tables of the index."""
 
     table: VectorTable
     embedder: Embedder
@@ -132,7 +132,7 @@ class VectorCache(VectorTable):
     """The table of vectors in f32."""
 
     def model(self, embedder: Embedder) -> int:
-        """Return the number of a model in the cache, and add it if it is new."""
+        """Return the number of a model in the cache, adding the model if it is new."""
         found = self.record(embedder.fingerprint)
         if found is None:
             self.add(

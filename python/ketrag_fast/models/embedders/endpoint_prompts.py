@@ -1,4 +1,4 @@
-"""How an embedding endpoint learns whether a text is a question or a passage: `openai:MODEL@URL#PROMPTS`.
+"""Mark texts as questions or passages for an embedding endpoint: `openai:MODEL@URL#PROMPTS`.
 
 Models such as E5 and Nomic were trained with a prefix for each of the two, and OpenAI's protocol has no field
 for it. PROMPTS is `input_type`, for servers that have this field, or the two prefixes: `QUESTION|PASSAGE`.
@@ -35,7 +35,7 @@ class EndpointPrompts:
         return {FIELD: _WORDS[role]} if self.field else {}
 
     def facts(self) -> dict[str, object]:
-        """Return what belongs to the fingerprint of the model: nothing without prompts."""
+        """Return the facts that belong to the fingerprint of the model; none without prompts."""
         if self.field:
             return {"prompts": FIELD}
         return {"prompts": [self.query, self.document]} if self.query or self.document else {}

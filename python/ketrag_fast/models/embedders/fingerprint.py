@@ -143,7 +143,7 @@ def identify(embedder: Embedder) -> Identity:
 
 
 def _sample_of(embedder: Embedder, cancel: Cancel | None = None) -> Vectors:
-    """Return the vectors of the sample texts; the native encoder has them if it was compared before."""
+    """Return the vectors of the sample texts, cached by the native encoder."""
     known = getattr(embedder, "sample_vectors", None)
     return embedder.embed(SAMPLE, cancel=cancel) if known is None else known(cancel)
 
@@ -162,7 +162,7 @@ def closeness(one: Vectors, other: Vectors) -> float:
 def precision_for(stored: Identity | None, wanted: Precision) -> Precision:
     """Return the precision of vectors that are compared with stored ones: int8 with int8, others in float.
 
-    A precision that was named stays, and so does auto if nothing is stored.
+    A precision named by the user is kept, and so is auto if no vectors are stored.
     """
     if stored is None or wanted != "auto":
         return wanted

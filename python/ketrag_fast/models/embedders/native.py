@@ -7,19 +7,24 @@ supported; `local:` passes other models to sentence-transformers.
 
 from __future__ import annotations
 
+import json
+import math
 import os
-from collections.abc import Callable, Sequence
+import tempfile
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from numpy.typing import NDArray
 
 from ketrag_fast import _core
+from ketrag_fast.base.processor import processor_name
 from ketrag_fast.errors import BackendError, BackendMissing, ConfigError, IndexDamaged, InputError
-from ketrag_fast.kernels.encoder import KERNEL_VARIABLE, Encoded, EncodedSpans, Encoder
+from ketrag_fast.kernels.encoder import KERNEL_VARIABLE, Encoded, EncodedSpans, Encoder, kernels
 from ketrag_fast.models.embedders.batching import whole
 from ketrag_fast.models.embedders.fingerprint import of_folder
-from ketrag_fast.models.embedders.kernel_cache import PrecisionChoice, Verified
 from ketrag_fast.models.embedders.model_folder import ModelFolder
 from ketrag_fast.models.embedders.open_encoders import EncoderKey, sample_vectors, share
 from ketrag_fast.models.embedders.probe_texts import SAMPLE
@@ -77,7 +82,7 @@ class NativeEmbedder(StreamingEmbedder):
         self.spec = spec
         self._folder = folder
         self._threads = threads
-        # Files are hashed while the weights are packed, so loading takes the longer of the two.
+        # Files are hashed while the weights are packed, so that the two overlap.
         with ThreadPoolExecutor(1, "ketrag-hash") as pool:
             mark = pool.submit(of_folder, folder)
             self._encoder, choice = self._choose(precision, verified or Verified(), mark.result)
@@ -121,7 +126,7 @@ class NativeEmbedder(StreamingEmbedder):
         return result.vectors, result.spans
 
     def _run(self, encode: Callable[[Callable[[int, int], None]], R], tick: Callable[[int], None]) -> R:
-        """Return what `encode` returns, with its tokens counted and its errors named after the model."""
+        """Run `encode`, count its tokens and add the name of the model to its errors."""
         reported = 0
 
         def report(done: int, _: int) -> None:
@@ -201,7 +206,7 @@ def _serves(choice: PrecisionChoice, precision: str, kernel: str) -> bool:
 
 
 def refusal(folder: ModelFolder) -> str | None:
-    """Return why the native encoder does not support a model, judging by its settings, or None."""
+    """Return the reason why the native encoder does not support a model, from its configuration, or None."""
     try:
         return _core.encoder_refusal(folder.path)
     except (IndexDamaged, InputError) as error:
@@ -220,3 +225,80 @@ def _engine(encoder: Encoder, choice: PrecisionChoice) -> Engine:
     version = f"{_core.__version__}, {encoder.kernel}"
     notes = () if choice.note is None else (choice.note,)
     return Engine("native", version, "cpu", precision, round(choice.closeness, 6), notes)
+
+
+FILE: Final = "verified.json"
+_LARGEST: Final = 1 << 20
+_ENTRIES: Final = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class PrecisionChoice:
+    """A kernel, its precision (f32, bf16, int8) and the lowest cosine of its vectors to f32.
+
+    `timings` are (kernel, precision, microseconds per token and layer), fastest first; empty if there was no
+    choice. `note` names a faster candidate that was rejected.
+    """
+
+    kernel: str
+    precision: str
+    closeness: float
+    timings: tuple[tuple[str, str, float], ...] = ()
+    note: str | None = None
+
+    @classmethod
+    def of(cls, data: Any, known: Iterable[str]) -> PrecisionChoice | None:
+        """Return the choice from JSON, or None if it is not valid for the `known` kernels."""
+        try:
+            timings = tuple((str(k), str(p), float(t)) for k, p, t in data["timings"])
+            choice = cls(data["kernel"], data["precision"], data["closeness"], timings, data["note"])
+        except (TypeError, KeyError, ValueError):
+            return None
+        is_number = isinstance(choice.closeness, (int, float)) and not isinstance(choice.closeness, bool)
+        is_known = choice.kernel in known and choice.precision in ("f32", "bf16", "int8")
+        if not is_known or not is_number or not -1 <= choice.closeness <= 1:
+            return None
+        has_valid_note = choice.note is None or isinstance(choice.note, str)
+        return choice if has_valid_note and all(0 < t < math.inf for _, _, t in timings) else None
+
+
+class Verified:
+    """The cached choices. `folder` defaults to the user's cache folder."""
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self._file = (folder or cache_folder()) / FILE
+
+    def get(self, fingerprint: str, wanted: str) -> PrecisionChoice | None:
+        """Return the choice for a model and `wanted`, the requested precision and kernel (or auto)."""
+        return PrecisionChoice.of(self._read().get(_key(fingerprint, wanted)), kernels())
+
+    def put(self, fingerprint: str, wanted: str, choice: PrecisionChoice) -> None:
+        """Store a choice; if the folder is not writable, do nothing."""
+        entries = dict(list(self._read().items())[-_ENTRIES:]) | {_key(fingerprint, wanted): asdict(choice)}
+        try:
+            self._file.parent.mkdir(parents=True, exist_ok=True)
+            with tempfile.NamedTemporaryFile("w", dir=self._file.parent, delete=False) as file:
+                json.dump(entries, file)
+            Path(file.name).replace(self._file)
+        except OSError:
+            return
+
+    def _read(self) -> dict[str, Any]:
+        try:
+            if self._file.stat().st_size > _LARGEST:
+                return {}
+            data = json.loads(self._file.read_text("utf-8"))
+        except (OSError, ValueError, RecursionError):
+            return {}
+        return data if isinstance(data, dict) else {}
+
+
+def cache_folder() -> Path:
+    """Return the cache folder of this package."""
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "ketrag-fast"
+
+
+def _key(fingerprint: str, wanted: str) -> str:
+    """Return the key of an entry. It lists kernels too: a virtual machine may hide instructions."""
+    return f"{fingerprint} {_core.__version__} {processor_name()} [{' '.join(kernels())}] {wanted}"

@@ -31,7 +31,7 @@ _kept: Final[list[list[Encoder]]] = []
 
 
 def share(key: EncoderKey, opened: Callable[[], Encoder]) -> Encoder:
-    """Return the encoder that is open under this key, else open it."""
+    """Return the open encoder with this key, opening it if needed."""
     encoder = _open.get(key)
     if encoder is None:
         encoder = opened()
@@ -51,7 +51,7 @@ def sample_vectors(encoder: Encoder, prompt: str, embed: Callable[[], Vectors]) 
 
 @contextmanager
 def keep_open() -> Iterator[None]:
-    """Keep the encoder open that was used last inside, also while no embedder uses it."""
+    """Keep the encoder that was last used in this context open, even if no embedder uses it."""
     held: list[Encoder] = []
     _kept.append(held)
     try:

@@ -36,7 +36,7 @@ from ketrag_fast.models.http.client import Client
 from ketrag_fast.models.http.connections import Connections
 from ketrag_fast.models.http.http_errors import RefusedError, TooLongError
 from ketrag_fast.models.http.openai_endpoint import LETTERS, WEIGHT, key_for, parts_of, weight
-from ketrag_fast.models.http.retry import Patience
+from ketrag_fast.models.http.retry import RetryPolicy
 from ketrag_fast.models.spending import Account
 
 BATCH_TEXTS: Final = 64
@@ -67,7 +67,7 @@ class OpenAIEmbedder(StreamingEmbedder):
         offline: bool = False,
         account: Account | None = None,
         concurrency: int = 4,
-        patience: Patience | None = None,
+        retry: RetryPolicy | None = None,
         longest: int | None = None,
         cancel: Cancel | None = None,
     ) -> None:
@@ -81,7 +81,7 @@ class OpenAIEmbedder(StreamingEmbedder):
         if concurrency < 1:
             raise ConfigError("concurrency must be at least 1")
         self.connections = Connections(target)
-        self._address = (target.path("/embeddings"), key, patience or Patience())
+        self._address = (target.path("/embeddings"), key, retry or RetryPolicy())
         self._concurrency = concurrency
         self._closed = threading.Event()
         self._given = longest
@@ -100,11 +100,11 @@ class OpenAIEmbedder(StreamingEmbedder):
         self.engine = Engine("openai", "embeddings/1", target.netloc, "as served", None)
 
     def count(self, texts: Sequence[str]) -> list[int]:
-        """Return estimated token counts, for most languages rather too high than too low."""
+        """Return estimated token counts; for most languages they are too high rather than too low."""
         return [weight(text) for text in texts]
 
     def close(self) -> None:
-        """Stop what runs and close all connections."""
+        """Cancel requests in progress and close all connections."""
         self._closed.set()
         self.connections.close()
 

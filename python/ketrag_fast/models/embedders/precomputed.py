@@ -26,7 +26,7 @@ _KINDS: Final = ("float16", "float32", "float64")
 _CHECKED_ROWS: Final = 16_384
 
 
-class BroughtVectors(StreamingEmbedder):
+class PrecomputedVectors(StreamingEmbedder):
     """Precomputed vectors. The array is memory-mapped and checked once, in slices."""
 
     def __init__(self, spec: str, folder: Path) -> None:

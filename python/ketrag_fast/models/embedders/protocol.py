@@ -21,7 +21,7 @@ Role = Literal["document", "query"]
 ROLES: Final[tuple[Role, ...]] = ("document", "query")
 
 Precision = Literal["auto", "float", "fp32", "bf16", "int8"]
-"""auto: the fastest that is close to fp32; float: the same without int8."""
+"""auto: the fastest precision that stays close to fp32; float: the same without int8."""
 
 Vectors = NDArray[np.float32]
 Spans = Sequence[tuple[int, int]]
@@ -37,7 +37,7 @@ CLOSE: Final = 0.999
 """Lowest cosine to fp32 at which vectors of another engine or precision count as equal."""
 
 INT8_CLOSE: Final = 0.998
-"""The same if one of the two is int8, whose error is larger in texts of one or two tokens."""
+"""The same limit if one of the two is int8, whose error is larger for texts of one or two tokens."""
 
 ZERO_NORM: Final = 1e-12
 """Vectors shorter than this count as zero."""

@@ -25,7 +25,7 @@ from ketrag_fast.models.embedders.fingerprint import Identity, precision_for, re
 from ketrag_fast.models.embedders.load_options import options_of
 from ketrag_fast.models.embedders.protocol import Embedder, Role, Vectors
 from ketrag_fast.models.embedders.registry import BUILTIN, fingerprint, load
-from ketrag_fast.models.lru import Remembered
+from ketrag_fast.models.lru import LruCache
 from ketrag_fast.models.spending import SpendingLimit
 
 REMEMBERED: Final = 1024
@@ -61,9 +61,9 @@ class QueryEmbedder:
         self._options = options_of(settings, limit)
         self._permit = permit
         self._lock = threading.Lock()
-        self._loaded: Embedder | None = None  # not yet compared with the one that built the index
+        self._loaded: Embedder | None = None  # not yet compared with the model that built the index
         self._embedder: Embedder | None = None
-        self._recent: Remembered[Vectors] = Remembered(REMEMBERED)
+        self._recent: LruCache[Vectors] = LruCache(REMEMBERED)
         self._compare_names()
 
     def _compare_names(self) -> None:

@@ -188,9 +188,9 @@ def _openai(spec: str, _: str, options: EmbedderOptions) -> Embedder:
 
 
 def _vectors(spec: str, folder: str, _: EmbedderOptions) -> Embedder:
-    from ketrag_fast.models.embedders.precomputed import BroughtVectors
+    from ketrag_fast.models.embedders.precomputed import PrecomputedVectors
 
-    return BroughtVectors(spec, Path(folder).expanduser())
+    return PrecomputedVectors(spec, Path(folder).expanduser())
 
 
 _LOADERS: Final[dict[str, Callable[[str, str, EmbedderOptions], Embedder]]] = {

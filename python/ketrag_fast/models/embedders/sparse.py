@@ -27,7 +27,7 @@ Terms = tuple[NDArray[np.uint32], NDArray[np.float32]]
 
 _lock = Lock()
 _opened: list[SparseModel] = []
-"""The encoder used last: a process usually serves indexes of one model."""
+"""The most recently used encoder, because a process usually serves indexes of one model."""
 
 
 def folder_of(spec: str) -> Path:
@@ -35,7 +35,7 @@ def folder_of(spec: str) -> Path:
     path = resolve(spec)
     if path is None:
         what = f"the model {spec} is not on this machine" if is_name(spec) else f"no such folder: {spec}"
-        raise BackendError(what, hint="docs/sparse.md names sparse encoders and how to get one")
+        raise BackendError(what, hint="docs/how-to/sparse.md names sparse encoders and how to get one")
     return path
 
 
@@ -57,7 +57,7 @@ def open_model(spec: str) -> SparseModel:
 
 
 def close_models() -> None:
-    """Forget the loaded model, so that the next use reads its files again."""
+    """Release the loaded model; the next use reads its files again."""
     with _lock:
         _opened.clear()
 
@@ -105,5 +105,5 @@ def _unreadable(path: Path, error: IndexDamaged | InputError | OSError) -> Backe
     what = getattr(error, "message", error)
     return BackendError(
         f"the sparse encoder in {path} cannot be loaded: {what}",
-        hint="docs/sparse.md names sparse encoders that are supported",
+        hint="docs/how-to/sparse.md names sparse encoders that are supported",
     )

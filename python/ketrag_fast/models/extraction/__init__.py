@@ -1,1 +1,1 @@
-"""From chunks to entities and relations: prompts, replies, recordings, rules."""
+"""Extract entities and relations from chunks: prompts, replies, recordings, rules."""

@@ -80,7 +80,7 @@ class ChunkReader:
 
     @property
     def asks(self) -> bool:
-        """Whether new chunks can be read."""
+        """Whether chunks without a stored reply can be read."""
         return self.model is not None or self.local is not None
 
     def name(self, chunk: Chunk) -> bytes:

@@ -24,7 +24,7 @@ from ketrag_fast.models.extraction.cleaning import MAX_NAME, clean
 from ketrag_fast.models.extraction.records import EntityRecord, Extraction, NameMention, RelationRecord
 
 VERSION: Final = "3"
-"""Part of the reply key; raise it when the result changes."""
+"""Version of the rules, part of the reply key; increase it when the result changes."""
 MAX_ENTITIES: Final = 200
 MAX_RELATIONS: Final = 400
 SENTENCE: Final = 240
@@ -174,7 +174,7 @@ class TitledPassage:
 
     def __init__(self, text: str, subject: str, language: str = "en") -> None:
         own = language not in ("en", "none")
-        # They tell names from other words if the text is not English.
+        # Function words, which separate names from other words if the text is not English.
         self._functions = name_runs.function_words(language) if own else frozenset[str]()
         self.articles = self._functions or _ARTICLES
         self._nouns = language == "de"  # every noun has a capital

@@ -18,7 +18,7 @@ from ketrag_fast.models.extraction.records import EntityRecord, Extraction, Rela
 from ketrag_fast.models.extraction.repair import MAX_REPLY, read_json
 
 PARSER: Final = 2
-"""Raise this when a reply gives different records: stored replies are then parsed again."""
+"""Version of the parser: increase it when parsing changes, so that stored replies are parsed again."""
 MAX_RECORDS: Final = 2_000
 """Maximum number of entities, and of relations, in a reply; a passage has a few dozen."""
 _ENTITIES: Final = ("e", "entities")

@@ -174,7 +174,7 @@ class Reading:
             watch = _Progress(self, list(dict.fromkeys(items)), report)
             driver.run(items, report, watch.settled)
         self._settle(chunks, items)
-        if reader.grounded:  # rules and recordings cost no call
+        if reader.grounded:  # rules and recordings need no calls
             self.outcome.whole = driver.totals(items)
         if reader.asks:
             self.journal.add_hits(self.number, self.outcome.hits)

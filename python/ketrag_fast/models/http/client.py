@@ -35,7 +35,7 @@ from ketrag_fast.models.http.http_errors import (
     reason_of,
     wait_of,
 )
-from ketrag_fast.models.http.retry import Patience
+from ketrag_fast.models.http.retry import RetryPolicy
 from ketrag_fast.secrets import Key, redact_all, redact_bytes, without_keys
 
 _PASSING: Final = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
@@ -59,12 +59,12 @@ class _PassingError(Exception):
 class Client:
     """Sends requests to one path, one at a time; each thread has its own client and shares `connections`."""
 
-    def __init__(self, connections: Connections, path: str, key: Key | None, patience: Patience) -> None:
+    def __init__(self, connections: Connections, path: str, key: Key | None, retry: RetryPolicy) -> None:
         self._connections = connections
         self._where = f"{connections.place.scheme}://{connections.place.netloc}{path}"
         self._path = path
         self._key = key
-        self._patience = patience
+        self._retry = retry
         self._began: float | None = None
         self._before = 0.0
 
@@ -106,18 +106,18 @@ class Client:
     # ------------------------------------------------------------ attempts
 
     def _patiently(self, once: Callable[[RequestClock], T], stopped: Stopped) -> T:
-        patience = self._patience
-        for attempt in range(1, patience.attempts + 1):
+        retry = self._retry
+        for attempt in range(1, retry.attempts + 1):
             stopped()
             self._began = time.monotonic()
             try:
-                return once(RequestClock(patience.timeout, stopped))
+                return once(RequestClock(retry.timeout, stopped))
             except _PassingError as error:
                 fault, wait, nobody = str(error), error.wait, error.nobody
             finally:
                 self._before, self._began = self.spent, None
             stopped()
-            if attempt == patience.attempts:
+            if attempt == retry.attempts:
                 times = "once" if attempt == 1 else f"{attempt} times, last"
                 text = f"{self._where} failed {times}: {fault}"
                 if nobody:
@@ -129,7 +129,7 @@ class Client:
 
     def _wait(self, attempt: int, asked: float | None, stopped: Stopped) -> None:
         jitter = 0.5 + random.random()  # noqa: S311 - spreads retries, protects nothing
-        pause = min(self._patience.pause * 2 ** (attempt - 1), 30.0) * jitter
+        pause = min(self._retry.pause * 2 ** (attempt - 1), 30.0) * jitter
         if asked is not None:
             if not asked <= _LONGEST_WAIT:
                 raise BackendError(

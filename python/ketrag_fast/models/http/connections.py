@@ -117,11 +117,11 @@ class Connections:
         while True:
             try:
                 reply = self._pool.handle_request(request)
-            except _StaleError:  # that connection is gone, so this ends with a new one
+            except _StaleError:  # that connection is closed now, so the loop ends with a new one
                 continue
             if not reply.extensions["network_stream"].get_extra_info("is_unsent"):
                 return reply
-            reply.close()  # it arrived with the reply before; its connection is closed, because it is unread
+            reply.close()  # an unrequested reply is left over: close the connection
 
     def _open(self) -> None:
         self._pool = httpcore.ConnectionPool(
@@ -211,7 +211,7 @@ class _SlicedSocket(httpcore.NetworkStream):
         self._is_answered = self._is_reused = False
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        """Hold bytes back until the reply is read, so that head and body leave in one piece."""
+        """Buffer bytes until the reply is read, so that head and body are sent together."""
         self._request += buffer
         self._requests += 1
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class RetryPolicy:
     """Number of attempts, first pause in seconds (then doubled), and timeout of each attempt in seconds, from
     connecting to the last byte.
     """

@@ -6,14 +6,16 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from ketrag_fast.base.config import Settings
 from ketrag_fast.base.progress import Limited
 from ketrag_fast.errors import Cancelled, DeadlineExceeded
-from ketrag_fast.models.llms.protocol import Cancel, LanguageModel, Loadable, ModelIdentity
-from ketrag_fast.models.llms.registry import ModelOptions, open_model, parse_spec
 from ketrag_fast.models.spending import Account, SpendingLimit
+
+if TYPE_CHECKING:
+    from ketrag_fast.models.llms.protocol import Cancel, LanguageModel, ModelIdentity
 
 
 class Models:
@@ -30,14 +32,7 @@ class Models:
             usd_per_million_out=settings.llm_usd_per_million_out,
         )
         self._priced = price is not None or settings.limit_usd is None
-        # One reply at a time: batching changes rounding, and a ranking must not depend on it.
-        self._options = ModelOptions(
-            offline=settings.offline,
-            slots=1,
-            context=settings.llm_context,
-            threads=settings.threads,
-            account=self.account,
-        )
+        self._settings = settings
         self._lock = threading.Lock()
         self._opened: dict[str, _Opened] = {}
 
@@ -66,6 +61,24 @@ class Models:
         finally:
             opened.busy.release()
 
+    def open(self, spec: str, slots: int) -> LanguageModel:
+        """Open the model of a spec once more, for many prompts at a time; the caller closes it."""
+        self._require_price(spec)
+        return self._open(spec, slots)
+
+    def _open(self, spec: str, slots: int, cancel: Cancel | None = None) -> LanguageModel:
+        from ketrag_fast.models.llms.registry import ModelOptions, open_model
+
+        options = ModelOptions(
+            offline=self._settings.offline,
+            slots=slots,
+            context=self._settings.llm_context,
+            threads=self._settings.threads,
+            account=self.account,
+            cancel=cancel,
+        )
+        return open_model(spec, options)
+
     def identity(self, spec: str) -> ModelIdentity:
         """Return the identity of the model of a spec; waits only if it is not open yet."""
         opened = self._find(spec)
@@ -85,13 +98,22 @@ class Models:
         With `cancel`, the weights of a local model are loaded too, and Cancelled is raised when `cancel`
         returns True.
         """
+        from ketrag_fast.models.llms.protocol import Loadable
+
         if opened.model is None:
-            if not self._priced and parse_spec(spec)[0] == "openai":
-                Account(None, self.limit)  # raises, because there is no price
-            opened.model = open_model(spec, replace(self._options, cancel=cancel))
+            self._require_price(spec)
+            # One reply at a time: batching changes rounding, and a ranking must not depend on it.
+            opened.model = self._open(spec, 1, cancel)
         if cancel is not None and isinstance(opened.model, Loadable):
             opened.model.load(cancel)
         return opened.model
+
+    def _require_price(self, spec: str) -> None:
+        """Raise ConfigError for an endpoint without a price if there is a limit in USD."""
+        from ketrag_fast.models.llms.registry import parse_spec
+
+        if not self._priced and parse_spec(spec)[0] == "openai":
+            Account(None, self.limit)  # raises if the model has no price
 
     def close(self) -> None:
         """Close all models."""

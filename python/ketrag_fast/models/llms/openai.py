@@ -21,7 +21,7 @@ from ketrag_fast.models.http.client import Client
 from ketrag_fast.models.http.connections import Connections
 from ketrag_fast.models.http.http_errors import RefusedError, TooLongError, UnreachableError
 from ketrag_fast.models.http.openai_endpoint import key_for, options_of, parts_of, weight
-from ketrag_fast.models.http.retry import Patience
+from ketrag_fast.models.http.retry import RetryPolicy
 from ketrag_fast.models.llms.openai_messages import (
     EMPTY,
     FORMS,
@@ -78,7 +78,7 @@ class OpenAIModel:
         place = endpoint(url, offline=options.offline)
         place = replace(place, base=place.base.removesuffix("/chat/completions"))
         self._key = key_for(place.host, place.scheme)
-        self._patience = options.patience or Patience()
+        self._retry = options.retry or RetryPolicy()
         self.connections = Connections(place)
         self._path, self._models_path = place.path("/chat/completions"), place.path("/models")
         self.account = options.account or Account()
@@ -94,7 +94,7 @@ class OpenAIModel:
     # ------------------------------------------------------------ the protocol
 
     def count(self, text: str) -> int:
-        """Return the estimated tokens, for most languages rather too high than too low."""
+        """Return the estimated number of tokens; for most languages it is too high rather than too low."""
         return weight(text)
 
     def room(self, prompt: Prompt) -> int | None:
@@ -170,7 +170,7 @@ class OpenAIModel:
             yield ModelReply(prompt.number, "".join(said), "cancelled", seconds=time.monotonic() - began)
 
     def close(self) -> None:
-        """Stop what runs and close all connections."""
+        """Cancel requests in progress and close all connections."""
         self._closed.set()
         self.connections.close()
 
@@ -299,9 +299,9 @@ class OpenAIModel:
     def _look(self, cancel: Cancel | None) -> tuple[tuple[str, ...], int | None]:
         """Return the models that the endpoint lists, and the context size of ours, if reported."""
         once = replace(
-            self._patience,
-            attempts=min(self._patience.attempts, 2),
-            timeout=min(self._patience.timeout, LIST_SECONDS),
+            self._retry,
+            attempts=min(self._retry.attempts, 2),
+            timeout=min(self._retry.timeout, LIST_SECONDS),
         )
         client = Client(self.connections, self._models_path, self._key, once)
         end = time.monotonic() + LIST_SECONDS
@@ -357,7 +357,7 @@ class OpenAIModel:
 
     def _client(self, limits: Limits) -> Client:
         seconds = LONGEST_SECONDS if limits.seconds is None else max(limits.seconds, LOOK_SECONDS)
-        return Client(self.connections, self._path, self._key, replace(self._patience, timeout=seconds))
+        return Client(self.connections, self._path, self._key, replace(self._retry, timeout=seconds))
 
     def _weight(self, prompt: Prompt) -> int:
         parts = [prompt.instructions, prompt.text, *(part for turn in prompt.turns for part in turn)]

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final, cast
 
 from ketrag_fast.errors import BackendError, ConfigError
-from ketrag_fast.models.http.retry import Patience
+from ketrag_fast.models.http.retry import RetryPolicy
 from ketrag_fast.models.llms.protocol import Cancel, LanguageModel
 from ketrag_fast.models.spending import Account
 
@@ -36,7 +36,7 @@ class ModelOptions:
         context: tokens of prompt and reply to reserve memory for; None is as many as needed.
         threads: number of threads; 0 is all cores.
         account: counts and limits the costs of an endpoint.
-        patience: retry settings.
+        retry: retry settings.
         cancel: called while the model is opened; returns True to raise Cancelled.
     """
 
@@ -45,7 +45,7 @@ class ModelOptions:
     context: int | None = None
     threads: int = 0
     account: Account | None = None
-    patience: Patience | None = None
+    retry: RetryPolicy | None = None
     cancel: Cancel | None = None
 
     def __post_init__(self) -> None:

@@ -146,7 +146,7 @@ class Driver:
         *,
         count: Callable[[V], int] = lambda _: 0,
     ) -> None:
-        """Answer the items without a model, by rules or a recording; `answer` returns None if it cannot.
+        """Answer items without an LLM, by rules or a recording; `answer` returns None if it has no answer.
 
         Raises Cancelled when `report` requests it.
         """
@@ -195,7 +195,7 @@ class Driver:
             self.spent.seconds += time.monotonic() - started
         if self.expired:
             raise DeadlineExceeded(f"{self.name} had no time left to answer", hint="give more seconds")
-        raise BackendError(f"{self.name} gave no answer: nothing came")
+        raise BackendError(f"{self.name} returned an empty response")
 
 
 class _Run:

@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 
 from ketrag_fast.base.filters import Condition
 from ketrag_fast.base.progress import Callback, Meter
-from ketrag_fast.errors import ModeUnavailable
+from ketrag_fast.errors import ModeUnavailable, UnknownName
 from ketrag_fast.query.inspect import document_title
 from ketrag_fast.query.open_generation import Opened
 from ketrag_fast.query.themes.clusters import NO_THEME, cluster, keywords_of
+from ketrag_fast.query.themes.found import FoundThemes
 from ketrag_fast.query.themes.labels import Speller, TermCounts, term_weights
 from ketrag_fast.query.themes.periods import dates_of_rows, periods_of
 from ketrag_fast.query.themes.sentences import Sentence, Sentences
@@ -26,8 +27,9 @@ from ketrag_fast.storage.vector_codes import StoredVectors
 from ketrag_fast.systems.shared import has_model
 from ketrag_fast.systems.shared.document_languages import languages_of
 from ketrag_fast.systems.shared.row_text import text_of
-from ketrag_fast.systems.shared.rows import Arrays, documents_of, lengths, read_strings
+from ketrag_fast.systems.shared.rows import U32, Arrays, documents_of, lengths, read_strings
 from ketrag_fast.types.themes import Theme, ThemeDocument, ThemePeriod, ThemeQuote, Themes
+from ketrag_fast.types.wording import about_missing_name
 
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
@@ -68,7 +70,7 @@ class _Node:
 
 def find_themes(
     opened: Opened, condition: Condition | None = None, progress: Callback | None = None
-) -> Themes:
+) -> FoundThemes:
     """Return the themes of the documents that match a condition, as if there were no others.
 
     Without a condition that of the settings holds. The latest themes are cached.
@@ -83,9 +85,20 @@ def find_themes(
     found = opened.themes.known([key]).get(key)
     if found is None:
         mask = opened.filtered(condition)
-        found = ThemeFinder(opened, None if mask is None else mask.fits, progress).themes()
+        found = ThemeFinder(opened, None if mask is None else mask.fits, progress).found()
         opened.themes.add({key: found})
     return found
+
+
+def rows_of_theme(opened: Opened, found: FoundThemes, name: str) -> I64:
+    """Return the first row of each document of a theme, ascending. Raises UnknownName."""
+    if name not in found.units:
+        known = list(found.units)[:5]
+        raise UnknownName(f"there is no theme {name[:20]!r}", hint=about_missing_name(name[:20], known))
+    units = opened.generation.stages["units"]
+    owners, rows = documents_of(units)
+    own = np.unique(owners[np.asarray(units["unit_document"])[found.units[name]]])
+    return np.sort(rows[own])
 
 
 class ThemeFinder:
@@ -202,8 +215,8 @@ class ThemeFinder:
             found.append((terms, self._quotes(node, weights)))
         return found
 
-    def themes(self) -> Themes:
-        """Return the themes with labels, quotes, documents and periods."""
+    def found(self) -> FoundThemes:
+        """Return the themes with labels, quotes, documents and periods, and their units."""
         started = time.perf_counter()
         nodes, described, periods = self.nodes, self.described, self._periods()
         inner: dict[int, list[int]] = {}
@@ -212,13 +225,18 @@ class ThemeFinder:
         copies = np.zeros(len(self._units["unit_document"]), np.int64)
         copies[self._numbers] = np.bincount(self._clusters.copy_of, minlength=len(self._numbers)) - 1
 
+        units: dict[str, U32] = {}
+
         def by_size(at: int) -> list[int]:
             return sorted(inner.get(at, []), key=lambda one: (-len(nodes[one].units), one))
 
         def build(at: int, id: str) -> Theme:  # noqa: A002 - the name of the field
             node = nodes[at]
+            units[id] = node.units.astype(np.uint32)
             terms, quotes = described[at]
-            numbers, passages = np.unique(self._by_id[0][node.units], return_counts=True)
+            numbers, first, passages = np.unique(
+                self._by_id[0][node.units], return_index=True, return_counts=True
+            )
             order = np.lexsort((numbers, -passages))[:DOCUMENTS]
             below = by_size(at)
             while len(below) == 1:  # the same passages once more
@@ -229,7 +247,10 @@ class ThemeFinder:
                 len(node.units),
                 int(copies[node.units].sum()),
                 len(numbers),
-                tuple(self._document(int(numbers[one]), int(passages[one])) for one in order),
+                tuple(
+                    self._document(int(numbers[one]), int(passages[one]), int(node.units[first[one]]))
+                    for one in order
+                ),
                 quotes,
                 _shares(periods, node.units),
                 tuple(build(child, f"{id}.{number}") for number, child in enumerate(below, 1)),
@@ -237,7 +258,7 @@ class ThemeFinder:
 
         found = tuple(build(at, str(number)) for number, at in enumerate(by_size(-1), 1))
         distinct = int((self._clusters.copy_of == np.arange(len(self._numbers))).sum())
-        return Themes(
+        themes = Themes(
             found,
             distinct,
             len(self._numbers) - distinct,
@@ -246,15 +267,16 @@ class ThemeFinder:
             self._opened.generation.number,
             {"themes": (time.perf_counter() - started) * 1000},
         )
+        return FoundThemes(themes, units, np.sort(self._numbers).astype(np.uint32))
 
-    def _document(self, number: int, passages: int) -> ThemeDocument:
+    def _document(self, number: int, passages: int, unit: int) -> ThemeDocument:
         row = int(self._by_id[1][number])
         name = text_of(self._units, "document_ids", row)
         stop = row + 1
         last = len(self._units["document_ids_offsets"]) - 1
         while stop < last and text_of(self._units, "document_ids", stop) == name:  # its sections
             stop += 1
-        return ThemeDocument(name, document_title(self._units, range(row, stop)), passages)
+        return ThemeDocument(name, document_title(self._units, range(row, stop)), passages, unit)
 
     def _quotes(self, node: _Node, weights: F64) -> tuple[ThemeQuote, ...]:
         """Return the central sentences of a theme, from different documents if possible."""

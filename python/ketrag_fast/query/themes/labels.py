@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from ketrag_fast import _core
 from ketrag_fast.query.themes.plain_words import PLAIN_WORDS
-from ketrag_fast.systems.shared.rows import Arrays, csr, take_rows
+from ketrag_fast.systems.shared.rows import Arrays, csr, select_rows
 
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
@@ -48,7 +48,7 @@ class TermCounts:
 
     def of(self, units: I64) -> I64:
         """Return the number of the units that have each keyword."""
-        return np.bincount(take_rows(self._rows, units)[1], minlength=self.words)
+        return np.bincount(select_rows(self._rows, units)[1], minlength=self.words)
 
 
 def term_weights(own: I64, size: int, around: I64, total: int) -> F64:

@@ -8,6 +8,8 @@ from typing import Final
 from ketrag_fast import _core
 from ketrag_fast.query.themes.plain_words import PLAIN_WORDS, WORDS_FOR_DOCUMENTS
 
+SURVEY: Final = "survey"
+"""The mode for questions about the whole."""
 EXAMPLES: Final = (
     "What are these documents about?",
     "Which problems come up again and again?",
@@ -27,7 +29,7 @@ _PATTERNS: Final = (
     r"recur(?:s|ring)?|in common)\b",
     r"\b(?:change[ds]?|evolved?|develop(?:ed|s)?|shift(?:ed|s)?|differ(?:ed|s)?)\b.*\b(?:between|over|across|since|"
     r"during|from|within|through)\b",
-    r"\bacross\s+(?:all|the|these|our|every)\b",
+    r"\bacross\s+(?:all|these|our|every|the\s+\w+s)\b",
     r"\b(?:kinds|types|sorts|range|variety)\s+of\b",
     r"\b(?:all|every|each)\s+(?:of\s+)?(?:the|these|our|my)?\s*\w*\s*(?:documents?|files?|notes?|papers?|reports?|"
     r"articles?|chats?|texts?|meetings?|interviews?|reviews?)\b",

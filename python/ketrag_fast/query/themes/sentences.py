@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ketrag_fast import _core
 from ketrag_fast.kernels.text import unpack
-from ketrag_fast.systems.shared.rows import U32, U64, Arrays, csr, lengths, strings, take_rows
+from ketrag_fast.systems.shared.rows import U32, U64, Arrays, csr, lengths, select_rows, strings
 
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
@@ -55,7 +55,7 @@ class Sentences:
 
     def keywords(self, sentences: I64, units: I64) -> tuple[U64, U32]:
         """Return the keywords of some sentences, given the unit of each."""
-        indptr, places = take_rows(csr(self._links, "sentence_keywords"), sentences)
+        indptr, places = select_rows(csr(self._links, "sentence_keywords"), sentences)
         of_unit, ids = csr(self._links, "unit_keywords")
         counts = lengths(indptr)
         own = np.repeat(units, counts)

@@ -17,7 +17,7 @@ _BODY: Final = 9
 """The outline level of body text in Word."""
 _PASSED: Final = ("Fallback", "del", "moveFrom")
 _MOST_COLUMNS: Final = 63
-"""Of a table in Word."""
+"""Maximum number of columns of a table in Word."""
 _MOST_TURNS: Final = 50
 """Maximum number of places in a paragraph at which pages begin; further pages begin at the last of them."""
 

@@ -106,7 +106,7 @@ def read_in_processes(
     """Return the pages of an open document, and the numbers of damaged ones, as `read_pages` does."""
     reading = _Reading(len(document), ocr)
     helpers: list[_Helper] = []
-    with suppress(OSError):  # no process can be started: fewer do the same
+    with suppress(OSError):  # no further process can be started; the existing ones do the work
         helpers += (_Helper(path) for _ in range(processes - 1))
     threads = [threading.Thread(target=reading.ask, args=(helper,), daemon=True) for helper in helpers]
     try:

@@ -41,13 +41,13 @@ CITATIONS = Stage(
 
 
 def _graph_needs(settings: Settings) -> tuple[str, ...]:
-    """Return the needs of the graph: term weights of the sparse encoder, if one is set, else of words."""
+    """Return the stages that the graph needs: terms of a sparse encoder, or else words."""
     words = "links" if settings.sparse_model is None else "terms"
     return ("units", words, "vectors", "citations")
 
 
 def _sparse_needs(settings: Settings) -> tuple[str, ...]:
-    """Return the needs of `cg-rag-sparse`, which lacks its stage without a sparse encoder."""
+    """Return the stages that `cg-rag-sparse` needs; without a sparse encoder its own stage is missing."""
     own = () if settings.sparse_model is None else ("terms",)
     return ("units", "vectors", "citations", "citation_graph", *own)
 
@@ -93,11 +93,11 @@ CHANNELS = (
         "cg-rag-sparse",
         needs=_sparse_needs,
         help="cg-rag with the weights of a sparse encoder instead of BM25",
-        rank=f"{_HERE}.sparse:rank",
+        rank=f"{_HERE}.graph:rank",
         vector="yes",
         settings=("citation_direction", "lesegr_share", "lesegr_epsilon"),
         caution=f"{_HERE}.inspection:caution",
-        lacks=f"{_HERE}.sparse:lacks",
+        lacks=f"{_HERE}.graph:lacks",
     ),
 )
 
@@ -137,7 +137,7 @@ _REFERENCE: Mapping[str, Any] = {
 
 
 def describe(sizes: Sizes) -> Mapping[str, Any]:
-    """Return rows of `ketrag stats`."""
+    """Return the rows that `ketrag stats` prints."""
     names = ("citations", "unresolved_citations", "duplicate_documents")
     return {name: sizes.get(name, 0) for name in names} if "unresolved_citations" in sizes else {}
 
@@ -145,7 +145,7 @@ def describe(sizes: Sizes) -> Mapping[str, Any]:
 SYSTEM = System(
     name="cg-rag",
     order=5,
-    source="CG-RAG: contextual citation graph and LeSeGR; with the decisions of docs/cg-rag.md",
+    source="CG-RAG: contextual citation graph and LeSeGR; with the decisions of docs/internals/cg-rag.md",
     help="a graph of citations, links and references that passes relevance between texts",
     graphs=(
         GraphSource(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,10 +11,9 @@ from pathlib import Path
 from posixpath import basename
 from typing import Any, Final
 
-from ketrag_fast.errors import ConfigError, DocumentError
+from ketrag_fast.errors import BackendMissing, ConfigError, DocumentError
 from ketrag_fast.readers.decode import decode
 from ketrag_fast.storage.checksum import text_digest
-from ketrag_fast.systems.cg_rag.bibtex import parse
 from ketrag_fast.systems.cg_rag.citation_keys import key_of_kind, outer_key
 from ketrag_fast.systems.cg_rag.resolution import Library
 
@@ -130,3 +130,22 @@ def _text(path: Path) -> str:
         raise ConfigError(f"bibliography: {path}: {error.strerror or error}") from None
     except DocumentError as error:
         raise DocumentError(f"{path}: {error.message}", hint="fix the file, or omit it") from None
+
+
+def parse(text: str) -> Iterator[tuple[str, Mapping[str, str]]]:
+    """Yield (key, fields) of each readable entry; broken entries are skipped."""
+    try:
+        from bibtexparser.entrypoint import parse_string
+    except ImportError as error:
+        raise BackendMissing(
+            f"a bibliography in BibTeX needs bibtexparser: {error}",
+            hint="pip install 'bibtexparser>=2', or give the bibliography as CSL-JSON",
+        ) from error
+    logger = logging.getLogger("bibtexparser")
+    if not logger.handlers:  # it logs broken entries, which Python prints without a handler
+        logger.addHandler(logging.NullHandler())
+    seen = set()
+    for entry in parse_string(text).entries:
+        if entry.key not in seen:  # the first of a key counts
+            seen.add(entry.key)
+            yield entry.key, {field.key: str(field.value) for field in entry.fields}

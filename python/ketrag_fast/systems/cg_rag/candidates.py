@@ -28,18 +28,18 @@ DIRECTIONS = {
 
 EPSILON: Final = 0.6
 EPSILON_FITTED: Final = 0.1
-"""The usual `epsilon` with the vectors of a model, and with those fitted to the corpus, which say less."""
+"""Default of `epsilon` with a model's vectors, and with fitted vectors, which are less reliable."""
 
 
 def epsilon_of(settings: CgRagSettings, arrays: Mapping[str, Arrays]) -> float:
-    """Return the share of its message that a text without a query term sends."""
+    """Return the share of its full message that a text sends if it contains no query term."""
     usual = EPSILON_FITTED if "basis" in arrays["vectors"] else EPSILON
     return usual if settings.lesegr_epsilon is None else settings.lesegr_epsilon
 
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """Some units and the edges among them, in local numbers.
+    """Candidate units of a query and the edges among them, numbered from 0.
 
     `units` are ascending; `ranked` (positions among them) can be results, the others only send messages.
     `weights` are the factors of messages by words, `near` the vector similarities; `places` are the numbers
@@ -56,7 +56,10 @@ class Candidates:
 
 
 def by_words(question: str, arrays: Mapping[str, Arrays], epsilon: float) -> NDArray[np.float64]:
-    """Return the factor of each unit's messages: from epsilon to 1; 1 if no word is known."""
+    """Return the factor of each unit's messages, from epsilon to 1.
+
+    All are 1 if the index knows no query term.
+    """
     links = arrays["links"]
     weights = link_weights(links)
     count = len(weights["unit_norm"])
@@ -76,7 +79,7 @@ def by_words(question: str, arrays: Mapping[str, Arrays], epsilon: float) -> NDA
 
 
 def _place(links: Arrays, word: bytes) -> int | None:
-    """Return the row of a word in the keywords, which are in byte order; None if it is missing."""
+    """Return the row of a word in the keywords, which are sorted by bytes; None if it is not a keyword."""
     blob, offsets = links["keywords_blob"], links["keywords_offsets"]
     low, high = 0, len(offsets) - 1
     while low < high:

@@ -26,14 +26,14 @@ _PMC: Final = re.compile(
     re.IGNORECASE,
 )
 _ARXIV_DOI: Final = "10.48550/arxiv."
-_LONGEST = 2000  # a longer text cannot be a name of a document
+_LONGEST = 2000  # longer texts are not names of documents
 KINDS: Final = ("doi", "arxiv", "pubmed", "pmc")
 
 
 def outer_key(text: str) -> str | None:
-    """`doi:10.1145/1327452`, `arxiv:2005.11401`, `pubmed:12345`, `pmc:pmc123`, or None.
+    """Return an identifier in one spelling, such as `doi:10.1145/1327452` or `arxiv:2005.11401`, or None.
 
-    Prefixes, addresses, case, versions of arXiv and a full stop at the end make no difference.
+    Prefixes, web addresses, case, arXiv versions and a trailing full stop are ignored.
     """
     plain = text.strip().rstrip(".,;").strip()
     if not plain or len(plain) > _LONGEST:
@@ -62,7 +62,7 @@ def key_of_kind(kind: str, text: str) -> str | None:
 
 
 def fold(text: str) -> str:
-    """Return text in lower case with composed letters (NFC): file systems and bibliographies differ here."""
+    """Return text in lower case and form NFC, because file systems and bibliographies differ in both."""
     return normalize("NFC", normalize("NFC", text).casefold())
 
 

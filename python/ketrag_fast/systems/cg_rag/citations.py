@@ -1,4 +1,4 @@
-"""The stage that reads citations: from metadata, from the texts, by a bibliography; and references inside."""
+"""The stage that finds citations between documents, and references between the units of a document."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class CitationsRead:
 
 
 def look(inputs: StageInputs, settings: Settings, context: StageContext) -> str:
-    """Return a hash of the bibliography, because its content decides the citations."""
+    """Return a hash of the bibliography, so that a change of its content runs the stage again."""
     return digest(settings.of(CgRagSettings).bibliography)
 
 
@@ -98,7 +98,7 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
         if text:
             inner = _link_citations(number, name, text, library, labels, found, keys=bool(listed))
             _inside(first[number], spans[first[number] : first[number + 1]], text, inner, found)
-    for later, earlier in library.same.items():  # one document under two ids: the first has all citations
+    for later, earlier in library.same.items():  # two ids of one document: the first gets all citations
         for (citing, target), kind in list(found.pairs.items()):
             if citing == later and target != earlier:
                 found.cite(earlier, target, kind)
@@ -180,7 +180,7 @@ def _resolve_link(
 def _inside(
     first: int, spans: list[list[int]], text: str, inner: list[tuple[str, int]], found: CitationsRead
 ) -> None:
-    """Return references between the units of one document."""
+    """Return the references between the units of one document."""
     if len(spans) < 2:
         return
     own = references(text, starts_of(spans), inner)

@@ -154,7 +154,7 @@ def _headings(text: str) -> Iterator[tuple[str, int]]:
 
 
 def _has_words(text: str) -> bool:
-    """Return whether the text has any word of a numbered reference; a cheap test."""
+    """Cheap test whether a text may contain a numbered reference."""
     return any(word in text for word in _STEMS)
 
 

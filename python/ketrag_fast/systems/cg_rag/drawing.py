@@ -1,4 +1,4 @@
-"""The citation graph as a graph that can be drawn."""
+"""Read the citation graph for pictures and exports."""
 
 from __future__ import annotations
 

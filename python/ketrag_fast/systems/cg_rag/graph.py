@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from typing import Any, Final
 
 import numpy as np
@@ -11,23 +12,26 @@ from numpy.typing import NDArray
 from ketrag_fast import _core
 from ketrag_fast.base.config import Settings
 from ketrag_fast.storage.vector_codes import StoredVectors
+from ketrag_fast.systems.cg_rag.candidates import DIRECTIONS, epsilon_of
 from ketrag_fast.systems.cg_rag.edge_kinds import ADJACENT, CITED, CITING, REFERENCE
-from ketrag_fast.systems.cg_rag.sparse import unit_weights
+from ketrag_fast.systems.cg_rag.settings import CgRagSettings
 from ketrag_fast.systems.shared.link_weights import link_weights
-from ketrag_fast.systems.shared.rows import U64, Arrays, csr, csr_out, lengths, offsets_of, unit_owners
+from ketrag_fast.systems.shared.rows import U32, U64, Arrays, csr, csr_out, lengths, offsets_of, unit_owners
+from ketrag_fast.systems.shared.terms import query_terms, unit_terms
 from ketrag_fast.systems.spec.stage import Outputs, StageContext, StageInputs
+from ketrag_fast.systems.spec.system import ChannelQuery
 
 Ids = NDArray[np.int64]
 Values = NDArray[np.float64]
 Edges = tuple[Ids, Ids, int, Values, Values]
-"""(receiver, sender, kind, relevance, dot product)."""
+"""Arrays of edges: receiver, sender, kind, relevance, dot product."""
 PASSAGES: Final = 4
-"""The number of texts of a cited document that each text of the citing one is linked to."""
+"""Number of texts of a cited document to which each text of the citing document is linked."""
 _BOTH: Final = ((CITED, False), (CITING, True))
 
 
 def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outputs:
-    """Merge parallel edges into one with all their kinds and the largest relevance."""
+    """Build the graph; parallel edges become one edge with all their kinds and the largest relevance."""
     units, vectors = inputs["units"], StoredVectors.of(inputs["vectors"]).decode()
     count = len(units["unit_tokens"])
     cites = csr(inputs["citations"], "cites")
@@ -71,7 +75,7 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
 
 
 def _embedder(vectors: Arrays, context: StageContext) -> str:
-    """Return the identity of the embedder; for the fitted space, a hash of its basis."""
+    """Return the identity of the embedding model; for fitted vectors, a hash of their basis."""
     if context.model is not None:
         return context.model.fingerprint
     return f"builtin {hashlib.sha256(np.ascontiguousarray(vectors['basis']).tobytes()).hexdigest()}"
@@ -114,7 +118,10 @@ def _words(links: Arrays) -> tuple[tuple[U64, Any], NDArray[np.float64], int]:
 def _merge_edges(
     parts: list[Edges], count: int
 ) -> tuple[Ids, Ids, NDArray[np.uint8], Values, NDArray[np.float32]]:
-    """Return the edges by receiver, then sender, without loops. Alphas are cosines from 0 to 1."""
+    """Merge edges and sort them by receiver, then sender; loops are dropped.
+
+    Alphas are cosines from 0 to 1.
+    """
     receiver = np.concatenate([part[0] for part in parts])
     sender = np.concatenate([part[1] for part in parts])
     kinds = np.concatenate([np.full(len(part[0]), part[2], np.uint8) for part in parts])
@@ -136,3 +143,53 @@ def _merge_edges(
         np.maximum.reduceat(relevance[order], first),
         np.clip(near[order][first], 0.0, 1.0).astype(np.float32),
     )
+
+
+def lacks(settings: Settings) -> str | None:
+    """Return what the mode lacks outside the index; None if nothing."""
+    return None if settings.sparse_model is not None else "a sparse encoder (-o sparse_model=NAME_OR_PATH)"
+
+
+def unit_weights(terms: Arrays, units: int) -> tuple[tuple[U64, U32], NDArray[np.float64]]:
+    """Return the terms of each unit, scaled to unit length."""
+    rows, weights = unit_terms(terms, units)
+    owner = np.repeat(np.arange(units), lengths(rows[0]))
+    size = np.sqrt(np.bincount(owner, weights**2, units))
+    return rows, weights / np.where(size > 0, size, 1.0)[owner]
+
+
+def by_terms(
+    settings: Settings, question: str, terms: Arrays, units: int, epsilon: float
+) -> NDArray[np.float64]:
+    """Return the factor of each unit's messages: from epsilon to 1; 1 if no term is shared."""
+    ids, own = query_terms(settings, terms, [question])[0]
+    weights = np.zeros(len(terms["term_units_indptr"]) - 1)
+    weights[ids] = own
+    indptr, indices = csr(terms, "term_units")
+    each = np.repeat(weights, lengths(indptr))
+    scores = np.bincount(indices, each * terms["term_impacts"], units)
+    most = scores.max(initial=0.0)
+    return epsilon + (1 - epsilon) * scores / most if most > 0 else np.ones(units)
+
+
+def rank(query: ChannelQuery, arrays: Mapping[str, Arrays]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Rank units as the channel cg-rag does, with these weights."""
+    assert query.vector is not None  # noqa: S101 - the channel asks for it
+    if not query.vector.any():
+        return np.zeros(0, np.int64), np.zeros(0)
+    own = query.settings.of(CgRagSettings)
+    graph = arrays["citation_graph"]
+    stored = StoredVectors.of(arrays["vectors"])
+    weights = by_terms(query.settings, query.question, arrays["terms"], len(stored), epsilon_of(own, arrays))
+    near = stored.scores(query.vector)
+    scores = _core.pass_messages(
+        (graph["edges_indptr"], graph["edges_indices"]),
+        graph["edge_kind"],
+        graph["edge_alpha"],
+        weights,
+        near,
+        share=own.lesegr_share,
+        wanted=DIRECTIONS[own.citation_direction] | ADJACENT | REFERENCE,
+    )
+    order = np.lexsort((np.arange(len(scores)), -scores))[: query.wanted]
+    return order, scores[order]

@@ -13,7 +13,7 @@ from ketrag_fast.systems.spec.graph_tables import Column, GraphTables
 
 
 def citations(stages: Mapping[str, Arrays]) -> GraphTables:
-    """Return the documents and which of them cite which."""
+    """Return the documents, and their citations as edges."""
     units, arrays = stages["units"], stages["citations"]
     indptr, indices = csr(arrays, "cites")
     count = len(indptr) - 1

@@ -35,7 +35,7 @@ class CitationEdge:
 
 @dataclass(frozen=True, slots=True)
 class Tie:
-    """An edge into a text: `unit` receives from `sender`, a text of `document`, for these reasons."""
+    """An edge of the graph: `unit` receives messages from `sender`, a text of `document`, for `reasons`."""
 
     unit: int
     start: int
@@ -92,7 +92,7 @@ class CitationGraph:
     """The citations of one generation; arrays are mapped on first use."""
 
     STAGE: Final = "citation_graph"
-    """The stage that must exist."""
+    """The stage that an index needs for this inspection."""
     WHAT: Final = "document"
 
     def __init__(self, generation: Generation) -> None:

@@ -1,6 +1,6 @@
 """The network of a trained LeSeGR in torch, over several questions at once (CG-RAG).
 
-Whatever does not depend on the question is computed once for a batch: products with unit vectors, and edge
+Everything independent of the question is computed once per batch: products with unit vectors, and edge
 weights. The last layer computes only the scores. The plain version is in tests/oracles/cg_rag/transformer.py.
 """
 
@@ -65,7 +65,7 @@ def case_of(found: Candidates, vector: F32, free: NDArray[np.float64], gold: NDA
 
 
 def _into(found: Candidates, rows: I64) -> tuple[I64, I64, I64]:
-    """Return the edges into some rows: (position among these, sender, number in the graph)."""
+    """Return the incoming edges of some rows: (position of the row, sender, edge number in the graph)."""
     starts, counts = found.indptr.astype(np.int64)[rows], lengths(found.indptr).astype(np.int64)[rows]
     ends = np.cumsum(counts)
     at = np.arange(int(counts.sum())) - np.repeat(ends - counts, counts) + np.repeat(starts, counts)
@@ -151,7 +151,7 @@ class Model:
         return batch.free + self._second(batch, alphas, heard)
 
     def losses(self, batch: Batch) -> tuple[Any, list[bool]]:
-        """For each question -log of the gold candidates' share together, and whether one of them is first."""
+        """Return for each question -log of the softmax share of gold candidates, and whether one is first."""
         torch = self._torch
         logits = self.scores(batch) / TEMPERATURE
         rows = torch.nn.utils.rnn.pad_sequence(
@@ -200,7 +200,7 @@ class Model:
         factors = (alphas.index_select(0, edges) * weights).unsqueeze(1)
         ranked, question = batch.ranked, batch.text_question
         of_ranked = question.index_select(0, ranked)
-        # Own parts and values meet the question before they are added.
+        # The products with the question are computed before the sum, because they are smaller.
         own_weight, own_bias = part["own"]
         own = (h @ (own_weight @ batch.questions.T)).index_select(0, ranked)
         own = own.gather(1, of_ranked.unsqueeze(1)).squeeze(1) * batch.text_weights.index_select(0, ranked)

@@ -27,7 +27,10 @@ _SPACES: Final = re.compile(r"[,\s]+")
 
 
 class Library:
-    """The documents by all names that citations may use. The first document with a name has it."""
+    """All documents by the names that citations may use.
+
+    A name of several documents means the first of them.
+    """
 
     def __init__(
         self, ids: Sequence[str], titles: Sequence[str], metadata: Sequence[Mapping[str, Any]]
@@ -82,7 +85,7 @@ class Library:
         return self._by_title.get(plain) if found is None else found
 
     def know(self, key: str, document: int) -> None:
-        """Register a bibliography key, with lower priority than all other names."""
+        """Add a bibliography key; all other names take precedence."""
         self._by_key.setdefault(f"key:{key}", document)
 
     @cached_property

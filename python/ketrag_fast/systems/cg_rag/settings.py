@@ -10,7 +10,7 @@ from ketrag_fast.base.config.fields import setting
 
 @dataclass(frozen=True, kw_only=True)
 class CgRagSettings:
-    """docs/cg-rag.md documents the values, and what was measured with others."""
+    """docs/internals/cg-rag.md documents the values, and what was measured with others."""
 
     text_links: bool = setting(
         True,

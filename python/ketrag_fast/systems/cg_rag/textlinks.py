@@ -1,4 +1,4 @@
-"""Finding links in texts to other documents and within the text; other modules resolve them.
+"""Find the links of a text to other documents and within itself; other modules resolve them.
 
 Markdown (inline, by reference, wiki), HTML anchors, reStructuredText, paths of files, DOIs and arXiv ids.
 The syntax of Markdown counts in Markdown and plain text only, and code in Markdown is ignored. Links of web
@@ -110,7 +110,7 @@ def given_links(targets: object) -> Iterator[Link]:
 
 
 def suffix_of(name: str) -> str:
-    """Return the suffix of a document id in lower case, without a final `.gz`."""
+    """Return the file suffix of a document id in lower case, ignoring a final `.gz`."""
     plain = name.lower()
     return splitext(plain[: -len(".gz")] if plain.endswith(".gz") else plain)[1]
 
@@ -201,7 +201,7 @@ def paths(name: str, target: str) -> list[str] | None:
         return None
     stem, suffix = splitext(path)
     found = [path]
-    if suffix.lower() in HTML:  # as it is published; the source is indexed
+    if suffix.lower() in HTML:  # links name the published page; its source is indexed
         found += [stem + other for other in _SUFFIXES if other != suffix]
     elif suffix.lower() not in _SUFFIXES:
         found += [path + other for other in _SUFFIXES]

@@ -29,7 +29,7 @@ class Network:
     """Loaded weights, packed for the core, and the edge weights computed so far.
 
     Edge weights do not depend on the query: they are computed when a query first has the edge among its
-    candidates, and cached. Threads that do so at once write the same numbers.
+    candidates, and cached. Concurrent threads write the same numbers.
     """
 
     def __init__(self, weights: GraphWeights) -> None:
@@ -39,10 +39,10 @@ class Network:
         self._known: tuple[object, F32] = (None, np.zeros(0, np.float32))
 
     def alphas(self, found: Candidates, arrays: Mapping[str, Arrays], threads: int = 0) -> F32:
-        """Of the candidates' edges."""
+        """Return the weight of each edge among the candidates."""
         graph = arrays["citation_graph"]["edges_indices"]
         of, known = self._known
-        if of is not graph:  # of another generation, or the first question
+        if of is not graph:  # the first question, or another generation
             known = np.full(len(graph), np.nan, np.float32)
             self._known = (graph, known)
         made: F32 = known[found.places]
@@ -60,7 +60,7 @@ class Network:
     def scores(
         self, found: Candidates, vector: F32, arrays: Mapping[str, Arrays], threads: int = 0
     ) -> NDArray[np.float64]:
-        """Of the candidates that are ranked."""
+        """Return the network's score of each ranked candidate."""
         alphas = self.alphas(found, arrays, threads)
         learned = self._packed.scores(
             StoredVectors.of(arrays["vectors"]).decode(found.units),
@@ -77,7 +77,7 @@ class Network:
 
 
 def lacks(settings: Settings) -> str | None:
-    """Return what the mode lacks outside the index; None if nothing."""
+    """Return what the mode needs outside the index and does not find, or None."""
     given = settings.of(CgRagSettings).lesegr_weights
     return (
         None if given is not None else "trained weights (-o lesegr_weights=FILE, from `ketrag train cg-rag`)"

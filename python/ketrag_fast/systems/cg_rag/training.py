@@ -124,7 +124,7 @@ def _torch() -> Any:
 
 
 def case(arrays: Mapping[str, Arrays], one: Judged, options: TrainingOptions) -> Case | None:
-    """None where none of the candidates is gold."""
+    """Return the case of a question; None if none of its candidates is judged relevant."""
     if not one.vector.any():
         return None
     found = candidates(
@@ -201,7 +201,7 @@ class _TrainingState:
         return {name: tensor.detach().numpy().copy() for name, tensor in self._model.tensors.items()}
 
     def take(self, loss: float, hit: float, held: float, patience: int) -> None:
-        """Record an epoch."""
+        """Record the result of an epoch."""
         self.epoch += 1
         self.history.append(Epoch(self.epoch, loss, hit, held))
         if not (math.isfinite(loss) and math.isfinite(held)):

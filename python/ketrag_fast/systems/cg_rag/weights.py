@@ -39,7 +39,7 @@ class GraphWeights:
 
     @property
     def network(self) -> tuple[Matrix, Matrix, Matrix]:
-        """Return the tensors that weigh the edges."""
+        """Return the tensors of the edge-weight network."""
         first, second, third = (self.matrix(f"weigh.{name}") for name in LINEAR)
         return first, second, third
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from ketrag_fast.systems.g2cons.settings import G2ConsSettings
-from ketrag_fast.systems.g2cons.variants import PRESETS, RULES
 from ketrag_fast.systems.shared import (
     SENTENCE_VECTORS,
     TITLE_VECTORS,
@@ -23,11 +24,48 @@ from ketrag_fast.systems.spec.system import REST, Channel, Recipe, Share, System
 if TYPE_CHECKING:
     from ketrag_fast.base.config import Settings
 
+
+@dataclass(frozen=True, kw_only=True)
+class G2ConsRules:
+    """Decisions in which the variants of G2ConS differ.
+
+    Attributes:
+        seed_concepts: number of concepts nearest to the query that a search starts from.
+        concept_rerank: order of the units of these concepts: in turns, or concept by concept.
+        g2cons_rollover: whether the texts get the budget that the tables leave.
+    """
+
+    seed_concepts: int
+    concept_rerank: Literal["turns", "local"]
+    g2cons_rollover: Literal["texts", "none"]
+
+
+DEFAULT: Final = G2ConsRules(seed_concepts=60, concept_rerank="turns", g2cons_rollover="texts")
+REFERENCE: Final = G2ConsRules(seed_concepts=25, concept_rerank="local", g2cons_rollover="none")
+
+_SETTINGS: Mapping[str, Any] = {
+    "cut": "windows",
+    "chunk_tokens": 1200,
+    "overlap": 0,
+    "split_level": 0,
+    "core_ratio": 0.8,
+    "core_selection": "concept",
+    "gleanings": 1,
+    "kg_share": 0.6,
+    "mode": "g2cons",
+}
+PRESETS: Final[Mapping[str, Mapping[str, Any]]] = {
+    "g2cons": _SETTINGS,
+    "g2cons:reference": {**_SETTINGS, "vector_format": "f32"},
+}
+RULES: Final = {"g2cons": DEFAULT, "g2cons:reference": REFERENCE}
+
+
 _HERE = "ketrag_fast.systems.g2cons"
 
 
 def _concept_stages(settings: Settings) -> tuple[str, ...]:
-    """Return the needs of the concepts: sentence vectors are stored only if a model computes them."""
+    """Return the stages that concepts need; sentence vectors are stored only if a model computes them."""
     more = ("sentence_vectors", "title_vectors") if has_model(settings) else ()
     return ("units", "words", "vectors", *more)
 
@@ -86,7 +124,10 @@ CONCEPT_CORE = Stage(
 
 
 def _core_graph_stages(settings: Settings) -> tuple[str, ...]:
-    """Return the needs of `core-graph`: without a reader the skeleton is missing, and concepts rank alone."""
+    """Return the stages that `core-graph` needs.
+
+    Without a reader there is no skeleton, and only concepts rank.
+    """
     read = ("skeleton", "entities", "entity_search") if settings.llm != "none" else ()
     return ("units", "vectors", *read)
 
@@ -121,7 +162,7 @@ RECIPES = {
 SYSTEM = System(
     name="g2cons",
     order=3,
-    source="G2ConS, sections 3 and 4; with the decisions of docs/modes.md",
+    source="G2ConS, sections 3 and 4; with the decisions of docs/reference/modes.md",
     help="a graph of concepts (important terms) chooses the core chunks and leads to units",
     graphs=(
         GraphSource(

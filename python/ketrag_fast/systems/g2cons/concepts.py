@@ -47,7 +47,7 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
 def _words_of_chunks(inputs: StageInputs, whole: bool) -> tuple[tuple[U64, U32], U32]:
     """Return the terms of each chunk with their counts.
 
-    In a split chunk they are counted in its units; a term that a cut divides counts once.
+    In a split chunk, terms are counted in its units; a term that is divided by a cut counts once.
     """
     words = inputs["words"]
     if whole:

@@ -1,4 +1,4 @@
-"""The concept graph as a graph that can be drawn."""
+"""Read the concept graph for pictures and exports."""
 
 from __future__ import annotations
 

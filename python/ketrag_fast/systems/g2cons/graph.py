@@ -34,7 +34,7 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
 
 
 def core(inputs: StageInputs, settings: Settings, context: StageContext) -> Outputs:
-    """Return the core chunks in order of importance, in which the reader processes them."""
+    """Return the core chunks, most important first; the reader processes them in this order."""
     concepts, graph = inputs["concepts"], inputs["concept_graph"]
     edges = csr(graph, "edges")
     ranks = _core.pagerank(*edges, graph["edge_weight"], threads=context.threads, report=context.report)

@@ -70,7 +70,7 @@ class ConceptInspector:
     """The concepts of one generation; arrays are mapped on first use."""
 
     STAGE: Final = "concept_graph"
-    """The stage that must exist."""
+    """The stage that an index needs for this inspection."""
     WHAT: Final = "concept"
 
     def __init__(self, generation: Generation) -> None:
@@ -113,7 +113,7 @@ class ConceptInspector:
         return [word for word in known if self._known(word) is not None][:_NEAR]
 
     def _known(self, name: str) -> int | None:
-        """Return the first concept that a name may be."""
+        """Return the first concept among the possible spellings of a name."""
         numbers = map(self._number, self._forms.find(normalize("NFKC", name)))
         return next((number for number in numbers if number is not None), None)
 

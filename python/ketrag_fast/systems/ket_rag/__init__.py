@@ -30,7 +30,7 @@ _HERE = "ketrag_fast.systems.ket_rag"
 
 
 def _keyword_stages(settings: Settings) -> tuple[str, ...]:
-    """Return the needs of the keywords: sentence vectors are stored only if a model computes them."""
+    """Return the stages that keywords need; sentence vectors are stored only if a model computes them."""
     if settings.of(KetRules).words == "published":
         sentences = ("reference_sentences",) if has_model(settings) else ()
         return ("words", "vectors", "reference_words", *sentences)
@@ -45,7 +45,10 @@ def _keyword_stages(settings: Settings) -> tuple[str, ...]:
 
 
 def _knn_stages(settings: Settings) -> tuple[str, ...]:
-    """Return the needs of the KNN graph: chunk vectors only if chunks are split and are its nodes."""
+    """Return the stages that the KNN graph needs.
+
+    Chunk vectors only if chunks are split and are its nodes.
+    """
     rules = settings.of(KetRules)
     apart = ("chunk_vectors",) if settings.split_level and rules.core_unit == "chunk" else ()
     own = ("reference_words",) if rules.words == "published" else ()

@@ -15,7 +15,7 @@ from ketrag_fast.systems.spec.stage import Outputs, StageContext, StageInputs
 
 
 def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outputs:
-    """Return the core chunks in order of importance, in which the reader processes them.
+    """Return the core chunks, most important first; the reader processes them in this order.
 
     With the rule `core_unit` = subchunk, units are selected (`core_units`, in order); a chunk is core if one
     of its units is, and takes the position of the first.

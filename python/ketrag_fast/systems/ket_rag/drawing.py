@@ -1,4 +1,4 @@
-"""The skeleton, the keyword graph and the graph of nearest neighbours as graphs that can be drawn."""
+"""Read the skeleton, the keyword graph and the KNN graph for pictures and exports."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def read_skeleton(stages: dict[str, Arrays]) -> DrawableGraph:
 
 
 def read_keywords(stages: dict[str, Arrays]) -> DrawableGraph:
-    """Return keywords and the passages that they are in, rare keywords with greater weight."""
+    """Return keywords linked to the passages that contain them; rare keywords have greater weight."""
     units, words = stages["units"], stages["words"]
     passages, forms = passage_block(units), WordForms(units, words)
     rows = csr(words, "unit_words")

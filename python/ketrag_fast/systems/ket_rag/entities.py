@@ -13,7 +13,7 @@ from ketrag_fast.systems.spec.stage import Outputs, StageContext, StageInputs
 
 
 def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outputs:
-    """Return the entity vectors, from the index's model and its cache, else from the fitted space."""
+    """Return the entity vectors, from the embedding model or, without one, from the fitted space."""
     skeleton, vectors = inputs["skeleton"], inputs["vectors"]
     names = unpack(*strings(skeleton, "entity_name"))
     described = unpack(*strings(skeleton, "entity_description"))
@@ -30,7 +30,7 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
 
 
 def _add_codes(vectors: F32, threads: int) -> Outputs:
-    """Return the vectors with their 8-bit copy, which preselects candidates."""
+    """Return the vectors with an 8-bit copy that preselects candidates."""
     codes, scale, residual = _core.quantise_vectors(vectors, threads=threads)
     return {
         "entity_vectors": vectors,

@@ -21,7 +21,7 @@ class Skeleton:
     """The entities and relations of one generation; arrays are mapped on first use."""
 
     STAGE: Final = "skeleton"
-    """The stage that must exist."""
+    """The stage that an index needs for this inspection."""
     WHAT: Final = "entity"
 
     def __init__(self, generation: Generation) -> None:
@@ -68,7 +68,7 @@ class Skeleton:
         )
 
     def _joined(self, relation: int, source: int, target: int) -> tuple[Span, ...]:
-        """Return sentences of the relation's chunks that name both ends; else either end; else its units."""
+        """Return the sentences of a relation's chunks that name both ends, else one end, else its units."""
         units = set(row_of(self._arrays, "relation_units", relation))
         one, other = (dict(self._places(self._mentions(end, units))) for end in (source, target))
         both = [span for place, span in one.items() if place in other]

@@ -10,7 +10,7 @@ from ketrag_fast.base.config import Settings
 from ketrag_fast.errors import InternalError
 from ketrag_fast.systems.ket_rag.variants import KetRules
 from ketrag_fast.systems.shared.row_reuse import Changes, dense_of, sentence_rows
-from ketrag_fast.systems.shared.rows import U32, U64, csr, strings, take_rows
+from ketrag_fast.systems.shared.rows import U32, U64, csr, select_rows, strings
 from ketrag_fast.systems.shared.vectors import decoded_sentences
 from ketrag_fast.systems.spec.stage import Earlier, Outputs, StageContext, StageInputs
 
@@ -22,7 +22,7 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
     if settings.of(KetRules).words == "published":
         rows, sentences = _reference_means(inputs, context)
         means = _core.keyword_means(*rows, sentences, threads=threads, report=report)
-        del rows, sentences  # the largest of the build: gone before the codes are made
+        del rows, sentences  # the largest array of a build: freed before the codes are computed
     else:
         own = csr(words, "sent_words")
         turned = _core.transpose(*own, len(words["vocabulary_offsets"]) - 1, threads=threads)
@@ -49,7 +49,7 @@ def _model_means(inputs: StageInputs, turned: tuple[U64, U32], context: StageCon
         sentences = _sentence_vectors(inputs)
         return _core.keyword_means(*turned, sentences, threads=context.threads, report=context.report)
     words, rows = changed
-    indptr, indices = take_rows(turned, words)
+    indptr, indices = select_rows(turned, words)
     used, own = np.unique(indices, return_inverse=True)
     some = decoded_sentences(inputs, used)
     means = _core.keyword_means(
@@ -61,7 +61,7 @@ def _model_means(inputs: StageInputs, turned: tuple[U64, U32], context: StageCon
 def _changed_keywords(inputs: StageInputs, earlier: Earlier) -> tuple[NDArray[np.int64], U32] | None:
     """Return the keywords whose sentences changed, and the rows of all: reused ones, then these.
 
-    None where sentences that stay come in another order: sums are taken in it.
+    Returns None if reused sentences come in another order, because the sums depend on it.
     """
     words, before = inputs["words"], earlier.needs["words"]
     changes = Changes.of(earlier, inputs["units"])
@@ -76,12 +76,12 @@ def _changed_keywords(inputs: StageInputs, earlier: Earlier) -> tuple[NDArray[np
     _, first, second = _core.merge_strings(old, every, strings(words, "vocabulary"))
     place = np.full(len(first) + len(second), -1, np.int64)
     place[first] = np.arange(len(first))
-    was = place[second]  # for each keyword its number before, or -1
+    was = place[second]  # previous number of each keyword, or -1
     now = np.full(len(first), -1, np.int64)
     now[was[was >= 0]] = np.flatnonzero(was >= 0)
     gone = np.setdiff1d(np.arange(count), kept)
-    lost = now[take_rows(csr(before, "sent_words"), gone)[1]]
-    found = take_rows(csr(words, "sent_words"), np.flatnonzero(rows >= count))[1]
+    lost = now[select_rows(csr(before, "sent_words"), gone)[1]]
+    found = select_rows(csr(words, "sent_words"), np.flatnonzero(rows >= count))[1]
     mask = was < 0
     mask[found] = True
     mask[lost[lost >= 0]] = True

@@ -69,7 +69,7 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
         "lexical_counts": shared,
         "semantic": semantic,
         "semantic_scores": similarity,
-        # Under another name, because a mode that walks over chunks has no use for it.
+        # A separate array name, because modes that walk over chunks do not read it.
         **csr_out("unit_graph" if _over_units(inputs, of_units) else "graph", graph),
     }
 

@@ -1,6 +1,6 @@
 """The tokenisation of the reference implementation of KET-RAG, for `ket-rag:reference`.
 
-It has two tokenisations: lower-case words for co-occurrence, and raw tokens for keywords. Sentences are found
+It tokenises twice: lower-case words for co-occurrence, and raw tokens for keywords. Sentences are found
 within each unit; the text to embed is their tokens separated by spaces.
 """
 

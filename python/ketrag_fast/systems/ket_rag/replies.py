@@ -1,7 +1,7 @@
-"""The stored replies about the core chunks as arrays: one row for each chunk with a usable reply.
+"""Convert the stored LLM replies about the core chunks to arrays, one row per chunk with a usable reply.
 
-Chunks are read in order of importance; rows are in chunk order. The result depends on the stored replies, so
-every build checks this stage.
+Chunks are read in order of importance; rows are in chunk order. The result depends on the stored replies, and
+every build checks whether they changed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def look(inputs: StageInputs, settings: Settings, context: StageContext) -> str:
     reading = reading_of(context)
     chunks = core_chunks(inputs)
     if reading.limit is not None:
-        reading.limit.soft = True  # from here on the time limit stops only the reading, not the build
+        reading.limit.soft = True  # from here on, the time limit stops the reading but not the build
     reading.read(chunks, context.report)
     state = hashlib.blake2b(digest_size=32)
     reader = reading.reader

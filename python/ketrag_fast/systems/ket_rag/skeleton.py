@@ -1,4 +1,4 @@
-"""Fold all stored replies into entities and relations with their sources (KET-RAG, Algorithm 1)."""
+"""Merge all stored replies into entities and relations with their sources (KET-RAG, Algorithm 1)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ JOINED = 500
 """The maximum length in tokens of a concatenated description."""
 _EVERYTHING = 2**62
 _KEPT = "skeleton"
-"""The key under which `look` leaves its fold for `run`."""
+"""The key under which `look` stores its result for `run`."""
 
 
 def look(inputs: StageInputs, settings: Settings, context: StageContext) -> str:

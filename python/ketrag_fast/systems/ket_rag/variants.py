@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 
 @dataclass(frozen=True, kw_only=True)
 class KetRules:
-    """What the variants decide differently.
+    """Decisions in which the variants of KET-RAG differ.
 
     Attributes:
         words: words and sentences as built in, or those of NLTK, with a keyword's vector as the mean over its

@@ -192,7 +192,7 @@ CHANNELS = (
         ),
         help="a walk of two steps from the nodes nearest to the query and the nodes that it names",
         vector="yes",
-        cite=f"{_HERE}.node_sources:node_sources",
+        cite=f"{_HERE}.inspection:node_sources",
     ),
 )
 
@@ -207,7 +207,7 @@ RECIPES = {
 
 
 def describe(sizes: Sizes) -> Mapping[str, Any]:
-    """Return rows of `ketrag stats` about the decompositions."""
+    """Return the rows that `ketrag stats` prints about the decompositions."""
     names = ("decomposed_chunks", "undecomposed_chunks", "chunks_to_decompose", "important_entities")
     return {name: sizes.get(name, 0) for name in names} if "decomposed_chunks" in sizes else {}
 
@@ -215,7 +215,7 @@ def describe(sizes: Sizes) -> Mapping[str, Any]:
 SYSTEM = System(
     name="noderag",
     order=4,
-    source="Xu and others 2025: NodeRAG, section 3; with the decisions of docs/noderag.md",
+    source="Xu and others 2025: NodeRAG, section 3; with the decisions of docs/internals/noderag.md",
     help="units, entities, relations, attributes and high-level elements in one graph, and a walk over it",
     graphs=(
         GraphSource(

@@ -1,4 +1,4 @@
-"""Attributes: a portrait of each important entity from the units and relations around it (NodeRAG, 3.5)."""
+"""Attributes: a description of each important entity, from its units and relations (NodeRAG, 3.5)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ketrag_fast.base.config import Settings
 from ketrag_fast.kernels.text import pack
-from ketrag_fast.systems.noderag.evidence import INPUT, Statements, put_together, statements
+from ketrag_fast.systems.noderag.evidence import INPUT, Statements, statements, strongest_texts
 from ketrag_fast.systems.noderag.writing import TOKENS, Portrait, writer_of
 from ketrag_fast.systems.shared.core_chunks import reading_of
 from ketrag_fast.systems.shared.row_text import text_of
@@ -22,7 +22,7 @@ _KEPT: Final = "attributes"
 
 
 def look(inputs: StageInputs, settings: Settings, context: StageContext) -> str:
-    """Have the model write missing attributes, and return a hash of all of them."""
+    """Generate missing attributes with the LLM, and return a hash of all attributes."""
     writer = writer_of(settings, context)
     if writer is None:
         return "by rule"
@@ -66,8 +66,8 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
 
 
 def portrait(name: str, said: Statements, around: NDArray[np.int64]) -> str:
-    """Return the attribute without a model: the name, then the strongest units that mention it."""
-    text = put_together(said, around, TOKENS)
+    """Return an entity's attribute without an LLM: its name, then the strongest units that mention it."""
+    text = strongest_texts(said, around, TOKENS)
     return f"{name}: {text}" if text else ""
 
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ketrag_fast.base.config import Settings
 from ketrag_fast.errors import BackendMissing
 from ketrag_fast.kernels.text import pack
-from ketrag_fast.systems.noderag.evidence import INPUT, Statements, put_together, statements
+from ketrag_fast.systems.noderag.evidence import INPUT, Statements, statements, strongest_texts
 from ketrag_fast.systems.noderag.writing import TOKENS, Community, Element, writer_of
 from ketrag_fast.systems.shared.core_chunks import reading_of
 from ketrag_fast.systems.shared.row_text import text_of
@@ -24,16 +24,16 @@ from ketrag_fast.systems.shared.rows import csr, csr_out, lengths, strings_out
 from ketrag_fast.systems.spec.stage import Outputs, StageContext, StageInputs
 
 NONE: Final = 2**32 - 1
-"""The community of a node without an edge."""
+"""The community number of nodes without edges."""
 _KEPT: Final = "elements"
 _ROUNDS: Final = 10
-"""Iterations of Leiden's algorithm, each from the previous result; it converges much earlier."""
+"""Maximum number of iterations of Leiden's algorithm; it usually converges much earlier."""
 _LEAST: Final = 2
 """The minimum number of units or attributes of a community that is described without a model."""
 
 
 def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outputs:
-    """`community` of each unit, entity, relation and attribute, numbered by their smallest members."""
+    """Return the community of each unit, entity, relation and attribute, numbered by smallest member."""
     graph, attributes = inputs["noderag_graph"], inputs["noderag_attributes"]
     indptr, indices = csr(graph, "mentions")
     nodes = len(indptr) - 1
@@ -80,7 +80,7 @@ def leiden(first: NDArray[np.int64], second: NDArray[np.int64], nodes: int, seed
 
 
 def look(inputs: StageInputs, settings: Settings, context: StageContext) -> str:
-    """Have the model describe communities without a description, and return a hash of all descriptions."""
+    """Generate missing descriptions of communities with the LLM, and return a hash of all descriptions."""
     writer = writer_of(settings, context)
     if writer is None:
         return "by rule"
@@ -96,7 +96,10 @@ def look(inputs: StageInputs, settings: Settings, context: StageContext) -> str:
 
 
 def elements(inputs: StageInputs, settings: Settings, context: StageContext) -> Outputs:
-    """Return the high-level elements and their titles; a repeated element has the communities of both."""
+    """Return the high-level elements and their titles.
+
+    Equal elements are merged, with the communities of each.
+    """
     written = reading_of(context).scratch.pop(_KEPT, None)
     said = statements(inputs, settings.encoding, context)
     described: dict[str, list[int]] = {}
@@ -128,7 +131,7 @@ def by_rule(
     """Return the description without a model: the strongest units, titled by their most frequent entity."""
     if len(units) + len(attributes) < _LEAST:
         return []
-    text = put_together(said, units, TOKENS)
+    text = strongest_texts(said, units, TOKENS)
     graph = inputs["noderag_graph"]
     indptr, indices = csr(graph, "mentions")
     last = said.units + len(graph["entity_weight"])

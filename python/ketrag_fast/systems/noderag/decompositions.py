@@ -1,6 +1,6 @@
-"""The stored decompositions of the chunks as arrays (NodeRAG, 3.3).
+"""Convert the stored decompositions of chunks to arrays (NodeRAG, 3.3).
 
-The result depends on the stored replies, so every build checks this stage.
+The result depends on the stored replies, and every build checks whether they changed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ketrag_fast.systems.shared.rows import strings_out
 from ketrag_fast.systems.spec.stage import Outputs, StageContext, StageInputs
 
 _KEPT: Final = "decompositions"
-"""The key under which `look` leaves its result for `run`."""
+"""The key under which `look` stores its result for `run`."""
 Read = list[tuple[Chunk, Decomposition]]
 
 
@@ -32,7 +32,7 @@ def look(inputs: StageInputs, settings: Settings, context: StageContext) -> str:
     reading = reading_of(context)
     chunks = core_chunks(inputs)
     if reading.limit is not None:
-        reading.limit.soft = True  # from here on the time limit stops only the reading, not the build
+        reading.limit.soft = True  # from here on, the time limit stops the reading but not the build
     work = decomposition(reading.reader)
     reading.read(chunks, context.report, work)
     ordered = sorted(chunks)

@@ -1,4 +1,4 @@
-"""NodeRAG's graph as a graph that can be drawn."""
+"""Read NodeRAG's graph for pictures and exports."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ketrag_fast.systems.spec.drawing import DrawableGraph, NodeBlock
 
 
 def read_nodes(stages: dict[str, Arrays]) -> DrawableGraph:
-    """Return the nodes of all seven types; an edge weighs as much as in the walk."""
+    """Return the nodes of all seven types; edges have the weights of the walk."""
     units, graph, elements = stages["units"], stages["noderag_graph"], stages["noderag_elements"]
     attributes, edges = stages["noderag_attributes"], stages["noderag_edges"]
     first = units["chunk_units"].astype(np.int64)

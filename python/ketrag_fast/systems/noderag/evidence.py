@@ -1,4 +1,4 @@
-"""The input of a generated text: the units and relations around an entity, or of a community.
+"""Select the input of a generated text: the units and relations of an entity or a community.
 
 If they exceed the prompt, those with the highest sum of neighbour weights come first (NodeRAG, 3.5 and 3.7).
 """
@@ -65,7 +65,7 @@ def statements(inputs: StageInputs, encoding: str, context: StageContext) -> Sta
     )
 
 
-def put_together(said: Statements, nodes: NDArray[np.int64], tokens: int) -> str:
-    """Return the strongest units in order: the replacement for a text of a model."""
+def strongest_texts(said: Statements, nodes: NDArray[np.int64], tokens: int) -> str:
+    """Return the strongest units in order, which replace a generated text when there is no LLM."""
     units = nodes[nodes < said.units]
     return " ".join(said.text(node) for node in said.within(units, tokens)) if len(units) else ""

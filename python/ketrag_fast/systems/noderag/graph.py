@@ -112,7 +112,7 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
 
 
 def whole_graph(graph: Heterograph) -> Outputs:
-    """As arrays."""
+    """Return the graph as arrays."""
     s, n, r = len(graph.units.weights), len(graph.entities.weights), len(graph.relations.weights)
     edges = [(unit, s + entity, count) for (unit, entity), count in graph.unit_entity.items()]
     edges += [

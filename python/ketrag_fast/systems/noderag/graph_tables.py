@@ -24,7 +24,7 @@ from ketrag_fast.systems.shared.rows import Arrays, csr, strings
 from ketrag_fast.systems.spec.graph_tables import Column, GraphTables
 
 KINDS = ("chunk", "unit", "attribute", "element", "entity", "title", "relation")
-"""In the order of their numbers."""
+"""Kinds of nodes, in the order of their numbers."""
 
 
 def heterograph(stages: Mapping[str, Arrays]) -> GraphTables:

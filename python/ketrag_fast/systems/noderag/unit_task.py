@@ -1,20 +1,32 @@
-"""The LLM tasks that decompose a chunk and repair a malformed relationship."""
+"""Decompose chunks into semantic units: by an LLM, or without one by rules on sentences and names."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from ketrag_fast.kernels.text import sentence_spans
 from ketrag_fast.models.extraction.chunk_reader import Chunk, ChunkReader
+from ketrag_fast.models.extraction.cleaning import MAX_DESCRIPTION, clean
+from ketrag_fast.models.extraction.grounding import Source
+from ketrag_fast.models.extraction.heuristic import (
+    distinct,
+    own_subject,
+    passage_with_rules,
+    subject_of,
+)
 from ketrag_fast.models.extraction.options import PromptOptions
 from ketrag_fast.models.extraction.prompt import fence_passage
+from ketrag_fast.models.extraction.records import Extraction, NameMention, RelationRecord
 from ketrag_fast.models.extraction.repair import read_json
 from ketrag_fast.models.extraction.run import ExtractionWork
 from ketrag_fast.models.tasks.task import ParsedReply, Task, object_schema
-from ketrag_fast.systems.noderag.unit_rules import VERSION, by_records, by_rules
 from ketrag_fast.systems.noderag.units import (
+    MAX_UNITS,
     Decomposition,
     Relationship,
+    SemanticUnit,
     dumps,
     loads,
     parse_decomposition,
@@ -22,7 +34,7 @@ from ketrag_fast.systems.noderag.units import (
 )
 
 PARSER: Final = 1
-"""Raise it when replies are parsed differently: stored replies are then parsed again."""
+"""Version of the parser: increase it when parsing changes, so that stored replies are parsed again."""
 _INSTRUCTIONS: Final = """\
 You read one passage and divide it into semantic units. Reply with one JSON object and nothing else.
 
@@ -171,3 +183,106 @@ def _relationship(text: str) -> Relationship | None:
     value = json.loads(text)
     good = isinstance(value, list) and len(value) == 3 and all(isinstance(part, str) for part in value)
     return Relationship(*value) if good else None
+
+
+VERSION: Final = "2"
+"""Version of the rules, part of the key of the decompositions that they make."""
+BETWEEN: Final = 80
+"""The maximum length of the text between two names that becomes their relation."""
+_JOINED: Final = "is named with"
+_LEAST: Final = 2
+"""The minimum number of letters of a sentence."""
+
+
+def by_rules(title: str, text: str, language: str = "auto") -> Decomposition:
+    """Return the units of a chunk; deterministic, for any text. `language` is as for `heuristic.extract`."""
+    text = text.encode("utf-8", "replace").decode("utf-8")
+    subject = subject_of(title, text)
+    passage = passage_with_rules(text, subject, language)
+    units = []
+    head = clean(subject, escaped=False)
+    for sentence in _sentences(text)[:MAX_UNITS]:
+        found = distinct(passage.entities(sentence))
+        own = own_subject(sentence, found, passage.articles)
+        key = own or head.casefold()
+        first = found[key].name if key in found else head
+        names = dict.fromkeys([first] if first else [])
+        names |= dict.fromkeys(each.name for each in found.values())
+        joined = tuple(
+            Relationship(first, _between(sentence, found, first, each), each.name)
+            for each in found.values()
+            if first and each.name.casefold() != first.casefold()
+        )
+        units.append(SemanticUnit(_unit_text(sentence), tuple(names), joined))
+        head = head or first
+    return Decomposition(tuple(units))
+
+
+def by_records(title: str, text: str, recorded: Extraction) -> Decomposition:
+    """Return the units of a chunk with the names and relations of a recording.
+
+    A relation belongs to the first sentence that names both its ends; if none does, its description
+    becomes a unit.
+    """
+    sentences = _sentences(text)[:MAX_UNITS]
+    places = [Source(sentence) for sentence in sentences]
+    names = list(dict.fromkeys(record.name for record in recorded.entities))
+    held = [[name for name in names if place.holds(name)] for place in places]
+    rows: list[list[Relationship]] = [[] for _ in sentences]
+    alone: list[SemanticUnit] = []
+    for relation in recorded.relations:
+        at = next(
+            (
+                k
+                for k, place in enumerate(places)
+                if place.holds(relation.source) and place.holds(relation.target)
+            ),
+            None,
+        )
+        one = Relationship(relation.source, _verb(relation), relation.target)
+        if at is not None:
+            rows[at].append(one)
+        else:
+            said = relation.description or f"{relation.source} {one.relation} {relation.target}"
+            alone.append(SemanticUnit(said, (relation.source, relation.target), (one,)))
+    units = [
+        SemanticUnit(_unit_text(sentence), tuple(found), tuple(joined))
+        for sentence, found, joined in zip(sentences, held, rows, strict=True)
+    ]
+    return Decomposition((*units, *alone[: MAX_UNITS - len(units)]), recorded.dropped)
+
+
+def _sentences(text: str) -> list[str]:
+    cut = (text[start:end].strip() for start, end in sentence_spans(text).tolist())
+    return [sentence for sentence in cut if sum(map(str.isalnum, sentence[:64])) >= _LEAST]
+
+
+def _unit_text(sentence: str) -> str:
+    """Return a unit's text unchanged, so that it can be located, but in one line and bounded."""
+    return clean(sentence, escaped=False)[:MAX_DESCRIPTION]
+
+
+def _between(sentence: str, found: Mapping[str, NameMention], first: str, each: NameMention) -> str:
+    """Return the words between two names if the first comes first; else a phrase that both are named."""
+    begin = found.get(first.casefold())
+    start = 0 if begin is None else begin.end
+    words = (
+        clean(sentence[start : each.start], escaped=False).strip(" ,;:-–—([\"'“”")
+        if start < each.start
+        else ""
+    )
+    if len(words) > BETWEEN:
+        words = words[:BETWEEN].rpartition(" ")[0]
+    return words or _JOINED
+
+
+def _verb(relation: RelationRecord) -> str:
+    """Return a description of the form "A was born in B" without the two names."""
+    told = relation.description
+    if told.casefold().startswith(relation.source.casefold()) and told.casefold().endswith(
+        relation.target.casefold()
+    ):
+        middle = told[len(relation.source) : len(told) - len(relation.target)].strip()
+        if middle:
+            return middle
+    return told or _JOINED

@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 
 @dataclass(frozen=True, kw_only=True)
 class NodeRules:
-    """What the variants decide differently, and the numbers that both have from the paper.
+    """Decisions in which the variants of NodeRAG differ, and numbers that both take from the paper.
 
     Attributes:
         entity_rounding: rounding of the core's degree and of the scale of betweenness.

@@ -1,4 +1,4 @@
-"""The texts that a language model writes for NodeRAG: attributes of entities, elements of communities."""
+"""Texts that an LLM writes for NodeRAG: attributes of entities, and elements of communities."""
 
 from __future__ import annotations
 
@@ -55,12 +55,12 @@ class Element(NamedTuple):
 
 @dataclass(frozen=True)
 class DescriptionWriter:
-    """Writes texts with the model that reads; without one, only stored texts exist."""
+    """Generate texts with the LLM that reads the chunks; without one, return stored texts only."""
 
     reading: Reading
 
     def written(self, task: Task[S, V], subjects: Sequence[S], context: StageContext) -> list[V | None]:
-        """Return the text about each subject; None if it does not exist yet."""
+        """Return the text about each subject, or None if it does not exist yet."""
         driver = self.reading.driver
         items: list[Item[S, V]] = driver.items(task, subjects)
         driver.run(items, context.report)
@@ -139,7 +139,7 @@ class DescriptionWriter:
 
 
 def writer_of(settings: Settings, context: StageContext) -> DescriptionWriter | None:
-    """Return the writer; None if texts are assembled without a model."""
+    """Return the writer, or None if texts are assembled without an LLM."""
     reading = context.reading
     by_rules = settings.of(NodeRagSettings).generated_texts == "rules"
     if reading is None or by_rules or not reading.reader.grounded:

@@ -29,7 +29,7 @@ UNITS = Stage(
         "document_hashes": array("u8", ANY, 16),  # one for each document
         **strings("document_ids", "documents"),
         **strings("document_titles", "documents"),
-        # What no unit covers: with the texts of the units, the whole documents.
+        # Text that no unit covers; together with the units' texts, the whole documents.
         **strings("document_gaps", "documents"),
         "chunk_document": array("u32", "chunks", below="documents", rising=True),
         "chunk_bytes": array("u32", "chunks", 2),
@@ -41,10 +41,11 @@ UNITS = Stage(
         "unit_span": array("u32", "units", 2),
         "unit_tokens": array("u32", "units"),
         **strings("unit_texts", "units"),
-        # Context of a block that the unit continues, and what closes it: printed before and after the text.
+        # If a unit continues a block: its context, such as a table header, and its end, printed around
+        # the text.
         **strings("unit_before", "units"),
         **strings("unit_after", "units"),
-        # By which copies are recognised: a hash of numbers and names, and a SimHash.
+        # For finding copies: a hash of numbers and names, and a SimHash.
         "unit_keys": array("u64", "units", 2),
         # The first and last line of the source, if a reader copies lines.
         "unit_lines": array("u32", "units", 2, optional=True),
@@ -141,12 +142,12 @@ TERMS = Stage(
 
 
 def lexical_stages(settings: Settings) -> tuple[str, ...]:
-    """Return the stages by which units match the words of a query."""
+    """Return the stages that match units with the words of a query."""
     return ("links",) if settings.sparse_model is None else ("links", "terms")
 
 
 def _vector_stages(settings: Settings) -> tuple[str, ...]:
-    """Return the needs of vectors: words for the fitted space, texts for a model."""
+    """Return the stages that vectors need: words for fitted vectors, texts for a model."""
     return (DOCUMENTS, "units") if has_model(settings) else (DOCUMENTS, "units", "words")
 
 
@@ -163,7 +164,7 @@ VECTORS = Stage(
     unit="steps",
     arrays={
         "basis": array("f32", "vocabulary", "dimension", optional=True),
-        "dimension": array("u32", 1, optional=True),  # of a model
+        "dimension": array("u32", 1, optional=True),  # from a model
         **vector_columns("unit", "units"),
     },
     seconds=lambda size: 2e-4 * size.get("units", 0),
@@ -247,4 +248,4 @@ def search_over(
 UNIT_SEARCH = search_over("units", "vectors", "unit", "unit_search", size="units")
 
 SHARED = (UNITS, WORDS, LINKS, TERMS, VECTORS, CHUNK_VECTORS, SENTENCE_VECTORS, TITLE_VECTORS, UNIT_SEARCH)
-"""In the default order of execution."""
+"""The shared stages, in the default order of execution."""

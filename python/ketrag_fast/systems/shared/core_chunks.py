@@ -1,4 +1,4 @@
-"""The core chunks as input of a reader."""
+"""The core chunks, as input for the reader of core chunks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The languages of documents: for each that of most of its units."""
+"""The language of each document: that of most of its units."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def codes_of_rows(stages: Mapping[str, Arrays]) -> list[str] | None:
 
 
 def languages_of(stage: Arrays | None) -> list[int]:
-    """Return the numbers of the languages in which queries are read; none if every text is English.
+    """Return the numbers of the languages in which queries are tokenised; none if every text is English.
 
     `stage` are the arrays of the links or of the words.
     """
@@ -57,7 +57,7 @@ def languages_of(stage: Arrays | None) -> list[int]:
 
 
 def code_of_row(stages: Mapping[str, Arrays], row: int) -> str | None:
-    """Return what `codes_of_rows` has for one row, or None."""
+    """Return the code that `codes_of_rows` has for one row, or None."""
     found = language_arrays(stages)
     if found is None:
         return None

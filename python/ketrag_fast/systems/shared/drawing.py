@@ -1,4 +1,4 @@
-"""Blocks of nodes and edges that several systems draw: passages, names, rows of ids as edges."""
+"""Nodes and edges that the graphs of several systems share: passages, names, and rows of ids as edges."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def name_block(
 
 
 Rows = tuple[int, int, tuple[NDArray[np.uint64], NDArray[np.uint32]], NDArray[Any] | float]
-"""First node of the rows, first node of their ids, the rows, and a weight for all, each id or each edge."""
+"""The first node of the rows and of the ids, the rows, and a weight: one for all, one per id or per edge."""
 
 
 def join_edges(
@@ -126,7 +126,7 @@ def join_edges(
 ) -> DrawableGraph:
     """Return the graph of some blocks with rows of ids as edges. Weights that are not positive are raised.
 
-    With `both_ways`, the rows list every edge from both ends, and it is taken once.
+    With `both_ways`, the rows list every edge from both ends, and each edge is added once.
     """
     sources, targets, weights = [], [], []
     for first, second, (indptr, indices), weight in edges:
@@ -151,9 +151,9 @@ def join_edges(
 
 
 def rows_with(arrays: Arrays, name: str, ids: Ids) -> Ids:
-    """Return the rows of compressed rows that have some of these ids: those with most of them first.
+    """Return the rows that contain any of these ids, those with most of them first.
 
-    Of rows with as many, the shortest comes first.
+    Ties go to the shortest row.
     """
     indptr, indices = csr(arrays, name)
     places = np.flatnonzero(np.isin(indices, ids))

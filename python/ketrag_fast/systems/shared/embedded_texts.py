@@ -1,4 +1,4 @@
-"""The texts that a model encodes: units after the title of their document, and the sentences in them."""
+"""Texts to encode: each unit, preceded by the title of its document, and the sentences in it."""
 
 from __future__ import annotations
 
@@ -40,7 +40,10 @@ def texts_after_titles(titles: Packed | None, owner: U32 | None, packed: Packed)
 
 
 def sentence_texts(units: Arrays) -> Iterator[str]:
-    """Yield the texts of sentences that are not titles; of one in two units, the part in its unit."""
+    """Yield the texts of sentences that are not titles.
+
+    A sentence in two units is cut at the end of its unit.
+    """
     own = _own_sentences(units)
     unit = units["sent_unit"][own].astype(np.uint32)
     span = np.clip(_inside(units, own), 0, lengths(units["unit_texts_offsets"])[unit][:, None])
@@ -61,9 +64,9 @@ def decode(packed: Packed) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Spans:
-    """Spans in the embedded texts of units: those of unit `u` are rows `indptr[u]` to `indptr[u + 1]`.
+    """Spans in the encoded texts of units; unit `u` has the rows `indptr[u]` to `indptr[u + 1]`.
 
-    `sentence` is the number of each among the sentences that are not titles.
+    `sentence` is the number of each span among the sentences that are not titles.
     """
 
     indptr: NDArray[np.int64]

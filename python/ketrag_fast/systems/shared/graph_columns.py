@@ -44,7 +44,7 @@ def ids_column(arrays: Arrays, name: str) -> Column:
 def lists_at(rows: tuple[NDArray[np.uint64], NDArray[np.uint32]], wanted: I64) -> list[list[int]]:
     """Return some compressed rows as lists."""
     indptr, indices = rows
-    if len(wanted) and bool((np.diff(wanted) == 1).all()):  # one run, as in a whole export
+    if len(wanted) and bool((np.diff(wanted) == 1).all()):  # consecutive rows, as in a whole export
         ends = indptr[int(wanted[0]) : int(wanted[-1]) + 2].astype(np.int64)
         run: list[int] = indices[ends[0] : ends[-1]].tolist()
         return [run[first:last] for first, last in pairwise((ends - ends[0]).tolist())]
@@ -55,7 +55,7 @@ def lists_at(rows: tuple[NDArray[np.uint64], NDArray[np.uint32]], wanted: I64) -
 def blocks_column(
     kind: ColumnType, empty: Any, blocks: Sequence[tuple[int, Callable[[I64], Sequence[Any]] | None]]
 ) -> Column:
-    """Return a column whose rows come from several blocks in order: each has its length and its reader.
+    """Return a column that concatenates several blocks, each with its length and its reader.
 
     Rows of a block without a reader have the value `empty`.
     """
@@ -86,7 +86,7 @@ def shortened(read: Callable[[I64], Sequence[str]]) -> Callable[[I64], list[str]
 
 
 def once(indptr: NDArray[np.uint64], indices: NDArray[np.uint32]) -> tuple[I64, NDArray[np.uint32]]:
-    """Return where each edge of a symmetric graph is listed from its smaller end, and that end."""
+    """Return the position of each edge of a symmetric graph at its smaller end, and that end."""
     owner = np.repeat(np.arange(len(indptr) - 1, dtype=np.uint32), lengths(indptr))
     places = np.flatnonzero(owner < indices)
     return places, owner[places]
@@ -98,5 +98,5 @@ def owners(indptr: NDArray[np.uint64]) -> NDArray[np.uint32]:
 
 
 def constant(count: int) -> NDArray[np.uint8]:
-    """Return the kind of rows that all have the same one."""
+    """Return the kinds of rows that all have the same kind."""
     return np.zeros(count, np.uint8)

@@ -1,4 +1,4 @@
-"""hnswlib graphs over vectors of a model: they propose candidates, which the core scores exactly.
+"""hnswlib graphs over a model's vectors propose candidates, which the core scores exactly.
 
 Below `ann_from` vectors no graph is built, because the exact scan is as fast. The result depends on whether
 hnswlib is installed, so this is part of the fingerprint when it matters.
@@ -29,7 +29,7 @@ def kind(count: int, settings: Settings, least: int) -> str:
 
 def propose(inputs: StageInputs, stage: str, vectors: str, settings: Settings, context: StageContext) -> Made:
     """Return the graph over an array of a stage and its record; nothing if the exact scan is used."""
-    if "basis" in inputs["vectors"]:  # the core embeds the query itself, and scans
+    if "basis" in inputs["vectors"]:  # fitted vectors: the core embeds the query and scans all rows
         return {}
     found, scratch = listed_vectors(inputs[stage], vectors), context.scratch
     made = write(found, settings.ann, settings.ann_from, scratch, settings.seed, context.report)
@@ -37,7 +37,7 @@ def propose(inputs: StageInputs, stage: str, vectors: str, settings: Settings, c
 
 
 def kind_of_search(inputs: StageInputs, stage: str, vectors: str, settings: Settings) -> str:
-    """Return the variant of the stage: what decides its result in addition to the settings."""
+    """Return what determines the result of the stage in addition to its settings."""
     if "basis" in inputs["vectors"]:
         return ""
     arrays = inputs[stage]

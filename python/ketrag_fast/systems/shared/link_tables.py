@@ -1,4 +1,4 @@
-"""The links of the walk as tables: units, the names in them, and their subjects."""
+"""The links of the walk as graph tables: units, the names in them, and their subjects."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ KINDS, RELATIONS = ("passage", "name", "subject"), ("names", "about", "mentions"
 
 
 def links(stages: Mapping[str, Arrays]) -> GraphTables:
-    """Return units, names and subjects. Keywords are left out: they would link almost every pair of units."""
+    """Return units, names and subjects, without keywords, which would link almost every pair of units."""
     units, arrays = stages["units"], stages["links"]
     counts = [
         len(units["unit_tokens"]),

@@ -13,7 +13,7 @@ from ketrag_fast.systems.shared.rows import U32, U64, Arrays, csr, lengths, offs
 
 Weights = Mapping[str, NDArray[np.float64]]
 _COMPUTED: dict[int, Weights] = {}
-"""By the identity of an array of the links, as long as it exists."""
+"""Weights by the identity of an array of links, for as long as the array exists."""
 
 
 def link_weights(links: Arrays) -> Weights:

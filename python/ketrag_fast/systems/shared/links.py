@@ -16,13 +16,13 @@ from ketrag_fast.systems.shared.rows import documents_of, offsets_of, strings, t
 from ketrag_fast.systems.spec.stage import Earlier, Outputs, StageContext, StageInputs
 
 _PART: Final = 1 << 20
-"""Sentences that are compared together."""
+"""Number of sentences compared at once."""
 _LEAST_SPACE: Final = 5
-"""Size of the temporary files and arrays, times the text: 6 to 8 with ordinary words."""
+"""Size of temporary files and arrays as a multiple of the text; 6 to 8 for ordinary prose."""
 
 
 def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outputs:
-    """Return the links, without title sentences: the walk itself adds the title to each sentence."""
+    """Return the links, without sentences of titles, because the walk adds the title to each sentence."""
     units = inputs["units"]
     if context.earlier is not None:
         made = _update_links(inputs, context.earlier, settings, context)
@@ -36,7 +36,7 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
     owners = units["unit_document"][sent_unit]
     sentences = _core.slice_strings(texts, owners, units["sent_bytes"][own])
     del texts
-    inputs.documents.forget()  # the kernel has the texts as units and as sentences; a third copy is too much
+    inputs.documents.forget()  # the kernel holds the texts as units and as sentences; avoid a third copy
     titles = _core.take_strings(strings(units, "document_titles"), units["unit_document"])
     return _core.links_build(
         *titles,
@@ -50,7 +50,10 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
 
 
 def _are_within(units: Outputs) -> bool:
-    """Return whether every sentence is within its unit; those of windows may continue in the next."""
+    """Return whether every sentence ends within its unit.
+
+    With overlapping windows it may end in the next one.
+    """
     sentences, spans = units["sent_bytes"], units["unit_bytes"]
     for start in range(0, len(sentences), _PART):
         part = slice(start, start + _PART)
@@ -95,7 +98,7 @@ def _build_in_runs(units: Outputs, settings: Settings, context: StageContext) ->
 def _update_links(
     inputs: StageInputs, earlier: Earlier, settings: Settings, context: StageContext
 ) -> Outputs | None:
-    """Update the links, reading only new units. Returns None if these are in most documents."""
+    """Update the links by reading only new units. Returns None if most documents are new."""
     units, before = inputs["units"], earlier.parts or (earlier.arrays,)
     changes = Changes.of(earlier, units)
     count = len(changes.before["unit_tokens"])
@@ -110,7 +113,7 @@ def _update_links(
     sent_unit = units["sent_unit"][own]
     row = units["unit_document"][sent_unit]
     wanted = needed[owner[row]]
-    place = np.cumsum(needed[owner]) - 1  # rows of the documents that are needed, among themselves
+    place = np.cumsum(needed[owner]) - 1  # row numbers among the needed documents
     texts = inputs.documents.only(np.flatnonzero(needed).tolist()).packed("text")
     blob, ends = _core.slice_strings(
         texts, place[row[wanted]].astype(np.uint32), units["sent_bytes"][own][wanted]

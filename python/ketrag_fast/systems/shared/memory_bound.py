@@ -1,4 +1,4 @@
-"""How much a build may hold in memory, from the setting `memory`, and how much it held."""
+"""Memory limit of a build, from the setting `memory`, and its measured peak."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from ketrag_fast import _core
 from ketrag_fast.base.config import LEAST_MEMORY, Settings
 
 _DEFAULT: Final = 1024
-"""MB if the system does not report its memory."""
+"""Memory in MB to assume if the system does not report it."""
 _UNIT: Final = (6, 4096)
-"""Memory of a unit while it is read: times its text, and bytes."""
+"""Memory of a unit while it is read: a multiple of its text, plus bytes."""
 _ENTRY: Final = 8
 """Bytes of an entry of a transpose."""
 _MOST_UNITS: Final = 1 << 15
-"""Longer runs take no less time."""
+"""Maximum number of units in a run; longer runs are not faster."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Units that are read together, and entries of a transpose that are placed together."""
+    """Number of units read at once, and of entries of a transpose written at once."""
 
     units: int
     entries: int
@@ -36,7 +36,7 @@ def memory_of(settings: Settings) -> int:
 def bounds_of(settings: Settings, text: int) -> Bounds:
     """Return the bounds of a build whose units have `text` bytes on average.
 
-    A quarter of the memory is for units that are read, a quarter for a transpose; the rest is for the
+    A quarter of the memory is for reading units, a quarter for a transpose, and the rest for the
     interpreter and the vocabularies.
     """
     quarter = memory_of(settings) * 1_000_000 // 4

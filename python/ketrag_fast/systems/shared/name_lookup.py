@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 _NEAR = 5
-_CLOSE = 0.6  # the ratio of difflib from which a name counts as near
+_CLOSE = 0.6  # minimum difflib ratio of a similar name
 _COMPARED = 1000
 """The number of names compared by difflib, which takes 10 us each."""
 
@@ -19,7 +19,7 @@ _COMPARED = 1000
 class Names:
     """Packed names by id, all in the case that `case` produces.
 
-    There may be half a million, so they are compared as bytes, and only candidates are decoded.
+    Half a million names are compared as bytes, and only candidates are decoded.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class Names:
         return {known.casefold(): row for row, known in names if self._case(known.casefold()) != known}
 
     def _alike(self, wanted: str) -> list[int]:
-        """Return the names to compare: all if they are few, else those that share most byte trigrams."""
+        """Return the names to compare: all if there are few, or else those that share most byte trigrams."""
         if len(self) <= _COMPARED:
             return list(range(len(self)))
         data = np.frombuffer(_bytes(self._case(wanted)), np.uint8)

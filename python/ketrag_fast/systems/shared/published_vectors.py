@@ -1,7 +1,7 @@
-"""Rows of vectors in published generations, by the keys of their texts: what a build need not encode again.
+"""Find the vectors of texts in published generations, so that a build does not encode them again.
 
-A stage whose documents alone changed reuses rows by document (`row_reuse`). This finds them by text, however
-the units came about: after other settings, in indexes that are merged, in the index that an excerpt is of.
+If only documents changed, a stage reuses rows by document (`row_reuse`). This module finds rows by text,
+even if the units were cut with other settings, or come from merged indexes or from the source of an excerpt.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from ketrag_fast.systems.shared.rows import Arrays
 
 Stages = Mapping[str, Arrays]
 SENTENCES, TITLES = "sentence_vectors", "title_vectors"
-"""Stages whose array is `SIGNS`."""
+"""Stages that store sign codes."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Reusing rows of the published generation after some documents changed.
+"""Reuse rows of the published generation after some documents changed.
 
 A stage with `context.earlier` computes rows of the new documents only, and numbers them after the published
 rows. One list of row numbers then puts both in the current order.
@@ -156,7 +156,7 @@ def columns_in_use(arrays: Arrays, name: str, turned: str, rows: U32) -> NDArray
     gone[rows[rows < len(gone)]] = False
     counts = np.diff(arrays[f"{turned}_indptr"].astype(np.int64))
     for row in np.flatnonzero(gone).tolist():
-        counts[indices[int(indptr[row]) : int(indptr[row + 1])]] -= 1  # each value once a row
+        counts[indices[int(indptr[row]) : int(indptr[row + 1])]] -= 1  # each value at most once per row
     return (counts > 0).astype(np.uint8)
 
 

@@ -1,4 +1,4 @@
-"""Single rows of a stage's arrays in readable form: a text, a list of ids, a piece of a document."""
+"""Read single rows of a stage's arrays: a text, a list of ids, or a span of a document."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Helpers for compressed rows and packed strings that several stages use."""
+"""Convert between compressed rows or packed strings and the arrays of a stage."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ def lengths(indptr: U64) -> NDArray[np.int64]:
     return ends[1:] - ends[:-1]
 
 
-def take_rows(rows: tuple[U64, U32], wanted: NDArray[np.int64]) -> tuple[U64, U32]:
-    """Some rows, in the order given."""
+def select_rows(rows: tuple[U64, U32], wanted: NDArray[np.int64]) -> tuple[U64, U32]:
+    """Return the given rows, in the given order."""
     indptr, indices = rows
     starts = indptr[:-1][wanted].astype(np.int64)
     lengths = indptr[1:][wanted].astype(np.int64) - starts
@@ -88,7 +88,8 @@ def word_rows(
 ) -> tuple[U64, U32, U32]:
     """Return (indptr, ascending word ids, counts) of texts; words outside the vocabulary are ignored.
 
-    The texts are read in all `languages` of the index (none: English), because names do not tell theirs.
+    The texts are tokenised in all `languages` of the index (default English), because a name has no known
+    language.
     """
     words, _, indptr = _core.tokenise(texts, language, threads, languages=languages)
     number = {word: place for place, word in enumerate(unpack(*vocabulary))}

@@ -1,4 +1,4 @@
-"""Postings of learned term weights: for each term of a sparse encoder the units that it is in."""
+"""Postings of learned term weights: the units of each term of a sparse encoder."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ketrag_fast.models.embedders.sparse import SparseModel, Terms
 
 STEP: Final = 1 / 64
-"""The weight of an impact of 1 (rust/core/src/rank/terms.rs)."""
+"""The term weight that an impact of 1 stands for (rust/core/src/rank/terms.rs)."""
 
 
 def look(inputs: StageInputs, settings: Settings, context: StageContext) -> str:
@@ -44,7 +44,7 @@ def look(inputs: StageInputs, settings: Settings, context: StageContext) -> str:
 
 
 def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outputs:
-    """Return the units of each term with their impacts; a unit is encoded after its document's title."""
+    """Return the units and impacts of each term; each unit is encoded after its document's title."""
     from ketrag_fast.models.embedders.sparse import open_model
 
     assert settings.sparse_model is not None  # noqa: S101 - only a mode with a sparse encoder needs this stage
@@ -92,7 +92,7 @@ def query_terms(
     Raises:
         ModelMismatch: The encoder is not that of the index.
         BackendError: The encoder cannot be loaded.
-        DeadlineExceeded: Time is over.
+        DeadlineExceeded: The time limit is exceeded.
     """
     from ketrag_fast.models.embedders.sparse import open_model
 

@@ -1,4 +1,4 @@
-"""Cutting documents while the sources are still read, so that a second core has work from the beginning.
+"""Cut documents while the sources are still being read, so that a second core is busy from the beginning.
 
 The result counts only if the stored documents are those that were cut, in their order: the stage "units"
 compares the hashes of their contents. Otherwise, or after any error, the documents are cut from the tables.
@@ -26,9 +26,9 @@ from ketrag_fast.types.locations import Locator
 
 Packed = tuple[NDArray[np.uint8], NDArray[np.uint64]]
 Piece = tuple[Mapping[str, Packed], Mapping[int, tuple[Locator, ...]]]
-"""Documents as columns, and the locators of those that have any."""
+"""A block of documents: columns, and the locators of documents that have any."""
 _BLOCK: Final = 4 << 20
-"""Bytes of texts that are cut together."""
+"""Bytes of texts cut at once."""
 
 
 class UnitsAhead:
@@ -40,7 +40,9 @@ class UnitsAhead:
         folder = self._exits.enter_context(scratch_folder(scratch))
         self._joined = JoinedUnits(self._exits.enter_context(ArraySpool(folder)))
         pool = ThreadPoolExecutor(1, thread_name_prefix="ketrag-cuts")
-        self._pool = self._exits.enter_context(pool)  # last, so that it ends before its files do
+        self._pool = self._exits.enter_context(
+            pool
+        )  # entered last, so the thread ends before its files close
         self._pieces: list[Piece] = []
         self._held = 0
         self._work: Future[None] | None = None
@@ -63,7 +65,7 @@ class UnitsAhead:
             self._cut()
 
     def give_up(self) -> None:
-        """Cut no more: the documents come in another order, or are changed."""
+        """Stop cutting, because documents change or come in another order."""
         self._is_void = True
         self._pieces.clear()
 
@@ -79,17 +81,17 @@ class UnitsAhead:
         return None if self._is_void else self._joined.finish()
 
     def close(self) -> None:
-        """Wait for the thread, and remove the files."""
+        """Wait for the thread, then delete its files."""
         self.give_up()
         self._exits.close()
 
     def _wait(self) -> None:
         error = self._work.exception() if self._work is not None else None
-        if error is not None:  # the stage itself does the same work, and raises if it fails, too
+        if error is not None:  # the stage repeats the work and raises the same error
             self.give_up()
 
     def _cut(self) -> None:
-        """Start to cut the documents so far, after those before them."""
+        """Start cutting the pending documents once the previous block is done."""
         self._wait()
         if self._is_void:
             return

@@ -41,9 +41,9 @@ from ketrag_fast.systems.shared.rows import (
     Arrays,
     csr,
     documents_of,
+    select_rows,
     sentence_order,
     strings,
-    take_rows,
     texts_in_context,
     whole_chunks,
 )
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from ketrag_fast.models.embedders.cache import Finder
 
 _FITTED: Final = 1 << 16
-"""The maximum number of documents on which the built-in space is fitted."""
+"""Maximum number of documents for fitting the built-in vector space."""
 
 
 def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outputs:
@@ -72,8 +72,8 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
     fitted = (indptr, indices, words["unit_counts"])
     chosen = _units_to_fit(inputs["units"])
     if chosen is not None:
-        _, counts = take_rows((indptr, words["unit_counts"]), chosen)
-        fitted = (*take_rows((indptr, indices), chosen), counts)
+        _, counts = select_rows((indptr, words["unit_counts"]), chosen)
+        fitted = (*select_rows((indptr, indices), chosen), counts)
     basis = _core.fit_embedder(
         *fitted,
         count,
@@ -153,7 +153,7 @@ def _chunk_rows(documents: Documents, units: Arrays, packing: Packing, context: 
     texts = _core.slice_strings(documents.packed("text"), owner, units["chunk_bytes"])
     stream = texts_after_titles(documents.packed("title"), owner, texts)
     context.report.unit = "tokens"
-    # They stay in the tables, too: no published array has the text of a chunk, by which a row is found.
+    # These vectors also stay in the tables, because no published array has chunk texts to find rows by.
     vectors = _model(context).embed(stream, len(owner), len(texts[0]), context.report)
     return packing.pack(vectors, context.threads)
 
@@ -183,7 +183,7 @@ def sentences(inputs: StageInputs, settings: Settings, context: StageContext) ->
 def encode_new(
     documents: Documents, units: Arrays, settings: Settings, context: StageContext
 ) -> dict[str, NDArray[Any]]:
-    """Return what the stages "vectors" and "sentence_vectors" have of these documents, by stage and array."""
+    """Return the rows of new documents in the stages "vectors" and "sentence_vectors", by stage and array."""
     packing = Packing(settings.vector_format, _model(context).model.dimension)
     arrays = _searchable(_new_unit_rows(units, packing, context), context)
     found = {f"vectors.{name}": array for name, array in arrays.items()}
@@ -208,7 +208,7 @@ def decoded_sentences(inputs: StageInputs, rows: NDArray[Any] | None = None) -> 
 
 
 def way(inputs: StageInputs, settings: Settings, context: StageContext) -> str:
-    """Return how sentences are embedded, for the stage's fingerprint."""
+    """Return how sentences are encoded, as part of the stage's fingerprint."""
     return "pooled" if _pools(context) else ""
 
 
@@ -228,7 +228,7 @@ def _of_new_documents(changes: Changes, units: Arrays) -> Arrays:
 
 
 def _with_spans(units: Arrays, packing: Packing, context: StageContext) -> tuple[Rows, Rows]:
-    """Return rows of the unit vectors, and of those of `spans_of`, from one pass."""
+    """Return packed rows of units and of their sentences (`spans_of`) from one encoder pass."""
     spans, known = spans_of(units), _published(context)
     context.report.unit = "tokens"
     chars = len(texts_in_context(units)[0])
@@ -266,7 +266,7 @@ def _fitted_vectors(inputs: StageInputs, name: str, context: StageContext) -> ND
 
 
 def _searchable(rows: Rows, context: StageContext) -> dict[str, NDArray[Any]]:
-    """Return the arrays of units; those in f32 get byte codes, which thin out the rows of a search."""
+    """Return the arrays of unit vectors; f32 vectors get 8-bit codes that preselect the rows of a search."""
     arrays = columns(rows, "unit")
     if "unit_vectors" in arrays:
         arrays.update(_byte_codes(arrays["unit_vectors"], context))
@@ -284,7 +284,7 @@ def _model(context: StageContext) -> VectorSource:
 
 
 def _published(context: StageContext) -> PublishedVectors | None:
-    """Return what is published of this model; None while rows are reused by document."""
+    """Return the published vectors of this model; None if rows are reused by document."""
     return None if context.earlier is not None else context.published
 
 

@@ -1,4 +1,4 @@
-"""Words of the vocabulary as texts spell them: in other languages than English, the vocabulary has stems."""
+"""Find the usual spelling of vocabulary terms, which are stems in languages other than English."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ketrag_fast.systems.shared.row_text import row_of, text_of
 from ketrag_fast.systems.shared.rows import Arrays, strings
 
 _READ: Final = 8
-"""The number of units in which the spelling of a stem is counted."""
+"""Number of units in which the spellings of a stem are counted."""
 _REMEMBERED: Final = 4096
 
 

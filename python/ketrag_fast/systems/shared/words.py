@@ -22,10 +22,10 @@ from ketrag_fast.systems.shared.rows import (
     Arrays,
     csr,
     csr_out,
+    select_rows,
     sentence_order,
     strings,
     strings_out,
-    take_rows,
     whole_chunks,
 )
 from ketrag_fast.systems.spec.documents import Documents
@@ -41,7 +41,7 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
     words = found["words"]
     count = len(words[1]) - 1
     unit_words = found["unit_words"]
-    sent_words = take_rows(found["sent_words"], sentence_order(units)[0])
+    sent_words = select_rows(found["sent_words"], sentence_order(units)[0])
     return {
         **strings_out("vocabulary", words),
         **csr_out("unit_words", unit_words),
@@ -88,7 +88,7 @@ def _update_words(
         (before["unit_words_indptr"], before["unit_counts"]),
         (found["unit_words"][0], found["unit_counts"]),
     )
-    new_sentences = take_rows(found["sent_words"], sentence_order(changes.new)[0])
+    new_sentences = select_rows(found["sent_words"], sentence_order(changes.new)[0])
     sentences = sentence_rows(changes, units)
     made = {
         **strings_out("vocabulary", words),

@@ -1,4 +1,4 @@
 """Declarations of a system: its settings, arrays, stages, channels, recipes and presets.
 
-Declarations do no work, and none of these modules names a system.
+Declarations only describe; no module here names a system.
 """

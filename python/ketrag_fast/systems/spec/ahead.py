@@ -1,4 +1,4 @@
-"""Work of a stage on new documents that begins while the sources are read."""
+"""Interface for a stage that begins its work while the sources are still being read."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def columns_of(documents: Sequence[Document], metadata: Sequence[str] | None) -> dict[str, Packed]:
-    """Return documents as columns, given the metadata of each as JSON, or None if they have none."""
+    """Return documents as columns; `metadata` is JSON for each document, or None if no document has any."""
     from ketrag_fast.kernels.text import pack
 
     columns = {
@@ -28,7 +28,7 @@ def columns_of(documents: Sequence[Document], metadata: Sequence[str] | None) ->
 
 
 class Ahead(Protocol):
-    """Work on documents while they are read. The stage calls `take`, the build everything else."""
+    """Processes documents while they are read. The stage calls `take`; the build calls the other methods."""
 
     def add(
         self,
@@ -48,7 +48,7 @@ class Ahead(Protocol):
         """Discard everything: documents are changed or moved."""
 
     def take(self, contents: NDArray[np.uint8]) -> Mapping[str, NDArray[Any]] | None:
-        """Return the result if it is of the documents with these hashes, in this order."""
+        """Return the result if it was computed from exactly these documents, identified by hash, in order."""
 
     def close(self) -> None:
         """End the work, and remove its files."""

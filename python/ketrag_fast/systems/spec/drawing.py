@@ -1,4 +1,4 @@
-"""Graphs of a system, for pictures and exports: their declaration and what they are read into."""
+"""Declaration of a system's graphs, and the form in which they are drawn and exported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""References to functions as "module:function", so that a declaration imports nothing."""
+"""Functions named as "module:function", so that a declaration imports no code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A graph as two tables, nodes and edges, whose rows are read in slices: what exports and viewers need.
+"""A graph as two tables, nodes and edges, whose rows are read in slices by exports and viewers.
 
 Node `i` is row `i` of the node table. An undirected edge is listed once. Columns with these names mean the
 same in every graph: nodes have a "name", and may have a "type", a "description" and "units" (the numbers of

@@ -9,9 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from ketrag_fast.base.config import Settings
 from ketrag_fast.errors import Cancelled, ConfigError
-from ketrag_fast.systems.spec.ahead import Ahead
 from ketrag_fast.systems.spec.arrays import Arrays, Sizes
-from ketrag_fast.systems.spec.documents import Documents
 from ketrag_fast.systems.spec.function_ref import resolve
 
 if TYPE_CHECKING:
@@ -22,6 +20,8 @@ if TYPE_CHECKING:
     from ketrag_fast.models.embedders.cache import Finder
     from ketrag_fast.models.extraction.run import Reading
     from ketrag_fast.storage.arrays import RawFile
+    from ketrag_fast.systems.spec.ahead import Ahead
+    from ketrag_fast.systems.spec.documents import Documents
 
     Outputs = Mapping[str, NDArray[Any]]
     Made = Mapping[str, NDArray[Any] | RawFile]
@@ -229,11 +229,11 @@ class Stage:
         return self.provides or self.name
 
     def needed(self, settings: Settings) -> tuple[str, ...]:
-        """Return its needs under these settings."""
+        """Return the stages that it needs under these settings."""
         return self.needs(settings) if callable(self.needs) else self.needs
 
     def make(self, inputs: StageInputs, settings: Settings, context: StageContext) -> Made:
-        """Run the stage, and return its arrays and files."""
+        """Run the stage and return its arrays and files."""
         made: Made = resolve(self.run)(inputs, settings, context)
         return made
 

@@ -69,7 +69,7 @@ class Channel:
     Attributes:
         name: the published name.
         needs: the stages whose arrays it reads, or a function of the settings.
-        help: one line for `--help` and docs/modes.md.
+        help: one line for `--help` and docs/reference/modes.md.
         rank: the function, or "module:function".
         vector: whether it uses the query's vector: "no", "yes", or "model" (if the index has a model).
         searches: the lists of vectors that it scans (units, keywords, entities); hnswlib may propose
@@ -147,7 +147,7 @@ class Recipe:
 
     Attributes:
         shares: the channels, in the order of the context.
-        help: one line for `--help` and docs/modes.md.
+        help: one line for `--help` and docs/reference/modes.md.
         join: "shares" (each channel prints within its share), "fuse" (by reciprocal rank), or "vote"
             (tables of the first channel, then units of the second, those first that both would print).
         rollover: the setting or rule that decides which channel gets the unused budget.
@@ -252,7 +252,7 @@ class System:
     Attributes:
         name: the published name.
         source: the paper, or a page in docs/.
-        help: one line for `--help` and docs/settings.md.
+        help: one line for `--help` and docs/reference/settings.md.
         settings: a frozen dataclass of `setting(...)` fields.
         stages, channels: its own, and those that it shares with other systems.
         recipes: its modes.

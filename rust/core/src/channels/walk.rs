@@ -41,9 +41,12 @@ impl Channel for Walk {
     ) -> Result<Vec<Scored>> {
         let links = need(query.parts.links()?)?;
         let (dense, weighed) = (dense(query)?, query.weighed()?);
-        let lengths = walk::Lengths::Spans(query.parts.unit_spans()?);
+        let units = walk::Units {
+            lengths: walk::Lengths::Spans(query.parts.unit_spans()?),
+            documents: Some(query.parts.unit_documents()?),
+        };
         let (text, mask, plan) = (query.question.text, query.mask, walk::Plan::new(false));
-        walk::rank(links, lengths, dense, weighed, text, wanted, mask, &plan, scratch.of(), progress)
+        walk::rank(links, units, dense, weighed, text, wanted, mask, &plan, scratch.of(), progress)
     }
 
     fn explain(&self, query: &Query<'_, '_>, units: &[u32], progress: &Progress) -> Result<Vec<Reason>> {

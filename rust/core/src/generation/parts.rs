@@ -182,6 +182,11 @@ impl<'a> Parts<'a> {
         Ok(self.places()?.span)
     }
 
+    /// Return the document of each unit.
+    pub fn unit_documents(&self) -> Result<Items<'a, u32>> {
+        Ok(self.places()?.document)
+    }
+
     /// Return the printable texts and titles.
     pub fn units(&self) -> Result<&Units<'a>> {
         once(&self.units, || {

@@ -51,7 +51,7 @@ fn rankings(units: &[(String, String)], ids: &[u32], question: &str) -> Vec<Vec<
         found.push(
             walk::rank(
                 &links,
-                walk::Lengths::Keywords,
+                walk::Lengths::Keywords.into(),
                 None,
                 None,
                 question,

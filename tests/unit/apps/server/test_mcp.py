@@ -102,6 +102,17 @@ def test_a_session_over_pipes(folder: Path) -> None:
         assert themes.startswith("1 | ") and "4 documents" in themes
         theme = await said(client, "themes", theme="1")
         assert "fram.md | Fram | 1 passage" in theme and '" (' in theme
+        about = "Which ships come up again and again?"
+        excerpts = await said(client, "themes", question=about, filter="letters>3")
+        assert excerpts.startswith("## ") and f"fram.md | Fram\n{TEXTS['fram'][:20]}" in excerpts
+        hint = f'[about all documents? themes(question="{about}") has excerpts of many]'
+        assert (await said(client, "search", query=about)).endswith(hint)
+        listed_resources = (await client.list_resources()).resources
+        assert [(str(one.uri), one.title) for one in listed_resources] == [
+            ("ketrag://ships", "Themes of ships")
+        ]
+        read = await client.read_resource("ketrag://ships")
+        assert read.contents[0].text == themes
 
         templates = (await client.list_resource_templates()).resource_templates
         assert [one.uri_template for one in templates] == ["ketrag://{index}/{+path}{?from_line,lines}"]

@@ -29,8 +29,6 @@ OPERATIONS = (
     "POST /v1/ask",
     "GET /v1/indexes",
     "GET /v1/stats",
-    "GET /v1/part",
-    "GET /v1/part/bundle",
     "GET /v1/fields",
     "GET /v1/builds",
     "GET /v1/themes",

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from ketrag_fast import Document, Index, Settings, Theme, Themes
-from ketrag_fast.errors import Cancelled, InputError, ModeUnavailable
+from ketrag_fast.errors import Cancelled, InputError, ModeUnavailable, UnknownName
 from tests import small_model
 
 SHIPS_TEXT, BREAD_TEXT, STARS_TEXT = (
@@ -226,3 +226,18 @@ def test_an_index_without_keywords_names_the_command(tmp_path: Path) -> None:
     ):
         index.themes()
     assert "--modes" in (error.value.hint or "")
+
+
+def test_the_documents_of_a_theme_are_listed(index: Index) -> None:
+    for theme in index.themes().walk():
+        listed = [one.document for one in index.inspect.documents(theme=theme.id)]
+        assert len(listed) == theme.document_count
+        assert {one.document for one in theme.documents} <= set(listed)
+        some = index.inspect.documents(1, 2, theme=theme.id)
+        assert [one.document for one in some] == listed[1:3]
+        for one in theme.documents:
+            assert index.inspect.around(one.unit, 0, 0)[0][1].document == one.document
+    part = index.inspect.documents(theme="1", filter="subject=bread")
+    assert {one.metadata["subject"] for one in part} == {"bread"}
+    with pytest.raises(UnknownName, match=r"9\.9"):
+        index.inspect.documents(theme="9.9")

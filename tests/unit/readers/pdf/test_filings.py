@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ketrag_fast.readers.pdf.filings import filing_title
+from ketrag_fast.readers.pdf.reader import filing_title
 
 COVER = "FORM 10-Q\n\n\tCommission File Number: 001-36743\n\t{}\n{}(Exact name of Registrant as specified)\n"
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ketrag_fast import Document, Index, Locator, Settings
 from ketrag_fast.readers.plain_text import about_markdown
-from ketrag_fast.systems.spec.sections import SHORT, parts_of
+from ketrag_fast.systems.spec.documents import SHORT, parts_of
 from tests.support.parts import part
 from tests.support.reading import read_one
 

@@ -1,6 +1,7 @@
 //! What the candidates of a query show about the collection: whether its units have distinct subjects and mention
 //! those of others, so that a second hop can be recognised.
 
+use crate::items::Items;
 use crate::rank::links_view::{LinksView, NONE};
 use crate::rank::question::Question;
 use crate::sparse::Scored;
@@ -20,10 +21,17 @@ pub(super) struct Collection {
     pub mentioning: usize,
     /// Whether the query names a subject.
     pub named: bool,
+    /// Candidates of whose document there are others.
+    pub accompanied: usize,
 }
 
 impl Collection {
-    pub fn of(links: &LinksView<'_>, question: &Question, pool: &[Scored]) -> Self {
+    pub fn of(
+        links: &LinksView<'_>,
+        question: &Question,
+        documents: Option<Items<'_, u32>>,
+        pool: &[Scored],
+    ) -> Self {
         let subject = |one: &Scored| links.unit_subject[one.id as usize];
         let mentions = |one: &&Scored| {
             links.unit_mentions.row(one.id as usize).iter().any(|&other| other != subject(one))
@@ -38,6 +46,7 @@ impl Collection {
             subjects: subjects.len(),
             mentioning: pool.iter().filter(mentions).count(),
             named: !question.subjects.is_empty(),
+            accompanied: documents.map_or(0, |documents| accompanied(documents, pool)),
         }
     }
 
@@ -51,8 +60,20 @@ impl Collection {
         self.subjects as f64 / (self.titled as f64).max(TITLED * self.candidates as f64).max(1.0)
     }
 
+    /// Return the share of the candidates of whose document there are others.
+    pub fn company(&self) -> f64 {
+        self.accompanied as f64 / self.candidates.max(1) as f64
+    }
+
     /// Return the share of the candidates that mention the subject of another unit.
     pub fn linked(&self) -> f64 {
         self.mentioning as f64 / self.candidates.max(1) as f64
     }
+}
+
+/// Return how many candidates are not the only one of their document.
+fn accompanied(documents: Items<'_, u32>, pool: &[Scored]) -> usize {
+    let mut of: Vec<u32> = pool.iter().map(|one| documents[one.id as usize]).collect();
+    of.sort_unstable();
+    of.chunk_by(|a, b| a == b).map(<[u32]>::len).filter(|&many| many > 1).sum()
 }

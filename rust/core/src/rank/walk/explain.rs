@@ -263,7 +263,7 @@ mod tests {
         let rank = |scratch: &mut walk::Scratch| {
             walk::rank(
                 &links,
-                walk::Lengths::Keywords,
+                walk::Lengths::Keywords.into(),
                 None,
                 None,
                 QUESTION,

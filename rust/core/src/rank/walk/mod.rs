@@ -13,7 +13,8 @@
 //! pages and among the sections of a manual units have no subject or share a few, and what candidates share is chance. If
 //! the candidates of round 1 have few distinct subjects, the direct match therefore replaces the pairs, in part or
 //! wholly; for a collection with a subject for each unit nothing changes. The direct match counts more, too, if the query
-//! names no subject and few candidates mention one, as abstracts, whose titles do not occur in other texts.
+//! names no subject and few candidates mention one, as abstracts, whose titles do not occur in other texts. What then says
+//! more about a unit is its document: a unit gains by what else of it matches (`company`).
 //!
 //! Everything that is sorted is rounded first (`ties`): candidates, pairs, the best of either round and the
 //! final scores have the same order on every processor. Ties go to the smaller id in stage 1, and later to
@@ -26,6 +27,7 @@ mod ahead;
 mod bridges;
 mod chains;
 mod collection;
+mod company;
 mod dense;
 pub mod explain;
 mod pairs;
@@ -48,6 +50,7 @@ use crate::sparse::{leaves, rank_order, Leaders, Mask, Scored};
 use ahead::ask_ahead;
 use chains::Chains;
 use collection::Collection;
+use company::accompany;
 use dense::move_question;
 pub use dense::Dense;
 use pairs::Pairs;
@@ -86,6 +89,21 @@ struct Row {
     length: f64,
     pair: f64,
     chain: f64,
+    company: f64,
+}
+
+/// The units, and their links.
+#[derive(Debug, Clone, Copy)]
+pub struct Units<'a> {
+    pub lengths: Lengths<'a>,
+    /// The document of each unit, those of one document together. Without it no unit has company.
+    pub documents: Option<Items<'a, u32>>,
+}
+
+impl<'a> From<Lengths<'a>> for Units<'a> {
+    fn from(lengths: Lengths<'a>) -> Self {
+        Self { lengths, documents: None }
+    }
 }
 
 /// The lengths of units.
@@ -111,7 +129,7 @@ pub enum Lengths<'a> {
 #[allow(clippy::too_many_arguments)] // the index, the question, and how it is ranked
 pub fn rank(
     links: &LinksView<'_>,
-    lengths: Lengths<'_>,
+    units: Units<'_>,
     dense: Option<Dense<'_>>,
     weighed: Option<Weighed<'_>>,
     question: &str,
@@ -124,7 +142,9 @@ pub fn rank(
     if let Some(dense) = &dense {
         dense.check(links)?;
     }
+    let Units { lengths, documents } = units;
     check_lengths(links, lengths)?;
+    check_documents(links, documents)?;
     progress.check()?;
     let Scratch { question: known, subjects, first, rest, step, pairs: buffers, trace } = scratch;
     known.read(links, question);
@@ -149,7 +169,7 @@ pub fn rank(
     }
     let pool = task.candidates(&stage1, &order);
     let early: Vec<u32> = pool.iter().take(plan.partners).map(|p| p.id).collect();
-    let plan = plan.among(&Collection::of(links, known, &pool));
+    let plan = plan.among(&Collection::of(links, known, documents, &pool));
     let (plan, task) = (&plan, Task { plan: &plan, ..task });
     let mut rows: Vec<Row> = Vec::with_capacity(most);
     rows.extend(pool.iter().map(|p| task.row(subjects, p.id, p.score)));
@@ -181,6 +201,9 @@ pub fn rank(
     }
     pairs.extend(&columns[early.len()..]);
     let chains = task.round_two(&columns, early.len(), in_pool, &mut rows, &mut pairs)?;
+    if let Some(documents) = documents.filter(|_| plan.company > 0.0) {
+        accompany(documents, |unit| stage1.f(unit), &mut rows);
+    }
     rows.retain(|row| leaves(mask, row.unit));
     trace.keep(&columns, &pairs.bonus, plan.worth(), || chains.kept());
     trace.chain_cover = plan.chain_cover;
@@ -318,6 +341,7 @@ fn weighted_sum(plan: &Plan, is_dense: bool, r: &Row) -> f64 {
         + plan.subject * r.subject
         + length * r.length
         + chain * r.chain
+        + plan.company * r.company
 }
 
 /// Compute the weighted sum, add stage 3 if there are vectors, and return the final order.
@@ -422,6 +446,15 @@ fn check_lengths(links: &LinksView<'_>, lengths: Lengths<'_>) -> Result<()> {
     match given.iter().position(|x| !x.is_finite()) {
         Some(at) => Err(Error::input(format!("the length of unit {at} is not finite"))),
         None => Ok(()),
+    }
+}
+
+fn check_documents(links: &LinksView<'_>, documents: Option<Items<'_, u32>>) -> Result<()> {
+    match documents {
+        Some(documents) if documents.len() != links.units() => {
+            Err(Error::input(format!("{} documents of {} units", documents.len(), links.units())))
+        }
+        _ => Ok(()),
     }
 }
 

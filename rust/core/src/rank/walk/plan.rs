@@ -123,6 +123,8 @@ plan! {
     /// Weight of the best pair, and of the direct match at full directness. The former falls to 0.
     pair: f64 = 1.0, 1.0;
     direct_stage1: f64 = 3.0, 3.0;
+    /// Weight of a candidate's company at full directness, if all candidates have some.
+    company: f64 = 1.5, 0.0;
     /// Weights of the sum; in round 1 also `length_early`. Lengths are natural logarithms of characters.
     stage1: f64 = 0.1, 0.1;
     rest: f64 = 0.03, 0.03;
@@ -152,7 +154,8 @@ impl Plan {
         }
     }
 
-    /// Return the plan for a collection: the direct match replaces pairs where links show little.
+    /// Return the plan for a collection: the direct match, and what else of its document matches, replace pairs where links
+    /// show little.
     pub(super) fn among(&self, found: &Collection) -> Self {
         let positive = |span: f64| span.max(f64::MIN_POSITIVE);
         let few = ((self.distinct - found.distinct()) / positive(self.distinct_span)).clamp(0.0, 1.0);
@@ -162,7 +165,8 @@ impl Plan {
         };
         let direct = (self.direct * few).max(alone);
         let stage1 = self.stage1 + direct * (self.direct_stage1 - self.stage1);
-        Self { stage1, pair: self.pair * (1.0 - direct), ..self.clone() }
+        let company = self.company * direct * found.company();
+        Self { stage1, pair: self.pair * (1.0 - direct), company, ..self.clone() }
     }
 
     /// A mention counts fully; it is added to units, which count half.
@@ -190,44 +194,51 @@ impl Plan {
 mod tests {
     use super::*;
 
-    /// The weights of the direct match and of pairs among candidates.
-    fn weights(found: &Collection) -> (f64, f64) {
+    const UNCHANGED: [f64; 3] = [0.1, 1.0, 0.0];
+
+    /// The weights of the direct match, of pairs and of company among candidates.
+    fn weights(found: &Collection) -> [f64; 3] {
         let plan = Plan::new(false).among(found);
-        ((plan.stage1 * 1e9).round() / 1e9, (plan.pair * 1e9).round() / 1e9)
+        [plan.stage1, plan.pair, plan.company].map(|weight| (weight * 1e9).round() / 1e9)
     }
 
     #[test]
     fn the_direct_match_replaces_pairs_among_units_of_few_subjects() {
-        let plan = Plan::new(false);
         let of = |subjects, titled| Collection {
             candidates: 120,
             subjects,
             titled,
             mentioning: 120,
+            accompanied: 90,
             ..Collection::default()
         };
-        assert_eq!(plan.among(&of(84, 120)), plan);
+        assert_eq!(weights(&of(84, 120)), UNCHANGED);
         // Units without a subject say nothing about those with one, if these are most.
-        assert_eq!(plan.among(&of(60, 80)), plan);
-        assert_eq!(weights(&of(72, 120)), (1.55, 0.5));
+        assert_eq!(weights(&of(60, 80)), UNCHANGED);
+        assert_eq!(weights(&of(72, 120)), [1.55, 0.5, 0.5625]);
         for few in [of(10, 60), of(20, 20), of(0, 0)] {
-            assert_eq!(weights(&few), (3.0, 0.0));
+            assert_eq!(weights(&few), [3.0, 0.0, 1.125]);
         }
         assert_eq!(Plan::new(true).among(&of(0, 120)), Plan::new(true));
     }
 
     #[test]
     fn the_direct_match_counts_more_where_no_subject_is_mentioned() {
-        let plan = Plan::new(false);
-        let of =
-            |mentioning, named| Collection { candidates: 100, subjects: 100, titled: 100, mentioning, named };
-        assert_eq!(weights(&of(0, false)), (1.55, 0.5));
-        assert_eq!(weights(&of(5, false)), (0.825, 0.75));
+        let of = |mentioning, named| Collection {
+            candidates: 100,
+            subjects: 100,
+            titled: 100,
+            mentioning,
+            named,
+            accompanied: 0,
+        };
+        assert_eq!(weights(&of(0, false)), [1.55, 0.5, 0.0]);
+        assert_eq!(weights(&of(5, false)), [0.825, 0.75, 0.0]);
         for same in [of(10, false), of(60, false), of(0, true)] {
-            assert_eq!(plan.among(&same), plan);
+            assert_eq!(weights(&same), UNCHANGED);
         }
         assert_eq!(Plan::new(true).among(&of(0, false)), Plan::new(true));
-        assert_eq!(weights(&Collection::default()), (3.0, 0.0));
+        assert_eq!(weights(&Collection::default()), [3.0, 0.0, 0.0]);
     }
 
     #[test]

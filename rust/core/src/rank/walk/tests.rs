@@ -34,9 +34,19 @@ fn ids(plan: &Plan, question: &str, scratch: &mut Scratch) -> Vec<u32> {
     let arrays = index(&units());
     let weights = std::sync::OnceLock::new();
     let links = view(&arrays, &weights).unwrap();
-    let found =
-        rank(&links, Lengths::Keywords, None, None, question, 9, None, plan, scratch, &Progress::none())
-            .unwrap();
+    let found = rank(
+        &links,
+        Lengths::Keywords.into(),
+        None,
+        None,
+        question,
+        9,
+        None,
+        plan,
+        scratch,
+        &Progress::none(),
+    )
+    .unwrap();
     assert!(found.iter().all(|s| s.score.is_finite()));
     found.iter().map(|s| s.id).collect()
 }
@@ -66,7 +76,7 @@ fn wrong_lengths_and_deadlines_are_errors() {
     let mut ask = |lengths: &[f64], progress: &Progress| {
         rank(
             &links,
-            Lengths::Given(lengths),
+            Lengths::Given(lengths).into(),
             None,
             None,
             "film",

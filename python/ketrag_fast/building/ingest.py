@@ -1,0 +1,441 @@
+"""Update the tables from the sources, in three passes that run as one stream.
+
+1. `sources.list_sources` registers the given sources and lists what is done with each.
+2. `source_comparison` reads the sources, compares documents by content, and yields a `DocumentChange` for
+   each that is not stored as it is.
+3. `_apply` stores one such change.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import fnmatch
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import Any, Final
+
+from ketrag_fast.base.config import Settings, build_settings
+from ketrag_fast.base.filters import Columns, Condition
+from ketrag_fast.base.progress import Meter
+from ketrag_fast.building.file_reading import find_files, sandbox_pool
+from ketrag_fast.building.source_comparison import (
+    BatchInsert,
+    DocumentChange,
+    DocumentMove,
+    SourceComparison,
+    Step,
+)
+from ketrag_fast.building.sources import Others, Sources, SourceTask, are_paths, list_sources, split_sources
+from ketrag_fast.building.unchanged import UnchangedFiles
+from ketrag_fast.errors import Cancelled, DocumentError, InputError
+from ketrag_fast.readers import FORMATS, is_glob
+from ketrag_fast.readers.file_types import BY_SUFFIX
+from ketrag_fast.storage.array_spool import require_space
+from ketrag_fast.storage.document_hashes import hash_purged_id, metadata_json
+from ketrag_fast.storage.source_stamps import SourceStamps, StoredStamps
+from ketrag_fast.storage.tables import Known, Tables
+from ketrag_fast.systems.spec.ahead import Ahead, columns_of
+from ketrag_fast.types import Document, Failure
+from ketrag_fast.types.documents import FORMAT, GENERATED, HIDDEN
+from ketrag_fast.types.locations import from_rows, to_text
+
+_FEW: Final = 5
+_TOGETHER: Final = 512
+_TOGETHER_CHARACTERS: Final = 1 << 20
+"""Bounds of the new documents that are stored together: their number and their characters."""
+
+
+_TIMES: Final = 5
+"""Space that a build needs at its peak, times the text, at least."""
+_MARKUP: Final = 2
+"""A plain file has at least a text of half its size, on average; the rest may be markup."""
+
+
+@dataclass(slots=True)
+class Ingested:
+    """The changes from reading the sources. `fingerprint` covers all documents and their order."""
+
+    fingerprint: str = ""
+    documents: int = 0
+    added: int = 0
+    updated: int = 0
+    removed: int = 0
+    passed_over: int = 0
+    failures: list[Failure] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    skipped: list[Failure] = field(default_factory=list)
+    stamps: dict[str, SourceStamps] = field(default_factory=dict)
+    """Sizes and times of the files of each source that was read."""
+    reader: str = ""
+    """Versions and settings of the readers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """The change of the documents that a build starts with.
+
+    `sources` are read and registered; `others` is done with all other sources. If these are not read,
+    `sources` restore documents that were removed. `remove` lists ids, or patterns of ids (`*`, `?`, `[...]`;
+    a `*` also matches `/`), of documents to remove.
+    """
+
+    sources: Sources = ()
+    others: Others = "read"
+    remove: Sequence[str] = ()
+    where: Condition | None = None
+    """Documents whose metadata meets this condition are removed too."""
+    purge: bool = False
+    """Whether to erase everything stored about removed documents, including those removed earlier."""
+    stamps: StoredStamps | None = None
+    """Files with these sizes and times are not read again, whatever their format."""
+
+
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """The sources and settings stored before a build reads anything, and the settings stored earlier."""
+
+    change: Change
+    registered: tuple[int, ...]
+    earlier: Mapping[str, Any]
+
+    def undo(self, tables: Tables) -> None:
+        """Restore the tables after a build that failed before it stored a document."""
+        with tables.transaction():
+            for number in self.registered:
+                tables.remove_source(number)
+            tables.set_settings(self.earlier)
+
+
+def begin_change(tables: Tables, change: Change, settings: Settings) -> Beginning:
+    """Store the settings of a build and, for a new index, its paths, in one transaction.
+
+    A first build that is stopped or killed at any later moment is continued with both.
+    """
+    registered: list[int] = []
+    with tables.transaction():
+        earlier = tables.settings()
+        tables.set_settings(build_settings(settings))
+        if change.others == "read" and not tables.sources():
+            paths, documents = split_sources(change.sources)
+            change = dataclasses.replace(change, sources=[*paths, *(documents or ())])
+            if paths and documents is None:
+                registered = [task.row.number for task in list_sources(tables, paths, None, change.others)]
+    return Beginning(change, tuple(registered), earlier)
+
+
+def apply_change(
+    tables: Tables,
+    change: Change,
+    settings: Settings,
+    meter: Meter,
+    *,
+    rebuild: bool = False,
+    ahead: Sequence[Ahead] = (),
+    beginning: Beginning | None = None,
+) -> Ingested:
+    """Apply `change` in one transaction, and return what changed. New documents are given to `ahead`, too.
+
+    An error leaves nothing of the change, nor of its `beginning`, unless the build was stopped. Raises
+    DocumentError if the paths of a new index, or those that replace all sources, hold no document.
+    """
+    try:
+        with tables.transaction():
+            done = change_documents(tables, change, settings, meter, rebuild=rebuild, ahead=ahead)
+            is_first = beginning is not None and bool(beginning.registered)
+            is_whole = is_first or (change.others == "drop" and are_paths(change.sources))
+            if is_whole and not done.documents and not done.failures and settings.shard is None:
+                raise _nothing_found(tables, done)
+            if change.others == "read" and done.removed and not (done.documents or done.failures):
+                raise _all_gone(tables, done)
+            return done
+    except (Cancelled, KeyboardInterrupt):
+        raise
+    except BaseException:
+        if beginning is not None:
+            beginning.undo(tables)
+        raise
+
+
+def _nothing_found(tables: Tables, done: Ingested) -> DocumentError:
+    """Return the error for paths that hold no document, if the index has no others: one may be mistyped."""
+    labels = [source.label for source in tables.sources()]
+    named = ", ".join(labels[:_FEW]) + (f" and {len(labels) - _FEW:,} more" if len(labels) > _FEW else "")
+    skipped = "".join(f" ({warning})" for warning in done.warnings if warning.startswith("skipped"))
+    return DocumentError(
+        f"no document found in {named}{skipped}",
+        hint="check the path; docs/reference/documents.md lists the formats; nothing was changed",
+    )
+
+
+def _all_gone(tables: Tables, done: Ingested) -> DocumentError:
+    """Return the error for sources whose documents are all gone: a drive may not be connected."""
+    labels = ", ".join(source.label for source in tables.sources()[:_FEW])
+    count = "its document" if done.removed == 1 else f"its {done.removed:,} documents"
+    return DocumentError(
+        f"no document is left in {labels}; nothing was changed: the index keeps {count}",
+        hint="check that the folder is the right one; `ketrag remove '*'` removes all documents",
+    )
+
+
+def change_documents(
+    tables: Tables,
+    change: Change,
+    settings: Settings,
+    meter: Meter,
+    *,
+    rebuild: bool = False,
+    ahead: Sequence[Ahead] = (),
+) -> Ingested:
+    """Do the same as `apply_change` within the caller's transaction.
+
+    A missing path that was given raises DocumentError before anything changes. Documents given by a program
+    stay until the sources are replaced; a document with the id of a stored one replaces it, also that of a
+    file until the file's source is read again. With `rebuild`, stored documents that do not match their hash
+    are stored again from their source.
+    """
+    paths, documents = split_sources(change.sources)
+    removed, unknown = removal(tables, change.remove, change.where, purge=change.purge)
+    if change.others == "keep" and not paths and documents is None:
+        done = as_they_are(tables)
+    else:
+        tasks = list_sources(tables, paths, documents, change.others)
+        require_disk_space(tables, tasks, settings)
+        known = tables.known()
+        for name in tables.altered().values() if rebuild else ():
+            known[name] = dataclasses.replace(known[name], content="")
+        comparison, done = SourceComparison(known, tables.removed(), settings, meter), Ingested()
+        if comparison.shards is None and not rebuild:
+            comparison.unchanged = UnchangedFiles(tables.file_readings(), settings, change.stamps)
+        with sandbox_pool(settings) as sandbox:
+            steps = (step for task in tasks for step in comparison.changes(task, sandbox))
+            _apply_all(tables, steps, done, ahead)
+        gone = [one.key for name, one in known.items() if name not in comparison.seen]
+        tables.remove(gone)
+        for task in tasks:
+            if task.action == "drop":
+                tables.remove_source(task.row.number)
+        if comparison.unchanged is not None:
+            left = {source.number for source in tables.sources()}
+            read = {task.row.number for task in tasks if task.action == "read"}
+            tables.set_file_readings(comparison.unchanged.rows, comparison.unchanged.gone(left, read))
+            done.reader = comparison.unchanged.reader
+        done.stamps = comparison.stamps
+        done.removed = len(gone)
+        _set_failures(tables, comparison.failures, change.others)
+        _summarise(comparison, done)
+        _count(done, tables)
+    done.removed += removed
+    done.failures += unknown
+    return done
+
+
+def removal(
+    tables: Tables, patterns: Sequence[str], where: Condition | None = None, *, purge: bool = False
+) -> tuple[int, list[Failure]]:
+    """Remove documents. Returns how many, and a failure for each id or pattern that matches none.
+
+    With `purge`, documents that were removed earlier match too, and InputError is raised if nothing matches:
+    a typing error must not erase what was kept of other documents. It is not raised if an earlier purge was
+    not completed; then the patterns of that purge count as matches.
+    """
+    has_globs = where is not None or any(map(is_glob, patterns))
+    known = tables.known(None if has_globs else patterns)
+    pending = tables.pending_purge() if purge else None
+    earlier = tables.removed() | (pending or set()) if purge else set()
+    matches: dict[str, Known] = {}
+    unknown = []
+    for pattern in patterns:
+        fits = fnmatch.filter(known, pattern) if is_glob(pattern) else []
+        own = [pattern] if pattern in known else fits
+        matches.update((name, known[name]) for name in own)
+        is_earlier = not earlier.isdisjoint((pattern, hash_purged_id(pattern)))
+        if not (own or is_earlier or (is_glob(pattern) and fnmatch.filter(earlier, pattern))):
+            unknown.append(Failure(pattern, "unknown", "the index has no such document"))
+    if where is not None:
+        columns = Columns(json.loads(data) for data in tables.column("metadata"))
+        ids = (name for name, _ in tables.document_hashes())
+        marks = columns.fitting(where).tolist()
+        matches.update((name, known[name]) for name, mark in zip(ids, marks, strict=True) if mark)
+    is_wrong = not matches and len(unknown) == len(patterns) and (patterns or where is not None)
+    if purge and pending is None and is_wrong:
+        shown = ", ".join(map(repr, patterns[:_FEW])) or "the filter"
+        raise InputError(
+            f"{shown} matches no document that is in the index or was removed from it; nothing was purged",
+            hint="`ketrag documents` lists the ids; `ketrag remove --purge` alone purges all removed ones",
+        )
+    tables.remove(one.key for one in matches.values())
+    tables.set_removed(matches, removed=True)
+    if purge:
+        begun = {*patterns} - {failure.document for failure in unknown}
+        tables.set_pending_purge({*map(hash_purged_id, begun)} | (pending or set()))
+    return len(matches), unknown
+
+
+def _apply_all(tables: Tables, steps: Iterable[Step], done: Ingested, ahead: Sequence[Ahead]) -> None:
+    """Store changes, new documents several at a time, and count them."""
+    new: list[tuple[Document, int, int, str]] = []
+    characters = 0
+
+    def insert() -> None:
+        nonlocal new, characters
+        tables.insert(new)
+        done.added += len(new)
+        if ahead and new:
+            _send_ahead(ahead, [document for document, *_ in new], [content for *_, content in new])
+        new, characters = [], 0
+
+    for step in steps:
+        if isinstance(step, BatchInsert):
+            insert()
+            tables.insert_batch(step.batch, step.contents, step.source, step.place)
+            done.added += len(step.batch)
+            for one in ahead:
+                one.add(step.batch.packed, step.contents, {})
+            continue
+        if isinstance(step, DocumentMove) or step.action != "insert" or step.restored:
+            _apply(tables, step, done)
+            for one in ahead:
+                one.give_up()
+            continue
+        new.append((step.document, step.source, step.place, step.content))
+        characters += len(step.document.text)
+        if len(new) >= _TOGETHER or characters >= _TOGETHER_CHARACTERS:
+            insert()
+    insert()
+
+
+def _send_ahead(ahead: Sequence[Ahead], documents: Sequence[Document], contents: Sequence[str]) -> None:
+    """Pass new documents on."""
+    metadata = None
+    if any(document.metadata for document in documents):
+        metadata = [metadata_json(document) for document in documents]
+    columns = columns_of(documents, metadata)
+    # As they are stored: sorted, and with lists instead of tuples.
+    located = {
+        at: from_rows(json.loads(to_text(document.locators)))
+        for at, document in enumerate(documents)
+        if document.locators
+    }
+    for one in ahead:
+        one.add(columns, [bytes.fromhex(content) for content in contents], located)
+
+
+def _apply(tables: Tables, step: DocumentChange | DocumentMove, done: Ingested) -> None:
+    """Store one change, and count it."""
+    if isinstance(step, DocumentMove):
+        tables.move(step.key, step.source, step.place)
+        return
+    if step.restored:
+        tables.set_removed(step.restored, removed=False)
+    if step.action == "insert":
+        tables.insert([(step.document, step.source, step.place, step.content)])
+        done.added += 1
+    elif step.action == "update":
+        tables.update(step.key, step.document, step.source, step.place, step.content)
+        done.updated += 1
+    elif step.action == "move":
+        tables.move(step.key, step.source, step.place)
+
+
+def _set_failures(tables: Tables, failures: Sequence[Failure], others: Others) -> None:
+    """Store the failures; those of sources that were not read stay."""
+    new = {failure.document for failure in failures}
+    old = [one for one in tables.failures() if one.document not in new] if others == "keep" else []
+    tables.set_failures([*old, *failures])
+
+
+def _summarise(comparison: SourceComparison, done: Ingested) -> None:
+    """Add failures, warnings and what was skipped to the result."""
+    done.failures += comparison.failures
+    done.warnings += comparison.warnings
+    done.passed_over = comparison.passed_over
+    if done.passed_over:
+        removed = (
+            "1 document that was removed; `ketrag add` with its source restores it"
+            if done.passed_over == 1
+            else f"{done.passed_over:,} documents that were removed; `ketrag add` with their source restores "
+            "them"
+        )
+        done.warnings.append(f"skipped {removed}")
+    if comparison.elsewhere:
+        done.warnings.append(
+            f"skipped {comparison.elsewhere:,} files and documents outside shard {comparison.settings.shard}"
+        )
+    done.skipped += comparison.skipped
+    unknown = [one for one in comparison.skipped if one.code == FORMAT]
+    if unknown:
+        suffixes = Counter(PurePosixPath(one.document).suffix.lower() for one in unknown)
+        kinds = ", ".join(f"{suffix or 'no suffix'} ({n})" for suffix, n in suffixes.most_common(_FEW))
+        files = (
+            "1 file of an unknown format"
+            if len(unknown) == 1
+            else f"{len(unknown):,} files of unknown formats"
+        )
+        done.warnings.append(f"skipped {files}: {kinds}")
+    written = [one for one in comparison.skipped if one.code == GENERATED]
+    if written:
+        files = (
+            "1 minified or generated file"
+            if len(written) == 1
+            else f"{len(written):,} minified or generated files"
+        )
+        named = _list_names(f"{one.document} ({one.message})" for one in written)
+        done.warnings.append(f"skipped {files}: {named}; -o generated=read reads them")
+    hidden = [one for one in comparison.skipped if one.code == HIDDEN]
+    if hidden:
+        named = _list_names(f"{one.document} ({one.message})" for one in hidden)
+        done.warnings.append(f"left out what is hidden in {named}; -o hidden=read reads it")
+    if comparison.unsure:
+        files = "1 file" if len(comparison.unsure) == 1 else f"{len(comparison.unsure):,} files"
+        named = _list_names(f"{one.document} ({one.message})" for one in comparison.unsure)
+        done.warnings.append(
+            f"the encoding of {files} is not sure: {named}; -o fallback_encoding=NAME sets it"
+        )
+
+
+def _list_names(names: Iterable[str]) -> str:
+    """Return the first names of a list, and the number of the others."""
+    every = list(names)
+    more = f" and {len(every) - _FEW:,} more" if len(every) > _FEW else ""
+    return ", ".join(every[:_FEW]) + more
+
+
+def as_they_are(tables: Tables) -> Ingested:
+    """Return the stored documents as an `Ingested` without reading any source."""
+    done = Ingested()
+    _count(done, tables)
+    return done
+
+
+def _count(done: Ingested, tables: Tables) -> None:
+    done.documents = tables.count()
+    done.fingerprint = tables.fingerprint()
+
+
+def require_disk_space(tables: Tables, tasks: Sequence[SourceTask], settings: Settings) -> None:
+    """Raise StorageFull if a first build needs more space than is free. Only plain files count."""
+    if tables.count():
+        return  # how much of the sources is new is not known before they are read
+    size = 0
+    for task in tasks:
+        texts = (document.text for document in task.documents)
+        size += sum(len(text) for text in texts if isinstance(text, str))  # others are refused later
+        if task.action == "read":
+            with suppress(DocumentError):  # reading reports it
+                found = find_files(task.row.spec, settings)
+                size += sum(_plain_bytes(path) for _, path in found.files) // _MARKUP
+    require_space(tables.path.parent, _TIMES * size)
+
+
+def _plain_bytes(path: Path) -> int:
+    kind = BY_SUFFIX.get(path.suffix.lower())
+    if kind is None or kind not in FORMATS or not FORMATS[kind].inside:
+        return 0
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0

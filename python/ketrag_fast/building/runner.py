@@ -1,0 +1,385 @@
+"""A build: store the settings, read the sources, run the stages, publish a generation.
+
+If a build is killed, the published generation is unchanged, and the next build continues.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import os
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from ketrag_fast.base.config import Resolved, Settings
+from ketrag_fast.base.filters import Condition
+from ketrag_fast.base.progress import Callback, Limited, Meter
+from ketrag_fast.building.async_writer import sound
+from ketrag_fast.building.chunk_reading import ReadingPlan, plan
+from ketrag_fast.building.delta_build import change_by_delta, publish_difference, start_deltas
+from ketrag_fast.building.ingest import Beginning, Change, Ingested, apply_change, begin_change
+from ketrag_fast.building.model_settings import require_same_model, require_some_mode, settings_for
+from ketrag_fast.building.purge import Used, pending_purge_warnings, purge
+from ketrag_fast.building.sources import Others, Sources, list_given
+from ketrag_fast.building.stages import Build
+from ketrag_fast.errors import Cancelled, KetragError
+from ketrag_fast.models.endpoint_trust import Trust
+from ketrag_fast.storage.allowed_folders import drop_old
+from ketrag_fast.storage.delta import DELTAS
+from ketrag_fast.storage.durable import discard_contents, discard_folder
+from ketrag_fast.storage.generation import (
+    Generation,
+    current_number,
+    finish_publication,
+    is_newest,
+    never_finished,
+    newest_whole,
+    prune,
+)
+from ketrag_fast.storage.layout import MERGE, Layout
+from ketrag_fast.storage.lock import builder_lock
+from ketrag_fast.storage.published_texts import UNITS
+from ketrag_fast.storage.source_stamps import merged_stamps, read_stamps, write_stamps
+from ketrag_fast.storage.tables import Tables
+from ketrag_fast.systems.index_settings import begun_settings
+from ketrag_fast.systems.planning import Planner
+from ketrag_fast.systems.spec.ahead import Ahead
+from ketrag_fast.systems.spec.stage import (
+    Stage,
+)
+from ketrag_fast.types import BuildReport, Usage
+
+_EMBEDDED = ("units", "vectors", "sentence_vectors", "title_vectors", *DELTAS)
+"""The stages from which vectors of texts are reused."""
+_SMALL = 32 << 20
+"""Stages smaller than this are written before the next one begins, so that a crash does not lose them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuildOptions:
+    """What a build does other than to read sources.
+
+    Attributes:
+        others: What is done with the sources that the build does not name.
+        rebuild: Run every stage again; allows a different embedder or different units.
+        partial: Call no language model, and publish the replies so far.
+        remove: Ids, or patterns of ids, of documents to remove.
+        purge: Delete everything stored of removed documents from every file.
+        where: Documents whose metadata meets this condition are removed too.
+        trust: The endpoints that may receive text; by default those in the settings, which are then confirmed
+            for this index.
+        fold: Write all arrays, and no delta.
+        opened: The generation that the caller has open; a small change uses its files if it is the newest.
+        quick: Do not read files again whose size and time have not changed.
+        vectors_of: A generation of another index whose vectors of the same texts are reused.
+    """
+
+    others: Others = "read"
+    rebuild: bool = False
+    partial: bool = False
+    remove: Sequence[str] = ()
+    purge: bool = False
+    where: Condition | None = None
+    trust: Trust | None = None
+    fold: bool = False
+    opened: Generation | None = None
+    quick: bool = False
+    vectors_of: Generation | None = None
+
+    @property
+    def may_be_delta(self) -> bool:
+        """Whether a small change may be stored as a delta."""
+        return not (self.rebuild or self.partial or self.purge or self.fold)
+
+
+def build(
+    path: str | os.PathLike[str],
+    sources: Sources,
+    stages: Sequence[Stage] | Planner,
+    settings: Settings | None = None,
+    options: BuildOptions = BuildOptions(),
+    progress: Callback | None = None,
+) -> BuildReport:
+    """Build the index at `path`, or update it from its sources.
+
+    Args:
+        path: Folder of the index.
+        sources: Paths, globs or documents to read and register.
+        stages: The stages to run, or a function that plans them (`planning.stages_for`).
+        settings: Values that were given win over the index, the index over the system, that over defaults.
+        options: What else is done.
+        progress: Called with each event; returning False stops the build.
+
+    Raises:
+        Cancelled: (or KeyboardInterrupt) the build was stopped; the next call resumes after the last
+            finished stage and the last reply.
+    """
+    start = time.monotonic()
+    listed = list_given(sources)
+    given = settings or Settings()
+    layout = Layout(Path(path))
+    with hold_folder(layout):
+        is_open = options.opened is not None and is_newest(layout, options.opened)
+        base = _finish_published(layout, options.opened if is_open else newest_whole(layout), options.rebuild)
+        is_current = base is not None and base.number == current_number(layout)
+        resolved, reads = _plan_settings(given, base, layout, options)
+        require_some_mode(resolved.settings)
+        own = Trust.of(layout, given)
+        noted = own.keep(resolved.settings) if options.trust is None else []
+        used = Used() if options.purge else None
+        with Tables(layout.tables) as tables:
+            work = Build(
+                layout=layout,
+                tables=tables,
+                resolved=resolved,
+                base=base,
+                stages=stages,
+                reads=reads,
+                trust=options.trust or own,
+                callback=Limited(progress, resolved.settings.limit_seconds, start),
+                start=start,
+                vectors_of=None if options.vectors_of is None else (options.vectors_of,),
+            )
+            stamps = read_stamps(layout) if options.quick else None
+            wanted = Change(listed, options.others, options.remove, options.where, options.purge, stamps)
+            beginning = begin_change(tables, wanted, resolved.settings)
+            deltas = start_deltas(work) if is_current and options.may_be_delta else None
+            if deltas is not None:
+                small = change_by_delta(deltas, work, beginning.change)
+                if small is not None:
+                    return _finish_delta(work, small, noted)
+            if is_open:
+                work.base = newest_whole(layout)  # without checksums: the stages verify what they use
+            with working_ahead(layout, tables, stages, resolved.settings) as work.ahead:
+                read = _read_sources(work, beginning, options.rebuild)
+                read.warnings += noted
+                base = work.base
+                if options.quick and base and base.manifest.documents["fingerprint"] == read.fingerprint:
+                    _store_stamps(work, read, options.purge)
+                    return _report_unchanged(base, read, start)
+                if deltas is not None:
+                    small = publish_difference(deltas, work, read)
+                    if small is not None:
+                        _store_stamps(work, read, options.purge)
+                        return _finish_delta(work, small, read.warnings)
+                report = _run_stages(work, read, options.rebuild, used)
+            remember(tables, report)
+            _store_stamps(work, read, options.purge)
+        if used is not None:
+            purge(layout, used)
+        _drop_old(work)
+    return report
+
+
+def _run_stages(work: Build, read: Ingested, rebuild: bool, used: Used | None) -> BuildReport:
+    """Run the stages and publish; with `used`, run all, and record which vectors and replies they use."""
+    with work.opened():
+        require_same_model(work.base, work.source, rebuild)
+        if rebuild or used is not None:
+            work.rerun = frozenset(stage.name for stage in work.planned)
+        if used is not None:
+            used.watch(work.source, work.reading)
+        else:
+            read.warnings += pending_purge_warnings(work.tables)
+        return work.run(read)
+
+
+def _store_stamps(work: Build, read: Ingested, purge: bool) -> None:
+    """Store sizes and times of the files that were read. A purge deletes them, as they contain names."""
+    layout = work.layout
+    with suppress(OSError):  # it only saves time
+        if purge:
+            layout.stamps.unlink(missing_ok=True)
+        elif read.stamps:
+            specs = [source.spec for source in work.tables.sources() if source.kind == "path"]
+            write_stamps(layout, merged_stamps(read_stamps(layout), read.stamps, specs), read.reader)
+
+
+def _report_unchanged(base: Generation, read: Ingested, start: float) -> BuildReport:
+    """Return the report of a build that found all documents as they are."""
+    return BuildReport(
+        generation=base.number,
+        changed=False,
+        digest=base.manifest.digest,
+        documents=read.documents,
+        added=0,
+        removed=0,
+        updated=0,
+        stages=(),
+        failures=tuple(read.failures),
+        skipped=tuple(read.skipped),
+        settings_changed=(),
+        warnings=tuple(read.warnings),
+        seconds=time.monotonic() - start,
+        usage=Usage(),
+        extraction=None,
+    )
+
+
+def _plan_settings(
+    given: Settings, base: Generation | None, layout: Layout, options: BuildOptions
+) -> tuple[Resolved, ReadingPlan]:
+    """Return the settings of a build, with those of an unfinished first build, and the reading plan."""
+    begun = begun_settings(layout) if base is None else None
+    planned, reads = plan(given, base, layout, rebuild=options.rebuild, partial=options.partial, begun=begun)
+    return settings_for(base, planned, options.rebuild, begun), reads
+
+
+def _finish_published(layout: Layout, base: Generation | None, rebuild: bool) -> Generation | None:
+    """Return the newest whole generation, which is current then.
+
+    Raises IndexMissing for an unfinished merge, whose texts are still in its parts.
+    """
+    if base is not None:
+        finish_publication(layout, base)
+    elif not rebuild and (layout.work / MERGE).is_file():
+        raise never_finished(layout)
+    return base
+
+
+def _drop_old(work: Build) -> None:
+    """Remove older generations, and indexes of the documents that callers may see, which are out of date."""
+    settings = work.settings
+    prune(work.layout, settings.keep_generations, settings.keep_days)
+    drop_old(work.layout)
+
+
+def _read_sources(work: Build, beginning: Beginning, rebuild: bool) -> Ingested:
+    """Apply the change of a build. Raises Cancelled if the caller has stopped it."""
+    tables, settings = work.tables, work.settings
+    again = rebuild or not (tables.texts.all_here() or _has_texts(work.base, tables, settings))
+    meter = Meter("read", work.callback, "documents")
+    read = apply_change(
+        *(tables, beginning.change, settings, meter),
+        rebuild=again,
+        ahead=tuple(work.ahead.values()),
+        beginning=beginning,
+    )
+    if meter.finish() is False:
+        raise Cancelled("stopped after reading the sources")
+    return read
+
+
+def _finish_delta(work: Build, report: BuildReport, noted: Sequence[str]) -> BuildReport:
+    """Add a change by a delta to the history, and remove what is old."""
+    messages = (*noted, *pending_purge_warnings(work.tables))
+    report = replace(report, warnings=messages, seconds=time.monotonic() - work.start)
+    remember(work.tables, report)
+    discard_contents(work.layout.work)
+    _drop_old(work)
+    return report
+
+
+def _has_texts(base: Generation | None, tables: Tables, settings: Settings) -> bool:
+    """Return whether the texts that the tables lack are published and undamaged."""
+    record = base.manifest.stages.get(UNITS) if base is not None else None
+    if base is None or record is None:
+        return False
+    is_sound = sound(base.folder / UNITS, record, full=settings.verify != "sizes")
+    return is_sound and tables.texts.are_in(base.stages[UNITS]["document_hashes"])
+
+
+def remember(tables: Tables, report: BuildReport) -> None:
+    """Add the run to the tables, if it changed anything or had failures."""
+    if not report.changed and not report.failures:
+        return
+    about = {"failures": len(report.failures), "settings": tables.settings()}
+    data: dict[str, Any] = {**report.to_json(), **about, "skipped": len(report.skipped)}
+    started = dt.datetime.now(dt.UTC) - dt.timedelta(seconds=report.seconds)
+    with tables.transaction():
+        tables.add_run(
+            started.isoformat(timespec="seconds"),
+            report.seconds,
+            report.generation,
+            report.changed,
+            json.dumps(data, ensure_ascii=False),
+        )
+
+
+@contextmanager
+def working_ahead(
+    layout: Layout, tables: Tables, stages: Sequence[Stage] | Planner, settings: Settings
+) -> Iterator[Mapping[str, Ahead]]:
+    """Begin stages of a new index that can read documents before all are stored; yield them by name."""
+    begun: dict[str, Ahead] = {}
+    with ExitStack() as exits:
+        if not tables.count():
+            for stage in _plan_stages(stages, settings):
+                started = stage.begin(settings, layout.work)
+                if started is not None:
+                    begun[stage.name] = started
+                    exits.callback(started.close)
+        yield begun
+
+
+def _plan_stages(stages: Sequence[Stage] | Planner, settings: Settings) -> Sequence[Stage]:
+    with suppress(KetragError):  # the build itself reports it
+        return stages(settings, False) if callable(stages) else stages
+    return ()
+
+
+@contextmanager
+def hold_folder(layout: Layout) -> Iterator[None]:
+    """Create the folder of an index if it is missing, and hold it for building.
+
+    A new index whose build fails before it has stored a document or a source is removed, so that a mistake in
+    the command (a wrong path, a folder in which everything is ignored) leaves the disk as it was. A build
+    that was stopped or killed keeps its folder, because the next one continues it.
+    """
+    is_new = not layout.exists()
+    missing = [path for path in (layout.root, *layout.root.parents) if not os.path.lexists(path)]
+    is_removed = False
+    layout.create()
+    try:
+        with builder_lock(layout):
+            try:
+                yield
+            except Cancelled:
+                raise
+            except Exception:
+                is_removed = is_new and _is_empty(layout)
+                if is_removed:
+                    _remove_files(layout)
+                raise
+    finally:
+        if is_removed:
+            _remove_folders(layout, missing)
+
+
+def _is_empty(layout: Layout) -> bool:
+    """Return whether nothing was published or stored in an index."""
+    if layout.generations():
+        return False
+    if not layout.tables.is_file():
+        return True
+    try:
+        with Tables(layout.tables) as tables:
+            return not tables.sources() and tables.count() == 0
+    except (KetragError, OSError):
+        return False
+
+
+def _remove_files(layout: Layout) -> None:
+    """Remove what a build creates before it reads. A process waiting for the lock finds it free or gone."""
+    with suppress(OSError):
+        discard_folder(layout.work)
+    for suffix in ("", "-wal", "-shm", "-journal"):
+        with suppress(OSError):
+            layout.tables.with_name(layout.tables.name + suffix).unlink(missing_ok=True)
+    for path in (layout.identity, layout.lock):
+        with suppress(OSError):  # Windows removes no open file
+            path.unlink(missing_ok=True)
+
+
+def _remove_folders(layout: Layout, missing: list[Path]) -> None:
+    """Remove the folders that the build created, if they are empty."""
+    if os.name == "nt":
+        with suppress(OSError):
+            layout.lock.unlink(missing_ok=True)
+    for path in missing:
+        with suppress(OSError):
+            path.rmdir()

@@ -1,0 +1,77 @@
+"""Frame and style sheet of HTML pages, light and dark, safe for colour-blind readers."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import Final
+
+# The Okabe-Ito palette, darkened or lightened for contrast with its background.
+_LIGHT: Final = ("#0072b2", "#c45a00", "#007a5a", "#a8467f", "#7a6a00", "#3a8bc4", "#5c5c66", "#8a3b12")
+_DARK: Final = ("#56b4e9", "#e69f00", "#2fc493", "#e38fbf", "#f0e442", "#8fb8ff", "#b5b5c0", "#ff9a6b")
+
+
+def _colours(values: tuple[str, ...]) -> str:
+    return "".join(f"--c{number}:{value};" for number, value in enumerate(values))
+
+
+_SERIES: Final = "".join(f".s{n}{{--c:var(--c{n})}}" for n in range(len(_LIGHT)))
+
+STYLE: Final = f"""
+:root{{--ink:#1c1d22;--soft:#5b5e69;--line:#dcdee4;--paper:#fff;--panel:#f6f7f9;--bad:#a5231a;{_colours(_LIGHT)}}}
+@media(prefers-color-scheme:dark){{:root{{--ink:#e8e9ee;--soft:#a2a6b3;--line:#3a3d47;--paper:#16171b;
+--panel:#1f2127;--bad:#ff8a7e;{_colours(_DARK)}}}}}
+*{{box-sizing:border-box}}
+body{{margin:0;background:var(--paper);color:var(--ink);
+font:15px/1.5 system-ui,"Segoe UI",Roboto,"DejaVu Sans",sans-serif}}
+main{{max-width:1000px;margin:0 auto;padding:24px 20px 64px}}
+h1{{font-size:26px;line-height:1.2;margin:0 0 4px}}
+h2{{font-size:19px;margin:36px 0 10px}}
+.about,.note,figcaption,summary span{{color:var(--soft)}}
+.about{{margin:0 0 20px}}
+.note{{margin:4px 0}}
+.bad{{color:var(--bad);border-left:3px solid var(--bad);padding-left:10px;overflow-wrap:anywhere}}
+figure{{margin:22px 0;padding:14px 16px;background:var(--panel);
+border:1px solid var(--line);border-radius:8px}}
+figcaption{{margin-bottom:8px}}
+svg{{display:block;width:100%;height:auto}}
+text{{font:12px system-ui,"Segoe UI",Roboto,"DejaVu Sans",sans-serif;fill:var(--ink)}}
+text.t{{fill:var(--soft)}}
+.g{{stroke:var(--line);stroke-width:1}}
+.w{{stroke:var(--c);stroke-width:2;opacity:.55}}
+.p{{fill:var(--c)}}
+.b{{fill:var(--c)}}
+.l{{fill:none;stroke:var(--c);stroke-width:2}}
+{_SERIES}
+.legend{{margin:8px 0 0;font-size:13px}}
+.k{{display:inline-flex;align-items:center;margin-right:18px}}
+.k i{{width:11px;height:11px;border-radius:3px;background:var(--c);margin-right:6px}}
+.wide{{overflow-x:auto}}
+table{{border-collapse:collapse;font-size:13px;font-variant-numeric:tabular-nums}}
+th,td{{padding:5px 10px;border-bottom:1px solid var(--line);text-align:right;white-space:nowrap}}
+th{{color:var(--soft);font-weight:600;vertical-align:bottom}}
+th:first-child,td:first-child{{text-align:left;padding-left:0}}
+details{{border-bottom:1px solid var(--line);padding:6px 0}}
+summary{{cursor:pointer;overflow-wrap:anywhere}}
+summary span{{font-size:12px;margin-left:6px}}
+details p{{margin:6px 0;overflow-wrap:anywhere}}
+details td{{white-space:normal;max-width:340px;overflow-wrap:anywhere}}
+@media print{{details{{break-inside:avoid}}figure{{break-inside:avoid}}}}
+"""
+"""Self-contained: no links, no fonts to load."""
+
+POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'"
+
+
+def html_page(title: str, body: str, style: str = STYLE, policy: str = POLICY) -> str:
+    """Return a page; `body` is HTML.
+
+    Under its policy, text from a document could neither load nor run anything.
+    """
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        '<meta name="color-scheme" content="light dark">\n'
+        f"<title>{escape(title)}</title>\n<style>{style}</style>\n</head>\n<body>\n<main>\n"
+        f"{body}\n</main>\n</body>\n</html>\n"
+    )

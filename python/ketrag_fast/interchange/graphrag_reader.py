@@ -1,0 +1,178 @@
+"""Read the output tables of Microsoft GraphRAG: layouts 1 (`create_final_*`), 2 and 3."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from ketrag_fast.errors import DocumentError
+from ketrag_fast.interchange.extracted import (
+    Extracted,
+    ExtractedEntity,
+    ExtractedRelation,
+    SourcePassage,
+)
+from ketrag_fast.interchange.graphrag_tables import OWN_ID
+from ketrag_fast.models.embedders.quiet_imports import import_quietly
+from ketrag_fast.models.extraction.graphrag import tables_below
+from ketrag_fast.types import Document
+
+_DOCUMENT_TABLES: Final = ("documents", "create_final_documents", "create_base_documents")
+_LEFT: Final = ("communities", "community_reports", "covariates", "nodes")
+_BATCH: Final = 4096
+
+Row = Mapping[str, Any]
+
+
+def read_graphrag(folder: Path) -> Extracted:
+    """Read the nearest and newest tables in an output folder or below it.
+
+    Raises BackendMissing without pyarrow, DocumentError if a table is missing or damaged, or lacks columns.
+    """
+    import_quietly("pyarrow.parquet")
+    if not folder.is_dir():
+        raise DocumentError(f"{folder} is not a folder", hint="give the root or output folder of GraphRAG")
+    tables = tables_below(folder)
+    if tables is None:
+        raise DocumentError(
+            f"{folder} has no tables of GraphRAG",
+            hint="give the folder with entities.parquet, relationships.parquet and text_units.parquet; "
+            "`ketrag recording from-graphrag` reads a cache of replies",
+        )
+    found = Extracted()
+    place = tables["entities"].parent
+    documents = _first(place, _DOCUMENT_TABLES)
+    numbers = _read_documents(documents, found) if documents is not None else {}
+    known = _read_text_units(tables["text_units"], found, numbers)
+    _read_graph(tables, found, known)
+    for name in _LEFT:
+        if _first(place, (name, f"create_final_{name}")) is not None and name != "nodes":
+            found.notes.add(f"the table {name} is not read", name)
+    return found
+
+
+def _first(place: Path, names: tuple[str, ...]) -> Path | None:
+    paths = (place / f"{name}.parquet" for name in names)
+    return next((path for path in paths if path.is_file()), None)
+
+
+def _read_documents(path: Path, found: Extracted) -> dict[str, int]:
+    """Add the documents. Their ids are their titles if these are unique, because the others are hashes."""
+    rows = []
+    for row in _rows(path, {"id"}, {"title", "text", "raw_content", "metadata", "raw_data"}):
+        text = row.get("text") or row.get("raw_content")
+        if not isinstance(text, str) or not text.strip():
+            found.skipped.add("documents without a text", row.get("title") or row["id"])
+            continue
+        rows.append((str(row["id"]), _string(row.get("title")), text, _metadata(row)))
+    titles = [title for _, title, _, _ in rows]
+    unique = len(set(titles)) == len(titles) and all(titles)
+    numbers: dict[str, int] = {}
+    for name, title, text, about in rows:
+        own = about.pop(OWN_ID, None)
+        if isinstance(own, str) and own:
+            document = Document(own, text, "" if title == own else title, about)
+        elif unique:
+            document = Document(title, text, title, {**about, "graphrag_id": name})
+        else:
+            document = Document(name, text, title, about)
+        numbers[name] = len(found.documents)
+        found.documents.append(document)
+    return numbers
+
+
+def _metadata(row: Row) -> dict[str, Any]:
+    """Return the metadata of a document, which may be stored as JSON."""
+    value = row.get("metadata") or row.get("raw_data")
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError):
+            return {}
+    if not isinstance(value, dict):
+        return {}
+    return {
+        str(name): item
+        for name, item in value.items()
+        if isinstance(item, (str, int, float, bool)) or _is_strings(item)
+    }
+
+
+def _is_strings(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(item, (str, int, float, bool)) for item in value)
+
+
+def _read_text_units(path: Path, found: Extracted, numbers: dict[str, int]) -> dict[str, int]:
+    """Add the text units; those without a known document become documents. Return numbers by id."""
+    known: dict[str, int] = {}
+    for row in _rows(path, {"id"}, {"text", "chunk", "document_id", "document_ids"}):
+        text = row.get("text") or row.get("chunk")
+        name = str(row["id"])
+        if not isinstance(text, str) or not text.strip():
+            found.skipped.add("text units without a text", name)
+            continue
+        owners = row.get("document_ids") or [row.get("document_id")]
+        owner = next((numbers[str(one)] for one in owners if str(one) in numbers), None)
+        if owner is None:
+            found.notes.add("text units without a stored document became documents", name)
+            owner = len(found.documents)
+            found.documents.append(Document(name, text))
+        known[name] = len(found.passages)
+        found.passages.append(SourcePassage(name, owner, text))
+    return known
+
+
+def _read_graph(tables: Mapping[str, Path], found: Extracted, known: dict[str, int]) -> None:
+    more = {"title", "name", "type", "description", "text_unit_ids"}
+    for row in _rows(tables["entities"], set(), more):
+        name = _string(row.get("title") or row.get("name"))
+        passages = found.passages_of("entities", name, _ids(row), known)
+        if passages:
+            told = _lines(row.get("description"))
+            found.entities.append(ExtractedEntity(name, _string(row.get("type")), told, passages))
+    more = {"description", "weight", "text_unit_ids"}
+    for row in _rows(tables["relationships"], {"source", "target"}, more):
+        ends = _string(row["source"]), _string(row["target"])
+        passages = found.passages_of("relations", " -- ".join(ends), _ids(row), known)
+        if passages:
+            weight = row.get("weight")
+            strength = float(weight) if isinstance(weight, (int, float)) else 1.0
+            found.relations.append(
+                ExtractedRelation(*ends, _lines(row.get("description")), strength, passages)
+            )
+
+
+def _string(value: Any) -> str:
+    return value if isinstance(value, str) else "" if value is None else str(value)
+
+
+def _lines(value: Any) -> tuple[str, ...]:
+    """Return the descriptions: one text, or a list that GraphRAG has not summarised."""
+    parts = value if isinstance(value, (list, tuple)) else _string(value).split("\n")
+    return tuple(dict.fromkeys(text for text in (_string(part).strip() for part in parts) if text))
+
+
+def _ids(row: Row) -> list[str]:
+    value = row.get("text_unit_ids")
+    names = value if isinstance(value, (list, tuple)) else _string(value).split(",")
+    return [str(name).strip() for name in names if str(name).strip()]
+
+
+def _rows(path: Path, needed: set[str], wanted: set[str]) -> Iterator[Row]:
+    """Yield rows with some columns, a batch at a time."""
+    arrow, parquet = import_quietly("pyarrow"), import_quietly("pyarrow.parquet")
+    try:
+        with parquet.ParquetFile(path) as file:
+            names = file.schema_arrow.names
+            missing = sorted(needed - set(names))
+            if missing:
+                raise DocumentError(
+                    f"{path} has no column {missing[0]!r}", hint="the layouts 1, 2 and 3 of GraphRAG are read"
+                )
+            columns = [name for name in names if name in needed | wanted]
+            for batch in file.iter_batches(_BATCH, columns=columns):
+                yield from batch.to_pylist()
+    except (arrow.ArrowException, OSError) as error:
+        raise DocumentError(f"{path} cannot be read: {error!s:.300}", hint="copy the file again") from error

@@ -1,1 +1,0 @@
-"""Measurements: evaluation, comparison of builds, and cost. Nothing that builds or answers imports it."""

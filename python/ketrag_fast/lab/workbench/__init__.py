@@ -1,1 +1,0 @@
-"""The page with the views Ask, Graph, Documents and Index, and pages that work without a server."""

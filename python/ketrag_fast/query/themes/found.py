@@ -1,0 +1,24 @@
+"""Themes with the units that are in them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ketrag_fast.systems.shared.rows import U32
+from ketrag_fast.types.themes import Themes
+
+
+@dataclass(frozen=True, slots=True)
+class FoundThemes:
+    """Themes with their units.
+
+    Attributes:
+        themes: the themes.
+        units: the distinct units of each theme by its id, the central ones first.
+        visible: all units that were clustered, in order.
+    """
+
+    themes: Themes
+    units: Mapping[str, U32]
+    visible: U32

@@ -1,0 +1,95 @@
+"""One query over several indexes: their most relevant passages, in one order."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from ketrag_fast import Document, Index
+from ketrag_fast.apps.cli.main import main
+from ketrag_fast.errors import DeadlineExceeded, ModeUnavailable
+from ketrag_fast.index.together import ask, retrieve
+
+QUESTION = "Who sailed the Fram?"
+NORTH = [
+    Document("fram", "Nansen sailed the Fram into the ice in 1893.", "Fram"),
+    Document("whales", "Whales feed on krill near the surface.", "Whales"),
+]
+SOUTH = [
+    Document("maud", "Amundsen sailed the Maud in 1918, long after the Fram.", "Maud"),
+    Document("bread", "Bread is baked from flour and water.", "Bread"),
+]
+
+
+@pytest.fixture
+def indexes(tmp_path: Path) -> Iterator[dict[str | None, Index]]:
+    with ExitStack() as stack:
+        yield {
+            name: stack.enter_context(Index.build(documents, tmp_path / name))
+            for name, documents in (("north", NORTH), ("south", SOUTH))
+        }
+
+
+def test_passages_are_sorted_by_relevance_and_numbered_again(indexes: dict[str | None, Index]) -> None:
+    context = retrieve(indexes, QUESTION, mode="bm25")
+    alone = {name: index.retrieve(QUESTION, mode="bm25") for name, index in indexes.items()}
+    found = context.passages
+    assert {(one.index, one.document) for one in found} == {
+        (name, one.document) for name, own in alone.items() for one in own.passages
+    }
+    assert {one.index for one in found} == {"north", "south"}
+    assert [one.rank for one in found] == list(range(1, len(found) + 1))
+    assert [one.relevance for one in found] == sorted((one.relevance for one in found), reverse=True)
+    assert context.tokens == sum(one.tokens for one in found) == context.sections[0].tokens
+    blocks = context.text.split("\n\n")
+    assert [block.split("\n") for block in blocks] == [
+        [f"[{one.rank}]", one.title, *one.text.split("\n"), *([""] if one is found[-1] else [])]
+        for one in found
+    ]
+
+
+def test_one_index_answers_for_itself(indexes: dict[str | None, Index]) -> None:
+    north = indexes["north"]
+    assert retrieve({None: north}, QUESTION).text == north.retrieve(QUESTION).text
+    assert retrieve({None: north}, QUESTION).passages[0].index is None
+
+
+def test_top_and_budget_limit_the_whole(indexes: dict[str | None, Index]) -> None:
+    whole = retrieve(indexes, QUESTION, mode="bm25")
+    first = retrieve(indexes, QUESTION, mode="bm25", top=1)
+    assert [one.document for one in first.passages] == [whole.passages[0].document]
+    budget = whole.passages[0].tokens
+    assert retrieve(indexes, QUESTION, mode="bm25", budget=budget).tokens <= budget
+    assert retrieve(indexes, "zzz", mode="bm25").reason == "no_match"
+    assert retrieve(indexes, "zzz", mode="bm25").text == ""
+
+
+def test_what_cannot_be_merged_is_refused(indexes: dict[str | None, Index]) -> None:
+    with pytest.raises(ModeUnavailable, match="more than a list of passages"):
+        retrieve(indexes, QUESTION, mode="survey")
+    with pytest.raises(DeadlineExceeded):
+        retrieve(indexes, QUESTION, deadline=1e-9)
+
+
+def test_an_answer_quotes_passages_of_several(indexes: dict[str | None, Index]) -> None:
+    answer = ask(indexes, QUESTION, fields={"mode": "bm25"})
+    assert answer.reason == "no_model"
+    assert {answer.context.passages[quote.number - 1].index for quote in answer.quotes} == {"north", "south"}
+
+
+def test_the_command(indexes: dict[str | None, Index], capsys: pytest.CaptureFixture[str]) -> None:
+    both = ",".join(str(index.path) for index in indexes.values())
+    assert main(["retrieve", QUESTION, "-i", both, "--json"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert {passage["index"] for passage in printed["passages"]} == set(both.split(","))
+    assert main(["retrieve", QUESTION, "-i", both]) == 0
+    assert f"[{indexes['north'].path}] fram:" in capsys.readouterr().out
+    assert main(["ask", QUESTION, "-i", both]) == 0
+    assert f"[{indexes['north'].path}] fram:" in capsys.readouterr().out
+    for option in (["--explain"], ["--html", "page.html"]):
+        assert main(["retrieve", QUESTION, "-i", both, *option]) == 2
+        assert "takes one index" in capsys.readouterr().err

@@ -1,0 +1,36 @@
+"""How many arguments a function of the package takes by position."""
+
+from __future__ import annotations
+
+import ast
+
+from tests.test_layers import modules, nodes
+
+MOST = 6
+MORE = {
+    "apps.server.mcp_tools.grep",  # its arguments are those of a tool, which assistants name
+    "apps.server.mcp_tools.search",
+    "building.delta.__init__",
+    "eval.comparison.plots._vertical",
+    "eval.run._result",
+    "index.on_ray.building._build_shards",
+    "index.training.train_system",
+    "interchange.exporting._write_page",
+    "models.embedders.cache.embed_spans_stream",
+    "models.embedders.cache.embed_stream",
+    "models.llms.llama.decoding.__init__",
+    "query.answer.generation._build_answer",
+    "systems.ket_rag.knn.nearest_rows",
+}
+"""Functions that take more: the list may only become shorter."""
+
+
+def test_no_function_takes_more_than_six_arguments_by_position() -> None:
+    found = set()
+    for module, path in modules().items():
+        for node in nodes(path):
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                names = [argument.arg for argument in (*node.args.posonlyargs, *node.args.args)]
+                if len(names) - (names[:1] in (["self"], ["cls"])) > MOST:
+                    found.add(f"{module}.{node.name}")
+    assert found == MORE

@@ -1,0 +1,45 @@
+"""Any text survives XML, CSV and JSON lines, apart from characters that the format cannot hold."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from xml.etree import ElementTree as ET
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ketrag_fast.interchange.exporting import _put_json_line as _put
+from ketrag_fast.interchange.neo4j import quoted
+from ketrag_fast.interchange.xml_graphs import attribute, content
+
+# Stored texts are UTF-8, so they have no halves of surrogate pairs.
+TEXTS = st.text(st.characters(exclude_categories=("Cs",))) | st.text(
+    "\"'<>&\r\n\t\0\x0b=+-@;,]]>\u202e\u2028\ufffe"
+)
+_FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
+
+
+@given(TEXTS)
+def test_xml(text: str) -> None:
+    wanted = _FORBIDDEN.sub("\ufffd", text)
+    element = ET.fromstring(f'<a b="{attribute(text)}">{content(text)}</a>')
+    assert (element.text or "") == wanted
+    assert element.attrib["b"] == wanted
+
+
+@given(st.lists(TEXTS, min_size=1))
+def test_csv(texts: list[str]) -> None:
+    line = ",".join(quoted(text) for text in texts) + "\n"
+    (row,) = csv.reader(io.StringIO(line, newline=""), strict=True)
+    assert row == [text.replace("\0", "\ufffd") for text in texts]
+
+
+@given(st.lists(TEXTS))
+def test_json_lines(texts: list[str]) -> None:
+    stream = io.BytesIO()
+    _put(stream, [{"text": text} for text in texts])
+    lines = stream.getvalue().decode("utf-8").splitlines()
+    assert [json.loads(line)["text"] for line in lines] == texts

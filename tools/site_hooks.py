@@ -1,0 +1,147 @@
+"""Hooks of the documentation site (mkdocs.yml).
+
+They add pages from outside docs/, turn links to other files of the repository into text, insert the help of
+the commands and the table of errors, and fail the build if a page would load anything from another host.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from posixpath import dirname, normpath, relpath
+from typing import Any, Final
+
+ROOT: Final = Path(__file__).resolve().parents[1]
+EXTRA: Final = {
+    "benches/BENCHMARKS.md": "benchmarks.md",
+    "CHANGELOG.md": "changelog.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "ARCHITECTURE.md": "architecture.md",
+}
+"""Files of the repository that are pages of the site, by their path on it."""
+
+_LINK: Final = re.compile(r"(?<!\\)\[([^\]\[]*(?:\[[^\]]*\][^\]\[]*)?)\]\(([^)\s]+)\)")
+_CODE: Final = re.compile(r"^(```|~~~).*?^\1|^(?: {4}|\t).*?$|`[^`\n]+`", re.MULTILINE | re.DOTALL)
+_ASSET: Final = re.compile(
+    r"<(?:script|img|iframe|source)\b[^>]*\bsrc=\"(?:https?:)?//[^\"]+\""
+    r"|<link\b[^>]*rel=\"(?:stylesheet|preload|icon|preconnect)\"[^>]*href=\"(?:https?:)?//[^\"]+\""
+)
+
+
+def source_of(page: str) -> str:
+    """Return the path in the repository of a page of the site."""
+    return next((source for source, name in EXTRA.items() if name == page), f"docs/{page}")
+
+
+def page_of(source: str) -> str | None:
+    """Return the path on the site of a file of the repository, or None if it has no page there."""
+    if source == "README.md":
+        return "index.md"
+    if source in EXTRA:
+        return EXTRA[source]
+    name = source.removeprefix("docs/")
+    return name if name != source and (ROOT / source).is_file() and not source.endswith(".1") else None
+
+
+def rewrite_links(text: str, page: str) -> str:
+    """Return a page whose links lead to pages of the site; links to other files become their text."""
+    kept: list[str] = []
+
+    def keep(match: re.Match[str]) -> str:
+        kept.append(match[0])
+        return f"\0{len(kept) - 1}\0"
+
+    def rewrite(match: re.Match[str]) -> str:
+        label, target = match[1], match[2]
+        if re.match(r"[a-z]+:|#", target):
+            return match[0]
+        path, _, anchor = target.partition("#")
+        source = normpath(f"{dirname(source_of(page))}/{path}").lstrip("/")
+        to = page_of(source)
+        if to is None:
+            if not (ROOT / source).exists():
+                return match[0]  # the strict build reports it
+            return label
+        if source == "README.md":
+            anchor = ""
+        return f"[{label}]({relpath(to, dirname(page) or '.')}{f'#{anchor}' if anchor else ''})"
+
+    plain = _CODE.sub(keep, text)
+    return re.sub(r"\0(\d+)\0", lambda m: kept[int(m[1])], _LINK.sub(rewrite, plain))
+
+
+def _run(*argv: str) -> str:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "python"), "COLUMNS": "100", "NO_COLOR": "1"}
+    environment["KETRAG_EXTENSIONS"] = "none"
+    command = [sys.executable, "-m", "ketrag_fast.apps.cli.main", *argv]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)  # noqa: S603
+    if done.returncode:
+        raise RuntimeError(f"ketrag {' '.join(argv)}: {done.stderr}")
+    return done.stdout.strip()
+
+
+def command_names(text: str) -> list[str]:
+    """Return the commands that the help of `ketrag` lists."""
+    words = re.findall(r"^ {2,6}([a-z][a-z-]+)(?:\s|$)|(?<=   )([a-z][a-z-]+)(?=\s|$)", text, re.MULTILINE)
+    names = dict.fromkeys(first or second for first, second in words)
+    folder = ROOT / "python" / "ketrag_fast" / "apps" / "cli"
+    modules = {path.stem for path in folder.glob("*.py")} | {"eval", "completion"}
+    return [name for name in names if name.replace("-", "_") in modules]
+
+
+def commands() -> str:
+    """Return the help of `ketrag` and of each of its commands."""
+    top = _run("-h")
+    parts = [f"## ketrag\n\n```text\n{top}\n```\n"]
+    names = command_names(top)
+    if len(names) < 10:
+        raise RuntimeError(f"the help of ketrag lists only {names}")
+    parts += [f"## ketrag {name}\n\n```text\n{_run(name, '-h')}\n```\n" for name in names]
+    return "\n".join(parts)
+
+
+def errors() -> str:
+    """Return a table of all errors: class, code, meaning."""
+    sys.path.insert(0, str(ROOT / "python"))
+    module = importlib.import_module("ketrag_fast.errors")
+    lines = ["| class | code | meaning |", "|---|---|---|"]
+    for name, value in vars(module).items():
+        if inspect.isclass(value) and issubclass(value, module.KetragError):
+            first = (inspect.getdoc(value) or "").split("\n\n")[0].replace("\n", " ").replace("|", "\\|")
+            lines.append(f"| `{name}` | `{value.code}` | {first} |")
+    return "\n".join(lines)
+
+
+def on_files(files: Any, config: Any) -> Any:
+    """Add the pages from outside docs/."""
+    from mkdocs.structure.files import File
+
+    for source, page in EXTRA.items():
+        text = (ROOT / source).read_text("utf-8")
+        if not text.startswith("# "):
+            raise RuntimeError(f"{source} does not begin with a title")
+        files.append(File.generated(config, page, content=text))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
+    """Rewrite the links of a page and insert generated parts."""
+    text = rewrite_links(markdown, page.file.src_uri)
+    if "<!-- commands -->" in text:
+        text = text.replace("<!-- commands -->", commands())
+    if "<!-- errors -->" in text:
+        text = text.replace("<!-- errors -->", errors())
+    return text
+
+
+def on_post_page(output: str, page: Any, config: Any) -> str:
+    """Fail if a page loads a script, style or picture from another host."""
+    found = _ASSET.search(output)
+    if found:
+        raise RuntimeError(f"{page.file.src_uri} loads {found[0]!r} from another host")
+    return output
