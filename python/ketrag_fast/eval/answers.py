@@ -1,7 +1,7 @@
-"""Answers from elsewhere: a JSONL file of `{"_id", "answer"}`, scored by EM and F1.
+"""Answers to score by EM and F1: from a JSONL file of `{"_id", "answer"}`, or written by a model.
 
-A line may name the `mode` and the `budget` that its answer was written from; it then counts for that row
-alone, before a line that names neither.
+A line may name the `mode` and `budget` of the context that its answer is based on; it then applies to that
+row only, and takes precedence over a line without them.
 """
 
 from __future__ import annotations

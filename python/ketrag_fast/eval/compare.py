@@ -1,4 +1,4 @@
-"""Two runs side by side: paired tests of every metric, and the questions whose outcome changed."""
+"""Comparison of two runs: paired tests of every metric, and the questions whose outcome changed."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class MetricChange:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """B against A, each at one budget."""
+    """Differences of run B from run A, each at one budget."""
 
     a: str
     b: str
@@ -247,7 +247,7 @@ def compare_paired(a: Sequence[float], b: Sequence[float], *, seed: int = SEED) 
 
 
 def sign_test(better: int, worse: int) -> float:
-    """Return the two-sided p of a split of the changed questions, if both sides are equally likely."""
+    """Return the two-sided p-value of the sign test for these counts of changed questions."""
     n = better + worse
     # In integers, without rounding: the number of outcomes in the tail out of 2**n.
     tail: int = sum(math.comb(n, k) for k in range(min(better, worse) + 1))

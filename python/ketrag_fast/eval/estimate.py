@@ -52,7 +52,7 @@ _CHARACTERS_EMBEDDED: Final = 150_000
 _REST: Final = "store"
 """Time and bytes that belong to no stage."""
 _FRAME: Final = 12
-"""Approximate tokens that a chat template adds to a prompt."""
+"""Approximate number of tokens that a chat template adds to a prompt."""
 _PROMPTS: Final = 200
 
 
@@ -321,7 +321,7 @@ _SECONDS: Final = 3.0
 """Time after which no further file is opened."""
 _DOCUMENTS: Final = 2000
 _GIVEN: Final = "given"
-"""In place of a format: documents that the caller has."""
+"""Stands for the format of documents given as objects."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -408,7 +408,7 @@ class _Draw:
             self.count += 1
 
     def of_all(self, counted: Counter[str], totals: Counter[str]) -> int:
-        """Return what all files have of something, from the files that were read and the bytes of all."""
+        """Extrapolate a total from the files that were read to all files, by bytes."""
         found = 0.0
         for kind, size in totals.items():
             own = self.bytes[kind]
@@ -420,7 +420,7 @@ class _Draw:
 def _documents_within(
     numbered: list[tuple[int, Document]], room: int, chance: random.Random
 ) -> tuple[Document, ...]:
-    """Return some documents, in order, that have about `room` characters together."""
+    """Return some documents, in order, with about `room` characters in total."""
     chance.shuffle(numbered)
     kept: list[tuple[int, Document]] = []
     for number, document in numbered:

@@ -1,4 +1,4 @@
-"""The user's price table, and tokens times prices.
+"""Cost in USD from token counts and the user's price table.
 
 No price is in the code, because prices change and depend on the user's contract.
 
@@ -84,7 +84,7 @@ def model_name(spec: str) -> str:
 
 
 def read_prices(path: str | Path | None) -> Prices:
-    """Return the table at `path`; for None that of `./prices.toml` if it exists, else an empty one.
+    """Read the price table at `path`; for None `./prices.toml` if it exists, else an empty table.
 
     Raises ConfigError that names the invalid entry.
     """
@@ -209,7 +209,7 @@ class Rate:
     seconds_per_token: float
 
     def tokens(self, size: int) -> int:
-        """Return the tokens of that many bytes of text."""
+        """Convert bytes of text to tokens."""
         return round(self.tokens_per_byte * size)
 
 
@@ -219,8 +219,8 @@ def rate_of(tokens: int, seconds: float, size: int) -> Rate:
 
 
 def embedded_bytes(stages: Stages, made: Collection[str]) -> int:
-    """Return the bytes of all texts that the stages `made` embed: units and chunks with their titles,
-    sentences, titles, and what stages of systems declare.
+    """Return the total bytes of text that these stages embed: units and chunks with titles, sentences,
+    titles, and texts that stages of systems declare.
     """
     units = stages.get("units")
     if units is None:

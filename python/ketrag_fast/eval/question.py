@@ -81,7 +81,7 @@ class DataSet:
 
 
 def absences(questions: tuple[Question, ...], empty_answers: int = 0) -> list[str]:
-    """Return the missing parts of the questions as text: metrics that need them are absent, never zero."""
+    """Return warnings about missing answers or passages: metrics that need them are absent, never zero."""
     told = []
     n = len(questions)
     unanswered = sum(not q.answers for q in questions)

@@ -1,4 +1,4 @@
-"""The result of one question under one mode and budget, stored so that differences can be explained."""
+"""The scores of one question for one mode and budget, with the details that explain them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The results of many questions as one row: means with bootstrap intervals."""
+"""Summary rows of many questions (means with bootstrap intervals), and the printed table."""
 
 from __future__ import annotations
 
@@ -215,7 +215,7 @@ def _value(row: ResultRow, name: str) -> float | None:
 
 
 def percent_of(share: float | None) -> str:
-    """Return a share in percent, or the mark of an absent value."""
+    """Return a share as percent text, or `-` if it is absent."""
     return ABSENT if share is None else f"{100 * share:.1f}"
 
 

@@ -125,7 +125,7 @@ def collect(
                     for row, budget, context in zip(own, budgets, contexts, strict=True):
                         reply = None if answer is None else answer(question, mode, budget, context.text)
                         hit = answers.in_context(context.text, normalise, substring)
-                        result = _result(question, answers, mode, budget, context, hit, reply)
+                        result = _result(question, answers, mode, budget, context, covered=hit, reply=reply)
                         row.append(replace(result, why=_reasons(context)) if explain else result)
         except (ModeUnavailable, BackendMissing) as error:
             skipped[mode] = error.message
@@ -140,6 +140,7 @@ def _result(
     mode: str,
     budget: int,
     context: ScoredContext,
+    *,
     covered: bool | None,
     reply: str | None,
 ) -> Result:
@@ -175,7 +176,7 @@ def _result(
 
 
 def _documents(passage: ScoredPassage, question: Question) -> list[str]:
-    """Return the document of a passage, or the judged documents that have the same text."""
+    """Return the document of a passage; if copies of the passage are in judged documents, return these."""
     names = [passage.document, *(copy.document for copy in getattr(passage, "also_in", ()))]
     return [name for name in names if name in question.gold] or names[:1]
 

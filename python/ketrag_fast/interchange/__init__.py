@@ -1,1 +1,1 @@
-"""Export of graphs to other programs, and import of indexes that other programs have paid for."""
+"""Export of graphs to other programs, and import of what other programs have extracted."""

@@ -1,4 +1,4 @@
-"""Communities of a part of a graph, as GraphRAG has them: levels, parents, members, and a report of each."""
+"""Communities of an exported graph in GraphRAG's form: levels, parents, members, and a report for each."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ketrag_fast.interchange.graph_part import GraphPart
 from ketrag_fast.systems.spec.graph_tables import NO_COMMUNITY
 
 LARGEST: Final = 10
-"""The size up to which a community is not divided further, as in GraphRAG's default settings."""
+"""Communities of at most this size are not divided further (GraphRAG's default)."""
 _SEED: Final = 42
 _NAMED, _TOLD, _SUMMARY = 3, 5, 600
 EXTRACTIVE: Final = (
@@ -35,7 +35,7 @@ class GraphCommunity:
 
 
 def stored_communities(part: GraphPart) -> list[GraphCommunity]:
-    """Return the communities that the index has, on one level."""
+    """Return the communities stored in the index, as a single level."""
     labels = part.tables.communities
     if labels is None:
         return []
@@ -49,9 +49,8 @@ def stored_communities(part: GraphPart) -> list[GraphCommunity]:
 
 
 def computed_communities(part: GraphPart) -> list[GraphCommunity]:
-    """Return the hierarchical Leiden communities of the part, as GraphRAG does (Traag and others 2019).
-
-    Nodes without an edge are in none. The result depends on the edges and their weights alone.
+    """Compute hierarchical Leiden communities as GraphRAG does (Traag and others 2019). Nodes without edges
+    belong to none. The result depends only on the edges and their weights.
     """
     try:
         import graspologic_native

@@ -121,7 +121,9 @@ def export_graph(
     require_free(place, replace=replace)
     opened = _restricted(index, filter, allow, progress)
     if format == "html":
-        return _write_page(opened, place, graph, neighbourhood_of, hops, query, replace, progress)
+        return _write_page(
+            opened, place, graph, neighbourhood_of, hops, query=query, replace=replace, progress=progress
+        )
     part = _part(opened, graph, neighbourhood_of, hops, query)
     meter = Meter("export", progress, "rows")
     tick = _counter(meter, len(part.node_ids) + len(part.edge_ids))
@@ -152,11 +154,12 @@ def _write_page(
     graph: str | None,
     centre: str | None,
     hops: int,
+    *,
     query: str | None,
     replace: bool,
     progress: Callback | None,
 ) -> Exported:
-    """Write the page of an index; of a part of a graph, it has this graph and the passages of the part."""
+    """Write the HTML page of the whole index, or of one graph or a neighbourhood in it with its passages."""
     graphs, units = index.inspect.graphs(), None
     if graph is not None or centre is not None:
         part = _part(index, graph, centre, hops, None)
@@ -182,7 +185,8 @@ def _restricted(
     allow: Filter | None,
     progress: Callback | None,
 ) -> Index:
-    """Return the index of the documents that match a filter, or else that of the settings, and `allow`."""
+    """Return the index restricted to documents that match `allow` and the filter, given or from the
+    settings."""
     kept = index.inspect.filter if filter is None else filter
     condition = None if kept is None else filter_condition(kept)
     if kept is not None and condition is not None and not holds_always(condition):
@@ -272,7 +276,7 @@ Rows = NDArray[np.int64]
 
 
 def drawn_tables(graph: DrawableGraph) -> GraphTables:
-    """Return a drawable graph as tables. Repeated edges are written once for each repetition."""
+    """Return a drawable graph as tables, with one row for each repetition of an edge."""
     starts = np.cumsum([0, *(block.count for block in graph.blocks)])
 
     def each(value: Callable[[NodeBlock, int], Any]) -> Callable[[Rows], list[Any]]:

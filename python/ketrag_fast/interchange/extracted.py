@@ -1,4 +1,4 @@
-"""The extraction of another program: documents, passages, entities and relations with their passages."""
+"""What another program has extracted: documents, passages, entities and relations."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _EXAMPLES: Final = 3
 
 
 class SourcePassage(NamedTuple):
-    """A passage that was read: its id there, the number of its document, and its text."""
+    """A passage of the other program: its id, the number of its document, and its text."""
 
     id: str
     document: int
@@ -39,13 +39,13 @@ class ExtractedRelation(NamedTuple):
 
 
 class Skipped:
-    """Counts of what could not be taken, with some examples of each kind."""
+    """Counts of records that could not be imported, with examples of each kind."""
 
     def __init__(self) -> None:
         self._rows: dict[str, tuple[int, list[str]]] = {}
 
     def add(self, what: str, example: object = "", count: int = 1) -> None:
-        """Count something of a kind, such as "entities without a passage"."""
+        """Add to the count of a kind, such as "entities without a passage"."""
         before, examples = self._rows.get(what, (0, []))
         text = str(example)[:80]
         if text and len(examples) < _EXAMPLES:
@@ -66,7 +66,7 @@ class Skipped:
 
 @dataclass(slots=True)
 class Extracted:
-    """Everything that an import takes over. `skipped` is lost; `notes` is taken in another form."""
+    """What to import. `skipped` counts records that are lost, `notes` those imported in another form."""
 
     documents: list[Document] = field(default_factory=list)
     passages: list[SourcePassage] = field(default_factory=list)

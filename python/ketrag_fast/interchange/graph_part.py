@@ -28,7 +28,7 @@ Tick = Callable[[int], None]
 
 
 class NodeRows(NamedTuple):
-    """Some nodes: their numbers, their kinds, and their columns."""
+    """A batch of nodes: numbers, kinds and columns."""
 
     ids: I64
     kinds: list[str]
@@ -36,7 +36,7 @@ class NodeRows(NamedTuple):
 
 
 class EdgeRows(NamedTuple):
-    """Some edges: their numbers, their ends, their kinds, and their columns."""
+    """A batch of edges: numbers, end nodes, kinds and columns."""
 
     ids: I64
     source: NDArray[np.uint32]
@@ -85,7 +85,7 @@ class GraphPart:
         return (parts[0] + parts[1]).astype(np.int64)
 
     def titles(self) -> Callable[[NDArray[Any]], Sequence[str]]:
-        """Return a function from node numbers to names that differ from each other."""
+        """Return a function that makes the names of nodes unique."""
         names = self.tables.nodes["name"].read
         if self.tables.unique_names:
             return lambda ids: names(ids.astype(np.int64))
@@ -104,12 +104,12 @@ def _chosen(held: Mapping[str, Column], columns: Sequence[str] | None) -> Mappin
 
 
 def whole_graph(name: str, tables: GraphTables) -> GraphPart:
-    """Return the part that is the whole graph."""
+    """Return the whole graph as a part."""
     return GraphPart(name, tables, np.arange(len(tables)), np.arange(len(tables.source)), whole=True)
 
 
 def part_of(name: str, tables: GraphTables, inside: NDArray[np.bool_]) -> GraphPart:
-    """Return some nodes, given as a mask, and the edges between them."""
+    """Return the nodes of a mask and the edges between them."""
     edges = np.flatnonzero(inside[tables.source] & inside[tables.target])
     return GraphPart(name, tables, np.flatnonzero(inside), edges, whole=False)
 
@@ -134,7 +134,7 @@ def neighbourhood(name: str, tables: GraphTables, centre: str, hops: int) -> Gra
 
 
 def of_units(name: str, tables: GraphTables, units: Sequence[int]) -> GraphPart:
-    """Return the nodes that come from some units."""
+    """Return the nodes that occur in some units."""
     wanted, inside = set(units), np.zeros(len(tables), np.bool_)
     column = tables.nodes.get("units")
     if column is not None:

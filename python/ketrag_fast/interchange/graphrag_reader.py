@@ -27,7 +27,7 @@ Row = Mapping[str, Any]
 
 
 def read_graphrag(folder: Path) -> Extracted:
-    """Return what an output folder holds: the nearest and newest tables in it or below it.
+    """Read the nearest and newest tables in an output folder or below it.
 
     Raises BackendMissing without pyarrow, DocumentError if a table is missing or damaged, or lacks columns.
     """
@@ -149,7 +149,7 @@ def _string(value: Any) -> str:
 
 
 def _lines(value: Any) -> tuple[str, ...]:
-    """Return the descriptions: a text, or a list of texts that GraphRAG has not summarised."""
+    """Return the descriptions: one text, or a list that GraphRAG has not summarised."""
     parts = value if isinstance(value, (list, tuple)) else _string(value).split("\n")
     return tuple(dict.fromkeys(text for text in (_string(part).strip() for part in parts) if text))
 

@@ -22,7 +22,7 @@ from ketrag_fast.interchange.graph_part import BATCH, GraphPart, Passages, Tick
 from ketrag_fast.models.embedders.quiet_imports import import_quietly
 
 OWN_ID: Final = "ketrag_id"
-"""The field of a document's metadata that keeps its id, because the tables have UUIDs."""
+"""Metadata field that stores the document id, because the tables identify documents by UUIDs."""
 TABLES: Final = (
     "entities",
     "relationships",

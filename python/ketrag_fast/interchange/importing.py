@@ -207,7 +207,7 @@ Span = tuple[str, int, int]
 
 @dataclass(slots=True)
 class _ChunkRecords:
-    """A chunk: its span, its text with folded words, and the records that belong to it."""
+    """A chunk: its span, its case-folded text, and the records assigned to it."""
 
     span: Span
     source: Source
@@ -216,7 +216,7 @@ class _ChunkRecords:
 
 
 def assign_records(index: Index, found: Extracted) -> list[tuple[Span, Extraction]]:
-    """Return the extraction of every chunk of the index, in order, from the passages of another program."""
+    """Assign the records of another program's passages to the chunks of the index; return them by chunk."""
     by_document = _chunks(index)
     places = _places(index, found)
     for entity in found.entities:
@@ -303,7 +303,7 @@ def _places(index: Index, found: Extracted) -> list[Span]:
 def _holders(
     by_document: Mapping[str, Sequence[_ChunkRecords]], place: Span, names: Sequence[str]
 ) -> list[_ChunkRecords]:
-    """Return the chunks of a passage with most of the names: with all, else with one, else its main chunk."""
+    """Return the chunks of a passage that contain all the names, else one of them, else its main chunk."""
     document, start, end = place
     chunks = by_document.get(document, ())
     begin = bisect_left(chunks, start + 1, key=lambda chunk: chunk.span[2])

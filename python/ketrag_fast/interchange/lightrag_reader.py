@@ -26,7 +26,7 @@ _PIECE: Final = 1 << 20
 
 
 def read_lightrag(folder: Path) -> Extracted:
-    """Return what a working directory, or its only workspace, holds.
+    """Read a working directory or its only workspace.
 
     Raises DocumentError if a file is missing, damaged, or not LightRAG's.
     """
@@ -149,7 +149,7 @@ def _weight(value: str | None) -> float:
 
 
 class _GraphHandler(Handler):
-    """Collects nodes and edges with their data, by the names of the attributes."""
+    """XML handler that collects nodes and edges with their attributes by name."""
 
     def __init__(self) -> None:
         self.nodes: list[tuple[str, dict[str, str]]] = []
@@ -183,6 +183,6 @@ class _GraphHandler(Handler):
             self._data = None
 
     def text(self, text: str) -> None:
-        """Keep the text of a data element."""
+        """Store the text of a data element."""
         if self._key is not None:
             self._text.append(text)

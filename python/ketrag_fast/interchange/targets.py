@@ -87,7 +87,7 @@ def new_folder(target: Path, names: Collection[str], *, replace: bool) -> Iterat
 
 @contextmanager
 def _naming(target: Path) -> Iterator[None]:
-    """Give errors about the target a hint that fits an export."""
+    """Replace the hint of write errors by one that fits an export."""
     try:
         yield
     except (ReadOnly, StorageFull) as error:

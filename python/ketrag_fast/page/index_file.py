@@ -147,13 +147,13 @@ def _extents(owners: Sequence[int]) -> list[tuple[int, int]]:
 
 
 def _context(index: Index, query: str) -> dict[str, Any]:
-    """Return the context of a query with its explanation, without what differs from run to run."""
+    """Return the context of a query with its explanation, without timings and other values that vary."""
     context = index.retrieve(query, explain=True).to_json()
     return {name: value for name, value in context.items() if name not in _VARYING}
 
 
 def _stable(view: dict[str, Any]) -> dict[str, Any]:
-    """Return a picture without the number of its generation: equal indexes give equal files."""
+    """Remove the generation number from a picture, so that equal indexes give equal files."""
     return {name: value for name, value in view.items() if name != "generation"}
 
 

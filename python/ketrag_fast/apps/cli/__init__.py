@@ -1,1 +1,2 @@
-"""The command `ketrag`. Each file declares one command; other modules do the work."""
+"""The command `ketrag`. Each file declares one command, or a few that belong together, and calls the
+library."""

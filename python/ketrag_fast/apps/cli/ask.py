@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _MOST_TOKENS = 1_000_000
 _UNSUPPORTED = "[?] no passage supports this sentence"
 _LISTED = 5
-"""Maximum number of sources of an answer without a citation."""
+"""Maximum number of sources listed below an answer that cites none."""
 _SURVEY = "survey"
 _QUOTED = "These are quotes from the passages, not an answer written by a model:"
 
@@ -147,7 +147,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _require_model_for_kind(args: argparse.Namespace, index: Index) -> None:
-    """Raise ConfigError for a form of answer that needs a language model if none is set."""
+    """Raise ConfigError if --kind or --option needs a language model and none is set."""
     if (args.kind in (None, "free") and not args.option) or index.inspect.has_answer_llm:
         return
     option = "--option" if args.kind is None else f"--kind {args.kind}"

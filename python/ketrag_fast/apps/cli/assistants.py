@@ -1,4 +1,4 @@
-"""Assistants that `ketrag mcp --install` knows: where their settings are, and what is written there."""
+"""Assistants that `ketrag mcp --install` supports: paths and contents of their settings files."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ The MCP server `ketrag` has these tools. Results are short, and their last line 
 
 @dataclass(frozen=True, slots=True)
 class Assistant:
-    """An assistant: its settings file, the keys of its servers in it, and the folder of its skills.
+    """An assistant: its settings file, the keys under which that file lists servers, and its skills folder.
 
-    Paths are below the working directory, or for all projects below the home folder. `entry` returns what the
-    settings have for a server.
+    Paths are relative to the working directory, or to the home folder with `--user`. `entry` returns the
+    settings of a server that runs a command.
     """
 
     project: str
@@ -103,7 +103,7 @@ ASSISTANTS: Final[Mapping[str, Assistant]] = {
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """A file that is written, its text now (None if it does not exist), and its new text."""
+    """A file to write: its path, its present text (None if it does not exist) and its new text."""
 
     path: Path
     before: str | None
@@ -111,7 +111,7 @@ class Edit:
 
 
 def edits(name: str, words: Sequence[str], *, for_user: bool) -> list[Edit]:
-    """Return the changes that let an assistant start a command. Files that are right already are left out.
+    """Return the file changes that let an assistant start a command, without files that need no change.
 
     Raises ConfigError if a settings file cannot be read.
     """
@@ -139,7 +139,7 @@ def edits(name: str, words: Sequence[str], *, for_user: bool) -> list[Edit]:
 
 
 def lines(name: str, words: Sequence[str]) -> str:
-    """Return what the settings of an assistant need, without what they have already."""
+    """Return the settings to add, as text, without reading the existing file."""
     assistant = ASSISTANTS[name]
     entry = assistant.entry(words)
     if assistant.project.endswith(".toml"):
@@ -151,7 +151,7 @@ def lines(name: str, words: Sequence[str]) -> str:
 
 
 def write(edit: Edit) -> None:
-    """Write a file in one step; a link to it stays. Raises OSError."""
+    """Replace a file atomically; a symbolic link to it stays a link. Raises OSError."""
     path = Path(os.path.realpath(edit.path))
     path.parent.mkdir(parents=True, exist_ok=True)
     new = path.with_name(f".{path.name}.ketrag-new")
@@ -182,7 +182,10 @@ def _merged(data: Any, keys: Sequence[str], entry: Mapping[str, Any]) -> Any:
 
 
 def _with_table(text: str, table: str, entry: Mapping[str, Any]) -> str:
-    """Return a TOML text with the table of the server; other keys of the table stay. Raises ValueError."""
+    """Return TOML text with the server's table added or updated; other keys of the table are kept.
+
+    Raises ValueError.
+    """
     data = tomllib.loads(text)
     own = data.get(table, {}).get("ketrag")
     rows = [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in entry.items()]
@@ -229,7 +232,7 @@ class _Token:
 
 @dataclass(frozen=True, slots=True)
 class _Object:
-    """Members of an object: ranges of the values by key. `open` and `close` are the offsets of its braces."""
+    """A JSON object: the text range of each value by key, and the offsets of its braces."""
 
     members: dict[str, tuple[int, int]]
     open: int
@@ -240,7 +243,7 @@ class _Object:
 
 
 def read_json(text: str) -> Any:
-    """Return the value of a JSON text with comments and commas before closing brackets. Raises ValueError."""
+    """Parse JSON that may have comments and trailing commas. Raises ValueError."""
     kept: list[str] = []
     for token in _tokens(text):
         if token.text in ("}", "]") and kept and kept[-1] == ",":
@@ -250,9 +253,9 @@ def read_json(text: str) -> Any:
 
 
 def set_member(text: str, keys: Sequence[str], value: Any) -> str:
-    """Return a JSON text in which the value below some keys is another one. Objects on the way are added.
-
-    Raises ValueError if the text is not JSON, or a value on the way is not an object.
+    """Return JSON text with the value at a path of keys replaced, and all other text unchanged. Missing
+    objects on the path are created. Raises ValueError if the text is not JSON, or a value on the path is not
+    an object.
 
     Examples:
         >>> set_member('{"a": 1} // mine', ["b", "c"], True)
@@ -342,6 +345,6 @@ def _printed(value: Any, indent: str, line: str) -> str:
 
 
 def _indent(text: str, at: int) -> str:
-    """Return the blanks at the start of the line of an offset."""
+    """Return the indentation of the line at an offset."""
     start = text.rfind("\n", 0, at) + 1
     return text[start : len(text) - len(text[start:].lstrip(" \t"))]

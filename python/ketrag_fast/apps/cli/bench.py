@@ -197,7 +197,7 @@ def _measure(args: argparse.Namespace, common: Settings, configurations: Sequenc
 
 
 def _answers(spec: str | None) -> Answers | None:
-    """Return the model that answers for all configurations."""
+    """Return the function that opens the answering model; None without --answer-with."""
     if spec is None:
         return None
     from ketrag_fast.eval.comparison.running import answers_by

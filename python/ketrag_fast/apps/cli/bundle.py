@@ -1,4 +1,4 @@
-"""`ketrag bundle FILE`: write an index into one file."""
+"""`ketrag bundle FILE` and `ketrag unbundle FILE`: an index as one file."""
 
 from __future__ import annotations
 

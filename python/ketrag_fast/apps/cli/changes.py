@@ -1,4 +1,4 @@
-"""Common parts of `ketrag add` and `ketrag remove`."""
+"""`ketrag add SOURCE...` and `ketrag remove ID...`: change single documents of an index."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ GO_ON = "finished work is kept: run the same command again to continue"
 
 
 def _declare_common(parser: argparse.ArgumentParser) -> None:
-    """Add the options of both commands."""
+    """Add the options that both commands have."""
     index.declare_dry_run(parser)
     options.topic(parser, "running", "running")
     options.model(parser)
@@ -28,7 +28,7 @@ def _change(
     where: str | None = None,
     purge: bool = False,
 ) -> int:
-    """Change the documents of an index and publish it."""
+    """Apply the change, or preview it with --dry-run, and print a report."""
     if args.dry_run:
         return index.preview(args, sources=sources, remove=remove, where=where)
     from ketrag_fast.index import Index

@@ -1,4 +1,4 @@
-"""`ketrag collections`: list the indexes that have a name."""
+"""`ketrag collections` and `ketrag describe`: named indexes, and descriptions of folders."""
 
 from __future__ import annotations
 

@@ -13,12 +13,12 @@ from typing import Any, Final, NoReturn
 from ketrag_fast.apps.cli.terminal_text import inline
 
 COMMON: Final = "common options"
-"""Title of the options that every command takes; helps show them last."""
+"""Title of the options that every command takes; help lists them last."""
 _WIDEST: Final = 100
 _ALIKE: Final = 0.7
-"""Minimum similarity of an unknown option and the one that is suggested."""
+"""Minimum similarity of an unknown option to the suggested one."""
 _TEXTS: Final = ("QUERY", "QUESTION", "PATTERN", "NAME")
-"""Placeholders of arguments that may have several words."""
+"""Placeholders of arguments that are free text."""
 _MORE: Final = "`%s --help` lists all options, `ketrag config list` all settings (-o NAME=VALUE)"
 
 
@@ -72,12 +72,12 @@ class CommandParser(argparse.ArgumentParser):
             )
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
-        """As in argparse. The words are remembered for hints."""
+        """Parse as argparse does, and keep the arguments for hints."""
         self._words = tuple(args or ())
         return super().parse_known_args(args, namespace)
 
     def format_usage(self) -> str:
-        """Return the usage line: what is required, and `[options]`."""
+        """Return the usage line: required arguments, then `[options]`."""
         formatter = _Formatter(self.prog)
         words = [self.prog]
         for action in self._actions:
@@ -157,14 +157,14 @@ class CommandParser(argparse.ArgumentParser):
         name = flag.lstrip("-").replace("-", "_")
         if name in catalogue():
             self.error(f"{flag} is not an option of `{self.prog}`", f"give the setting as -o {name}=VALUE")
-        # Without dashes, which would make any two short options similar.
+        # Compare without dashes, which would make any two short options similar.
         known = {setting.replace("_", "-"): f"-o {setting}=VALUE" for setting in catalogue()}
         known.update((option.lstrip("-"), option) for option in self._option_string_actions)
         near = closest(flag.lstrip("-"), known, _ALIKE)
         self.error(f"unknown option {flag}", f"did you mean {known[near]}?" if near else "")
 
     def _dash_hint(self, message: str) -> str:
-        """Return how to give a text that begins with `-`, if one is missing and such a word was given."""
+        """Return a hint to put `--` before text that begins with `-`, if that is the likely mistake."""
         missing = message.partition("arguments are required: ")[2]
         known = self._option_string_actions
         word = next((one for one in self._words if one[:1] == "-" and one.partition("=")[0] not in known), "")
@@ -173,9 +173,9 @@ class CommandParser(argparse.ArgumentParser):
         return f"a {missing} that begins with - follows --: {self.prog} -- {shlex.quote(word)}"
 
     def _quoting_hint(self) -> str:
-        """Return how to give a text of several words; an empty text if the command takes none."""
+        """Return a hint to quote text of several words; empty if the command takes no text."""
         flag = self._option_string_actions.get("-i")
-        if flag is not None and flag.nargs == 0 and "-i" in self._words:  # it names the index elsewhere
+        if flag is not None and flag.nargs == 0 and "-i" in self._words:  # elsewhere -i names the index
             return f"{flag.option_strings[-1]} is -i in this command; --index names the index"
         names = [str(action.metavar) for action in self._actions if not action.option_strings]
         text = next((name for name in names if name in _TEXTS), None)
@@ -183,7 +183,8 @@ class CommandParser(argparse.ArgumentParser):
 
 
 def _plain(message: str) -> tuple[str, str]:
-    """Return a message of argparse in the words of other errors, and a hint if a name is similar."""
+    """Rewrite an argparse message in the style of other errors; also return a hint if a known name is
+    similar."""
     where, _, value = message.partition(": invalid int value: ")
     if value:
         return f"{where}: {value} is not a whole number", ""

@@ -1,4 +1,4 @@
-"""`ketrag config list` and `ketrag config show`: all settings, and the values with their origins."""
+"""`ketrag config list` and `ketrag config show`: settings, and the origin of each value."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def declare(commands: Any, shared: argparse.ArgumentParser) -> None:
 
 
 def _owner_of(name: str, owners: Sequence[str]) -> str:
-    """Return the system with settings that a name means: its name or that of one of its presets.
+    """Return the system that a name stands for: its own name or that of one of its presets.
 
     Raises ConfigError if there is no such system, or if it has no settings.
     """

@@ -1,5 +1,5 @@
-"""`ketrag retrieve --html FILE` and `ketrag ask --html FILE`: an answer and its context as one page, with the
-walk's chains drawn, links that open the sources, and the graph around the passages. Nothing is loaded.
+"""Page of `ketrag retrieve --html FILE` and `ketrag ask --html FILE`: answer, passages with links to their
+sources, drawings of why each passage was retrieved, and the graph around them. The file loads nothing else.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _HEIGHT: Final = 64
 _LETTERS: Final = 24
 _LABEL: Final = 22
 _SEARCHED: Final = (".html", ".htm", ".xhtml", ".txt")
-"""What a browser shows itself, and searches for the words behind `#:~:text=`."""
+"""File types that a browser displays and can search for the words after `#:~:text=`."""
 _WORDS: Final = 6
 _NODES: Final = 100
 """Maximum number of nodes of the graph around the passages."""
@@ -61,8 +61,8 @@ def page(
     answer: Answer | None = None,
     view: GraphView | None = None,
 ) -> str:
-    """The whole page. Everything that comes from documents, the question or a model is escaped. `files` are
-    the documents' own, which are linked. With `view`, the graph is drawn below the passages.
+    """Return the page. Text from documents, the question or a model is escaped. `files` are the paths to
+    link by document. With `view`, the graph is drawn below the passages.
     """
     body = "\n".join(_body(context, files or {}, answer))
     policy, style = POLICY, STYLE + _OWN
@@ -93,12 +93,12 @@ def _body(context: Context, files: Mapping[str, Path], answer: Answer | None) ->
 
 
 def _quoted(one: Quote) -> str:
-    """Return a quoted sentence, or a row below the header of its table."""
+    """Return a quoted sentence, or a table row with its header."""
     return f"{escape(one.header)}<br>{escape(one.text)}" if one.header else f"“{escape(one.text)}”"
 
 
 def link_citations(answer: Answer) -> str:
-    """An answer with its numbers as links to the passages."""
+    """Return an answer whose citation numbers link to the passages."""
     known = {citation.number for citation in answer.citations}
 
     def link(found: re.Match[str]) -> str:
@@ -110,7 +110,7 @@ def link_citations(answer: Answer) -> str:
 
 
 def address(path: Path, passage: Passage) -> str:
-    """Where a passage's file opens: at the page of a PDF, at the first words of a page or a text."""
+    """Return the URL that opens a passage's file at the right PDF page, or at the passage's first words."""
     uri = path.absolute().as_uri()
     suffix = path.suffix.lower()
     if suffix == ".pdf" and passage.page is not None:
@@ -144,17 +144,17 @@ def _passage(passage: Passage, path: Path | None) -> Iterator[str]:
 
 
 def _emphasised(sentence: str) -> str:
-    """Return a sentence with the words between asterisks as emphasis."""
+    """Return HTML in which words between asterisks are emphasised."""
     return re.sub(r"\*([^*]{1,200})\*", r"<em>\1</em>", escape(sentence))
 
 
 Drawn = tuple[str, int | None, Sequence[Mapping[str, Any]]]
-"""A passage's name, its rank if it is in the context, and the bridges to the next one."""
+"""A passage's name, its rank if it is in the context, and its links to the next box."""
 
 
 def chain_of(passage: Passage, reasons: Sequence[Mapping[str, Any]]) -> list[Drawn]:
-    """Return what is drawn for a passage, from the question's end to the passage itself: the pair that it
-    extends, if it extends one, else its partner.
+    """Return the boxes to draw for a passage, from the query to the passage: the pair that it extends, or
+    else its partner.
     """
     own: Drawn = (passage.title or passage.document, passage.rank, ())
     chain = next((reason for reason in reasons if "chain" in reason), None)
@@ -170,7 +170,7 @@ def _drawing(place: Mapping[str, Any], bridges: Sequence[Mapping[str, Any]]) -> 
 
 
 def drawing(steps: Sequence[Drawn], words: Sequence[str]) -> str:
-    """Boxes from left to right with what joins them over the lines; the last box is the passage itself."""
+    """Return boxes from left to right with their links as labels of the lines; the last is the passage."""
     width = len(steps) * _BOX + (len(steps) - 1) * _GAP + 8
     middle = 74
     out = []
@@ -215,10 +215,8 @@ def _text(x: float, y: float, text: str, anchor: str, *, kind: str = "n", title:
 
 
 def graph_of(index: Index, context: Context) -> GraphView | None:
-    """Return the picture around the passages of a context; None without a graph or without passages.
-
-    Also None under the filter of the settings, because the graph of the matching documents numbers its
-    passages differently.
+    """Return the graph around the passages of a context; None without a graph or passages, and under a
+    filter, because the graph of the matching documents numbers its passages differently.
     """
     names = index.inspect.graphs()
     if not names or not context.passages or index.inspect.filter is not None:

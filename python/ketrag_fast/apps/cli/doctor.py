@@ -66,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _endpoints(path: Path, settings: Settings) -> list[Endpoint]:
-    """Return the endpoints that the index names; none if it is too damaged to name any."""
+    """Return the endpoints in the index's settings; none if the settings are damaged."""
     from ketrag_fast.index.endpoints import list_endpoints
 
     try:

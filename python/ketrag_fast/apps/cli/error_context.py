@@ -1,4 +1,4 @@
-"""Additions to errors that only the command line knows: its index, and where a setting comes from."""
+"""Adds to errors what only the command line knows: the index in use, and where a setting was given."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ketrag_fast.base.config import catalogue
 from ketrag_fast.base.config.sources import PREFIX
 from ketrag_fast.errors import KetragError
 
-# Not after "alone (": documents that are to be indexed alone belong into another index.
+# Not after "alone (": documents to be indexed alone belong in another index.
 _COMMAND: Final = re.compile(
     r"(?<!alone \(`)\bketrag (?:index|reembed|upgrade|add|remove|documents|compact|doctor|stats|graph)"
     r"(?![\w-])"
@@ -23,11 +23,11 @@ _INDEX: Final = re.compile(r"(?:^|\s)(?:-i|--index)\b")
 _ADDED_MODE: Final = re.compile(r"--modes auto(?:,([\w-]+))?(?![\w,-])")
 _SETTING: Final = re.compile(r"(\w+)(?:: | is | must )")
 _OF_SEVERAL: Final = ("merge", "diff")
-"""Commands whose hints are about the indexes that they read, which their -i does not name."""
+"""Commands that read other indexes than that of -i; their hints are about these."""
 
 
 def add_context(error: KetragError, args: argparse.Namespace) -> KetragError:
-    """Return an error with the origin of a wrong setting, and a hint that names the index of the command."""
+    """Return an error that names where a wrong setting was given, with a hint that names the index."""
     message, hint = error.message, error.hint
     origin = _origin(error, args)
     error.message = f"{origin}: {message}" if origin else message
@@ -36,7 +36,7 @@ def add_context(error: KetragError, args: argparse.Namespace) -> KetragError:
 
 
 def complete_hint(hint: str, index: str | None) -> str:
-    """Return a hint whose commands act on this index and add modes to it instead of replacing them.
+    """Complete the commands in a hint: add `-i INDEX`, and add modes instead of replacing them.
 
     Examples:
         >>> complete_hint("`ketrag index --modes auto,knn` adds it", "my notes")
@@ -57,7 +57,7 @@ def complete_hint(hint: str, index: str | None) -> str:
 
 
 def index_of(args: argparse.Namespace) -> str | None:
-    """Return the index that the user named; None for the default one and for several."""
+    """Return the index given by the user; None for the default index and for several."""
     named = getattr(args, "index", None)
     if isinstance(named, list):  # of a server: [NAME=]DIR
         named = named[0].rpartition("=")[2] if len(named) == 1 else None
@@ -67,7 +67,8 @@ def index_of(args: argparse.Namespace) -> str | None:
 
 
 def _origin(error: KetragError, args: argparse.Namespace) -> str | None:
-    """Return the origin of the setting that a message begins with; None for a flag and for no setting."""
+    """Return where the setting at the start of a message was given; None for a flag, or if there is no
+    setting."""
     found = _SETTING.match(error.message)
     if found is None or found[1] not in catalogue():
         return None

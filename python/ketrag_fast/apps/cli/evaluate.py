@@ -181,7 +181,7 @@ def _answers(args: argparse.Namespace, dataset: DataSet) -> tuple[Answerer | Non
             raise ConfigError("--bertscore needs answers", hint="name them: --answers FILE")
         return None, ()
     if args.answers == "":
-        return None, ()  # a model writes them, once there is an index to ask
+        return None, ()  # a model writes them later, from the open index
     from ketrag_fast.eval import read_answers
 
     answers = read_answers(Path(args.answers), dataset)
@@ -343,7 +343,7 @@ def _index(args: argparse.Namespace, dataset: DataSet) -> Iterator[Index]:
     import tempfile
 
     settings = options.build_settings_of(args)
-    if "modes" not in settings.given:  # what is scored is built, and no more
+    if "modes" not in settings.given:  # build only what is scored
         settings = settings.having(modes=_modes(args))
     if settings.on_error == "stop":
         raise ConfigError("on_error: a data set is indexed with skip")

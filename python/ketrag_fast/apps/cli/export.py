@@ -10,10 +10,10 @@ from ketrag_fast.apps.cli import options, output
 from ketrag_fast.apps.cli.terminal_text import inline
 from ketrag_fast.errors import InputError
 
-# As in interchange.exporting, which takes a while to import.
+# Repeats the names in interchange.exporting, because importing that module is slow.
 FORMATS: Final = ("graphrag", "graphml", "gexf", "neo4j", "jsonl", "html")
 _CONTINUED: Final = "and "
-"""Start of a hint that only continues its message."""
+"""How a hint begins if it is the end of its message and not advice."""
 
 
 def declare(commands: Any, shared: argparse.ArgumentParser) -> None:
@@ -101,6 +101,6 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _of_graphs(names: str) -> str:
-    """Return the graphs of an export in words; a page has several."""
+    """Return the names of the exported graphs as a phrase; an HTML page has several."""
     listed = names.split()
     return f"of the graph{'' if len(listed) == 1 else 's'} {', '.join(listed)}" if listed else "of no graph"

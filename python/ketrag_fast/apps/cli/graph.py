@@ -1,4 +1,4 @@
-"""`ketrag graph NAME`: show a node of the graphs, or draw its surroundings into an HTML file."""
+"""`ketrag graph NAME`: print a node with its neighbours, or draw them into an HTML file."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _draw(args: argparse.Namespace, name: str | None) -> int:
-    """Write the page of `--html`, or with --json also print the picture's data."""
+    """Write the page of `--html`; with --json, also print the data of the drawing."""
     from ketrag_fast.index import Index
     from ketrag_fast.page.graph_file import page
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def declare(commands: Any, _: argparse.ArgumentParser) -> None:
-    """Declare the command, with the letters that grep has."""
+    """Declare the command, with grep's short options."""
     parser = commands.add_parser(
         "grep",
         parents=[options.common(letters=False)],
@@ -94,7 +94,7 @@ def _show_counts(args: argparse.Namespace, counts: dict[str, int]) -> int:
 
 
 def _lines(matches: list[Match], terminal: Terminal) -> list[str]:
-    """Return the lines to print: under the name of their file on a terminal, else each with its path."""
+    """Return the lines to print: grouped under their file on a terminal, else each with its path."""
     if terminal.width is None:
         return [
             ":".join(part for part in (path_of(one), inline(one.position), one_line(one.line.text)) if part)

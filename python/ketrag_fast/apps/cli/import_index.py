@@ -1,4 +1,4 @@
-"""`ketrag import FORMAT FOLDER`: build an index from what another program has extracted."""
+"""`ketrag import` and `ketrag recording`: reuse what GraphRAG or LightRAG has extracted."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, Final
 from ketrag_fast.apps.cli import options, output
 from ketrag_fast.apps.cli.terminal_text import inline
 
-# As in interchange.importing, which takes a while to import.
+# Repeats the names in interchange.importing, because importing that module is slow.
 FORMATS: Final = ("graphrag", "lightrag")
 
 

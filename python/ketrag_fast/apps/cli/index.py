@@ -30,9 +30,9 @@ _GO_ON = (
 )
 
 _LISTS = ("auto", "all")
-"""Names of several modes."""
+"""Values of --modes that stand for several modes."""
 _DELTA = "delta"
-"""The only stage of a change that is stored next to the published files."""
+"""The only stage that a report lists if the change is stored as a delta."""
 
 
 def declare(commands: Any, shared: argparse.ArgumentParser) -> None:
@@ -121,7 +121,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _folder(args: argparse.Namespace) -> Path:
-    """Return the folder of the index, which is a collection if it has a name."""
+    """Return the index folder: a collection with --name, else that of -i."""
     if args.name is None:
         return options.index_path(args)[0]
     if args.index or args.collection:
@@ -141,7 +141,7 @@ def has_index(path: Path) -> bool:
 
 
 def _explain_unserved(index: Index, settings: Settings) -> Iterator[str]:
-    """Yield what is missing for each mode that the user named and that the index does not serve."""
+    """Yield why the index cannot serve each mode that the user requested and it lacks."""
     named = [mode.strip().removeprefix("+") for mode in settings.given.get("modes", "").split(",")]
     for mode in dict.fromkeys(named):
         if mode and mode not in (*_LISTS, *index.modes):
@@ -178,7 +178,7 @@ def print_report(args: argparse.Namespace, path: Path, report: BuildReport, **mo
 
 
 def _cut_short(args: argparse.Namespace, report: BuildReport) -> bool:
-    """Return whether chunks are left that this command was to extract from."""
+    """Return whether extraction stopped with chunks left."""
     found = report.extraction
     if found is None or not found["pending"]:
         return False
@@ -216,12 +216,12 @@ def summary(report: BuildReport, path: str) -> str:
 
 
 def _read_line(report: BuildReport) -> str:
-    """Return a line about extraction from the core chunks."""
+    """Return a line about LLM extraction."""
     found = report.extraction
     if found is None:
         return ""
     each = report.usage.core_chunks
-    passes = found["core"] // each if each else 1  # a system that extracts something else reads them again
+    passes = found["core"] // each if each else 1  # another kind of extraction reads them again
     several = f" ({each:,} in {passes} passes)" if passes > 1 else ""
     parts = [f"{found['read']:,} of {found['core']:,} core chunks read{several}"]
     if found["asked"]:
@@ -270,7 +270,7 @@ def _declare_ray(parser: argparse.ArgumentParser) -> None:
 
 
 def _is_on_ray(args: argparse.Namespace) -> bool:
-    """Return whether `--on` is given. Raises ConfigError for options that need it."""
+    """Return whether `--on` is given. Raises ConfigError if it is missing and an option requires it."""
     if args.on is None and (args.shards is not None or args.keep_shards):
         name = "--keep-shards" if args.keep_shards else "--shards"
         raise ConfigError(f"{name} needs --on", hint="--on ray; without Ray see --shard I/N")
@@ -349,7 +349,7 @@ def preview(
     reread: bool = False,
     replace: bool = False,
 ) -> int:
-    """Print the preview."""
+    """Print what a change would do; return the exit code."""
     from ketrag_fast.index import Index
 
     path, _ = options.index_path(args)

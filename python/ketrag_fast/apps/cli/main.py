@@ -76,11 +76,11 @@ missing, damaged or incomplete, 5 network or endpoint not allowed, 130 interrupt
 _TOP_FLAGS = ("-h", "--help", "--version")
 _RESUME = "run the same command again"
 _ELSEWHERE = {"purge": "ketrag remove --purge ID"}
-"""Names that are not commands, and what does that work."""
+"""Misleading command names, and the command to use instead."""
 
 
 class _Version(argparse.Action):
-    """Prints the version, which only the compiled core knows."""
+    """Prints the version, which is read from the compiled core."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
         from ketrag_fast import __version__
@@ -124,7 +124,7 @@ class _TopParser(CommandParser):
 def parser(names: Sequence[str] | None = None) -> CommandParser:
     """Return the parser of the command line, with all commands or only with those of these names.
 
-    Declaring the options of all commands takes much longer than of one.
+    Declaring one command is much faster than declaring all.
     """
     top = _TopParser(prog="ketrag", description=_DESCRIPTION)
     top.add_argument("--version", action=_Version, nargs=0, help="print the version")
@@ -205,9 +205,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _fail(error, args)
     except KeyboardInterrupt:
         return output.report_interrupt(args.go_on, as_json=args.json)
-    except BrokenPipeError:  # the reader of our output has gone: not an error
+    except BrokenPipeError:  # the program that reads our output has ended: not an error
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return int(args.code)  # of a command that has ended or only had to print its report, else 0
+        return int(args.code)  # the command's code if its work was done, else 0
     except OSError as error:
         return output.fail(KetragError(f"I/O error: {error}"), as_json=args.json)
     except MemoryError:

@@ -60,7 +60,7 @@ def declare(commands: Any, shared: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the command until its client goes away, or until Ctrl-C, which is how it is ended."""
+    """Serve until the client disconnects or until Ctrl-C, which is the normal end."""
     if args.install is not None:
         return _install(args)
     for name in ("user", "print", "yes"):

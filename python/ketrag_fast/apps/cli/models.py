@@ -164,7 +164,7 @@ def _check(args: argparse.Namespace) -> int:
 
 
 def _cost(embedder: Embedder, source: str | None, exact: EmbedderOptions) -> PrecisionLoss | None:
-    """Return the loss of precision on the texts of `source`, or None without a source."""
+    """Return the precision loss on the texts of `source`; None without a source."""
     if source is None:
         return None
     from ketrag_fast.models.embedders.registry import load
@@ -186,7 +186,8 @@ NEAREST: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class PrecisionLoss:
-    """`lowest` and `mean` cosine to fp32, and the mean share of the ten nearest texts that stay."""
+    """Loss of a faster precision: lowest and mean cosine to the fp32 vectors, and the mean share of the ten
+    nearest texts that stay the same."""
 
     texts: int
     precision: str

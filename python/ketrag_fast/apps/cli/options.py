@@ -35,11 +35,11 @@ if TYPE_CHECKING:
 
 _METAVARS = {int: "N", float: "X", bool: "{true,false}"}
 _MOST_CHOICES = 5
-"""Choices that a placeholder lists; more of them are a MODE, a PRESET or the like."""
+"""Maximum number of choices listed in a placeholder; with more, it is a word such as MODE."""
 _LONGEST_LINE = 1_000_000
 _DEFAULT = Path(".ketrag")
 FILTER = "'year>=1990 and lang=en'"
-"""An example of a condition, for help texts."""
+"""An example filter for help texts."""
 _OWNED = "settings of one system: ketrag config list {%s}"
 
 
@@ -105,7 +105,7 @@ def setting(group: Any, *wanted: str, rare: bool = False, about: str | None = No
 
 
 def placeholder(spec: Setting) -> str:
-    """Return the placeholder for the value of a setting: its choices, or what it is."""
+    """Return the placeholder of a setting's value: its choices, or a word for its type."""
     if spec.choices and len(spec.choices) <= _MOST_CHOICES and not spec.metavar:
         return "{" + ",".join(spec.choices) + "}"
     return spec.metavar or next((_METAVARS[kind] for kind in spec.types if kind in _METAVARS), "VALUE")
@@ -220,7 +220,7 @@ def settings_file(args: argparse.Namespace) -> Path:
 
 
 def build_settings_of(args: argparse.Namespace) -> Settings:
-    """Return the settings given by the user; the index and the defaults decide the others."""
+    """Return the settings given by the user; others come from the index or are defaults."""
     flag, environment, file = parse_settings(args)
     values = {**file, **environment, **flag}
     if values.get("answer_llm", "") is None:  # `none` was given: no model, not even the setting llm
@@ -277,7 +277,7 @@ def freshness(parser: argparse.ArgumentParser) -> None:
 
 
 def freshen(args: argparse.Namespace, index: Index) -> None:
-    """Bring an index up to date before a query, or say that it is not."""
+    """Update an index before a query, or print that files have changed."""
     line = index.freshen().line
     if line is not None and not args.quiet:
         from ketrag_fast.apps.cli import output
@@ -297,7 +297,7 @@ def folders_of(text: str) -> list[str]:
 
 
 def searched_paths(args: argparse.Namespace) -> dict[str | None, Path]:
-    """Return the indexes of a query: those that are named, else ./.ketrag, else all collections by name.
+    """Return the indexes to query: those given with -i or -c, else ./.ketrag, else all collections by name.
 
     The key of a single index is None.
     """
@@ -334,7 +334,7 @@ def only_index(indexes: dict[str | None, Index], option: str) -> Index:
 
 
 def served_indexes(args: argparse.Namespace) -> list[str]:
-    """Return the indexes of a server as it takes them, NAME=DIR: by default what a search uses."""
+    """Return the indexes of a server as NAME=DIR; by default those that a search would use."""
     if args.index:
         return list(args.index)
     paths = {**_collection_paths(args)}
@@ -354,7 +354,7 @@ def one_path(args: argparse.Namespace) -> Path:
 
 
 def index_path(args: argparse.Namespace) -> tuple[Path, str]:
-    """Return the index folder and where its name comes from."""
+    """Return the index folder, and whether -c, -i, $KETRAG_INDEX or the default named it."""
     if args.collection is not None:
         return one_path(args), "collection"
     if args.index is not None:
@@ -388,7 +388,7 @@ def _usual(args: argparse.Namespace) -> Path:
 
 
 def _collection_paths(args: argparse.Namespace) -> dict[str, Path]:
-    """Return the folders of the collections that -c names."""
+    """Return the folders of the collections given with -c, by name."""
     given = getattr(args, "collection", None)
     if given is None:
         return {}
@@ -415,7 +415,7 @@ def progress(args: argparse.Namespace) -> Callback | None:
 
 
 def require_data_set(path: str) -> None:
-    """Raise DocumentError if a folder has no questions, and therefore is not a data set."""
+    """Raise DocumentError if a path is not a data set: it has no questions."""
     if Path(path).is_dir() and not (Path(path) / "queries.jsonl").exists():
         raise DocumentError(
             f"{path} has no queries.jsonl",
@@ -455,7 +455,7 @@ def require_file(option: str, file: str | None, hint: str) -> None:
 
 
 class NarrowStream:
-    """A stream to a terminal that cuts what is written to the present width.
+    """A terminal stream that cuts lines to the current width.
 
     A line that wraps cannot be redrawn: each refresh would leave a line behind.
     """

@@ -33,7 +33,7 @@ PARTIAL = 3
 INTERRUPTED = 130
 _SHOWN = 20
 _NAMED = 3
-"""Documents with a copy of a passage that are named."""
+"""Maximum number of documents with a copy that are listed."""
 
 
 _EMPTY: Final = {
@@ -46,7 +46,7 @@ _EMPTY: Final = {
 
 
 def empty_text(reason: str, top: int | None = None) -> str:
-    """Return why a context has no passages, in words; `top` is the limit of their number, if there is one."""
+    """Return a sentence that explains why a context has no passages; `top` is the limit on their number."""
     return f"no passages: {'none were wanted (top is 0)' if top == 0 else _EMPTY.get(reason, reason)}"
 
 
@@ -74,13 +74,13 @@ def write(text: str) -> None:
 
 
 def write_styled(text: str) -> None:
-    """Write lines whose untrusted parts are escaped already, with colours and links of ours."""
+    """Write lines that have colours and links, and whose untrusted parts are escaped already."""
     sys.stdout.write(redact(text) + "\n")
     sys.stdout.flush()
 
 
 def has_place(path: Path) -> None:
-    """Raise ConfigError if the page of `--html` could not be written, before long work starts."""
+    """Raise ConfigError, before long work starts, if the file of `--html` cannot be created."""
     if path.is_dir() or not path.absolute().parent.is_dir():
         raise ConfigError(
             f"--html {path}: the folder does not exist, or the path is a folder",
@@ -165,7 +165,7 @@ def list_failures(failures: Iterable[Any]) -> None:
 
 
 def score_text(score: float) -> str:
-    """Return a score with three decimals; what rounds to zero has no sign."""
+    """Return a score with three decimals, and no minus sign before zero."""
     return f"{round(score, 3) + 0.0:.3f}"
 
 
@@ -202,7 +202,7 @@ def _paint(text: str, colour: int) -> str:
 
 
 def copies_text(passage: Passage) -> str:
-    """Return where the text of a passage was found too: three documents and the number of the others."""
+    """Return `also in ...`: the first documents with a copy of a passage, and how many more there are."""
     names = list(dict.fromkeys(copy.document for copy in passage.also_in))
     if not names:
         return ""

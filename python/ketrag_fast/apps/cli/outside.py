@@ -51,7 +51,7 @@ def _run(point: EntryPoint, command: Command, args: argparse.Namespace) -> int:
 
 
 def _load(point: EntryPoint) -> Command:
-    """Return the command that an entry point names; ExtensionError if there is none."""
+    """Load the command of an entry point. Raises ExtensionError."""
     try:
         command = point.load()
     except (Exception, SystemExit) as error:

@@ -1,4 +1,4 @@
-"""`ketrag read FILE`: preview how a file is read. Start here if an answer looks odd."""
+"""`ketrag read FILE`: preview the text, locations and metadata that a reader extracts from a file."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ketrag_fast.types.documents import NOTES
 from ketrag_fast.types.locations import describe_location, location_of, sort_locators
 
 _DIVIDING: Final = ("part", "sheet", "slide", "page", "heading", "symbol")
-"""Locators that divide the printed text; boxes, lines and paths are in the JSON only."""
+"""Kinds of locations printed between the text; boxes, lines and paths are only in the JSON."""
 
 
 def declare(commands: Any, shared: argparse.ArgumentParser) -> None:

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 _BATCH = 256
 _REASONS = 2
-"""Maximum number of lines about a passage with --explain."""
+"""Maximum number of lines per passage with --explain."""
 _MOST_WORDS = 10
-"""Maximum number of the query's terms in the first of them."""
+"""Maximum number of query terms in the first line."""
 _LINES = 'give one JSON object per line, such as {"_id": "1", "text": "Who built the Fram?"}'
 
 
@@ -139,7 +139,7 @@ def place_of(passage: Passage) -> str:
 
 
 def reasons(passage: Passage) -> list[str]:
-    """Return why a passage was retrieved, in at most two lines: the query's terms, and what links it."""
+    """Return why a passage was retrieved, in at most two lines: its query terms, and its links."""
     words, lines = [], []
     for reason in passage.why:
         if isinstance(reason, Mapping) and "word" in reason:
@@ -198,7 +198,7 @@ def _answers(index: Index, batch: list[_Query], explain: bool) -> list[Context |
     except KetragError as error:
         if len(good) == 1:
             found = iter([error])
-        else:  # one query is at fault: run each alone
+        else:  # one query failed: run each alone to find it
             found = iter([_answers(index, [query], explain)[0] for query in good])
     return [next(found) if query.error is None else query.error for query in batch]
 

@@ -1,4 +1,4 @@
-"""`ketrag search QUERY`: find passages, and show their places."""
+"""`ketrag search QUERY` and `ketrag get FILE`: find passages, and print the text at a location."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def merged(found: Sequence[Hits], count: int) -> Hits:
-    """Return the best hits of several indexes. Their scores have one scale."""
+    """Merge the hits of several indexes by score, which has the same scale in all of them."""
     from ketrag_fast.types import Hits
 
     hits = sorted((hit for hits in found for hit in hits), key=lambda hit: -hit.score)[:count]
@@ -130,7 +130,7 @@ def show(args: argparse.Namespace, hits: Hits) -> int:
 
 
 def path_of(place: Place) -> str:
-    """Return the path of a place as it is printed, or the id of a document without a file."""
+    """Return the printed path of a location, or the document id if there is no file."""
     return inline(shown_path(place.path) + place.part if place.path is not None else place.document)
 
 
@@ -173,7 +173,7 @@ def lines_of(hit: Hit, terminal: Terminal) -> list[str]:
 
 
 def state_lines(places: Any) -> list[str]:
-    """Return what has changed since the index was built, one line for each kind."""
+    """Return one line for each kind of change since the index was built."""
     found = []
     for state, text in (
         ("changed", "was changed since it was indexed: the indexed text is shown"),
@@ -239,7 +239,7 @@ def _run_get(args: argparse.Namespace) -> int:
 
 
 def _find(args: argparse.Namespace, settings: Settings) -> Excerpt:
-    """Return the text of the first index that has the file. Raises UnknownName if none has."""
+    """Return the text from the first index that contains the file. Raises UnknownName if none does."""
     from ketrag_fast.index import Index
 
     paths = list(options.searched_paths(args).values())

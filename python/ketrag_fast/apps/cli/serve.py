@@ -66,7 +66,7 @@ def declare(commands: Any, shared: argparse.ArgumentParser) -> None:
 
 
 def add_indexes(parser: argparse.ArgumentParser) -> None:
-    """Declare the indexes of a service."""
+    """Add the options that name the indexes to serve."""
     parser.add_argument(
         "-i",
         "--index",
@@ -78,14 +78,14 @@ def add_indexes(parser: argparse.ArgumentParser) -> None:
 
 
 def add_address(group: Any, port: int) -> None:
-    """Declare the address of a service."""
+    """Add the options for host and port."""
     group.add_argument("--host", default="127.0.0.1", help="address to listen on (default 127.0.0.1)")
     text = f"port; 0: any free one (default {port})"
     group.add_argument("--port", type=int, default=port, metavar="N", help=text)
 
 
 def add_models(parser: argparse.ArgumentParser) -> None:
-    """Declare the settings of answers, retrieval and the embedding model."""
+    """Add the settings of answers, retrieval and the embedding model."""
     options.answering(parser)
     options.topic(parser, "retrieval", "query", shown=("mode", "budget", "filter", "allow"))
     options.setting(parser.add_argument_group("embedding model"), "embedder", rare=True)
@@ -93,7 +93,7 @@ def add_models(parser: argparse.ArgumentParser) -> None:
 
 
 def open_socket(args: argparse.Namespace, given: ServerOptions) -> tuple[str | None, list[socket], str]:
-    """Return the token, the sockets that listen, and the address of a service."""
+    """Return the token, the listening sockets, and the URL of a service."""
     from ketrag_fast.apps.server.running import listen_sockets, token_of
 
     options.require_file("--token-file", args.token_file, hint="for example: openssl rand -hex 32 > token")
@@ -127,7 +127,7 @@ _BOUNDS: dict[str, tuple[str, type, str]] = {
     "--read-seconds": ("read_seconds", float, "time limit for receiving a request (default 10)"),
     "--cache-mb": ("cache", float, "size of the reply cache in MB (default 64)"),
 }
-"""Options of limits: the field of `ServerOptions`, type and help."""
+"""Options that set limits: field of `ServerOptions`, type and help."""
 
 
 def run(args: argparse.Namespace) -> int:

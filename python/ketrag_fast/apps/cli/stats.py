@@ -1,4 +1,4 @@
-"""`ketrag stats`: print what an index contains."""
+"""`ketrag stats` and `ketrag diff`: print what an index contains, or how two differ."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ketrag_fast.errors import IndexMissing
 _DETAILS: Final = frozenset(("settings", "models", "search", "bytes"))
 _LISTS: Final = ("modes",)
 _SHOWN: Final = 3
-"""Failures and endpoints that are listed without --verbose."""
+"""Maximum number of failures and endpoints listed without --verbose."""
 
 
 def declare(commands: Any, shared: argparse.ArgumentParser) -> None:
@@ -49,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _brief(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a screenful of the statistics: without zeros and settings, one line for each stage."""
+    """Return the statistics on one screen: no zeros, no settings, one line for each stage."""
     brief: dict[str, Any] = {}
     for name, value in data.items():
         if name in _LISTS and isinstance(value, (list, tuple)):

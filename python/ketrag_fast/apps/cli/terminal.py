@@ -22,7 +22,7 @@ _NARROWEST: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class Terminal:
-    """What standard output can show. Without a terminal `width` is None, and nothing is cut."""
+    """Capabilities of standard output. In a pipe `width` is None, and lines are not cut."""
 
     width: int | None = None
     colour: bool = False
@@ -39,7 +39,7 @@ class Terminal:
         return f"\033]8;;{Path(path).as_uri()}\033\\{text}\033]8;;\033\\"
 
     def wrapped(self, text: str, marks: Sequence[tuple[int, int]], room: int) -> list[str]:
-        """Return a line with ranges marked in two rows of `room` columns, cut if that is not enough."""
+        """Return a line with ranges highlighted, wrapped into two rows of `room` columns, or cut."""
         start, stop = _window(text, marks, 2 * room - 2)
         middle = text.rfind(" ", start + room // 2, start + room - 2)
         if columns(text) <= room or middle < 0:
@@ -53,11 +53,11 @@ class Terminal:
         return rows
 
     def marked(self, text: str, marks: Sequence[tuple[int, int]], room: int | None) -> str:
-        """Return a line with ranges marked, cut to `room` columns around the first of them."""
+        """Return a line with ranges highlighted, cut to `room` columns around the first."""
         if room is not None:
             text = text.replace("\t", " ")
         shown = one_line(text)
-        if len(shown) != len(text):  # an escape is longer than what it stands for: marks would be displaced
+        if len(shown) != len(text):  # an escape is longer than its character: highlights would move
             marks = ()
         start, stop = 0, len(shown)
         if room is not None and columns(shown) > room:
@@ -73,7 +73,7 @@ class Terminal:
 
 
 def standard_output() -> Terminal:
-    """Return what standard output can show.
+    """Detect the capabilities of standard output.
 
     Colours and links need a terminal; NO_COLOR and TERM=dumb switch colours off, TERM=dumb links, too.
     """
@@ -85,12 +85,12 @@ def standard_output() -> Terminal:
 
 
 def columns(text: str) -> int:
-    """Return how many columns a text takes."""
+    """Return the width of text in columns."""
     return len(text) if text.isascii() else sum(2 if east_asian_width(one) in "WF" else 1 for one in text)
 
 
 def cut(text: str, room: int) -> str:
-    """Return text cut to some columns; its end is replaced by a dot sign."""
+    """Return text cut to a number of columns; `…` replaces its end."""
     if columns(text) <= room:
         return text
     kept = text[: max(room - 1, 0)]
@@ -100,7 +100,7 @@ def cut(text: str, room: int) -> str:
 
 
 def _window(text: str, marks: Sequence[tuple[int, int]], room: int) -> tuple[int, int]:
-    """Return the range of a text that is shown: from its start if that has the first marks."""
+    """Return the range of a line to show: its start if the first marks fit, else the text around them."""
     inner = max(room - 2, 1)
     first = marks[0][0] if marks else 0
     last = next((end for _, end in reversed(marks) if end - first <= inner), first)
@@ -112,7 +112,7 @@ def _window(text: str, marks: Sequence[tuple[int, int]], room: int) -> tuple[int
 
 
 def shown_path(path: str) -> str:
-    """Return a path from the working directory on if it is below it, else with `~` for the home folder."""
+    """Return a path relative to the working directory if it is inside, else with `~` for the home folder."""
     for folder, prefix in ((_folder(Path.cwd), ""), (_folder(Path.home), "~")):
         if folder and path.startswith(folder + os.sep):
             rest = path[len(folder) + 1 :]
@@ -123,5 +123,5 @@ def shown_path(path: str) -> str:
 def _folder(find: Callable[[], Path]) -> str:
     try:
         return str(find())
-    except (OSError, RuntimeError):  # it was deleted, or nobody knows
+    except (OSError, RuntimeError):  # the folder was deleted
         return ""

@@ -1,5 +1,5 @@
-"""Untrusted text on a terminal: characters that would move the cursor, change colours, change the writing
-direction or break the line are printed as a picture (␛) or an escape (`\\x9b`).
+"""Escapes untrusted text for a terminal: characters that would move the cursor, change colours or the writing
+direction, or break the line are printed as symbols (␛) or escapes (`\\x9b`).
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ def visible(text: str) -> str:
 
 
 def inline(text: object) -> str:
-    """Return text for one line of a list, a table or a message, with control characters escaped."""
+    """Return text for a single line, with line ends and all control characters escaped."""
     return str(text).translate(_LINE)
 
 
 def one_line(text: str) -> str:
-    """Return a line of a text as `inline` does, but with its tabs."""
+    """Return text for a single line as `inline` does, but keep tabs."""
     return "\t".join(map(inline, text.split("\t")))
 
 
@@ -51,5 +51,5 @@ def in_json(text: str) -> str:
 
 
 def quote_source_lines(text: str) -> str:
-    """Return text with a mark before lines that look like the list of sources below it."""
+    """Return an answer with `>` before lines that imitate the list of sources printed below it."""
     return _SOURCES.sub("> ", text)

@@ -1,4 +1,4 @@
-"""`ketrag train SYSTEM`: weights for a system that can learn from judged questions."""
+"""`ketrag train SYSTEM`: train the weights of a system on judged queries."""
 
 from __future__ import annotations
 

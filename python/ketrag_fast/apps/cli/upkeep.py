@@ -1,4 +1,4 @@
-"""`ketrag compact`: write the changes of a large index into its files."""
+"""`ketrag compact`, `upgrade` and `reembed`: rewrite a stored index without reading its sources."""
 
 from __future__ import annotations
 

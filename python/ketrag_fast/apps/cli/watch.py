@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from ketrag_fast.base.config import Settings
 
 _LOOK = 2000
-"""Milliseconds between two checks that the watched folders still exist."""
+"""Milliseconds between checks that the watched folders exist."""
 _POLL = 1.0
-"""Seconds between two checks for a missing folder, or for the end of another build."""
+"""Seconds between checks for a missing folder, or for the end of another build."""
 
 
 def declare(commands: Any, shared: argparse.ArgumentParser) -> None:
@@ -57,7 +57,7 @@ def declare(commands: Any, shared: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the command until Ctrl-C, which is how it is ended."""
+    """Watch until Ctrl-C, which is the normal end."""
     try:
         from watchfiles import watch
     except ImportError:
@@ -89,7 +89,7 @@ def _keep_updating(args: argparse.Namespace, watch: Callable[..., Any]) -> NoRet
     from ketrag_fast.index.building import leaves_out
 
     def others(_: Any, changed: str) -> bool:
-        """Return whether a change is outside the index folder, and not of a file that is left out."""
+        """Return whether a changed file is a source: outside the index folder, and not excluded."""
         if Path(changed).resolve().is_relative_to(own):
             return False
         return not any(leaves_out(Path(source), Path(changed), settings) for source in sources)
@@ -115,7 +115,7 @@ def _keep_updating(args: argparse.Namespace, watch: Callable[..., Any]) -> NoRet
                     first = False
                     _build(args, path, settings, [])
         except FileNotFoundError:
-            continue  # it vanished between the check and the watch
+            continue  # it was deleted between the check and the watch
 
 
 def _places(sources: list[str]) -> list[tuple[int, int] | None]:

@@ -23,7 +23,7 @@ from ketrag_fast.errors import DeadlineExceeded, KetragError
 from ketrag_fast.types import Answer, Context
 
 _BUSY: Final = 20.0
-"""Seconds after which a client may retry when the queue of answers is full."""
+"""Seconds for the `Retry-After` header when the queue of answers is full."""
 STREAM: Final = "text/event-stream"
 _ALIVE: Final = 10.0
 _LINGER: Final = 30.0
@@ -50,9 +50,8 @@ def shape(service: Service) -> Shape:
 
 
 class Answering:
-    """One answer in progress; `pieces` yields its context, its texts and finally the answer.
-
-    It holds the index's language model until its thread is done, however slowly the client reads.
+    """One answer in progress. `pieces` yields the context, pieces of text, then the answer. The language
+    model of the index is in use until the thread ends, however slowly the client reads.
     """
 
     def __init__(self, service: Service, query: QueryOptions, question: str, options: dict[str, Any]) -> None:
@@ -69,7 +68,7 @@ class Answering:
         self._gone.set()
 
     async def pieces(self) -> AsyncIterator[Context | str | Answer | None]:
-        """Yield the pieces; None after a while without one.
+        """Yield the pieces, and None if none arrives for a while.
 
         Raises Problem 429 if too many answers wait, DeadlineExceeded if the model stays busy, and what the
         library raises.
@@ -185,7 +184,7 @@ def _event(query: QueryOptions, piece: Context | str | Answer | KetragError) -> 
 
 
 class AnswerStream(StreamingResponse):
-    """An answer as a stream of events. An error before the first event is a reply with its own status."""
+    """An answer as server-sent events. An error before the first event is a reply with its own status."""
 
     def __init__(
         self,

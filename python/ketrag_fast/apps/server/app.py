@@ -1,4 +1,4 @@
-"""The application: routes, start and stop."""
+"""The ASGI application: routes, startup and shutdown."""
 
 from __future__ import annotations
 
@@ -35,9 +35,8 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 
 
 def create_app(options: ServerOptions, token: str | None = None) -> Starlette:
-    """Return the application of one worker, with its indexes open.
-
-    Requests must send `token` if it is not None. Raises what `Index.open` raises.
+    """Create the application of one worker and open its indexes. If `token` is given, requests must send it.
+    Raises what `Index.open` raises.
     """
     service = Service(options, token)
 

@@ -1,4 +1,4 @@
-"""`POST /v1/documents`: adds and removes documents, if the service allows it. Queries go on meanwhile."""
+"""`POST /v1/documents`: add and remove documents with --allow-write. Queries continue during the change."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ async def documents_endpoint(request: Request) -> Response:
 
 
 async def change(request: Request) -> Response:
-    """Change the documents. The reply is sent when the new generation is published and answers here."""
+    """Change the documents; reply once the new generation is published and in use here."""
     service: Service = request.app.state.service
     if not service.options.writable:
         raise Problem(

@@ -1,4 +1,4 @@
-"""Checks on every request: host, origin, token; and the security headers of every reply."""
+"""Checks host, origin and token of every request, and adds security headers to every reply."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ _ROUTES: Final = "/v1/"
 _SINGLE: Final = frozenset(
     (b"host", b"origin", b"authorization", b"content-type", b"content-length", b"transfer-encoding")
 )
-"""Headers that must not be repeated: the service and a proxy in front of it might use different ones."""
+"""Headers that must not be repeated: the service and a proxy in front of it might each use another one."""
 
 _LATE: Final = LATE.encode()
 
 
 class Guard:
-    """The outermost layer of the application. Every error becomes a typed reply here."""
+    """The outermost layer of the application, which turns every exception into a typed error reply."""
 
     def __init__(self, app: ASGIApp, service: Service) -> None:
         self._app = app
@@ -118,7 +118,7 @@ class Guard:
         return Response(json_bytes(data), status, getattr(error, "headers", None), JSON)
 
     def _host(self, headers: MutableMapping[bytes, bytes]) -> None:
-        """Refuse unknown host names, which may point here through DNS rebinding."""
+        """Reject unknown host names, which may be a DNS rebinding attack."""
         if self._any_host:
             return
         name = host_of(headers.get(b"host", b"").decode("latin-1"))
@@ -164,7 +164,7 @@ def status_of_any(error: Exception) -> int:
 
 def host_of(text: str) -> str | None:
     """Return the host of a `Host` header without its port; None if it is invalid."""
-    if _HOST.fullmatch(text) is None:  # a user, path or query, in which a proxy may see another name
+    if _HOST.fullmatch(text) is None:  # a user, path or query, which a proxy may parse differently
         return None
     try:
         return urlsplit(f"//{text}").hostname
@@ -193,7 +193,8 @@ def _digest(secret: bytes) -> bytes:
 
 
 def _route(scope: Scope) -> str:
-    """Return the path of the route: metric labels must not grow with what clients send."""
+    """Return the route of a request, as a metric label: a label for each path would let clients use up
+    memory."""
     route = scope.get("route")
     return str(getattr(route, "path", None) or "other")
 

@@ -15,7 +15,7 @@ from ketrag_fast.index import Index
 
 @dataclass(eq=False)
 class OpenIndex:
-    """An open index and its name. `answering` admits one question at a time to the language model."""
+    """An open index and its name. The lock `answering` lets one question at a time use the language model."""
 
     name: str
     index: Index
@@ -79,9 +79,8 @@ class Indexes:
             entry.index.inspect.warm(go_on)
 
     async def stay_fresh(self, seconds: float) -> None:
-        """Switch to new generations until cancelled. No question waits for it.
-
-        A damaged generation is logged, and the old one stays in use.
+        """Switch to new generations until cancelled, without delaying queries. A damaged generation is
+        logged, and the old one stays in use.
         """
         errors: dict[str, str] = {}
         while True:

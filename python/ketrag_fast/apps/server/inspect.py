@@ -1,4 +1,4 @@
-"""Endpoints that answer no question: statistics, graphs, documents, passages and health."""
+"""Endpoints about an index: statistics, graphs, documents, passages and health."""
 
 from __future__ import annotations
 
@@ -29,9 +29,8 @@ _FILTER: Final = 2000
 
 
 def requested_index(request: Request, *parameters: str) -> tuple[Service, OpenIndex]:
-    """Return the service, and the index named by `?index=`.
-
-    Raises Problem 422 for a parameter other than that and these: a misspelt `filter` must not be ignored.
+    """Return the service, and the index named by `?index=`. Raises Problem 422 for unknown parameters,
+    because a misspelt `filter` must not be ignored.
     """
     service: Service = request.app.state.service
     for name in sorted(set(request.query_params.keys()).difference(parameters, ("index",))):
@@ -56,7 +55,7 @@ def number(request: Request, name: str, default: int, most: int) -> int:
 
 
 def require_generation(request: Request, entry: OpenIndex) -> None:
-    """Raise Problem 409 if the numbers of a request are from a generation that was replaced."""
+    """Raise Problem 409 if a request has unit numbers of a generation that has been replaced."""
     open_now = entry.index.generation
     if number(request, "generation", open_now, 10**12) != open_now:
         raise Problem(
@@ -76,7 +75,7 @@ async def stats(request: Request) -> Response:
 
 
 async def graph(request: Request) -> Response:
-    """Serve `GET /v1/graph`: the kinds of names in the graphs of an index."""
+    """Serve `GET /v1/graph`: the kinds of nodes in the graphs of an index."""
     service, entry = requested_index(request)
     inspect = entry.index.inspect
     kinds, graphs = await service.aside(lambda: (inspect.kinds, inspect.graphs()))
@@ -246,7 +245,7 @@ async def indexes(request: Request) -> Response:
 
 
 def clean(data: Any, folders: tuple[tuple[str, str], ...]) -> Any:
-    """Return JSON data without paths of this machine, which reports of failed files contain."""
+    """Remove paths of this machine, which reports of failed files contain, from JSON data."""
     if isinstance(data, dict):
         return {name: clean(value, folders) for name, value in data.items()}
     if isinstance(data, list):
@@ -255,12 +254,13 @@ def clean(data: Any, folders: tuple[tuple[str, str], ...]) -> Any:
 
 
 async def health(request: Request) -> Response:
-    """Serve `GET /health`: the process answers."""
+    """Serve `GET /health`: 200 while the process runs."""
     return json_reply({"schema": "ketrag/health/1", "status": "ok"})
 
 
 async def ready(request: Request) -> Response:
-    """Serve `GET /ready`: indexes are open and models loaded; 503 while the service starts or stops."""
+    """Serve `GET /ready`: 200 once indexes are open and models loaded; 503 while the service starts or
+    stops."""
     service: Service = request.app.state.service
     if service.stopping:
         raise stopping()

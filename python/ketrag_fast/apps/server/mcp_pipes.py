@@ -43,18 +43,18 @@ async def serve_pipes(server: MCPServer[Any]) -> None:
 
 
 class _OpenRequests:
-    """The ids of requests without a reply."""
+    """Ids of requests that have no reply yet."""
 
     def __init__(self) -> None:
         self._ids: set[str | int | None] = set()
         self._all_closed = anyio.Event()
 
     def add(self, number: str | int | None) -> None:
-        """Note a request."""
+        """Add a request."""
         self._ids.add(number)
 
     def close(self, number: object) -> None:
-        """Note that a request has its reply, or gets none because the client has cancelled it."""
+        """Remove a request that was answered, or that the client has cancelled."""
         if isinstance(number, (str, int)):
             self._ids.discard(number)
         if not self._ids:
@@ -62,7 +62,7 @@ class _OpenRequests:
             self._all_closed = anyio.Event()
 
     async def wait(self) -> None:
-        """Return when every request has its reply."""
+        """Wait until every request has its reply."""
         with anyio.move_on_after(_LONGEST_WAIT):
             while self._ids:
                 await self._all_closed.wait()

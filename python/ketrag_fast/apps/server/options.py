@@ -1,4 +1,4 @@
-"""Options of the service. Workers get them as JSON, without the token."""
+"""Options of the service, which workers receive as JSON, without the token."""
 
 from __future__ import annotations
 

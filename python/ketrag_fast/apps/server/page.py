@@ -1,6 +1,5 @@
-"""The page at `/`: files of this package, read once.
-
-Its content security policy allows its own script and requests to this service, and nothing else.
+"""The web page at `/`, from files of this package that are read once. Its content security policy allows
+only its own script and requests to this service.
 """
 
 from __future__ import annotations
@@ -37,5 +36,5 @@ def _endpoint(name: str, kind: str) -> Callable[[Request], Awaitable[Response]]:
 
 
 def routes() -> list[Route]:
-    """Return the routes of the page's files. No path of a request names a file."""
+    """Return the routes of the page's files. Requests cannot name other files."""
     return [Route(path, _endpoint(name, kind)) for path, (name, kind) in FILES.items()]

@@ -1,4 +1,4 @@
-"""Errors as replies: the library's typed errors with an HTTP status, without paths of this machine."""
+"""Error replies: the library's typed errors with an HTTP status, without paths of this machine."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ STATUS: Final = {
     "internal": 500,
     "error": 500,
 }
-"""Status by error code; other codes are 503, because a part of the service cannot be used now."""
+"""HTTP status by error code; other codes are 503, because the service cannot answer now."""
 LATE: Final = "x-ketrag-late"
-"""Header of a request whose deadline has passed in the core's front: that deadline in seconds."""
+"""Header that the front adds to a request whose deadline has passed: the deadline in seconds."""
 _QUIET: Final = "the service cannot do this now; see its log"
 _PATH: Final = re.compile(
     r"(?<![\w./:])(?:[A-Za-z]:\\|/(?!v1/retrieve(?![\w/\\.-])))(?:[^\s'\"`,;()]+[/\\])+[^\s'\"`,;()]*"
@@ -39,7 +39,8 @@ _LEAST: Final = 500
 
 
 class Problem(KetragError):
-    """An error in a request, or an error of the service itself. `headers` are added to the reply."""
+    """An error with an HTTP status: a bad request, or a service that cannot answer. `headers` are added to
+    the reply."""
 
     def __init__(
         self,
@@ -76,7 +77,7 @@ def late_reply(seconds: float) -> Problem:
 
 
 def stopping() -> Problem:
-    """Return the error for a request that comes too late."""
+    """Return the error for a request that arrives while the service stops."""
     return Problem(503, "stopping", "the service is stopping", headers={"Connection": "close"})
 
 
@@ -93,7 +94,7 @@ def without_paths(text: str, folders: Iterable[tuple[str, str]]) -> str:
 
 
 def error_json(error: KetragError, folders: Iterable[tuple[str, str]] = ()) -> dict[str, Any]:
-    """Return an error as it is sent. Details of errors that the request did not cause are only logged."""
+    """Return the JSON of an error reply. Details of internal errors are logged and not sent."""
     places = tuple(folders)
     status = status_of(error)
     message, hint = error.message, error.hint

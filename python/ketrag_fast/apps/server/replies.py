@@ -1,4 +1,4 @@
-"""Replies as bytes."""
+"""JSON replies, server-sent events and log lines, with control characters escaped."""
 
 from __future__ import annotations
 

@@ -20,12 +20,12 @@ LONGEST: Final = 20_000
 
 
 def question(*, required: bool = False) -> Field:
-    """Return the field of a question."""
+    """Return the body field `question`."""
     return Field("string", "the question", required=required, least=1, most=LONGEST)
 
 
 def topics(service: Service) -> Shape:
-    """Return the retrieval fields that all bodies with a question share."""
+    """Return the body fields of retrieval, which several endpoints share."""
     names = tuple(entry.name for entry in service.indexes)
     return {
         "index": Field("string", f"index name; default: {names[0]}", most=64),
@@ -84,8 +84,7 @@ def query_of(service: Service, body: dict[str, Any]) -> QueryOptions:
 
 def filter_text(given: Any) -> str | None:
     """Return a filter as text; an object becomes JSON, which the library recognises by its first brace.
-
-    Raises InputError for an invalid filter, before the question waits in the queue.
+    Raises InputError for an invalid filter before the query is queued.
     """
     if given is None:
         return None

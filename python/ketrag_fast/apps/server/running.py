@@ -1,4 +1,4 @@
-"""One worker: the application on a socket, until it is stopped."""
+"""One worker: serves the application on a socket until it is stopped."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ if TYPE_CHECKING:
 
 _BACKLOG: Final = 2048
 _FOREVER: Final = 10**8
-"""Seconds that the application keeps idle connections, which the front closes."""
+"""Seconds that the application keeps idle connections open; the front closes them."""
 _SOON: Final = 1.0
 _LAST: Final = 6.0
-"""Seconds for the last replies; longer than the front waits for them."""
+"""Seconds to wait for the last replies; longer than the front waits for them."""
 _LEAST_TOKEN: Final = 16
 _LONGEST_TOKEN: Final = 4096
 VARIABLE: Final = "KETRAG_TOKEN"
@@ -117,7 +117,7 @@ def _socket(family: socket.AddressFamily, host: str, port: int, *, share: bool) 
 
 
 class _Server(uvicorn.Server):
-    """The application behind the core's front, which has the connections of the clients."""
+    """The application's server behind the front, which holds the connections of clients."""
 
     def __init__(
         self, config: uvicorn.Config, listening: socket.socket, on_start: Callable[[], object]
@@ -176,7 +176,8 @@ def serve(
     watched: Callable[[uvicorn.Server], object] | None = None,
     make: Callable[[ServerOptions, str | None], Starlette] = create_app,
 ) -> None:
-    """Serve the application of `make` until SIGTERM or Ctrl-C. `watched` may stop it with `should_exit`.
+    """Serve the application that `make` creates until SIGTERM or Ctrl-C. `watched` receives the server, to
+    stop it with `should_exit`.
 
     Closes `listening`.
     """
@@ -262,17 +263,16 @@ def start_front(service: Service, listening: socket.socket, application: str) ->
 
 
 class _Planner:
-    """Plans the requests of the front, on its threads."""
+    """Decides, on threads of the front, how the core answers a request."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
         self._shape = topics(service)
 
     def __call__(self, fields: str, seconds: float) -> Plan | None:
-        """Return how the core answers requests with these fields.
-
-        None if the application must answer, or if planning takes longer than `seconds`: the first filter of
-        an index reads all metadata.
+        """Return a plan by which the core answers requests with these fields. None if the application must
+        answer, or if planning takes longer than `seconds`, as the first filter of an index may: it reads all
+        metadata.
         """
         if not self._service.options.front:
             return None
@@ -301,6 +301,6 @@ def _headers() -> list[tuple[str, str]]:
 
 
 def _whole(problem: Problem) -> tuple[int, list[tuple[str, str]], bytes]:
-    """Return the reply to a request that the application never sees."""
+    """Return the whole HTTP reply that the front sends by itself."""
     headers = [*((name.lower(), value) for name, value in problem.headers.items()), *_headers()]
     return problem.status, headers, json_bytes(error_json(problem))

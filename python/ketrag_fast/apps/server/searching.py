@@ -1,4 +1,4 @@
-"""`POST /v1/search`, `GET /v1/text` and `POST /v1/grep`: where things are, and the text of a place."""
+"""`POST /v1/search`, `POST /v1/grep` and `GET /v1/text`: locations of matches, and the text at a location."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ async def text(request: Request) -> Response:
 
 
 def _shown(service: Service, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return results without the paths of this machine if others than its users may see them."""
+    """Return results as JSON, without paths of this machine if clients of other machines may see them."""
     if not is_local(service.options.host):
         for row in rows:
             row["path"] = row["source"] = None

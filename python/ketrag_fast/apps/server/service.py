@@ -1,4 +1,4 @@
-"""The state of one worker that all requests share: indexes, threads, counters, limits."""
+"""State that all requests of a worker share: indexes, threads, batches, caches, limits and metrics."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _CLOSING: Final = 3.0
 
 @dataclass(frozen=True, slots=True)
 class QueryOptions:
-    """The options that the questions of a batch share."""
+    """Retrieval options of a question; questions with equal options are batched together."""
 
     entry: OpenIndex
     mode: str | None
@@ -129,7 +129,7 @@ class Service:
         return [reply for reply in replies if reply is not None]
 
     async def aside(self, call: Any, *args: Any) -> Any:
-        """Run a call on a thread that no question waits for."""
+        """Run a call on a separate thread, so that queries do not wait for it."""
         return await asyncio.get_running_loop().run_in_executor(self.slow, call, *args)
 
     def close(self, seconds: float = _CLOSING) -> None:
@@ -179,9 +179,14 @@ def _answers(group: Group, questions: Sequence[str], seconds: float) -> list[byt
 
 
 def context_json(context: Context, query: QueryOptions) -> dict[str, Any]:
-    """Return a context as JSON; `suggested_mode` is survey for a question that may be about the whole."""
+    """Return a context as JSON.
+
+    With `explain`, `suggested_mode` is survey for a question that may be about the whole. Plain questions are
+    answered by the core, which does not know the rule.
+    """
     found = context.to_json()
-    if query.mode is None and context.mode != SURVEY and asks_about_the_whole(context.question):
+    is_open = query.explain and query.mode is None and context.mode != SURVEY
+    if is_open and asks_about_the_whole(context.question):
         found["suggested_mode"] = SURVEY
     return found
 
@@ -192,7 +197,8 @@ what the allocator adds to each."""
 
 
 class ReplyCache:
-    """Used from one event loop. `most` is the maximum memory of all entries in bytes."""
+    """A cache of replies that evicts the least recently used, for one event loop. `most` is its size in
+    bytes."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -235,7 +241,7 @@ BatchKey = TypeVar("BatchKey", bound=Hashable)
 _SMOOTH: Final = 0.05
 _LEAST: Final = 0.001
 _SPARE: Final = 2
-"""Threads in addition to two for each question that is answered at a time: more models may embed."""
+"""Threads in addition to two for each query in progress, for further models that embed."""
 
 
 @dataclass(slots=True, eq=False)
@@ -248,17 +254,15 @@ class PendingQuestion:
 
 
 Answer = Callable[[BatchKey, Sequence[str], float], Sequence[bytes]]
-"""Returns replies to some questions, within some seconds for each. Runs on a thread."""
+"""Function from a key, questions and seconds for each to replies. Runs on a thread."""
 Prepare = Callable[[Sequence[str], float], object]
-"""Prepares all waiting questions, one thread at a time: a model embeds them."""
+"""Function that embeds all waiting questions, one thread at a time."""
 
 
 @dataclass(frozen=True, slots=True)
 class BatchPlan:
-    """How the questions of a key are batched: at most `largest` together.
-
-    Questions with the same `model` are prepared by one thread at a time; those that arrive meanwhile form the
-    next batch.
+    """How questions with one key are batched: at most `largest` together. One thread at a time prepares the
+    questions for a `model`; those that arrive meanwhile form the next batch.
     """
 
     largest: int
@@ -267,7 +271,7 @@ class BatchPlan:
 
 
 class Batcher(Generic[BatchKey]):
-    """Used from one event loop; `answer` runs on `threads` threads of its pool."""
+    """Batches questions from one event loop; `answer` runs on a pool of `threads` threads."""
 
     def __init__(
         self,
@@ -384,7 +388,7 @@ class Batcher(Generic[BatchKey]):
         self._wake(loop)
 
     def _wake(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Have waiting questions answered, if a thread is free."""
+        """Start a thread for the waiting questions, if one is free."""
         with self._lock:
             wake = bool(self._waiting) and self._free > 0
         if wake:

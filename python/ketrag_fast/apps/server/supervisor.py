@@ -100,7 +100,7 @@ class Supervisor:
         self._selector.register(process.stdout, selectors.EVENT_READ, worker)  # type: ignore[arg-type]
 
     def _look(self, counted: str) -> None:
-        """Wait a moment for output or the end of a worker, and react."""
+        """Wait briefly for output or the end of a worker, and handle it."""
         for key, _ in self._selector.select(0.2):
             worker: _Worker = key.data
             line = key.fileobj.readline()  # type: ignore[union-attr]

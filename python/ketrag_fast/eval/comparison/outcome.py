@@ -62,7 +62,7 @@ class Outcome:
 
     @property
     def has_graph(self) -> bool:
-        """Whether its core chunks were to be extracted from."""
+        """Whether entities were to be extracted from core chunks."""
         return self.error is None and self.settings.get("llm", "none") != "none"
 
     def to_json(self) -> dict[str, Any]:
@@ -186,7 +186,7 @@ def split_questions(questions: Sequence[Question], outcomes: Sequence[Outcome]) 
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """Names and pairs of a graph of entities; names are in upper case, pairs are unordered."""
+    """An entity graph: upper-case names, and unordered pairs of related names."""
 
     entities: frozenset[str]
     relations: frozenset[tuple[str, str]]

@@ -74,7 +74,7 @@ def intervals(rows: Sequence[tuple[str, Sequence[tuple[str, float, float | None,
                 tip += f" ({lower:.1f} to {upper:.1f})"
             out.append(f'<circle class="p s{colour}" cx="{at:.1f}" cy="{row:.1f}" r="4">{_tip(tip)}</circle>')
         y += height
-    grid = [_vertical(t, low, high, left, WIDTH - 56, top, y, f"{t:g} %") for t in ticks]
+    grid = [_vertical(_scale(t, low, high, left, WIDTH - 56), top, y, f"{t:g} %") for t in ticks]
     return _svg(y + 26, [*grid, *out]) + legend(names)
 
 
@@ -103,7 +103,7 @@ def bars(rows: Sequence[StackedBar], unit: str) -> str:
             x += width
         out.append(_text(x + 6, y + _ROW / 2 + 4, row.total, "start"))
         y += _ROW
-    grid = [_vertical(t, 0.0, high, left, right, top, y, f"{t:,g}") for t in _ticks(0.0, high)]
+    grid = [_vertical(_scale(t, 0.0, high, left, right), top, y, f"{t:,g}") for t in _ticks(0.0, high)]
     return _svg(y + 26, [*grid, *out]) + legend(names)
 
 
@@ -117,7 +117,10 @@ def scatter(series: Sequence[Series], x_label: str, y_label: str) -> str:
     )
     ends = [v for p in points for v in (p.y, p.low, p.high) if v is not None]
     y_low, y_high = _frame(min(ends), max(ends), floor=0.0, roof=100.0) if ends else (0.0, 100.0)
-    out = [_vertical(t, x_low, x_high, left, right, top, bottom, f"{t:,g}") for t in _ticks(x_low, x_high)]
+    out = [
+        _vertical(_scale(t, x_low, x_high, left, right), top, bottom, f"{t:,g}")
+        for t in _ticks(x_low, x_high)
+    ]
     for tick in _ticks(y_low, y_high):
         y = _scale(tick, y_low, y_high, bottom, top)
         out.append(f'<line class="g" x1="{left}" x2="{right:.1f}" y1="{y:.1f}" y2="{y:.1f}"/>')
@@ -218,10 +221,8 @@ def _ticks(low: float, high: float) -> list[float]:
     return [round(step * n, 12) for n in range(first, first + 12) if step * n <= high + step * 1e-6]
 
 
-def _vertical(
-    value: float, low: float, high: float, left: float, right: float, top: float, bottom: float, text: str
-) -> str:
-    x = _scale(value, low, high, left, right)
+def _vertical(x: float, top: float, bottom: float, text: str) -> str:
+    """Return a grid line with its number below."""
     line = f'<line class="g" x1="{x:.1f}" x2="{x:.1f}" y1="{top:.1f}" y2="{bottom:.1f}"/>'
     return line + _text(x, bottom + 16, text, "middle", kind="t")
 

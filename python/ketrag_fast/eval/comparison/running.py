@@ -1,4 +1,4 @@
-"""Builds and scores configurations one after another, sharing what can be shared."""
+"""Builds and scores configurations one after another, and reports on them."""
 
 from __future__ import annotations
 
@@ -190,7 +190,7 @@ class Bench:
 
 
 def usage_alone(report: BuildReport) -> Usage:
-    """Return the cost of the model replies in this index, whichever build requested them."""
+    """Return the cost of all model replies in an index, including those that earlier builds requested."""
     whole = (report.extraction or {}).get("whole")
     if not whole:
         return report.usage
@@ -205,7 +205,7 @@ def _folder_name(name: str) -> str:
 
 
 def _public_settings(settings: Settings) -> dict[str, Any]:
-    """Return the chosen settings without those that reveal paths of keys or files."""
+    """Return the given settings without those that contain paths."""
     return dict(settings.given)
 
 

@@ -1,4 +1,4 @@
-"""The frame and style of pages, light and dark, in colours that colour-blind readers can tell apart."""
+"""Frame and style sheet of HTML pages, light and dark, safe for colour-blind readers."""
 
 from __future__ import annotations
 
