@@ -16,10 +16,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from ketrag_fast.base.config import Settings, build_settings
-from ketrag_fast.base.filters import Columns, Condition
 from ketrag_fast.base.progress import Meter
 from ketrag_fast.building.file_reading import find_files, sandbox_pool
 from ketrag_fast.building.source_comparison import (
@@ -42,6 +41,9 @@ from ketrag_fast.systems.spec.ahead import Ahead, columns_of
 from ketrag_fast.types import Document, Failure
 from ketrag_fast.types.documents import FORMAT, GENERATED, HIDDEN
 from ketrag_fast.types.locations import from_rows, to_text
+
+if TYPE_CHECKING:
+    from ketrag_fast.base.filters import Condition
 
 _FEW: Final = 5
 _TOGETHER: Final = 512
@@ -256,6 +258,8 @@ def removal(
         if not (own or is_earlier or (is_glob(pattern) and fnmatch.filter(earlier, pattern))):
             unknown.append(Failure(pattern, "unknown", "the index has no such document"))
     if where is not None:
+        from ketrag_fast.base.filters import Columns
+
         columns = Columns(json.loads(data) for data in tables.column("metadata"))
         ids = (name for name, _ in tables.document_hashes())
         marks = columns.fitting(where).tolist()

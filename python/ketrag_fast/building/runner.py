@@ -13,14 +13,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ketrag_fast.base.config import Resolved, Settings
-from ketrag_fast.base.filters import Condition
 from ketrag_fast.base.progress import Callback, Limited, Meter
 from ketrag_fast.building.async_writer import sound
 from ketrag_fast.building.chunk_reading import ReadingPlan, plan
-from ketrag_fast.building.delta_build import change_by_delta, publish_difference, start_deltas
 from ketrag_fast.building.ingest import Beginning, Change, Ingested, apply_change, begin_change
 from ketrag_fast.building.model_settings import require_same_model, require_some_mode, settings_for
 from ketrag_fast.building.purge import Used, pending_purge_warnings, purge
@@ -57,6 +55,10 @@ _EMBEDDED = ("units", "vectors", "sentence_vectors", "title_vectors", *DELTAS)
 """The stages from which vectors of texts are reused."""
 _SMALL = 32 << 20
 """Stages smaller than this are written before the next one begins, so that a crash does not lose them."""
+
+
+if TYPE_CHECKING:
+    from ketrag_fast.base.filters import Condition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,8 +149,14 @@ def build(
             stamps = read_stamps(layout) if options.quick else None
             wanted = Change(listed, options.others, options.remove, options.where, options.purge, stamps)
             beginning = begin_change(tables, wanted, resolved.settings)
-            deltas = start_deltas(work) if is_current and options.may_be_delta else None
+            deltas = None
+            if is_current and options.may_be_delta:
+                from ketrag_fast.building.delta_build import start_deltas
+
+                deltas = start_deltas(work)
             if deltas is not None:
+                from ketrag_fast.building.delta_build import change_by_delta
+
                 small = change_by_delta(deltas, work, beginning.change)
                 if small is not None:
                     return _finish_delta(work, small, noted)
@@ -162,6 +170,8 @@ def build(
                     _store_stamps(work, read, options.purge)
                     return _report_unchanged(base, read, start)
                 if deltas is not None:
+                    from ketrag_fast.building.delta_build import publish_difference
+
                     small = publish_difference(deltas, work, read)
                     if small is not None:
                         _store_stamps(work, read, options.purge)
