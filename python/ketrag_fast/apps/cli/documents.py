@@ -22,12 +22,18 @@ def declare(commands: Any, shared: argparse.ArgumentParser) -> None:
         ),
     )
     parser.add_argument(
-        "containing", nargs="?", default="", metavar="TEXT", help="list those with TEXT in id or title"
+        "containing",
+        nargs="?",
+        default="",
+        metavar="TEXT",
+        help="list only documents with TEXT in their id or title",
     )
     parser.add_argument(
-        "--first", type=int, default=0, metavar="N", help="number of the first one (default 0)"
+        "--first", type=int, default=0, metavar="N", help="position of the first document to list (default 0)"
     )
-    parser.add_argument("--count", type=int, default=1_000_000, metavar="N", help="maximum number to list")
+    parser.add_argument(
+        "--count", type=int, default=1_000_000, metavar="N", help="maximum number of documents to list"
+    )
     options.setting(
         parser, "filter", about=f"list only documents whose metadata match, such as {options.FILTER}"
     )

@@ -68,7 +68,7 @@ GROUPS: Final = {
 COMMANDS: Final = {name: row for commands in GROUPS.values() for name, row in commands.items()}
 
 GROUP: Final = "ketrag.commands"
-"""The entry point group of commands from other packages (docs/how-to/extending.md)."""
+"""The entry point group of commands from other packages (docs/how-to/own-mode.md)."""
 _DESCRIPTION = "Graph indexes for retrieval, built and queried on this machine."
 EPILOG = """`ketrag COMMAND -h` shows the common options of a command, `ketrag COMMAND --help` all of them.
 Exit codes: 0 done, 1 failed or nothing found, 2 wrong usage, 3 partly done (failures are listed), 4 index
