@@ -35,7 +35,7 @@ GROUPS: Final = {
         "watch": ("watch", "rebuild whenever a folder changes"),
         "collections": ("collections", "list the indexes that have a name"),
         "describe": ("collections:declare_describe", "say what is in a folder, for people and assistants"),
-        "read": ("read", "preview how a file is read: text, locations, metadata"),
+        "read": ("documents:declare_read", "preview how a file is read: text, locations, metadata"),
         "reembed": ("upkeep:declare_reembed", "replace the vectors by those of another embedding model"),
         "stats": ("stats", "print what an index contains"),
     },
