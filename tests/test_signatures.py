@@ -11,7 +11,6 @@ MORE = {
     "apps.server.mcp_tools.grep",  # its arguments are those of a tool, which assistants name
     "apps.server.mcp_tools.search",
     "building.delta.__init__",
-    "building.file_reading.read_jobs",
     "eval.comparison.plots._vertical",
     "eval.run._result",
     "index.on_ray.building._build_shards",

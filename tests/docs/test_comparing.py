@@ -12,7 +12,7 @@ import pytest
 
 from ketrag_fast.apps.cli.main import main
 from ketrag_fast.eval.comparison.configurations import from_file
-from ketrag_fast.eval.cost.prices import read_prices
+from ketrag_fast.eval.prices import read_prices
 from tests.process import ROOT
 
 PAGE = (ROOT / "docs" / "how-to" / "comparing.md").read_text("utf-8")

@@ -379,3 +379,60 @@ def test_an_endpoint_that_only_the_index_names_gets_nothing(tmp_path: Path, writ
     with Index.open(tmp_path / "sent") as index, pytest.raises(EndpointNotConfirmed):
         index.summarise_themes()
     assert writer.calls() == 0
+
+
+# ------------------------------------------------------------ answers
+
+
+def asked(folder: Path, writer: Writer, question: str, **options: Any) -> Any:
+    with Index.open(folder, settings=Settings(answer_llm=writer.llm, threads=1)) as index:
+        return index.ask(question, mode="survey", budget=1500, **options)
+
+
+def test_a_survey_maps_over_summaries_and_cites_passages(folder: Path, writer: Writer) -> None:
+    def answer(text: str) -> str:
+        if "NOTE" in text:  # the last call: notes and passages
+            found = re.search(r"\[(\d+)\]\n(.*?\.)", text)
+            assert found is not None
+            return f"{found[2]} [{found[1]}]"
+        return "NOTE somebody repaired the bread." if "marks" in text else said_about(text)
+
+    question = "Which breads were praised or repaired?"
+    writer.answer = said_about
+    plain = asked(folder, writer, question)
+    assert writer.calls() == 1 and plain.tokens_in > 0
+    summarised(folder, writer)
+    writer.calls()
+    writer.answer = answer
+    mapped = asked(folder, writer, question)
+    prompts = [body["messages"][-1]["content"] for body in writer.chat.requests]
+    assert 2 < len(prompts) <= 9  # a call for each theme, and one for the answer
+    assert all(question in text for text in prompts)
+    assert all("marks\nq" in text for text in prompts[:-1]) and prompts[-1].count("NOTE") == len(prompts) - 1
+    assert mapped.citations and not mapped.warnings
+    assert mapped.context.to_json()["passages"] == plain.context.to_json()["passages"]
+    assert [one.name for one in mapped.context.sections] == [one.name for one in plain.context.sections]
+    assert mapped.tokens_in > plain.tokens_in
+
+
+def test_a_question_without_a_subject_maps_over_the_widest_themes(folder: Path, writer: Writer) -> None:
+    summarised(folder, writer)
+    writer.calls()
+    writer.answer = lambda text: "NOTE here." if "marks\nq" in text else "They are about ships. [1]"
+    asked(folder, writer, "What are these documents about?")
+    assert writer.calls() == 4  # three themes and the answer
+
+
+def test_irrelevant_themes_leave_no_note(folder: Path, writer: Writer) -> None:
+    summarised(folder, writer)
+    writer.answer = lambda text: "irrelevant" if "marks\nq" in text else "Nothing. [1]"
+    asked(folder, writer, "Which breads were praised or repaired?")
+    assert "irrelevant" not in writer.chat.requests[-1]["messages"][-1]["content"]
+
+
+def test_notes_hide_what_the_caller_must_not_see(folder: Path, writer: Writer) -> None:
+    summarised(folder, writer)
+    writer.chat.requests.clear()
+    asked(folder, writer, "Which things were praised or repaired?", allow="subject=ships")
+    sent = "\n".join(body["messages"][-1]["content"] for body in writer.chat.requests)
+    assert "qships" in sent and "qbread" not in sent and "qstars" not in sent

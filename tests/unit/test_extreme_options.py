@@ -14,7 +14,7 @@ from ketrag_fast import Document, Index, Settings
 from ketrag_fast.apps.cli.main import main
 from ketrag_fast.base.config import catalogue, from_environment, from_file, parse
 from ketrag_fast.errors import ConfigError, InputError, KetragError
-from ketrag_fast.eval.cost.prices import read_prices
+from ketrag_fast.eval.prices import read_prices
 
 NESTED: Any = []
 for _ in range(100_000):

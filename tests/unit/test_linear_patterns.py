@@ -18,11 +18,11 @@ BUILT_AT_RUN_TIME = {
     # Keys of the table that the package writes itself, in a settings file of the user.
     ("ketrag_fast.apps.cli.assistants", "_with_table"),
     # Terms that re.escape has made literal, with one run of blanks or punctuation between two: no overlap.
-    ("ketrag_fast.query.reason_text", "as_written"),
+    ("ketrag_fast.query.explanations", "as_written"),
     # A pair of syllables that re.escape has made literal, with two spellings of a vowel.
-    ("ketrag_fast.query.reason_text", "_part"),
+    ("ketrag_fast.query.explanations", "_part"),
     # A pair of characters that re.escape has made literal.
-    ("ketrag_fast.query.snippets", "_marks"),
+    ("ketrag_fast.query.search", "_marks"),
     # Patterns of .gitignore files; tests/unit/readers/test_ignore_patterns.py times hostile ones.
     ("ketrag_fast.readers.ignored", "ignore_spec"),
 }

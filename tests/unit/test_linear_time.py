@@ -11,7 +11,7 @@ from ketrag_fast.models.extraction.parse import parse_reply
 from ketrag_fast.models.extraction.repair import read_json
 from ketrag_fast.models.llms.llama.json_cursor import JsonCursor, MismatchError
 from ketrag_fast.models.llms.llama.json_form import NumberForm, WordsForm, _rule, grammar_of
-from ketrag_fast.query.answer.citations import CitationReader
+from ketrag_fast.query.answer.prompt import CitationReader
 from ketrag_fast.readers.file_types import _HTML
 from ketrag_fast.systems.cg_rag.crossrefs import references
 from tests.support.effort import processor_seconds

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import glob
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 from ketrag_fast.base.config import Settings
 from ketrag_fast.building.sources import Sources, absolute, split_sources
-from ketrag_fast.building.unique_ids import UniqueIds
 from ketrag_fast.errors import DocumentError
 from ketrag_fast.readers import Item, SourceFile, SourceFiles, find, is_glob, known_kind
 from ketrag_fast.readers.generated import reason
@@ -34,25 +35,17 @@ def read_sources(sources: Sources, settings: Settings) -> Iterator[Item]:
     """
     paths, documents = split_sources(sources)
     seen: set[str] = set()
-    read: set[str] = set()
-    ids = UniqueIds()
-
-    def again(real: str) -> bool:
-        is_known = real in read
-        read.add(real)
-        return is_known
-
+    selection, ids = FileSelection(), UniqueIds()
     with sandbox_pool(settings) as sandbox:
         for number, path in enumerate(paths):
             source = SourceRow(number, "path", path, absolute(path))
             files = ids.rename(source, find_files(source.spec, settings))
             yield from files.failures
-            others: list[Failure] = []
-            skipped: list[Failure] = []
-            for _, items in sandbox.read(read_jobs(files, settings, again, others, skipped)):
+            for _, items in sandbox.read(read_jobs(files, settings, selection)):
                 yield from (usable_item(item, seen) for item in items)
-            yield from others
-            yield from (one for one in skipped if one.code == GENERATED)
+            yield from selection.failures
+            yield from (one for one in selection.skipped if one.code == GENERATED)
+            selection.failures, selection.skipped = [], []
     yield from (usable_item(item, seen) for item in documents or ())
 
 
@@ -95,22 +88,42 @@ def usable_item(item: Item, seen: set[str]) -> Item:
     return item
 
 
-def read_jobs(
-    files: SourceFiles,
-    settings: Settings,
-    again: Callable[[str], object],
-    others: list[Failure],
-    skipped: list[Failure],
-    named: str | None = None,
-    elsewhere: Callable[[SourceFile, str], bool] = lambda *_: False,
-    is_unchanged: Callable[[SourceFile], bool] = lambda _: False,
-    is_counted: Callable[[Path], bool] = lambda _: True,
-) -> Iterator[ReadJob]:
-    """Yield the files that a reader supports, with their kinds; `is_unchanged` decides which need no reader.
+class FileSelection:
+    """Which files of a source are read, and why others are not.
 
-    Files of unknown formats and generated files are added to `skipped`, if `is_counted` returns True for
-    them. Unreadable files, and an unsupported file that is the source itself, are added to `others`.
+    Attributes:
+        failures: Unreadable files, and a source that is itself a file of an unknown format.
+        skipped: Other files of unknown formats, and generated files.
+        named: Id of the file that is the source itself.
     """
+
+    def __init__(self, named: str | None = None, skipped: list[Failure] | None = None) -> None:
+        self.named = named
+        self.failures: list[Failure] = []
+        self.skipped: list[Failure] = [] if skipped is None else skipped
+        self._paths: set[str] = set()
+
+    def is_repeated(self, path: str) -> bool:
+        """Return whether an absolute path was selected before; from now on it is."""
+        is_known = path in self._paths
+        self._paths.add(path)
+        return is_known
+
+    def is_elsewhere(self, file: SourceFile, kind: str) -> bool:
+        """Return whether a file belongs to another shard."""
+        return False
+
+    def is_unchanged(self, file: SourceFile) -> bool:
+        """Return whether the stored documents of a file are what reading it again would give."""
+        return False
+
+    def is_reported(self, path: Path) -> bool:
+        """Return whether a file of an unknown format is added to `skipped`."""
+        return True
+
+
+def read_jobs(files: SourceFiles, settings: Settings, selection: FileSelection) -> Iterator[ReadJob]:
+    """Yield the files that a reader supports, with their kinds; note all others in `selection`."""
     for name, path in files.files:
         file = SourceFile(
             path,
@@ -122,22 +135,22 @@ def read_jobs(
             generated=settings.generated == "read",
         )
         try:
-            kind = UNCHANGED if is_unchanged(file) else known_kind(file)
+            kind = UNCHANGED if selection.is_unchanged(file) else known_kind(file)
             why = None if kind in (None, UNCHANGED) or file.generated else reason(file, kind)
         except DocumentError as error:
-            others.append(file.failure(str(error)))
+            selection.failures.append(file.failure(str(error)))
             continue
         except OSError as error:
-            others.append(file.failure(f"cannot be read: {error.strerror or error}"))
+            selection.failures.append(file.failure(f"cannot be read: {error.strerror or error}"))
             continue
         if kind is None:
-            if name == named:
-                others.append(file.failure(f"no reader for {_format_of(path)}"))
-            elif is_counted(path):
-                skipped.append(Failure(name, FORMAT, f"no reader for {_format_of(path)}"))
+            if name == selection.named:
+                selection.failures.append(file.failure(f"no reader for {_format_of(path)}"))
+            elif selection.is_reported(path):
+                selection.skipped.append(Failure(name, FORMAT, f"no reader for {_format_of(path)}"))
         elif why is not None:
-            skipped.append(Failure(name, GENERATED, why))
-        elif not again(os.path.realpath(path)) and not elsewhere(file, kind):
+            selection.skipped.append(Failure(name, GENERATED, why))
+        elif not selection.is_repeated(os.path.realpath(path)) and not selection.is_elsewhere(file, kind):
             yield file, kind
 
 
@@ -177,3 +190,70 @@ def check_document(document: Document) -> tuple[str, str | None]:
         return "", f"not a valid text: a lone surrogate at {error.start}"
     except (TypeError, ValueError, RecursionError) as error:
         return "", f"the metadata cannot be stored: {error}"
+
+
+class UniqueIds:
+    """The sources before one source. `source_of` returns the source of a stored document, or None."""
+
+    def __init__(self, source_of: Callable[[str], int | None] = lambda _: None) -> None:
+        self._source_of = source_of
+        self._sources: dict[int, _Names] = {}
+        self._kept: set[int] = set()
+
+    def rename(self, source: SourceRow, files: SourceFiles) -> SourceFiles:
+        """Return the files of a source with ids that no file of an earlier source has."""
+        own, earlier = _Names(source.spec), dict(self._sources)
+        self._sources[source.number] = own
+        if not (earlier or self._kept) or not files.files:
+            return files
+        mine = {name for name, _ in files.files}
+        renamed = tuple((self._unique(name, own, earlier, mine), path) for name, path in files.files)
+        return replace(files, files=renamed)
+
+    def keep(self, source: SourceRow) -> None:
+        """Note a source whose files are not read now: its stored documents keep their ids, too."""
+        self._kept.add(source.number)
+        if source.kind == "path":
+            self._sources[source.number] = _Names(source.spec)
+
+    def _unique(self, name: str, own: _Names, earlier: Mapping[int, _Names], mine: Container[str]) -> str:
+        if not self._is_taken(name, earlier):
+            return name
+        for ending in own.endings():
+            longer = f"{ending}/{name}"
+            apart = all(ending not in names.endings() for names in earlier.values())
+            if apart and longer not in mine and not self._is_taken(longer, earlier):
+                return longer
+        return name
+
+    def _is_taken(self, name: str, earlier: Mapping[int, _Names]) -> bool:
+        return self._source_of(name) in self._kept or any(names.has(name) for names in earlier.values())
+
+
+class _Names:
+    """The relative paths of a source's files."""
+
+    def __init__(self, spec: str) -> None:
+        self._is_glob = is_glob(spec)
+        path = Path(spec)
+        while self._is_glob and glob.has_magic(str(path)):
+            path = path.parent
+        self._spec = spec
+        self._name = None if self._is_glob or not path.is_file() else path.name  # a folder may be away
+        self._folder = path if self._name is None else path.parent
+        self._matches: frozenset[str] | None = None
+
+    def has(self, name: str) -> bool:
+        """Return whether the source has a file with a relative path."""
+        if self._name is not None:
+            return name == self._name
+        if self._is_glob:
+            if self._matches is None:
+                self._matches = frozenset(found for found, _ in find(self._spec).files)
+            return name in self._matches
+        return os.path.lexists(self._folder / name)
+
+    def endings(self) -> Iterator[str]:
+        """Yield the ends of the folder's path, the shortest first."""
+        parts = [part for part in self._folder.parts if part != self._folder.anchor]
+        return ("/".join(parts[-count:]) for count in range(1, len(parts) + 1))

@@ -13,15 +13,15 @@ import fnmatch
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
 from ketrag_fast.base.config import Settings, build_settings
 from ketrag_fast.base.filters import Columns, Condition
 from ketrag_fast.base.progress import Meter
-from ketrag_fast.building.disk_space import require_disk_space
-from ketrag_fast.building.file_reading import sandbox_pool
+from ketrag_fast.building.file_reading import find_files, sandbox_pool
 from ketrag_fast.building.source_comparison import (
     BatchInsert,
     DocumentChange,
@@ -29,10 +29,12 @@ from ketrag_fast.building.source_comparison import (
     SourceComparison,
     Step,
 )
-from ketrag_fast.building.sources import Others, Sources, are_paths, list_sources, split_sources
+from ketrag_fast.building.sources import Others, Sources, SourceTask, are_paths, list_sources, split_sources
 from ketrag_fast.building.unchanged import UnchangedFiles
 from ketrag_fast.errors import Cancelled, DocumentError, InputError
-from ketrag_fast.readers import is_glob
+from ketrag_fast.readers import FORMATS, is_glob
+from ketrag_fast.readers.file_types import BY_SUFFIX
+from ketrag_fast.storage.array_spool import require_space
 from ketrag_fast.storage.document_hashes import hash_purged_id, metadata_json
 from ketrag_fast.storage.source_stamps import SourceStamps, StoredStamps
 from ketrag_fast.storage.tables import Known, Tables
@@ -45,6 +47,12 @@ _FEW: Final = 5
 _TOGETHER: Final = 512
 _TOGETHER_CHARACTERS: Final = 1 << 20
 """Bounds of the new documents that are stored together: their number and their characters."""
+
+
+_TIMES: Final = 5
+"""Space that a build needs at its peak, times the text, at least."""
+_MARKUP: Final = 2
+"""A plain file has at least a text of half its size, on average; the rest may be markup."""
 
 
 @dataclass(slots=True)
@@ -406,3 +414,28 @@ def as_they_are(tables: Tables) -> Ingested:
 def _count(done: Ingested, tables: Tables) -> None:
     done.documents = tables.count()
     done.fingerprint = tables.fingerprint()
+
+
+def require_disk_space(tables: Tables, tasks: Sequence[SourceTask], settings: Settings) -> None:
+    """Raise StorageFull if a first build needs more space than is free. Only plain files count."""
+    if tables.count():
+        return  # how much of the sources is new is not known before they are read
+    size = 0
+    for task in tasks:
+        texts = (document.text for document in task.documents)
+        size += sum(len(text) for text in texts if isinstance(text, str))  # others are refused later
+        if task.action == "read":
+            with suppress(DocumentError):  # reading reports it
+                found = find_files(task.row.spec, settings)
+                size += sum(_plain_bytes(path) for _, path in found.files) // _MARKUP
+    require_space(tables.path.parent, _TIMES * size)
+
+
+def _plain_bytes(path: Path) -> int:
+    kind = BY_SUFFIX.get(path.suffix.lower())
+    if kind is None or kind not in FORMATS or not FORMATS[kind].inside:
+        return 0
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ketrag_fast.base.config import Resolved, Settings
 from ketrag_fast.base.filters import Condition
@@ -21,7 +21,6 @@ from ketrag_fast.base.progress import Callback, Limited, Meter
 from ketrag_fast.building.async_writer import sound
 from ketrag_fast.building.chunk_reading import ReadingPlan, plan
 from ketrag_fast.building.delta_build import change_by_delta, publish_difference, start_deltas
-from ketrag_fast.building.first_build import hold_folder
 from ketrag_fast.building.ingest import Beginning, Change, Ingested, apply_change, begin_change
 from ketrag_fast.building.model_settings import require_same_model, require_some_mode, settings_for
 from ketrag_fast.building.purge import Used, pending_purge_warnings, purge
@@ -31,7 +30,7 @@ from ketrag_fast.errors import Cancelled, KetragError
 from ketrag_fast.models.endpoint_trust import Trust
 from ketrag_fast.storage.allowed_folders import drop_old
 from ketrag_fast.storage.delta import DELTAS
-from ketrag_fast.storage.durable import discard_contents
+from ketrag_fast.storage.durable import discard_contents, discard_folder
 from ketrag_fast.storage.generation import (
     Generation,
     current_number,
@@ -42,6 +41,7 @@ from ketrag_fast.storage.generation import (
     prune,
 )
 from ketrag_fast.storage.layout import MERGE, Layout
+from ketrag_fast.storage.lock import builder_lock
 from ketrag_fast.storage.published_texts import UNITS
 from ketrag_fast.storage.source_stamps import merged_stamps, read_stamps, write_stamps
 from ketrag_fast.storage.tables import Tables
@@ -52,9 +52,6 @@ from ketrag_fast.systems.spec.stage import (
     Stage,
 )
 from ketrag_fast.types import BuildReport, Usage
-
-if TYPE_CHECKING:
-    pass
 
 _EMBEDDED = ("units", "vectors", "sentence_vectors", "title_vectors", *DELTAS)
 """The stages from which vectors of texts are reused."""
@@ -323,3 +320,66 @@ def _planned(stages: Sequence[Stage] | Planner, settings: Settings) -> Sequence[
     with suppress(KetragError):  # the build itself reports it
         return stages(settings, False) if callable(stages) else stages
     return ()
+
+
+@contextmanager
+def hold_folder(layout: Layout) -> Iterator[None]:
+    """Create the folder of an index if it is missing, and hold it for building.
+
+    A new index whose build fails before it has stored a document or a source is removed, so that a mistake in
+    the command (a wrong path, a folder in which everything is ignored) leaves the disk as it was. A build
+    that was stopped or killed keeps its folder, because the next one continues it.
+    """
+    is_new = not layout.exists()
+    missing = [path for path in (layout.root, *layout.root.parents) if not os.path.lexists(path)]
+    is_removed = False
+    layout.create()
+    try:
+        with builder_lock(layout):
+            try:
+                yield
+            except Cancelled:
+                raise
+            except Exception:
+                is_removed = is_new and _is_empty(layout)
+                if is_removed:
+                    _remove_files(layout)
+                raise
+    finally:
+        if is_removed:
+            _remove_folders(layout, missing)
+
+
+def _is_empty(layout: Layout) -> bool:
+    """Return whether nothing was published or stored in an index."""
+    if layout.generations():
+        return False
+    if not layout.tables.is_file():
+        return True
+    try:
+        with Tables(layout.tables) as tables:
+            return not tables.sources() and tables.count() == 0
+    except (KetragError, OSError):
+        return False
+
+
+def _remove_files(layout: Layout) -> None:
+    """Remove what a build creates before it reads. A process waiting for the lock finds it free or gone."""
+    with suppress(OSError):
+        discard_folder(layout.work)
+    for suffix in ("", "-wal", "-shm", "-journal"):
+        with suppress(OSError):
+            layout.tables.with_name(layout.tables.name + suffix).unlink(missing_ok=True)
+    for path in (layout.identity, layout.lock):
+        with suppress(OSError):  # Windows removes no open file
+            path.unlink(missing_ok=True)
+
+
+def _remove_folders(layout: Layout, missing: list[Path]) -> None:
+    """Remove the folders that the build created, if they are empty."""
+    if os.name == "nt":
+        with suppress(OSError):
+            layout.lock.unlink(missing_ok=True)
+    for path in missing:
+        with suppress(OSError):
+            path.rmdir()

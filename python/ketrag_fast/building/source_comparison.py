@@ -14,10 +14,9 @@ from typing import Final, Literal
 from ketrag_fast.base.config import Settings
 from ketrag_fast.base.config.shards import Shards, shards_of
 from ketrag_fast.base.progress import Meter
-from ketrag_fast.building.file_reading import check_document, find_files, read_jobs
+from ketrag_fast.building.file_reading import FileSelection, UniqueIds, check_document, find_files, read_jobs
 from ketrag_fast.building.sources import SourceTask
 from ketrag_fast.building.unchanged import UnchangedFiles, is_recorded
-from ketrag_fast.building.unique_ids import UniqueIds
 from ketrag_fast.errors import Cancelled, DocumentError
 from ketrag_fast.readers import ALONE, Item, SourceFile, SourceFiles, is_glob, single
 from ketrag_fast.readers.file_types import BY_SUFFIX
@@ -134,96 +133,93 @@ class SourceComparison:
         place = max(places.values(), default=-1) + 1
         for document in task.documents:
             at = places.get(document.id)
-            change, after = self._take(task, place if at is None else at, document)
+            change, after = self._change_of(task, place if at is None else at, document)
             place = after if at is None else place
             if change is not None:
                 yield change
 
     def _files(self, task: SourceTask, sandbox: Apart) -> Iterator[Step]:
-        source, shards = task.row, self.shards
+        """List the files of a source, read those that changed, and compare their documents."""
+        source = task.row
+        files = self._list(source)
+        if files is None:
+            return
+        named = files.files[0][0] if len(files.files) == 1 and not Path(source.spec).is_dir() else None
+        selection = ComparedFiles(self, task, named)
+        jobs = read_jobs(files, self.settings, selection)
+        order = {path: number for number, (_, path) in enumerate(files.files)} if self.shards else {}
+        place = 0
+        compared: set[str] = set()
+        readings = sandbox.read_batches(selection.note_kinds(jobs), self._check_stop)
+        for number, (file, items) in enumerate(readings, 1):
+            self.meter.note = _file_note(number, len(files.files), self._bytes, file.id)
+            place = order.get(file.path, 0) << _MOST_ITEMS if self.shards else place
+            before, passed_over = len(self.seen), self.passed_over
+            place = yield from self._file(selection, file, items, place)
+            if passed_over == self.passed_over or before < len(self.seen):
+                compared.add(str(file.path))
+            self._bytes += _size(file)
+        for failure in selection.failures:
+            self._fail(failure)
+        # Of the other files only hashes are kept: they may be those of documents that were removed.
+        stamps = self.stamps[source.spec]
+        for path in stamps.files.keys() - compared:
+            del stamps.files[path]
+            stamps.others.add(path_hash(path))
+
+    def _list(self, source: SourceRow) -> SourceFiles | None:
+        """Return the files of a source; None if its documents stay or go without reading any."""
         now = time.time_ns()
         try:
             files = find_files(source.spec, self.settings)
         except OSError as error:
             self._keep_unread(source, f"it cannot be read: {error.strerror}")
-            return
+            return None
         if files.missing:
             self._skip_missing(source)
-            return
-        if not files.files and is_glob(source.spec) and self._may_be_away(source):
+            return None
+        if not files.files and is_glob(source.spec) and self._has_lost_folder(source):
             self._keep_unread(source, "nothing matches it any more, and its folder may be missing")
-            return
-        stamps = self.stamps[source.spec] = _take_stamps(source.spec, files, now)
+            return None
+        self.stamps[source.spec] = _stamps_of(source.spec, files, now)
         files = self.ids.rename(source, files)
         if not files.files and not files.failures:
             self.warnings.append(f"the source {source.label} has no files")
         for failure in files.failures:
             self._fail(failure)
+        return files
 
-        def again(real: str) -> bool:
-            """Return whether an earlier source has this file already (a folder, and a file in it)."""
-            return self._read.setdefault(real, source.number) != source.number
+    def _file(
+        self, selection: ComparedFiles, file: SourceFile, items: Iterable[Item | DocumentBatch], place: int
+    ) -> Generator[Step, None, int]:
+        """Yield the changes of one file, record that it was read, and return the next position."""
+        task, kind = selection.task, selection.kinds[file.id]
+        source = task.row.number
+        if file.id in selection.reused:
+            place = yield from self._keep(task, place, file, selection.reused[file.id])
+        failed, passed_over = len(self.failures), self.passed_over
+        recorded = self.unchanged is not None and is_recorded(kind)
+        documents: dict[str, str] = {}
+        for batch in items:
+            if isinstance(batch, DocumentBatch) and self._are_new(batch):
+                yield BatchInsert(batch, batch.contents, source, place)
+                place += len(batch)
+                continue
+            for item in single((batch,)):
+                change, place = self._change_of(task, place, item, file.path)
+                if change is not None:
+                    yield change
+                if recorded and isinstance(item, Document):
+                    documents[item.id] = self._content(item.id, change)
+        if self.unchanged is not None and passed_over == self.passed_over:
+            self.unchanged.add(source, file, kind, documents, self.failures[failed:])
+        if self.unchanged is not None and file.id == selection.named and kind not in _NAMED_ALIKE:
+            self.unchanged.add_named(source, file.id)
+        return place
 
-        def elsewhere(file: SourceFile, kind: str) -> bool:
-            """Return whether a file with one document, whose id is known, belongs to another shard."""
-            is_skipped = shards is not None and kind in ALONE and not shards.holds(file.id)
-            self.elsewhere += is_skipped
-            return is_skipped
-
-        reused: dict[str, FileReading] = {}
-
-        def is_unchanged(file: SourceFile) -> bool:
-            """Return whether the stored documents of a file are what reading it again would give."""
-            if self.unchanged is None:
-                return False
-            row = self.unchanged.find(source.number, file, self.known, self.seen)
-            if row is not None:
-                reused[file.id] = row
-            return row is not None
-
-        others: list[Failure] = []
-        kinds: dict[str, str] = {}
-        named = files.files[0][0] if len(files.files) == 1 and not Path(source.spec).is_dir() else None
-        jobs = read_jobs(
-            files, self.settings, again, others, self.skipped, named, elsewhere, is_unchanged, task.names
-        )
-        order = {path: number for number, (_, path) in enumerate(files.files)} if shards else {}
-        place = 0
-        compared: set[str] = set()
-        readings = sandbox.read_batches(_note_kinds(jobs, kinds), self._check_stop)
-        for number, (file, items) in enumerate(readings, 1):
-            self.meter.note = _file_note(number, len(files.files), self._bytes, file.id)
-            place = order.get(file.path, 0) << _MOST_ITEMS if shards else place
-            before = len(self.seen)
-            if file.id in reused:
-                place = yield from self._keep(task, place, file, reused[file.id])
-            failed, passed_over = len(self.failures), self.passed_over
-            recorded = self.unchanged is not None and is_recorded(kinds[file.id])
-            documents: dict[str, str] = {}
-            for batch in items:
-                if isinstance(batch, DocumentBatch) and self._are_new(batch):
-                    yield BatchInsert(batch, batch.contents, source.number, place)
-                    place += len(batch)
-                    continue
-                for item in single((batch,)):
-                    change, place = self._take(task, place, item, file.path)
-                    if change is not None:
-                        yield change
-                    if recorded and isinstance(item, Document):
-                        documents[item.id] = self._content(item.id, change)
-            if self.unchanged is not None and passed_over == self.passed_over:
-                self.unchanged.add(source.number, file, kinds[file.id], documents, self.failures[failed:])
-            if self.unchanged is not None and file.id == named and kinds[file.id] not in _NAMED_ALIKE:
-                self.unchanged.add_named(source.number, file.id)
-            if passed_over == self.passed_over or before < len(self.seen):
-                compared.add(str(file.path))
-            self._bytes += _size(file)
-        for failure in others:
-            self._fail(failure)
-        # Of the other files only hashes are kept: they may be those of documents that were removed.
-        for path in stamps.files.keys() - compared:
-            del stamps.files[path]
-            stamps.others.add(path_hash(path))
+    def is_repeated(self, path: str, source: int) -> bool:
+        """Return whether an earlier source has a file already (a folder, and a file in it)."""
+        return self._read.setdefault(path, source) != source
 
     def _keep_all(self, source: SourceRow) -> None:
         """Keep the stored documents of a source."""
@@ -272,7 +268,7 @@ class SourceComparison:
         more = f"; {kept} in the index (`ketrag remove` removes documents)" if count else ""
         self._fail(Failure(source.label, "source", f"{why}{more}"))
 
-    def _may_be_away(self, source: SourceRow) -> bool:
+    def _has_lost_folder(self, source: SourceRow) -> bool:
         """Return whether a pattern that matches nothing may have lost its folder rather than its files.
 
         A pattern with only brackets may be the name of a folder.
@@ -340,7 +336,7 @@ class SourceComparison:
         if self.meter(len(self.seen)) is False:
             raise Cancelled("stopped while reading the sources")
 
-    def _take(
+    def _change_of(
         self, task: SourceTask, place: int, item: Item, path: Path | None = None
     ) -> tuple[DocumentChange | None, int]:
         """Return the change of one item if it has any, and the position of the next item."""
@@ -404,7 +400,56 @@ class SourceComparison:
         self.failures.append(failure)
 
 
-def _take_stamps(spec: str, files: SourceFiles, now: int) -> SourceStamps:
+class ComparedFiles(FileSelection):
+    """The files of one source, with what is known about each from earlier builds.
+
+    Attributes:
+        task: The source and what is done with it.
+        kinds: Kind of each file that was selected, by its id.
+        reused: How unchanged files were read before, by their ids.
+    """
+
+    def __init__(self, comparison: SourceComparison, task: SourceTask, named: str | None) -> None:
+        super().__init__(named, comparison.skipped)
+        self.task = task
+        self.kinds: dict[str, str] = {}
+        self.reused: dict[str, FileReading] = {}
+        self._comparison = comparison
+
+    def is_repeated(self, path: str) -> bool:
+        """Return whether an earlier source has the file already."""
+        return self._comparison.is_repeated(path, self.task.row.number)
+
+    def is_elsewhere(self, file: SourceFile, kind: str) -> bool:
+        """Return whether a file with one document, whose id is known, belongs to another shard."""
+        shards = self._comparison.shards
+        is_skipped = shards is not None and kind in ALONE and not shards.holds(file.id)
+        self._comparison.elsewhere += is_skipped
+        return is_skipped
+
+    def is_unchanged(self, file: SourceFile) -> bool:
+        """Return whether the stored documents of a file are what reading it again would give."""
+        unchanged = self._comparison.unchanged
+        if unchanged is None:
+            return False
+        known, seen = self._comparison.known, self._comparison.seen
+        row = unchanged.find(self.task.row.number, file, known, seen)
+        if row is not None:
+            self.reused[file.id] = row
+        return row is not None
+
+    def is_reported(self, path: Path) -> bool:
+        """Return whether the change names the file, or its whole source."""
+        return self.task.names(path)
+
+    def note_kinds(self, jobs: Iterable[ReadJob]) -> Iterator[ReadJob]:
+        """Yield files that are to be read, and note their kinds."""
+        for file, kind in jobs:
+            self.kinds[file.id] = kind
+            yield file, kind
+
+
+def _stamps_of(spec: str, files: SourceFiles, now: int) -> SourceStamps:
     """Return the stamps of the files of a source that are about to be read, and were listed from `now` on."""
     folders, paths = list(files.folders or ()), [str(path) for _, path in files.files]
     stamps = stamps_of([*folders, *paths], now)
@@ -420,12 +465,6 @@ def _take_stamps(spec: str, files: SourceFiles, now: int) -> SourceStamps:
 def _repeated(name: str) -> Failure:
     problem = f"the id {name!r} is already in use; the first document with it is kept"
     return Failure(name.encode("utf-8", "backslashreplace").decode(), "document", problem)
-
-
-def _note_kinds(jobs: Iterable[ReadJob], kinds: dict[str, str]) -> Iterator[ReadJob]:
-    for file, kind in jobs:
-        kinds[file.id] = kind
-        yield file, kind
 
 
 def _file_note(number: int, files: int, size: int, name: str) -> str:

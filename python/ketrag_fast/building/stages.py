@@ -198,9 +198,7 @@ class Build:
                     with blame_extension(stage):
                         earlier = None if stage.name in self.rerun else before.of(stage)
                     context = replace(context, earlier=earlier)
-                    write, arrays = self._compute(stage, own, inputs, context, begin)
-                    record = write() if arrays is None else writer.write(write)
-                    output = Kept(stage.name, "ran", self._folder(stage, own), record)
+                    output, arrays = self._compute(stage, own, inputs, context, begin, writer)
             if stage.arrays is not None and output.how != "ran":
                 shapes = {name: file.shape for name, file in output.record().files.items()}
                 measure_sizes(stage.arrays, shapes, self._sizes, stage.name)
@@ -244,11 +242,17 @@ class Build:
         return None
 
     def _compute(
-        self, stage: Stage, fingerprint: str, inputs: StageInputs, context: StageContext, begin: float
-    ) -> tuple[partial[StageRecord], Mapping[str, NDArray[Any]] | None]:
-        """Run a stage that began at `begin`; return a function that writes its result.
+        self,
+        stage: Stage,
+        fingerprint: str,
+        inputs: StageInputs,
+        context: StageContext,
+        begin: float,
+        writer: StageWriter,
+    ) -> tuple[Kept, Mapping[str, NDArray[Any]] | None]:
+        """Run a stage that began at `begin`, and write its result.
 
-        A large result also returns its arrays, which the next stages read while they are written.
+        Large arrays are returned too: the next stages read them while they are written.
         """
         with blame_extension(stage):
             outputs = stage.make(inputs, self.settings, context)
@@ -263,8 +267,9 @@ class Build:
         published = self.base.stages[stage.name] if self.base is not None and has_earlier else None
         folder = self._folder(stage, fingerprint)
         write = partial(write_stage, stage, fingerprint, folder, outputs, took, published)
-        is_small = sum(array.nbytes for array in arrays.values()) < _SMALL
-        return write, None if is_small or len(arrays) < len(outputs) else arrays
+        if len(arrays) < len(outputs) or sum(array.nbytes for array in arrays.values()) < _SMALL:
+            return Kept(stage.name, "ran", folder, write()), None
+        return Kept(stage.name, "ran", folder, writer.write(write)), arrays
 
     def _published_vectors(self) -> Published | None:
         """Return the vectors of undamaged generations that the model of this build made."""

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from ketrag_fast.eval.answers import Answers, read_answers
-from ketrag_fast.eval.compare import ComparedRun, Comparison, compare, render_comparison
+from ketrag_fast.eval.compare import (
+    ComparedRun,
+    Comparison,
+    PairedDifference,
+    compare,
+    compare_paired,
+    render_comparison,
+)
 from ketrag_fast.eval.datasets import DataSet, Question, load_dataset
-from ketrag_fast.eval.paired import PairedDifference, compare_paired
-from ketrag_fast.eval.provenance import describe
 from ketrag_fast.eval.results import METRICS, Result
-from ketrag_fast.eval.rows import ResultRow
+from ketrag_fast.eval.rows import ResultRow, render
 from ketrag_fast.eval.run import Collected, collect
-from ketrag_fast.eval.saved import Run, load, save
-from ketrag_fast.eval.table import render
+from ketrag_fast.eval.saved import Run, describe, load, save
 
 __all__ = [
     "METRICS",

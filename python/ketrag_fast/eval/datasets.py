@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ketrag_fast.errors import DocumentError
-from ketrag_fast.eval.multihop import load_file
 from ketrag_fast.eval.question import DataSet, Question, absences
-from ketrag_fast.eval.reading import identity, lines, objects, once, texts
+from ketrag_fast.eval.reading import a_text, an_object, entries, identity, lines, objects, once, texts
+from ketrag_fast.types import Document
 
 __all__ = ["DataSet", "Question", "load_dataset"]
 
@@ -116,3 +117,160 @@ def _judgements(path: Path) -> list[tuple[str, str, float]]:
         if score > 0:
             pairs.append((fields[0], fields[1], score))
     return pairs
+
+
+ALIASES = "id_aliases.json"
+
+
+@dataclass
+class _Pool:
+    """The distinct passages, in the order of their first appearance."""
+
+    numbers: dict[tuple[str, str], str] = field(default_factory=dict)
+
+    def add(self, title: str, text: str) -> str:
+        return self.numbers.setdefault((title, text), str(len(self.numbers)))
+
+    def documents(self) -> tuple[Document, ...]:
+        return tuple(Document(number, text, title) for (title, text), number in self.numbers.items())
+
+
+@dataclass
+class _Read:
+    """One parsed question: its gold passages, and the number of gold passages that it names but lacks."""
+
+    answers: list[str]
+    gold: set[str]
+    lost: int
+    metadata: dict[str, object]
+    withheld: bool = False
+
+
+def load_file(path: Path) -> DataSet:
+    """Read the file; the fields of each entry determine the layout. See `datasets.load_dataset`."""
+    pool, seen = _Pool(), dict[str, str]()
+    aliases: Mapping[str, list[str]] | None = None
+    questions: list[Question] = []
+    lost = empty = unanswerable = 0
+    for entry, where in entries(path):
+        name = identity(entry, where, "_id", "id")
+        once(seen, name, where)
+        text = a_text(entry, "question", where)
+        if "paragraphs" in entry:
+            read = _musique(entry, where, pool)
+        elif "context" in entry:
+            if "answer_id" in entry and aliases is None:
+                aliases = _aliases(path.with_name(ALIASES))
+            read = _hotpot(entry, where, pool, aliases or {})
+        else:
+            raise DocumentError(
+                f"{where}: neither paragraphs (MuSiQue) nor context (HotpotQA, 2WikiMultihopQA)",
+                hint="other data sets are read from a folder with queries.jsonl, corpus.jsonl and qrels.tsv",
+            )
+        answers = tuple(dict.fromkeys(answer for answer in read.answers if answer.strip()))
+        empty += sum(not answer.strip() for answer in read.answers)
+        unanswerable += read.withheld
+        lost += read.lost
+        questions.append(Question(name, text, answers, frozenset(read.gold), read.metadata))
+    asked = tuple(questions)
+    warnings = []
+    if lost:
+        warnings.append(f"{lost} supporting passages are not among the passages of their question")
+    if unanswerable:
+        warnings.append(f"{unanswerable} questions are marked unanswerable: they count as without an answer")
+    warnings += absences(asked, empty)
+    return DataSet(path.parent, None, asked, lost, 0, tuple(warnings), pool.documents())
+
+
+def _musique(entry: Mapping[str, object], where: str, pool: _Pool) -> _Read:
+    gold = set()
+    for number, value in enumerate(_list(entry, "paragraphs", where)):
+        place = f"{where}, paragraph {number}"
+        paragraph = an_object(value, place)
+        passage = pool.add(_title(paragraph, place), a_text(paragraph, "paragraph_text", place))
+        if paragraph.get("is_supporting") is True:
+            gold.add(passage)
+    given = texts(entry.get("answer"), "answer", where)
+    given += texts(entry.get("answer_aliases"), "answer_aliases", where)
+    steps = entry.get("question_decomposition")
+    metadata: dict[str, object] = {"hops": len(steps)} if isinstance(steps, list) else {}
+    if entry.get("answerable") is False:
+        # The answer is given, but its supporting passages were removed.
+        return _Read([], gold, 0, metadata, withheld=True)
+    return _Read(given, gold, 0, metadata)
+
+
+def _hotpot(entry: Mapping[str, object], where: str, pool: _Pool, aliases: Mapping[str, list[str]]) -> _Read:
+    held: dict[str, list[str]] = {}
+    for number, value in enumerate(_pairs(entry, "context", "sentences", where)):
+        title, sentences = value
+        if not isinstance(title, str):
+            raise DocumentError(f"{where}, passage {number}: the title is not a string")
+        text = _join_sentences(texts(sentences, "a passage", f"{where}, passage {number}"))
+        if text.strip():
+            held.setdefault(title, []).append(pool.add(title, text))
+    gold: set[str] = set()
+    lost = set()
+    facts = _pairs(entry, "supporting_facts", "sent_id", where) if entry.get("supporting_facts") else []
+    for title, _ in facts:
+        if not isinstance(title, str):
+            raise DocumentError(f"{where}: supporting_facts names something that is not a title")
+        gold.update(held.get(title, ()))
+        if title not in held:
+            lost.add(title)
+    answers = texts(entry.get("answer"), "answer", where)
+    known = entry.get("answer_id")
+    if isinstance(known, str):
+        answers += aliases.get(known, [])
+    kept = ("type", "level", "evidences")
+    return _Read(answers, gold, len(lost), {name: entry[name] for name in kept if name in entry})
+
+
+def _title(paragraph: Mapping[str, object], where: str) -> str:
+    title = paragraph.get("title", "")
+    if not isinstance(title, str):
+        raise DocumentError(f"{where}: the title is not a string")
+    return title
+
+
+def _list(entry: Mapping[str, object], name: str, where: str) -> list[object]:
+    value = entry.get(name)
+    if not isinstance(value, list):
+        raise DocumentError(f"{where}: {name} is not a list")
+    return value
+
+
+def _pairs(entry: Mapping[str, object], name: str, second: str, where: str) -> list[tuple[object, object]]:
+    """Return `[[title, x], ...]`, also from columns `{"title": [...], second: [...]}` (as in mirrors)."""
+    value = entry.get(name)
+    if isinstance(value, dict):
+        titles, others = value.get("title"), value.get(second)
+        if not isinstance(titles, list) or not isinstance(others, list) or len(titles) != len(others):
+            raise DocumentError(f"{where}: {name} has no equally long lists title and {second}")
+        return list(zip(titles, others, strict=True))
+    pairs = _list(entry, name, where)
+    if not all(isinstance(pair, list) and len(pair) == 2 for pair in pairs):
+        raise DocumentError(f"{where}: {name} is not a list of pairs")
+    return [(pair[0], pair[1]) for pair in pairs if isinstance(pair, list)]
+
+
+def _join_sentences(sentences: list[str]) -> str:
+    """Join sentences: those of HotpotQA start with a space, those of 2WikiMultihopQA do not."""
+    text = ""
+    for sentence in sentences:
+        parted = not text or text[-1].isspace() or sentence[:1].isspace()
+        text += sentence if parted else f" {sentence}"
+    return text
+
+
+def _aliases(path: Path) -> dict[str, list[str]]:
+    """Return other names of answers by their Wikidata id; empty without the file."""
+    if not path.exists():
+        return {}
+    found = {}
+    for entry, where in objects(path):
+        names = texts(entry.get("aliases"), "aliases", where) + texts(
+            entry.get("demonyms"), "demonyms", where
+        )
+        found[identity(entry, where, "Q_id")] = names
+    return found

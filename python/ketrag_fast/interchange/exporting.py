@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import IO, TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,9 +17,8 @@ from ketrag_fast.base.filters.allow import holds_always
 from ketrag_fast.base.memory import enough_memory
 from ketrag_fast.base.progress import Meter
 from ketrag_fast.errors import Cancelled, ConfigError, InputError, ModeUnavailable
-from ketrag_fast.interchange import graphrag_tables, json_lines, neo4j
-from ketrag_fast.interchange.graph_part import GraphPart, Tick, neighbourhood, of_units, whole_graph
-from ketrag_fast.interchange.passages import Passages
+from ketrag_fast.interchange import graphrag_tables, neo4j
+from ketrag_fast.interchange.graph_part import GraphPart, Passages, Tick, neighbourhood, of_units, whole_graph
 from ketrag_fast.interchange.targets import new_file, new_folder, require_free
 from ketrag_fast.interchange.xml_graphs import write_gexf, write_graphml
 from ketrag_fast.page import index_file
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from ketrag_fast.index import Index
     from ketrag_fast.query.query import Filter
     from ketrag_fast.systems.spec.graph_tables import GraphTables
+
 
 FORMATS: Final = {
     "graphrag": "a folder of Parquet tables in the layout of Microsoft GraphRAG",
@@ -136,7 +137,7 @@ def export_graph(
     else:
         with new_file(place, replace=replace) as stream:
             if format == "jsonl":
-                json_lines.write(part, stream, passages if documents else None, tick)
+                write_json_lines(part, stream, passages if documents else None, tick)
             elif format == "gexf":
                 write_gexf(part, stream, tick, layout=layout)
             else:
@@ -309,3 +310,40 @@ def drawn_tables(graph: DrawableGraph) -> GraphTables:
         target=graph.targets,
         edges={"weight": Column("float", lambda rows: graph.weights[rows].tolist())},
     )
+
+
+SCHEMA: Final = "ketrag/graph/1"
+# Line separators of Unicode, at which some readers of lines would cut an object.
+_SEPARATORS: Final = str.maketrans({"\x85": "\\u0085", "\u2028": "\\u2028", "\u2029": "\\u2029"})
+
+
+def write_json_lines(part: GraphPart, stream: IO[bytes], passages: Passages | None, tick: Tick) -> None:
+    """Write the nodes and edges; with `passages`, also the documents, chunks and units that they are from."""
+    head = {"nodes": len(part.node_ids), "edges": len(part.edge_ids), "directed": part.tables.directed}
+    _put_json_line(stream, [{"schema": SCHEMA, "graph": part.name, **head}])
+    for nodes in part.node_rows():
+        ids = zip(nodes.ids.tolist(), nodes.kinds, strict=True)
+        own = [{"node": number, "kind": kind} for number, kind in ids]
+        _put_json_line(stream, _json_rows(own, nodes.columns))
+        tick(len(own))
+    for edges in part.edge_rows():
+        ends = zip(edges.ids.tolist(), edges.source.tolist(), edges.target.tolist(), edges.kinds, strict=True)
+        own = [{"edge": n, "source": a, "target": b, "kind": kind} for n, a, b, kind in ends]
+        _put_json_line(stream, _json_rows(own, edges.columns))
+        tick(len(own))
+    if passages is not None:
+        for rows in passages.json_rows():
+            _put_json_line(stream, rows)
+            tick(len(rows))
+
+
+def _json_rows(
+    own: Sequence[dict[str, Any]], columns: Mapping[str, Sequence[Any]]
+) -> Iterator[Mapping[str, Any]]:
+    for number, row in enumerate(own):
+        yield {**row, **{name: values[number] for name, values in columns.items()}}
+
+
+def _put_json_line(stream: IO[bytes], rows: Iterable[Mapping[str, Any]]) -> None:
+    lines = (json.dumps(row, ensure_ascii=False).translate(_SEPARATORS) for row in rows)
+    stream.write("".join(f"{line}\n" for line in lines).encode())

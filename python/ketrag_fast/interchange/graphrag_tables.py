@@ -18,8 +18,7 @@ from ketrag_fast.interchange.communities import (
     report,
     stored_communities,
 )
-from ketrag_fast.interchange.graph_part import BATCH, GraphPart, Tick
-from ketrag_fast.interchange.passages import Passages
+from ketrag_fast.interchange.graph_part import BATCH, GraphPart, Passages, Tick
 from ketrag_fast.models.embedders.quiet_imports import import_quietly
 
 OWN_ID: Final = "ketrag_id"

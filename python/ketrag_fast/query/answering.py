@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
 
 from ketrag_fast.base.config.fields import LONGEST_SECONDS, short_repr
 from ketrag_fast.base.progress import Limited
-from ketrag_fast.errors import InputError
-from ketrag_fast.models.extractive import is_extractive
-from ketrag_fast.query.answer.extraction import extract_answer, require_free
+from ketrag_fast.errors import ConfigError, InputError
+from ketrag_fast.models.extractive import Extractor, is_extractive
 from ketrag_fast.query.answer.forms import Form, form_of
 from ketrag_fast.query.answer.generation import (
     SECONDS,
@@ -23,6 +24,7 @@ from ketrag_fast.query.answer.generation import (
     answer_by,
     answer_without_model,
 )
+from ketrag_fast.query.answer.prompt import NOTHING, strip_citation_marks
 from ketrag_fast.query.answer.quotes import MOST, best_sentences
 from ketrag_fast.query.limits import whole
 from ketrag_fast.query.neighbours import add_summaries
@@ -31,15 +33,24 @@ from ketrag_fast.query.plan import QueryPlan, plan_query
 from ketrag_fast.query.query import Query
 from ketrag_fast.query.retrieval import run_plan
 from ketrag_fast.query.survey import digest
+from ketrag_fast.query.themes.notes import add_theme_notes, relevant_themes
+from ketrag_fast.storage.layout import Layout
 from ketrag_fast.systems.shared.document_languages import languages_of
-from ketrag_fast.types import Answer, Context
+from ketrag_fast.types import Answer, Citation, Context, Quote
 
 if TYPE_CHECKING:
     from ketrag_fast.models.llms.protocol import LanguageModel
+    from ketrag_fast.models.tasks.driver import Spent
 
 _MOST_TOKENS = 1_000_000
 _MOST_QUOTES = 100
 _NO_MODEL = "none"
+
+
+READ: Final = 20
+"""Passages that the model reads."""
+_SPANS: Final = 5
+"""Maximum number of spans in `quotes`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +120,7 @@ def answer_query(
         return _answer_by_quoting(plan, llm, context, options)
     if options.llm is None and opened.writer is not None:
         opened.writer.require_permission()
-    return _answer_with_model(plan, llm, context, options)
+    return _answer_with_model(plan, llm, context, options, Layout(path).tables)
 
 
 def _answer_by_quoting(plan: QueryPlan, spec: str, context: Context, options: AnswerOptions) -> Answer:
@@ -128,7 +139,7 @@ def _answer_by_quoting(plan: QueryPlan, spec: str, context: Context, options: An
 
 
 def _answer_with_model(
-    plan: QueryPlan, llm: str | LanguageModel, context: Context, options: AnswerOptions
+    plan: QueryPlan, llm: str | LanguageModel, context: Context, options: AnswerOptions, tables: Path
 ) -> Answer:
     """Return a model's answer. `options.seconds` limits each reply, the plan's clock all of them."""
     limits: dict[str, Any] = {
@@ -139,16 +150,23 @@ def _answer_with_model(
         "languages": languages_of(plan.opened.generation.stages.get("links")),
     }
     opened, clock = plan.opened, plan.clock
-    if not plan.neighbourhoods:
+    themes = relevant_themes(plan, context, tables) if plan.mode.recipe.surveys else []
+    if not plan.neighbourhoods and not themes:
         return _generate(opened, llm, context, deadline=clock.left(), **limits)
     account = opened.models.account
     left, before = clock.left(), account.usd
     limit = Limited(None, left, time.monotonic())
     lease = opened.models.lend(llm, left) if isinstance(llm, str) else nullcontext(llm)
+    usage: Spent | None
     with lease as model:
-        context, usage = add_summaries(plan, context, model, limit)
+        if themes:
+            read, usage = add_theme_notes(context, themes, model, limit)
+        else:
+            read, usage = add_summaries(plan, context, model, limit)
     after = account.usd
-    result = _generate(opened, llm, context, deadline=clock.left(), **limits)
+    result = _generate(opened, llm, read, deadline=clock.left(), **limits)
+    if themes:  # the notes are not part of the context
+        result = replace(result, context=context)
     if usage is None:
         return result
     usd = result.usd
@@ -167,3 +185,74 @@ def _generate(opened: Opened, llm: str | LanguageModel, context: Context, **opti
     if isinstance(llm, str):
         return answer_by(opened.models, llm, context, **options)
     return answer(context, llm, **options)
+
+
+def require_free(form: Form) -> None:
+    """Raise ConfigError for a form of answer that a quoted span cannot have."""
+    if form.kind != "free":
+        raise ConfigError(
+            f"an extractive model (native:) quotes a span, it cannot answer a question of kind {form.kind}",
+            hint="name a language model: --answer-llm llama-cpp:PATH.gguf or openai:MODEL@URL",
+        )
+
+
+def extract_answer(
+    context: Context,
+    model: Extractor,
+    identity: Mapping[str, Any],
+    *,
+    threshold: float = 0.0,
+    seconds: float | None = None,
+    on_text: OnText | None = None,
+    sentences: int = MOST,
+) -> Answer:
+    """Return the span of the first 20 passages that answers the question of a context best.
+
+    Each passage has one span; its score is how far it is above "no answer" for that passage. Spans below
+    `threshold` are dropped. The best one is the answer and the first of up to five quotes; ties are broken by
+    rank. If none is left, the answer has the reason `no_answer` and up to `sentences` of the best sentences.
+
+    Raises DeadlineExceeded after `seconds`, BackendError.
+    """
+    started = time.perf_counter()
+    passages = context.passages[:READ]
+    found = model.spans(context.question, [passage.text for passage in passages], seconds=seconds)
+    margins = found.margins
+    order = np.argsort(-margins, kind="stable").tolist()
+    quotes = []
+    for at in (at for at in order if margins[at] >= threshold):
+        passage, start, end = passages[at], int(found.starts[at]), int(found.ends[at])
+        quotes.append(
+            Quote(
+                at + 1,
+                passage.text[start:end],
+                passage.document,
+                passage.start + start,
+                passage.start + end,
+                float(margins[at]),
+            )
+        )
+    quotes = quotes[:_SPANS]
+    text = NOTHING
+    citations: tuple[Citation, ...] = ()
+    if quotes:
+        first = quotes[0]
+        text = f"“{strip_citation_marks(' '.join(first.text.split()))}” [{first.number}]"
+        citations = (Citation(first.number, passages[first.number - 1]),)
+    if on_text is not None:
+        on_text(text)
+    elapsed = 1e3 * (time.perf_counter() - started)
+    cut = ("the model read only the beginning of the question, which is too long for it",)
+    return Answer(
+        context.question,
+        text,
+        context,
+        citations,
+        passages_used=len(passages),
+        reason=None if citations else "no_answer",
+        finish="stop",
+        model=identity,
+        timings_ms={**context.timings_ms, "first": elapsed, "model": elapsed},
+        warnings=(*context.warnings, *(cut if found.is_cut else ())),
+        quotes=tuple(quotes) or best_sentences(context, sentences),
+    )

@@ -134,10 +134,15 @@ def _reason(context: Context, reply: _core.Reply) -> str | None:
 def _survey(plan: QueryPlan, question: str, ranked: _core.Printed) -> list[Context]:
     """Return the contexts of a question, one per budget, from its units, ranked and each by itself."""
     words = _core.lexical_keywords(question, languages=_languages(plan))
-    if not set(words) - PLAIN_WORDS - WORDS_FOR_DOCUMENTS:
+    if has_general_words_alone(words):
         return [_overview(plan, question, budget) for budget in plan.budgets]
     found = _Survey(plan, question, words, ranked)
     return [found.context(budget) for budget in plan.budgets]
+
+
+def has_general_words_alone(words: Sequence[str]) -> bool:
+    """Return whether the keywords of a question name no subject, as in "What are these documents about?"."""
+    return not set(words) - PLAIN_WORDS - WORDS_FOR_DOCUMENTS
 
 
 def digest(context: Context) -> tuple[Quote, ...]:

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ketrag_fast.errors import InputError
-from ketrag_fast.eval.paired import compare_paired, randomisation, sign_test
+from ketrag_fast.eval.compare import compare_paired, randomisation, sign_test
 
 
 def plain_sign(better: int, worse: int) -> float:

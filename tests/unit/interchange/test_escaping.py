@@ -11,7 +11,7 @@ from xml.etree import ElementTree as ET
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ketrag_fast.interchange.json_lines import _put
+from ketrag_fast.interchange.exporting import _put_json_line as _put
 from ketrag_fast.interchange.neo4j import quoted
 from ketrag_fast.interchange.xml_graphs import attribute, content
 

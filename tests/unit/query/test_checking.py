@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ketrag_fast.query.answer.checking import AnswerChecker
-from ketrag_fast.query.answer.citations import CitationReader
+from ketrag_fast.query.answer.generation import AnswerChecker
 from ketrag_fast.query.answer.grounding import Grounds
+from ketrag_fast.query.answer.prompt import CitationReader
 from tests.unit.query.test_grounding import CREAN, FRAM, passages
 
 

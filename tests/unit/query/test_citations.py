@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ketrag_fast.query.answer.citations import CitationReader
+from ketrag_fast.query.answer.prompt import CitationReader
 
 
 def read(text: str, passages: int = 5, step: int = 1) -> tuple[str, list[int], int]:

@@ -9,8 +9,8 @@ import pytest
 from ketrag_fast import _core
 from ketrag_fast.errors import InputError
 from ketrag_fast.kernels.text import pack
-from ketrag_fast.query import globs, hit_places
-from ketrag_fast.query.globs import expression
+from ketrag_fast.query import hit_places, narrowing
+from ketrag_fast.query.narrowing import expression
 
 PATHS = [
     "/h/docs/a.md",
@@ -55,9 +55,9 @@ def test_any_text_is_a_pattern(glob: str) -> None:
 @pytest.mark.parametrize("glob", ["", "!", "/", "{a,b,{c}", 3])
 def test_nothing_is_not(glob: object) -> None:
     with pytest.raises(InputError):
-        globs.split_globs(["*.md", glob])  # type: ignore[list-item]
+        narrowing.split_globs(["*.md", glob])  # type: ignore[list-item]
 
 
 def test_examples() -> None:
-    for module in (globs, hit_places):
+    for module in (narrowing, hit_places):
         assert doctest.testmod(module).failed == 0

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import pytest
 
-from ketrag_fast.query.answer.checking import AnswerChecker
+from ketrag_fast.query.answer.generation import AnswerChecker
 from ketrag_fast.query.answer.grounding import Grounds, Support
 from ketrag_fast.types import Passage
 

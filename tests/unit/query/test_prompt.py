@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ketrag_fast.query.answer.citations import CitationReader
 from ketrag_fast.query.answer.prompt import (
     INSTRUCTIONS,
     NOTHING,
+    CitationReader,
     build_prompt,
     fence_in,
     reading_order,

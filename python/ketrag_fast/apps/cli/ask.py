@@ -27,7 +27,7 @@ _SURVEY = "survey"
 _QUOTED = "These are quotes from the passages, not an answer written by a model:"
 
 
-def add(commands: Any, shared: argparse.ArgumentParser) -> None:
+def declare(commands: Any, shared: argparse.ArgumentParser) -> None:
     """Declare the command."""
     parser = commands.add_parser(
         "ask",

@@ -40,7 +40,7 @@ _EXAMPLES = {
 }
 
 
-def add(commands: Any, shared: argparse.ArgumentParser) -> None:
+def declare(commands: Any, shared: argparse.ArgumentParser) -> None:
     """Declare the command."""
     parser = commands.add_parser(
         "bench",
@@ -124,14 +124,14 @@ def _kind(kinds: Any, shared: argparse.ArgumentParser, name: str, text: str) -> 
 
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
-    from ketrag_fast.eval.comparison import sweep as sweeps
+    from ketrag_fast.eval.comparison import configurations as sweeps
     from ketrag_fast.eval.comparison.configurations import (
         check_configurations,
         from_file,
         from_flag,
         from_systems,
     )
-    from ketrag_fast.eval.comparison.reporting import parse_systems
+    from ketrag_fast.eval.comparison.running import parse_systems
 
     common = options.build_settings_of(args)
     if args.kind == "sweep":
@@ -160,9 +160,8 @@ def run(args: argparse.Namespace) -> int:
 
 def _measure(args: argparse.Namespace, common: Settings, configurations: Sequence[Configuration]) -> Report:
     from ketrag_fast.eval import load_dataset
-    from ketrag_fast.eval.comparison.reporting import report_of
-    from ketrag_fast.eval.comparison.running import Bench
-    from ketrag_fast.eval.cost.prices import read_prices
+    from ketrag_fast.eval.comparison.running import Bench, report_of
+    from ketrag_fast.eval.prices import read_prices
 
     prices = read_prices(args.prices)
     budgets = _list("budget", args.budget)
@@ -201,7 +200,7 @@ def _answers(spec: str | None) -> Answers | None:
     """Return the model that answers for all configurations."""
     if spec is None:
         return None
-    from ketrag_fast.eval.comparison.reporting import answers_by
+    from ketrag_fast.eval.comparison.running import answers_by
 
     return answers_by(spec)
 

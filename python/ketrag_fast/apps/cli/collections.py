@@ -5,13 +5,14 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from ketrag_fast.apps.cli import output
+from ketrag_fast.apps.cli import options, output
 from ketrag_fast.apps.cli.terminal import shown_path
 from ketrag_fast.apps.cli.terminal_text import inline
+from ketrag_fast.errors import ConfigError
 from ketrag_fast.types.wording import counted
 
 
-def add(commands: Any, shared: argparse.ArgumentParser) -> None:
+def declare(commands: Any, shared: argparse.ArgumentParser) -> None:
     """Declare the command."""
     parser = commands.add_parser(
         "collections",
@@ -48,4 +49,55 @@ def run(args: argparse.Namespace) -> int:
         output.write("\n".join(lines))
     elif not args.quiet:
         output.say("no collections: `ketrag index SOURCE... --name NAME` makes one")
+    return 0
+
+
+def declare_describe(commands: Any, shared: argparse.ArgumentParser) -> None:
+    """Declare the command."""
+    parser = commands.add_parser(
+        "describe",
+        parents=[shared],
+        description="Describe a folder of the sources, or the whole index, in a sentence. Results show it, "
+        "and assistants choose by it. Without arguments, print the descriptions.",
+        examples=(
+            'ketrag describe notes/work "client projects, by year"',
+            'ketrag describe "all my notes" -c notes',
+            "ketrag describe notes/work --remove",
+        ),
+    )
+    parser.add_argument(
+        "words",
+        nargs="*",
+        metavar="[FOLDER] TEXT",
+        help="folder (default: the whole index), and what is in it",
+    )
+    parser.add_argument("--remove", action="store_true", help="remove the description")
+    parser.set_defaults(run=_run_describe)
+
+
+def _run_describe(args: argparse.Namespace) -> int:
+    """Run the command."""
+    words = list(args.words)
+    if len(words) > (1 if args.remove else 2):
+        raise ConfigError(
+            "a description is one text", hint='put it in quotes: ketrag describe notes/work "client projects"'
+        )
+    path = options.one_path(args)
+    from ketrag_fast.index.descriptions import describe, descriptions_of
+
+    if words or args.remove:
+        folder = words[0] if args.remove or len(words) == 2 else None
+        if args.remove and not words:
+            folder = None
+        describe(path, None if args.remove else words[-1], folder)
+    found = descriptions_of(path)
+    if args.json:
+        output.write_json({"schema": "ketrag/descriptions/1", "index": str(path), "descriptions": found})
+    elif found and not args.quiet:
+        rows = sorted(found.items())
+        output.write(
+            "\n".join(
+                f"{inline(shown_path(name)) if name else '(all)'}  {inline(text)}" for name, text in rows
+            )
+        )
     return 0

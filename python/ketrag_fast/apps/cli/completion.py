@@ -46,7 +46,7 @@ autoload -Uz bashcompinit && bashcompinit
 """
 
 
-def add(commands: Any, shared: argparse.ArgumentParser) -> None:
+def declare(commands: Any, shared: argparse.ArgumentParser) -> None:
     """Declare the command."""
     parser = commands.add_parser(
         "completion",

@@ -16,7 +16,7 @@ from ketrag_fast.errors import ConfigError
 _SHARED = "shared"
 
 
-def add(commands: Any, shared: argparse.ArgumentParser) -> None:
+def declare(commands: Any, shared: argparse.ArgumentParser) -> None:
     """Declare the command."""
     parser = commands.add_parser(
         "config",

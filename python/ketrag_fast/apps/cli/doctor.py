@@ -20,7 +20,7 @@ _DAMAGED = 4
 _NAMES: Final = {"tables": "documents and caches", "published": "name of the published generation"}
 
 
-def add(commands: Any, shared: argparse.ArgumentParser) -> None:
+def declare(commands: Any, shared: argparse.ArgumentParser) -> None:
     """Declare the command."""
     parser = commands.add_parser(
         "doctor",

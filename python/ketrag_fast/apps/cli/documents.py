@@ -9,7 +9,7 @@ from ketrag_fast.apps.cli import options, output
 from ketrag_fast.apps.cli.terminal_text import inline
 
 
-def add(commands: Any, shared: argparse.ArgumentParser) -> None:
+def declare(commands: Any, shared: argparse.ArgumentParser) -> None:
     """Declare the command."""
     parser = commands.add_parser(
         "documents",

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 from ketrag_fast.apps.cli import options, output
 
 if TYPE_CHECKING:
-    from ketrag_fast.eval.cost.estimate import Estimate
+    from ketrag_fast.eval.estimate import Estimate
 
 
-def add(commands: Any, shared: argparse.ArgumentParser) -> None:
+def declare(commands: Any, shared: argparse.ArgumentParser) -> None:
     """Declare the command."""
     parser = commands.add_parser(
         "estimate",
@@ -40,8 +40,8 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
-    from ketrag_fast.eval.cost.estimate import estimate
-    from ketrag_fast.eval.cost.prices import read_prices
+    from ketrag_fast.eval.estimate import estimate
+    from ketrag_fast.eval.prices import read_prices
 
     found = estimate(
         args.sources,
@@ -64,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _render(found: Estimate) -> str:
     """Return the estimate as text: a number for each line, then the notes."""
-    from ketrag_fast.eval.cost.prices import usd_text
+    from ketrag_fast.eval.prices import usd_text
 
     longest = sorted(found.stages.items(), key=lambda part: -part[1])[:4]
     names = ("documents", "words", "chunks", "calls", "tokens_in", "tokens_out", "embedding_tokens")

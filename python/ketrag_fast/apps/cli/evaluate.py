@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _BUDGETS = "12000,6000,3000"
 
 
-def add(commands: Any, shared: argparse.ArgumentParser) -> None:
+def declare(commands: Any, shared: argparse.ArgumentParser) -> None:
     """Declare the command."""
     parser = commands.add_parser(
         "eval",

@@ -16,7 +16,7 @@ _CONTINUED: Final = "and "
 """Start of a hint that only continues its message."""
 
 
-def add(commands: Any, shared: argparse.ArgumentParser) -> None:
+def declare(commands: Any, shared: argparse.ArgumentParser) -> None:
     """Declare the command."""
     parser = commands.add_parser(
         "export",

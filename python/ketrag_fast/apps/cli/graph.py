@@ -15,7 +15,7 @@ _CITATIONS = "citations"
 """The graph of `--document`."""
 
 
-def add(commands: Any, shared: argparse.ArgumentParser) -> None:
+def declare(commands: Any, shared: argparse.ArgumentParser) -> None:
     """Declare the command."""
     parser = commands.add_parser(
         "graph",

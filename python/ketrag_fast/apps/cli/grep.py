@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ketrag_fast.types import Match
 
 
-def add(commands: Any, _: argparse.ArgumentParser) -> None:
+def declare(commands: Any, _: argparse.ArgumentParser) -> None:
     """Declare the command, with the letters that grep has."""
     parser = commands.add_parser(
         "grep",

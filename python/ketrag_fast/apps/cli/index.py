@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ketrag_fast.apps.cli import dry_run, options, output, ray_build
+from ketrag_fast.apps.cli import options, output
 from ketrag_fast.apps.cli.command_parser import mark_rare
 from ketrag_fast.apps.cli.error_context import complete_hint, index_of
 from ketrag_fast.apps.cli.terminal_text import inline
@@ -16,8 +16,13 @@ from ketrag_fast.errors import ConfigError, IndexMissing, InternalError, ModeUna
 from ketrag_fast.types.wording import counted
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from ketrag_fast.base.config import Settings
     from ketrag_fast.index import Index
+    from ketrag_fast.index.on_ray.building import ShardReport
     from ketrag_fast.types import BuildReport
+
 
 _GO_ON = (
     "finished work is kept: run the same command again to continue, "
@@ -30,7 +35,7 @@ _DELTA = "delta"
 """The only stage of a change that is stored next to the published files."""
 
 
-def add(commands: Any, shared: argparse.ArgumentParser) -> None:
+def declare(commands: Any, shared: argparse.ArgumentParser) -> None:
     """Declare the command."""
     parser = commands.add_parser(
         "index",
@@ -60,14 +65,14 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
     examples = parser.add_argument(
         "--examples", metavar="FILE", help="questions that the page of the index offers, one per line"
     )
-    dry_run.declare(parser)
+    declare_dry_run(parser)
     partial = parser.add_argument(
         "--publish-partial",
         action="store_true",
         help="publish what an interrupted build has extracted so far",
     )
     mark_rare(examples, partial)
-    ray_build.declare(parser)
+    _declare_ray(parser)
     options.topic(parser, "running", "running")
     options.model(parser)
     options.topic(parser, "extraction by a language model (--llm)", "reading", but=("llm",))
@@ -85,15 +90,15 @@ def run(args: argparse.Namespace) -> int:
         raise ConfigError(
             "no source was named", hint="ketrag index SOURCE...: files, folders, globs or .jsonl data sets"
         )
-    if ray_build.is_wanted(args):
-        return ray_build.run(args, path, settings, examples_of(args), show_report)
+    if _is_on_ray(args):
+        return _run_on_ray(args, path, settings, examples_of(args), show_report)
     if args.dry_run:
         if not has_index(path):
             raise IndexMissing(
                 f"no index in {path}",
                 hint="`ketrag estimate SOURCE...` predicts what building one takes",
             )
-        return dry_run.run(args, sources=args.sources, reread=True, replace=args.replace)
+        return preview(args, sources=args.sources, reread=True, replace=args.replace)
     from ketrag_fast.index import Index
 
     index = Index.build(
@@ -243,3 +248,129 @@ def tell(args: argparse.Namespace, report: BuildReport) -> None:
     for name, old, new in report.settings_changed:
         output.say(inline(f"setting {name}: {old} -> {new}"))
     output.report_failures(report.failures, listed=not args.json)
+
+
+_ALONE = {"dry_run": "--dry-run", "rebuild": "--rebuild", "publish_partial": "--publish-partial"}
+
+
+def _declare_ray(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
+    group = parser.add_argument_group("several machines (docs/how-to/clusters.md)")
+    mark_rare(
+        group.add_argument(
+            "--on", metavar="WHERE", help="build a new index on Ray: `ray`, or ray://HOST:PORT of a cluster"
+        ),
+        group.add_argument(
+            "--shards", type=int, metavar="N", help="with --on: number of shards (default: one for each task)"
+        ),
+        group.add_argument(
+            "--keep-shards", action="store_true", help="with --on: leave the shards in DIR.shards, unmerged"
+        ),
+    )
+
+
+def _is_on_ray(args: argparse.Namespace) -> bool:
+    """Return whether `--on` is given. Raises ConfigError for options that need it."""
+    if args.on is None and (args.shards is not None or args.keep_shards):
+        name = "--keep-shards" if args.keep_shards else "--shards"
+        raise ConfigError(f"{name} needs --on", hint="--on ray; without Ray see --shard I/N")
+    return args.on is not None
+
+
+def _run_on_ray(
+    args: argparse.Namespace,
+    path: Path,
+    settings: Settings,
+    examples: Sequence[str] | None,
+    show: Callable[[argparse.Namespace, Path, BuildReport], int],
+) -> int:
+    """Run the command with `--on`; `show` prints the report of the merged index."""
+    for name, flag in _ALONE.items():
+        if getattr(args, name):
+            raise ConfigError(
+                f"--on and {flag} cannot be used together", hint=f"leave out one: --on or {flag}"
+            )
+    if not args.sources:
+        raise ConfigError("--on needs sources", hint="ketrag index SOURCE... --on ray")
+    from ketrag_fast.index.on_ray import building
+
+    progress = options.progress(args)
+    if args.keep_shards:
+        built = building.build_shards(
+            args.sources, path, on=args.on, shards=args.shards, settings=settings, progress=progress
+        )
+        return _show_shards(args, path, built)
+    report = building.build(
+        args.sources,
+        path,
+        on=args.on,
+        shards=args.shards,
+        settings=settings,
+        progress=progress,
+        examples=examples,
+    )
+    return show(args, path, report)
+
+
+def _show_shards(args: argparse.Namespace, path: Path, built: Sequence[ShardReport]) -> int:
+    rows = [
+        {"path": str(one.path), "shard": one.name, "documents": one.documents, "digest": one.digest}
+        for one in built
+    ]
+    failures = [failure for one in built for failure in one.failures]
+    if args.json:
+        output.write_json(
+            {
+                "schema": "ketrag/shards/1",
+                "shards": rows,
+                "failures": [failure.to_json() for failure in failures],
+            }
+        )
+    else:
+        count = sum(one.documents for one in built)
+        folder = inline(str(built[0].path.parent))
+        output.write(f"{folder}: {count:,} documents in {len(built):,} shards")
+        output.say(f"merge them: ketrag merge {folder}/*-of-* -i {inline(str(path))}")
+    output.report_failures(failures, listed=not args.json)
+    return output.PARTIAL if failures else 0
+
+
+def declare_dry_run(parser: argparse.ArgumentParser) -> None:
+    """Add the option."""
+    parser.add_argument("--dry-run", action="store_true", help="print what would change, and change nothing")
+
+
+def preview(
+    args: argparse.Namespace,
+    *,
+    sources: Sequence[str] = (),
+    remove: Sequence[str] = (),
+    where: str | None = None,
+    reread: bool = False,
+    replace: bool = False,
+) -> int:
+    """Print the preview."""
+    from ketrag_fast.index import Index
+
+    path, _ = options.index_path(args)
+    found = Index.preview(
+        path,
+        add=sources,
+        remove=remove,
+        where=where,
+        reread=reread,
+        replace=replace,
+        settings=options.build_settings_of(args),
+        progress=options.progress(args),
+    )
+    if args.json:
+        output.write_json({**found.to_json(), "index": str(path)})
+    else:
+        output.write(
+            f"{inline(path)} would have {counted(found.documents, 'document')} "
+            f"({found.added:,} added, {found.updated:,} changed, {found.removed:,} removed; "
+            f"{counted(found.characters, 'character')} to read); nothing was done"
+        )
+    if found.failures and not args.quiet and not args.json:
+        output.report_failures(found.failures)
+    return output.PARTIAL if found.failures else 0

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 GROUPS: Final = {
     "Find": {
         "search": ("search", "find passages in your files"),
-        "get": ("get", "print the indexed text of a file, or some lines of it"),
+        "get": ("search:declare_get", "print the indexed text of a file, or some lines of it"),
         "grep": ("grep", "find lines that match a pattern"),
         "retrieve": ("retrieve", "print the context for a query, for a prompt"),
         "ask": ("ask", "answer a question, with citations"),
@@ -30,33 +30,33 @@ GROUPS: Final = {
     },
     "Index": {
         "index": ("index", "build an index, or update it from its sources"),
-        "add": ("add", "add documents; no other source is read"),
-        "remove": ("remove", "remove documents"),
+        "add": ("changes:declare_add", "add documents; no other source is read"),
+        "remove": ("changes:declare_remove", "remove documents"),
         "watch": ("watch", "rebuild whenever a folder changes"),
         "collections": ("collections", "list the indexes that have a name"),
-        "describe": ("describe", "say what is in a folder, for people and assistants"),
+        "describe": ("collections:declare_describe", "say what is in a folder, for people and assistants"),
         "read": ("read", "preview how a file is read: text, locations, metadata"),
-        "reembed": ("reembed", "replace the vectors by those of another embedding model"),
+        "reembed": ("upkeep:declare_reembed", "replace the vectors by those of another embedding model"),
         "stats": ("stats", "print what an index contains"),
     },
     "Share": {
         "serve": ("serve", "serve indexes over HTTP, with a web page"),
         "mcp": ("mcp", "offer indexes to an assistant (Model Context Protocol)"),
         "bundle": ("bundle", "write an index into one file"),
-        "unbundle": ("unbundle", "restore an index from such a file"),
+        "unbundle": ("bundle:declare_unbundle", "restore an index from such a file"),
         "merge": ("merge", "merge several indexes into one"),
         "import": ("import_index", "build an index from the files of GraphRAG or LightRAG"),
         "export": ("export", "write a graph for GraphRAG, Gephi, Neo4j and other programs"),
-        "recording": ("recording", "convert the extraction of another tool"),
+        "recording": ("import_index:declare_recording", "convert the extraction of another tool"),
     },
     "Measure and maintain": {
         "eval": ("evaluate", "score retrieval and answers on a data set"),
         "bench": ("bench", "compare builds, systems or settings on a data set"),
         "estimate": ("estimate", "predict tokens, calls, USD and hours of a build"),
-        "diff": ("diff", "compare two indexes, or two generations of one"),
+        "diff": ("stats:declare_diff", "compare two indexes, or two generations of one"),
         "train": ("train", "train a system on judged queries"),
-        "compact": ("compact", "write the small changes of a large index into its files"),
-        "upgrade": ("upgrade", "upgrade an index of the previous format"),
+        "compact": ("upkeep", "write the small changes of a large index into its files"),
+        "upgrade": ("upkeep:declare_upgrade", "upgrade an index of the previous format"),
         "doctor": ("doctor", "verify every byte of an index"),
         "config": ("config", "list settings and show where their values come from"),
         "models": ("models", "list, check or install embedding models"),
@@ -64,7 +64,7 @@ GROUPS: Final = {
         "completion": ("completion", "print a completion script for bash, zsh or fish"),
     },
 }
-"""The commands by group: name, module and help. Only the module of the command that runs is imported."""
+"""The commands by group: name, module (`:` and its function, unless that is `declare`), help."""
 COMMANDS: Final = {name: row for commands in GROUPS.values() for name, row in commands.items()}
 
 GROUP: Final = "ketrag.commands"
@@ -136,11 +136,13 @@ def parser(names: Sequence[str] | None = None) -> CommandParser:
         from ketrag_fast.apps.cli import options
 
         if name in COMMANDS:
-            import_module(f"ketrag_fast.apps.cli.{COMMANDS[name][0]}").add(commands, options.common())
+            module, _, function = COMMANDS[name][0].partition(":")
+            declare = getattr(import_module(f"ketrag_fast.apps.cli.{module}"), function or "declare")
+            declare(commands, options.common())
         else:
             from ketrag_fast.apps.cli import outside
 
-            outside.add(outside_commands()[name], commands, options.common())
+            outside.declare(outside_commands()[name], commands, options.common())
         _set_parser(commands.choices[name])
     return top
 

@@ -20,7 +20,7 @@ from ketrag_fast.errors import BackendMissing, ConfigError
 _PORT = 8766
 
 
-def add(commands: Any, shared: argparse.ArgumentParser) -> None:
+def declare(commands: Any, shared: argparse.ArgumentParser) -> None:
     """Declare the command."""
     parser = commands.add_parser(
         "mcp",

@@ -8,7 +8,7 @@ from typing import Any
 from ketrag_fast.apps.cli import index, options, output
 
 
-def add(commands: Any, shared: argparse.ArgumentParser) -> None:
+def declare(commands: Any, shared: argparse.ArgumentParser) -> None:
     """Declare the command."""
     parser = commands.add_parser(
         "merge",

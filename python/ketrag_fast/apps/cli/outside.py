@@ -21,7 +21,7 @@ def help_of(point: EntryPoint) -> str:
         return inline(error.message)
 
 
-def add(point: EntryPoint, commands: Any, shared: argparse.ArgumentParser) -> None:
+def declare(point: EntryPoint, commands: Any, shared: argparse.ArgumentParser) -> None:
     """Declare a command. One that cannot be loaded reports the reason when it runs."""
     try:
         command = _load(point)

@@ -18,7 +18,7 @@ _DIVIDING: Final = ("part", "sheet", "slide", "page", "heading", "symbol")
 """Locators that divide the printed text; boxes, lines and paths are in the JSON only."""
 
 
-def add(commands: Any, shared: argparse.ArgumentParser) -> None:
+def declare(commands: Any, shared: argparse.ArgumentParser) -> None:
     """Declare the command."""
     parser = commands.add_parser(
         "read",

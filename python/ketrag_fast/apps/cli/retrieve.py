@@ -29,7 +29,7 @@ _MOST_WORDS = 10
 _LINES = 'give one JSON object per line, such as {"_id": "1", "text": "Who built the Fram?"}'
 
 
-def add(commands: Any, shared: argparse.ArgumentParser) -> None:
+def declare(commands: Any, shared: argparse.ArgumentParser) -> None:
     """Declare the command."""
     parser = commands.add_parser(
         "retrieve",

@@ -22,7 +22,7 @@ MOST_PORT = 65_535
 _MOST_WORKERS = 256
 
 
-def add(commands: Any, shared: argparse.ArgumentParser) -> None:
+def declare(commands: Any, shared: argparse.ArgumentParser) -> None:
     """Declare the command."""
     parser = commands.add_parser(
         "serve",

@@ -24,7 +24,7 @@ _BAR: Final = 20
 _WIDE: Final = 100
 
 
-def add(commands: Any, shared: argparse.ArgumentParser) -> None:
+def declare(commands: Any, shared: argparse.ArgumentParser) -> None:
     """Declare the command."""
     parser = commands.add_parser(
         "themes",

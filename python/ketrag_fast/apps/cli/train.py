@@ -12,7 +12,7 @@ from ketrag_fast.errors import ConfigError
 from ketrag_fast.systems.registry import registry
 
 
-def add(commands: Any, shared: argparse.ArgumentParser) -> None:
+def declare(commands: Any, shared: argparse.ArgumentParser) -> None:
     """Declare the command."""
     parser = commands.add_parser(
         "train",

@@ -10,7 +10,7 @@ from ketrag_fast.apps.cli.terminal_text import inline
 from ketrag_fast.errors import ConfigError
 
 
-def add(commands: Any, shared: argparse.ArgumentParser) -> None:
+def declare(commands: Any, shared: argparse.ArgumentParser) -> None:
     """Declare the command."""
     parser = commands.add_parser(
         "trust",

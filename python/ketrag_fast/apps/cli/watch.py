@@ -22,7 +22,7 @@ _POLL = 1.0
 """Seconds between two checks for a missing folder, or for the end of another build."""
 
 
-def add(commands: Any, shared: argparse.ArgumentParser) -> None:
+def declare(commands: Any, shared: argparse.ArgumentParser) -> None:
     """Declare the command."""
     parser = commands.add_parser(
         "watch",

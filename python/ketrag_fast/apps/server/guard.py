@@ -15,7 +15,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ketrag_fast.apps.server import page
-from ketrag_fast.apps.server.hosts import is_local
+from ketrag_fast.apps.server.options import is_local
 from ketrag_fast.apps.server.problems import LATE, Problem, error_json, log, status_of, stopping
 from ketrag_fast.apps.server.replies import JSON, json_bytes, log_text
 from ketrag_fast.errors import KetragError

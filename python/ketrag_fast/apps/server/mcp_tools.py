@@ -23,7 +23,6 @@ from starlette.middleware import Middleware
 
 from ketrag_fast.apps.cli.search import merged
 from ketrag_fast.apps.server.guard import Guard
-from ketrag_fast.apps.server.hosts import is_local
 from ketrag_fast.apps.server.indexes import Indexes, OpenIndex
 from ketrag_fast.apps.server.mcp_pipes import serve_pipes
 from ketrag_fast.apps.server.mcp_text import (
@@ -40,7 +39,7 @@ from ketrag_fast.apps.server.mcp_text import (
     survey_reply,
     themes_reply,
 )
-from ketrag_fast.apps.server.options import ServerOptions
+from ketrag_fast.apps.server.options import ServerOptions, is_local
 from ketrag_fast.apps.server.problems import error_json
 from ketrag_fast.apps.server.service import Service
 from ketrag_fast.errors import KetragError, UnknownName

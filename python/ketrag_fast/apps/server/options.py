@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import json
 import os
 from collections.abc import Mapping
@@ -103,3 +104,13 @@ def parse_indexes(folders: list[str]) -> dict[str, str]:
             )
         indexes[name] = os.path.abspath(folder)  # noqa: PTH100 - keeps symbolic links
     return indexes
+
+
+def is_local(host: str) -> bool:
+    """Return whether a name or address is this machine."""
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

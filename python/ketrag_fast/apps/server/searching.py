@@ -8,8 +8,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ketrag_fast.apps.server.bodies import Field, Shape, read_body
-from ketrag_fast.apps.server.hosts import is_local
 from ketrag_fast.apps.server.inspect import requested_index
+from ketrag_fast.apps.server.options import is_local
 from ketrag_fast.apps.server.problems import Problem
 from ketrag_fast.apps.server.replies import json_reply
 from ketrag_fast.apps.server.retrieving import filter_text, question, topics

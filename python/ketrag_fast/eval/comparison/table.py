@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ketrag_fast.eval.comparison.outcome import Outcome, Report
-from ketrag_fast.eval.cost.prices import usd_text
-from ketrag_fast.eval.rows import ResultRow
-from ketrag_fast.eval.table import ABSENT, align_columns, percent_of
+from ketrag_fast.eval.prices import usd_text
+from ketrag_fast.eval.rows import ABSENT, ResultRow, align_columns, percent_of
 
 _SHOWN = 10
 _SCORES = (

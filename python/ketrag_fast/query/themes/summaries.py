@@ -20,7 +20,7 @@ from typing import Final
 import numpy as np
 
 from ketrag_fast import _core
-from ketrag_fast.kernels.text import count_tokens, unpack
+from ketrag_fast.kernels.text import count_tokens, sentence_spans, unpack
 from ketrag_fast.models.extraction.cleaning import clean
 from ketrag_fast.models.extraction.repair import read_json
 from ketrag_fast.models.tasks.task import ParsedReply, Task, object_schema
@@ -131,8 +131,13 @@ def _prompt(theme: ThemeTexts) -> str:
 
 
 def _parse(theme: ThemeTexts, text: str, finish: str) -> ParsedReply[WrittenSummary] | None:
-    value = read_json(text).value
+    """Return the summary in a reply; one that was cut by a limit ends with its last whole sentence."""
+    value, is_cut = read_json(text).value, False
+    if value is None and finish in ("length", "time"):
+        value, is_cut = read_json(text.rstrip("\\") + '"}').value, True
     title, said = (clean(value.get(name)) for name in ("title", "summary")) if value is not None else ("", "")
+    if is_cut and (spans := sentence_spans(said)[:-1]).size:
+        said = said[: spans[-1, 1]]
     if not said or finish == "repetition":
         return None
     summary = ThemeSummary(title[: _LONGEST[0]], said[: _LONGEST[1]])
@@ -270,7 +275,7 @@ class ThemeReader:
         return [f"{title}\n{text}" if title else text for title, text in zip(titles, texts, strict=True)]
 
     def _holders(self, stored: Sequence[WrittenSummary]) -> Mapping[str, set[int]]:
-        """Return the visible units of each source of the summaries that is there."""
+        """Return the visible units of each source of the summaries that still exists."""
         visible: U32 = self._found.visible
         facts = np.asarray(self._units["unit_keys"])[visible, 0]
         sources = {source for one in stored for source in one.sources}
@@ -313,16 +318,21 @@ def with_summaries(opened: Opened, found: FoundThemes, tables: Path) -> Themes:
 
     `tables` is the file of the whole index, also if `opened` is a part of it.
     """
-    if not found.themes.themes or not tables.is_file():
-        return found.themes
-    with Journal(tables, read_only=True) as journal:
-        reader = journal.latest_model() if {"readers", "replies"} <= journal.tables() else None
-        stored = [] if reader is None else stored_summaries(journal, reader.number)
+    stored = latest_summaries(tables) if found.themes.themes else []
     if not stored:
         return found.themes
     read = ThemeReader(opened, found)
     read.take(stored)
     return read.themes()
+
+
+def latest_summaries(tables: Path) -> list[WrittenSummary]:
+    """Return the summaries of the model that wrote the last ones."""
+    if not tables.is_file():
+        return []
+    with Journal(tables, read_only=True) as journal:
+        reader = journal.latest_model() if {"readers", "replies"} <= journal.tables() else None
+        return [] if reader is None else stored_summaries(journal, reader.number)
 
 
 def expected_tokens(task: Task[ThemeTexts, WrittenSummary], wanted: Sequence[ThemeTexts]) -> tuple[int, int]:

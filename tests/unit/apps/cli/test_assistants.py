@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ketrag_fast.apps.cli.assistants import ASSISTANTS, SKILL
-from ketrag_fast.apps.cli.json_edits import read_json, set_member
+from ketrag_fast.apps.cli.assistants import ASSISTANTS, SKILL, read_json, set_member
 from ketrag_fast.apps.cli.main import main
 
 COMMENTED = """\

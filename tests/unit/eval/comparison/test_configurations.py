@@ -8,7 +8,7 @@ import pytest
 
 from ketrag_fast.base.config import Settings
 from ketrag_fast.errors import ConfigError
-from ketrag_fast.eval.comparison import sweep
+from ketrag_fast.eval.comparison import configurations
 from ketrag_fast.eval.comparison.configurations import (
     Configuration,
     check_configurations,
@@ -95,15 +95,15 @@ def test_systems_and_limits() -> None:
 
 
 def test_a_sweep_varies_one_at_a_time_or_all_together() -> None:
-    vary = [sweep.parse_vary("core_ratio=0.5,1"), sweep.parse_vary("knn_k=2,4")]
-    assert [dict(p.varied) for p in sweep.points(vary)] == [
+    vary = [configurations.parse_vary("core_ratio=0.5,1"), configurations.parse_vary("knn_k=2,4")]
+    assert [dict(p.varied) for p in configurations.points(vary)] == [
         {"core_ratio": 0.5},
         {"core_ratio": 1.0},
         {"knn_k": 2},
         {"knn_k": 4},
     ]
-    assert sweep.points(vary, grid=True)[0].name == "core_ratio=0.5, knn_k=2"
-    assert len(sweep.points(vary, grid=True)) == 4
+    assert configurations.points(vary, grid=True)[0].name == "core_ratio=0.5, knn_k=2"
+    assert len(configurations.points(vary, grid=True)) == 4
 
 
 @pytest.mark.parametrize(
@@ -121,16 +121,16 @@ def test_a_sweep_varies_one_at_a_time_or_all_together() -> None:
 )
 def test_a_bad_sweep_is_refused(text: str, word: str) -> None:
     with pytest.raises(ConfigError, match=word):
-        sweep.parse_vary(text)
+        configurations.parse_vary(text)
 
 
 def test_a_sweep_without_points_or_with_a_setting_twice_is_refused() -> None:
     with pytest.raises(ConfigError, match="nothing is varied"):
-        sweep.points([])
+        configurations.points([])
     with pytest.raises(ConfigError, match="given twice"):
-        sweep.points([("knn_k", [1]), ("knn_k", [2])])
+        configurations.points([("knn_k", [1]), ("knn_k", [2])])
     with pytest.raises(ConfigError, match="at most"):
-        sweep.points([("seed", list(range(60))), ("knn_k", list(range(60)))], grid=True)
+        configurations.points([("seed", list(range(60))), ("knn_k", list(range(60)))], grid=True)
 
 
 def test_points_with_the_same_units_are_built_together_largest_core_first() -> None:
@@ -140,7 +140,7 @@ def test_points_with_the_same_units_are_built_together_largest_core_first() -> N
         {"chunk_tokens": 100, "core_ratio": 0.9},
         {"chunk_tokens": 50, "core_ratio": 0.9},
     ]
-    places = sweep.order([Configuration(str(n), row) for n, row in enumerate(rows)], Settings())
+    places = configurations.order([Configuration(str(n), row) for n, row in enumerate(rows)], Settings())
     assert places == [2, 0, 3, 1]
 
 

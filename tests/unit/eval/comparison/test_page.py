@@ -9,11 +9,18 @@ import numpy as np
 import pytest
 
 from ketrag_fast.eval.comparison import plots
-from ketrag_fast.eval.comparison.outcome import BuildCost, Outcome, Report, split_questions
-from ketrag_fast.eval.comparison.overlap import Graph, graph_of, overlaps
+from ketrag_fast.eval.comparison.outcome import (
+    BuildCost,
+    Graph,
+    Outcome,
+    Report,
+    graph_of,
+    overlaps,
+    split_questions,
+)
 from ketrag_fast.eval.comparison.page import page
 from ketrag_fast.eval.comparison.table import render
-from ketrag_fast.eval.cost.prices import Bill
+from ketrag_fast.eval.prices import Bill
 from ketrag_fast.eval.question import Question
 from ketrag_fast.eval.results import Result
 from ketrag_fast.eval.rows import summarise

@@ -12,8 +12,7 @@ from ketrag_fast import Index, Settings
 from ketrag_fast.errors import Cancelled
 from ketrag_fast.eval import load_dataset
 from ketrag_fast.eval.comparison.configurations import Configuration
-from ketrag_fast.eval.comparison.reporting import report_of
-from ketrag_fast.eval.comparison.running import Bench
+from ketrag_fast.eval.comparison.running import Bench, report_of
 from ketrag_fast.eval.run import Answerer
 from ketrag_fast.kernels.text import sentence_spans
 from ketrag_fast.models.embedders.precomputed import write_vectors

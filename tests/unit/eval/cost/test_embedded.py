@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ketrag_fast import Document, Index, Settings
-from ketrag_fast.eval.cost.embedded import embedded_bytes
+from ketrag_fast.eval.prices import embedded_bytes
 from ketrag_fast.kernels.text import unpack
 from ketrag_fast.systems.shared.rows import strings
 from tests.process import POLAR

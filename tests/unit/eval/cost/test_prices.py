@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ketrag_fast.errors import ConfigError
-from ketrag_fast.eval.cost.prices import FREE, Price, Prices, bill, model_name, read_prices, usd_text
+from ketrag_fast.eval.prices import FREE, Price, Prices, bill, model_name, read_prices, usd_text
 from ketrag_fast.models.embedders.registry import _LOADERS
 from ketrag_fast.types import Usage
 

@@ -14,10 +14,12 @@ from typing import Any
 import pytest
 
 from ketrag_fast import Document, Index, Settings
+from ketrag_fast.errors import Cancelled
 from ketrag_fast.models.llms.llama.model import LlamaCppModel
 from ketrag_fast.models.llms.protocol import Limits, ModelReply, Prompt
 from tests.process import POLAR
 from tests.support.parts import part
+from tests.unit.query.themes.test_describe import library
 
 CAPITALS = (
     "Paris is the capital of France. Berlin is the capital of Germany. Rome is the capital of Italy. Madrid"
@@ -124,3 +126,34 @@ def test_the_service_chats_with_the_openai_client(gemma: Path, tmp_path: Path, l
         stranger = openai.OpenAI(base_url=url, api_key="wrong", max_retries=0)
         with pytest.raises(openai.AuthenticationError):
             stranger.chat.completions.create(model="ketrag", messages=user)
+
+
+def test_themes_are_summarised_stopped_and_changed(
+    gemma: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Replies of few tokens, which end within the summary."""
+    from ketrag_fast.query.themes import summaries
+
+    monkeypatch.setattr(summaries, "TOKENS", 20)
+    subjects = [one for one in library(5) if one.metadata["subject"] != "stars"]
+    documents = [Document(one.id, one.text[:140]) for one in subjects]
+    monkeypatch.setattr(summaries, "_PASSAGES", (5, 5))
+    Index.build(documents, tmp_path / "index").close()
+    settings = Settings(answer_llm=f"llama-cpp:{gemma}#plain", llm_slots=1)
+
+    def summarise(**options: Any) -> Any:
+        with Index.open(tmp_path / "index", settings=settings) as index:
+            return index.summarise_themes(**options)
+
+    count = summarise(dry_run=True).calls
+    assert count == 2
+    with pytest.raises(Cancelled):
+        summarise(progress=lambda event: event.stage != "summaries" or event.done < 1)
+    done = summarise()
+    assert (done.kept, done.calls, done.written) == (1, 1, 1) and 0 < done.tokens_out <= 20
+    with Index.open(tmp_path / "index") as index:
+        assert all(theme.summary is not None and theme.summary.text for theme in index.themes().walk())
+        index.update(add=[Document(documents[0].id, f"{documents[0].text} It was mended.")])
+    assert summarise(dry_run=True).seconds is not None
+    changed = summarise()
+    assert (changed.kept, changed.calls, changed.written) == (1, 1, 1)

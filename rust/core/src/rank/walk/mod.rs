@@ -94,7 +94,7 @@ struct Row {
     company: f64,
 }
 
-/// The units, beside their links.
+/// The units, and their links.
 #[derive(Debug, Clone, Copy)]
 pub struct Units<'a> {
     pub lengths: Lengths<'a>,

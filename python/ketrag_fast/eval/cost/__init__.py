@@ -1,1 +1,0 @@
-"""Costs of a build: user prices, and a prediction before money is spent."""

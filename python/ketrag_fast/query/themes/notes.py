@@ -1,0 +1,105 @@
+"""Notes of a language model on the themes of a survey, for one question: one call for each relevant theme.
+
+The answer is then written from these notes and the passages of the survey, which it cites.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from ketrag_fast import _core
+from ketrag_fast.base.progress import Limited
+from ketrag_fast.errors import DeadlineExceeded
+from ketrag_fast.kernels.text import count_tokens
+from ketrag_fast.models.tasks.driver import Driver
+from ketrag_fast.query.answer.summary import THEME_TASK, Surroundings
+from ketrag_fast.query.plan import QueryPlan
+from ketrag_fast.query.survey import has_general_words_alone
+from ketrag_fast.query.themes.describe import find_themes
+from ketrag_fast.query.themes.found import FoundThemes
+from ketrag_fast.query.themes.summaries import latest_summaries, with_summaries
+from ketrag_fast.types import Context, Section, Theme
+
+if TYPE_CHECKING:
+    from ketrag_fast.models.llms.protocol import LanguageModel
+    from ketrag_fast.models.tasks.driver import Spent
+
+THEMES: Final = 8
+"""Themes that are read for a question at most."""
+SECTION: Final = "notes on themes"
+_PASSAGES: Final = 6
+"""Passages of the survey that are read with the summary of their theme at most."""
+
+
+def relevant_themes(plan: QueryPlan, context: Context, tables: Path) -> list[tuple[Theme, list[str]]]:
+    """Return the themes with a summary that have most of a survey's passages, each with these passages.
+
+    They are the widest ones for a question without a subject, else the narrowest.
+    """
+    if not latest_summaries(tables):
+        return []
+    found = find_themes(plan.opened, plan.condition)
+    is_general = has_general_words_alone(_core.lexical_keywords(context.question))
+    every = with_summaries(plan.opened, found, tables)
+    themes = every.themes if is_general else [theme for theme in every.walk() if not theme.themes]
+    owner = _owners(found, themes, [passage.unit for passage in context.passages])
+    weight: dict[str, float] = {}
+    passages: dict[str, list[str]] = {}
+    for passage in context.passages:
+        name = owner.get(passage.unit)
+        if name is not None:
+            weight[name] = weight.get(name, 0.0) + passage.score
+            own = passages.setdefault(name, [])
+            own += [f"{passage.title}\n{passage.text}".strip()] if len(own) < _PASSAGES else []
+    chosen = sorted(
+        (theme for theme in themes if theme.summary is not None and theme.id in passages),
+        key=lambda theme: (-weight[theme.id], theme.id),
+    )
+    return [(theme, passages[theme.id]) for theme in chosen[:THEMES]]
+
+
+def _owners(found: FoundThemes, themes: Sequence[Theme], units: Sequence[int]) -> dict[int, str]:
+    """Return the theme of each unit."""
+    wanted = set(units)
+    return {
+        unit: theme.id for theme in themes for unit in wanted.intersection(found.units[theme.id].tolist())
+    }
+
+
+def add_theme_notes(
+    context: Context, themes: Sequence[tuple[Theme, list[str]]], model: LanguageModel, limit: Limited
+) -> tuple[Context, Spent]:
+    """Return the context with a section of the model's notes, and the model's usage.
+
+    A theme without a usable reply is left to its passages. Raises DeadlineExceeded, and the errors of the
+    model.
+    """
+    subjects = [
+        Surroundings(
+            context.question, f"{theme.summary.title}\n{theme.summary.text}".strip(), tuple(passages)
+        )
+        for theme, passages in themes
+        if theme.summary is not None
+    ]
+    driver = Driver(model, limit=limit)
+    items = driver.items(THEME_TASK, subjects)
+    driver.run(items)
+    if driver.spent.stopped == "limit_seconds":
+        raise DeadlineExceeded("the themes were not read in time", hint="allow more time, or use --llm none")
+    notes = [
+        f"{subject.text.splitlines()[0]}: {item.values[0]}"
+        for subject, item in zip(subjects, items, strict=True)
+        if item.values and item.values[0]
+    ]
+    failed = sum(not item.values for item in items)
+    if failed:
+        warning = f"no usable notes on {failed} of {len(items)} themes: their passages stand alone"
+        context = replace(context, warnings=(*context.warnings, warning))
+    if not notes:
+        return context, driver.spent
+    text = "\n".join(notes)
+    section = Section(SECTION, int(count_tokens([text])[0]), text, passages=False)
+    return replace(context, sections=(section, *context.sections)), driver.spent
