@@ -50,7 +50,7 @@ use crate::sparse::{leaves, rank_order, Leaders, Mask, Scored};
 use ahead::ask_ahead;
 use chains::Chains;
 use collection::Collection;
-use company::accompany;
+use company::company_of;
 use dense::move_question;
 pub use dense::Dense;
 use pairs::Pairs;
@@ -202,7 +202,9 @@ pub fn rank(
     pairs.extend(&columns[early.len()..]);
     let chains = task.round_two(&columns, early.len(), in_pool, &mut rows, &mut pairs)?;
     if let Some(documents) = documents.filter(|_| plan.company > 0.0) {
-        accompany(documents, |unit| stage1.f(unit), &mut rows);
+        let units: Vec<u32> = rows.iter().map(|row| row.unit).collect();
+        let company = company_of(documents, |unit| stage1.f(unit), &units);
+        rows.iter_mut().zip(company).for_each(|(row, company)| row.company = company);
     }
     rows.retain(|row| leaves(mask, row.unit));
     trace.keep(&columns, &pairs.bonus, plan.worth(), || chains.kept());
