@@ -246,6 +246,14 @@ SECTIONS: Final = (
         is_time=True,
     ),
     _time(
+        "vector-stores",
+        "An index with a model, next to LanceDB, FAISS and LEANN",
+        "The same passages and vectors of all-MiniLM-L6-v2 for all but LEANN's questions, which it encodes itself. Questions are asked one at"
+        " a time on one core. `search` leaves out the encoding of the question. `index` is the build without encoding. ketrag-fast and"
+        " LanceDB keep texts and a word index, LEANN the texts, FAISS vectors alone; ketrag-fast has one index for all its modes.",
+        "vector_stores.py",
+    ),
+    _time(
         "opening",
         "Opening an index",
         "A fresh process opens an index of generated documents and asks a question; files are in the page cache. `blocks`, the"
@@ -289,6 +297,21 @@ SECTIONS: Final = (
         "Positions and communities are computed in Rust. The browser opens a page without a server that holds the whole graph; it"
         " is driven over its own protocol, and draws in software.",
         "workbench.py",
+    ),
+    Section(
+        "themes",
+        "Themes and questions about the whole",
+        "[Themes and surveys](../docs/concepts/themes.md). Labels, stability and speed are measured on the technical documentation"
+        " (`python benches/technical.py --fetch` gets it), surveys on questions with at least three gold documents. The constants of"
+        " `survey` were chosen on all of these questions.",
+        (
+            Run("themes-labels", ("themes.py", "labels")),
+            Run("themes-survey", ("themes.py", "survey")),
+            Run("themes-survey-minilm", ("themes.py", "survey", "--model")),
+            Run("themes-stability", ("themes.py", "stability")),
+            Run("themes-speed", ("themes.py", "speed")),
+            Run("themes-rule", ("themes.py", "rule")),
+        ),
     ),
     _time(
         "interchange",

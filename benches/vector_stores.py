@@ -125,18 +125,18 @@ with Index.build(data / "corpus.jsonl", place, settings=settings) as index:
     total = index.report.seconds
     encoded = sum(stage.seconds for stage in index.report.stages if "vectors" in stage.name)
 bind()
-with Index.open(place, settings=Settings(threads=1)) as index:
-    def ask_mode(mode):
-        index.retrieve(questions[0], mode=mode, budget=BUDGET)
-        clocks = []
+def ask_mode(mode):
+    clocks = []
+    with Index.open(place, settings=Settings(threads=1)) as index:  # it remembers the vectors of its questions
         def search(number):
             context = index.retrieve(questions[number], mode=mode, budget=BUDGET)
             clocks.append(context.timings_ms["search"])
             return [(passage.document, passage.text) for passage in context.passages]
+        index.retrieve("Where does a warm question come from?", mode=mode, budget=BUDGET)
         whole = ask(search)
-        found = [list(dict.fromkeys(ids)) for ids in whole["found"]]
-        return {"ms": statistics.median(clocks), "whole": whole["ms"], "found": found}
-    print(json.dumps({"build": total - encoded, "total": total, "modes": {mode: ask_mode(mode) for mode in MODES}}))
+    found = [list(dict.fromkeys(ids)) for ids in whole["found"]]
+    return {"ms": statistics.median(clocks[-len(found):]), "whole": whole["ms"], "found": found}
+print(json.dumps({"build": total - encoded, "total": total, "modes": {mode: ask_mode(mode) for mode in MODES}}))
 """
 PROGRAMS = {
     "ketrag-fast": _KETRAG.replace("MODES", repr(MODES)).replace("BUDGET", repr(BUDGET)),

@@ -234,12 +234,12 @@ def test_files_that_vanished_and_documents_without_one(tmp_path: Path) -> None:
         assert data["schema"] == "ketrag/search/1" and data["hits"][0]["document"] in found
 
 
-def test_an_index_of_several_and_of_nothing(tmp_path: Path) -> None:
+def test_a_merged_index_and_an_empty_one(tmp_path: Path) -> None:
     for name in ("one", "two"):
         (tmp_path / f"{name}.md").write_text(f"# {name}\n\nThe zeppelin of {name}.\n")
         Index.build(tmp_path / f"{name}.md", tmp_path / f"{name}-index").close()
     parts = [tmp_path / "one-index", tmp_path / "two-index"]
-    with Index.open(parts, settings=Settings(joined=str(tmp_path / "joined"))) as both:
+    with Index.merge(parts, tmp_path / "both") as both:
         assert {hit.path for hit in both.search("zeppelin")} == {
             str(tmp_path / "one.md"),
             str(tmp_path / "two.md"),

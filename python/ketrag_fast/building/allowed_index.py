@@ -28,7 +28,7 @@ from ketrag_fast.storage.durable import discard_folder, write_json
 from ketrag_fast.storage.generation import current_number
 from ketrag_fast.storage.io_errors import writing
 from ketrag_fast.storage.layout import Layout
-from ketrag_fast.storage.subset_copy import excerpt
+from ketrag_fast.storage.subset_copy import copy_subset
 from ketrag_fast.systems.index_settings import settings_of, understood
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ def _copy_documents(
     """Copy the rows of the documents. Raises IndexLocked if they have changed since the generation."""
     own.create()
     check = stopper(Meter("copy", callback, "rows"))
-    copied = excerpt(layout.tables, own.tables, documents, check)
+    copied = copy_subset(layout.tables, own.tables, documents, check)
     if copied != generation.manifest.documents.get("fingerprint"):
         raise _documents_changed(layout)
 
@@ -118,54 +118,54 @@ def _build_allowed(
     from ketrag_fast.building.runner import BuildOptions, build
 
     folder = own.root
-    given = _settings(generation, settings)
-    stages = partial(_stages, frozenset(generation.manifest.stages))
+    given = _settings_of_build(generation, settings)
+    stages = partial(_plan_stages, frozenset(generation.manifest.stages))
     options = BuildOptions(others="keep", purge=True, trust=trust, vectors_of=generation)
     read = generation.manifest.settings.get("llm", "none") not in ("none", "heuristic")
     pending = 0
     try:
         report = build(folder, (), stages, given, replace(options, partial=read), callback)
-        pending = _pending(report)
+        pending = _count_pending(report)
     except ConfigError:
         if not read:
             raise
         # No replies are stored: leave out every stage that needs a reader.
         report = build(folder, (), stages, given.having(llm="none"), options, callback)
         pending = 1
-    _same_model(own, generation)
+    _require_model(own, generation)
     write_json(folder / _ABOUT, {"pending": pending})
     return Allowed(folder, pending)
 
 
-def _stages(there: frozenset[str], settings: Settings, reads: bool) -> Sequence[Stage]:
+def _plan_stages(there: frozenset[str], settings: Settings, reads: bool) -> Sequence[Stage]:
     """Return the stages that the whole index has."""
     from ketrag_fast.systems.planning import stages_for
     from ketrag_fast.systems.registry import registry
 
     known = [stage.name for stage in registry().stages if stage.name in there]
-    return stages_for(settings, reads, known if reads or not _reads(known) else ())
+    return stages_for(settings, reads, known if reads or not _need_reader(known) else ())
 
 
-def _reads(names: Sequence[str]) -> bool:
+def _need_reader(names: Sequence[str]) -> bool:
     from ketrag_fast.systems.registry import registry
 
     return any(stage.reads for stage in registry().stages if stage.name in names)
 
 
-def _settings(generation: Generation, settings: Settings) -> Settings:
+def _settings_of_build(generation: Generation, settings: Settings) -> Settings:
     stored = understood(settings_of(generation.manifest))
     known = {name: value for name, value in stored.items() if name in names("build", "read")}
     moved = {"embedder": settings.embedder, "threads": settings.threads, "verify": settings.verify}
     return Settings(**{**known, **moved})
 
 
-def _pending(report: BuildReport) -> int:
+def _count_pending(report: BuildReport) -> int:
     about = report.extraction or {}
     summaries = about.get("summaries") or {"made": 0, "wanted": 0}
     return int(about.get("pending", 0)) + max(int(summaries["wanted"]) - int(summaries["made"]), 0)
 
 
-def _same_model(own: Layout, generation: Generation) -> None:
+def _require_model(own: Layout, generation: Generation) -> None:
     from ketrag_fast.storage.generation import MANIFEST
     from ketrag_fast.storage.manifest import read_manifest
 

@@ -68,7 +68,7 @@ class Outputs(Mapping[str, NDArray[Any]]):
     def __init__(self, kept: Kept, arrays: Mapping[str, NDArray[Any]] | None, scratch: Path) -> None:
         self._kept = kept
         self._scratch = scratch
-        self._memory = None if arrays is None else {name: _frozen(made) for name, made in arrays.items()}
+        self._memory = None if arrays is None else {name: _freeze(made) for name, made in arrays.items()}
         self._spooled = {name: made for name, made in (self._memory or {}).items() if is_spooled(made)}
         self._files: Arrays | None = None
         kept.when_written(self._let_go)
@@ -89,7 +89,7 @@ class Outputs(Mapping[str, NDArray[Any]]):
             return spooled
         now = self._now()
         if isinstance(now, Arrays) and now.packed_bytes(name) >= _LARGE:
-            spooled = self._spooled[name] = _frozen(spool_pieces(self._scratch, now.pieces(name)))
+            spooled = self._spooled[name] = _freeze(spool_pieces(self._scratch, now.pieces(name)))
             return spooled
         return now[name]
 
@@ -103,7 +103,7 @@ class Outputs(Mapping[str, NDArray[Any]]):
         return name in self._now()
 
 
-def _frozen(array: NDArray[Any]) -> NDArray[Any]:
+def _freeze(array: NDArray[Any]) -> NDArray[Any]:
     """Return the array as its file will hold it: C order, little endian, read-only."""
     view = array.astype(array.dtype.newbyteorder("<"), order="C", copy=False).view()
     view.flags.writeable = False

@@ -16,10 +16,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from ketrag_fast.base.config import Settings, build_settings
-from ketrag_fast.base.filters import Columns, Condition
 from ketrag_fast.base.progress import Meter
 from ketrag_fast.building.file_reading import find_files, sandbox_pool
 from ketrag_fast.building.source_comparison import (
@@ -42,6 +41,9 @@ from ketrag_fast.systems.spec.ahead import Ahead, columns_of
 from ketrag_fast.types import Document, Failure
 from ketrag_fast.types.documents import FORMAT, GENERATED, HIDDEN
 from ketrag_fast.types.locations import from_rows, to_text
+
+if TYPE_CHECKING:
+    from ketrag_fast.base.filters import Condition
 
 _FEW: Final = 5
 _TOGETHER: Final = 512
@@ -256,6 +258,8 @@ def removal(
         if not (own or is_earlier or (is_glob(pattern) and fnmatch.filter(earlier, pattern))):
             unknown.append(Failure(pattern, "unknown", "the index has no such document"))
     if where is not None:
+        from ketrag_fast.base.filters import Columns
+
         columns = Columns(json.loads(data) for data in tables.column("metadata"))
         ids = (name for name, _ in tables.document_hashes())
         marks = columns.fitting(where).tolist()
@@ -285,7 +289,7 @@ def _apply_all(tables: Tables, steps: Iterable[Step], done: Ingested, ahead: Seq
         tables.insert(new)
         done.added += len(new)
         if ahead and new:
-            _give(ahead, [document for document, *_ in new], [content for *_, content in new])
+            _send_ahead(ahead, [document for document, *_ in new], [content for *_, content in new])
         new, characters = [], 0
 
     for step in steps:
@@ -308,7 +312,7 @@ def _apply_all(tables: Tables, steps: Iterable[Step], done: Ingested, ahead: Seq
     insert()
 
 
-def _give(ahead: Sequence[Ahead], documents: Sequence[Document], contents: Sequence[str]) -> None:
+def _send_ahead(ahead: Sequence[Ahead], documents: Sequence[Document], contents: Sequence[str]) -> None:
     """Pass new documents on."""
     metadata = None
     if any(document.metadata for document in documents):
@@ -383,21 +387,21 @@ def _summarise(comparison: SourceComparison, done: Ingested) -> None:
             if len(written) == 1
             else f"{len(written):,} minified or generated files"
         )
-        named = _named(f"{one.document} ({one.message})" for one in written)
+        named = _list_names(f"{one.document} ({one.message})" for one in written)
         done.warnings.append(f"skipped {files}: {named}; -o generated=read reads them")
     hidden = [one for one in comparison.skipped if one.code == HIDDEN]
     if hidden:
-        named = _named(f"{one.document} ({one.message})" for one in hidden)
+        named = _list_names(f"{one.document} ({one.message})" for one in hidden)
         done.warnings.append(f"left out what is hidden in {named}; -o hidden=read reads it")
     if comparison.unsure:
         files = "1 file" if len(comparison.unsure) == 1 else f"{len(comparison.unsure):,} files"
-        named = _named(f"{one.document} ({one.message})" for one in comparison.unsure)
+        named = _list_names(f"{one.document} ({one.message})" for one in comparison.unsure)
         done.warnings.append(
             f"the encoding of {files} is not sure: {named}; -o fallback_encoding=NAME sets it"
         )
 
 
-def _named(names: Iterable[str]) -> str:
+def _list_names(names: Iterable[str]) -> str:
     """Return the first names of a list, and the number of the others."""
     every = list(names)
     more = f" and {len(every) - _FEW:,} more" if len(every) > _FEW else ""

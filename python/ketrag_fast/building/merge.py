@@ -20,10 +20,10 @@ from ketrag_fast.base.config import Settings, build_settings, names, resolve
 from ketrag_fast.base.config.shards import Shards
 from ketrag_fast.base.progress import Callback, Limited, Meter
 from ketrag_fast.base.safe_io import read_regular
-from ketrag_fast.building import merge_parts as looking
+from ketrag_fast.building import merge_parts
 from ketrag_fast.building.chunk_reading import ReadingPlan
 from ketrag_fast.building.ingest import as_they_are
-from ketrag_fast.building.merge_parts import MergePart, Prefer
+from ketrag_fast.building.merge_parts import MergePart, MergePlan, Prefer
 from ketrag_fast.building.runner import remember
 from ketrag_fast.building.stages import Build
 from ketrag_fast.errors import (
@@ -80,7 +80,7 @@ def merge(
         ReadOnly: `out` exists. Also raises what a build raises.
     """
     start = time.monotonic()
-    _distinct(paths)
+    _require_distinct(paths)
     if prefer not in (None, "first", "last"):
         raise ConfigError(f"prefer must be 'first' or 'last', got {prefer!r}")
     target = Layout(out)
@@ -89,14 +89,14 @@ def merge(
             layout = Layout(path)
             if layout.exists() and os.access(path, os.W_OK):
                 stack.enter_context(builder_lock(layout))
-        parts = [looking.open_part(path) for path in paths]
-        looking.require_alike(parts)
-        shards = looking.shards_together(parts)
+        parts = [merge_parts.open_part(path) for path in paths]
+        merge_parts.require_alike(parts)
+        shards = merge_parts.shards_together(parts)
         record = _record(parts, prefer)
         _require_free(target, record)
-        plan = looking.plan_of(parts, prefer, shards)
+        plan = merge_parts.plan_of(parts, prefer, shards)
         parts = [replace(part, known={}) for part in parts]  # these fill more memory than anything after them
-        sources, away = _sources_here(plan.sources)
+        sources, away = _locate_sources(plan.sources)
         chosen = _settings(parts, settings, shards)
         target.create()
         stack.enter_context(builder_lock(target))
@@ -105,9 +105,9 @@ def merge(
             replace_file(target.work / MERGE, record)
         is_fresh = not target.tables.exists()
         if is_fresh:
-            _copy(target, parts, replace(plan, sources=sources), callback)
+            _copy_tables(target, parts, replace(plan, sources=sources), callback)
         trust = _trust(target, parts, settings)
-        warnings = _about_shards(shards) + _about_sources(away, plan) + trust.keep(chosen)
+        warnings = _warn_of_shards(shards) + _warn_of_sources(away, plan) + trust.keep(chosen)
         with Tables(target.tables) as tables:
             tables.texts.read_also([part.layout for part in parts])
             with tables.transaction():
@@ -124,7 +124,7 @@ def merge(
                 trust=trust,
                 callback=callback,
                 start=start,
-                parts=_published(parts),
+                parts=_open_parts(parts),
             )
             report = _run_stages(work, parts[0], warnings)
             remember(tables, report)
@@ -143,7 +143,7 @@ def _trust(target: Layout, parts: Sequence[MergePart], given: Settings) -> Trust
     return replace(trust, named=trust.named.union(known))
 
 
-def _distinct(paths: Sequence[Path]) -> None:
+def _require_distinct(paths: Sequence[Path]) -> None:
     if not paths:
         raise ConfigError("no index given", hint="ketrag merge DIR DIR ... -i OUT")
     seen: dict[str, Path] = {}
@@ -165,7 +165,7 @@ def _require_free(target: Layout, record: bytes) -> None:
     if not root.exists() or (root.is_dir() and not any(root.iterdir())):
         return
     unfinished = target.work / MERGE
-    if not unfinished.is_file() and not _hardly_begun(target):
+    if not unfinished.is_file() and not _has_only_begun(target):
         raise ReadOnly(f"{root} already exists", hint="choose a new or empty folder with -i/--index")
     if unfinished.is_file() and read_regular(unfinished) != record:
         raise ReadOnly(
@@ -174,7 +174,7 @@ def _require_free(target: Layout, record: bytes) -> None:
         )
 
 
-def _hardly_begun(target: Layout) -> bool:
+def _has_only_begun(target: Layout) -> bool:
     """Return whether a merge was killed before it had recorded its parts."""
     if target.exists() or not target.root.is_dir() or not target.work.is_dir():
         return False
@@ -182,21 +182,21 @@ def _hardly_begun(target: Layout) -> bool:
     return left <= {f"{MERGE}.tmp"} and all(target.is_own(path.name) for path in target.root.iterdir())
 
 
-def _sources_here(sources: Sequence[SourceRow]) -> tuple[tuple[SourceRow, ...], tuple[SourceRow, ...]]:
+def _locate_sources(sources: Sequence[SourceRow]) -> tuple[tuple[SourceRow, ...], tuple[SourceRow, ...]]:
     """Return the sources, with those missing on this machine as given documents; and the missing ones."""
     from ketrag_fast.readers import find, is_glob
 
-    def there(spec: str) -> bool:
+    def exists_here(spec: str) -> bool:
         try:
             return Path(spec).exists() or (is_glob(spec) and bool(find(spec).files))
         except (OSError, ValueError):
             return False
 
-    away = tuple(row for row in sources if row.spec and not there(row.spec))
+    away = tuple(row for row in sources if row.spec and not exists_here(row.spec))
     return tuple(replace(row, kind="documents") if row in away else row for row in sources), away
 
 
-def _about_sources(away: Sequence[SourceRow], plan: looking.MergePlan) -> list[str]:
+def _warn_of_sources(away: Sequence[SourceRow], plan: MergePlan) -> list[str]:
     counts: dict[int, int] = {}
     for places in plan.places if away else ():
         for _, source, _ in places:
@@ -208,7 +208,7 @@ def _about_sources(away: Sequence[SourceRow], plan: looking.MergePlan) -> list[s
     ]
 
 
-def _about_shards(shards: Shards | None) -> list[str]:
+def _warn_of_shards(shards: Shards | None) -> list[str]:
     if shards is None:
         return []
     lacking = ", ".join(f"{number}/{shards.of}" for number in shards.lacking[:20])
@@ -251,7 +251,7 @@ def _find_model(parts: Sequence[MergePart], given: Settings) -> str:
     )
 
 
-def _copy(target: Layout, parts: Sequence[MergePart], plan: looking.MergePlan, callback: Callback) -> None:
+def _copy_tables(target: Layout, parts: Sequence[MergePart], plan: MergePlan, callback: Callback) -> None:
     """Write the merged tables to a temporary file, and rename it when it is complete."""
     meter = Meter("copy", callback, "documents")
     aside = target.work / "merging.sqlite"
@@ -293,7 +293,7 @@ def _run_stages(work: Build, part: MergePart, warnings: Sequence[str]) -> BuildR
         return work.run(read)
 
 
-def _published(parts: Sequence[MergePart]) -> list[Generation]:
+def _open_parts(parts: Sequence[MergePart]) -> list[Generation]:
     """Open the generations of all parts, as builders do; none if one is damaged."""
     try:
         folders = [part.layout.generation(part.manifest.generation) for part in parts]

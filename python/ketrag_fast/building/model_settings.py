@@ -33,14 +33,15 @@ def source_of(
 
     It is loaded on first use, which raises EndpointNotConfirmed if `trust` does not allow its endpoint.
     """
-    from ketrag_fast.models.embedders.build_model import VectorSource
-    from ketrag_fast.models.embedders.load_options import options_of
     from ketrag_fast.models.embedders.registry import BUILTIN, parse
 
     spec = spec_here(settings.embedder, layout)
     if parse(spec)[0] == BUILTIN:
         yield None
         return
+    from ketrag_fast.models.embedders.build_model import VectorSource
+    from ketrag_fast.models.embedders.load_options import options_of
+
     layout.work.mkdir(parents=True, exist_ok=True)
     permit = partial(trust.require, "embedder", spec, "the text of the documents")
     with VectorSource(spec, options_of(settings, limit), layout.tables, layout.work, permit) as source:

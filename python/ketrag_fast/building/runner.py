@@ -13,14 +13,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ketrag_fast.base.config import Resolved, Settings
-from ketrag_fast.base.filters import Condition
 from ketrag_fast.base.progress import Callback, Limited, Meter
 from ketrag_fast.building.async_writer import sound
 from ketrag_fast.building.chunk_reading import ReadingPlan, plan
-from ketrag_fast.building.delta_build import change_by_delta, publish_difference, start_deltas
 from ketrag_fast.building.ingest import Beginning, Change, Ingested, apply_change, begin_change
 from ketrag_fast.building.model_settings import require_same_model, require_some_mode, settings_for
 from ketrag_fast.building.purge import Used, pending_purge_warnings, purge
@@ -57,6 +55,10 @@ _EMBEDDED = ("units", "vectors", "sentence_vectors", "title_vectors", *DELTAS)
 """The stages from which vectors of texts are reused."""
 _SMALL = 32 << 20
 """Stages smaller than this are written before the next one begins, so that a crash does not lose them."""
+
+
+if TYPE_CHECKING:
+    from ketrag_fast.base.filters import Condition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,7 +126,7 @@ def build(
     layout = Layout(Path(path))
     with hold_folder(layout):
         is_open = options.opened is not None and is_newest(layout, options.opened)
-        base = _published(layout, options.opened if is_open else newest_whole(layout), options.rebuild)
+        base = _finish_published(layout, options.opened if is_open else newest_whole(layout), options.rebuild)
         is_current = base is not None and base.number == current_number(layout)
         resolved, reads = _plan_settings(given, base, layout, options)
         require_some_mode(resolved.settings)
@@ -147,11 +149,17 @@ def build(
             stamps = read_stamps(layout) if options.quick else None
             wanted = Change(listed, options.others, options.remove, options.where, options.purge, stamps)
             beginning = begin_change(tables, wanted, resolved.settings)
-            deltas = start_deltas(work) if is_current and options.may_be_delta else None
+            deltas = None
+            if is_current and options.may_be_delta:
+                from ketrag_fast.building.delta_build import start_deltas
+
+                deltas = start_deltas(work)
             if deltas is not None:
+                from ketrag_fast.building.delta_build import change_by_delta
+
                 small = change_by_delta(deltas, work, beginning.change)
                 if small is not None:
-                    return _finish(work, small, noted)
+                    return _finish_delta(work, small, noted)
             if is_open:
                 work.base = newest_whole(layout)  # without checksums: the stages verify what they use
             with working_ahead(layout, tables, stages, resolved.settings) as work.ahead:
@@ -159,16 +167,18 @@ def build(
                 read.warnings += noted
                 base = work.base
                 if options.quick and base and base.manifest.documents["fingerprint"] == read.fingerprint:
-                    _keep_stamps(work, read, options.purge)
-                    return _unchanged(base, read, start)
+                    _store_stamps(work, read, options.purge)
+                    return _report_unchanged(base, read, start)
                 if deltas is not None:
+                    from ketrag_fast.building.delta_build import publish_difference
+
                     small = publish_difference(deltas, work, read)
                     if small is not None:
-                        _keep_stamps(work, read, options.purge)
-                        return _finish(work, small, read.warnings)
+                        _store_stamps(work, read, options.purge)
+                        return _finish_delta(work, small, read.warnings)
                 report = _run_stages(work, read, options.rebuild, used)
             remember(tables, report)
-            _keep_stamps(work, read, options.purge)
+            _store_stamps(work, read, options.purge)
         if used is not None:
             purge(layout, used)
         _drop_old(work)
@@ -188,7 +198,7 @@ def _run_stages(work: Build, read: Ingested, rebuild: bool, used: Used | None) -
         return work.run(read)
 
 
-def _keep_stamps(work: Build, read: Ingested, purge: bool) -> None:
+def _store_stamps(work: Build, read: Ingested, purge: bool) -> None:
     """Store sizes and times of the files that were read. A purge deletes them, as they contain names."""
     layout = work.layout
     with suppress(OSError):  # it only saves time
@@ -199,7 +209,7 @@ def _keep_stamps(work: Build, read: Ingested, purge: bool) -> None:
             write_stamps(layout, merged_stamps(read_stamps(layout), read.stamps, specs), read.reader)
 
 
-def _unchanged(base: Generation, read: Ingested, start: float) -> BuildReport:
+def _report_unchanged(base: Generation, read: Ingested, start: float) -> BuildReport:
     """Return the report of a build that found all documents as they are."""
     return BuildReport(
         generation=base.number,
@@ -229,7 +239,7 @@ def _plan_settings(
     return settings_for(base, planned, options.rebuild, begun), reads
 
 
-def _published(layout: Layout, base: Generation | None, rebuild: bool) -> Generation | None:
+def _finish_published(layout: Layout, base: Generation | None, rebuild: bool) -> Generation | None:
     """Return the newest whole generation, which is current then.
 
     Raises IndexMissing for an unfinished merge, whose texts are still in its parts.
@@ -264,7 +274,7 @@ def _read_sources(work: Build, beginning: Beginning, rebuild: bool) -> Ingested:
     return read
 
 
-def _finish(work: Build, report: BuildReport, noted: Sequence[str]) -> BuildReport:
+def _finish_delta(work: Build, report: BuildReport, noted: Sequence[str]) -> BuildReport:
     """Add a change by a delta to the history, and remove what is old."""
     messages = (*noted, *pending_purge_warnings(work.tables))
     report = replace(report, warnings=messages, seconds=time.monotonic() - work.start)
@@ -308,7 +318,7 @@ def working_ahead(
     begun: dict[str, Ahead] = {}
     with ExitStack() as exits:
         if not tables.count():
-            for stage in _planned(stages, settings):
+            for stage in _plan_stages(stages, settings):
                 started = stage.begin(settings, layout.work)
                 if started is not None:
                     begun[stage.name] = started
@@ -316,7 +326,7 @@ def working_ahead(
         yield begun
 
 
-def _planned(stages: Sequence[Stage] | Planner, settings: Settings) -> Sequence[Stage]:
+def _plan_stages(stages: Sequence[Stage] | Planner, settings: Settings) -> Sequence[Stage]:
     with suppress(KetragError):  # the build itself reports it
         return stages(settings, False) if callable(stages) else stages
     return ()

@@ -117,14 +117,14 @@ class SourceComparison:
     def changes(self, task: SourceTask, sandbox: Apart) -> Iterator[Step]:
         """Yield a change for each document of a source that is not stored as it is."""
         if task.action == "read":
-            yield from self._files(task, sandbox)
+            yield from self._compare_files(task, sandbox)
         elif task.action in ("replace", "extend"):
-            yield from self._documents(task)
+            yield from self._compare_documents(task)
         elif task.action == "keep":
             self.ids.keep(task.row)
             self._keep_all(task.row)
 
-    def _documents(self, task: SourceTask) -> Iterator[DocumentChange | DocumentMove]:
+    def _compare_documents(self, task: SourceTask) -> Iterator[DocumentChange | DocumentMove]:
         """Compare documents that a program gave; earlier ones, which cannot be read again, stay."""
         places: dict[str, int] = {}
         if task.action == "extend":
@@ -138,10 +138,10 @@ class SourceComparison:
             if change is not None:
                 yield change
 
-    def _files(self, task: SourceTask, sandbox: Apart) -> Iterator[Step]:
+    def _compare_files(self, task: SourceTask, sandbox: Apart) -> Iterator[Step]:
         """List the files of a source, read those that changed, and compare their documents."""
         source = task.row
-        files = self._list(source)
+        files = self._list_files(source)
         if files is None:
             return
         named = files.files[0][0] if len(files.files) == 1 and not Path(source.spec).is_dir() else None
@@ -155,7 +155,7 @@ class SourceComparison:
             self.meter.note = _file_note(number, len(files.files), self._bytes, file.id)
             place = order.get(file.path, 0) << _MOST_ITEMS if self.shards else place
             before, passed_over = len(self.seen), self.passed_over
-            place = yield from self._file(selection, file, items, place)
+            place = yield from self._compare_file(selection, file, items, place)
             if passed_over == self.passed_over or before < len(self.seen):
                 compared.add(str(file.path))
             self._bytes += _size(file)
@@ -167,7 +167,7 @@ class SourceComparison:
             del stamps.files[path]
             stamps.others.add(path_hash(path))
 
-    def _list(self, source: SourceRow) -> SourceFiles | None:
+    def _list_files(self, source: SourceRow) -> SourceFiles | None:
         """Return the files of a source; None if its documents stay or go without reading any."""
         now = time.time_ns()
         try:
@@ -189,14 +189,14 @@ class SourceComparison:
             self._fail(failure)
         return files
 
-    def _file(
+    def _compare_file(
         self, selection: ComparedFiles, file: SourceFile, items: Iterable[Item | DocumentBatch], place: int
     ) -> Generator[Step, None, int]:
         """Yield the changes of one file, record that it was read, and return the next position."""
         task, kind = selection.task, selection.kinds[file.id]
         source = task.row.number
         if file.id in selection.reused:
-            place = yield from self._keep(task, place, file, selection.reused[file.id])
+            place = yield from self._keep_file(task, place, file, selection.reused[file.id])
         failed, passed_over = len(self.failures), self.passed_over
         recorded = self.unchanged is not None and is_recorded(kind)
         documents: dict[str, str] = {}
@@ -223,11 +223,11 @@ class SourceComparison:
 
     def _keep_all(self, source: SourceRow) -> None:
         """Keep the stored documents of a source."""
-        own = self._stored(source.number)
+        own = self._stored_ids(source.number)
         self.seen.update(own)
         self.kept.update(own)
 
-    def _stored(self, source: int) -> list[str]:
+    def _stored_ids(self, source: int) -> list[str]:
         """Return the ids of the stored documents of a source."""
         if self._by_source is None:
             self._by_source = defaultdict(list)
@@ -247,7 +247,7 @@ class SourceComparison:
         Those of a folder are kept, because it may be on a drive that is not connected, and so are those of a
         source that may have been either.
         """
-        own = self._stored(source.number)
+        own = self._stored_ids(source.number)
         if not own:
             self.warnings.append(f"the source {source.label} is missing")
             return
@@ -260,7 +260,7 @@ class SourceComparison:
     def _keep_unread(self, source: SourceRow, why: str) -> None:
         """Keep the documents of a source that cannot be read, and report it."""
         self.ids.keep(source)
-        count = len(self._stored(source.number))
+        count = len(self._stored_ids(source.number))
         self._keep_all(source)
         if self.unchanged is not None:
             self.unchanged.keep(source.number)
@@ -275,7 +275,7 @@ class SourceComparison:
         """
         folders = [Path(source.spec), *Path(source.spec).parents]
         base = next(folder for folder in folders if not is_glob(str(folder)))
-        own = self._stored(source.number)
+        own = self._stored_ids(source.number)
         is_name = not set("*?").intersection(source.spec) and not self._are_matches(source, base, own)
         return bool(own) and (is_name or not base.is_dir())
 
@@ -301,7 +301,7 @@ class SourceComparison:
         files = self.unchanged.files_of(source.number) if self.unchanged is not None else ()
         return len(files) == 1 and set(files) <= set(names)
 
-    def _keep(
+    def _keep_file(
         self, task: SourceTask, place: int, file: SourceFile, row: FileReading
     ) -> Generator[DocumentMove, None, int]:
         """Keep the stored documents of a file that has not changed, and return the next position."""
@@ -312,7 +312,7 @@ class SourceComparison:
             if name in self.seen:
                 if self.unchanged is not None:
                     self.unchanged.forget(task.row.number, file)
-                self._fail(_repeated(name))
+                self._fail(_repeated_id(name))
                 continue
             stored = self.known[name]
             if (stored.source, stored.place) != (task.row.number, place):
@@ -363,7 +363,7 @@ class SourceComparison:
             return None, False
         content, problem = check_document(item)
         if problem is None and item.id in self.seen and not self._replaces(task, item.id):
-            self._fail(_repeated(item.id))
+            self._fail(_repeated_id(item.id))
             return None, False
         if problem is not None:
             shown = str(item.id).encode("utf-8", "backslashreplace").decode()
@@ -462,7 +462,7 @@ def _stamps_of(spec: str, files: SourceFiles, now: int) -> SourceStamps:
     )
 
 
-def _repeated(name: str) -> Failure:
+def _repeated_id(name: str) -> Failure:
     problem = f"the id {name!r} is already in use; the first document with it is kept"
     return Failure(name.encode("utf-8", "backslashreplace").decode(), "document", problem)
 

@@ -82,7 +82,7 @@ class UnchangedFiles:
             if file_digest(file.path) != row.digest:
                 self._again[key] = stamp
                 return None
-            self.rows[key] = replace(row, changed=_settled(stamp[1]))
+            self.rows[key] = replace(row, changed=_settled_time(stamp[1]))
         return row
 
     @property
@@ -138,7 +138,7 @@ class UnchangedFiles:
         except OSError:
             return
         if all(failure.code == "part" for failure in failures):
-            changed, contents = _settled(before[1]), tuple(documents.values())
+            changed, contents = _settled_time(before[1]), tuple(documents.values())
             self.rows[key] = FileReading(
                 before[0], changed, digest, self._reader, tuple(documents), tuple(failures), contents
             )
@@ -166,6 +166,6 @@ def _stamp(file: SourceFile) -> tuple[int, int]:
     return status.st_size, status.st_mtime_ns
 
 
-def _settled(changed: int) -> int:
+def _settled_time(changed: int) -> int:
     """Return the time of a change, or 0 if it is so recent that the next change may have the same time."""
     return changed if time.time_ns() - changed > _SETTLED else 0

@@ -9,7 +9,7 @@ from pathlib import Path
 from ketrag_fast.base.config import Settings, names
 from ketrag_fast.base.progress import Callback
 from ketrag_fast.building.runner import BuildOptions, build
-from ketrag_fast.storage.earlier_format import take_over
+from ketrag_fast.storage.earlier_format import upgrade_format
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.lock import builder_lock
 from ketrag_fast.systems.planning import Planner, stages_on
@@ -33,7 +33,7 @@ def upgrade(
     layout = Layout(Path(path))
     layout.require()
     with builder_lock(layout):
-        take_over(layout, stages_on(VECTORS.name))
+        upgrade_format(layout, stages_on(VECTORS.name))
     wanted = {"embedder", *names("run")}
     given = Settings(**{name: value for name, value in settings.given.items() if name in wanted})
     return build(path, (), stages, given, BuildOptions(others="keep"), progress)

@@ -8,10 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ketrag_fast.base.config import Settings, names
-from ketrag_fast.base.filters import Condition, filter_condition
-from ketrag_fast.base.filters.allow import holds_always, shown
 from ketrag_fast.errors import InputError
-from ketrag_fast.index.example_questions import checked_examples, store_examples
 from ketrag_fast.index.state import IndexState
 from ketrag_fast.query.query import Filter
 from ketrag_fast.storage.build_progress import progress_shown
@@ -20,6 +17,7 @@ from ketrag_fast.systems.index_settings import begun_settings
 from ketrag_fast.systems.planning import stages_for
 
 if TYPE_CHECKING:
+    from ketrag_fast.base.filters import Condition
     from ketrag_fast.base.progress import Callback
     from ketrag_fast.building.preview import Preview
     from ketrag_fast.building.sources import Others, Sources
@@ -47,7 +45,11 @@ def build_index(
 
     if "embedder" in settings.given:
         parse(settings.given["embedder"])  # before any document is read
-    questions = None if examples is None else checked_examples(examples)
+    questions = None
+    if examples is not None:
+        from ketrag_fast.index.example_questions import checked_examples, store_examples
+
+        questions = checked_examples(examples)
     others: Others = "drop" if replace else "read"
     with progress_shown(Layout(Path(path)), progress) as shown:
         report = build(path, sources, stages_for, settings, BuildOptions(others=others, **options), shown)
@@ -162,6 +164,9 @@ def _removal_condition(where: Filter | None) -> Condition | None:
     """Return the condition of documents to remove. Raises InputError if every document would meet it."""
     if where is None:
         return None
+    from ketrag_fast.base.filters import filter_condition
+    from ketrag_fast.base.filters.allow import holds_always, shown
+
     condition = filter_condition(where)
     if holds_always(condition):
         raise InputError(

@@ -133,9 +133,9 @@ def _reason(context: Context, reply: _core.Reply) -> str | None:
 
 def _survey(plan: QueryPlan, question: str, ranked: _core.Printed) -> list[Context]:
     """Return the contexts of a question, one per budget, from its units, ranked and each by itself."""
-    words = _core.lexical_keywords(question, languages=_languages(plan))
-    if has_general_words_alone(words):
+    if has_general_words_alone(_core.lexical_keywords(question)):  # lists of English words
         return [_overview(plan, question, budget) for budget in plan.budgets]
+    words = _core.lexical_keywords(question, languages=_languages(plan))
     found = _Survey(plan, question, words, ranked)
     return [found.context(budget) for budget in plan.budgets]
 

@@ -51,7 +51,7 @@ class RawFile:
 _PIECE = 1 << 24
 
 
-def _take(path: Path, file: RawFile) -> None:
+def _move_file(path: Path, file: RawFile) -> None:
     """Move and sync a finished file."""
     replace_path(file.path, path)
     with path.open("rb+") as stream:
@@ -114,7 +114,7 @@ def write_arrays(
         output = arrays[name]
         if isinstance(output, RawFile):
             path = folder / f"{name}.bin"
-            _take(path, output)
+            _move_file(path, output)
             record = FileRecord(0, "", RAW, (path.stat().st_size,))
         else:
             record = _write(folder, name, output, earlier.packed_path(name) if earlier is not None else None)

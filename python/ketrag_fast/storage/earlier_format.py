@@ -27,7 +27,7 @@ from ketrag_fast.storage.manifest import (
 _MARK: Final = "PRAGMA user_version"
 
 
-def take_over(layout: Layout, lost: Collection[str]) -> None:
+def upgrade_format(layout: Layout, lost: Collection[str]) -> None:
     """Make an index of format 4 one of this format, without the stages `lost` and all stored vectors.
 
     The caller holds the builder's lock, and builds the lost stages. Older generations are removed. After a

@@ -26,7 +26,7 @@ _TEXTS: Final = (
 _Checked = Callable[[Iterable[Any]], Iterator[Any]]
 
 
-def excerpt(
+def copy_subset(
     source: Path, target: Path, wanted: Collection[str], check: Callable[[], object] = lambda: None
 ) -> str:
     """Copy the documents with these ids, and all results of models, to `target`.

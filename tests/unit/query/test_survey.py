@@ -92,6 +92,20 @@ def test_a_question_of_general_words_gets_the_themes_of_the_whole(index: Index) 
     assert {document.split("/")[0] for document in documents_of(part)} == {"bread"}
 
 
+def test_a_question_of_general_words_in_an_index_of_two_languages(tmp_path: Path) -> None:
+    german = "Der Bäcker hat gestern das Brot aus dem Ofen geholt, weil es nicht länger backen sollte. " * 3
+    documents = [
+        *library(12),
+        *(Document(f"de/{at}.md", f"{german} Ofen {at} steht hier.") for at in range(9)),
+    ]
+    with Index.build(documents, tmp_path / "index") as built:
+        labels = {theme.label for theme in built.themes().themes}
+        context = built.retrieve("What are these documents about?", mode="survey", budget=600)
+        assert built.stats()["languages"].keys() >= {"de", "en"}
+    assert {section.name for section in context.sections} <= labels
+    assert len(context.sections) == len(labels)
+
+
 def test_filters_and_rights_hold(index: Index) -> None:
     for fields in ({"filter": "subject=bread"}, {"allow": "subject=bread"}):
         context = index.retrieve(QUESTION, mode="survey", budget=2000, **fields)  # type: ignore[arg-type]

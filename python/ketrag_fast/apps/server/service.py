@@ -179,9 +179,14 @@ def _answers(group: Group, questions: Sequence[str], seconds: float) -> list[byt
 
 
 def context_json(context: Context, query: QueryOptions) -> dict[str, Any]:
-    """Return a context as JSON; `suggested_mode` is survey for a question that may be about the whole."""
+    """Return a context as JSON.
+
+    With `explain`, `suggested_mode` is survey for a question that may be about the whole. Plain questions are
+    answered by the core, which does not know the rule.
+    """
     found = context.to_json()
-    if query.mode is None and context.mode != SURVEY and asks_about_the_whole(context.question):
+    is_open = query.explain and query.mode is None and context.mode != SURVEY
+    if is_open and asks_about_the_whole(context.question):
         found["suggested_mode"] = SURVEY
     return found
 

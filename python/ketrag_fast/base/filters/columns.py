@@ -134,15 +134,15 @@ class Columns:
     def __init__(self, rows: Iterable[Mapping[str, Any]]) -> None:
         collected = _Collected()
         collected.add(rows)
-        self._take(collected)
+        self._set_columns(collected)
 
     @classmethod
     def _of(cls, collected: _Collected) -> Columns:
         columns = cls.__new__(cls)
-        columns._take(collected)
+        columns._set_columns(collected)
         return columns
 
-    def _take(self, collected: _Collected) -> None:
+    def _set_columns(self, collected: _Collected) -> None:
         self.count = collected.count
         self._columns = {
             field: {kind: rows.column(kind) for kind, rows in kinds.items()}

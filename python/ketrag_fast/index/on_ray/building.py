@@ -108,13 +108,13 @@ def build(
             if _is_recorded(folder):
                 discard_folder(folder)  # the process was killed after the merge
             with Index.build(sources, path, settings=own, progress=callback, examples=questions) as index:
-                return _having(index, ("the index exists: it was updated on this machine, not on Ray",))
+                return _add_warnings(index, ("the index exists: it was updated on this machine, not on Ray",))
         _require_new(target)
         built = _build_shards(sources, target, folder, on, shards, own, callback, keep=False)
         run = own.only(("threads", "memory", "offline", "device", "precision"))
         about = Settings(**{name: value for name, value in run.items() if name in own.given})
         with Index.merge([one.path for one in built], path, settings=about, progress=callback) as index:
-            report = _having(index, _warnings(built))
+            report = _add_warnings(index, _warnings(built))
         if questions is not None:
             store_examples(target.root, questions)
         discard_folder(folder)
@@ -187,7 +187,7 @@ def _record_of(folder: Path) -> dict[str, Any]:
     return record if isinstance(record, dict) else {}
 
 
-def _having(index: Index, warnings: Sequence[str]) -> BuildReport:
+def _add_warnings(index: Index, warnings: Sequence[str]) -> BuildReport:
     if index.report is None:
         raise InternalError("a build ended without a report")
     return replace(index.report, warnings=(*index.report.warnings, *warnings))

@@ -67,7 +67,7 @@ def best_sentences(context: Context, most: int = MOST) -> tuple[Quote, ...]:
     passages = context.passages[:_READ]
     taken: Counter[int] = Counter()
     chosen: list[_ScoredSentence] = []
-    for one in sorted(_scored(context.question, passages), key=_ScoredSentence.sort_key):
+    for one in sorted(_score_sentences(context.question, passages), key=_ScoredSentence.sort_key):
         if len(chosen) == most or (chosen and one.score < chosen[0].score - _BEHIND):
             break
         is_repeated = any(one.words == other.words for other in chosen)
@@ -83,7 +83,7 @@ def best_sentences(context: Context, most: int = MOST) -> tuple[Quote, ...]:
     return tuple(quotes)
 
 
-def _scored(question: str, passages: Sequence[Passage]) -> list[_ScoredSentence]:
+def _score_sentences(question: str, passages: Sequence[Passage]) -> list[_ScoredSentence]:
     """Return the sentences of passages in order."""
     parts: list[tuple[int, Part, frozenset[str]]] = []
     for at, passage in enumerate(passages):

@@ -1,9 +1,10 @@
 """Themes as clusters of passages: a hierarchy of two or three levels over the units of an index.
 
 Copies count once. Each unit has a vector, from a model or from latent semantic analysis of its keywords, and
-is linked to its nearest neighbours. The levels are communities of this graph (Louvain) at rising resolutions;
-a smaller theme belongs to the wider one that has most of its units. Large indexes are clustered by a sample,
-the units of the smallest hashes of their texts, and every other unit joins the nearest theme.
+is linked to its nearest neighbours. The levels are communities of this graph (Louvain) at rising resolutions,
+each a consensus of several divisions (Lancichinetti and Fortunato 2012); a smaller theme belongs to the wider
+one that has most of its units. Large indexes are clustered by a sample, the units of the smallest hashes of
+their texts, and every other unit joins the nearest theme.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ Report = Callable[[int, int], bool | None] | None
 NO_THEME: Final = -1
 SAMPLE: Final = 20_000
 """Maximum number of units that are compared with each other: their neighbours cost its square."""
-_NEIGHBOURS: Final = (4, 12)
+_NEIGHBOURS: Final = (4, 24)
 """Fewest and most nearest neighbours of a unit; half the root of the number of units between."""
 _DIMENSIONS: Final = 128
 _ROUNDS: Final = 3
@@ -35,8 +36,10 @@ _WIDEST: Final = 0.5
 of the documents (adjusted Rand index 0.6 instead of 0.7) and mixed more packages of documentation."""
 _STEP: Final = 6.0
 """Ratio of the resolutions of two levels."""
-_FINEST: Final = 8.0
-"""The last level has the resolution sqrt(units) / 8, at least 1: some 60 units are a theme."""
+_FINEST: Final = (0.16, 0.45)
+"""The last level has the resolution 0.16 * units**0.45, at least 1: some 100 of 20,000 units are a theme."""
+_DIVISIONS: Final = 5
+"""Divisions of the graph by which its edges are weighted (docs/concepts/themes.md#what-stays)."""
 _LEAST: Final = 4
 """Distinct units of a smallest theme; smaller ones join the nearest theme."""
 _MOST: Final = 512
@@ -122,7 +125,7 @@ def cluster(
     if not len(chosen):
         return Clustering(np.full(count, NO_THEME, np.int64), np.zeros(count), copy_of, ())
     own: F32 = np.ascontiguousarray(every[chosen], np.float32)
-    levels = _communities(own, threads, report)
+    levels = _communities(own, _hashes(keys[chosen]), threads, report)
     labels, centres = _without_small(own, levels[-1], threads)
     leaf, nearness = np.full(count, NO_THEME, np.int64), np.zeros(count)
     others = np.setdiff1d(distinct[usable[distinct]], chosen)
@@ -202,8 +205,12 @@ def _sampled(keys: U64, distinct: I64) -> I64:
     """Return the units to compare, in order: those of the smallest hashes of their texts."""
     if len(distinct) <= SAMPLE:
         return distinct
-    hashes = _mixed(keys[distinct, 0] ^ _mixed(keys[distinct, 1]))
-    return np.sort(distinct[np.argsort(hashes, kind="stable")[:SAMPLE]])
+    return np.sort(distinct[np.argsort(_hashes(keys[distinct]), kind="stable")[:SAMPLE]])
+
+
+def _hashes(keys: U64) -> U64:
+    """Return one hash for each row of two."""
+    return _mixed(keys[:, 0] ^ _mixed(keys[:, 1]))
 
 
 def _fit(keywords: Keywords, chosen: I64, seed: int, threads: int, report: Report) -> F32:
@@ -235,8 +242,13 @@ def _nonzero(vectors: F32) -> NDArray[np.bool_]:
     return out
 
 
-def _communities(vectors: F32, threads: int, report: Report) -> list[I64]:
-    """Return the community of each vector in the graph of nearest neighbours, for each level."""
+def _communities(vectors: F32, hashes: U64, threads: int, report: Report) -> list[I64]:
+    """Return the community of each vector in the graph of nearest neighbours, for each level.
+
+    The communities of a graph depend on the order of its nodes, and a few documents more or less change many
+    of them. So each level is found in several orders, by the hashes of the texts; edges count by the share of
+    these divisions in which both ends are together, and the graph is divided again.
+    """
     count = len(vectors)
     if count < 2 * _LEAST:
         return [np.zeros(count, np.int64)]
@@ -245,18 +257,35 @@ def _communities(vectors: F32, threads: int, report: Report) -> list[I64]:
     sources = np.repeat(np.arange(count, dtype=np.uint32), near.shape[1])
     weights = np.maximum(cosines.ravel(), 0.0) ** 2
     linked = weights > 0
-    graph = _core.weighted_graph(
-        count, sources[linked], np.ascontiguousarray(near.ravel()[linked]), weights[linked], report=report
-    )
-    return [
-        _core.graph_communities(*graph, resolution=resolution, report=report).astype(np.int64)
-        for resolution in _resolutions(count)
+    edges = sources[linked], near.ravel()[linked], weights[linked]
+    orders = [
+        np.argsort(_mixed(hashes + np.uint64(number)), kind="stable") for number in range(_DIVISIONS + 1)
     ]
+    levels = []
+    for resolution in _resolutions(count):
+        together = np.zeros(len(edges[2]))
+        for order in orders[1:]:
+            own = _divided(*edges, order, resolution, report)
+            together += own[edges[0]] == own[edges[1]]
+        levels.append(_divided(*edges[:2], edges[2] * together / _DIVISIONS, orders[0], resolution, report))
+    return levels
+
+
+def _divided(sources: U32, targets: U32, weights: F64, order: I64, resolution: float, report: Report) -> I64:
+    """Return the community of each node of a graph whose nodes are visited in an order."""
+    rank = np.empty(len(order), np.uint32)
+    rank[order] = np.arange(len(order), dtype=np.uint32)
+    linked = weights > 0
+    graph = _core.weighted_graph(
+        len(order), rank[sources[linked]], rank[targets[linked]], weights[linked], report=report
+    )
+    found = _core.graph_communities(*graph, resolution=resolution, report=report)
+    return found[rank].astype(np.int64)
 
 
 def _resolutions(count: int) -> list[float]:
     """Return the resolutions of the levels for a number of units."""
-    finest = max(1.0, count**0.5 / _FINEST)
+    finest = max(1.0, _FINEST[0] * count ** _FINEST[1])
     levels = [_WIDEST]
     while levels[-1] * _STEP * 2 < finest:
         levels.append(levels[-1] * _STEP)

@@ -275,7 +275,7 @@ class ThemeReader:
         return [f"{title}\n{text}" if title else text for title, text in zip(titles, texts, strict=True)]
 
     def _holders(self, stored: Sequence[WrittenSummary]) -> Mapping[str, set[int]]:
-        """Return the visible units of each source of the summaries that still exists."""
+        """Return the visible units of each source of the summaries, without the sources that have none."""
         visible: U32 = self._found.visible
         facts = np.asarray(self._units["unit_keys"])[visible, 0]
         sources = {source for one in stored for source in one.sources}

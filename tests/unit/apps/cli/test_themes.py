@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ketrag_fast import Document, Index, Settings
 from ketrag_fast.apps.cli.main import main
+from tests.support.chat import Chat
 from tests.unit.query.themes.test_describe import library
 
 
@@ -102,3 +105,57 @@ def test_ask_points_questions_about_the_whole_to_survey(
 ) -> None:
     assert main(["ask", "-i", str(folder), question]) == 0
     assert ("--survey" in capsys.readouterr().err) == is_hinted
+
+
+@pytest.fixture
+def written(loopback: None, tmp_path: Path) -> Iterator[tuple[Path, str]]:
+    """An index of its own, and a model whose summary of bread is of no use."""
+
+    def say(body: dict[str, Any]) -> str:
+        is_bread = "bread" in body["messages"][-1]["content"]
+        return "no" if is_bread else json.dumps({"title": "A title", "summary": "A sentence. " * 20})
+
+    path = tmp_path / "index"
+    Index.build(library(12), path, settings=Settings(threads=1)).close()
+    with Chat(say) as chat:
+        yield path, f"openai:mini@{chat.url}"
+
+
+def test_summarise_says_what_it_did(written: tuple[Path, str], capsys: pytest.CaptureFixture[str]) -> None:
+    path, llm = written
+    argv = ["themes", "-i", str(path), "--summarise", "--llm", llm]
+    assert main([*argv, "--dry-run"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("3 themes: 0 summarised before, 3 missing; 3 calls of the language model, ")
+    assert "time unknown; estimated, and nothing was done" in out
+    assert main(argv) == 3
+    out, err = capsys.readouterr()
+    assert out.startswith("3 themes: 0 summarised before, 2 written; 4 calls of the language model, ")
+    assert "no usable reply about 1 theme" in err and "--retry-failed" in err
+    assert main([*argv, "--json"]) == 3
+    data = json.loads(capsys.readouterr().out)
+    assert (data["schema"], data["kept"], data["failed"]) == ("ketrag/theme-summaries/1", 2, 1)
+
+
+def test_themes_are_shown_with_their_summaries(
+    written: tuple[Path, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, llm = written
+    main(["themes", "-i", str(path), "--summarise", "--llm", llm])
+    capsys.readouterr()
+    lines = lines_of(capsys, "-i", str(path))
+    assert sum(line.startswith("     A title: A sentence.") for line in lines) == 2
+    assert sum(line.startswith("     “") for line in lines) == 1  # the quote of the other
+    with Index.open(path) as index:
+        chosen = next(theme.id for theme in index.themes().themes if theme.summary is not None)
+    lines = lines_of(capsys, "-i", str(path), chosen)
+    assert lines[1].startswith("     A title: A sentence.") and "quotes:" in lines
+
+
+def test_options_of_summaries_that_contradict(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["themes", "-i", str(folder), "--dry-run"]) == 2
+    assert "--dry-run belongs to --summarise" in capsys.readouterr().err
+    assert main(["themes", "-i", str(folder), "1", "--summarise"]) == 2
+    assert "--summarise is for all themes" in capsys.readouterr().err
+    assert main(["themes", "-i", str(folder), "--summarise"]) == 4
+    assert "--llm" in capsys.readouterr().err
