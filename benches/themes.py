@@ -171,7 +171,7 @@ def measure_survey(args: argparse.Namespace) -> None:
     """Publish how many gold documents and words of the answer the modes have, by halves of the questions."""
     if args.model:
         require_model()
-    settings = Settings(threads=1, embedder=MODEL) if args.model else Settings(threads=1)
+    settings = Settings(threads=1, modes="auto,fused", **({"embedder": MODEL} if args.model else {}))
     rows, repeated = [], []
     for name in SETS[: 1 if args.smoke else None]:
         data = load_dataset(require_data("polar" if args.smoke else name))
@@ -216,7 +216,8 @@ def covered(questions: Sequence[Question], contexts: Sequence[Context]) -> tuple
     """Return the mean percent of the gold documents, and of the keywords of the best answer, in contexts."""
     documents, words = [], []
     for question, context in zip(questions, contexts, strict=True):
-        named = {one.document for passage in context.passages for one in (passage, *passage.also_in)}
+        named = {passage.document for passage in context.passages}
+        named |= {copy.document for passage in context.passages for copy in passage.also_in}
         documents.append(len(named & question.gold) / len(question.gold))
         inside = set(_core.lexical_keywords(context.text))
         answers = [set(_core.lexical_keywords(answer)) for answer in question.answers]

@@ -55,7 +55,7 @@ Written by `python tools/make_third_party.py`; do not edit. The package itself i
 
 | part | source | licence |
 |---|---|---|
-| rust/text/src: treebank.rs, punkt.rs | NLTK 3.10, Copyright (C) 2001-2025 NLTK Project | Apache-2.0 |
+| rust/text/src: published.rs, punkt.rs | NLTK 3.10, Copyright (C) 2001-2025 NLTK Project | Apache-2.0 |
 
 ## Rust crates compiled into the core
 

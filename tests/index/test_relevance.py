@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from ketrag_fast import Document, Index, Query, Settings
+from ketrag_fast.apps.cli.search import merged
 from ketrag_fast.errors import ConfigError
 from tests.oracles import relevance as oracle
 from tests.process import POLAR, command
@@ -79,10 +80,21 @@ def test_an_unanswerable_question_is_reported(index: Index, place: Path) -> None
     assert context.passages and context.nothing_fits
     assert any("may not answer" in warning for warning in context.warnings)
     assert index.ask(ELSEWHERE).context.nothing_fits
-    for name in ("retrieve", "ask"):
+    assert index.search(ELSEWHERE).nothing_fits and not index.search(QUESTION).nothing_fits
+    assert index.search(ELSEWHERE).to_json()["nothing_fits"] is True
+    for name in ("retrieve", "ask", "search"):
         done = command(name, ELSEWHERE, cwd=place)
         assert "may not answer" in done.err
         assert "may not answer" not in command(name, QUESTION, cwd=place).err
+
+
+def test_one_of_several_indexes_that_fits_is_enough(index: Index) -> None:
+    fits, other = index.search(QUESTION), index.search(ELSEWHERE)
+    both = merged([other, fits], 10)
+    assert not both.nothing_fits and not any("may not answer" in warning for warning in both.warnings)
+    neither = merged([other, other], 10)
+    assert neither.nothing_fits
+    assert sum("may not answer" in warning for warning in neither.warnings) == 1
 
 
 BUILT = "The Fram was built by Colin Archer."

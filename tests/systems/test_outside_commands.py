@@ -16,7 +16,7 @@ from tests.process import ROOT, command, environment
 
 Install = Callable[..., None]
 
-_PAGE = (ROOT / "docs" / "how-to" / "extending.md").read_text("utf-8")
+_PAGE = (ROOT / "docs" / "how-to" / "own-mode.md").read_text("utf-8")
 (COUNT,) = re.findall(r"^```py\n(.*?)^```", _PAGE, re.DOTALL | re.MULTILINE)
 """The command of the guide."""
 

@@ -48,12 +48,12 @@ def read_answers(path: Path, dataset: DataSet) -> Answers:
         answer, mode, budget = entry.get("answer"), entry.get("mode"), entry.get("budget")
         if not isinstance(answer, str):
             raise DocumentError(
-                f"{where}: answer is not a text", hint="an empty text is an answer, and a wrong one"
+                f"{where}: answer must be a string", hint="an empty string counts as a wrong answer"
             )
         if not (mode is None or isinstance(mode, str)):
-            raise DocumentError(f"{where}: mode is not a text")
+            raise DocumentError(f"{where}: mode must be a string")
         if not (budget is None or (isinstance(budget, int) and not isinstance(budget, bool))):
-            raise DocumentError(f"{where}: budget is not a whole number")
+            raise DocumentError(f"{where}: budget must be a whole number")
         key = (name, mode, budget)
         if key in found:
             raise DocumentError(f"{where}: question {name!r} was answered before, at {places[key]}")

@@ -87,7 +87,8 @@ def compare(a: ComparedRun, b: ComparedRun) -> Comparison:
     left, right = ({r.question: r for r in side.results} for side in (a, b))
     if left.keys() != right.keys():
         raise InputError(
-            f"{a.name} has results of {len(left)} questions and {b.name} of {len(right)}, and not of the same"
+            f"{a.name} has results of {len(left)} questions and {b.name} of {len(right)}, "
+            "but not of the same questions"
         )
     pairs = [(left[q.id], right[q.id], q) for q in a.questions if q.id in left]
     differences = {}

@@ -114,7 +114,7 @@ def _rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
     except (ValueError, RecursionError) as error:
         raise DocumentError(f"{path} is not JSON: {error!s:.200}", hint="copy the file again") from error
     if not isinstance(data, dict):
-        raise DocumentError(f"{path} holds a {type(data).__name__}, and LightRAG's files hold an object")
+        raise DocumentError(f"{path} holds a {type(data).__name__}, but LightRAG's files hold an object")
     for name, row in data.items():
         if not isinstance(row, dict):
             raise DocumentError(f"{path}: the entry {name!r:.100} is not an object")

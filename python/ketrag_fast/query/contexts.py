@@ -12,11 +12,10 @@ from ketrag_fast.query.plan import QueryPlan
 from ketrag_fast.query.preparation import Prepared
 from ketrag_fast.systems.spec.function_ref import resolve
 from ketrag_fast.types import Cited, Context, Copy, Lazy, Passage, Section
+from ketrag_fast.types.wording import NOTHING_FITS
 
 if TYPE_CHECKING:
     from ketrag_fast.query.explanations import Explainer
-
-NOTHING_FITS: Final = "no passage is relevant enough: the documents may not answer this query"
 
 NO_NODE: Final = 2**32 - 1
 """Node number of printed rows that are units, not nodes of a graph."""

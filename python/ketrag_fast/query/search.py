@@ -111,6 +111,7 @@ class Searcher:
             context.reason,
             context.warnings,
             context.generation,
+            context.nothing_fits,
         )
 
     def _hit(self, rank: int, passage: Passage, snippets: Snippets, files: Mapping[str, SourceFile]) -> Hit:

@@ -169,8 +169,8 @@ class Excerpt(Place):
 class Hits(Sequence[Hit]):
     """The hits of a query, best first.
 
-    `reason` says why there are none (as in `Context`), or `below_min_score`; `warnings` are those of the
-    query.
+    `reason` says why there are none (as in `Context`), or `below_min_score`; `nothing_fits` whether no hit is
+    relevant enough to answer the query; `warnings` are those of the query.
 
     Examples:
         >>> hits = index.search("Who sailed the Maud?", n=1)
@@ -184,6 +184,7 @@ class Hits(Sequence[Hit]):
     reason: str | None = None
     warnings: tuple[str, ...] = field(default=())
     generation: int = 0
+    nothing_fits: bool = False
 
     @overload
     def __getitem__(self, index: int) -> Hit: ...
@@ -209,6 +210,7 @@ class Hits(Sequence[Hit]):
             "query": self.query,
             "mode": self.mode,
             "reason": self.reason,
+            "nothing_fits": self.nothing_fits,
             "hits": [hit.to_json() for hit in self.hits],
             "generation": self.generation,
             "warnings": list(self.warnings),

@@ -2,9 +2,8 @@
 //!
 //! Modules, each depending only on earlier ones: `cpu` (usable instructions), `error`, `guard` (verification
 //! of blocks), `items` (values behind a guard), `memory` (fallible allocation), `reserve` (an emergency memory reserve), `progress`
-//! (cancellation and deadlines), `parallel` (ordered work on threads), `tiles` and `wide` (matrix tiles and
-//! wider registers), `sparse` (checked compressed rows and the order of results) and `store` (mapped files,
-//! arrays, hashes of files and of their blocks).
+//! (cancellation and deadlines), `parallel` (ordered work on threads), `tiles` (matrix tiles), `sparse` (checked
+//! compressed rows and the order of results) and `store` (mapped files, arrays, hashes of files and of their blocks).
 //!
 //! # Errors cross threads by unwinding
 //!
@@ -42,13 +41,11 @@ pub mod guard;
 pub mod items;
 pub mod memory;
 pub mod parallel;
-pub mod priority;
 pub mod progress;
 pub mod reserve;
 pub mod sparse;
 pub mod store;
 pub mod tiles;
-pub mod wide;
 #[cfg(windows)]
 pub mod windows;
 

@@ -270,6 +270,23 @@ where
     Ok(())
 }
 
+/// The priority (nice) of threads that nobody waits for.
+#[cfg(target_os = "linux")]
+const LOW: libc::c_int = 10;
+
+/// Give this thread only the processor time that others leave, until it ends. On systems other than Linux, where
+/// only whole processes have a priority, nothing changes.
+pub fn lower_priority() {
+    #[cfg(target_os = "linux")]
+    // SAFETY: both calls take and return numbers. On Linux the process of a priority is a thread.
+    unsafe {
+        let thread = libc::gettid() as libc::id_t;
+        if libc::getpriority(libc::PRIO_PROCESS, thread) < LOW {
+            libc::setpriority(libc::PRIO_PROCESS, thread, LOW); // an error leaves it as it is
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -370,5 +387,18 @@ mod tests {
         progress.stop();
         assert_eq!(map_ranges(10, 1, 2, &progress, |_| Ok(())), Err(Error::Cancelled));
         assert_eq!(map_ranges(0, 1, 2, &Progress::none(), |_| Ok(())), Ok(vec![]));
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn only_this_thread_is_lowered() {
+        // SAFETY: the call takes and returns numbers.
+        let current = || unsafe { libc::getpriority(libc::PRIO_PROCESS, libc::gettid() as libc::id_t) };
+        let before = current();
+        let lowered = std::thread::spawn(move || {
+            lower_priority();
+            current()
+        });
+        assert_eq!((lowered.join().unwrap(), current()), (before.max(LOW), before));
     }
 }

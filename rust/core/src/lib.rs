@@ -59,7 +59,7 @@
 // Modules of lower crates, under the names that they have in this crate.
 #[cfg(target_arch = "x86_64")]
 use ketrag_base::tiles;
-use ketrag_base::{cpu, error, guard, items, memory, parallel, progress, sparse, store, wide};
+use ketrag_base::{cpu, error, guard, items, memory, parallel, progress, sparse, store};
 use ketrag_text as text;
 
 pub mod tables;

@@ -126,7 +126,6 @@ impl Network {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sparse::Csr;
 
     fn matrix(inputs: usize, outputs: usize, seed: usize) -> Matrix {
         let drawn = |k: usize| ((k * 37 + seed * 11) % 23) as f32 / 11.0 - 1.0;
@@ -137,68 +136,6 @@ mod tests {
     fn layer(inputs: usize, outputs: usize, seed: usize) -> Layer {
         let one = |k| matrix(inputs, outputs, 4 * seed + k);
         Layer::new([one(0), one(1), one(2), one(3)], 2).unwrap()
-    }
-
-    fn network(sizes: &[usize]) -> Network {
-        let layers = sizes.windows(2).enumerate().map(|(k, two)| layer(two[0], two[1], k));
-        let d = sizes[0];
-        Network::new([matrix(d, 5, 1), matrix(5, 3, 2), matrix(3, 1, 3)], layers.collect()).unwrap()
-    }
-
-    #[test]
-    fn scores_are_those_of_all_layers_over_all_texts() {
-        let rows: Vec<Vec<u32>> =
-            (0..9u32).map(|i| (0..i % 4).map(|k| (i * 5 + k * 2) % 9).collect()).collect();
-        let edges = Csr::from_rows(&rows, 9).unwrap();
-        let factors: Vec<f32> = (0..edges.indices.len()).map(|k| 0.2 + (k % 5) as f32 / 7.0).collect();
-        let weights: Vec<f32> = (0..9).map(|k| 0.1 + k as f32 / 10.0).collect();
-        let h: Vec<f32> = (0..36).map(|k| (k * 7 % 10) as f32 / 5.0 - 1.0).collect();
-        let vector = [0.3, -0.2, 0.9, 0.1];
-        let messages = Messages::new(edges.view(), &factors, &weights).unwrap();
-        let none = Progress::none();
-        for sizes in [vec![4, 4], vec![4, 6, 4], vec![4, 6, 2, 4]] {
-            let whole = network(&sizes);
-            let all: Vec<u32> = (0..9).collect();
-            let mut state = h.clone();
-            for (k, layer) in whole.layers.iter().enumerate() {
-                let rows = Rows { values: &state, width: layer.inputs(), places: None };
-                state = layer.run(rows, messages, &all, (k + 1 < whole.layers.len(), 1), &none).unwrap();
-            }
-            for ranked in [&all[..], &[7, 2], &[]] {
-                let got = whole.scores(&h, messages, &vector, ranked, 2, &none).unwrap();
-                assert_eq!(got.len(), ranked.len());
-                for (&text, got) in ranked.iter().zip(&got) {
-                    let row = &state[text as usize * 4..][..4];
-                    let want: f64 = row.iter().zip(&vector).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum();
-                    assert!((got - want).abs() < 1e-4, "{got} {want}");
-                }
-            }
-            assert!(whole.scores(&h, messages, &vector, &[9], 1, &none).is_err());
-            assert!(whole.scores(&h, messages, &vector[..3], &[1], 1, &none).is_err());
-            assert!(whole.scores(&h[..8], messages, &vector, &[1], 1, &none).is_err());
-        }
-    }
-
-    #[test]
-    fn edges_are_weighed_from_0_to_1() {
-        let one = |weights: &[f32], inputs| {
-            Matrix::new(weights, &vec![0.0; weights.len() / inputs], inputs).unwrap()
-        };
-        let weigh = [one(&[1.0, -1.0], 1), one(&[1.0, 0.0, 0.0, 1.0], 2), one(&[1.0, 0.0], 2)];
-        let flat = || matrix(1, 1, 0);
-        let layer = || Layer::new([flat(), flat(), flat(), flat()], 1).unwrap();
-        let network = Network::new(weigh, vec![layer()]).unwrap();
-        let run = |vectors: &[f32], texts: &[u32], senders: &[u32]| {
-            network.weigh(vectors, texts, senders, 2, &Progress::none())
-        };
-        let got = run(&[3.0, 1.0], &[0, 1, 0], &[1, 0, 1]).unwrap();
-        let high = (1.0 / (1.0 + (-2.0f64).exp())) as f32;
-        assert_eq!(got, [high, 0.5, high]);
-        assert!(run(&[3.0], &[], &[]).unwrap().is_empty());
-        assert!(run(&[3.0], &[0], &[1]).is_err());
-        assert!(run(&[3.0], &[0], &[]).is_err());
-        let odd = [one(&[1.0, -1.0], 1), one(&[1.0, 0.0], 2), one(&[1.0, 0.0, 0.0, 1.0], 2)];
-        assert!(Network::new(odd, vec![layer()]).is_err());
     }
 
     #[test]

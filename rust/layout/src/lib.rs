@@ -12,7 +12,6 @@ mod matching;
 mod merging;
 pub mod packed;
 pub mod page;
-mod page_numbers;
 pub mod paragraphs;
 pub mod repeated;
 mod ruled;

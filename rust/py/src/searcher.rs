@@ -7,8 +7,8 @@ use super::files::FileIn;
 use super::request::PyReply;
 use super::request::PyRequest;
 use ketrag_base::error::Result;
+use ketrag_base::parallel;
 use ketrag_base::parallel::map_ranges;
-use ketrag_base::priority;
 use ketrag_base::progress::Progress;
 use ketrag_core::assemble::{Reply, Searcher};
 use ketrag_core::channels::{Question, Ranking};
@@ -254,7 +254,7 @@ impl PySearcher {
     #[pyo3(signature = (most, *, report=None))]
     fn read_ahead(&self, py: Python<'_>, most: usize, report: Option<Bound<'_, PyAny>>) -> PyResult<usize> {
         let read = long(py, report.as_ref(), |progress| {
-            priority::lower();
+            parallel::lower_priority();
             self.inner.read_ahead(most, progress)
         });
         read.map_err(|e| of_index(py, e))

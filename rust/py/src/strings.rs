@@ -3,11 +3,10 @@
 use crate::arrays::{matrix, slice, strings_out, Array, CsrArrays, CsrIn, Matrix, Out, Packed, StringArrays};
 use crate::door::quick;
 use ketrag_base::error::Error;
-use ketrag_base::sparse::splice::{splice, Source, ANY};
-use ketrag_text::gaps::{gaps, restore};
+use ketrag_base::sparse::{splice, Source, ANY};
 use ketrag_text::grep::{Pattern, Reading};
 use ketrag_text::merged::merge;
-use ketrag_text::sampled;
+use ketrag_text::strings::{gaps, restore};
 use ketrag_text::strings::{joined, slices, take, Strings};
 use numpy::IntoPyArray;
 use pyo3::prelude::*;
@@ -92,7 +91,8 @@ pub fn restore_strings<'py>(
 #[pyfunction]
 pub fn smallest_hashes<'py>(py: Python<'py>, strings: Packed<'py>, count: usize) -> PyResult<Out<'py, u32>> {
     let (blob, offsets) = (slice(&strings.0, "blob")?, slice(&strings.1, "offsets")?);
-    Ok(quick(py, || Ok(sampled::smallest_hashes(Strings::new(blob, offsets)?, count)))?.into_pyarray(py))
+    Ok(quick(py, || Ok(ketrag_text::strings::smallest_hashes(Strings::new(blob, offsets)?, count)))?
+        .into_pyarray(py))
 }
 
 /// Return the strings with these ids from two concatenated lists, in this order.

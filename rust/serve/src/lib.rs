@@ -22,7 +22,6 @@ mod reply;
 pub mod request;
 mod request_body;
 mod shared;
-mod socket;
 mod worker;
 
 pub use backend::{Answer, Backend, Model, Plan};

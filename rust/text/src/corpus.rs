@@ -422,15 +422,6 @@ mod tests {
         assert_eq!(build(&[], &[], &CorpusSettings::default(), 2), Corpus::default());
     }
 
-    #[test]
-    fn wrong_lengths_are_refused() {
-        let (one, two): (StringsBuf, StringsBuf) =
-            (["a"].into_iter().collect(), ["a", "b"].into_iter().collect());
-        let built =
-            build_corpus(one.view(), two.view(), &[], &CorpusSettings::default(), 1, &Progress::none());
-        assert!(matches!(built, Err(Error::Input(_))));
-    }
-
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
         #[test]

@@ -359,35 +359,6 @@ mod tests {
         Parameters::parse("dr\np.m\n", "##number##\tinternational\n", "he\n", contexts).unwrap()
     }
 
-    fn split(text: &str) -> Vec<&str> {
-        parameters().sentences(text).into_iter().map(|s| &text[s]).collect()
-    }
-
-    /// Verified with NLTK, odd as the ellipsis is: the second mark of "?!" follows the end that "?" makes.
-    #[test]
-    fn sentences_abbreviations_and_quotes() {
-        assert_eq!(split("Dr. Smith came. He left!  Why?"), ["Dr. Smith came.", "He left!", "Why?"]);
-        assert_eq!(split("At 5 p.m. He left."), ["At 5 p.m.", "He left."]);
-        assert_eq!(
-            split("(It was J. S. Bach then.) \"So?\" he said."),
-            ["(It was J. S. Bach then.)", "\"So?\"", "he said."]
-        );
-        assert_eq!(split("Wait... what?! Yes"), ["Wait...", "what?!", "Yes"]);
-        assert_eq!(split("  \n"), Vec::<&str>::new());
-        assert_eq!(split(""), Vec::<&str>::new());
-    }
-
-    #[test]
-    fn words_of_a_line() {
-        let all: Vec<&str> = words("He said, \"5,000.--No. . . .\" (x-y),").collect();
-        assert_eq!(
-            all,
-            ["He", "said", ",", "\"", "5,000.", "--", "No", ". . . .", "\"", "(", "x-y", ")", ","]
-        );
-        assert!(["5", "-1,5.", ".5", "٣"].iter().all(|w| is_number(w)));
-        assert!(["", "-", "5a", ".."].iter().all(|w| !is_number(w)));
-    }
-
     #[test]
     fn broken_parameters_are_named() {
         let text = |r: Result<Parameters>| r.unwrap_err().to_string();

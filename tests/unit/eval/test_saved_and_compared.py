@@ -185,10 +185,10 @@ def test_answers_of_a_file_are_judged(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("row", "said"),
     [
-        ({"_id": "q1"}, "answer is not a text"),
+        ({"_id": "q1"}, "answer must be a string"),
         ({"answer": "x"}, "no _id"),
-        ({"_id": "q1", "answer": "x", "mode": 3}, "mode is not a text"),
-        ({"_id": "q1", "answer": "x", "budget": "3"}, "budget is not a whole number"),
+        ({"_id": "q1", "answer": "x", "mode": 3}, "mode must be a string"),
+        ({"_id": "q1", "answer": "x", "budget": "3"}, "budget must be a whole number"),
         ({"_id": "q0", "answer": "again"}, "answered before, at"),
     ],
 )

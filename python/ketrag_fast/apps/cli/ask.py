@@ -152,7 +152,7 @@ def _require_model_for_kind(args: argparse.Namespace, index: Index) -> None:
         return
     option = "--option" if args.kind is None else f"--kind {args.kind}"
     raise ConfigError(
-        f"{option} needs a language model, which decides; without one the best sentences are quoted",
+        f"{option} needs a language model; without one, the best sentences are quoted",
         hint="name one: --answer-llm SPEC (llama-cpp:PATH.gguf or openai:MODEL@URL)",
     )
 

@@ -63,13 +63,17 @@ def declare(commands: Any, shared: argparse.ArgumentParser) -> None:
         help="NAME: setting=value, setting=value; repeatable",
     )
     builds.add_argument(
-        "--shared", action="store_true", help="compute vectors and replies once for all; times are estimated"
+        "--shared",
+        action="store_true",
+        help="compute vectors and LLM replies once for all builds; times are then estimated",
     )
     systems = _kind(kinds, shared, "systems", "compare the presets of published systems")
     systems.add_argument(
         "--systems", metavar="LIST", default=_SYSTEMS, help=f"presets, or all (default {_SYSTEMS})"
     )
-    systems.add_argument("--apart", action="store_true", help="share nothing, and measure each build in full")
+    systems.add_argument(
+        "--apart", action="store_true", help="share nothing between builds, and measure each in full"
+    )
     sweep = _kind(kinds, shared, "sweep", "compare values of settings; finished stages are reused")
     sweep.add_argument(
         "--vary",
@@ -78,7 +82,9 @@ def declare(commands: Any, shared: argparse.ArgumentParser) -> None:
         default=[],
         help="values of a setting, such as core_ratio=0.1,0.2,0.4; repeatable",
     )
-    sweep.add_argument("--grid", action="store_true", help="every combination, not one setting at a time")
+    sweep.add_argument(
+        "--grid", action="store_true", help="run every combination instead of varying one setting at a time"
+    )
     parser.set_defaults(json=False)
 
 
@@ -105,7 +111,9 @@ def _kind(kinds: Any, shared: argparse.ArgumentParser, name: str, text: str) -> 
         "--answer-with", metavar="SPEC", help="LLM that answers every question, for EM and F1"
     )
     parser.add_argument("--html", metavar="FILE", help="write the report as a web page with plots")
-    parser.add_argument("--keep", metavar="FOLDER", help="keep the indexes there, to continue from them")
+    parser.add_argument(
+        "--keep", metavar="FOLDER", help="keep the indexes in FOLDER, so that a later run continues from them"
+    )
     parser.add_argument("--prices", metavar="FILE", help="price table (default ./prices.toml if it exists)")
     every = "settings of all configurations, unless they set another value"
     options.topic(

@@ -101,12 +101,12 @@ def declare_remove(commands: Any, shared: argparse.ArgumentParser) -> None:
         "--filter",
         dest="where",
         metavar="CONDITION",
-        help="documents whose metadata match, such as 'year<1990'",
+        help="remove documents whose metadata match, such as 'year<1990'",
     )
     parser.add_argument(
         "--purge",
         action="store_true",
-        help="erase their text, vectors, replies and ids from all files of the index",
+        help="also erase their text, vectors, replies and ids from all files of the index",
     )
     _declare_common(parser)
     parser.set_defaults(run=_run_remove, go_on=GO_ON)

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
 from ketrag_fast.apps.cli import output
-from ketrag_fast.eval.comparison.style import POLICY, STYLE, html_page
 from ketrag_fast.page.assets import text as static
 from ketrag_fast.page.graph_file import embedded
+from ketrag_fast.page.style import POLICY, STYLE, html_page
 from ketrag_fast.types.locations import describe_location
 
 if TYPE_CHECKING:

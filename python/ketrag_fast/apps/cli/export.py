@@ -36,9 +36,9 @@ def declare(commands: Any, shared: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--graph", metavar="NAME", help="skeleton, concepts, noderag, citations or walk (default: the first)"
     )
-    parser.add_argument("--neighbourhood", metavar="NAME", help="export only what is near this node")
+    parser.add_argument("--neighbourhood", metavar="NAME", help="export only the neighbourhood of this node")
     parser.add_argument(
-        "--hops", type=int, default=1, metavar="N", help="edges between it and the farthest (default 1)"
+        "--hops", type=int, default=1, metavar="N", help="maximum number of edges from that node (default 1)"
     )
     parser.add_argument(
         "--query", metavar="TEXT", help="export only the nodes of the passages that this query retrieves"

@@ -29,11 +29,11 @@ def declare(commands: Any, _: argparse.ArgumentParser) -> None:
             "ketrag grep -F 'a[0]' -l",
         ),
     )
-    parser.add_argument("pattern", metavar="PATTERN", help="regular expression, or with -F a text")
-    parser.add_argument("-i", "--ignore-case", action="store_true", help="match letters in any case")
+    parser.add_argument("pattern", metavar="PATTERN", help="regular expression, or plain text with -F")
+    parser.add_argument("-i", "--ignore-case", action="store_true", help="ignore case")
     parser.add_argument("-w", "--words", action="store_true", help="match whole words only")
-    parser.add_argument("-F", "--fixed", action="store_true", help="the pattern is a text")
-    parser.add_argument("-l", "--files", action="store_true", help="print only the paths of the files")
+    parser.add_argument("-F", "--fixed", action="store_true", help="treat the pattern as plain text")
+    parser.add_argument("-l", "--files", action="store_true", help="print only the paths of matching files")
     parser.add_argument(
         "-c", "--count", action="store_true", help="print the number of matching lines of each file"
     )

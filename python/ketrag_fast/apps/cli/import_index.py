@@ -90,7 +90,11 @@ def declare_recording(commands: Any, shared: argparse.ArgumentParser) -> None:
             "ketrag recording from-graphrag graphrag-root --output extraction.jsonl --replace",
         ),
     )
-    parser.add_argument("action", choices=("from-graphrag",), help="its tables (*.parquet), else its cache")
+    parser.add_argument(
+        "action",
+        choices=("from-graphrag",),
+        help="what to convert: the tables of GraphRAG (*.parquet), or its cache if there are none",
+    )
     parser.add_argument("folder", metavar="FOLDER", help="root, output or cache folder of graphrag")
     parser.add_argument("--output", metavar="FILE", required=True, help="recording to write (.jsonl)")
     parser.add_argument("--replace", action="store_true", help="overwrite an existing file")

@@ -58,12 +58,14 @@ def declare(commands: Any, shared: argparse.ArgumentParser) -> None:
         "build",
         shown=("system", "modes", "embedder", "llm", "chunk_tokens", "language"),
     )
-    parser.add_argument("--replace", action="store_true", help="drop all sources that are not named now")
+    parser.add_argument(
+        "--replace", action="store_true", help="drop all sources that this command does not name"
+    )
     parser.add_argument(
         "--rebuild", action="store_true", help="discard earlier work; needed to change the chunk size"
     )
     examples = parser.add_argument(
-        "--examples", metavar="FILE", help="questions that the page of the index offers, one per line"
+        "--examples", metavar="FILE", help="file of example questions for the web page, one per line"
     )
     declare_dry_run(parser)
     partial = parser.add_argument(

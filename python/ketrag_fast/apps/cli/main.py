@@ -35,7 +35,7 @@ GROUPS: Final = {
         "watch": ("watch", "rebuild whenever a folder changes"),
         "collections": ("collections", "list the indexes that have a name"),
         "describe": ("collections:declare_describe", "say what is in a folder, for people and assistants"),
-        "read": ("read", "preview how a file is read: text, locations, metadata"),
+        "read": ("documents:declare_read", "preview how a file is read: text, locations, metadata"),
         "reembed": ("upkeep:declare_reembed", "replace the vectors by those of another embedding model"),
         "stats": ("stats", "print what an index contains"),
     },
@@ -68,7 +68,7 @@ GROUPS: Final = {
 COMMANDS: Final = {name: row for commands in GROUPS.values() for name, row in commands.items()}
 
 GROUP: Final = "ketrag.commands"
-"""The entry point group of commands from other packages (docs/how-to/extending.md)."""
+"""The entry point group of commands from other packages (docs/how-to/own-mode.md)."""
 _DESCRIPTION = "Graph indexes for retrieval, built and queried on this machine."
 EPILOG = """`ketrag COMMAND -h` shows the common options of a command, `ketrag COMMAND --help` all of them.
 Exit codes: 0 done, 1 failed or nothing found, 2 wrong usage, 3 partly done (failures are listed), 4 index

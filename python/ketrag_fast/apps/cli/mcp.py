@@ -178,6 +178,6 @@ def _shown(edit: Edit) -> str:
 
 def _is_confirmed(count: int) -> bool:
     if not sys.stdin.isatty():
-        raise ConfigError("nobody can be asked whether to write this", hint="--yes writes it")
+        raise ConfigError("cannot ask for confirmation: standard input is not a terminal", hint="add --yes")
     files = "this file" if count == 1 else f"these {count} files"
     return input(f"Write {files}? [y/N] ").strip().lower() in ("y", "yes")

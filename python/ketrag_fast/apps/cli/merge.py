@@ -26,7 +26,7 @@ def declare(commands: Any, shared: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--prefer",
         choices=("first", "last"),
-        help="index that wins if two have different documents with one id (default: an error)",
+        help="index that takes precedence if two have different documents with one id (default: an error)",
     )
     group = parser.add_argument_group("embedding model")
     options.setting(group, "embedder")

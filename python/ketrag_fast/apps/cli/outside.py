@@ -1,4 +1,4 @@
-"""Commands of other packages: entry points of the group `ketrag.commands` (docs/how-to/extending.md)."""
+"""Commands of other packages: entry points of the group `ketrag.commands` (docs/how-to/own-mode.md)."""
 
 from __future__ import annotations
 

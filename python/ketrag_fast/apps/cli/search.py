@@ -87,15 +87,21 @@ def run(args: argparse.Namespace) -> int:
 def merged(found: Sequence[Hits], count: int) -> Hits:
     """Merge the hits of several indexes by score, which has the same scale in all of them."""
     from ketrag_fast.types import Hits
+    from ketrag_fast.types.wording import NOTHING_FITS
 
     hits = sorted((hit for hits in found for hit in hits), key=lambda hit: -hit.score)[:count]
     first = next((hits for hits in found if hits), found[0])
+    nothing_fits = bool(hits) and all(one.nothing_fits for one in found if one)
+    warnings = dict.fromkeys(warning for one in found for warning in one.warnings)
+    if not nothing_fits:
+        warnings.pop(NOTHING_FITS, None)  # another index has what fits
     return Hits(
         first.query,
         first.mode,
         tuple(replace(hit, rank=rank) for rank, hit in enumerate(hits, 1)),
         None if hits else first.reason,
-        tuple(warning for one in found for warning in one.warnings),
+        tuple(warnings),
+        nothing_fits=nothing_fits,
     )
 
 

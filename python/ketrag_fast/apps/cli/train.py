@@ -58,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
     def on_epoch(number: int, of: int, loss: float, hit: float) -> None:
         if not args.quiet:
             output.warn(
-                f"epoch {number} of {of}: loss {loss:.4f}; Hit@1 of those kept apart {100 * hit:.0f} %"
+                f"epoch {number} of {of}: loss {loss:.4f}; Hit@1 of held-out queries {100 * hit:.0f} %"
             )
 
     with Index.open(path, settings=options.query_settings_of(args)) as index:

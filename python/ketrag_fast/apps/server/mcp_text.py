@@ -12,7 +12,7 @@ from typing import Any, Final
 from ketrag_fast.apps.cli.terminal import shown_path
 from ketrag_fast.kernels import count_tokens
 from ketrag_fast.types import Context, Excerpt, Files, Hit, Hits, Match, Passage, Place, Theme, Themes
-from ketrag_fast.types.wording import counted
+from ketrag_fast.types.wording import NOTHING_FITS, counted
 
 TOKENS: Final = 2_000
 """Default size of a result."""
@@ -96,7 +96,10 @@ def position_of(place: Place) -> str:
 
 
 def search_reply(hits: Hits, limit: int, tokens: int, paths: Paths) -> Reply:
-    """Return hits: the best one whole, of the next ones a line, of the others their places only."""
+    """Return hits: the best one whole, of the next ones a line, of the others their places only.
+
+    That none may fit comes first, because a model reads a passage as an answer.
+    """
     shown: list[Hit] = []
     blocks: list[str] = []
     room = tokens - _LAST
@@ -127,7 +130,9 @@ def search_reply(hits: Hits, limit: int, tokens: int, paths: Paths) -> Reply:
         blocks.append(f"[{'; '.join(said)}]")
     data = hits.to_json()
     rows = [paths.json(hit.to_json()) for hit in shown]
-    return Reply("\n\n".join([*blocks, *_notes(hits.warnings, shown)]), {**data, "hits": rows})
+    first = _notes([NOTHING_FITS], ()) if hits.nothing_fits else []
+    notes = _notes([warning for warning in hits.warnings if warning != NOTHING_FITS], shown)
+    return Reply("\n\n".join([*first, *blocks, *notes]), {**data, "hits": rows})
 
 
 def _how_to_read(hit: Hit, paths: Paths) -> str:
@@ -266,6 +271,7 @@ def themes_reply(themes: Themes, chosen: Theme | None, tokens: int) -> Reply:
         rows = [{key: row[key] for key in _THEME} for row in map(Theme.to_json, wanted)]
     else:
         lines.append(_theme(chosen))
+        lines += [] if chosen.summary is None else [f"{chosen.summary.title}: {chosen.summary.text}"]
         lines += [f'"{one.text}" ({one.document})' for one in chosen.quotes]
         lines += [
             f"{one.document} | {one.title} | {counted(one.passages, 'passage')}" for one in chosen.documents

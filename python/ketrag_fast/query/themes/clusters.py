@@ -27,7 +27,7 @@ Report = Callable[[int, int], bool | None] | None
 NO_THEME: Final = -1
 SAMPLE: Final = 20_000
 """Maximum number of units that are compared with each other: their neighbours cost its square."""
-_NEIGHBOURS: Final = (4, 12)
+_NEIGHBOURS: Final = (4, 24)
 """Fewest and most nearest neighbours of a unit; half the root of the number of units between."""
 _DIMENSIONS: Final = 128
 _ROUNDS: Final = 3
@@ -36,8 +36,8 @@ _WIDEST: Final = 0.5
 of the documents (adjusted Rand index 0.6 instead of 0.7) and mixed more packages of documentation."""
 _STEP: Final = 6.0
 """Ratio of the resolutions of two levels."""
-_FINEST: Final = 8.0
-"""The last level has the resolution sqrt(units) / 8, at least 1: some 60 units are a theme."""
+_FINEST: Final = (0.16, 0.45)
+"""The last level has the resolution 0.16 * units**0.45, at least 1: some 100 of 20,000 units are a theme."""
 _DIVISIONS: Final = 5
 """Divisions of the graph by which its edges are weighted (docs/concepts/themes.md#what-stays)."""
 _LEAST: Final = 4
@@ -285,7 +285,7 @@ def _divided(sources: U32, targets: U32, weights: F64, order: I64, resolution: f
 
 def _resolutions(count: int) -> list[float]:
     """Return the resolutions of the levels for a number of units."""
-    finest = max(1.0, count**0.5 / _FINEST)
+    finest = max(1.0, _FINEST[0] * count ** _FINEST[1])
     levels = [_WIDEST]
     while levels[-1] * _STEP * 2 < finest:
         levels.append(levels[-1] * _STEP)

@@ -2,15 +2,11 @@
 //! and the order of results.
 
 mod csr;
-mod leaders;
 mod mask;
 mod prefetch;
-pub mod splice;
 mod topk;
 
-pub use csr::{Csr, CsrView};
-pub use leaders::Leaders;
+pub use csr::{splice, Csr, CsrView, Source, ANY};
 pub use mask::{leaves, Mask};
 pub use prefetch::{prefetch, prefetch_item, prefetch_items, prefetch_lines, prefetch_range};
-pub use topk::keep_best;
-pub use topk::{quantise, rank_order, top_k, Scored};
+pub use topk::{keep_best, quantise, rank_order, top_k, Leaders, Scored};

@@ -1,12 +1,10 @@
 //! Assembly of contexts from a recipe: its channels, how they share a budget, and how they are joined. No
 //! channel is known by name here.
 
-mod fuse;
 mod join;
 mod recipe;
 mod request;
 mod searcher;
-mod shares;
 mod vote;
 
 pub use recipe::Share;

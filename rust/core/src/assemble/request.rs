@@ -1,13 +1,14 @@
 //! A retrieval request without its query: checked once, used for many queries.
 
-use super::fuse::Fuse;
-use super::join::Join;
-use super::recipe::{Recipe, Rollover, Share};
-use super::shares::Shares;
-use super::vote::Vote;
-use crate::channels::{find, Options};
+use crate::assemble::join::{Join, Task};
+use crate::assemble::recipe::{Recipe, Rollover, Share};
+use crate::assemble::vote::Vote;
+use crate::channels::{find, print_ranked, Channel, List, Options, Printed, Room, Scratch, Section};
 use crate::error::{Error, Result};
+use crate::progress::Progress;
 use crate::search::fill::{FillPolicy, OversizePolicy};
+use crate::search::fusion::fuse;
+use crate::search::render::{Row, Style};
 use crate::sparse::Mask;
 use std::sync::Arc;
 
@@ -83,4 +84,195 @@ fn by_name(name: &str) -> Result<&'static dyn Join> {
         _ => names.concat(),
     };
     found.ok_or_else(|| Error::input(format!("join must be {}, not {name:?}", listed())))
+}
+
+// The join `fuse`: the channels' lists merged by reciprocal rank. All channels with a share have equal
+// weight, whatever its size; channels without a share are ignored.
+
+/// Minimum depth of the lists that are fused.
+const DEPTH: usize = 1000;
+/// Constant of reciprocal-rank fusion (Cormack, Clarke, Buettcher 2009, who use 60). A value of 10 gives top
+/// ranks more weight: with the space fitted on the corpus, recall@5 of `fused` gains 2.6 to 4.9 points on
+/// three development sets, with MiniLM 1.7; coverage does not fall with the fitted space, and changes by -1.0
+/// to +2.2 with MiniLM.
+const CONSTANT: f64 = 10.0;
+
+struct Fuse;
+
+impl Join for Fuse {
+    fn name(&self) -> &'static str {
+        "fuse"
+    }
+
+    fn check(&self, _recipe: &Recipe, channel: &dyn Channel, options: &Options) -> Result<()> {
+        channel.check(options, true)
+    }
+
+    fn print(&self, task: &Task<'_, '_>, scratch: &mut Scratch, progress: &Progress) -> Result<Vec<Printed>> {
+        let voices: Vec<&dyn Channel> = task
+            .channels
+            .iter()
+            .zip(task.recipe.shares())
+            .filter(|(_, share)| share.part > 0.0)
+            .map(|(channel, _)| *channel)
+            .collect();
+        let each_budget = voices.iter().any(|channel| channel.depends_on_budget());
+        let list = List { channel: task.recipe.name(), style: Style::Cited, each_budget };
+        let room =
+            Room { budgets: task.budgets, units: task.most, alone: true, joined: true, ..Room::default() };
+        print_ranked(task.query, &room, list, progress, &mut |wanted, budget| {
+            let depth = wanted.max(DEPTH);
+            let lists = voices
+                .iter()
+                .map(|channel| {
+                    let ranked = channel.rank(task.query, depth, budget, scratch, progress)?;
+                    Ok(ranked.iter().map(|s| s.id).collect())
+                })
+                .collect::<Result<Vec<Vec<u32>>>>()?;
+            let lists: Vec<&[u32]> = lists.iter().map(Vec::as_slice).collect();
+            let mut fused = fuse(&lists, CONSTANT)?;
+            fused.truncate(wanted);
+            Ok(fused)
+        })
+    }
+}
+
+// The join `shares`: each channel prints a section within its share of the budget (KET-RAG, Algorithm 4).
+
+/// The empty line between two sections, which is one token.
+const GAP: (&str, u64) = ("\n\n", 1);
+
+struct Shares;
+
+impl Join for Shares {
+    fn name(&self) -> &'static str {
+        "shares"
+    }
+
+    fn check(&self, recipe: &Recipe, channel: &dyn Channel, options: &Options) -> Result<()> {
+        channel.check(options, recipe.shares().len() == 1)
+    }
+
+    fn print(&self, task: &Task<'_, '_>, scratch: &mut Scratch, progress: &Progress) -> Result<Vec<Printed>> {
+        if let [channel] = task.channels {
+            return alone(task, *channel, scratch, progress);
+        }
+        task.budgets.iter().map(|&budget| several(task, budget, scratch, progress)).collect()
+    }
+}
+
+/// A single channel ranks once for all budgets.
+fn alone(
+    task: &Task<'_, '_>,
+    channel: &dyn Channel,
+    scratch: &mut Scratch,
+    progress: &Progress,
+) -> Result<Vec<Printed>> {
+    let rollover = task.recipe.rollover() == Rollover::Last;
+    let size = |&budget: &u64| if rollover { budget } else { task.recipe.sizes(budget)[0] };
+    let budgets: Vec<u64> = task.budgets.iter().map(size).collect();
+    let room =
+        Room { budgets: &budgets, units: task.most, without: &[], alone: true, joined: true, rollover };
+    channel.print(task.query, &room, scratch, progress)
+}
+
+fn several(task: &Task<'_, '_>, budget: u64, scratch: &mut Scratch, progress: &Progress) -> Result<Printed> {
+    let sizes = sizes(task, budget)?;
+    // Channels in the order in which they are filled.
+    let mut filled: Vec<usize> = (0..sizes.len()).filter(|&i| sizes[i] > 0).collect();
+    let rollover = task.recipe.rollover();
+    if rollover == Rollover::First {
+        filled.reverse();
+    }
+    let mut sections: Vec<Printed> = vec![Printed::default(); sizes.len()];
+    let (mut used, mut units) = (0, 0);
+    for (place, &i) in filled.iter().enumerate() {
+        let last = place + 1 == filled.len();
+        let gets_the_rest = match rollover {
+            Rollover::None => false,
+            Rollover::Last => last,
+            Rollover::First => last && place > 0,
+        };
+        let gap = if used > 0 { GAP.1 } else { 0 };
+        let room = if gets_the_rest { budget.saturating_sub(used) } else { sizes[i] }.saturating_sub(gap);
+        if room == 0 {
+            continue;
+        }
+        let rest = gets_the_rest && rollover == Rollover::Last;
+        let without = if rest { units_of(&sections) } else { Vec::new() };
+        let room = Room {
+            budgets: &[room],
+            units: task.most.saturating_sub(units),
+            without: &without,
+            alone: false,
+            joined: false,
+            rollover: rest,
+        };
+        let printed = task.channels[i].print(task.query, &room, scratch, progress)?.pop().unwrap_or_default();
+        if !printed.context.text.is_empty() {
+            used += printed.context.tokens + gap;
+            units += printed.context.rows.len();
+        }
+        sections[i] = printed;
+    }
+    let no_match = !filled.is_empty() && filled.iter().all(|&i| sections[i].no_match);
+    let mut whole = Printed { no_match, ..Printed::default() };
+    sections.into_iter().for_each(|section| append(&mut whole, section));
+    Ok(whole)
+}
+
+/// Return the tokens of each channel. The share of an empty channel goes to the last of the others.
+fn sizes(task: &Task<'_, '_>, budget: u64) -> Result<Vec<u64>> {
+    let mut sizes = task.recipe.sizes(budget);
+    let parts = task.query.parts;
+    let empty = task.channels.iter().map(|channel| channel.is_empty(parts)).collect::<Result<Vec<bool>>>()?;
+    if let Some(heir) = empty.iter().rposition(|empty| !empty) {
+        for i in 0..sizes.len() {
+            if empty[i] {
+                sizes[heir] += std::mem::take(&mut sizes[i]);
+            }
+        }
+    }
+    Ok(sizes)
+}
+
+/// Return the printed units, ascending and distinct (tables in the style of the reference implementation
+/// print a source repeatedly).
+fn units_of(sections: &[Printed]) -> Vec<u32> {
+    let rows = sections.iter().flat_map(|section| &section.context.rows);
+    let mut units: Vec<u32> = rows.map(|row| row.unit).collect();
+    units.sort_unstable();
+    units.dedup();
+    units
+}
+
+/// Append a channel's sections. The first of them pays for the gap.
+fn append(whole: &mut Printed, section: Printed) {
+    if section.context.text.is_empty() {
+        return;
+    }
+    let mut gap = 0;
+    if !whole.context.text.is_empty() {
+        whole.context.text.push_str(GAP.0);
+        gap = GAP.1;
+    }
+    let base = whole.context.text.len();
+    whole.context.text.push_str(&section.context.text);
+    whole.context.tokens += section.context.tokens + gap;
+    let rows = section.context.rows.iter();
+    whole.context.rows.extend(rows.map(|r| Row { start: r.start + base, end: r.end + base, ..*r }));
+    whole.scores.extend(section.scores);
+    whole.copies.extend(section.copies);
+    if !section.nodes.is_empty() || !whole.nodes.is_empty() {
+        // Rows without a node are units.
+        whole.nodes.resize(whole.context.rows.len() - section.context.rows.len(), u32::MAX);
+        whole.nodes.extend(section.nodes);
+        whole.nodes.resize(whole.context.rows.len(), u32::MAX);
+    }
+    whole.sections.extend(section.sections.into_iter().enumerate().map(|(i, s)| Section {
+        tokens: s.tokens + if i == 0 { gap } else { 0 },
+        start: s.start + base,
+        end: s.end + base,
+        ..s
+    }));
 }

@@ -310,5 +310,55 @@ fn cut(matrix: &[f32], width: usize, dims: usize) -> Result<Vec<f32>> {
 }
 
 #[cfg(test)]
-#[path = "builtin_tests.rs"]
-mod tests;
+mod tests {
+    use super::*;
+    use crate::sparse::Csr;
+    use crate::vector::reference_dot;
+    use proptest::prelude::*;
+
+    fn fitted(rows: &[Vec<u32>], words: usize, options: &Options, threads: usize) -> (Basis, Vec<f32>) {
+        let counts = Csr::from_rows(rows, words).unwrap();
+        let repeats: Vec<u32> = counts.indices.iter().map(|w| 1 + w % 3).collect();
+        let none = Progress::none();
+        let basis = fit(counts.view(), &repeats, options, threads, &none).unwrap();
+        assert_eq!(none.state().0, none.state().1);
+        let vectors =
+            embed_rows(&basis.values, basis.dims, counts.view(), &repeats, threads, &Progress::none())
+                .unwrap();
+        (basis, vectors)
+    }
+
+    fn some_rows() -> impl Strategy<Value = Vec<Vec<u32>>> {
+        let row = prop::collection::btree_set(0u32..40, 0..12).prop_map(|r| r.into_iter().collect());
+        prop::collection::vec(row, 0..40)
+    }
+
+    proptest! {
+        #[test]
+        fn threads_change_nothing_and_vectors_are_unit_or_zero(rows in some_rows(), dims in 1usize..20) {
+            let options = Options { dims, ..Options::default() };
+            let (basis, vectors) = fitted(&rows, 40, &options, 1);
+            prop_assert_eq!(&(basis.clone(), vectors.clone()), &fitted(&rows, 40, &options, 3));
+            prop_assert!(basis.dims >= 1 && basis.dims <= dims);
+            for (row, vector) in rows.iter().zip(vectors.chunks_exact(basis.dims)) {
+                let length = reference_dot(vector, vector).sqrt();
+                prop_assert!(length == 0.0 || (length - 1.0).abs() < 1e-6);
+                prop_assert!(!row.is_empty() || length == 0.0);
+            }
+        }
+    }
+
+    #[test]
+    fn a_sample_gives_every_word_a_vector() {
+        let rows: Vec<Vec<u32>> = (0..60u32).map(|i| vec![i % 5, 5 + i % 3, 8 + i]).collect();
+        let (basis, _) = fitted(&rows, 68, &Options { dims: 4, sample: 20, ..Options::default() }, 1);
+        assert!(basis.values.chunks_exact(basis.dims).all(|v| v.iter().any(|&x| x != 0.0)));
+    }
+
+    #[test]
+    fn logarithms_are_right() {
+        for x in [1.0, 1.5, 2.0, 3.0, 0.1, 1e9, 1.414, 1.4143, 1.0000001] {
+            assert!((logarithm(x) - f64::ln(x)).abs() <= 1e-15 * f64::ln(x).abs().max(0.1));
+        }
+    }
+}

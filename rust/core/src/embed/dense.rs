@@ -2,12 +2,12 @@
 //! neither on the number of threads nor on the processor. Wider registers are used only if each lane computes
 //! the same as scalar code, and no multiplication is fused with an addition.
 
+use crate::cpu::wide;
 use crate::error::Result;
 use crate::memory::zeros;
 use crate::parallel::{fill_rows, map_ranges};
 use crate::progress::Progress;
 use crate::sparse::{prefetch_lines, CsrView};
-use crate::wide::wide;
 
 /// Columns of a dense matrix: from `first` on, of each of its rows of `width` values.
 #[derive(Clone, Copy)]

@@ -1,13 +1,13 @@
 //! Keyword vectors: the mean of the vectors of a keyword's sentences (KET-RAG, section 4.2).
 
 use super::dense::{gather_once, Columns};
+use crate::cpu::wide;
 use crate::error::{Error, Result};
 use crate::memory::zeros;
 use crate::parallel::{fill_rows, map_ranges};
 use crate::progress::Progress;
 use crate::sparse::{prefetch_lines, CsrView};
 use crate::vector::{divide_rows, normalise_rows, reference_dots, Vectors};
-use crate::wide::wide;
 use std::ops::Range;
 use std::sync::Mutex;
 
@@ -210,77 +210,4 @@ fn embed_columns(
         Ok(())
     })?;
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::sparse::Csr;
-    use proptest::prelude::*;
-
-    #[test]
-    fn each_sentence_counts_once() {
-        // The word occurs twice in sentence 0 and once in sentence 1.
-        let words = Csr::from_rows(&[vec![0, 1], vec![], vec![2]], 3).unwrap();
-        let values = [1.0, 0.0, 0.0, 1.0, 3.0, 4.0];
-        let vectors = Vectors::new(&values, 2).unwrap();
-        let ask = |unit| keyword_means(words.view(), &vectors, unit, 1, &Progress::none()).unwrap();
-        assert_eq!(ask(false), [0.5, 0.5, 0.0, 0.0, 3.0, 4.0]);
-        assert_eq!(ask(true)[2..], [0.0, 0.0, 0.6, 0.8]);
-    }
-
-    #[test]
-    fn bad_input_is_refused() {
-        let vectors = Vectors::new(&[1.0, 2.0], 1).unwrap();
-        for rows in [vec![vec![2u32]], vec![vec![1, 1]]] {
-            let words = Csr::from_rows(&rows, 3).unwrap();
-            assert!(keyword_means(words.view(), &vectors, false, 1, &Progress::none()).is_err());
-        }
-        let unsorted = Csr::from_rows(&[vec![1, 0]], 2).unwrap();
-        assert!(keyword_means(unsorted.view(), &vectors, false, 1, &Progress::none()).is_err());
-    }
-
-    #[test]
-    fn in_parts_or_at_once_the_bytes_are_those_of_two_steps() {
-        let d = 3 * LANES + 5;
-        let basis: Vec<f32> = (0..40 * d).map(|i| ((i * 37) % 101) as f32 / 7.0 - 5.0).collect();
-        let rows: Vec<Vec<u32>> =
-            (0..700u32).map(|i| (0..40).filter(|w| (i * 7 + w * w) % 11 == 0).collect()).collect();
-        let sentences = Csr::from_rows(&rows, 40).unwrap();
-        let words = sentences.view().transpose().unwrap();
-        let once = vec![1u32; sentences.indices.len()];
-        let none = Progress::none();
-        let vectors =
-            super::super::builtin::embed_rows(&basis, d, sentences.view(), &once, 1, &none).unwrap();
-        let wanted =
-            keyword_means(words.view(), &Vectors::new(&vectors, d).unwrap(), false, 1, &none).unwrap();
-        for (room, threads) in [(0, 1), (700 * 4 * 2 * LANES, 2), (ROOM, 3)] {
-            let (a, b) = (sentences.view(), words.view());
-            let found = keyword_means_by_words(&basis, d, a, b, room, threads, &none).unwrap();
-            assert_eq!(found, wanted, "{room} {threads}");
-        }
-        let (a, b) = (sentences.view(), words.view());
-        assert!(keyword_means_by_words(&basis[1..], d, a, b, ROOM, 1, &none).is_err());
-        let foreign = Csr::from_rows(&[vec![700u32]], 701).unwrap();
-        assert!(keyword_means_by_words(&basis, d, a, foreign.view(), ROOM, 1, &none).is_err());
-    }
-
-    proptest! {
-        #[test]
-        fn equals_the_plain_mean_on_any_threads(
-            rows in prop::collection::vec(prop::collection::btree_set(0u32..30, 0..20), 0..200),
-            seed in prop::collection::vec(-1f32..1.0, 90),
-        ) {
-            let rows: Vec<Vec<u32>> = rows.into_iter().map(|r| r.into_iter().collect()).collect();
-            let words = Csr::from_rows(&rows, 30).unwrap();
-            let vectors = Vectors::new(&seed, 3).unwrap();
-            let ask = |threads| keyword_means(words.view(), &vectors, false, threads, &Progress::none()).unwrap();
-            let plain: Vec<f32> = rows.iter().flat_map(|row| (0..3).map(|k| {
-                let sum: f64 = row.iter().map(|&s| f64::from(seed[s as usize * 3 + k])).sum();
-                (sum / row.len().max(1) as f64) as f32
-            })).collect();
-            prop_assert_eq!(ask(1), plain.clone());
-            prop_assert_eq!(ask(3), plain);
-        }
-    }
 }

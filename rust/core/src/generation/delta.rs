@@ -2,9 +2,9 @@
 //! ones, and the patches of the walk's arrays that follow from them.
 
 use super::arrays::Arrays;
-use super::delta_levels::Level;
 use super::delta_locations::locations_of;
 use crate::error::{Error, Result};
+use crate::generation::delta_locations::Level;
 use crate::graph::links::Texts;
 use crate::graph::links_delta::{Change, Delta, Of};
 use crate::items::Items;
@@ -15,7 +15,7 @@ use crate::text::detection::Choice;
 use crate::text::strings::{Strings, StringsBuf};
 use std::ops::Range;
 
-pub use super::delta_levels::New;
+pub use crate::generation::delta_locations::New;
 
 /// A change of documents.
 pub struct Documents<'a> {

@@ -3,14 +3,13 @@
 //! Labels are numbered in the order in which documents first have them. Nearly always the labels that stay keep their
 //! order; if one does not, because it was first in a document that changed, all locations must be written again.
 
-use super::arrays::Arrays;
-use super::delta_levels::{Level, New};
 use crate::error::{Error, Result};
+use crate::generation::arrays::Arrays;
 use crate::graph::links_delta::Of;
 use crate::items::Items;
 use crate::store::patch::{Editor, Numbering, Patch, RowEditor};
 use crate::text::strings::Strings;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
 /// Patches of the arrays, and the present numbers of labels.
@@ -211,4 +210,39 @@ fn place_arrays(
     out.push(("units.location_indptr".to_owned(), Of::Nothing, ends));
     out.push(("units.location_label".to_owned(), Of::Labels, values.remove(0)));
     out.push(("units.location_span".to_owned(), Of::Nothing, spans.finish(2 * indptr[indptr.len() - 1])));
+}
+
+// What a change of documents brings: new arrays, and what goes and comes on each level.
+
+/// The arrays of the stage "units" of the documents that come, as plain numbers.
+pub type New = BTreeMap<String, Vec<u64>>;
+
+/// What goes and comes of documents, chunks, units or sentences.
+pub(super) struct Level {
+    pub gone: Vec<u32>,
+    pub before: Vec<u32>,
+    pub numbers: Numbering,
+}
+
+impl Level {
+    pub fn new(gone: Vec<u32>, before: Vec<u32>) -> Self {
+        let numbers = Numbering::new(&gone, &before);
+        Self { gone, before, numbers }
+    }
+
+    pub fn number(&self, k: usize) -> u64 {
+        u64::from(Numbering::of_new(&self.gone, self.before[k], k))
+    }
+
+    /// Call `each` with what comes (its number and the published place) and what goes (its place), in order.
+    pub fn each(&self, mut each: impl FnMut(Option<usize>, u32)) {
+        let mut gone = self.gone.iter().copied().peekable();
+        for (k, &place) in self.before.iter().enumerate() {
+            while let Some(id) = gone.next_if(|&id| id < place) {
+                each(None, id);
+            }
+            each(Some(k), place);
+        }
+        gone.for_each(|id| each(None, id));
+    }
 }

@@ -5,7 +5,6 @@ mod chunks;
 mod citations;
 mod concepts;
 pub mod delta;
-mod delta_levels;
 mod delta_locations;
 mod noderag;
 mod parts;

@@ -218,7 +218,3 @@ fn merge(parts: impl Iterator<Item = Words>, progress: &Progress) -> Result<(Str
     numbers.iter_mut().flatten().for_each(|number| *number = place[*number as usize]);
     Ok((sorted, numbers))
 }
-
-#[cfg(test)]
-#[path = "links_tests.rs"]
-mod tests;

@@ -180,7 +180,6 @@ impl Search {
 mod tests {
     use super::*;
     use crate::sparse::Csr;
-    use proptest::prelude::*;
     use std::collections::BTreeSet;
 
     fn both_ways(n: usize, pairs: impl IntoIterator<Item = (u32, u32)>) -> Csr {
@@ -197,17 +196,6 @@ mod tests {
         betweenness(csr.view(), pivots, threads, &Progress::none()).unwrap()
     }
 
-    #[test]
-    fn a_path_a_diamond_and_a_lone_node() {
-        let path = both_ways(5, [(0, 1), (1, 2), (2, 3)]);
-        assert_eq!(run(&path, &[0], 1), [0.0, 2.0, 1.0, 0.0, 0.0]);
-        assert_eq!(run(&path, &[0, 1, 2, 3, 4], 1), [0.0, 4.0, 4.0, 0.0, 0.0]);
-        assert_eq!(run(&path, &[0, 0, 4], 1), [0.0, 4.0, 2.0, 0.0, 0.0]);
-        let diamond = both_ways(4, [(0, 1), (0, 2), (1, 3), (2, 3)]);
-        assert_eq!(run(&diamond, &[0], 1), [0.0, 0.5, 0.5, 0.0]);
-        assert_eq!(run(&diamond, &[], 1), [0.0; 4]);
-    }
-
     /// 1,500 layers of two nodes have 2^1499 shortest paths from end to end.
     #[test]
     fn more_paths_than_a_float_holds() {
@@ -222,74 +210,5 @@ mod tests {
                 assert!((got[node as usize] - want).abs() < 1e-6, "{node}: {} {want}", got[node as usize]);
             }
         }
-    }
-
-    #[test]
-    fn bad_input_is_named_and_a_stop_is_seen() {
-        let csr = both_ways(2, [(0, 1)]);
-        let failed = betweenness(csr.view(), &[1, 2], 1, &Progress::none()).unwrap_err().to_string();
-        assert!(failed.contains("pivots[1] is 2"), "{failed}");
-        let directed = Csr::from_rows(&[vec![1u32], vec![]], 2).unwrap();
-        assert!(betweenness(directed.view(), &[], 1, &Progress::none()).is_err());
-        let progress = Progress::none();
-        progress.stop();
-        assert_eq!(betweenness(csr.view(), &[0], 1, &progress), Err(Error::Cancelled));
-    }
-
-    #[test]
-    fn the_same_bits_on_any_number_of_threads() {
-        let n = 21_000u32;
-        let pairs = (0..n * 3).map(|i| (i % n, i.wrapping_mul(2_654_435_761) % n));
-        let csr = both_ways(n as usize, pairs);
-        assert!(csr.indices.len() + n as usize > PARALLEL);
-        let pivots = [5, 77, 5, 20_999, 1, 2, 3];
-        let one = run(&csr, &pivots, 1);
-        assert!(one.iter().sum::<f64>() > 0.0);
-        for threads in [2, 3, 16] {
-            assert!(one.iter().zip(run(&csr, &pivots, threads)).all(|(a, b)| a.to_bits() == b.to_bits()));
-        }
-    }
-
-    proptest! {
-        /// Compare with the definition: for each pair the share of shortest paths through a node.
-        #[test]
-        fn equals_the_definition(n in 1usize..9, pairs in prop::collection::vec((0u32..9, 0u32..9), 0..20), pivots in prop::collection::vec(0usize..9, 0..4)) {
-            let csr = both_ways(n, pairs);
-            let pivots: Vec<u32> = pivots.into_iter().map(|p| (p % n) as u32).collect();
-            let counts: Vec<Vec<Option<(usize, f64)>>> = (0..n).map(|s| paths(&csr, s)).collect();
-            let mut want = vec![0.0; n];
-            for &s in &pivots {
-                let s = s as usize;
-                for (v, sum) in want.iter_mut().enumerate().filter(|&(v, _)| v != s) {
-                    for t in (0..n).filter(|&t| t != s && t != v) {
-                        if let (Some(all), Some(to), Some(on)) = (counts[s][t], counts[s][v], counts[v][t]) {
-                            if to.0 + on.0 == all.0 {
-                                *sum += to.1 * on.1 / all.1;
-                            }
-                        }
-                    }
-                }
-            }
-            for (got, want) in run(&csr, &pivots, 2).iter().zip(&want) {
-                prop_assert!((got - want).abs() < 1e-9);
-            }
-        }
-    }
-
-    /// Return (distance, number of shortest paths) from `s`.
-    fn paths(csr: &Csr, s: usize) -> Vec<Option<(usize, f64)>> {
-        let n = csr.view().rows();
-        let mut found = vec![None; n];
-        found[s] = Some((0, 1.0));
-        for distance in 1..n {
-            for v in 0..n {
-                let before = csr.view().row(v).iter().filter_map(|&u| found[u as usize]);
-                let sum: f64 = before.filter(|b: &(usize, f64)| b.0 + 1 == distance).map(|b| b.1).sum();
-                if found[v].is_none() && sum > 0.0 {
-                    found[v] = Some((distance, sum));
-                }
-            }
-        }
-        found
     }
 }

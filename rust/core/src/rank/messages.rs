@@ -172,7 +172,6 @@ pub fn pass(
 mod tests {
     use super::*;
     use crate::sparse::Csr;
-    use proptest::prelude::*;
 
     const ALL: u8 = ADJACENT | REFERENCE | CITED | CITING;
 
@@ -192,15 +191,6 @@ mod tests {
     }
 
     #[test]
-    fn without_layers_or_edges_each_text_has_its_own_message() {
-        let rows = vec![vec![], vec![]];
-        for layers in [0, 1, 2] {
-            let settings = Settings { share: 0.5, layers };
-            assert_eq!(run(&rows, (&[], ALL), &[], &[0.5, -1.0], &[0.5, 0.25], settings), [0.25, -0.25]);
-        }
-    }
-
-    #[test]
     fn only_the_wanted_kinds_carry_and_count() {
         // 0 <- 1 (cited), 0 <- 2 (adjacent)
         let rows = vec![vec![1u32, 2], vec![], vec![]];
@@ -215,76 +205,5 @@ mod tests {
         assert_eq!(run_with(1.0, ADJACENT), 3.0);
         assert_eq!(run_with(1.0, CITING), 0.0);
         assert_eq!(run_with(1.0, 0), 0.0);
-    }
-
-    #[test]
-    fn bad_shapes_and_a_stop() {
-        let csr = Csr::from_rows(&[[1u32], [0]], 2).unwrap();
-        assert!(Graph::new(csr.view(), &[1], &[1.0, 1.0]).is_err());
-        assert!(Graph::new(csr.view(), &[1, 1], &[1.0]).is_err());
-        let wide = Csr::from_rows(&[[1u32]], 2).unwrap();
-        assert!(Graph::new(wide.view(), &[1], &[1.0]).unwrap_err().to_string().contains("square"));
-        let carried = Carried::new(Graph::new(csr.view(), &[1, 1], &[1.0, 1.0]).unwrap(), ALL).unwrap();
-        let settings = Settings { share: 0.5, layers: 1 };
-        let go = |x: usize, w: usize, settings: &Settings, progress: &Progress| {
-            let (mut state, weights) = (vec![1.0; x], vec![1.0; w]);
-            pass(&carried, &weights, &mut state, settings, &mut Buffers::default(), progress)
-        };
-        assert!(go(2, 1, &settings, &Progress::none()).unwrap_err().to_string().contains("1 weights"));
-        assert!(go(1, 2, &settings, &Progress::none()).is_err());
-        let bad = Settings { share: 2.0, ..settings };
-        assert!(go(2, 2, &bad, &Progress::none()).unwrap_err().to_string().contains("share"));
-        let progress = Progress::none();
-        progress.stop();
-        assert_eq!(go(2, 2, &settings, &progress), Err(Error::Cancelled));
-    }
-
-    proptest! {
-        /// Pass whole vectors, and take their product with the query's vector at the end.
-        #[test]
-        fn equals_the_passing_of_vectors(
-            rows in (1usize..8).prop_flat_map(|n| prop::collection::vec(prop::collection::btree_set(0..n as u32, 0..4), n)),
-            values in prop::collection::vec(-1.0f64..1.0, 8 * 3),
-            weights in prop::collection::vec(0.0f64..=1.0, 8),
-            question in prop::collection::vec(-1.0f64..1.0, 3),
-            alpha in prop::collection::vec(0.0f32..=1.0, 64),
-            layers in 0usize..4,
-            share in 0.0f64..=1.0,
-        ) {
-            let n = rows.len();
-            let rows: Vec<Vec<u32>> = rows
-                .iter()
-                .enumerate()
-                .map(|(i, row)| row.iter().copied().filter(|&j| j as usize != i).collect())
-                .collect();
-            let edges: usize = rows.iter().map(Vec::len).sum();
-            let alphas = &alpha[..edges];
-            let dot = |h: &[f64]| h.iter().zip(&question).map(|(a, b)| a * b).sum::<f64>();
-            let vectors: Vec<Vec<f64>> = values.chunks(3).take(n).map(<[f64]>::to_vec).collect();
-            let start: Vec<f64> = vectors.iter().map(|h| dot(h)).collect();
-            let own: Vec<Vec<f64>> =
-                vectors.iter().zip(&weights).map(|(h, w)| h.iter().map(|x| w * x).collect()).collect();
-            let mut h = own.clone();
-            for _ in 0..layers {
-                let mut at = 0;
-                let mut next = Vec::new();
-                for (i, row) in rows.iter().enumerate() {
-                    let mut sum: Vec<f64> = own[i].clone();
-                    for &j in row {
-                        let by = share * f64::from(alphas[at]) / row.len() as f64;
-                        sum.iter_mut().zip(&h[j as usize]).for_each(|(s, x)| *s += by * x);
-                        at += 1;
-                    }
-                    next.push(sum);
-                }
-                h = next;
-            }
-            let settings = Settings { share, layers };
-            let got = run(&rows, (&vec![CITED; edges], ALL), alphas, &start, &weights[..n], settings);
-            for (h, got) in h.iter().zip(got) {
-                let want = dot(h);
-                prop_assert!((want - got).abs() < 1e-12, "{want} {got}");
-            }
-        }
     }
 }

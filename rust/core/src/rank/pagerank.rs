@@ -327,4 +327,44 @@ fn gather<const N: usize>(sources: &[u32], share: &[f64], next: &mut [f64]) {
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+    use crate::sparse::Csr;
+
+    fn graph(rows: &[&[u32]]) -> Csr {
+        Csr::from_rows(rows, rows.len()).unwrap()
+    }
+
+    fn run(csr: &Csr, restart: Option<&[f64]>, settings: &Settings) -> Result<Vec<f64>> {
+        pagerank(csr.view(), None, restart, settings, &Progress::none())
+    }
+
+    #[test]
+    fn a_stop_is_seen() {
+        let progress = Progress::none();
+        progress.stop();
+        let csr = graph(&[&[1], &[0]]);
+        let stopped = pagerank(csr.view(), None, None, &Settings::default(), &progress);
+        assert_eq!(stopped, Err(Error::Cancelled));
+    }
+
+    #[test]
+    fn the_same_bits_on_any_number_of_threads() {
+        // Large enough for the parallel path, with hubs, dangling nodes and a partial last range.
+        let n = 21_000u32;
+        let rows: Vec<Vec<u32>> = (0..n)
+            .map(|i| match i % 7 {
+                0 => Vec::new(),
+                _ => (0..13).map(|k| (i.wrapping_mul(2_654_435_761 + k) >> (k % 5)) % n).collect(),
+            })
+            .collect();
+        let csr = Csr::from_rows(&rows, n as usize).unwrap();
+        assert!(csr.indices.len() > PARALLEL_EDGES);
+        let with = |threads| {
+            let settings = Settings { threads, until: Until::Steps(9), ..Default::default() };
+            run(&csr, None, &settings).unwrap().iter().map(|x| x.to_bits()).collect::<Vec<_>>()
+        };
+        assert_eq!(with(1), with(2));
+        assert_eq!(with(1), with(7));
+    }
+}

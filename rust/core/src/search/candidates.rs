@@ -1,13 +1,13 @@
 //! The part of a citation graph that is relevant to a query (CG-RAG): the best texts by similarity and by
 //! similarity times words, and everything that sends messages to them within some steps.
 
+use crate::cpu::wide;
 use crate::error::{Error, Result};
 use crate::memory::filled;
 use crate::parallel::map_ranges;
 use crate::progress::Progress;
 use crate::sparse::{CsrView, Leaders, Scored};
 use crate::vector::Rows;
-use crate::wide::wide;
 
 /// Rows of vectors that a thread takes at a time.
 const GRAIN: usize = 2048;

@@ -38,19 +38,3 @@ pub fn fuse(lists: &[&[u32]], constant: f64) -> Result<Vec<Scored>> {
     }
     Ok(top_k(fused, usize::MAX))
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn fusion_adds_reciprocal_ranks() {
-        let fused = fuse(&[&[7, 3], &[3, 9]], 60.0).unwrap();
-        assert_eq!(fused.iter().map(|s| s.id).collect::<Vec<_>>(), [3, 7, 9]);
-        assert_eq!(fused[0].score, 1.0 / 62.0 + 1.0 / 61.0);
-        assert_eq!(fuse(&[], 60.0), Ok(vec![]));
-        assert_eq!(fuse(&[&[2], &[1]], 60.0).unwrap()[0].id, 1); // a tie
-        assert!(fuse(&[&[2, 2]], 60.0).is_err());
-        assert!(fuse(&[&[2]], f64::NAN).is_err());
-    }
-}

@@ -8,11 +8,11 @@ use super::simd::Level;
 #[cfg(test)]
 use super::vectors::reference_dot;
 use super::vectors::Vectors;
+use crate::cpu::wide;
 use crate::error::{Error, Result};
 use crate::memory::zeros;
 use crate::parallel::map_ranges;
 use crate::progress::Progress;
-use crate::wide::wide;
 use std::ops::Range;
 use std::sync::Mutex;
 

@@ -1,9 +1,9 @@
 //! Sets of vectors, and the plain f64 sum that decides every comparison.
 
+use crate::cpu::wide;
 use crate::error::{Error, Result};
 use crate::guard::Guard;
 use crate::sparse::Scored;
-use crate::wide::wide;
 use std::ops::Range;
 
 /// Return the reference similarity: products in index order, each exact in f64, summed in f64. For normalised

@@ -9,7 +9,6 @@
 pub mod avx2;
 #[cfg(target_arch = "x86_64")]
 pub mod avx512;
-pub mod fused;
 pub mod math;
 #[cfg(target_arch = "aarch64")]
 pub mod neon;

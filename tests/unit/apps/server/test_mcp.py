@@ -91,6 +91,13 @@ def test_a_session_over_pipes(folder: Path) -> None:
         assert first.startswith("fram.md:1 | Fram | ") and text == TEXTS["fram"]
         how = r'\[read\(path="\w+.md", from_line=1, lines=1\) shows a passage whole, more lines .*'
         assert re.fullmatch(how + r"; limit=4 shows more results\]", found.split("\n")[-1])
+        assert "may not answer" not in found
+        unknown = "How does the enzyme lactase break down sugar in milk under Nansen?"
+        warned = await said(client, "search", query=unknown)
+        assert warned.startswith(
+            "[no passage is relevant enough: the documents may not answer this query]\n\n"
+        )
+        assert warned.count("may not answer") == 1 and "fram.md:1" in warned
         led = await said(client, "search", query="Who built her?", hops=["last polar ship"], limit=1)
         assert led.startswith("maud.md:1 | Maud")
         whole = await said(client, "read", path="fram.md", from_line=1)
@@ -256,6 +263,10 @@ def test_several_indexes_are_searched_together_and_changed_files_are_read_again(
         found = await said(client, "search", query="zeppelin")
         assert "[north] north.md:3 | north" in found and "[south] south.md:3 | south" in found
         assert "[north]" not in await said(client, "search", query="zeppelin", index="south")
+        fits = await said(client, "search", query="zeppelin of the north")
+        assert "[south]" in fits and "may not answer" not in fits
+        nowhere = "Which enzyme breaks down lactose in the zeppelin?"
+        assert (await said(client, "search", query=nowhere)).count("may not answer") == 1
         assert (await said(client, "read", path="south.md")).startswith("[south] south.md:1-3")
         assert (await said(client, "grep", pattern="zeppelin")).count("3: The zeppelin") == 2
         assert "[south] south.md" in await said(client, "list")

@@ -211,13 +211,4 @@ mod tests {
         let error = graph(&[all], 5, 1, 9).unwrap_err().to_string();
         assert!(error.contains("more than 9 pairs of concepts"), "{error}");
     }
-
-    #[test]
-    fn weights_are_dice_s() {
-        // Of 4 and 6 chunks, 3 are shared.
-        let rows: Vec<Vec<u32>> =
-            vec![vec![0, 1], vec![0, 1], vec![0, 1], vec![0], vec![1], vec![1], vec![1]];
-        assert_eq!(graph(&rows, 2, 3, 9).unwrap().weights, [0.6, 0.6]);
-        assert!(graph(&rows[1..], 2, 3, 9).unwrap().weights.is_empty());
-    }
 }

@@ -20,7 +20,6 @@ mod lanes;
 mod options;
 mod plan;
 mod rare;
-mod select;
 mod slices;
 #[cfg(test)]
 mod tests;

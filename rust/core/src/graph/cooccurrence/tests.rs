@@ -2,7 +2,6 @@ use super::*;
 use crate::sparse::Csr;
 use proptest::prelude::*;
 use std::cmp::Reverse;
-use std::ops::Range;
 
 /// Return all pairs, sorted.
 fn brute(texts: &[Vec<u32>], k: usize, options: &Options) -> Neighbours {
@@ -117,23 +116,6 @@ fn default_sizes_on_more_than_one_run_of_blocks() {
 }
 
 #[test]
-fn identical_empty_and_single_texts() {
-    let twin = vec![3, 5, 9];
-    let texts = vec![twin.clone(), vec![], twin.clone(), twin, vec![], vec![5]];
-    for allow_zero in [false, true] {
-        for k in 0..8 {
-            agrees(&texts, k, &Options { allow_zero, ..Options::default() });
-        }
-    }
-    let found = run(&texts, 2, &Options::default()).unwrap();
-    assert_eq!(found.ids[..2], [2, 3]);
-    assert_eq!(found.ids[2..4], [u32::MAX; 2]);
-    for texts in [vec![], vec![vec![]], vec![vec![1, 2]]] {
-        agrees(&texts, 3, &Options { allow_zero: true, ..Options::default() });
-    }
-}
-
-#[test]
 fn long_texts_need_more_slices() {
     // Every length at which a slice, an octet or a group of words ends.
     for common in [7, 8, 55, 56, 57, 62, 63, 64, 65, 112, 119, 127, 128, 255, 256, 257, 700] {
@@ -141,74 +123,5 @@ fn long_texts_need_more_slices() {
             .map(|i| (0..common).chain((common..common + 400).filter(|w| w % (i + 2) == 0)).collect())
             .collect();
         agrees(&texts, 3, &Options::default());
-    }
-}
-
-#[test]
-fn words_in_every_text_count_until_the_ratio_drops_them() {
-    let texts: Vec<Vec<u32>> = (0..600).map(|i| vec![0, 1 + i % 2, 3 + i % 7]).collect();
-    for ratio in [None, Some(1.0), Some(0.999), Some(0.5), Some(0.49), Some(0.0)] {
-        agrees(&texts, 2, &Options { max_df_ratio: ratio, ..Options::default() });
-    }
-    // A word in exactly this share is kept: the limit is "more than".
-    let best = |ratio| run(&texts, 1, &Options { max_df_ratio: Some(ratio), ..Options::default() }).unwrap();
-    assert_eq!(best(1.0).counts[0], 3);
-    assert_eq!(best(0.5).counts[0], 2);
-    assert_eq!(best(0.49).counts[0], 1);
-    assert_eq!(best(0.0).counts[0], 0);
-}
-
-#[test]
-fn rows_are_answered_alone() {
-    let texts = generated(900, 2000, 25);
-    let all = run(&texts, 3, &Options::default()).unwrap();
-    for rows in [0..0, 10..11, 500..900, 0..900] {
-        let part = run(&texts, 3, &Options { rows: Some(rows.clone()), ..Options::default() }).unwrap();
-        assert_eq!(part.ids, all.ids[rows.start * 3..rows.end * 3]);
-        assert_eq!(part.counts, all.counts[rows.start * 3..rows.end * 3]);
-    }
-}
-
-#[test]
-fn bad_input_is_refused() {
-    let refused = |texts: &[Vec<u32>], k, options: &Options| match run(texts, k, options) {
-        Err(Error::Input(text)) => text,
-        other => panic!("{other:?}"),
-    };
-    let plain = Options::default();
-    let fine = vec![vec![0], vec![1, 2]];
-    for bad in [vec![2, 1], vec![2, 2]] {
-        for k in [0, 1] {
-            assert!(refused(&[vec![], bad.clone()], k, &plain).contains('1'));
-        }
-    }
-    for ratio in [-0.1, 1.1, f64::NAN] {
-        refused(&fine, 1, &Options { max_df_ratio: Some(ratio), ..plain.clone() });
-    }
-    for rows in [Range { start: 2, end: 1 }, 0..3] {
-        refused(&fine, 1, &Options { rows: Some(rows), ..plain.clone() });
-    }
-    refused(&fine, usize::MAX, &plain);
-    refused(&fine, isize::MAX as usize / 8, &plain);
-    for kernel in [Kernel::Avx512, Kernel::Avx2, Kernel::Neon] {
-        if !Kernel::available().contains(&kernel) {
-            refused(&fine, 1, &Options { kernel, ..plain.clone() });
-        }
-    }
-}
-
-#[test]
-fn stops_soon_and_counts_to_its_total() {
-    let texts = generated(3000, 4000, 40);
-    let csr = Csr::from_rows(&texts, 4000).unwrap();
-    let stopped = Progress::none();
-    stopped.stop();
-    for threads in [1, 2] {
-        let options = Options { threads, ..Options::default() };
-        assert_eq!(cooccurrence_knn(csr.view(), 1, &options, &stopped), Err(Error::Cancelled));
-        let watched = Progress::none();
-        cooccurrence_knn(csr.view(), 1, &options, &watched).unwrap();
-        let (done, total) = watched.state();
-        assert!(done == total && total > 0);
     }
 }

@@ -1,21 +1,23 @@
 //! Exact nearest neighbours of every row by cosine similarity (KET-RAG's semantic neighbours).
 
-mod bytes;
 pub(super) mod floats;
 mod rows;
 mod squares;
 
-use bytes::{Bytes, Memory};
-use floats::ROWS;
-use rows::Knn;
-
 use crate::error::{Error, Result};
+use crate::graph::cosine_knn::rows::Knn;
+use crate::graph::cosine_knn::squares::{reaching, Packed, Square, SIDE};
 use crate::memory::room;
 use crate::parallel::map_ranges_with;
 use crate::progress::Progress;
-use crate::sparse::CsrView;
+use crate::sparse;
+use crate::sparse::{CsrView, Scored};
+use crate::vector::best::Best;
+use crate::vector::quantised::{Quantised, MAX_DIM};
 use crate::vector::simd::Level;
-use crate::vector::Vectors;
+use crate::vector::{Filter, Scratch, Search, Vectors};
+use floats::ROWS;
+use std::ops::Range;
 
 /// Rows per unit of work: a packed block of columns is reused this many times.
 const BAND: usize = 192;
@@ -90,6 +92,144 @@ pub fn cosine_knn(
     }
     debug_assert_eq!(all.ids.len(), n * k);
     Ok(all)
+}
+
+// Nearest neighbours by products of byte codes: survivors are scored in f32, then in f64.
+//
+// With x = x' + e, where x' is the decoded row and |e| its residual, `x.y = x'.y' + x.e_y + e_x.y'`, so by
+// Cauchy-Schwarz the product of the codes is wrong by at most `|x||e_y| + |e_x|(|y| + |e_y|)`.
+
+/// Columns between two checks for a cancellation.
+const STRETCH: usize = 64 * SIDE;
+/// If at most this many rows beyond twice the wanted remain, they are scored in f64 directly.
+const FEW: usize = 8;
+/// If the margin of the codes is a larger share of a row's squared length, too many rows would remain.
+const WIDEST_MARGIN: f64 = 0.1;
+
+/// The rows in codes, and the bounds of their products.
+struct Bytes<'a> {
+    knn: &'a Knn<'a>,
+    packed: Packed,
+    /// Per row, padded to whole squares: the step of its codes, and its contribution to the margin of any row
+    /// (minus infinity for padding).
+    scale: Vec<f32>,
+    spread: Vec<f32>,
+    /// A row's contribution to the margins of its products that does not depend on the other row.
+    own: Vec<f64>,
+}
+
+/// Memory that a thread reuses.
+#[derive(Default)]
+struct Memory {
+    best: Vec<Best>,
+    floors: Vec<f32>,
+    search: Scratch,
+}
+
+impl<'a> Bytes<'a> {
+    /// Return `None` if the f32 product is better: portable code, unusual sizes, codes that are too
+    /// imprecise.
+    pub fn new(knn: &'a Knn, threads: usize) -> Result<Option<Self>> {
+        let vectors = knn.vectors;
+        let (n, d, norm) = (vectors.len(), vectors.dim(), vectors.norm());
+        if knn.level == Level::Portable || d > MAX_DIM || !(1e-25..1e25).contains(&(norm * norm)) {
+            return Ok(None);
+        }
+        // Much shorter than what follows, so the progress does not count it.
+        let codes = Quantised::build(vectors, threads, &Progress::none())?;
+        knn.progress.check()?;
+        let residuals = codes.residual.iter().map(|&r| f64::from(r));
+        let widest = residuals.clone().fold(0.0, f64::max);
+        let margin = 2.0 * norm * residuals.clone().sum::<f64>() / n as f64;
+        // Approximate squared length of a row; by codes, a sample is enough.
+        let sample = (0..n).step_by(n.div_ceil(1000)).map(|i| vectors.score(i as u32, vectors.row(i)));
+        let (sum, count) = sample.fold((0.0, 0.0), |(sum, count), x| (sum + x, count + 1.0));
+        if margin > WIDEST_MARGIN * sum / count {
+            return Ok(None);
+        }
+        let whole = n.next_multiple_of(SIDE);
+        let packed = Packed::new(knn.level, &codes.codes, d)?;
+        // Rounding of the plain f64 sum and of the few operations on bounds.
+        let slack = (d as f64 * 2.3e-16 + 1e-12) * norm * norm;
+        let own = residuals.map(|r| (r * (norm + widest) + slack) * (1.0 + 1e-9)).collect();
+        let mut spread: Vec<f32> =
+            codes.residual.iter().map(|&r| ((norm * (1.0 + 1e-9) * f64::from(r)) as f32).next_up()).collect();
+        let mut scale = codes.scale;
+        scale.resize(whole, 0.0);
+        spread.resize(whole, f32::NEG_INFINITY);
+        Ok(Some(Self { knn, packed, scale, spread, own }))
+    }
+
+    /// Return the neighbours of `rows`, which begin at a multiple of [`SIDE`].
+    pub fn band(&self, rows: Range<usize>, memory: &mut Memory) -> Result<Vec<Vec<Scored>>> {
+        let Memory { best, floors, search } = memory;
+        let vectors = self.knn.vectors;
+        let whole = rows.start..rows.end.next_multiple_of(SIDE);
+        best.resize_with(rows.len().max(best.len()), Best::default);
+        best[..rows.len()].iter_mut().for_each(|b| b.reset(self.knn.k));
+        // No product reaches infinity: excludes zero rows and padding.
+        floors.clear();
+        floors.resize(whole.len(), f32::INFINITY);
+        let zero: Vec<bool> = rows.clone().map(|i| vectors.row(i).iter().all(|&x| x == 0.0)).collect();
+        for (floor, _) in floors.iter_mut().zip(&zero).filter(|(_, &zero)| !zero) {
+            *floor = f32::NEG_INFINITY;
+        }
+        let mut square = Square([[0; SIDE]; SIDE]);
+        for stretch in (0..self.scale.len()).step_by(STRETCH) {
+            self.knn.progress.check()?;
+            let ready = self.packed.ready();
+            for column in (stretch..(stretch + STRETCH).min(self.scale.len())).step_by(SIDE) {
+                for first in whole.clone().step_by(SIDE) {
+                    self.packed.square(&ready, first, column, &mut square);
+                    let own = first - rows.start;
+                    let best = &mut best[own..rows.len().min(own + SIDE)];
+                    self.offer(&square, first, column, best, &mut floors[own..own + SIDE]);
+                }
+            }
+        }
+        let finish = |(i, best): (usize, &mut Best)| {
+            if zero[i - rows.start] {
+                return Ok(self.knn.first_ids(i));
+            }
+            let (k, left, row) = (self.knn.k, best.left(), vectors.row(i));
+            if left.len() <= 2 * k + FEW {
+                return Ok(sparse::top_k(vectors.score_many(&left, row), k));
+            }
+            let some = Search::new(vectors, None, row, Filter::Ids(&left), self.knn.level, search)?;
+            Ok(some.best(k, search))
+        };
+        rows.clone().zip(best).map(finish).collect()
+    }
+
+    /// Offer the products of the rows from `first` with the columns from `column` to the best of each row.
+    fn offer(&self, square: &Square, first: usize, column: usize, best: &mut [Best], floors: &mut [f32]) {
+        let norm = self.knn.vectors.norm();
+        // The upper bounds in f32: their rounding is a few units of 2^-24 of |x'||y'| and the margin, which
+        // are at most 4.4 norm^2 each.
+        let slack = 4e-6 * norm * norm;
+        let (scales, columns) = (&self.scale[first..first + SIDE], &self.scale[column..column + SIDE]);
+        let spreads = &self.spread[column..column + SIDE];
+        let mut reach = [0; SIDE];
+        reaching(self.knn.level, square, (scales, floors), (columns, spreads), &mut reach);
+        for (r, best) in best.iter_mut().enumerate() {
+            if reach[r] == 0 {
+                continue;
+            }
+            let (i, mut left) = (first + r, reach[r]);
+            while left != 0 {
+                let c = left.trailing_zeros() as usize;
+                left &= left - 1;
+                let j = column + c;
+                if j >= self.own.len() || self.knn.left_out(i, j) {
+                    continue;
+                }
+                let score = f64::from(scales[r]) * f64::from(columns[c]) * f64::from(square.0[r][c]);
+                let margin = self.own[i] + f64::from(spreads[c]);
+                best.push(j as u32, score - margin, score + margin, |j| self.knn.score(i, j));
+            }
+            floors[r] = (best.floor() - self.own[i] - slack) as f32;
+        }
+    }
 }
 
 #[cfg(test)]

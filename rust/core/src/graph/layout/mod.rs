@@ -11,15 +11,13 @@
 //! Each node's force is summed in an order that depends only on the positions, and only correctly rounded
 //! operations are used, so positions are the same bits on any number of threads and on every machine.
 
-mod coarsen;
 mod repulsion;
 
 use crate::error::{Error, Result};
-use crate::graph::weighted::{Weighted, WeightedBuf};
-use crate::memory::{room, zeros};
+use crate::graph::weighted::{undirected, Weighted, WeightedBuf};
+use crate::memory::{filled, room, zeros};
 use crate::parallel::fill_rows;
 use crate::progress::Progress;
-use coarsen::coarsen;
 use repulsion::Tree;
 
 const WHAT: &str = "the layout of a graph";
@@ -227,67 +225,105 @@ fn fit(xy: &mut [f64]) {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::graph::weighted::tests::graph;
+// A smaller graph with the same shape: nodes are joined in groups of at most four.
+//
+// Nodes are visited by degree, the smallest first, so that the leaves of a hub find their groups before the
+// hub does. A node joins the neighbour with the heaviest edge for its size. Nodes that find no group, such as
+// most leaves of a hub, are grouped with others that have the same heaviest neighbour.
 
-    fn run(g: &WeightedBuf, threads: usize) -> Vec<f64> {
-        let settings = Settings { threads, ..Settings::default() };
-        layout(g.view(), &settings, &Progress::none()).unwrap()
-    }
+/// The maximum number of nodes of a group.
+const MOST: u32 = 4;
+const NONE: u32 = u32::MAX;
+/// Nodes between two checks of the progress.
+const NODES: usize = 1 << 12;
 
-    /// A grid of `side` rows.
-    fn grid(side: u32) -> WeightedBuf {
-        let mut edges = Vec::new();
-        for node in 0..side * side {
-            if node % side + 1 < side {
-                edges.push((node, node + 1, 1.0));
-            }
-            if node + side < side * side {
-                edges.push((node, node + side, 1.0));
-            }
+/// Return the group of each node, numbered by smallest member, and the graph of the groups.
+fn coarsen(graph: Weighted<'_>, progress: &Progress) -> Result<(Vec<u32>, WeightedBuf)> {
+    let n = graph.len();
+    let mut group: Vec<u32> = filled(NONE, n, WHAT)?;
+    let mut size: Vec<u32> = zeros(n, WHAT)?; // of the group that is named after this node
+    let mut order: Vec<u32> = (0..n as u32).collect();
+    order.sort_by_key(|&node| graph.degree(node as usize));
+    for (at, &node) in order.iter().enumerate() {
+        if at % NODES == 0 {
+            progress.check()?;
         }
-        graph((side * side) as usize, &edges)
+        if group[node as usize] != NONE {
+            continue;
+        }
+        let Some(other) = partner(graph, node as usize, &group, &size) else { continue };
+        if group[other as usize] == NONE {
+            group[other as usize] = other;
+            size[other as usize] = 1;
+        }
+        let own = group[other as usize];
+        group[node as usize] = own;
+        size[own as usize] += 1;
     }
-
-    #[test]
-    fn the_same_bits_on_any_number_of_threads() {
-        let g = grid(60);
-        let one = run(&g, 1);
-        assert!(one.iter().all(|v| v.abs() <= 1.0));
-        assert_eq!(one, run(&g, 2));
-        assert_eq!(one, run(&g, 7));
+    group_the_rest(graph, &mut group);
+    let count = renumber(&mut group)?;
+    let (mut sources, mut targets, mut weights) = (Vec::new(), Vec::new(), Vec::new());
+    for node in 0..n {
+        if node % NODES == 0 {
+            progress.check()?;
+        }
+        for (other, weight) in graph.around(node).filter(|&(other, _)| (other as usize) > node) {
+            sources.push(group[node]);
+            targets.push(group[other as usize]);
+            weights.push(weight);
+        }
     }
+    let coarse = undirected(count, &sources, &targets, &weights, progress)?;
+    Ok((group, coarse))
+}
 
-    #[test]
-    fn a_grid_unfolds() {
-        let side = 20;
-        let xy = run(&grid(side), 0);
-        let far = |a: u32, b: u32| {
-            let (a, b) = (2 * a as usize, 2 * b as usize);
-            ((xy[a] - xy[b]).powi(2) + (xy[a + 1] - xy[b + 1]).powi(2)).sqrt()
+/// Return the neighbour to join: the heaviest edge for the size of the group, the smallest id among equals.
+fn partner(graph: Weighted<'_>, node: usize, group: &[u32], size: &[u32]) -> Option<u32> {
+    let mut best: Option<(f64, u32)> = None;
+    for (other, weight) in graph.around(node) {
+        let members = match group[other as usize] {
+            NONE => 1,
+            own => size[own as usize],
         };
-        let last = side * side - 1;
-        let edge = (0..last).filter(|n| n % side + 1 < side).map(|n| far(n, n + 1)).fold(0.0, f64::max);
-        for (a, b) in [(0, last), (side - 1, last + 1 - side), (0, side - 1), (0, last + 1 - side)] {
-            assert!(far(a, b) > 5.0 * edge, "corners {a} and {b}: {} of {edge}", far(a, b));
+        let score = weight / f64::from(members);
+        if members < MOST && best.is_none_or(|(most, _)| score > most) {
+            best = Some((score, other));
         }
     }
+    best.map(|(_, other)| other)
+}
 
-    #[test]
-    fn few_nodes_a_star_and_a_stop() {
-        assert!(run(&graph(0, &[]), 1).is_empty());
-        assert_eq!(run(&graph(1, &[]), 1), [0.0, 0.0]);
-        let lone = run(&graph(2, &[]), 1);
-        assert!((lone[0] - lone[2]).hypot(lone[1] - lone[3]) > 1.0);
-        let star = graph(5001, &(1..5001).map(|leaf| (0, leaf, 1.0)).collect::<Vec<_>>());
-        let xy = run(&star, 2);
-        assert!(xy.iter().all(|v| v.is_finite()) && xy[0].abs() < 0.3 && xy[1].abs() < 0.3);
-        let progress = Progress::none();
-        progress.stop();
-        assert_eq!(layout(star.view(), &Settings::default(), &progress), Err(Error::Cancelled));
-        let wrong = Settings { theta: f64::NAN, ..Settings::default() };
-        assert!(layout(star.view(), &wrong, &Progress::none()).is_err());
+/// Group the nodes without a group by their heaviest neighbour, in the order of their ids.
+fn group_the_rest(graph: Weighted<'_>, group: &mut [u32]) {
+    let heaviest = |node: u32| {
+        let mut best = (0.0, NONE);
+        for (other, weight) in graph.around(node as usize) {
+            if weight > best.0 {
+                best = (weight, other);
+            }
+        }
+        best.1
+    };
+    let left = (0..group.len() as u32).filter(|&node| group[node as usize] == NONE);
+    let mut rest: Vec<(u32, u32)> = left.map(|node| (heaviest(node), node)).collect();
+    rest.sort_unstable();
+    for same in rest.chunk_by(|a, b| a.0 == b.0) {
+        for members in same.chunks(MOST as usize) {
+            members.iter().for_each(|&(_, node)| group[node as usize] = members[0].1);
+        }
     }
+}
+
+fn renumber(group: &mut [u32]) -> Result<usize> {
+    let mut number: Vec<u32> = filled(NONE, group.len(), WHAT)?;
+    let mut count = 0;
+    for own in group {
+        let slot = &mut number[*own as usize];
+        if *slot == NONE {
+            *slot = count;
+            count += 1;
+        }
+        *own = *slot;
+    }
+    Ok(count as usize)
 }

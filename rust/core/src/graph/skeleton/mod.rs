@@ -5,22 +5,23 @@
 //! the order in which they were extracted, so removing a document or resuming a build only repeats the merge
 //! and never the extraction.
 
-mod describe;
 mod gather;
 mod input;
 mod mentions;
 
-pub use input::{ChunkUnits, Replies};
-pub use mentions::Mention;
-
 use crate::error::{Error, Result};
+use crate::graph::skeleton::gather::Line;
+use crate::graph::skeleton::input::by_owner;
 use crate::parallel::map_ranges_with;
 use crate::progress::Progress;
 use crate::sparse::Csr;
 use crate::tables::{push_entity, push_relation, RelationCells};
 use crate::text::bpe::{Counter, Encoding};
 use crate::text::strings::{Strings, StringsBuf};
-use input::{by_owner, check};
+use crate::tokens::Count;
+use input::check;
+pub use input::{ChunkUnits, Replies};
+pub use mentions::Mention;
 
 #[derive(Debug, Clone, Copy)]
 pub struct Options {
@@ -136,8 +137,8 @@ pub fn fold(
     let limit = (options.description_tokens, options.encoding);
     let (entities, relations) = (found.names.len(), found.pairs.len());
     progress.expect(2 * (rows + (entities + relations) as u64));
-    let descriptions = describe::join(&found.entity_lines, entities, limit, threads, progress)?;
-    let relation_descriptions = describe::join(&found.relation_lines, relations, limit, threads, progress)?;
+    let descriptions = join(&found.entity_lines, entities, limit, threads, progress)?;
+    let relation_descriptions = join(&found.relation_lines, relations, limit, threads, progress)?;
     let mut ranks = vec![0u32; entities];
     for pair in &found.pairs {
         pair.iter().for_each(|&end| ranks[end as usize] += 1);
@@ -215,5 +216,82 @@ fn counts(
     Ok(parts.concat())
 }
 
-#[cfg(test)]
-mod tests;
+// Merging of an entity's or relation's descriptions by a fixed rule, without an LLM.
+
+/// Return for each of `owners` its distinct lines, those found in most chunks first, then by bytes, one per
+/// line up to `limit` tokens. A first line that exceeds the limit is cut.
+fn join(
+    lines: &[Line<'_>],
+    owners: usize,
+    limit: (usize, Encoding),
+    threads: usize,
+    progress: &Progress,
+) -> Result<StringsBuf> {
+    if lines.len() > u32::MAX as usize {
+        return Err(Error::input("more than 4,294,967,295 lines of descriptions in one fold"));
+    }
+    let places = lines.iter().enumerate().map(|(i, line)| (line.owner, i as u32));
+    let own = by_owner(places, owners, lines.len());
+    let parts = map_ranges_with(
+        owners,
+        256,
+        threads,
+        progress,
+        || Counter::new(limit.1),
+        |counter, range| {
+            let mut out = StringsBuf::default();
+            let mut text = String::new();
+            for owner in range {
+                let mut said: Vec<(&str, u32)> = own
+                    .view()
+                    .row(owner)
+                    .iter()
+                    .map(|&i| (lines[i as usize].text, lines[i as usize].row))
+                    .collect();
+                join_one(&mut said, limit, counter, &mut text);
+                out.push(&text);
+            }
+            Ok(out)
+        },
+    )?;
+    let mut all = StringsBuf::default();
+    for part in parts {
+        let base = all.blob.len() as u64;
+        all.blob.extend_from_slice(&part.blob);
+        all.offsets.extend(part.offsets[1..].iter().map(|end| base + end));
+    }
+    Ok(all)
+}
+
+fn join_one(
+    said: &mut Vec<(&str, u32)>,
+    (limit, encoding): (usize, Encoding),
+    counter: &mut Counter,
+    out: &mut String,
+) {
+    out.clear();
+    said.sort_unstable();
+    said.dedup();
+    let mut lines: Vec<(usize, &str)> =
+        said.chunk_by(|a, b| a.0 == b.0).map(|same| (same.len(), same[0].0)).collect();
+    lines.sort_by_key(|line| std::cmp::Reverse(line.0)); // stable: equal counts keep byte order
+                                                         // A text has at most as many tokens as bytes, so
+                                                         // most lists need no counting.
+    let fits = lines.iter().map(|line| line.1.len() + 1).sum::<usize>() <= limit;
+    let mut used = 0;
+    for (place, &(_, line)) in lines.iter().enumerate() {
+        if !fits {
+            used += counter.count(line) + 1;
+            if used > limit {
+                if place == 0 {
+                    out.push_str(&line[..Count::cut(&encoding, line, limit)]);
+                }
+                break;
+            }
+        }
+        if place > 0 {
+            out.push('\n');
+        }
+        out.push_str(line);
+    }
+}

@@ -1,12 +1,11 @@
 //! The partners' side of stage 2: everything that does not depend on the candidate.
 
-use super::bridges::{Asked, Block, Bridges, Rows, BLOCK};
-use super::cover::Cover;
-use super::dense::Dense;
-use super::mentions::Mentions;
-use super::worth::LANES;
-use crate::rank::links_view::LinksView;
+use crate::rank::links_view::{LinksView, NONE};
+use crate::rank::numbers::Numbers;
 use crate::rank::question::Question;
+use crate::rank::walk::bridges::{Asked, Block, Bridges, Rows, BLOCK};
+use crate::rank::walk::dense::Dense;
+use crate::rank::walk::worth::LANES;
 
 /// Buffers of stage 2.
 #[derive(Debug, Default)]
@@ -148,4 +147,141 @@ fn keyword_rows<'a>(links: &LinksView<'a>, least: f64) -> Rows<'a> {
 
 fn name_rows<'a>(links: &LinksView<'a>) -> Rows<'a> {
     Rows { of_unit: links.unit_names, of_sentence: links.sentence_names, idf: links.name_idf, least: 0.0 }
+}
+
+// Coverage: the share of the query's keywords that sets of them contain.
+
+/// A query's keywords are bits of one number: of longer queries only the rarest count.
+const MAX_TERMS: usize = 64;
+
+/// Weighted share of the query's keywords, for sets of them given as bits.
+pub(super) struct Cover {
+    /// The bit of each of the query's keywords; those that do not count have none.
+    pub bits: Vec<Option<u8>>,
+    /// By bit; their sum is the weight of full coverage.
+    pub weights: Vec<f64>,
+    tables: Vec<[f64; 256]>,
+}
+
+impl Cover {
+    pub fn new(links: &LinksView<'_>, question: &Question, weight: f64) -> Self {
+        let asked = &question.keywords;
+        let rarity = |k: usize| question.share(k) * links.keyword_idf[asked[k] as usize];
+        let mut kept: Vec<usize> = (0..asked.len()).collect();
+        if kept.len() > MAX_TERMS {
+            kept.sort_by(|&a, &b| rarity(b).total_cmp(&rarity(a)).then(a.cmp(&b)));
+            kept.truncate(MAX_TERMS);
+            kept.sort_unstable();
+        }
+        let total: f64 = kept.iter().map(|&k| rarity(k)).sum();
+        let weights: Vec<f64> = kept.iter().map(|&k| weight * rarity(k) / total.max(1e-9)).collect();
+        let mut bits = vec![None; asked.len()];
+        kept.iter().zip(0..).for_each(|(&k, bit)| bits[k] = Some(bit));
+        let tables = weights
+            .chunks(8)
+            .map(|part| {
+                let mut table = [0.0; 256];
+                for set in 1..1usize << part.len() {
+                    let low = set.trailing_zeros() as usize;
+                    table[set] = table[set & (set - 1)] + part[low];
+                }
+                table
+            })
+            .collect();
+        Self { bits, weights, tables }
+    }
+
+    #[inline]
+    pub fn bit(&self, asked: usize) -> u64 {
+        self.bits[asked].map_or(0, |bit| 1 << bit)
+    }
+
+    #[inline]
+    pub fn of(&self, set: u64) -> f64 {
+        let byte = |k: usize| (set >> (8 * k)) as usize & 255;
+        self.tables.iter().enumerate().map(|(k, table)| table[byte(k)]).sum()
+    }
+}
+
+// Scores for a candidate that mentions a partner's subject, or the reverse.
+//
+// A unit that mentions the subject it has itself gets nothing for it: the units of a section inherit the
+// section's title as their subject and mention it, which does not link them to each other.
+
+/// Subjects by the partners that own or mention them.
+#[derive(Debug, Default)]
+pub(super) struct Mentions {
+    /// By subject: 0 unknown to the partners, else its index + 1.
+    slot: Numbers,
+    /// By index: the score of a mention, and the partners that own or mention the subject, as bits.
+    worth: Vec<f64>,
+    owned: Vec<u64>,
+    mentioned: Vec<u64>,
+}
+
+impl Mentions {
+    /// Reset the partners; `count` is the number of subjects.
+    pub fn begin_question(&mut self, count: usize) {
+        let Self { slot, worth, owned, mentioned } = self;
+        slot.fit(count);
+        worth.clear();
+        owned.clear();
+        mentioned.clear();
+    }
+
+    /// Add partners, the first of them in lane `lane`.
+    pub fn extend(&mut self, links: &LinksView<'_>, question: &Question, lane: usize, partners: &[u32]) {
+        let Self { slot, worth, owned, mentioned } = self;
+        let log = (links.units().max(2) as f64).ln();
+        let mut place = |s: u32, owned: &mut Vec<u64>, mentioned: &mut Vec<u64>| {
+            if slot.get(s) == 0 {
+                // A subject that the query names does not link anything.
+                let named = question.subjects.binary_search(&s).is_ok();
+                worth.push(if named { 0.0 } else { links.subject_idf[s as usize] / log });
+                owned.push(0);
+                mentioned.push(0);
+                slot.set(s, worth.len() as u32);
+            }
+            slot.get(s) as usize - 1
+        };
+        for (i, &unit) in (lane..).zip(partners) {
+            let subject = links.unit_subject[unit as usize];
+            if subject != NONE {
+                let at = place(subject, owned, mentioned);
+                owned[at] |= 1 << i;
+            }
+            for &s in links.unit_mentions.row(unit as usize).iter().filter(|&&s| s != subject) {
+                let at = place(s, owned, mentioned);
+                mentioned[at] |= 1 << i;
+            }
+        }
+    }
+
+    /// Set `out[i]` to the greater of the score of the unit's mention of partner i's subject, times
+    /// `mentions`, and the reverse, times `mentioned`.
+    pub fn of(
+        &self,
+        links: &LinksView<'_>,
+        unit: u32,
+        mentions: f64,
+        mentioned: f64,
+        out: &mut [f64; LANES],
+    ) {
+        out.fill(0.0);
+        let mut add = |s: u32, sets: &[u64], weight: f64| {
+            let Some(at) = (self.slot.get(s) as usize).checked_sub(1) else { return };
+            let (mut set, worth) = (sets[at], weight * self.worth[at]);
+            while set != 0 {
+                let i = set.trailing_zeros() as usize;
+                out[i] = out[i].max(worth);
+                set &= set - 1;
+            }
+        };
+        let subject = links.unit_subject[unit as usize];
+        if subject != NONE {
+            add(subject, &self.mentioned, mentioned);
+        }
+        let others = links.unit_mentions.row(unit as usize).iter().filter(|&&s| s != subject);
+        others.for_each(|&s| add(s, &self.owned, mentions));
+    }
 }

@@ -2,18 +2,20 @@
 //! relations and sources for the entities nearest to a query.
 
 pub mod graph;
-mod options;
 mod relations;
-mod sources;
 
-use super::fill::{fill, Count, OversizePolicy};
-use super::render::{Renderer, Row, Style, Units};
 use crate::error::{Error, Result};
+use crate::items::Items;
 use crate::progress::Progress;
+use crate::search::fill::{fill, Count, OversizePolicy};
+use crate::search::local::graph::EntityGraph;
+pub use crate::search::local::relations::Options;
+use crate::search::render::{Renderer, Row, Style, Units};
+use crate::sparse::{leaves, Mask};
 use crate::tables::push_entity;
-use graph::EntityGraph;
-pub use options::Options;
 use relations::{grow, head, push_row, Relations};
+use std::cmp::Reverse;
+use std::collections::HashSet;
 
 /// One printed table: a byte range of the text, without the empty lines before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,7 +92,7 @@ impl<C: Count + Clone> Tables<C> {
         let repeat = self.published;
         let cost = |&u: &u32| units.tokens().value(u as usize).map_or(0, |&tokens| u64::from(tokens));
         let enough = room + options.without.iter().map(cost).sum::<u64>();
-        let order = sources::order(graph, selected, units.tokens(), enough, repeat, options.mask);
+        let order = order(graph, selected, units.tokens(), enough, repeat, options.mask);
         let fresh = |source: &&(u32, usize)| options.without.binary_search(&source.0).is_err();
         let ids: Vec<u32> =
             order.iter().filter(fresh).take(options.most_sources).map(|source| source.0).collect();
@@ -180,6 +182,49 @@ impl LocalContext {
         self.tokens += tokens;
         self.sections.push(Section { name, tokens, start, end: self.text.len() });
     }
+}
+
+// The units to which the entities of a query lead.
+
+/// Return units with the index of the entity that brings them: by entity, then by the number of that entity's
+/// relations linked to the unit, then by id. Units are distinct, unless `repeat` (as in the reference
+/// implementation). The list ends when the units' tokens exceed `enough`.
+fn order(
+    graph: &EntityGraph<'_>,
+    selected: &[u32],
+    unit_tokens: Items<'_, u32>,
+    enough: u64,
+    repeat: bool,
+    mask: Option<&Mask>,
+) -> Vec<(u32, usize)> {
+    let mut found = Vec::new();
+    let mut seen = HashSet::new();
+    let mut tokens = 0;
+    let mut tied = Vec::new();
+    for (place, &entity) in selected.iter().enumerate() {
+        tied.clear();
+        for &relation in graph.touching(entity) {
+            tied.extend_from_slice(graph.arrays.relation_units.row(relation as usize));
+        }
+        tied.sort_unstable();
+        let relations = |unit: u32| {
+            let start = tied.partition_point(|&u| u < unit);
+            tied[start..].partition_point(|&u| u == unit)
+        };
+        let mut units: Vec<(Reverse<usize>, u32)> =
+            graph.arrays.units.row(entity as usize).iter().map(|&u| (Reverse(relations(u)), u)).collect();
+        units.sort_unstable();
+        for (_, unit) in units.into_iter().filter(|one| leaves(mask, one.1)) {
+            if tokens > enough {
+                return found;
+            }
+            if repeat || seen.insert(unit) {
+                found.push((unit, place));
+                tokens += u64::from(unit_tokens[unit as usize]);
+            }
+        }
+    }
+    found
 }
 
 #[cfg(test)]

@@ -1,10 +1,9 @@
 //! The table of relations, grown entity by entity.
 
-use super::graph::EntityGraph;
-use super::options::Options;
 use crate::error::Result;
 use crate::progress::Progress;
-use crate::search::fill::Count;
+use crate::search::fill::{Count, FillPolicy, OversizePolicy};
+use crate::search::local::graph::EntityGraph;
 use crate::sparse::Mask;
 use crate::tables::push_relation;
 use std::cmp::Reverse;
@@ -207,4 +206,37 @@ pub fn push_row(out: &mut String, graph: &EntityGraph<'_>, row: &RelationRow, co
         }
     }
     out.push('\n');
+}
+
+// Options of the tables of a local search.
+
+/// Options of the tables.
+#[derive(Debug, Clone, Copy)]
+pub struct Options<'a> {
+    /// Maximum number of relations to entities outside the prefix, for each entity of it.
+    pub relations_per_entity: usize,
+    /// Maximum number of sources.
+    pub most_sources: usize,
+    /// Whether unused tokens of the entity and relation tables go to the sources.
+    pub rollover: bool,
+    /// Units that may not be sources, strictly ascending.
+    pub without: &'a [u32],
+    /// Only these units may be sources, and only relations with a source among them are printed.
+    pub mask: Option<&'a Mask>,
+    pub policy: FillPolicy,
+    pub oversize: OversizePolicy,
+}
+
+impl Default for Options<'_> {
+    fn default() -> Self {
+        Self {
+            relations_per_entity: 10,
+            most_sources: usize::MAX,
+            rollover: false,
+            without: &[],
+            mask: None,
+            policy: FillPolicy::default(),
+            oversize: OversizePolicy::default(),
+        }
+    }
 }
