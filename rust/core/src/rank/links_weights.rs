@@ -253,7 +253,7 @@ mod tests {
         let packed = pack(shape, bytemuck::cast_slice(values), 1, &Progress::none()).unwrap().unwrap();
         std::fs::write(&path, packed).unwrap();
         let array = MappedArray::new(Arc::new(MappedFile::open(&path, None, None, None).unwrap())).unwrap();
-        let _ = std::fs::remove_file(&path); // Windows cannot replace a mapped file
+        let _ = std::fs::remove_file(&path); // Windows does not delete a mapped file
         Arc::new(array)
     }
 
