@@ -27,7 +27,7 @@ pub enum Style {
     Published,
     /// The sources of local search, printed after its other tables: rows `{unit}|text`.
     Sources,
-    /// [`Style`] of the sources as the reference implementation prints and counts them.
+    /// [`Style::Sources`] as the reference implementation prints and counts them.
     PublishedSources,
 }
 
