@@ -106,11 +106,6 @@ def test_the_command_says_so(index: Index, words: list[str], capsys: pytest.Capt
     assert "ketrag: error:" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("words", [["--answer-seconds", "1e308"], ["--answer-seconds", "nan"]])
-def test_the_bounds_of_an_answer_too(index: Index, words: list[str]) -> None:
-    assert main(["ask", "-i", str(index.path), *words, "Who?"]) == 2
-
-
 @pytest.mark.parametrize("read", [from_file, read_prices])
 def test_a_file_of_settings_is_a_file(read: Any, tmp_path: Path) -> None:
     pipe = tmp_path / "pipe.toml"

@@ -25,7 +25,6 @@ from ketrag_fast.errors import (
 )
 from ketrag_fast.storage import durable
 from ketrag_fast.storage.arrays import Arrays, write_arrays
-from ketrag_fast.storage.checksum import file_digest, text_digest
 from ketrag_fast.storage.document_hashes import content_of
 from ketrag_fast.storage.generation import current_number, open_current, publish
 from ketrag_fast.storage.io_errors import convert_os_error, writing
@@ -358,12 +357,3 @@ def test_content_hash_sees_every_part() -> None:
     ]
     assert len({base, *map(content_of, variants)}) == 5
     assert content_of(Document(*(DOCUMENT.id, DOCUMENT.text, "Title"), {"a": ["ü"], "b": 1})) == base
-
-
-def test_checksums(tmp_path: Path) -> None:
-    path = tmp_path / "f"
-    path.write_bytes(b"abc")
-    before = file_digest(path)
-    path.write_bytes(b"abd")
-    assert file_digest(path) != before
-    assert text_digest(["ab", "c"]) != text_digest(["a", "bc"])
