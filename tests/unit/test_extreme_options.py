@@ -83,12 +83,6 @@ def test_a_question_is_a_text(index: Index, question: Any) -> None:
         index.retrieve_many([question])
 
 
-@pytest.mark.parametrize("text", ["Fram", b"Fram"])
-def test_one_text_is_no_list_of_questions(index: Index, text: Any) -> None:
-    with pytest.raises(InputError, match="list of queries"):
-        index.retrieve_many(text)
-
-
 @pytest.mark.parametrize(
     "words",
     [

@@ -14,7 +14,6 @@ import pytest
 from ketrag_fast.errors import (
     IndexDamaged,
     IndexIncompatible,
-    IndexLocked,
     IndexMissing,
     InputError,
     KetragError,
@@ -265,16 +264,6 @@ def test_system_errors(code: int, error: type[KetragError] | None) -> None:
     found = convert_os_error(OSError(code, "reason", "file.npy"), Path("x"))
     assert found is None if error is None else type(found) is error
     assert found is None or found.hint
-
-
-def test_two_builders(layout: Layout) -> None:
-    with builder_lock(layout):
-        with pytest.raises(IndexLocked, match=f"process {os.getpid()}") as caught, builder_lock(layout):
-            raise AssertionError
-        assert "queries on the published generation still work" in (caught.value.hint or "")
-    with builder_lock(layout):
-        assert layout.owner.exists()
-    assert not layout.owner.exists()
 
 
 def test_the_lock_of_a_dead_builder_is_free(layout: Layout) -> None:
