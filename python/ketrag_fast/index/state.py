@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ketrag_fast.base.progress import Callback, Event
 
 _OPEN_PARTS = 16
-"""Restricted states that stay open."""
+"""Maximum number of restricted states that stay open."""
 
 
 class IndexState:
@@ -54,7 +54,7 @@ class IndexState:
     def refresh(
         self, deadline: float | None = None, prepare: Callable[[Opened, Path], object] | None = None
     ) -> bool:
-        """Open the latest generation if it is another one, and return whether it was.
+        """Open the latest generation if a newer one was published, and return whether there was one.
 
         `prepare` is called with the new one before queries use it. Raises DeadlineExceeded after `deadline`
         seconds; the open generation then stays open.
@@ -103,7 +103,7 @@ class IndexState:
         return part
 
     def shared(self) -> IndexState:
-        """Return another state of what is open, which can be closed alone."""
+        """Return a second state of the same open generation; closing it leaves this one open."""
         other = IndexState.__new__(IndexState)
         other.__dict__.update(self.__dict__, _parts={}, _lent=True)
         return other
