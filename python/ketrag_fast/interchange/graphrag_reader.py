@@ -186,9 +186,10 @@ def _lines(value: Any) -> tuple[str, ...]:
 
 
 def _ids(row: Row) -> list[str]:
+    """Return the ids of text units: a list, or texts in which commas separate them."""
     value = row.get("text_unit_ids")
-    names = value if isinstance(value, (list, tuple)) else _string(value).split(",")
-    return [str(name).strip() for name in names if str(name).strip()]
+    texts = value if isinstance(value, (list, tuple)) else [value]
+    return [name.strip() for text in texts for name in _string(text).split(",") if name.strip()]
 
 
 def _rows(path: Path, needed: set[str], wanted: set[str]) -> Iterator[Row]:

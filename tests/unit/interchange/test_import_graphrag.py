@@ -94,7 +94,7 @@ def test_an_export_comes_back(index: Index, tmp_path: Path, schema: int) -> None
         assert again.retrieve("Who lost the Endurance?", mode="ket").passages[0].document == "endurance"
 
 
-REPORTS = [
+REPORTS: list[dict[str, Any]] = [
     {"community": 0, "title": "Curie", "summary": "The Curies.", "children": [1, 2], "units": ["u1", "u2"]},
     {"community": 1, "title": "Warsaw", "summary": "Where she was born.", "children": [], "units": ["u1"]},
     {"community": 2, "title": "Nobel", "summary": "", "children": [], "units": ["u2"]},
@@ -107,7 +107,11 @@ def test_reports_of_communities_are_stored(tmp_path: Path, version: int) -> None
     folder = layout(tmp_path / "output", version)
     prefix, name = ("create_final_", "id") if version == 1 else ("", "community")
     communities = [
-        {name: str(row["community"]), "children": row["children"], "text_unit_ids": row["units"]}
+        {
+            name: str(row["community"]),
+            "children": row["children"],
+            "text_unit_ids": [",".join(row["units"])] if version == 1 else row["units"],
+        }
         for row in REPORTS
     ]
     write(folder, f"{prefix}communities", communities)

@@ -56,7 +56,7 @@ def relevant_summaries(plan: QueryPlan, context: Context, tables: Path) -> list[
             for one in stored.summaries
             if (is_general or not one.is_wide) and all(source in holders for source in one.sources)
         ]
-        return _covering(reports, context.passages)
+        return covering_reports(reports, context.passages)
     every = with_summaries(plan.opened, found, tables)
     themes = every.themes if is_general else [theme for theme in every.walk() if not theme.themes]
     owner = _owners(found, themes, [passage.unit for passage in context.passages])
@@ -75,7 +75,7 @@ def relevant_summaries(plan: QueryPlan, context: Context, tables: Path) -> list[
     return read[:THEMES]
 
 
-def _covering(
+def covering_reports(
     reports: Sequence[tuple[ThemeSummary, frozenset[int]]], passages: Sequence[Passage]
 ) -> list[Read]:
     """Return reports that have the passages, the best first: each has most of those left by the ones before.

@@ -205,9 +205,11 @@ class ThemeReader:
                 if one.is_wide != bool(theme.themes) or not one.sources:
                     continue
                 grown = abs(math.log(theme.passages / max(one.size, 1)))
+                if grown > math.log(_GROWN) + 1e-9:
+                    continue
                 held = sum(not holders[source].isdisjoint(inside[theme.id]) for source in one.sources)
                 share = held / len(one.sources)
-                if share >= _INSIDE and grown <= math.log(_GROWN) + 1e-9:
+                if share >= _INSIDE:
                     fitting.append((-round(share, 6), round(grown, 6), one.summary.text, number, theme.id))
         taken: set[int] = set()
         for _, _, _, number, theme_id in sorted(fitting):
