@@ -13,7 +13,7 @@ use ketrag_encode::graph_network::Network;
 use numpy::IntoPyArray;
 use pyo3::prelude::*;
 
-/// Rows of compressed ids as they come from Python.
+/// (in-neighbours of each text, relevance of each edge, product of the vectors of its ends).
 
 /// (the texts that send to each text, the relevance of each edge, the product of its vectors).
 #[pyfunction]
