@@ -39,22 +39,23 @@ pub struct Reading {
 /// A line that matches. Positions are in code points.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Line {
-    /// The string that has it.
+    /// The index of the string that contains the line.
     pub string: usize,
-    /// Its number in the string, from 0.
+    /// The number of the line within its string, from 0.
     pub line: usize,
-    /// Where it begins and ends in the string.
+    /// Start and end of the line within the string.
     pub span: (usize, usize),
-    /// Its text, without the line end; of a long line the part around its first match.
+    /// The text of the line without its line end; for a long line, the part around its first match.
     pub text: String,
-    /// Code points of the line before `text`.
+    /// Number of code points of the line before `text`.
     pub cut: usize,
     /// The matches in `text`.
     pub marks: Vec<(usize, usize)>,
 }
 
 impl Pattern {
-    /// Compile a pattern. Returns an input error that names the wrong character, or says that it is too large.
+    /// Compile a pattern. Returns an input error that names the wrong character or reports that the pattern
+    /// is too large.
     pub fn new(pattern: &str, reading: Reading) -> Result<Self> {
         let escaped = reading.literal.then(|| regex_syntax::escape(pattern));
         let source = escaped.as_deref().unwrap_or(pattern);
@@ -63,7 +64,7 @@ impl Pattern {
             let parser = parser.multi_line(true).crlf(true).case_insensitive(reading.any_case);
             parser.build().parse(source).map_err(|error| Error::input(refusal(&error)))
         };
-        let mut parsed = parse(source)?; // alone, so that errors show what the caller wrote
+        let mut parsed = parse(source)?; // compile it alone first, so that errors show the pattern as written
         if reading.words {
             parsed = parse(&format!(r"\b{{start-half}}(?:{source})\b{{end-half}}"))?;
         }
@@ -74,7 +75,7 @@ impl Pattern {
         Ok(Self { regex })
     }
 
-    /// Return the matching lines of some strings in order, at most `each` of one string and `most` in all.
+    /// Return the matching lines of the strings in order, at most `each` per string and `most` in total.
     pub fn lines(&self, strings: Strings<'_>, each: usize, most: usize) -> Vec<Line> {
         let mut found = Vec::new();
         for string in 0..strings.len() {
@@ -101,7 +102,7 @@ impl Pattern {
         strings.iter().map(count).collect()
     }
 
-    /// Return where the matching lines of a text begin and end.
+    /// Return the start and end of each matching line of a text.
     fn matching<'a>(&'a self, text: &'a str) -> impl Iterator<Item = (usize, usize)> + 'a {
         let mut at = 0;
         std::iter::from_fn(move || {
@@ -115,7 +116,7 @@ impl Pattern {
                 let stop = text[found.start()..].find('\n').map_or(text.len(), |end| found.start() + end);
                 at = stop + 1;
                 let end = start + text[start..stop].trim_end_matches('\r').len();
-                // A match of the first half of a line end is none.
+                // A match of only half of a line end does not count.
                 if found.end() <= end || self.regex.is_match(&text[start..end]) {
                     return Some((start, end));
                 }
@@ -124,7 +125,7 @@ impl Pattern {
         })
     }
 
-    /// Return a line with its matches. `point` is where it begins.
+    /// Return a line with its matches. `point` is the start of the line in code points.
     fn located(&self, string: usize, line: usize, point: usize, whole: &str) -> Line {
         let first = self.regex.find(whole).map_or(0, |found| found.start());
         let (mut start, mut stop) = (0, whole.len());
@@ -153,7 +154,7 @@ impl Pattern {
     }
 }
 
-/// Return the start of the character that byte `at` belongs to, at most the length.
+/// Return the start of the character that contains byte `at`, at most the length.
 fn floor(text: &str, at: usize) -> usize {
     let mut at = at.min(text.len());
     while !text.is_char_boundary(at) {
@@ -162,7 +163,7 @@ fn floor(text: &str, at: usize) -> usize {
     at
 }
 
-/// Return why a pattern cannot be read, in one line.
+/// Return the reason why a pattern is invalid, in one line.
 fn refusal(error: &regex_syntax::Error) -> String {
     let (kind, at) = match error {
         regex_syntax::Error::Parse(error) => (error.kind().to_string(), error.span().start.column),
@@ -172,7 +173,7 @@ fn refusal(error: &regex_syntax::Error) -> String {
     format!("the pattern is not a regular expression: {kind} (character {at})")
 }
 
-/// Return a pattern that matches the same within a line, and no line end.
+/// Return a pattern that matches the same text within a line and never matches a line end.
 fn within_lines(pattern: &Hir) -> Hir {
     match pattern.kind() {
         HirKind::Empty | HirKind::Look(_) => pattern.clone(),

@@ -1,5 +1,5 @@
 //! Message passing between the texts of a citation graph (LeSeGR without training). Message passing is linear
-//! in the vectors, so it suffices to pass each text's similarity to the query: one number per text instead of
+//! in the vectors, so it is enough to pass each text's similarity to the query: one number per text instead of
 //! a vector.
 //!
 //! `x'[i] = m[i] + share (sum of alpha[i, j] x[j]) / |N(i)|` over the in-neighbours j of i, where `m[i] =
